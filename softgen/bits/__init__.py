@@ -1,0 +1,13 @@
+"""Bits: how a page of `spec/` becomes pack and unpack.
+
+In    text pages (`spec/**/*.layout`), two tables (`generations.toml`, `devices.toml`).
+Out   `Layout` objects: where each field of a command, structure, register, message or instruction lives,
+      compiled to `unpack` (dwords -> record) and `pack` (values -> dwords); `Generation` and `Device` objects.
+
+page.py        reads a page, strictly; a complaint names page and line
+layout.py      Field, Group, Layout: the positions, the reserved bits, the header key
+record.py      compiles a layout to native-speed Python: unpack, raw, pack
+catalogue.py   (name, generation) -> layout; a header dword -> its command; a register offset -> its register
+generation.py  a generation's capabilities by name, a GPU's limits
+describe.py    record -> text and JSON: one look for errors, traces and the command line
+"""

@@ -1,0 +1,165 @@
+"""Records as people and machines read them: one look for errors, traces, the command line and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from softgen.bits import record
+from softgen.bits.catalogue import catalogue
+from softgen.bits.layout import Condition, Field, Group, Layout, Type
+from softgen.bits.record import Record
+
+
+class Line(NamedTuple):
+    """One field of a record, ready to print. Elements of groups are `name[i]`."""
+
+    name: str
+    text: str
+    zero: bool
+    depth: int = 0
+
+
+class Reserved(NamedTuple):
+    """Bits that must be zero and are not (or must be one and are not); counted from bit 0 of dword 0."""
+
+    high: int
+    low: int
+    value: int
+
+    def __str__(self) -> str:
+        dword, high = divmod(self.high, 32)
+        low = self.low % 32
+        return f"dword {dword} bit{'s' if high > low else ''} {f'{high}:{low}' if high > low else high} = {self.value:#x}"
+
+
+def values_of(kind: Type, gen: float) -> dict[int, str]:
+    """The names of an enumerated type's values; empty for other types."""
+    if kind.name != "enum":
+        return {}
+    return dict(kind.values) if kind.values else catalogue().enumeration(kind.target, gen)
+
+
+@cache
+def _shape(layout: Layout) -> tuple[Any, ...]:
+    return _fields_shape(layout.fields, layout.groups, layout.gen)
+
+
+def _fields_shape(fields: tuple[Field, ...], groups: tuple[Group, ...], gen: float) -> tuple[Any, ...]:
+    return (tuple((f, values_of(f.type, gen)) for f in fields), tuple((g, _fields_shape(g.fields, g.groups, gen)) for g in groups))
+
+
+def holds(conditions: tuple[Condition, ...], values: Record) -> bool:
+    """Whether a reading applies, given the other fields."""
+    return all((getattr(values, c.field, None) in c.values) != c.negated for c in conditions)
+
+
+# -- JSON ----------------------------------------------------------------------------------------------------------
+
+
+def to_json(layout: Layout, dwords: Sequence[int]) -> dict[str, Any]:
+    """Integers by field name; enumerated fields as value and name; groups as lists; derived attributes last."""
+    values = layout.raw(dwords)
+    found = _json(_shape(layout), values, len(dwords) * 32)
+    for name, _ in layout.derived:
+        found[name] = getattr(values, name)
+    return found
+
+
+def _json(shape: tuple[Any, ...], values: Record, bits: int) -> dict[str, Any]:
+    fields, groups = shape
+    found: dict[str, Any] = {}
+    for index, (one, names) in enumerate(fields):
+        if one.low >= bits or one.when and not holds(one.when, values):
+            continue  # a shorter command than the page allows for, or another reading
+        value = values[index]
+        found[one.name] = {"value": value, "name": names.get(value)} if one.type.name == "enum" else value
+    for index, (group, inner) in enumerate(groups, len(fields)):
+        found[group.name] = [_json(inner, element, group.size) for element in values[index]]
+    return found
+
+
+# -- text ----------------------------------------------------------------------------------------------------------
+
+
+def lines(layout: Layout, dwords: Sequence[int]) -> Iterator[Line]:
+    """A record's fields in page order."""
+    values, raw = layout.unpack(dwords), layout.raw(dwords)
+    yield from _lines(_shape(layout), values, raw, layout.gen, 0, len(dwords) * 32)
+    for name, _ in layout.derived:
+        yield Line(name, str(getattr(values, name)), False)
+
+
+def _lines(shape: tuple[Any, ...], values: Record, raw: Record, gen: float, depth: int, bits: int) -> Iterator[Line]:
+    fields, groups = shape
+    for index, (one, names) in enumerate(fields):
+        if one.low >= bits or one.when and not holds(one.when, raw):
+            continue
+        yield Line(one.name, value_text(one, values[index], names), raw[index] == 0, depth)
+        if one.type.name == "struct":
+            inner = catalogue().get(one.type.target, gen)
+            if inner and raw[index]:
+                yield from (line._replace(depth=depth + 1) for line in lines(inner, record.split(raw[index], inner.dwords)))
+    for index, (group, inner_shape) in enumerate(groups, len(fields)):
+        for i, (element, element_raw) in enumerate(zip(values[index], raw[index], strict=True)):
+            yield Line(f"{group.name}[{i}]", "", not any(_flat(element_raw)), depth)
+            yield from _lines(inner_shape, element, element_raw, gen, depth + 1, group.size)
+
+
+def _flat(values: Record) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple):
+            for element in value:
+                yield from _flat(element)
+        else:
+            yield value
+
+
+def value_text(one: Field, value: Any, names: dict[int, str]) -> str:
+    """A value as people read it."""
+    match one.type.name:
+        case "enum":
+            return f"{names[value]} ({value})" if value in names else f"{value} (no name)"
+        case "bool":
+            return "true" if value else "false"
+        case "address" | "offset" | "mocs" | "struct":
+            return f"{value:#x}"
+        case "bytes":
+            return f"{value} bytes"
+        case "float" | "half" | "double" | "fixed":
+            return f"{value:g}"
+        case "minus1":
+            return f"{value} (means {value + 1})"
+        case _:
+            return str(value) if abs(value) < 4096 else f"{value} ({value:#x})"
+
+
+# -- reserved bits -------------------------------------------------------------------------------------------------
+
+
+@cache
+def _must(layout: Layout) -> tuple[int, int]:
+    """Masks of the named fields that must be zero and must be one."""
+    masks = {"mbz": 0, "mbo": 0}
+    for one in layout.fields:
+        if one.type.name in masks:
+            masks[one.type.name] |= one.mask
+    return masks["mbz"], masks["mbo"]
+
+
+def reserved(layout: Layout, dwords: Sequence[int]) -> list[Reserved]:
+    """Which bits stand otherwise than the page says they must."""
+    bits = record.join(dwords)
+    zero, one = _must(layout)
+    wrong = bits & (layout.reserved(len(dwords)) | zero) | one & ~bits & (1 << len(dwords) * 32) - 1
+    found = []
+    while wrong:
+        low = (wrong & -wrong).bit_length() - 1
+        high = low
+        while wrong >> high + 1 & 1 and (high + 1) % 32:
+            high += 1
+        mask = (1 << high + 1) - (1 << low)
+        found.append(Reserved(high, low, (bits & mask) >> low))
+        wrong &= ~mask
+    return found

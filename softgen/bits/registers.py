@@ -1,0 +1,94 @@
+"""Registers by where they stand: `find(0x2608, 9, "render")` is CS_GPR.
+
+An offset a command names is absolute, or counts from where the engine's registers start (Gen11's "add CS MMIO start offset"). Pages write
+an engine's own registers once, with an offset that counts from that start (`+0x600`), and all others with the absolute one. Where the
+engines start is in `spec/device/engines.toml`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+from softgen.bits.catalogue import catalogue
+from softgen.bits.layout import Layout
+from softgen.errors import SpecError
+
+
+class Place(NamedTuple):
+    """What an offset names: a dword of a register, which may be one of several in a row."""
+
+    layout: Layout
+    offset: int  # absolute, of this register's first dword
+    index: int  # which of the row
+    dword: int  # which dword of the register
+
+    @property
+    def label(self) -> str:
+        """'RING_HEAD', 'CS_GPR[3]', and 'CS_GPR[3]+4' for the upper half."""
+        row = f"[{self.index}]" if self.layout.count > 1 else ""
+        return self.layout.name + row + (f"+{4 * self.dword}" if self.dword else "")
+
+
+def place(offset: int, gen: float, engine: str = "", relative: bool = False) -> Place | None:
+    """The register an offset falls into, as the engine's command streamer sees it."""
+    starts = bases(gen)
+    if relative:
+        if engine not in starts:
+            raise SpecError(f"gen {gen:g} has no engine {engine!r} that an offset could count from")
+        offset += starts[engine][0]
+    return _covering(_absolute(gen), offset, 0) or next((p for base, name in _order(gen, engine) if (p := _covering(_own(gen, name), offset, base))), None)
+
+
+def find(offset: int, gen: float, engine: str = "", relative: bool = False) -> Layout | None:
+    """The layout of the register an offset falls into; None when no page has one there."""
+    found = place(offset, gen, engine, relative)
+    return found.layout if found else None
+
+
+@cache
+def bases(gen: float) -> dict[str, tuple[int, ...]]:
+    """Where the registers of each engine start."""
+    text = (resources.files("softgen") / "spec" / "device" / "engines.toml").read_text("utf-8")
+    return {engine: tuple(starts) for engine, starts in tomllib.loads(text)[f"{gen:g}"].items()}
+
+
+def _order(gen: float, engine: str) -> Iterator[tuple[int, str]]:
+    """(base, engine), the asking engine's own first."""
+    named = sorted(bases(gen), key=lambda name: name != engine)
+    yield from ((base, name) for name in named for base in bases(gen)[name])
+
+
+Row = tuple[int, int, Layout]  # first byte, end, layout
+
+
+@cache
+def _absolute(gen: float) -> tuple[Row, ...]:
+    return _rows(one for one in _registers(gen) if not one.relative)
+
+
+@cache
+def _own(gen: float, engine: str) -> tuple[Row, ...]:
+    return _rows(one for one in _registers(gen) if one.relative and engine in one.engines)
+
+
+def _registers(gen: float) -> Iterator[Layout]:
+    return (catalogue().layout(name, gen) for name in catalogue().names("register", gen))
+
+
+def _rows(layouts: Iterator[Layout]) -> tuple[Row, ...]:
+    return tuple(sorted(((one.offset or 0, (one.offset or 0) + 4 * one.dwords * one.count, one) for one in layouts), key=lambda row: row[:2]))
+
+
+def _covering(rows: tuple[Row, ...], offset: int, base: int) -> Place | None:
+    at = offset - base
+    number = bisect_right(rows, at, key=lambda row: row[0]) - 1
+    if number < 0 or at >= rows[number][1]:
+        return None
+    start, _, layout = rows[number]
+    index, rest = divmod((at - start) // 4, layout.dwords)
+    return Place(layout, base + start + 4 * layout.dwords * index, index, rest)

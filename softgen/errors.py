@@ -1,0 +1,33 @@
+"""The few exceptions everything raises. Each message says where, what was found and what was expected."""
+
+from __future__ import annotations
+
+
+class SoftgenError(Exception):
+    """Anything softgen says on purpose; a command line prints the message without a traceback."""
+
+
+class SpecError(SoftgenError):
+    """A page says something impossible. The message starts with page:line."""
+
+
+class DecodeError(SoftgenError):
+    """Bytes that are no valid command, record or file."""
+
+
+class Unsupported(SoftgenError):
+    """Something real that is not simulated yet; the message names generation, thing and address."""
+
+
+class DriverError(SoftgenError):
+    """A driver asked for something no kernel would grant."""
+
+
+class GpuFault(SoftgenError):
+    """An access to nothing: the address, what kind of access, in which space, and who did it."""
+
+    def __init__(self, address: int, access: str, space: str = "", by: str = "", why: str = "not mapped") -> None:
+        self.address, self.access, self.space, self.by, self.why = address, access, space, by, why
+        where = f" in {space}" if space else ""
+        who = f" by {by}" if by else ""
+        super().__init__(f"{access} at {address:#x}{where}{who}: {why}")

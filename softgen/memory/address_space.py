@@ -1,0 +1,225 @@
+"""Address spaces filled from buffer lists: pages of buffers at graphics addresses.
+
+Python reads and writes the buffers themselves. Compiled code needs host addresses: from the moment it first asks for
+`table`, each mapping is also one fixed host mapping inside a 4 GiB arena, found with one look at the table.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from softgen.errors import DriverError, GpuFault, SoftgenError
+from softgen.memory import arena, host
+from softgen.memory.arena import SIZE, TAIL, Arena
+from softgen.memory.space import Region, Space
+from softgen.memory.store import Store
+
+
+class Mapping(NamedTuple):
+    """Pages of a store at an address."""
+
+    start: int
+    end: int
+    store: Store
+    offset: int
+    writable: bool
+    view: memoryview  # the pages; they outlive an unmap by another thread for as long as a reader holds this
+
+    def part(self, start: int, end: int) -> Mapping:
+        skip = start - self.start
+        return self._replace(start=start, end=end, offset=self.offset + skip, view=self.view[skip : skip + end - start])
+
+
+class AddressSpace(Space):
+    """Up to 2^bits bytes; a buffer may be mapped at several addresses and in several spaces."""
+
+    def __init__(self, name: str, bits: int = 48) -> None:
+        if not 32 <= bits <= 48:
+            raise DriverError(f"address space {name}: addresses have 32 to 48 bits, not {bits}")
+        self.name, self.bits = name, bits
+        self._index: tuple[list[int], list[Mapping]] = [], []  # starts, mappings: replaced whole, so that readers need no lock
+        self._arenas: dict[int, Arena] = {}
+        self._table: ctypes.Array[ctypes.c_uint64] | None = None
+        self._changing = threading.Lock()
+        weakref.finalize(self, _release, self._arenas).atexit = False
+
+    # Mapping
+
+    def map(self, address: int, buffer: Store, offset: int = 0, size: int | None = None, writable: bool = True) -> None:
+        """Show `size` bytes of a buffer (all that follow `offset`, if not said) at an address. Whole pages, nothing replaced."""
+        size = host.round_up(buffer.capacity - offset if size is None else size)
+        self._check_range(address, size, f"map {buffer.name!r}")
+        if offset % host.PAGE or not 0 <= offset <= buffer.capacity - size:
+            raise DriverError(
+                f"{self.name}: cannot map {size:#x} bytes from {offset:#x} of {buffer.name!r}: it has {buffer.capacity:#x}, in whole pages"
+            )
+        mapping = Mapping(address, address + size, buffer, offset, writable, buffer.window(offset, size))
+        with self._changing:
+            starts, mappings = self._index
+            at = bisect_right(starts, address)
+            for other in mappings[max(at - 1, 0) : at + 1]:
+                if other.start < mapping.end and address < other.end:
+                    raise DriverError(
+                        f"{self.name}: cannot map {buffer.name!r} at {address:#x}..{mapping.end:#x}: "
+                        f"{other.store.name!r} is at {other.start:#x}..{other.end:#x}"
+                    )
+            if self._table is not None:
+                self._place(mapping, self._table)
+            self._index = [*starts[:at], address, *starts[at:]], [*mappings[:at], mapping, *mappings[at:]]
+
+    def unmap(self, address: int, size: int) -> None:
+        """Nothing is at these pages any more, whatever was."""
+        self._check_range(address, size, "unmap")
+        end = address + size
+        with self._changing:
+            starts, mappings = self._index
+            first, last = max(bisect_right(starts, address) - 1, 0), bisect_left(starts, end)
+            kept: list[Mapping] = []
+            for mapping in mappings[first:last]:
+                if mapping.start < address:
+                    kept.append(mapping.part(mapping.start, min(mapping.end, address)))
+                if end < mapping.end:
+                    kept.append(mapping.part(end, mapping.end))
+            starts = [*starts[:first], *(mapping.start for mapping in kept), *starts[last:]]
+            self._index = starts, [*mappings[:first], *kept, *mappings[last:]]  # first nobody finds it, then it is gone
+            self._withdraw(address, end)
+
+    def close(self) -> None:
+        """Release every mapping and arena at once; otherwise it happens when the space is collected."""
+        with self._changing:
+            self._index = [], []
+            self._table = None
+            _release(self._arenas)
+
+    @property
+    def table(self) -> ctypes.Array[ctypes.c_uint64]:
+        """For compiled code: host base of each 4 GiB part. Parts with nothing in them lead to an arena that always faults."""
+        if self._table is None:
+            with self._changing:
+                table = (ctypes.c_uint64 * (1 << self.bits - 32))()
+                np.frombuffer(memoryview(table), np.uint64)[:] = arena.void()
+                for mapping in self._index[1]:
+                    self._place(mapping, table)
+                self._table = table
+        return self._table
+
+    def _check_range(self, address: int, size: int, verb: str) -> None:
+        if address % host.PAGE or size % host.PAGE or size <= 0:
+            raise DriverError(f"{self.name}: cannot {verb} at {address:#x}, {size:#x} bytes: only whole pages of {host.PAGE} bytes")
+        if address < 0 or address + size > 1 << self.bits:
+            raise DriverError(f"{self.name}: cannot {verb} at {address:#x}..{address + size:#x}: addresses have {self.bits} bits")
+
+    def _place(self, mapping: Mapping, table: ctypes.Array[ctypes.c_uint64]) -> None:
+        for part in range(mapping.start // SIZE, (mapping.end - 1) // SIZE + 1):
+            if part not in self._arenas:
+                self._reserve(part, table)
+        try:
+            self._show(mapping, self._pieces(mapping.start, mapping.end))
+        except SoftgenError:
+            self._withdraw(mapping.start, mapping.end)
+            raise
+
+    def _reserve(self, part: int, table: ctypes.Array[ctypes.c_uint64]) -> None:
+        new = self._arenas[part] = Arena(self, part)
+        table[part] = new.base
+        border = (part + 1) * SIZE
+        for mapping in self._index[1]:
+            first, last = max(mapping.start, border), min(mapping.end, border + TAIL)
+            if first < last:
+                self._show(mapping, iter([(new.base + SIZE + first - border, first, last - first)]))
+
+    def _show(self, mapping: Mapping, pieces: Iterator[tuple[int, int, int]]) -> None:
+        for at, start, size in pieces:
+            host.map_file(mapping.store.fd, mapping.offset + start - mapping.start, size, mapping.writable, at)
+
+    def _withdraw(self, start: int, end: int) -> None:
+        for at, _, size in self._pieces(start, end):
+            host.reserve_again(at, size)
+
+    def _pieces(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """(host address, graphics address, size) wherever these addresses are to be seen: arenas, and tails of arenas before."""
+        for part in range(start // SIZE, (end - 1) // SIZE + 1):
+            first, last = max(start, part * SIZE), min(end, (part + 1) * SIZE)
+            if part in self._arenas:
+                yield self._arenas[part].base + first % SIZE, first, last - first
+            if part - 1 in self._arenas and first % SIZE < TAIL:
+                last = min(last, part * SIZE + TAIL)
+                yield self._arenas[part - 1].base + SIZE + first % SIZE, first, last - first
+
+    # Access
+
+    def read(self, address: int, size: int) -> bytes:
+        starts, mappings = self._index
+        at = bisect_right(starts, address) - 1
+        if at >= 0 and size > 0:
+            start, end, _, _, _, view = mappings[at]
+            if address + size <= end:
+                return bytes(view[address - start : address - start + size])
+        return b"".join(view[first:last] for view, first, last in self._parts(address, size, "read"))
+
+    def write(self, address: int, data: bytes) -> None:
+        starts, mappings = self._index
+        at = bisect_right(starts, address) - 1
+        if at >= 0:
+            start, end, _, _, writable, view = mappings[at]
+            if writable and address + len(data) <= end:
+                view[address - start : address - start + len(data)] = data
+                return
+        done = 0
+        for view, first, last in self._parts(address, len(data), "write"):
+            view[first:last] = data[done : done + last - first]
+            done += last - first
+
+    def extent(self, address: int, limit: int) -> int:
+        good = 0
+        for mapping, _, _ in self._run(address, limit):
+            good = min(mapping.end - address, limit)
+        return good
+
+    def regions(self) -> Iterator[Region]:
+        for mapping in self._index[1]:
+            yield Region(mapping.start, mapping.end - mapping.start, mapping.store.name)
+
+    def why(self, address: int, access: str) -> str:
+        """The cause of a fault that compiled code met."""
+        for mapping, _, _ in self._run(address, 1):
+            if access == "write" and not mapping.writable:
+                return f"{mapping.store.name!r} is mapped read-only"
+            return f"the memory of {mapping.store.name!r} is gone"
+        return self.outside(address)
+
+    def _run(self, address: int, size: int) -> Iterator[tuple[Mapping, int, int]]:
+        """The mappings that follow one another from an address on, with the part of each that lies in `size` bytes."""
+        starts, mappings = self._index
+        end = address + size
+        at = bisect_right(starts, address) - 1
+        while 0 <= at < len(mappings) and address < end and mappings[at].start <= address < mappings[at].end:
+            mapping = mappings[at]
+            last = min(mapping.end, end)
+            yield mapping, address - mapping.start, last - mapping.start
+            address, at = last, at + 1
+
+    def _parts(self, address: int, size: int, access: str) -> list[tuple[memoryview, int, int]]:
+        if size < 0:
+            raise ValueError(f"{self.name}: a {access} of {size} bytes")
+        parts, bad = [], address
+        for mapping, first, last in self._run(address, size):
+            if access == "write" and not mapping.writable:
+                break
+            parts.append((mapping.view, first, last))
+            bad = mapping.start + last
+        if bad < address + size:
+            raise GpuFault(bad, access, self.name, why=self.why(bad, access))
+        return parts
+
+
+def _release(arenas: dict[int, Arena]) -> None:
+    while arenas:
+        arenas.popitem()[1].release()

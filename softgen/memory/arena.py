@@ -1,0 +1,106 @@
+"""Arenas: 4 GiB of host address space each, that mirror one 4 GiB part of an address space.
+
+A host process has 47 bits of addresses and cannot mirror 48 in one piece. Arenas are cut from a few large zones, so the
+guard's signal handler has only zones to compare with, and they are never given back: a zone costs no memory.
+Each arena has a tail: a contiguous access of compiled code that starts below a 4 GiB boundary and ends above it finds
+there what the next part begins with.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import NamedTuple
+
+from softgen.errors import SoftgenError
+from softgen.memory import host
+from softgen.memory.space import Space
+
+SIZE = 1 << 32
+TAIL = 1 << 16  # shows the beginning of the next part; larger than any one access
+STRIDE = SIZE + (1 << 21)  # a multiple of 2 MiB, so that large host pages stay possible
+_PER_ZONE = 256
+_MOST_ZONES = 64  # guard.c has room for as many
+
+_zones: list[tuple[int, int]] = []
+_free: list[int] = []
+_owners: dict[int, tuple[weakref.ref[Space], int]] = {}  # host base -> whose, and which part of it
+_growing = threading.Lock()
+_on_zone: list[Callable[[int, int], None]] = []
+
+
+class Arena:
+    """One reserved part. Pages in it are host pages or PROT_NONE."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, owner: Space, part: int) -> None:
+        self.base = _take()
+        _owners[self.base] = weakref.ref(owner), part
+
+    def release(self) -> None:
+        """Forget every mapping in it. Takes no lock: a finaliser may call this at any moment."""
+        _owners.pop(self.base, None)
+        host.reserve_again(self.base, STRIDE)
+        _free.append(self.base)
+
+
+class Place(NamedTuple):
+    space: Space | None
+    address: int  # in that space; without a space only the low 32 bits are known
+
+
+def locate(host_address: int) -> Place | None:
+    """Which graphics address a host address stands for; None outside all arenas."""
+    for start, end in _zones:
+        if start <= host_address < end:
+            offset = (host_address - start) % STRIDE
+            owner, part = _owners.get(host_address - offset, (None, 0))
+            space = owner() if owner else None
+            return Place(space, offset + part * SIZE if space else offset % SIZE)
+    return None
+
+
+def void() -> int:
+    """Base of an arena nothing is ever mapped in: the table's answer for parts where there is nothing."""
+    if not _void:
+        with _void_lock:
+            if not _void:
+                _void.append(_take())
+    return _void[0]
+
+
+_void: list[int] = []
+_void_lock = threading.Lock()
+
+
+def watch_zones(tell: Callable[[int, int], None]) -> None:
+    """Call tell(start, end) for every zone there is and will be."""
+    with _growing:
+        _on_zone.append(tell)
+        for start, end in _zones:
+            tell(start, end)
+
+
+def _take() -> int:
+    while True:
+        try:
+            return _free.pop()
+        except IndexError:
+            _grow()
+
+
+def _grow() -> None:
+    with _growing:
+        if _free:
+            return
+        if len(_zones) == _MOST_ZONES:
+            raise SoftgenError(f"host memory: more than {_MOST_ZONES * _PER_ZONE} parts of 4 GiB are in use by address spaces")
+        size = STRIDE * _PER_ZONE
+        start = host.reserve(size + (1 << 21))
+        start = -(-start >> 21) << 21
+        _zones.append((start, start + size))
+        for tell in _on_zone:
+            tell(start, start + size)
+        _free.extend(range(start + size - STRIDE, start - 1, -STRIDE))

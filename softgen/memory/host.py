@@ -1,0 +1,86 @@
+"""The host's memory calls, with errors that say what to do.
+
+Python's own mmap cannot place a mapping and keeps a second descriptor per file: hundreds of buffers would
+exhaust the usual limit of 1024. These few calls go to libc directly.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import resource
+from collections.abc import Callable
+from typing import TypeVar
+
+from softgen.errors import SoftgenError
+
+PAGE = 4096
+PROT_NONE, PROT_READ, PROT_WRITE = 0, 1, 2
+_MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED, _MAP_ANONYMOUS, _MAP_NORESERVE = 0x1, 0x2, 0x10, 0x20, 0x4000
+_MADV_DONTDUMP = 16
+_FAILED = 2**64 - 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_mmap, _munmap, _madvise = _libc.mmap, _libc.munmap, _libc.madvise
+_mmap.restype = ctypes.c_uint64
+_mmap.argtypes = (ctypes.c_uint64, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
+_munmap.argtypes = (ctypes.c_uint64, ctypes.c_size_t)
+_madvise.argtypes = (ctypes.c_uint64, ctypes.c_size_t, ctypes.c_int)
+
+Result = TypeVar("Result")
+
+
+def round_up(size: int) -> int:
+    """The next multiple of a page."""
+    return -(-size // PAGE) * PAGE
+
+
+def reserve(size: int) -> int:
+    """Address space without memory behind it; every touch is a fault."""
+    base = _map(0, size, PROT_NONE, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE, -1, 0, "reserve")
+    _madvise(base, size, _MADV_DONTDUMP)  # or a core file would claim terabytes
+    return base
+
+
+def reserve_again(address: int, size: int) -> None:
+    """Whatever was mapped there is gone; the reservation is back."""
+    _map(address, size, PROT_NONE, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED, -1, 0, "unmap")
+
+
+def map_file(fd: int, offset: int, size: int, writable: bool, address: int = 0) -> int:
+    """A shared view of a file: anywhere, or over the reservation at address."""
+    flags = _MAP_SHARED | _MAP_NORESERVE | (_MAP_FIXED if address else 0)
+    return _map(address, size, PROT_READ | (PROT_WRITE if writable else 0), flags, fd, offset, "map")
+
+
+def unmap(address: int, size: int) -> None:
+    _munmap(address, size)
+
+
+def _map(address: int, size: int, protection: int, flags: int, fd: int, offset: int, verb: str) -> int:
+    base = int(_mmap(address, size, protection, flags, fd, offset))
+    if base == _FAILED:
+        raise SoftgenError(f"host memory: cannot {verb} {size:#x} bytes: {_reason(ctypes.get_errno())}")
+    return base
+
+
+def _reason(number: int) -> str:
+    if number == errno.ENOMEM:
+        return f"{os.strerror(number)}; limits are `sysctl vm.max_map_count` (mappings a process may have) and `ulimit -v`"
+    return os.strerror(number)
+
+
+def with_descriptors(make: Callable[[], Result]) -> Result:
+    """Call make(); when the process is out of descriptors, raise its own soft limit to the hard one and try again."""
+    try:
+        return make()
+    except OSError as first:
+        if first.errno != errno.EMFILE:
+            raise SoftgenError(f"host memory: {first.strerror}") from None
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        return make()
+    except OSError as second:
+        raise SoftgenError(f"host memory: {second.strerror}; each buffer needs a descriptor, see `ulimit -Hn`") from None

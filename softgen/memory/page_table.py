@@ -1,0 +1,170 @@
+"""Address spaces filled from real page tables, for work that arrives through rings, AUB or TBX.
+
+The same reading and writing interface as AddressSpace; each access is translated as the hardware would, and a fault
+says at which level of the tables the walk stopped. Translations are kept until the tables are written (or invalidate()).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from softgen.bits.generation import Generation
+from softgen.errors import GpuFault, SoftgenError
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.host import PAGE
+from softgen.memory.physical import PhysicalMemory
+from softgen.memory.space import LARGEST_ACCESS, Region, Space
+from softgen.memory.walk import FourLevelWalk, GlobalWalk, Page, TwoLevelWalk, Walk
+
+_KEPT = 1 << 16  # translations; a full cache starts again
+_MOST_ENTRIES = 1 << 18  # pages() looks at: tables may map everything to one scratch page, and the whole list would never end
+
+
+class PageTableSpace(Space):
+    """Physical memory seen through page tables. Made by one of the class methods."""
+
+    def __init__(self, name: str, walk: Walk) -> None:
+        self.name, self.walk, self.bits, self.memory = name, walk, walk.bits, walk.memory
+        self._kept: dict[int, Page] = {}
+        self._epoch = walk.epoch
+
+    @classmethod
+    def global_table(
+        cls, name: str, generation: Generation, memory: PhysicalMemory, entries: PhysicalMemory, base: int = 0
+    ) -> PageTableSpace:
+        """The global space. `entries` holds the table's array from `base` on: entry i at base + 4 * i, or 8 * i from Gen8 on."""
+        return cls(name, GlobalWalk(generation, memory, entries, base))
+
+    @classmethod
+    def two_level(
+        cls,
+        name: str,
+        generation: Generation,
+        memory: PhysicalMemory,
+        entries: PhysicalMemory,
+        pp_dir_base: int,
+        pp_dir_dclv: int = 0xFFFFFFFF,
+    ) -> PageTableSpace:
+        """A context's space on Gen7. The two register values say where in the global table's array its directory stands."""
+        return cls(name, TwoLevelWalk(generation, memory, entries, pp_dir_base, pp_dir_dclv))
+
+    @classmethod
+    def four_level(cls, name: str, generation: Generation, memory: PhysicalMemory, root: int | tuple[int, ...]) -> PageTableSpace:
+        """A context's space on Gen8 and later: a PML4's address gives 48 bits, a tuple of four page directories (PDP0 first) 32."""
+        return cls(name, FourLevelWalk(generation, memory, root))
+
+    def translate(self, address: int, access: str = "read") -> Page:
+        """The page an address is in: its physical address is page.physical + address - page.start."""
+        if self._epoch != self.walk.epoch:
+            self._kept.clear()
+            self._epoch = self.walk.epoch
+        page = self._kept.get(address >> 12)
+        if page is None:
+            if address >> self.bits:
+                raise GpuFault(address, access, self.name, why=self.outside(address))
+            found = self.walk.look(address)
+            if not isinstance(found, Page):
+                raise GpuFault(address, access, self.name, why=found.why)
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            page = self._kept[address >> 12] = found
+        if access == "write" and not page.writable:
+            raise GpuFault(address, access, self.name, why="the page tables say read-only")
+        return page
+
+    def invalidate(self) -> None:
+        """Read the tables again. Needed only after compiled code wrote them: writes through PhysicalMemory are noticed."""
+        self._kept.clear()
+        self.walk.forget()
+
+    # Access
+
+    def read(self, address: int, size: int) -> bytes:
+        if size > 0 and self.memory.zero:  # most reads lie in one page
+            page = self.translate(address)
+            if address + size <= page.start + page.size:
+                return self.memory.read(page.physical + address - page.start, size)
+        return b"".join(self.memory.read(physical, room) for physical, room in self._runs(address, size, "read"))
+
+    def write(self, address: int, data: bytes) -> None:
+        where = list(self._runs(address, len(data), "write"))
+        done = 0
+        for physical, size in where:
+            self.memory.write(physical, data[done : done + size])
+            done += size
+
+    def extent(self, address: int, limit: int) -> int:
+        at, end = address, min(address + limit, 1 << self.bits)
+        while 0 <= at < end:
+            try:
+                page = self.translate(at)
+            except GpuFault:
+                break
+            room = min(page.start + page.size, end) - at
+            good = self.memory.extent(page.physical + at - page.start, room)
+            at += good
+            if good < room:
+                break
+        return at - address
+
+    def regions(self) -> Iterator[Region]:
+        start = size = 0
+        for page in self.pages():
+            if page.start != start + size:
+                if size:
+                    yield Region(start, size, self.name)
+                start, size = page.start, 0
+            size += page.size
+        if size:
+            yield Region(start, size, self.name)
+
+    def pages(self, start: int = 0, end: int | None = None, limit: int = _MOST_ENTRIES) -> Iterator[Page]:
+        """Every page between two addresses, in rising order; neighbours that also lie together in physical memory as one."""
+        end = 1 << self.bits if end is None else min(end, 1 << self.bits)
+        held: Page | None = None
+        for _ in range(limit):
+            if start >= end:
+                break
+            found = self.walk.look(start)
+            start = found.start + found.size
+            if not isinstance(found, Page):
+                continue
+            if held and found == (held.start + held.size, found.size, held.physical + held.size, held.writable):
+                held = held._replace(size=held.size + found.size)
+                continue
+            if held:
+                yield held
+            held = found
+        else:
+            if start < end:
+                raise SoftgenError(f"{self.name}: the page tables have more than {limit} entries; {start:#x} was reached")
+        if held:
+            yield held
+
+    def fill(self, space: AddressSpace, start: int = 0, end: int | None = None) -> None:
+        """Show what the tables say in a space compiled code can use. It does not follow later changes of the tables."""
+        for page in self.pages(start, end):
+            if self.memory.zero:
+                space.map(page.start, self.memory, page.physical, page.size, page.writable)
+                continue
+            at = page.physical
+            while at < page.physical + page.size:
+                good = self.memory.extent(at, page.physical + page.size - at)
+                if good:
+                    space.map(page.start + at - page.physical, self.memory, at, good, page.writable)
+                at += good or PAGE
+
+    def _runs(self, address: int, size: int, access: str) -> Iterator[tuple[int, int]]:
+        """(physical address, size) of an access, page by page."""
+        if not 0 <= size <= LARGEST_ACCESS:
+            raise SoftgenError(f"{self.name}: {access} at {address:#x}: {size:#x} bytes at once; the most is {LARGEST_ACCESS:#x}")
+        end = address + size
+        while address < end:
+            page = self.translate(address, access)
+            physical = page.physical + address - page.start
+            room = min(end, page.start + page.size) - address
+            good = room if access == "write" else self.memory.extent(physical, room)
+            if good < room:
+                raise GpuFault(address + good, access, self.name, why=f"physical {physical + good:#x} was never written")
+            yield physical, room
+            address += room

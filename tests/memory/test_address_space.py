@@ -1,0 +1,219 @@
+"""Address spaces of buffers: reading, writing, aliases, holes, and what is refused."""
+
+import ctypes
+import gc
+import os
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softgen.errors import DriverError, GpuFault
+from softgen.memory import arena
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
+
+PAGE = 4096
+GIB4 = 1 << 32
+
+
+def host_bytes(space: AddressSpace, address: int, size: int) -> bytes:
+    """What compiled code would see: one look at the table, then host memory."""
+    return ctypes.string_at(space.table[address >> 32] + (address & 0xFFFFFFFF), size)
+
+
+def test_one_buffer_at_two_addresses_and_in_two_spaces() -> None:
+    one, two, buffer = AddressSpace("one"), AddressSpace("two"), Buffer(2 * PAGE, "b")
+    one.map(0x10000, buffer)
+    one.map(0xFFFF_0000_0000, buffer, offset=PAGE)
+    two.map(0x5000, buffer, size=PAGE)
+    one.write(0x11FFC, b"abcd")
+    two.write32(0x5000, 0x11223344)
+    assert one.read(0xFFFF_0000_0FFC, 4) == b"abcd" == bytes(buffer.view[-4:])
+    assert one.read32(0x10000) == 0x11223344 and two.extent(0x5000, 1 << 40) == PAGE
+    assert host_bytes(one, 0xFFFF_0000_0FFC, 4) == b"abcd"
+    one.write64(0x10008, 0x1122334455667788)
+    assert two.read64(0x5008) == 0x1122334455667788
+
+
+def test_reads_and_writes_run_across_neighbours() -> None:
+    space = AddressSpace("s")
+    for i in range(3):
+        space.map(0x1000 + i * PAGE, Buffer(PAGE, f"b{i}"))
+    space.write(0x1FFE, bytes(range(4)) + bytes(PAGE))
+    assert space.read(0x1FFD, 6) == b"\0" + bytes(range(4)) + b"\0"
+    assert space.extent(0x1800, 1 << 20) == 0x4000 - 0x1800 and space.extent(0x1800, 5) == 5 and space.extent(0, 5) == 0
+    assert [tuple(r) for r in space.regions()] == [(0x1000, PAGE, "b0"), (0x2000, PAGE, "b1"), (0x3000, PAGE, "b2")]
+    assert space.read(0x1000, 0) == b"" == space.read(0x9000, 0)
+
+
+@pytest.mark.parametrize("table_first", [True, False])
+def test_a_mapping_may_cross_a_4_gib_boundary(table_first: bool) -> None:
+    space, buffer = AddressSpace("s"), Buffer(1 << 20, "b")
+    if table_first:
+        assert space.table
+    space.map(3 * GIB4 - 0x8000, buffer)
+    space.write(3 * GIB4 - 2, b"wxyz")
+    assert space.read(3 * GIB4 - 3, 6) == b"\0wxyz\0" and bytes(buffer.view[0x7FFE:0x8002]) == b"wxyz"
+    assert host_bytes(space, 3 * GIB4 - 2, 2) == b"wx" and host_bytes(space, 3 * GIB4, 2) == b"yz"
+    assert host_bytes(space, 3 * GIB4 - 2, 4) == b"wxyz", "a contiguous access of compiled code sees the next part in the arena's tail"
+
+
+@pytest.mark.parametrize("low_first", [True, False])
+def test_tails_show_the_next_part_whichever_was_mapped_first(low_first: bool) -> None:
+    space, low, high = AddressSpace("s"), Buffer(PAGE, "low"), Buffer(1 << 20, "high")
+    low.view[-2:], high.view[:2] = b"ab", b"cd"
+    assert space.table
+    for address, buffer in sorted([(GIB4 - PAGE, low), (GIB4, high)], reverse=not low_first):
+        space.map(address, buffer)
+    assert host_bytes(space, GIB4 - 2, 4) == b"abcd"
+    assert host_bytes(space, GIB4 - PAGE, PAGE + arena.TAIL) == bytes(low.view) + bytes(high.view[: arena.TAIL])
+
+
+def test_unmap_splits_and_leaves_the_rest() -> None:
+    space, buffer = AddressSpace("s"), Buffer(4 * PAGE, "b")
+    buffer.view[::PAGE] = bytes(range(4))
+    space.map(0x10000, buffer)
+    assert space.table
+    space.unmap(0x11000, 2 * PAGE)
+    assert [(r.start, r.size) for r in space.regions()] == [(0x10000, PAGE), (0x13000, PAGE)]
+    assert space.read(0x13000, 1) == b"\3" == host_bytes(space, 0x13000, 1)
+    with pytest.raises(GpuFault, match=r"^read at 0x11000 in s: not mapped$"):
+        space.read(0x10FFC, 8)
+    space.map(0x11000, buffer, offset=3 * PAGE, size=PAGE)
+    assert space.read(0x10FFF, 2)[1] == 3
+    space.unmap(0, 1 << 40)
+    assert list(space.regions()) == []
+
+
+def test_faults_name_the_first_bad_byte() -> None:
+    space = AddressSpace("render context 1", bits=32)
+    space.map(0x1000, Buffer(PAGE, "state"), writable=False)
+    cases: list[tuple[Callable[[], object], str]] = [
+        (lambda: space.read(0x1FFE, 4), "read at 0x2000 in render context 1: not mapped"),
+        (lambda: space.read(0xFFE, 4), "read at 0xffe in render context 1: not mapped"),
+        (lambda: space.read32(1 << 40), "read at 0x10000000000 in render context 1: beyond the 32-bit space"),
+        (lambda: space.read32(-4), "read at -0x4 in render context 1: beyond the 32-bit space"),
+        (lambda: space.write(0x1FFE, b"1234"), "write at 0x1ffe in render context 1: 'state' is mapped read-only"),
+        (lambda: space.write(0x2000, b"1234"), "write at 0x2000 in render context 1: not mapped"),
+    ]
+    for act, words in cases:
+        with pytest.raises(GpuFault) as fault:
+            act()
+        assert str(fault.value) == words
+
+
+def test_a_write_that_faults_changes_nothing() -> None:
+    space = AddressSpace("s")
+    space.map(0x1000, Buffer(PAGE, "b"))
+    with pytest.raises(GpuFault):
+        space.write(0x1FFC, b"12345678")
+    assert space.read(0x1FFC, 4) == bytes(4)
+
+
+def test_what_no_page_table_could_hold_is_refused() -> None:
+    space, buffer = AddressSpace("s", bits=32), Buffer(2 * PAGE, "new")
+    space.map(0x4000, Buffer(2 * PAGE, "old"))
+    cases: list[tuple[Callable[[], object], str]] = [
+        (lambda: space.map(0x5000, buffer), "s: cannot map 'new' at 0x5000..0x7000: 'old' is at 0x4000..0x6000"),
+        (lambda: space.map(0x3000, buffer), "s: cannot map 'new' at 0x3000..0x5000: 'old' is at 0x4000..0x6000"),
+        (lambda: space.map(0x10, buffer), "s: cannot map 'new' at 0x10, 0x2000 bytes: only whole pages of 4096 bytes"),
+        (lambda: space.map(0xFFFFF000, buffer), "s: cannot map 'new' at 0xfffff000..0x100001000: addresses have 32 bits"),
+        (lambda: space.map(-PAGE, buffer), "s: cannot map 'new' at -0x1000..0x1000: addresses have 32 bits"),
+        (lambda: space.map(0, buffer, 0, 0), "s: cannot map 'new' at 0x0, 0x0 bytes: only whole pages of 4096 bytes"),
+        (lambda: space.map(0, buffer, PAGE, 2 * PAGE), "s: cannot map 0x2000 bytes from 0x1000 of 'new': it has 0x2000, in whole pages"),
+        (lambda: space.map(0, buffer, 16, PAGE), "s: cannot map 0x1000 bytes from 0x10 of 'new': it has 0x2000, in whole pages"),
+        (lambda: space.unmap(8, PAGE), "s: cannot unmap at 0x8, 0x1000 bytes: only whole pages of 4096 bytes"),
+        (lambda: AddressSpace("t", bits=49), "address space t: addresses have 32 to 48 bits, not 49"),
+    ]
+    for act, words in cases:
+        with pytest.raises(DriverError) as refusal:
+            act()
+        assert str(refusal.value) == words
+    space.map(0x6000, buffer)  # right beside is fine
+    space.map(0x2000, buffer)
+
+
+def usage() -> tuple[int, int]:
+    gc.collect()
+    with open("/proc/self/maps") as maps:
+        return len(os.listdir("/proc/self/fd")), sum(1 for _ in maps)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_hundreds_of_spaces_leave_nothing_behind(closed: bool) -> None:
+    def live_and_die() -> None:
+        space, buffer = AddressSpace("s"), Buffer(3 * PAGE, "b")
+        for part in (0, 1, 0x7FFF):
+            space.map(part * GIB4 + 0x10000, buffer)
+            space.unmap(part * GIB4 + 0x11000, PAGE)
+        assert space.table
+        if closed:
+            space.close()
+            assert list(space.regions()) == []
+
+    live_and_die()
+    before = usage()
+    for _ in range(300):
+        live_and_die()
+    after = usage()
+    assert after[0] <= before[0] and after[1] <= before[1] + 4, (before, after)
+
+
+def test_an_arena_used_again_shows_nothing_of_its_past() -> None:
+    space = AddressSpace("first")
+    space.map(0x10000, Buffer(PAGE, "secret"))
+    base = space.table[0]
+    space.close()
+    spaces = [AddressSpace(f"s{i}") for i in range(4)]
+    for other in spaces:
+        other.map(0x20000, Buffer(PAGE, "other"))
+    assert base in [other.table[0] for other in spaces], "the arena is reused"
+    assert all(arena.locate(other.table[0] + 0x10000) == (other, 0x10000) for other in spaces)
+
+
+# The space against a dictionary of pages, in two parts of 4 GiB so that boundaries take part.
+PLACES = [part * GIB4 + page * PAGE for part in (0, 1) for page in (*range(4), *range(0xFFFFC, 0x100000))]
+
+
+@given(st.data())
+def test_a_space_behaves_like_a_dictionary_of_pages(data: st.DataObject) -> None:
+    space = AddressSpace("s", bits=34)
+    buffers = [Buffer(4 * PAGE, f"b{i}") for i in range(2)]
+    model: dict[int, tuple[int, int, bool]] = {}  # page -> buffer, page in it, writable
+    if data.draw(st.booleans(), "compiled code from the start"):
+        assert space.table
+    for step in range(data.draw(st.integers(1, 12), "steps")):
+        address = data.draw(st.sampled_from(PLACES), "address")
+        count = data.draw(st.integers(1, 3), "pages")
+        pages = [address // PAGE + i for i in range(count)]
+        verb = data.draw(st.sampled_from(["map", "unmap", "write"]), "verb")
+        if verb == "map":
+            which, first, writable = data.draw(st.tuples(st.integers(0, 1), st.integers(0, 4 - count), st.booleans()))
+            if any(page in model for page in pages):
+                with pytest.raises(DriverError):
+                    space.map(address, buffers[which], first * PAGE, count * PAGE, writable)
+            else:
+                space.map(address, buffers[which], first * PAGE, count * PAGE, writable)
+                model.update({page: (which, first + i, writable) for i, page in enumerate(pages)})
+        elif verb == "unmap":
+            space.unmap(address, count * PAGE)
+            model = {page: there for page, there in model.items() if page not in pages}
+        else:
+            data_bytes = bytes([step + 1]) * (count * PAGE - 100)
+            bad = next((page for page in pages if page not in model or not model[page][2]), None)
+            if bad is None:
+                space.write(address + 50, data_bytes)
+            else:
+                with pytest.raises(GpuFault) as fault:
+                    space.write(address + 50, data_bytes)
+                assert fault.value.address == max(bad * PAGE, address + 50)
+    for page in {place // PAGE + i for place in PLACES for i in range(4)}:
+        assert space.extent(page * PAGE, PAGE) == (PAGE if page in model else 0)
+        if page in model:
+            which, first, _ = model[page]
+            expected = bytes(buffers[which].view[first * PAGE : (first + 1) * PAGE])
+            assert space.read(page * PAGE, PAGE) == expected == host_bytes(space, page * PAGE, PAGE)
+    assert sum(r.size for r in space.regions()) == len(model) * PAGE
+    space.close()
