@@ -9,5 +9,7 @@ layout.py      Field, Group, Layout: the positions, the reserved bits, the heade
 record.py      compiles a layout to native-speed Python: unpack, raw, pack
 catalogue.py   (name, generation) -> layout; a header dword -> its command; a register offset -> its register
 generation.py  a generation's capabilities by name, a GPU's limits
+registers.py   an MMIO offset -> its register, those of an engine counted from where the engine's registers start
+formats.py     the surface formats of formats.csv
 describe.py    record -> text and JSON: one look for errors, traces and the command line
 """

@@ -105,7 +105,7 @@ class Catalogue:
         return self._commands[gen, engine]
 
     def find_register(self, offset: int, gen: float, engine: str = "") -> Layout | None:
-        """The register at an MMIO offset; an engine's own come before the shared ones. `registers.find` also knows those that count from an engine."""
+        """The register at an absolute offset, an engine's own before shared ones. `registers.find` also knows what counts from an engine."""
         if (gen, engine) not in self._registers:
             self._registers[gen, engine] = self._register_table(gen, engine)
         return self._registers[gen, engine].get(offset)

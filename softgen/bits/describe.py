@@ -76,8 +76,12 @@ def _json(shape: tuple[Any, ...], values: Record, bits: int) -> dict[str, Any]:
         value = values[index]
         found[one.name] = {"value": value, "name": names.get(value)} if one.type.name == "enum" else value
     for index, (group, inner) in enumerate(groups, len(fields)):
-        found[group.name] = [_json(inner, element, group.size) for element in values[index]]
+        found[group.name] = [_json(inner, element, group.size) | _derived_json(group, element) for element in values[index]]
     return found
+
+
+def _derived_json(group: Group, element: Record) -> dict[str, Any]:
+    return {name: getattr(element, name) for name, _ in group.derived}
 
 
 # -- text ----------------------------------------------------------------------------------------------------------
@@ -105,6 +109,7 @@ def _lines(shape: tuple[Any, ...], values: Record, raw: Record, gen: float, dept
         for i, (element, element_raw) in enumerate(zip(values[index], raw[index], strict=True)):
             yield Line(f"{group.name}[{i}]", "", not any(_flat(element_raw)), depth)
             yield from _lines(inner_shape, element, element_raw, gen, depth + 1, group.size)
+            yield from (Line(name, str(getattr(element, name)), False, depth + 1) for name, _ in group.derived)
 
 
 def _flat(values: Record) -> Iterator[Any]:

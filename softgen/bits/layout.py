@@ -94,6 +94,7 @@ class Group:
     alternate: bool = False
     source: str = ""
     line: int = 0
+    derived: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def claimed(self) -> int:
@@ -188,6 +189,11 @@ class Layout:
     def raw(self) -> Callable[[Any], record.Record]:
         """dwords -> record of integers as people count them: fixed point and floats stay bit patterns."""
         return record.compile_unpack(self, natural=False)
+
+    @cached_property
+    def place(self) -> Callable[[Any], int]:
+        """Whole numbers by field name -> all bits as one number; quick, for layouts without header, groups and scaled fields."""
+        return record.compile_place(self)
 
     def pack(self, **given: Any) -> list[int]:
         return record.pack(self, given)

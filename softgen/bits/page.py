@@ -5,12 +5,12 @@ A page is a list of sections that begin in column 0:
     source KBL 22480-22560                                     where what follows was read; each line may name its own after ';'
     enum Compare_Function                                      values indented, `5 greater`, gated with @
     command 3DSTATE_VS  3.3.0.10  render                       kind, name, key, engines
-      gen 7..7.5  6 dwords                                     generations, length, then options: key, length, fixed, bias, at, times, engines
+      gen 7..7.5  6 dwords                                     generations, length, options: key, length, fixed, bias, at, times, engines
         1  31:6  kernel_start_pointer  address instruction kernel   @7  ; IVB 120
         or 2  31:0  other_reading      when mode=simd8
         group element  at 1  size 64  times *                  deeper lines are fields of one element; `of NAME` takes a structure's
         derive  size  end - start + 1
-    register RING_HEAD  +0x34  all                             an offset with + counts from where the engine's registers start
+    register RING_BUFFER_HEAD  +0x34  all                      an offset with + counts from where the engine's registers start
 
 A length of `4..5 dwords` or `4+ dwords` says that dwords past the fourth may be missing; fields there then read zero.
 """
@@ -173,7 +173,7 @@ def headers(section: Section) -> Iterator[tuple[float, Header, tuple[str, ...]]]
 def _engines(section: Section, block: Block, gen: float) -> tuple[str, ...]:
     """'render,video', 'all', or with a gate each: 'render@4.5,blitter@7+'."""
     text = block.options.get("engines") or (section.rest[1] if len(section.rest) > 1 else "")
-    named = []
+    named: list[str] = []
     for item in ENGINES if text == "all" else text.split(",") if text else ():
         name, at, gate = item.partition("@")
         if name not in ENGINES:
@@ -182,7 +182,8 @@ def _engines(section: Section, block: Block, gen: float) -> tuple[str, ...]:
         if not at or gen in _gens(section, block.line, gate):
             named.append(name)
     if text and not named or section.kind == "command" and not named or len(section.rest) > 2:
-        raise section.complain(f"{section.kind} {section.name} needs a key and engines out of {', '.join(ENGINES)}, not {' '.join(section.rest)!r}")
+        told = " ".join(section.rest)
+        raise section.complain(f"{section.kind} {section.name} needs a key and engines out of {', '.join(ENGINES)}, not {told!r}")
     return tuple(named)
 
 
@@ -396,7 +397,7 @@ def _offset(section: Section, block: Block) -> tuple[int | None, bool, int]:
     text = block.options.get("at") or (section.rest[0] if section.rest else "")
     times = block.options.get("times", "1")
     if not re.match(r"\+?0x[0-9a-f]+$", text) or not re.match(r"[1-9]\d*$", times):
-        raise section.complain(f"a register stands at an offset such as 0x2034 or +0x34 and is there once or times N, not {text!r} times {times!r}", block.line)
+        raise section.complain(f"a register stands at 0x2034 or, from its engine's start, at +0x34, times N; not {text!r}, {times!r}", block.line)
     if text[0] == "+" and not section.rest[1:] and "engines" not in block.options:
         raise section.complain(f"{section.name} stands at {text} of which engines?", block.line)
     return int(text, 0), text[0] == "+", int(times)
@@ -414,7 +415,7 @@ def _resolve(section: Section, block: Block, gen: float, resolve: Resolve) -> tu
                 other = resolve(group.of, gen)
             except (KeyError, SpecError):
                 raise section.complain(f"group {group.name} is of {group.of}, which gen {gen:g} does not have", group.line) from None
-            groups.append(replace(group, fields=other.fields, groups=other.groups))
+            groups.append(replace(group, fields=other.fields, groups=other.groups, derived=other.derived))
         else:
             inner_fields, inner_groups = _resolve(section, inner, gen, resolve)
             groups.append(replace(group, fields=inner_fields, groups=inner_groups))

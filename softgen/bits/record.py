@@ -100,10 +100,15 @@ def _group(group: Group, prefix: str, names: dict[str, Any], natural: bool) -> s
     element = f"{prefix}element"
     inner = [_field(f, _from_number, natural) for f in group.fields]
     inner += [_group(g, f"{prefix}{i}_", names, natural) for i, g in enumerate(group.groups)]
-    names[f"{prefix}class"] = record_class(group.name, [f.name for f in group.fields] + [g.name for g in group.groups])
-    body = f"def {element}(bits, n={-(-group.size // 32)}):\n    return new({prefix}class, ({''.join(e + ', ' for e in inner)}))\n"
-    names.setdefault("new", tuple.__new__)
-    exec(compile(body, f"<{group.name}>", "exec"), names)
+    fields = [f.name for f in group.fields] + [g.name for g in group.groups]
+    lines = [f"v{i} = {expression}" for i, expression in enumerate(inner)]
+    lines += [f"v{len(fields) + i} = {_derived(text, [*fields, *(n for n, _ in group.derived)])}" for i, (_, text) in enumerate(group.derived)]
+    fields += [name for name, _ in group.derived]
+    names[f"{prefix}class"], names["new"] = record_class(group.name, fields), tuple.__new__
+    values = "".join(f"v{i}, " for i in range(len(fields)))
+    body = "\n    ".join([*lines, f"return new({prefix}class, ({values}))"])
+    source = f"def {element}(bits, n={-(-group.size // 32)}):\n    {body}\n"
+    exec(compile(source, f"<{group.name}>", "exec"), names)
     size, mask = group.size, hex((1 << group.size) - 1)
     times = f"max(0, n * 32 - {group.start}) // {size}" if group.count is None else str(group.count)
     return f"tuple([{element}(bits >> {group.start} + {size} * i & {mask}) for i in range({times})])"
@@ -169,7 +174,7 @@ def pack(layout: Layout, given: Mapping[str, Any]) -> list[int]:
     """Values by field name -> dwords, header and length filled in. Groups are sequences of mappings."""
     dwords = max([layout.dwords, *(f.high // 32 + 1 for f in layout.fields if given.get(f.name))])
     for group in layout.groups:
-        if group.count is None and group.name in given:
+        if given.get(group.name):  # a counted group, too, may stand past the shortest form of a command
             dwords = max(dwords, -(-(group.start + group.size * len(given[group.name])) // 32))
     bits = _pack(f"{layout.name}", layout.fields, layout.groups, given, layout.gen)
     if layout.header:
@@ -202,6 +207,35 @@ def _place(owner: str, f: Field, value: Any) -> int:
         bits |= (value & (1 << high - low + 1) - 1) << low
         value >>= high - low + 1
     return bits
+
+
+def compile_place(layout: Layout) -> Callable[[Mapping[str, int]], int]:
+    """Numbers by field name -> all bits as one number; `pack` for who packs often and has only whole numbers, without header or groups."""
+    owner = layout.name
+    placed = {f.name: (f.width, f.type.name == "int", _moves(f)) for f in layout.fields}
+
+    def place(values: Mapping[str, int]) -> int:
+        bits = 0
+        for name, value in values.items():
+            width, signed, moves = placed[name]
+            if signed and value < 0:
+                value = value + (1 << width) if value >> width - 1 == -1 else -1
+            if value < 0 or value >> width:
+                _fit(owner, name, value, width)
+            for down, mask, up in moves:
+                bits |= (value >> down & mask) << up
+        return bits
+
+    return place
+
+
+def _moves(f: Field) -> tuple[tuple[int, int, int], ...]:
+    """How each piece of a field leaves its value: shift down, mask, shift up."""
+    found, down = [], f.width
+    for high, low in f.pieces:
+        down -= high - low + 1
+        found.append((down, (1 << high - low + 1) - 1, low))
+    return tuple(found)
 
 
 def _encode(owner: str, f: Field, value: Any) -> int:

@@ -24,13 +24,13 @@ class Place(NamedTuple):
 
     layout: Layout
     offset: int  # absolute, of this register's first dword
-    index: int  # which of the row
+    number: int  # which of the row
     dword: int  # which dword of the register
 
     @property
     def label(self) -> str:
-        """'RING_HEAD', 'CS_GPR[3]', and 'CS_GPR[3]+4' for the upper half."""
-        row = f"[{self.index}]" if self.layout.count > 1 else ""
+        """'RING_BUFFER_HEAD', 'CS_GPR[3]', and 'CS_GPR[3]+4' for the upper half."""
+        row = f"[{self.number}]" if self.layout.count > 1 else ""
         return self.layout.name + row + (f"+{4 * self.dword}" if self.dword else "")
 
 
@@ -41,7 +41,8 @@ def place(offset: int, gen: float, engine: str = "", relative: bool = False) -> 
         if engine not in starts:
             raise SpecError(f"gen {gen:g} has no engine {engine!r} that an offset could count from")
         offset += starts[engine][0]
-    return _covering(_absolute(gen), offset, 0) or next((p for base, name in _order(gen, engine) if (p := _covering(_own(gen, name), offset, base))), None)
+    own = (_covering(_own(gen, name), offset, base) for base, name in _order(gen, engine))
+    return _covering(_absolute(gen), offset, 0) or next(filter(None, own), None)
 
 
 def find(offset: int, gen: float, engine: str = "", relative: bool = False) -> Layout | None:
@@ -81,14 +82,15 @@ def _registers(gen: float) -> Iterator[Layout]:
 
 
 def _rows(layouts: Iterator[Layout]) -> tuple[Row, ...]:
-    return tuple(sorted(((one.offset or 0, (one.offset or 0) + 4 * one.dwords * one.count, one) for one in layouts), key=lambda row: row[:2]))
+    found = ((one.offset or 0, (one.offset or 0) + 4 * one.dwords * one.count, one) for one in layouts)
+    return tuple(sorted(found, key=lambda row: row[:2]))
 
 
 def _covering(rows: tuple[Row, ...], offset: int, base: int) -> Place | None:
     at = offset - base
-    number = bisect_right(rows, at, key=lambda row: row[0]) - 1
-    if number < 0 or at >= rows[number][1]:
+    nearest = bisect_right(rows, at, key=lambda row: row[0]) - 1
+    if nearest < 0 or at >= rows[nearest][1]:
         return None
-    start, _, layout = rows[number]
-    index, rest = divmod((at - start) // 4, layout.dwords)
-    return Place(layout, base + start + 4 * layout.dwords * index, index, rest)
+    start, _, layout = rows[nearest]
+    number, dword = divmod((at - start) // 4, layout.dwords)
+    return Place(layout, base + start + 4 * layout.dwords * number, number, dword)

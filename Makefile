@@ -1,0 +1,58 @@
+# make demo      set up everything, then a guided tour of a real capture in the terminal
+# make test      set up the same way, then run the tests         (TESTS=tests/trace for one room)
+# make lint      ruff and mypy
+# make bench     speed, as ratios
+# make witness   long runs against outside programs
+# make docs      write the generated pages again
+# make clean     remove what was built, and .venv
+#
+# DRIVERS=skip   never install a system package      PYTHON=python3.12   another interpreter
+
+PYTHON  ?= python3
+DRIVERS ?=
+TESTS   ?= tests
+WORKERS ?= auto
+export DRIVERS
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+BUILT  := pyproject.toml constraints.txt setup.py tools/setup $(wildcard softgen/*/*.c)
+
+.PHONY: demo test lint bench witness docs setup clean moved
+.DEFAULT_GOAL := demo
+
+demo: setup
+	@$(BIN)/python examples/tour.py
+
+test: setup
+	$(BIN)/python -m pytest -q -n $(WORKERS) $(TESTS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: setup
+	@$(BIN)/python -m bench
+
+witness: setup
+	HYPOTHESIS_PROFILE=night $(BIN)/python -m pytest -q -n $(WORKERS) -m witness $(TESTS); code=$$?; [ $$code -eq 5 ] && echo "no witness tests yet" || exit $$code
+
+docs: setup
+	$(BIN)/softgen behaviours --markdown > docs/behaviours.md.new
+	mv docs/behaviours.md.new docs/behaviours.md
+
+setup: $(STAMP)
+
+# The stamp holds the folder it was made for: a virtual environment that was copied or moved points at the old place.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+$(STAMP): moved
+endif
+$(STAMP): $(BUILT)
+	@tools/setup $(PYTHON) $(VENV)
+	@echo "$(CURDIR)" > $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find softgen tests bench examples -name __pycache__ -prune -exec rm -rf {} +
+	find softgen -name '*.so' -delete

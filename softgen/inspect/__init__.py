@@ -1,0 +1,10 @@
+"""Inspect: where people meet softgen. It stands above every other room and owns no behaviour of the GPU.
+
+In    what a person types: a verb, files, a GPU's name.
+Out   text on a terminal, JSON for machines, an exit code.
+
+cli/           main.py finds the verb; one file per verb; output.py is their shared look
+decoding.py    a trace walked command by command, with what the commands point to
+behaviours.py  the numbered behaviours of the manuals and the tests that show them
+machine.py     what the host offers: CPU, limits, libraries, drivers, oracles
+"""

@@ -1,0 +1,202 @@
+"""`softgen decode FILE`: names every command, field, indirect state and kernel."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from softgen.bits import describe
+from softgen.bits.layout import Layout
+from softgen.bits.record import to_float
+from softgen.inspect.cli.output import Paint, Progress, complain, paint
+from softgen.inspect.decoding import Decoder, Item
+from softgen.streamer.indirect import Data, Kernel, State
+from softgen.streamer.parser import Command, Remark
+from softgen.trace.file import open_trace
+from softgen.trace.work import Trace, Work
+
+EXAMPLE = """examples:
+  softgen decode tests/data/kbl-vk-compute          a capture directory
+  softgen decode vadd.aub --json | jq .name         one JSON object per line
+  softgen decode batch.bin --gpu skl --engine video a raw batch
+
+exit codes: 0 everything has a name, 1 something is unknown or broken, 2 used wrongly"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("decode", description="Name every command, field, indirect state and kernel of what a driver submitted.",
+                                   epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("file", help="capture directory, AUB file or raw batch")
+    parser.add_argument("--gpu", help="which GPU it is for; needed for a raw batch only (softgen gpus lists them)")
+    parser.add_argument("--engine", default="render", choices=("render", "blitter", "video", "video_enhance"), help="engine of a raw batch")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument("--brief", action="store_true", help="commands by name only, without fields and state")
+
+
+def run(args: argparse.Namespace) -> int:
+    trace = open_trace(args.file, args.gpu, args.engine)
+    tally = Tally()
+    with Progress("commands decoded") as progress:
+        for line in lines(trace, args, tally, progress):
+            sys.stdout.write(line + "\n")
+    if not args.json:
+        for note in trace.notes:
+            print(f"note: {note}")
+        print(tally.summary())
+    elif tally.unknown:
+        complain(tally.summary())
+    return 1 if tally.unknown or tally.broken else 0
+
+
+class Tally:
+    """What the whole decode came to."""
+
+    def __init__(self) -> None:
+        self.submissions = self.commands = self.states = self.kernels = 0
+        self.unknown = self.broken = self.reserved = self.odd = 0
+        self.remarks: Counter[str] = Counter()
+
+    def count(self, item: Item) -> None:
+        match item.what:
+            case Command() as command:
+                self.commands += 1
+                self.unknown += command.layout is None
+                self.odd += bool(command.problems)
+            case Remark() as remark:
+                self.remarks[remark.kind] += 1
+                self.broken += remark.kind in ("unmapped", "no_batch", "limit")
+            case State():
+                self.states += 1
+            case Kernel():
+                self.kernels += 1
+            case _:
+                pass
+
+    def summary(self) -> str:
+        parts = [f"{self.submissions} submissions", f"{self.commands} commands", f"{self.states} structures", f"{self.kernels} kernels"]
+        parts += [f"{n} unknown commands" for n in (self.unknown,) if n] + [f"{n} broken places" for n in (self.broken,) if n]
+        parts += [f"{n} of unexpected length" for n in (self.odd,) if n]
+        parts += [f"{n} with reserved bits set" for n in (self.reserved,) if n]
+        parts += [f"{n} batches the GPU was to write" for n in (self.remarks["gpu_written"],) if n]
+        return ", ".join(parts)
+
+
+def lines(trace: Trace, args: argparse.Namespace, tally: Tally, progress: Progress) -> Iterator[str]:
+    form = as_json if args.json else Text(paint(), args.brief).lines
+    for work, items in Decoder(trace).work():
+        tally.submissions += 1
+        if not args.json:
+            yield from heading(work, trace, paint())
+        for item in items:
+            progress.step()
+            tally.count(item)
+            yield from form(item, tally)
+
+
+def wrong_bits(layout: Layout | None, dwords: list[int], tally: Tally) -> list[describe.Reserved]:
+    found = describe.reserved(layout, dwords) if layout and dwords else []
+    tally.reserved += bool(found)
+    return found
+
+
+# -- JSON ----------------------------------------------------------------------------------------------------------
+
+
+def as_json(item: Item, tally: Tally) -> Iterator[str]:
+    yield json.dumps(json_object(item, tally))
+
+
+def json_object(item: Item, tally: Tally) -> dict[str, Any]:
+    match item.what:
+        case Command() as c:
+            found: dict[str, Any] = {"batch": c.batch, "address": c.address, "name": c.name, "dwords": c.dwords}
+            found["fields"] = describe.to_json(c.layout, c.dwords) if c.layout else {}
+            found |= json_reserved(c.layout, c.dwords, tally)
+            return found | ({"problems": list(c.problems)} if c.problems else {})
+        case State() as s:
+            found = {"state": s.layout.name, "address": s.address, "by": s.by, "dwords": s.dwords}
+            found["fields"] = describe.to_json(s.layout, s.dwords) if not s.problem else {}
+            found |= json_reserved(s.layout, s.dwords, tally) if s.certain and not s.problem else {}
+            return found | ({"problems": [s.problem]} if s.problem else {}) | ({} if s.certain else {"certain": False})
+        case Kernel() as k:
+            return {"kernel": k.address, "by": k.by, "stage": k.stage} | ({"problems": [k.problem]} if k.problem else {})
+        case Data() as d:
+            return {"data": d.what, "address": d.address, "by": d.by, "bytes": d.size, "dwords": d.dwords} | ({"problems": [d.problem]} if d.problem else {})
+        case Remark() as r:
+            return {"remark": r.kind, "batch": r.batch, "address": r.address, "text": r.text}
+
+
+def json_reserved(layout: Layout | None, dwords: list[int], tally: Tally) -> dict[str, Any]:
+    wrong = wrong_bits(layout, dwords, tally)
+    return {"reserved": [{"high": r.high, "low": r.low, "value": r.value} for r in wrong]} if wrong else {}
+
+
+# -- text ----------------------------------------------------------------------------------------------------------
+
+
+def heading(work: Work, trace: Trace, colour: Paint) -> Iterator[str]:
+    where = f"ring at {work.batch:#x}" if work.kind == "ring" else f"batch at {work.batch:#x}"
+    label = work.label or f"submission {work.sequence}"
+    yield ""
+    yield colour(f"== {label}: {trace.device.name}, {work.engine} engine, {where}", "heading")
+
+
+class Text:
+    """Commands and what they point to, as lines for people."""
+
+    def __init__(self, colour: Paint, brief: bool) -> None:
+        self.paint, self.brief = colour, brief
+
+    def lines(self, item: Item, tally: Tally) -> Iterator[str]:
+        match item.what:
+            case Command() as c:
+                yield from self._command(c, tally)
+            case Remark() as r:
+                yield f"{r.address:#014x}  {self.paint(f'! {r.text}', 'warn')}"
+            case found if not self.brief:
+                yield from self._found(found, tally)
+
+    def _command(self, c: Command, tally: Tally) -> Iterator[str]:
+        name = self.paint(c.name, "name") if c.name else self.paint(f"unknown command {c.dwords[0]:#010x}", "bad")
+        yield f"{self.paint(f'{c.address:#014x}', 'address')}  {'  ' * max(0, c.level - 1)}{name}  {self.paint(f'({len(c.dwords)} dwords)', 'note')}"
+        if c.layout and not self.brief:
+            yield from self._fields(c.layout, c.dwords, 4)
+        yield from self._wrong(c.layout, c.dwords, tally, 4)
+        yield from (f"    {self.paint(f'! {problem}', 'bad')}" for problem in c.problems)
+
+    def _found(self, found: State | Kernel | Data, tally: Tally) -> Iterator[str]:
+        at = self.paint(f"{found.address:#x}", "address")
+        match found:
+            case Kernel():
+                yield f"    -> {at} {self.paint('kernel', 'name')} of the {found.stage} stage"
+            case Data():
+                yield f"    -> {at} {found.what}, {found.size} bytes"
+                yield from self._dump(found.dwords)
+            case State():
+                sure = "" if found.certain else self.paint("  (the count is a guess)", "note")
+                yield f"    -> {at} {self.paint(found.layout.name, 'name')} [{found.index}]{sure}"
+                if not found.problem:
+                    yield from self._fields(found.layout, found.dwords, 8)
+                    yield from self._wrong(found.layout, found.dwords, tally, 8) if found.certain else ()
+        if found.problem:
+            yield f"       {self.paint(f'! {found.problem}', 'bad')}"
+
+    def _fields(self, layout: Layout, dwords: list[int], indent: int) -> Iterator[str]:
+        for line in describe.lines(layout, dwords):
+            name = f"{' ' * (indent + 2 * line.depth)}{line.name:42}"
+            yield self.paint(f"{name} {line.text}", "note") if line.zero else f"{name} {self.paint(line.text, 'value')}"
+
+    def _wrong(self, layout: Layout | None, dwords: list[int], tally: Tally, indent: int) -> Iterator[str]:
+        for wrong in wrong_bits(layout, dwords, tally):
+            yield f"{' ' * indent}{self.paint(f'! reserved: {wrong}', 'warn')}"
+
+    def _dump(self, dwords: list[int]) -> Iterator[str]:
+        """Four dwords a line, as bits and as floats where they look like floats."""
+        for start in range(0, len(dwords), 4):
+            row = dwords[start : start + 4]
+            floats = "  ".join(f"{to_float(d):.4g}" if d == 0 or 0x30000000 < d & 0x7FFFFFFF < 0x4F000000 else "." for d in row)
+            yield f"        {start * 4:+5d}  {' '.join(f'{d:08x}' for d in row):36}  {self.paint(floats, 'note')}"

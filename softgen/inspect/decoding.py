@@ -1,0 +1,84 @@
+"""Decoding a trace: its submissions in order, their commands, and what those point to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from softgen.memory.space import Space
+from softgen.streamer.context import Context
+from softgen.streamer.indirect import Follower, Found, State
+from softgen.streamer.parser import Command, Parser, Remark
+from softgen.trace.work import Trace, Work
+
+# A pointer's count is often said by a later command of the same draw, so commands wait until the draw that uses them is seen.
+STARTS = frozenset({"3DPRIMITIVE", "GPGPU_WALKER", "MEDIA_OBJECT", "MEDIA_OBJECT_WALKER", "MI_BATCH_BUFFER_END"})
+LONGEST_WAIT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing met while decoding, with the submission it belongs to."""
+
+    work: Work
+    what: Command | Remark | Found
+
+
+class Decoder:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.generation = trace.device.generation
+        self.contexts: dict[tuple[int, str], Context] = {}
+        self.targets: dict[int, str] = {}  # start of a mapped region -> who may have written it
+
+    def work(self) -> Iterator[tuple[Work, Iterator[Item]]]:
+        for work in self.trace.work():
+            yield work, self.items(work)
+
+    def items(self, work: Work) -> Iterator[Item]:
+        parser = Parser(self.generation, work.engine, work.space, work.global_space, self._stale)
+        road = parser.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else parser.batch(work.batch)
+        context = self.contexts.setdefault((work.context, work.engine), Context())
+        follower = Follower(self.generation, work.space)
+        waiting: list[Command | Remark] = []
+        for met in road:
+            waiting.append(met)
+            if isinstance(met, Remark) or met.name in STARTS or len(waiting) >= LONGEST_WAIT:
+                yield from self._release(work, waiting, follower, context)
+                waiting = []
+        yield from self._release(work, waiting, follower, context)
+
+    def _release(self, work: Work, waiting: list[Command | Remark], follower: Follower, context: Context) -> Iterator[Item]:
+        """Commands up to a draw, each followed by what it points to, with counts as they stand when the draw starts."""
+        ahead = context.copy()
+        for met in waiting:
+            if isinstance(met, Command):
+                ahead.note(met)
+        for met in waiting:
+            yield Item(work, met)
+            if isinstance(met, Command):
+                context.note(met)
+                ahead.bases = context.bases
+                for found in follower.follow(met, ahead):
+                    self._remember(work, found)
+                    yield Item(work, found)
+
+    # -- memory the GPU was to write ---------------------------------------------------------------------------------
+
+    def _remember(self, work: Work, found: Found) -> None:
+        if isinstance(found, State) and found.layout.name == "RENDER_SURFACE_STATE":
+            start = _region(work.space, found.layout.raw(found.dwords).surface_base_address)
+            if start is not None:
+                self.targets.setdefault(start, f"memory that kernels of {work.label} may have been about to fill")
+
+    def _stale(self, space: Space, address: int) -> str:
+        start = _region(space, address)
+        return self.targets.get(start, "") if start is not None else ""
+
+
+def _region(space: Space, address: int) -> int | None:
+    """Where the mapped region around an address begins."""
+    for region in space.regions():
+        if region.start <= address < region.start + region.size:
+            return region.start
+    return None

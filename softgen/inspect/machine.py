@@ -1,0 +1,189 @@
+"""What the machine under softgen offers: one finding per line of `softgen doctor`.
+
+Status is `ok`, `low` (works, but a limit will bite), `missing` (something softgen needs) or `absent` (optional, not installed).
+Every check reads; none changes anything. What a check cannot read it reports as unknown, it never raises.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import resource
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+GIB = 1 << 30
+LIBRARIES = ("numpy", "zstandard")
+VECTOR_FLAGS = (("avx512f", "avx512dq", "avx512vl", "avx512bw"), ("avx2", "fma"), ("avx",), ("sse4_2",))
+DRI_FOLDERS = ("/usr/lib/x86_64-linux-gnu/dri", "/usr/lib64/dri", "/usr/lib/dri")
+MAP_COUNT = 262_144         # each buffer of an address space is a mapping of its own; Linux allows 65,530 unless told
+OPEN_FILES = 65_536         # each buffer is a memfd
+MEMORY = 4 * GIB
+
+# What drives softgen later (`run`): name, package, and paths of which one must exist.
+DRIVERS = (
+    ("OpenGL, Gen4 to Gen7.5 (crocus)", "libgl1-mesa-dri", tuple(f"{folder}/crocus_dri.so" for folder in DRI_FOLDERS)),
+    ("OpenGL, Gen8 and later (iris)", "libgl1-mesa-dri", tuple(f"{folder}/iris_dri.so" for folder in DRI_FOLDERS)),
+    ("Vulkan, Gen9 and later (anv)", "mesa-vulkan-drivers", ("/usr/share/vulkan/icd.d/intel_icd.*.json",)),
+    ("Vulkan, Gen7 to Gen8 (hasvk)", "mesa-vulkan-drivers", ("/usr/share/vulkan/icd.d/intel_hasvk_icd.*.json",)),
+    ("OpenCL (NEO)", "intel-opencl-icd", ("/etc/OpenCL/vendors/intel.icd",)),
+    ("VA-API (i965)", "i965-va-driver", tuple(f"{folder}/i965_drv_video.so" for folder in DRI_FOLDERS)),
+    ("VA-API (iHD)", "intel-media-va-driver", tuple(f"{folder}/iHD_drv_video.so" for folder in DRI_FOLDERS)),
+)
+# Outside programs that long tests compare with: command, package, what for.
+ORACLES = (
+    ("iga64", "libigc-tools", "EU assembly, Gen7.5 and later"),
+    ("ocloc", "intel-opencl-icd", "OpenCL kernels to machine code"),
+    ("clinfo", "clinfo", "what an OpenCL driver reports"),
+    ("ffmpeg", "ffmpeg", "video frames to compare with"),
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    area: str
+    name: str
+    status: str
+    detail: str
+    advice: str = ""
+    needed: bool = False
+
+
+def examine() -> Iterator[Finding]:
+    """All findings, area by area."""
+    yield from processor()
+    yield from limits()
+    yield from python()
+    yield from build()
+    yield from drivers()
+    yield from oracles()
+
+
+def text(path: str) -> str:
+    """A small file of /proc or /sys, empty where it cannot be read."""
+    try:
+        return Path(path).read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def number(path: str) -> int | None:
+    found = text(path)
+    return int(found) if found.lstrip("-").isdigit() else None
+
+
+def processor() -> Iterator[Finding]:
+    cpuinfo = text("/proc/cpuinfo")
+    model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    flags = set((re.search(r"^flags\s*:\s*(.+)$", cpuinfo, re.MULTILINE) or [""])[0].split())
+    yield Finding("processor", "model", "ok", f"{model[1] if model else 'unknown'} ({platform.machine()})")
+    widest = next((group for group in VECTOR_FLAGS if flags.issuperset(group)), ())
+    yield Finding("processor", "vector instructions", "ok" if "avx2" in flags else "low", " ".join(widest) or "none known",
+                  "" if "avx2" in flags else "works; code compiled for wide vectors will be slower here")
+    yield Finding("processor", "cores", "ok", str(len(os.sched_getaffinity(0))))
+    memory = re.search(r"^MemTotal:\s*(\d+) kB", text("/proc/meminfo"), re.MULTILINE)
+    size = int(memory[1]) * 1024 if memory else 0
+    yield Finding("processor", "memory", "ok" if size >= MEMORY else "low", f"{size / GIB:.1f} GiB" if size else "unknown",
+                  "" if size >= MEMORY else "large captures may not fit")
+
+
+def limits() -> Iterator[Finding]:
+    yield at_least("vm.max_map_count", number("/proc/sys/vm/max_map_count"), MAP_COUNT,
+                   f"as root: sysctl vm.max_map_count={MAP_COUNT}")
+    overcommit = number("/proc/sys/vm/overcommit_memory")
+    meaning = {0: "heuristic", 1: "always", 2: "never"}.get(overcommit if overcommit is not None else -1, "unknown")
+    yield Finding("kernel limits", "vm.overcommit_memory", "low" if overcommit == 2 else "ok", f"{overcommit} ({meaning})",
+                  "as root: sysctl vm.overcommit_memory=0, or reserving 4 GiB arenas may fail" if overcommit == 2 else "")
+    yield memfd()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        yield Finding("kernel limits", "open files", "ok", "unlimited")
+        return
+    room = hard == resource.RLIM_INFINITY or hard >= OPEN_FILES
+    finding = at_least("open files", soft, OPEN_FILES,
+                       f"ulimit -n {OPEN_FILES}" if room else f"raise the hard limit ({hard}) in /etc/security/limits.conf")
+    yield finding
+
+
+def at_least(name: str, value: int | None, wanted: int, advice: str) -> Finding:
+    if value is None:
+        return Finding("kernel limits", name, "low", "unknown", f"want {wanted} or more")
+    enough = value >= wanted
+    return Finding("kernel limits", name, "ok" if enough else "low", f"{value:,}" + ("" if enough else f", want {wanted:,}"),
+                   "" if enough else advice)
+
+
+def memfd() -> Finding:
+    """Buffers are sealed memfds: try one."""
+    try:
+        descriptor = os.memfd_create("softgen-doctor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    except (OSError, AttributeError) as error:
+        return Finding("kernel limits", "memfd_create", "missing", str(error), "softgen needs Linux 3.17 or later", needed=True)
+    os.close(descriptor)
+    return Finding("kernel limits", "memfd_create", "ok", "with sealing", needed=True)
+
+
+def python() -> Iterator[Finding]:
+    new = sys.version_info >= (3, 11)
+    yield Finding("python", "python", "ok" if new else "missing", f"{platform.python_version()} at {sys.executable}",
+                  "" if new else "softgen needs Python 3.11 or later", needed=True)
+    for name in LIBRARIES:
+        try:
+            yield Finding("python", name, "ok", metadata.version(name), needed=True)
+        except metadata.PackageNotFoundError:
+            yield Finding("python", name, "missing", "not installed", "make demo sets up .venv with it", needed=True)
+    yield cache_folder()
+
+
+def cache_folder() -> Finding:
+    """The object cache follows XDG and is optional: a read-only home only costs time."""
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    folder = (Path(root) if root.startswith("/") else Path(os.path.expanduser("~/.cache"))) / "softgen"
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            return Finding("python", "cache folder", "ok", f"{folder} (writable)")
+    except OSError as error:
+        return Finding("python", "cache folder", "low", f"{folder}: {error.strerror}", "set XDG_CACHE_HOME to a folder you can write")
+
+
+def build() -> Iterator[Finding]:
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    yield Finding("build", "C compiler", "ok" if compiler else "absent", compiler or "no gcc",
+                  "" if compiler else "apt-get install gcc libc6-dev, if softgen is to be built here")
+    yield guard()
+
+
+def guard() -> Finding:
+    """The C guard turns an access to unmapped GPU memory into a fault instead of a crash."""
+    import softgen
+    found = sorted(Path(softgen.__file__).parent.glob("memory/_guard*.so"))
+    advice = "make setup builds it (needs gcc)"
+    if not found:
+        return Finding("build", "guard library", "missing", "not built", advice, needed=True)
+    try:
+        ctypes.CDLL(str(found[0]))
+    except OSError as error:
+        return Finding("build", "guard library", "missing", str(error), advice, needed=True)
+    return Finding("build", "guard library", "ok", str(found[0]), needed=True)
+
+
+def drivers() -> Iterator[Finding]:
+    for name, package, patterns in DRIVERS:
+        found = next((str(path) for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))), "")
+        yield Finding("drivers (for softgen run, not built yet)", name, "ok" if found else "absent", found or "not installed",
+                      "" if found else f"apt-get install {package}")
+
+
+def oracles() -> Iterator[Finding]:
+    for command, package, purpose in ORACLES:
+        path = shutil.which(command)
+        yield Finding("oracles (for make witness)", command, "ok" if path else "absent", path or f"not installed ({purpose})",
+                      "" if path else f"apt-get install {package}")

@@ -1,0 +1,207 @@
+"""The parser: rings and batches as the streamer walks them.
+
+Reads   MI_BATCH_BUFFER_START MI_BATCH_BUFFER_END
+Writes  one Command per command met, in order, and a Remark where the road ends otherwise than a batch should
+
+A ring calls a batch; a batch may chain to another (the first is forgotten) or call a second-level batch, which comes back
+(BDW-era public facts; ICL 520-560). Nothing here executes: a conditional end is taken as not ending, a predicated start as taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from softgen.bits.catalogue import catalogue
+from softgen.bits.generation import Generation
+from softgen.bits.layout import Layout
+from softgen.bits.record import Record
+from softgen.memory.space import Space
+from softgen.streamer.window import Window
+
+MOST_COMMANDS = 2_000_000  # of one submission; a real one has thousands
+TRIAL = 4096  # commands read to see whether something is a batch
+MOST_UNKNOWN = 8  # in a row, after which the rest is taken to be no batch
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    batch: int  # where the batch (or ring) that holds it began
+    address: int
+    level: int  # 0 ring, 1 batch, 2 second-level batch
+    layout: Layout | None
+    dwords: list[int]  # as they stand in memory; fewer than the length says when memory ends
+    problems: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str | None:
+        return self.layout.name if self.layout else None
+
+    @property
+    def record(self) -> Record:
+        assert self.layout is not None
+        return self.layout.raw(self.dwords)
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something about the road, not about a command. `kind` is one of unmapped, loop, gpu_written, limit, no_batch."""
+
+    batch: int
+    address: int
+    kind: str
+    text: str
+
+
+@dataclass
+class _Place:
+    """Where the streamer reads: a batch in a space, or a ring that wraps."""
+
+    window: Window
+    start: int
+    address: int
+    level: int
+    end: int | None = None  # rings: where the tail is
+    wrap: tuple[int, int] | None = None  # rings: (start, end) of the buffer
+    unknown: int = 0
+    pending: list[int] = field(default_factory=list)
+
+    def done(self) -> bool:
+        return self.end is not None and self.address == self.end
+
+    def peek(self, count: int) -> list[int]:
+        if self.wrap is None:
+            return self.window.dwords(self.address, count)
+        room = (self.wrap[1] - self.address) // 4
+        got = self.window.dwords(self.address, min(count, room))
+        return got + self.window.dwords(self.wrap[0], count - room) if count > room else got
+
+    def advance(self, count: int) -> None:
+        self.address += 4 * count
+        if self.wrap and self.address >= self.wrap[1]:
+            self.address -= self.wrap[1] - self.wrap[0]
+        if self.wrap is None and self.address >> self.window.space.bits:
+            self.address &= (1 << self.window.space.bits) - 1
+
+
+def guess_length(header: int) -> int | None:
+    """How long a command nobody knows must be, from its type alone (BDW 48-90; G45 940-951); None: no command at all."""
+    match header >> 29:
+        case 0:
+            return 1 if header >> 23 < 0x10 else (header & 0xFF) + 2
+        case 2:
+            return (header & 0xFF) + 2
+        case 3:
+            return (header & (0xFFF if header >> 27 & 3 == 2 else 0xFF)) + 2
+    return None
+
+
+Stale = Callable[[Space, int], str]
+
+
+class Parser:
+    """Walks one submission. `stale(space, address)` says why memory there may not hold what the GPU would have put there."""
+
+    def __init__(self, generation: Generation, engine: str, space: Space, global_space: Space | None = None, stale: Stale | None = None) -> None:
+        self.generation, self.engine, self.space = generation, engine, space
+        self.global_space = global_space or space
+        self.stale = stale or (lambda space, address: "")
+        self.catalogue = catalogue()
+        self.seen: set[tuple[int, ...]] = set()
+        self.stack: list[_Place] = []
+        self.left = MOST_COMMANDS
+
+    def batch(self, address: int) -> Iterator[Command | Remark]:
+        yield from self._walk(_Place(Window(self.space), address, address, 1))
+
+    def ring(self, start: int, head: int, tail: int, size: int) -> Iterator[Command | Remark]:
+        place = _Place(Window(self.global_space), start, start + head, 0, start + tail, (start, start + size))
+        yield from self._walk(place)
+
+    def _walk(self, place: _Place | None) -> Iterator[Command | Remark]:
+        while place is not None and not place.done():
+            if self.left == 0:
+                yield Remark(place.start, place.address, "limit", f"stopped after {MOST_COMMANDS} commands")
+                return
+            self.left -= 1
+            command = self._command(place)
+            if isinstance(command, Remark):
+                yield command
+                return
+            yield command
+            if command.layout is None:
+                place.unknown += 1
+                if guess_length(command.dwords[0]) is None or place.unknown >= MOST_UNKNOWN:
+                    yield Remark(place.start, place.address, "no_batch", "what follows cannot be read as commands")
+                    return
+            else:
+                place.unknown = 0
+            place.advance(len(command.dwords))
+            match command.name:
+                case "MI_BATCH_BUFFER_END":
+                    place = self._return()
+                case "MI_BATCH_BUFFER_START":
+                    remark, place = self._jump(place, command)
+                    if remark:
+                        yield remark
+
+    def _command(self, place: _Place) -> Command | Remark:
+        """The command at a place, or why there is none."""
+        first = place.peek(1)
+        if not first:
+            what = "the batch" if place.level else "the ring"
+            return Remark(place.start, place.address, "unmapped", f"{what} leaves mapped memory at {place.address:#x} without an end")
+        layout = self.catalogue.find_command(first[0], self.generation.number, self.engine)
+        if layout is None:
+            length = guess_length(first[0])
+            return Command(place.start, place.address, place.level, None, place.peek(length or 1))
+        length = layout.length(first[0])
+        dwords = place.peek(length)
+        problems = []
+        if len(dwords) < length:
+            problems.append(f"its length says {length} dwords, memory ends after {len(dwords)}")
+        if length < layout.dwords or layout.maximum is not None and length > layout.maximum:
+            upper = "" if layout.maximum == layout.dwords else f" to {layout.maximum}" if layout.maximum else " or more"
+            problems.append(f"its length says {length} dwords, not {layout.dwords}{upper}")
+        return Command(place.start, place.address, place.level, layout, dwords, tuple(problems))
+
+    def _jump(self, place: _Place, command: Command) -> tuple[Remark | None, _Place | None]:
+        """Where MI_BATCH_BUFFER_START leads, and what there is to say about it."""
+        start = command.record
+        target = start.batch_buffer_start_address & (1 << self.space.bits) - 1
+        space = self._space_of(start, target)
+        second = "second_level_batch_buffer" in start._fields and start.second_level_batch_buffer
+        level = place.level
+        if level == 0 or second and level < 2:  # a call: the streamer comes back to this place
+            self.stack.append(place)
+            level += 1
+        road = (command.address, target, *(p.address for p in self.stack))
+        if road in self.seen:
+            return self._remark(command, "loop", f"jumps back to {target:#x}, where it has been; not followed again"), self._return()
+        self.seen.add(road)
+        why = self.stale(space, target)
+        if why and not self._reads(space, target):
+            return self._remark(command, "gpu_written", f"jumps to {target:#x}, {why}; what stands there is no batch"), self._return()
+        remark = self._remark(command, "gpu_written", f"jumps to {target:#x}, {why}; shown as it stands") if why else None
+        return remark, _Place(Window(space), target, target, level)
+
+    def _return(self) -> _Place | None:
+        return self.stack.pop() if self.stack else None
+
+    def _remark(self, command: Command, kind: str, text: str) -> Remark:
+        return Remark(command.batch, command.address, kind, text)
+
+    def _space_of(self, start: Record, target: int) -> Space:
+        """A batch is in the context's space or, where the command says so, in the global one."""
+        says_global = "address_space_indicator" in start._fields and start.address_space_indicator == 0
+        return self.global_space if says_global and not self.space.extent(target, 4) else self.space
+
+    def _reads(self, space: Space, target: int) -> bool:
+        """Whether a batch stands at a place, from its first command to its end."""
+        trial = Parser(self.generation, self.engine, space, self.global_space)
+        trial.left = TRIAL
+        last: Command | Remark | None = None
+        for last in trial.batch(target):
+            if isinstance(last, Remark) or last.layout is None or last.problems:
+                return False
+        return True

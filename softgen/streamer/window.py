@@ -1,0 +1,33 @@
+"""Dwords at addresses, read ahead in pieces: a batch is a few dwords at a time, a space charges per access."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+
+from softgen.memory.space import Space
+
+PIECE = 1 << 16  # bytes read ahead
+
+
+class Window:
+    """Sequential reading from a space. `dwords(address, n)` gives as many of n as are mapped."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._start = self._end = 0
+        self._data = array("I")
+
+    def dwords(self, address: int, count: int) -> list[int]:
+        if not self._start <= address <= self._end - 4 * count:
+            self._load(address, 4 * count)
+        first = address - self._start >> 2
+        return self._data[first : first + count].tolist()
+
+    def _load(self, address: int, size: int) -> None:
+        size = max(size, PIECE)
+        held = self.space.extent(address, size) & ~3
+        self._data = array("I", self.space.read(address, held))
+        if sys.byteorder == "big":
+            self._data.byteswap()
+        self._start, self._end = address, address + held

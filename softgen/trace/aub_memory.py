@@ -1,0 +1,179 @@
+"""The memory of an AUB trace: physical pages, the global table, and what was written without either.
+
+Records address memory in four ways (`memory_space` of aub.toml): physical, through the global table, through a context's tables, and
+the global table itself. What is written at graphics addresses before any table maps them is kept apart and moves to its
+place when a table does ("loose" pages); older tools never write tables at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from softgen.bits.generation import Generation
+from softgen.errors import GpuFault, SoftgenError
+from softgen.memory.page_table import PageTableSpace
+from softgen.memory.physical import PhysicalMemory
+from softgen.memory.space import Region, Space
+
+PAGE = 4096
+TABLE_BITS = 23  # 2^20 entries of 8 bytes: the global table of 4 GiB
+KEPT_TABLES = 64
+
+
+class LooseMemory(Space):
+    """Pages at graphics addresses that no table knows."""
+
+    def __init__(self, name: str, limit: int, bits: int = 48) -> None:
+        self.name, self.limit, self.bits = name, limit, bits
+        self.pages: dict[int, bytearray] = {}
+        self.fresh: dict[int, list[tuple[int, int]]] = {}  # page -> what was written in it since work last started
+
+    def read(self, address: int, size: int) -> bytes:
+        return b"".join(bytes(page[start:end]) for page, start, end in self._pieces(address, size, "read"))
+
+    def write(self, address: int, data: bytes) -> None:
+        if address + len(data) > 1 << self.bits:
+            raise GpuFault(max(address, 1 << self.bits), "write", self.name, why=self.outside(1 << self.bits))
+        for number in range(address // PAGE, -(-(address + len(data)) // PAGE)):
+            if number not in self.pages:
+                if len(self.pages) * PAGE >= self.limit:
+                    raise SoftgenError(f"{self.name}: more than {self.limit:#x} bytes written (at {address:#x})")
+                self.pages[number] = bytearray(PAGE)
+        done = 0
+        for page, start, end in self._pieces(address, len(data), "write"):
+            page[start:end] = data[done : done + end - start]
+            self.fresh.setdefault((address + done) // PAGE, []).append((start, end))
+            done += end - start
+
+    def extent(self, address: int, limit: int) -> int:
+        at = address
+        while at < address + limit and at // PAGE in self.pages:
+            at = at // PAGE * PAGE + PAGE
+        return min(at - address, max(limit, 0))
+
+    def regions(self) -> Iterator[Region]:
+        start = end = -1
+        for number in sorted(self.pages):
+            if number * PAGE != end:
+                if end >= 0:
+                    yield Region(start, end - start, self.name)
+                start = number * PAGE
+            end = number * PAGE + PAGE
+        if end >= 0:
+            yield Region(start, end - start, self.name)
+
+    def _pieces(self, address: int, size: int, access: str) -> Iterator[tuple[bytearray, int, int]]:
+        if self.extent(address, size) < size:
+            bad = address + self.extent(address, size)
+            raise GpuFault(bad, access, self.name, why=self.outside(bad))
+        at, end = address, address + size
+        while at < end:
+            stop = min(at // PAGE * PAGE + PAGE, end)
+            yield self.pages[at // PAGE], at % PAGE, at % PAGE + stop - at
+            at = stop
+
+
+class TracedSpace(Space):
+    """Page tables first, loose pages where they say nothing."""
+
+    def __init__(self, name: str, tables: PageTableSpace, loose: LooseMemory) -> None:
+        self.name, self.tables, self.loose, self.bits = name, tables, loose, loose.bits
+
+    def read(self, address: int, size: int) -> bytes:
+        if not self.loose.pages:
+            return self.tables.read(address, size)
+        return b"".join(space.read(at, count) for space, at, count in self._parts(address, size, "read"))
+
+    def write(self, address: int, data: bytes) -> None:
+        done = 0
+        for space, at, count in list(self._parts(address, len(data), "write")):
+            space.write(at, data[done : done + count])
+            done += count
+
+    def place(self, address: int, data: bytes) -> bool:
+        """Write as a trace does: what no table maps becomes loose. Was any?"""
+        loose, done = False, 0
+        while done < len(data):
+            at = address + done
+            count = min(self.tables.extent(at, len(data) - done) or PAGE - at % PAGE, len(data) - done)
+            mapped = self.tables.extent(at, 1) == 1
+            (self.tables if mapped else self.loose).write(at, data[done : done + count])
+            loose, done = loose or not mapped, done + count
+        return loose
+
+    def settle(self) -> None:
+        """Move what is loose to where the tables now say they belong. A page is looked for once, when work starts after it was written."""
+        for number, pieces in self.loose.fresh.items():
+            if self.tables.extent(number * PAGE, PAGE) < PAGE:
+                continue
+            loose, page = self.loose.pages.pop(number), self.tables.translate(number * PAGE)
+            for start, end in pieces:  # a page that is read-only is so for the GPU, not for whoever recorded the trace
+                self.tables.memory.write(page.physical + number * PAGE - page.start + start, bytes(loose[start:end]))
+        self.loose.fresh.clear()
+
+    def extent(self, address: int, limit: int) -> int:
+        done = 0
+        while done < limit:
+            at, left = address + done, limit - done
+            more = self.tables.extent(at, left) or self.loose.extent(at, min(PAGE - at % PAGE, left))
+            if not more:
+                break
+            done += more
+        return done
+
+    def regions(self) -> Iterator[Region]:
+        yield from sorted([*self.tables.regions(), *self.loose.regions()])
+
+    def _parts(self, address: int, size: int, access: str) -> Iterator[tuple[Space, int, int]]:
+        at, end = address, address + size
+        while at < end:
+            count = self.tables.extent(at, end - at)
+            if count:
+                yield self.tables, at, count
+            else:
+                count = min(PAGE - at % PAGE, end - at)
+                if not self.loose.extent(at, 1):
+                    self.tables.translate(at, access)  # its fault says where the walk stopped
+                yield self.loose, at, count
+            at += count
+
+
+class AubMemory:
+    """All memory of one trace."""
+
+    def __init__(self, generation: Generation, limit: int) -> None:
+        """`limit` bytes are kept at most, of physical and of loose memory each."""
+        self.generation = generation
+        self.physical = PhysicalMemory("physical memory", limit=limit)
+        self.entries = PhysicalMemory("global table", bits=TABLE_BITS)
+        tables = PageTableSpace.global_table("global table", generation, self.physical, self.entries)
+        self.global_space = TracedSpace("global memory", tables, LooseMemory("global memory", limit))
+        self.loose = LooseMemory("context memory", limit)  # written at a context's addresses before any context is known
+        self._contexts: dict[int | tuple[int, ...], TracedSpace] = {}
+
+    def write(self, space: str, address: int, data: bytes) -> bool:
+        """Write as a record says; True when no table maps some of it."""
+        if space == "global":
+            return self.global_space.place(address, data)
+        if space == "context":
+            self.loose.write(address, data)
+            return True
+        (self.entries if space == "global_entry" else self.physical).write(address, data)
+        return False
+
+    def space(self, name: str, context: Space | None) -> Space:
+        """The address space an expectation's address counts in."""
+        return {"global": self.global_space, "context": context or self.loose, "global_entry": self.entries}.get(name, self.physical)
+
+    def context(self, root: int | tuple[int, ...]) -> TracedSpace:
+        """The space of a context whose tables begin at `root`; the same object for the same tables, so that translations are kept."""
+        if root not in self._contexts:
+            if len(self._contexts) >= KEPT_TABLES:
+                self._contexts.clear()
+            tables = PageTableSpace.four_level(f"context memory (tables at {_first(root):#x})", self.generation, self.physical, root)
+            self._contexts[root] = TracedSpace(tables.name, tables, self.loose)
+        return self._contexts[root]
+
+
+def _first(root: int | tuple[int, ...]) -> int:
+    return root if isinstance(root, int) else root[0]

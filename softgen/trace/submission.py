@@ -1,0 +1,118 @@
+"""Submission: which register writes start work, and what they start.
+
+A port listens to the registers of every engine. `write` answers with the starts a write causes: usually none, and contexts
+(by descriptor) or a ring (by its four registers) when the last write of a submission comes. Offsets are in submission.toml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from softgen.bits import catalogue
+from softgen.bits.generation import Device
+from softgen.trace import tables
+from softgen.trace.tables import Submission
+
+MASK32 = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Start:
+    """An engine is told to start: on a context, or on its ring."""
+
+    engine: str
+    base: int
+    descriptor: tuple[int, int] | None = None  # low, high
+    ring: Any = None  # RING_REGISTERS
+
+
+class Port(Protocol):
+    def write(self, offset: int, value: int) -> Iterable[Start]: ...
+
+
+class Execlist:
+    """Both elements go through one port, the second first, the high half first; the fourth write starts."""
+
+    def __init__(self, table: Submission, device: Device) -> None:
+        self.slots = table.slots
+        self.engines = {base + table.registers["port"]: (base, engine) for base, engine in table.engines.items()}
+        self.written: dict[int, list[int]] = {}
+
+    def write(self, offset: int, value: int) -> list[Start]:
+        if offset not in self.engines:
+            return []
+        base, engine = self.engines[offset]
+        written = self.written.setdefault(base, [])
+        written.append(value & MASK32)
+        if len(written) < 2 * self.slots:
+            return []
+        del self.written[base]
+        elements = [(written[i + 1], written[i]) for i in range(0, len(written), 2)]
+        return [Start(engine, base, element) for element in reversed(elements)]
+
+    def sequence(self, engine: str, low: int, high: int) -> list[tuple[int, int]]:
+        """The writes that start one context."""
+        port = next(offset for offset, (_, name) in self.engines.items() if name == engine)
+        return [*[(port, 0)] * (2 * self.slots - 2), (port, high), (port, low)]
+
+
+class SubmitQueue:
+    """A queue of slots per engine, started by writing its control register; a started queue is empty."""
+
+    def __init__(self, table: Submission, device: Device) -> None:
+        self.table, self.slots = table, table.slots
+        self.written: dict[int, int] = {}
+
+    def write(self, offset: int, value: int) -> list[Start]:
+        for base, engine in self.table.engines.items():
+            if self._low(base) <= offset < self._low(base) + 8 * self.slots:
+                self.written[offset] = value & MASK32
+            elif offset == base + self.table.registers["control"] and value & 1:
+                return [Start(engine, base, element) for element in self._take(base)]
+        return []
+
+    def _low(self, base: int) -> int:
+        return base + self.table.registers["low"]
+
+    def _take(self, base: int) -> list[tuple[int, int]]:
+        slots = [self._low(base) + 8 * i for i in range(self.slots)]
+        return [(self.written.pop(slot, 0), self.written.pop(slot + 4, 0)) for slot in slots]
+
+    def sequence(self, engine: str, low: int, high: int) -> list[tuple[int, int]]:
+        base, registers = self.table.base(engine), self.table.registers
+        return [(base + registers["low"], low), (base + registers["high"], high), (base + registers["control"], 1)]
+
+
+class Ring:
+    """One ring per engine; writing its tail starts it. The engine moves the head along."""
+
+    def __init__(self, table: Submission, device: Device) -> None:
+        self.table = table
+        self.layout = catalogue.layout("RING_REGISTERS", device.generation.number)
+        self.values: dict[int, int] = {}
+
+    def write(self, offset: int, value: int) -> list[Start]:
+        registers = self.table.registers
+        for base, engine in self.table.engines.items():
+            if offset - base not in registers.values():
+                continue
+            self.values[offset] = value & MASK32
+            if offset != base + registers["tail"]:
+                return []
+            ring = self.layout.unpack([self.values.get(base + registers[name], 0) for name in ("tail", "head", "start", "control")])
+            if not ring.enable:
+                return []
+            self.values[base + registers["head"]] = value & MASK32
+            return [Start(engine, base, ring=ring)]
+        return []
+
+
+PORTS: dict[str, Any] = {"execlist": Execlist, "submit_queue": SubmitQueue, "ring": Ring}
+
+
+def port(device: Device) -> Any:
+    """The port of a device, as its generation is built."""
+    table = tables.submission(device)
+    return PORTS[table.kind](table, device)

@@ -1,0 +1,162 @@
+"""Pages read right, and complain well."""
+
+from __future__ import annotations
+
+import pytest
+
+from softgen.bits.layout import GENERATIONS, generations
+from softgen.bits.page import enumeration, read, sections
+from softgen.errors import SpecError
+
+INDEX_BUFFER = """
+source BDW 5700-5800
+command 3DSTATE_INDEX_BUFFER  3.3.0.0a  render
+  gen ..7.5  3 dwords
+    0  15:12  mocs                 mocs                @7+
+       10     cut_index_enable     bool                @..7     # 7.5 moved it to 3DSTATE_VF
+       9:8    index_format         byte | word | dword
+    1  31:0   start                address
+    2  31:0   end                  address             # last byte, inclusive
+    derive    size                 end - start + 1
+
+  gen 8+  5 dwords
+    1  9:8    index_format         byte | word | dword
+       6:0    mocs                 mocs
+    2  63:0   start                address             ; BDW 5755
+    4  31:0   size                 bytes
+"""
+
+
+def test_one_face_on_every_generation() -> None:
+    page = read("p", INDEX_BUFFER)
+    for gen in GENERATIONS:
+        assert {"index_format", "start", "size"} <= set(page["3DSTATE_INDEX_BUFFER", gen].unpack([0] * 5)._fields)
+    assert page["3DSTATE_INDEX_BUFFER", 7].unpack([1 << 8, 0x1000, 0x1FFF]).size == 0x1000
+    assert page["3DSTATE_INDEX_BUFFER", 9].unpack([0, 2 << 8, 0x1000, 1, 0x40]).start == 0x1_0000_1000
+
+
+def test_a_line_names_its_own_source() -> None:
+    layout = read("p", INDEX_BUFFER)["3DSTATE_INDEX_BUFFER", 8]
+    assert layout.field("start").source == "BDW 5755"
+    assert layout.field("size").source == "BDW 5700-5800"
+
+
+def test_the_header_is_the_key_and_no_field() -> None:
+    layout = read("p", INDEX_BUFFER)["3DSTATE_INDEX_BUFFER", 9]
+    assert layout.header and layout.header.value == 0x780A0000
+    assert layout.length(0x780A0003) == 5
+    assert layout.reserved() & 0xFFFFFFFF == 0xFF00
+
+
+@pytest.mark.parametrize(
+    "key, value, length, header, dwords",
+    [
+        ("0.22", 0x11000000, "", 0x11000001, 3),
+        ("0.26", 0x13000000, "length 5:0", 0x13000083, 5),
+        ("2.53", 0x54C00000, "", 0x54C00006, 8),
+        ("3.2.1.05", 0x71050000, "", 0x7105000D, 15),
+        ("3.2.1.1.8", 0x71280000, "", 0x71280004, 6),
+        ("3.1.1.04", 0x69040000, "fixed", 0x69040001, 1),
+    ],
+)
+def test_keys(key: str, value: int, length: str, header: int, dwords: int) -> None:
+    layout = read("p", f"source public x\ncommand C  {key}  all\n  gen 9  1+ dwords {length}\n")["C", 9]
+    assert layout.header and layout.header.value == value
+    assert layout.length(header) == dwords
+
+
+def test_groups_pieces_readings_and_structures() -> None:
+    page = read(
+        "p",
+        """
+source public x
+structure ELEMENT
+  gen 9  2 dwords
+    0  31:4   where     address - data
+       3:0    bias      s1.2
+    1  7:0,15:8  turned
+command C  3.3.0.08  render
+  gen 9  2+ dwords
+    0  9:8    mode      plain | other
+    1  31:0   value                when mode=plain
+    or 31:0   number    float      when mode=other
+    group element  at 2  size 64  times *  of ELEMENT
+""",
+    )
+    layout = page["C", 9]
+    dwords = layout.pack(mode=1, element=[{"where": 0x20, "bias": -1.75, "turned": 0x1234}, {"turned": 0xFF}])
+    assert len(dwords) == 6 and dwords[0] == 0x78080104
+    got = layout.unpack(dwords)
+    assert got.element[0].where == 0x20 and got.element[0].bias == -1.75 and dwords[3] == 0x3412
+    assert [e.turned for e in got.element] == [0x1234, 0xFF]
+    assert layout.reserved(6) >> 96 & 0xFFFF0000 == 0xFFFF0000
+    assert layout.fields[2].alternate and layout.fields[2].when[0].values == (1,)
+
+
+def test_a_group_of_a_structure_has_its_derived_attributes() -> None:
+    text = "source public x\nstructure S\n  gen 9  1 dwords\n    0 7:0 a\n    0 15:8 b\n    derive c a + b\n    derive d c * 2\n"
+    text += "structure T\n  gen 9  2 dwords\n    group s at 0 size 32 times 2 of S\n"
+    got = read("p", text)["T", 9].unpack([0x0203, 0x0405])
+    assert [(e.c, e.d) for e in got.s] == [(5, 10), (9, 18)]
+
+
+def test_nested_groups() -> None:
+    text = "source public x\nstructure S\n  gen 9  2 dwords\n    group row  at 0  size 32  times 2\n      group cell  at 0.8  size 4  times 3\n        3:1  v\n"
+    layout = read("p", text)["S", 9]
+    got = layout.unpack([0b1110_1010_0110 << 8, 0])
+    assert [c.v for c in got.row[0].cell] == [3, 5, 7] and [c.v for c in got.row[1].cell] == [0, 0, 0]
+
+
+def test_enumerations_are_gated() -> None:
+    (section,) = sections("p", "source public x\nenum Compare\n  0  always\n  0x1  never\n  2  less  @..7.5\n  2  smaller  @8+\n")
+    assert enumeration(section)[9.0] == {0: "always", 1: "never", 2: "smaller"}
+    assert enumeration(section)[7.0][2] == "less"
+
+
+def test_ranges() -> None:
+    assert generations("8+") == {8, 9, 11} and generations("..7.5") == {4.5, 7, 7.5}
+    assert generations("7..8") == {7, 7.5, 8} and generations("7,9+") == {7, 9, 11}
+
+
+# Each bad page with the complaint it must get.
+HEAD = "source public x\nstructure S\n  gen 9  1 dwords\n"
+BAD = {
+    "overlap": (HEAD + "    0 5:0 a\n      3 b\n", "p:5: S.b overlaps a; write 'or' if it is meant"),
+    "overlap with the header": ("source public x\ncommand C 0.22 all\n  gen 9 1+ dwords\n    0 5 a\n", "p:4: C.a overlaps the header; write 'or' if it is meant"),
+    "past end": (HEAD + "    1 0 a\n", "p:4: S.a ends at bit 32 of 32"),
+    "nonsense": (HEAD + "    hello\n", "p:4: cannot read 'hello'"),
+    "twice": (HEAD + "    0 1 a\n  gen 8+  1 dwords\n    0 1 a\n", "p:5: S is laid out twice for gen 9"),
+    "named twice": (HEAD + "    0 1 a\n    0 2 a\n", "p:5: S.a is named twice"),
+    "no source": ("structure S\n  gen 9  1 dwords\n    0 1 a\n", "p:1: S has no source; write 'source …' above it"),
+    "bad source": ("source rumour\n", "p:1: a source is BDW, KBL, G45, IVB or ICL with line numbers, or public and a name, not 'rumour'"),
+    "bad kind": ("source public x\nthing S\n", "p:2: cannot read 'thing S'; a section is one of command, structure, register, message, instruction, enum or source"),
+    "bad gate": (HEAD + "    0 1 a @6\n", "p:4: no generations in '6'; they are 4.5, 7, 7.5, 8, 9, 11"),
+    "bad gen": ("source public x\nstructure S\n  gen 9  dwords\n", "p:3: cannot read 'gen 9  dwords'; expected 'gen 8+  9 dwords'"),
+    "bits upside down": (HEAD + "    0 3:5 a\n", "p:4: bits run from high to low, not 3:5"),
+    "no type": (HEAD + "    0 5:0 a colour\n", "p:4: 'colour' is no type; types are uint, int, bool, address, bytes, float, double, half, fixed, mocs, offset, mbz, mbo, enum, struct, minus1, u4.8, s4.8 and a | b | c"),
+    "wide bool": (HEAD + "    0 5:0 a bool\n", "p:4: a bool is 1 bits wide, not 6"),
+    "wrong fixed point": (HEAD + "    0 5:0 a u4.8\n", "p:4: u4.8 is 12 bits wide, the field 6"),
+    "enum too big": (HEAD + "    0 0 a x | y | z\n", "p:4: 'z' has value 2, which is taken or does not fit 1 bits"),
+    "bad base": (HEAD + "    0 31:6 a address moon\n", "p:4: an address counts from general, surface, dynamic, instruction, indirect, bindless, -, not 'moon'"),
+    "bad condition": (HEAD + "    0 1:0 m x | y\n    0 5 a when m=z\n", "p:5: m has no value 'z'"),
+    "derived from nothing": (HEAD + "    0 5:0 a\n    derive b a + c\n", "p:5: expression names no field: 'c'"),
+    "derived by a call": (HEAD + "    0 5:0 a\n    derive b a.real\n", "p:5: expression 'a.real' may use + - * // << >> & | ( ), whole numbers and fields"),
+    "group past end": (HEAD + "    group g at 0 size 32 times 2\n      0 a\n", "p:4: S.g ends at bit 63 of 32"),
+    "group overlap": (HEAD + "    0 4 a\n    group g at 0 size 8 times 4\n      7:0 b\n", "p:5: S.g overlaps other fields; write 'or' if it is meant"),
+    "empty group": (HEAD + "    group g at 0 size 8 times 4\n", "p:4: group g has no fields"),
+    "group of nothing": (HEAD + "    group g at 0 size 8 times 4 of T\n", "p:4: group g is of T, which gen 9 does not have"),
+    "bad key": ("source public x\ncommand C 7.1 all\n  gen 9 1 dwords\n", "p:3: '7.1' is no key; keys are 0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"),
+    "key too big": ("source public x\ncommand C 0.80 all\n  gen 9 1 dwords\n", "p:3: '0.80' is no key; keys are 0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"),
+    "bad engine": ("source public x\ncommand C 0.22 moon\n  gen 9 1 dwords\n", "p:2: command C needs a key and engines out of render, blitter, video, video_enhance, position_only, not '0.22 moon'"),
+    "bad option": ("source public x\ncommand C 0.22 all\n  gen 9 1 dwords soon\n", "p:3: 'soon' is no option of a gen line; key, length, bias, at, times, engines, with and fixed are"),
+    "no generation": ("source public x\nstructure S\n", "p:2: S says nothing about any generation"),
+    "tab": (HEAD + "    0 5:0\ta\n", "p:4: a tab; pages are aligned with spaces"),
+    "before anything": ("  0 5:0 a\n", "p:1: cannot read '0 5:0 a' before any command, structure, register or enum"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text, complaint", BAD.values(), ids=BAD)
+def test_bad_pages_are_refused(text: str, complaint: str) -> None:
+    with pytest.raises(SpecError) as error:
+        read("p", text)
+    assert str(error.value) == complaint

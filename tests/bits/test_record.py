@@ -1,0 +1,124 @@
+"""Every layout that comes with softgen packs what it unpacks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgen.bits.catalogue import catalogue
+from softgen.bits.layout import Field, Group, Layout
+from softgen.bits.page import read
+from softgen.bits.record import join, split, to_float
+
+
+def values(fields: tuple[Field, ...], groups: tuple[Group, ...], claimed: int = 0) -> st.SearchStrategy[dict[str, Any]]:
+    """Values for every field that does not read bits an earlier one has."""
+    parts: dict[str, st.SearchStrategy[Any]] = {}
+    for f in fields:
+        if not f.mask & claimed:
+            parts[f.name] = value(f)
+            claimed |= f.mask
+    for g in groups:
+        count = g.count if g.count is not None else 3
+        mask = sum(g.claimed << g.start + i * g.size for i in range(count))
+        if not mask & claimed:
+            parts[g.name] = st.lists(values(g.fields, g.groups), min_size=min(count, 4), max_size=min(count, 4))
+            claimed |= mask
+    return st.fixed_dictionaries(parts)
+
+
+def value(f: Field) -> st.SearchStrategy[int]:
+    if f.type.name == "int":
+        return st.integers(-(1 << f.width - 1), (1 << f.width - 1) - 1)
+    return st.integers(0, (1 << f.width) - 1).map(lambda v: v << f.alignment)
+
+
+def plain(f: Field) -> bool:
+    return f.type.name not in ("fixed", "float", "half", "double")
+
+
+def same(given_: dict[str, Any], got: Any, fields: tuple[Field, ...], groups: tuple[Group, ...]) -> bool:
+    kinds = {f.name: f for f in fields}
+    inner = {g.name: g for g in groups}
+    for name, wanted in given_.items():
+        found = getattr(got, name)
+        if name in inner:
+            if not all(same(w, e, inner[name].fields, inner[name].groups) for w, e in zip(wanted, found, strict=False)):
+                return False
+        elif plain(kinds[name]) and found != wanted:
+            return False
+    return True
+
+
+LAYOUTS = sorted(catalogue().layouts(), key=lambda one: (one.name, one.gen))
+
+
+@pytest.mark.parametrize("name", sorted({one.name for one in LAYOUTS}))
+@settings(max_examples=max(4, settings().max_examples // 8), deadline=None)
+@given(data=st.data())
+def test_pack_then_unpack_is_identity(name: str, data: st.DataObject) -> None:
+    layout: Layout = data.draw(st.sampled_from(list(catalogue().history(name).values())))
+    claimed = layout.header.claimed if layout.header else 0
+    chosen = data.draw(values(layout.fields, layout.groups, claimed))
+    numbers = {n: v for n, v in chosen.items() if n not in {f.name for f in layout.fields if not plain(f)}}
+    dwords = layout.pack(**{n: v for n, v in numbers.items() if _packable(layout, n)})
+    got = layout.raw(dwords + [0] * 4)
+    assert same({n: v for n, v in numbers.items() if _packable(layout, n)}, got, layout.fields, layout.groups)
+    if layout.header:
+        assert dwords[0] & layout.header.mask == layout.header.value
+
+
+def _packable(layout: Layout, name: str) -> bool:
+    """Groups that hold fixed point or floats take natural values, which are tested by example."""
+    group = next((g for g in layout.groups if g.name == name), None)
+    return group is None or all(plain(f) for g in (group, *group.groups) for f in g.fields)
+
+
+TEXT = """
+source public x
+structure S
+  gen 9  3 dwords
+    0  31:20  fixed   s3.8
+       19:8   ufixed  u4.8
+       7:0    signed  int
+    1  31:0   real    float
+    2  31:16  small   half
+       15:6   where   address
+"""
+
+
+def test_natural_values() -> None:
+    layout = read("p", TEXT)["S", 9]
+    dwords = layout.pack(fixed=-0.5, ufixed=1.25, signed=-3, real=1.5, small=0.5, where=0x140)
+    got = layout.unpack(dwords)
+    assert (got.fixed, got.ufixed, got.signed, got.real, got.small, got.where) == (-0.5, 1.25, -3, 1.5, 0.5, 0x140)
+    assert layout.raw(dwords).real == 0x3FC00000 and layout.raw(dwords).fixed == 0xF80
+
+
+def test_pack_refuses_what_does_not_fit() -> None:
+    layout = read("p", TEXT)["S", 9]
+    for bad, words in (({"ufixed": 16.0}, "must fit 12 bits"), ({"where": 3}, "must be a multiple of 64"), ({"signed": -200}, "must fit 8 bits")):
+        with pytest.raises(ValueError, match=words):
+            layout.pack(**bad)
+    with pytest.raises(TypeError, match="S has no field 'colour' on gen 9"):
+        layout.pack(colour=1)
+
+
+def test_a_record_names_what_it_has() -> None:
+    got = read("p", TEXT)["S", 9].unpack([0, 0, 0])
+    with pytest.raises(AttributeError, match="S has no field 'depth'; it has fixed"):
+        got.depth  # noqa: B018
+    assert "signed=0" in repr(got)
+
+
+@given(st.lists(st.integers(0, 0xFFFFFFFF), max_size=8))
+def test_join_and_split(dwords: list[int]) -> None:
+    assert split(join(dwords), len(dwords)) == dwords
+
+
+def test_floats_keep_their_kind() -> None:
+    assert math.isnan(to_float(0x7FC00001)) and to_float(0x80000000) == 0

@@ -1,0 +1,66 @@
+"""What all tests share: where outside material is, the behaviour marks, how hard properties are tried.
+
+`SHARED` holds captures, AUB files and oracles that are too large for the repository: the folder `shared` beside the checkout, or
+$SOFTGEN_SHARED. Tests that need it say why they were skipped when it is absent:
+
+    from tests.conftest import SHARED, needs_shared
+    @needs_shared("traces")
+    def test_captures(): … SHARED / "traces" …
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from softgen.inspect.behaviours import behaviours, covered
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("SOFTGEN_SHARED", ROOT.parent / "shared"))
+
+hypothesis.settings.register_profile("quick", max_examples=30, deadline=None, print_blob=True)
+hypothesis.settings.register_profile("night", max_examples=2000, deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+def needs_shared(part: str = "") -> pytest.MarkDecorator:
+    """Skips, with the missing folder's name as the reason, where the outside material is absent."""
+    return pytest.mark.skipif(not (SHARED / part).exists(), reason=f"outside material is absent: shared/{part}".rstrip("/"))
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of outside material; a test that asks for it is skipped where there is none."""
+    if not SHARED.is_dir():
+        pytest.skip("outside material is absent: shared")
+    return SHARED
+
+
+def unknown_marks(items: list[pytest.Item]) -> list[str]:
+    """A line for each mark that names no behaviour of the list, or that is not a plain list of numbers."""
+    known, wrong = behaviours(), []
+    for item in items:
+        for mark in item.iter_markers("behaviour"):
+            ids = [one for one in mark.args if isinstance(one, str)]
+            if not ids or len(ids) != len(mark.args) or mark.kwargs:
+                wrong.append(f"{item.nodeid}: behaviour takes one or more numbers such as \"BDW-VF-01\", not {mark.args or mark.kwargs}")
+            wrong += [f"{item.nodeid}: there is no behaviour {one}" for one in ids if one not in known]
+    return wrong
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With several workers only they collect, and what they refuse reads badly; so the marks are checked here, before they start."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        found = covered(Path(__file__).parent)
+        wrong = [f"{marks[0].place}: there is no behaviour {one}" for one, marks in found.items() if one not in behaviours()]
+        if wrong:
+            raise pytest.UsageError(*wrong)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    wrong = unknown_marks(items)
+    if wrong:
+        raise pytest.UsageError(*wrong)

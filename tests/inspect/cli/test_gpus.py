@@ -1,0 +1,46 @@
+"""`softgen gpus` shows what spec/devices.toml says."""
+
+import json
+
+import pytest
+
+from softgen.bits.generation import device, devices
+from softgen.inspect.cli.main import main
+
+
+def test_every_gpu_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gpus"]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split()[:4] == ["name", "gen", "pci", "id"]
+    known = [[one.name, f"{one.generation.number:g}", f"{one.pci_id:#06x}"] for one in devices().values()]
+    assert [line.split()[:3] for line in lines] == known
+    assert max(map(len, lines)) < 100 and " - " not in "".join(lines)       # fits a terminal, and every size is known
+
+
+def test_json_is_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gpus", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert list(shown) == list(devices())
+    assert shown["g45"]["generation"] == 4.5 and shown["g45"]["limits"]["eus"] == 10 and 0x2e22 in shown["g45"]["pci_ids"]
+
+
+def test_one_gpu_by_name_and_by_pci_id(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gpus", "g45"]) == 0
+    by_name = capsys.readouterr().out
+    assert "0x2e22" in by_name and "address_bits" in by_name
+    assert all(name in by_name for name, _ in device("g45").limits)
+    assert main(["gpus", "0x2E22"]) == 0
+    assert capsys.readouterr().out == by_name
+
+
+def test_every_alias_and_pci_id_finds_its_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    for one in devices().values():
+        for asked in (*one.aliases, *map(hex, one.pci_ids)):
+            assert main(["gpus", asked, "--json"]) == 0
+            assert list(json.loads(capsys.readouterr().out)) == [one.name]
+
+
+@pytest.mark.parametrize("asked", ["gtx", "0xffff", "0xnonsense", ""])
+def test_an_unknown_gpu_is_misuse(asked: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gpus", asked]) == 2
+    assert capsys.readouterr().err.startswith("softgen: ")

@@ -1,0 +1,185 @@
+"""The command line as people and scripts meet it: verbs, exit codes, one-line failures."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from softgen import __version__
+from softgen.errors import DecodeError
+from softgen.inspect.cli import main as cli
+from softgen.inspect.cli.output import Misuse
+from tests.conftest import ROOT
+
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}     # as people run it
+BUILT = [verb for verb in cli.VERBS if importlib.util.find_spec(f"softgen.inspect.cli.{verb}")]
+
+
+def softgen(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "softgen", *arguments], capture_output=True, text=True, cwd=ROOT, check=False, **options)   # type: ignore[call-overload, no-any-return]
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, run: object) -> None:
+    """A verb named `planted` that does what the test wants."""
+    verb = types.ModuleType("softgen.inspect.cli.planted")
+    verb.add = lambda subparsers: subparsers.add_parser("planted")    # type: ignore[attr-defined]
+    verb.run = run                                                    # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, verb.__name__, verb)
+    monkeypatch.setitem(cli.VERBS, "planted", "for this test")
+
+
+def test_every_listed_verb_is_built() -> None:
+    assert list(cli.VERBS) == BUILT
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(verb in shown for verb in cli.VERBS) and "examples:" in shown and "replay" not in shown
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"softgen {__version__}\n"
+
+
+def test_no_verb_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and "usage: softgen VERB" in captured.err
+
+
+@pytest.mark.parametrize("verb", BUILT)
+def test_every_verb_has_help_with_an_example_and_json(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([verb, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "example" in shown and f"softgen {verb}" in shown and "--json" in shown
+    assert cli.main(["help", verb]) == 0
+    assert capsys.readouterr().out == shown
+    assert cli.main([verb, "--no-such-option"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("verb", cli.PLANNED)
+def test_what_is_not_built_says_so(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([verb, "whatever"]) == 2
+    assert f"softgen: '{verb}' is not built yet" in capsys.readouterr().err
+
+
+def test_a_misspelt_verb_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decod"]) == 2
+    assert capsys.readouterr().err == "softgen: no verb 'decod'; did you mean 'decode'?\n"
+    assert cli.main(["--gpu", "kbl"]) == 2
+
+
+@pytest.mark.parametrize("error, code", [
+    (DecodeError("bad\nfile"), 1), (Misuse("no such thing"), 2), (FileNotFoundError(2, "No such file or directory", "x.aub"), 1),
+    (KeyboardInterrupt(), 130), (SystemExit(2), 2),
+])
+def test_failures_become_one_line_and_a_code(error: BaseException, code: int, capsys: pytest.CaptureFixture[str],
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_: object) -> int:
+        raise error
+    plant(monkeypatch, run)
+    assert cli.main(["planted"]) == code
+    told = capsys.readouterr().err
+    if isinstance(error, Exception):
+        assert told.startswith("softgen: ") and told.count("\n") == 1
+
+
+def test_a_bug_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_: object) -> int:
+        raise ZeroDivisionError
+    plant(monkeypatch, run)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["planted"])
+
+
+def test_the_exit_code_is_the_verbs(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, lambda _: 1)
+    assert cli.main(["planted"]) == 1
+
+
+@pytest.fixture
+def writing(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A verb stuck in the middle of writing more than a pipe holds, line by line: with no tests, every behaviour is uncovered."""
+    command = [sys.executable, "-m", "softgen", "behaviours", "--uncovered", "--tests", str(tmp_path)]
+    verb = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=BUFFERED)
+    assert verb.stdout and verb.stdout.read(1) == b"G"
+    yield verb
+    verb.kill()
+    verb.communicate()
+
+
+def test_a_closed_pipe_is_quiet(writing: subprocess.Popen[bytes]) -> None:
+    assert writing.stdout and writing.stderr
+    writing.stdout.close()
+    assert (writing.stderr.read(), writing.wait(20)) == (b"", 141)
+
+
+def test_a_pipe_nobody_ever_read_is_quiet() -> None:
+    """Little output fails only when it is flushed at the end, and the interpreter would flush once more."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "softgen", "--help"]
+    found = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=ROOT, env=BUFFERED, check=False)
+    os.close(writer)
+    assert (found.stderr, found.returncode) == (b"", 141)
+
+
+def test_ctrl_c_is_quiet(writing: subprocess.Popen[bytes]) -> None:
+    writing.send_signal(signal.SIGINT)
+    assert writing.wait(20) == 130
+    assert writing.stderr and writing.stderr.read() == b""
+
+
+def test_help_opens_no_verb_and_no_numpy() -> None:
+    code = ("import sys; from softgen.inspect.cli.main import main; main(['--help'])\n"
+            "print([m for m in sys.modules if m == 'numpy' or m.startswith('softgen.inspect.cli.') and not m.endswith(('main','output'))])")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_terminal_without_unicode_is_served() -> None:
+    found = softgen("--help", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert found.returncode == 0 and "softgen VERB ?" in found.stdout
+
+
+def test_behaviours_as_json_and_filters() -> None:
+    everything = json.loads(softgen("behaviours", "--json").stdout)
+    assert everything["total"] == 1447 == len(everything["behaviours"])
+    assert everything["covered"] == sum(one["covered"] for one in everything["behaviours"])
+    assert everything["covered"] == sum(unit["covered"] for unit in everything["units"])
+    some = json.loads(softgen("behaviours", "--json", "--manual", "bdw", "--unit", "vf", "--uncovered").stdout)
+    assert some["total"] == 23 and [u["unit"] for u in some["units"]] == ["BDW-VF"]
+    assert not any(one["covered"] for one in some["behaviours"])
+
+
+def test_behaviours_used_wrongly_or_without_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cli.main(["behaviours", "--unit", "nonsense"]) == 2
+    assert cli.main(["behaviours", "--manual", "nonsense"]) == 2
+    assert cli.main(["behaviours", "--tests", str(tmp_path / "none")]) == 2
+    capsys.readouterr()
+    monkeypatch.setattr("softgen.inspect.behaviours.tests_folder", lambda: None)
+    assert cli.main(["behaviours"]) == 1
+    assert "no tests beside this installation" in capsys.readouterr().err
+    (tmp_path / "test_x.py").write_text('@pytest.mark.behaviour("X-1")\ndef test_x(): pass')
+    assert cli.main(["behaviours", "--tests", str(tmp_path)]) == 1
+    assert "do not exist: X-1" in capsys.readouterr().err
+
+
+def test_behaviours_in_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "test_x.py").write_text('@pytest.mark.behaviour("BDW-VF-01")\ndef test_x(): pass')
+    assert cli.main(["behaviours", "--tests", str(tmp_path)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["BDW-VF", "1", "23", "4", "%"] in lines and lines[-1] == ["all", "1", "1,447", "0", "%"]
+    assert cli.main(["behaviours", "--tests", str(tmp_path), "--manual", "BDW", "--unit", "VF"]) == 0
+    shown = capsys.readouterr().out
+    assert "test_x.py:1 test_x" in shown and shown.endswith("23 behaviours\n")
+    assert cli.main(["behaviours", "--tests", str(tmp_path), "--unit", "BDW-VF", "--uncovered"]) == 0
+    assert "BDW-VF-01" not in capsys.readouterr().out

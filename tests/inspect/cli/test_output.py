@@ -1,0 +1,81 @@
+"""The shared look: plain in a pipe, colour on a terminal, tables that line up."""
+
+import io
+
+import pytest
+
+from softgen.inspect.cli import output
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def test_colour_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert output.paint(Terminal())("x", "bad") == "\x1b[31mx\x1b[0m"
+    assert output.paint(io.StringIO())("x", "bad") == "x"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert output.paint(Terminal())("x", "bad") == "x"
+
+
+def test_no_color_counts_when_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "")
+    assert output.wants_colour(Terminal())
+    monkeypatch.setenv("TERM", "dumb")
+    assert not output.wants_colour(Terminal())
+
+
+def test_a_role_that_does_not_exist_is_a_mistake() -> None:
+    with pytest.raises(KeyError):
+        output.Paint(False)("x", "pink")
+
+
+def test_tables_line_up_also_with_colour() -> None:
+    red = output.Paint(True)("ab", "bad")
+    lines = list(output.table([(red, 5, "x"), ("c", 1234, "")], ("name", "n", ""), right=(1,)))
+    assert [output.ESCAPE.sub("", line) for line in lines] == ["name     n", "ab       5  x", "c     1234"]
+    assert list(output.table([])) == []
+    assert list(output.table([("a",), ("b", "c")])) == ["a", "b  c"]
+
+
+def test_json_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_json({"a": [1, "é"]})
+    assert capsys.readouterr().out == '{"a": [1, "é"]}\n'
+    with pytest.raises(ValueError):
+        output.print_json(float("nan"))
+
+
+def test_a_complaint_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    output.complain("first\nsecond")
+    captured = capsys.readouterr()
+    assert captured.err == "softgen: first second\n" and captured.out == ""
+
+
+def test_progress_waits_a_second_and_cleans_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    terminal = Terminal()
+    with output.Progress("decoding", 10, terminal) as progress:
+        progress.step()
+        assert terminal.getvalue() == ""
+        clock[0] = 1.5
+        progress.step(2)
+        assert terminal.getvalue() == "\r\x1b[Kdecoding 3 of 10"
+        progress.step()
+        assert terminal.getvalue().count("decoding") == 1
+    assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_progress_is_silent_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output.Progress, "PATIENCE", 0.0)
+    pipe = io.StringIO()
+    with output.Progress("decoding", None, pipe) as progress:
+        progress.step()
+    assert pipe.getvalue() == ""

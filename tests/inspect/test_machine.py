@@ -1,0 +1,74 @@
+"""`softgen doctor`: every finding says ok, or what to do; a poor machine is told so and never breaks it."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from softgen.inspect import machine
+from softgen.inspect.cli.main import main
+
+
+def by_name() -> dict[str, machine.Finding]:
+    return {finding.name: finding for finding in machine.examine()}
+
+
+def test_every_line_is_ok_or_says_what_to_do() -> None:
+    findings = list(machine.examine())
+    assert len({finding.name for finding in findings}) == len(findings) > 20
+    for finding in findings:
+        assert finding.status in ("ok", "low", "missing", "absent") and finding.detail
+        assert (finding.status == "ok") == (finding.advice == ""), finding
+
+
+def test_a_machine_with_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def no_memfd(*_: object) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+    monkeypatch.setattr(machine, "text", lambda path: "")
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr(machine, "DRIVERS", (("OpenGL", "libgl1-mesa-dri", ("/nowhere/*.so",)),))
+    monkeypatch.setattr(machine, "LIBRARIES", ("no-such-library",))
+    monkeypatch.setattr(os, "memfd_create", no_memfd)
+    found = by_name()
+    assert found["memfd_create"].status == found["no-such-library"].status == "missing"
+    assert found["OpenGL"].advice == "apt-get install libgl1-mesa-dri" and found["OpenGL"].status == "absent"
+    assert found["C compiler"].status == found["iga64"].status == "absent"
+    assert found["vm.max_map_count"].detail == found["memory"].detail == "unknown"
+    assert main(["doctor"]) == 1
+    assert "something softgen needs is missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value, status", [(machine.MAP_COUNT - 1, "low"), (machine.MAP_COUNT, "ok")])
+def test_limits_are_compared(value: int, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "number", lambda path: value)
+    assert by_name()["vm.max_map_count"].status == status
+
+
+def test_overcommit_never_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "number", lambda path: 2)
+    assert by_name()["vm.overcommit_memory"].status == "low"
+
+
+def test_vector_instructions_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "text", lambda path: "model name\t: X\nflags\t\t: sse4_2 avx avx2 fma" if "cpuinfo" in path else "")
+    assert by_name()["vector instructions"].detail == "avx2 fma"
+
+
+def test_a_cache_folder_that_cannot_be_written_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/softgen-test")
+    assert machine.cache_folder().status == "low"
+
+
+def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert machine.cache_folder().detail == f"{tmp_path}/.cache/softgen (writable)"
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["doctor", "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["ok"] == (code == 0)
+    assert {"area", "name", "status", "detail", "advice", "needed"} == set(shown["findings"][0])

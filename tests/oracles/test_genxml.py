@@ -1,0 +1,146 @@
+"""Pages against genxml, position by position. Each difference stands in genxml_differences/*.txt with its reason, and none stands there in vain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from softgen.bits.catalogue import catalogue
+from softgen.bits.layout import GENERATIONS, Field, Group, Layout
+from tests.conftest import SHARED
+from tests.oracles import genxml
+
+FOLDER = SHARED / "oracles" / "genxml"
+LISTS = Path(__file__).parent / "genxml_differences"
+LINE = re.compile(r"(\S+)\s+([\d.,]+)\s+([+-]\d+:\d+|dwords \d+\S*|[+-]group \d+:\d+:\d+:\d+|within \d+:\d+)\s+(\S.*)$")
+
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="genxml is not at hand: shared/oracles/genxml is absent")
+
+
+def positions(layout: Layout) -> set[tuple[int, int]]:
+    """Every piece of every field, counted groups expanded."""
+    found = {piece for one in layout.fields for piece in one.pieces}
+    for group in layout.groups:
+        if group.count is not None:
+            found |= _expand(group, 0)
+    return found
+
+
+def _expand(group: Group, base: int) -> set[tuple[int, int]]:
+    found = set()
+    for i in range(group.count or 0):
+        at = base + group.start + i * group.size
+        found |= {(at + high, at + low) for one in group.fields for high, low in one.pieces}
+        for inner in group.groups:
+            found |= _expand(inner, at)
+    return found
+
+
+def _embedded(fields: Iterable[Field], groups: Iterable[Group], base: int) -> Iterator[tuple[int, int, str]]:
+    """(high, low, structure) of every embedded structure."""
+    yield from ((base + one.high, base + one.low, one.type.target) for one in fields if one.type.name == "struct")
+    for group in groups:
+        for i in range(group.count or 0):
+            yield from _embedded(group.fields, group.groups, base + group.start + i * group.size)
+
+
+def spelled(layout: Layout, theirs: set[tuple[int, int]], base: int = 0) -> set[tuple[int, int]]:
+    """Our positions; where we embed a structure that genxml spells out, the structure's positions."""
+    found = {(base + high, base + low) for high, low in positions(layout)}
+    for high, low, name in _embedded(layout.fields, layout.groups, base):
+        inner = catalogue().get(name, layout.gen)
+        if inner is not None and (high, low) not in theirs and any(low <= at and h <= high for h, at in theirs):
+            found.remove((high, low))
+            found |= spelled(inner, theirs, low)
+    return found
+
+
+def open_groups(layout: Layout) -> set[tuple[int, int, int, int]]:
+    return {(g.start, g.size, high, low) for g in layout.groups if g.count is None for one in g.fields for high, low in one.pieces}
+
+
+def told(theirs: genxml.Entry, mine: set[tuple[int, int]], known: dict[str, genxml.Entry]) -> set[tuple[int, int]]:
+    """genxml's positions; where it embeds a struct that our page spells out, the struct's positions."""
+    found = set(theirs.positions)
+    for (high, low), struct in theirs.structs.items():
+        if struct in known and (high, low) not in mine:
+            found.remove((high, low))
+            found |= {(low + h, low + at) for h, at in known[struct].positions}
+    return found
+
+
+def told_open(theirs: genxml.Entry, mine: set[tuple[int, int, int, int]], known: dict[str, genxml.Entry]) -> set[tuple[int, int, int, int]]:
+    """The same for groups that repeat until the end."""
+    found = set(theirs.open_groups)
+    for (start, size, high, low), struct in theirs.open_groups.items():
+        if struct in known and (start, size, high, low) not in mine:
+            found.remove((start, size, high, low))
+            found |= {(start, size, low + h, low + at) for h, at in known[struct].positions}
+    return found
+
+
+def differences(gen: float) -> Iterator[tuple[str, str, str]]:
+    """(name, generation, what) for everything the two tell differently."""
+    known = genxml.entries(FOLDER, gen)
+    for name, theirs in known.items():
+        ours = catalogue().get(name, gen)
+        if ours is None:
+            continue
+        if theirs.dwords is not None and (ours.dwords != theirs.dwords or ours.variable):
+            yield name, f"{gen:g}", f"dwords {ours.dwords}{'+' if ours.variable else ''}"
+        positions_told = told(theirs, positions(ours), known)
+        mine = spelled(ours, positions_told)
+        yield from ((name, f"{gen:g}", f"+{h}:{low}") for h, low in sorted(mine - positions_told))
+        yield from ((name, f"{gen:g}", f"-{h}:{low}") for h, low in sorted(positions_told - mine))
+        groups = open_groups(ours)
+        groups_told = told_open(theirs, groups, known)
+        for sign, found in (("+", groups - groups_told), ("-", groups_told - groups)):
+            yield from ((name, f"{gen:g}", f"{sign}group {':'.join(map(str, g))}") for g in sorted(found))
+
+
+def listed() -> dict[tuple[str, str, str], str]:
+    found = {}
+    for file in sorted(LISTS.glob("*.txt")):
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            text = line.partition("#")[0].strip()
+            if not text:
+                continue
+            m = LINE.match(text)
+            assert m, f"{file.name}:{number}: cannot read {text!r}"
+            for gen in m[2].split(","):
+                found[m[1], gen, m[3]] = f"{file.name}:{number}"
+    return found
+
+
+def covers(line: tuple[str, str, str], difference: tuple[str, str, str]) -> bool:
+    """A line names one difference, or with `within high:low` all those in a stretch of bits the two spell out differently."""
+    if line[:2] != difference[:2] or not line[2].startswith("within ") or difference[2][0] not in "+-" or "group" in difference[2]:
+        return line == difference
+    high, low = map(int, line[2].removeprefix("within ").split(":"))
+    h, at = map(int, difference[2][1:].split(":"))
+    return low <= at and h <= high
+
+
+@pytest.mark.parametrize("gen", GENERATIONS, ids=lambda g: f"gen{g:g}")
+def test_every_difference_has_its_reason(gen: float) -> None:
+    known = listed()
+    ranges = [line for line in known if line[2].startswith("within ")]
+    missing = ["  ".join(one) for one in differences(gen) if one not in known and not any(covers(line, one) for line in ranges)]
+    assert not missing, f"{len(missing)} differences without a reason:\n" + "\n".join(missing[:60])
+
+
+def test_no_reason_stands_in_vain() -> None:
+    real = {one for gen in GENERATIONS for one in differences(gen)}
+    idle = [f"{place}: {' '.join(line)}" for line, place in listed().items() if not any(covers(line, one) for one in real)]
+    assert not idle, "\n".join(idle)
+
+
+def test_the_comparison_is_broad() -> None:
+    """Most of what genxml knows has a page; the rest is counted here, so that a lost page is noticed."""
+    for gen in GENERATIONS:
+        theirs = genxml.entries(FOLDER, gen)
+        ours = sum(catalogue().get(name, gen) is not None for name in theirs)
+        assert ours >= 0.95 * len(theirs), f"gen {gen:g}: {ours} of {len(theirs)}; missing {sorted(n for n in theirs if not catalogue().get(n, gen))[:10]}"

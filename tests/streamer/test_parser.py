@@ -1,0 +1,156 @@
+"""The road through rings and batches, on batches made from pages."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softgen.bits.catalogue import layout
+from softgen.bits.generation import device
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
+from softgen.streamer.parser import MOST_UNKNOWN, Command, Parser, Remark
+
+KBL, G45 = device("kbl").generation, device("g45").generation
+
+
+def pack(name: str, gen: float = 9, **values: Any) -> list[int]:
+    return layout(name, gen).pack(**values)
+
+
+END = pack("MI_BATCH_BUFFER_END")
+NOOP = pack("MI_NOOP")
+
+
+def start(address: int, second: bool = False, gen: float = 9) -> list[int]:
+    return pack("MI_BATCH_BUFFER_START", gen, batch_buffer_start_address=address, **({"second_level_batch_buffer": 1} if second else {}))
+
+
+def space(pieces: dict[int, Iterable[int]], bits: int = 48) -> AddressSpace:
+    made = AddressSpace("test", bits)
+    for address, dwords in pieces.items():
+        data = struct.pack(f"<{len(list(dwords))}I", *dwords)
+        page = address & ~0xFFF
+        buffer = Buffer((address - page + len(data) + 0xFFF) & ~0xFFF)
+        buffer.view[address - page : address - page + len(data)] = data
+        made.map(page, buffer)
+    return made
+
+
+def road(memory: AddressSpace, address: int = 0x10000, engine: str = "render") -> list[Any]:
+    return list(Parser(KBL, engine, memory).batch(address))
+
+
+def names(met: list[Any]) -> list[str | None]:
+    return [m.name if isinstance(m, Command) else m.kind for m in met]
+
+
+def test_a_batch_ends_with_its_end() -> None:
+    met = road(space({0x10000: NOOP + END + NOOP}))
+    assert names(met) == ["MI_NOOP", "MI_BATCH_BUFFER_END"]
+    assert [m.address for m in met] == [0x10000, 0x10004] and met[0].batch == 0x10000
+
+
+def test_a_chained_batch_does_not_come_back() -> None:
+    met = road(space({0x10000: start(0x20000) + NOOP, 0x20000: END}))
+    assert names(met) == ["MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END"]
+    assert met[1].batch == 0x20000 and met[1].level == 1
+
+
+def test_a_second_level_batch_comes_back() -> None:
+    met = road(space({0x10000: start(0x20000, second=True) + NOOP + END, 0x20000: NOOP + END}))
+    assert names(met) == ["MI_BATCH_BUFFER_START", "MI_NOOP", "MI_BATCH_BUFFER_END", "MI_NOOP", "MI_BATCH_BUFFER_END"]
+    assert [m.level for m in met] == [1, 2, 2, 1, 1]
+
+
+def test_a_second_level_batch_that_chains_still_comes_back() -> None:
+    met = road(space({0x10000: start(0x20000, second=True) + END, 0x20000: start(0x30000), 0x30000: NOOP + END}))
+    assert names(met) == ["MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_START", "MI_NOOP", "MI_BATCH_BUFFER_END", "MI_BATCH_BUFFER_END"]
+    assert [m.level for m in met] == [1, 2, 2, 2, 1]
+
+
+def test_a_conditional_end_is_not_taken() -> None:
+    met = road(space({0x10000: pack("MI_CONDITIONAL_BATCH_BUFFER_END", compare_address=0x4000) + END}))
+    assert names(met) == ["MI_CONDITIONAL_BATCH_BUFFER_END", "MI_BATCH_BUFFER_END"]
+
+
+def test_a_batch_that_jumps_to_itself_is_left() -> None:
+    met = road(space({0x10000: start(0x10000)}))
+    assert names(met) == ["MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_START", "loop"]
+
+
+def test_the_same_second_level_batch_may_be_called_twice() -> None:
+    met = road(space({0x10000: start(0x20000, True) + start(0x20000, True) + END, 0x20000: NOOP + END}))
+    assert names(met).count("MI_NOOP") == 2
+
+
+def test_a_ring_wraps_and_calls_batches() -> None:
+    ring = [0] * 1024
+    ring[-3:] = start(0x20000)
+    ring[0:2] = NOOP + NOOP
+    memory = space({0x10000: ring, 0x20000: END})
+    met = list(Parser(KBL, "render", memory).ring(0x10000, 4096 - 12, 8, 4096))
+    assert names(met) == ["MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END", "MI_NOOP", "MI_NOOP"]
+    assert [m.address for m in met] == [0x10FF4, 0x20000, 0x10000, 0x10004] and [m.level for m in met] == [0, 1, 0, 0]
+
+
+def test_unmapped_memory_is_told_with_its_address() -> None:
+    met = road(space({0x10FFC: NOOP}), 0x10FFC)
+    assert names(met) == ["MI_NOOP", "unmapped"]
+    assert met[1].text == "the batch leaves mapped memory at 0x11000 without an end"
+    assert names(road(space({0x10000: END}), 0x50000)) == ["unmapped"]
+
+
+def test_a_command_cut_off_by_the_end_of_memory_says_so() -> None:
+    met = road(space({0x10FFC: pack("STATE_BASE_ADDRESS")[:1]}), 0x10FFC)
+    assert met[0].problems[0].startswith("its length says ") and met[0].problems[0].endswith("memory ends after 1")
+
+
+def test_unknown_commands_are_stepped_over_by_their_length() -> None:
+    met = road(space({0x10000: [0x7FFF0001, 1, 2, *END]}))
+    assert names(met) == [None, "MI_BATCH_BUFFER_END"] and met[0].dwords == [0x7FFF0001, 1, 2]
+
+
+def test_what_cannot_be_commands_is_left() -> None:
+    assert names(road(space({0x10000: [0xFFFFFFFF, *END]}))) == [None, "no_batch"]
+    many = road(space({0x10000: [0x7FFF0000, 0] * 20}))
+    assert names(many) == [None] * MOST_UNKNOWN + ["no_batch"]
+
+
+def test_engines_have_commands_of_their_own() -> None:
+    batch = space({0x10000: pack("XY_COLOR_BLT") + END})
+    assert names(road(batch, engine="blitter")) == ["XY_COLOR_BLT", "MI_BATCH_BUFFER_END"]
+    assert road(batch, engine="video")[0].layout is None
+
+
+@pytest.mark.behaviour("G45-CS-01")
+def test_the_gfxpipe_header_is_decoded_and_unknown_codes_are_rejected() -> None:
+    draw = pack("3DPRIMITIVE", 4.5)
+    memory = space({0x10000: [*draw, 0x7C000000, 0, *pack("MI_BATCH_BUFFER_END", 4.5)]}, 32)
+    met = list(Parser(G45, "render", memory).batch(0x10000))
+    assert [m.name for m in met] == ["3DPRIMITIVE", None, "MI_BATCH_BUFFER_END"]
+    assert len(met[0].dwords) == (draw[0] & 0xFF) + 2
+
+
+def test_memory_the_gpu_was_to_write_is_not_read_as_commands() -> None:
+    memory = space({0x10000: start(0x20000, True) + END, 0x20000: [0xFFFFFFFF], 0x30000: NOOP + END})
+    parser = Parser(KBL, "render", memory, stale=lambda space, address: "unwritten" if address >= 0x20000 else "")
+    met = list(parser.batch(0x10000))
+    assert names(met) == ["MI_BATCH_BUFFER_START", "gpu_written", "MI_BATCH_BUFFER_END"]
+    assert met[1].text == "jumps to 0x20000, unwritten; what stands there is no batch"
+    fine = Parser(KBL, "render", space({0x10000: start(0x30000), 0x30000: END}), stale=lambda space, address: "unwritten")
+    met = list(fine.batch(0x10000))
+    assert names(met) == ["MI_BATCH_BUFFER_START", "gpu_written", "MI_BATCH_BUFFER_END"]
+    assert met[1].text == "jumps to 0x30000, unwritten; shown as it stands"
+
+
+@given(st.lists(st.integers(0, 0xFFFFFFFF), max_size=200), st.sampled_from(["g45", "ivb", "hsw", "bdw", "kbl", "icl"]), st.sampled_from(["render", "blitter", "video", "video_enhance"]))
+def test_any_dwords_come_to_an_end(dwords: list[int], gpu: str, engine: str) -> None:
+    memory = space({0x10000: [*dwords, 0]})
+    met = list(Parser(device(gpu).generation, engine, memory).batch(0x10000))
+    assert met and all(isinstance(m, (Command, Remark)) for m in met)

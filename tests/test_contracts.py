@@ -1,0 +1,54 @@
+"""Docstrings are contracts: every module has one, a room says what goes in and out, and what a module *Reads* exists on a spec page."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from softgen.bits import catalogue
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "softgen"
+READS = re.compile(r"^Reads {2,}(?P<names>.*(?:\n {2,}\S.*)*)", re.MULTILINE)
+NAME = re.compile(r"^[A-Z0-9][A-Z0-9_]+$")
+
+
+def reads(docstring: str) -> list[str]:
+    """The names after `Reads`, also on indented lines below it; the manual's names are in capitals, other words are prose."""
+    found = READS.search(docstring)
+    return [word for word in found["names"].split() if NAME.match(word)] if found else []
+
+
+def contracts(package: Path = PACKAGE) -> Iterator[tuple[str, str]]:
+    for path in sorted(package.rglob("*.py")):
+        for name in reads(ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""):
+            yield f"{path.relative_to(package.parent)}", name
+
+
+def test_what_modules_read_exists_in_spec() -> None:
+    known = set(catalogue.names())
+    assert [f"{path}: Reads {name}, which no page describes" for path, name in contracts() if name not in known] == []
+
+
+def test_every_module_opens_with_its_contract() -> None:
+    bare = [path for path in PACKAGE.rglob("*.py") if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
+    assert bare == []
+
+
+def test_every_room_says_what_goes_in_and_out_and_names_its_files() -> None:
+    for path in PACKAGE.glob("*/__init__.py"):
+        text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        assert re.search(r"^In:? ", text, re.MULTILINE) and re.search(r"(^|\. )Out:? ", text, re.MULTILINE), path
+        unnamed = [file.name for file in path.parent.glob("*.py") if file.name not in text and file.name != "__init__.py"]
+        assert unnamed == [], f"{path} does not say what these are"
+
+
+def test_names_are_found_in_a_docstring(tmp_path: Path) -> None:
+    text = '"""Vertex fetch.\n\nReads   3DSTATE_VF and 3DPRIMITIVE\n        MI_NOOP\nWrites  one URB entry\n"""\n'
+    (tmp_path / "softgen").mkdir()
+    (tmp_path / "softgen" / "vertex_fetch.py").write_text(text)
+    assert list(contracts(tmp_path / "softgen")) == [("softgen/vertex_fetch.py", name) for name in ("3DSTATE_VF", "3DPRIMITIVE", "MI_NOOP")]
+
+
+def test_prose_that_begins_with_reads_is_no_list() -> None:
+    assert reads("A page.\n\nReads the URB, then stops.") == []
