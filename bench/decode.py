@@ -35,5 +35,7 @@ def pages() -> int:
 
 
 def measure() -> Iterator[Measurement]:
-    for what, work, unit in (("capture walked and pointers followed", walk, "commands"), ("the same with every field named", fields, "commands"), ("pages read", pages, "layouts")):
+    table = (("capture walked and pointers followed", walk, "commands"), ("the same with every field named", fields, "commands"),
+             ("pages read", pages, "layouts"))  # fmt: skip
+    for what, work, unit in table:
         yield Measurement(what, work(), unit, best_time(work))

@@ -5,6 +5,7 @@ Out   `Layout` objects: where each field of a command, structure, register, mess
       compiled to `unpack` (dwords -> record) and `pack` (values -> dwords); `Generation` and `Device` objects.
 
 page.py        reads a page, strictly; a complaint names page and line
+field_type.py  what a field's bits mean: types, enumerations, conditions
 layout.py      Field, Group, Layout: the positions, the reserved bits, the header key
 record.py      compiles a layout to native-speed Python: unpack, raw, pack
 catalogue.py   (name, generation) -> layout; a header dword -> its command; a register offset -> its register

@@ -15,7 +15,6 @@ from softgen.bits import page
 from softgen.bits.layout import GENERATIONS, KEY_SHIFT, Header, Layout
 from softgen.errors import SpecError
 
-
 CommandTable = dict[tuple[int, int], list[tuple[Header, str]]]
 
 
@@ -105,7 +104,7 @@ class Catalogue:
         return self._commands[gen, engine]
 
     def find_register(self, offset: int, gen: float, engine: str = "") -> Layout | None:
-        """The register at an absolute offset, an engine's own before shared ones. `registers.find` also knows what counts from an engine."""
+        """The register at an absolute offset, an engine's own before shared ones. `registers.find` also knows relative ones."""
         if (gen, engine) not in self._registers:
             self._registers[gen, engine] = self._register_table(gen, engine)
         return self._registers[gen, engine].get(offset)

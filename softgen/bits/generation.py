@@ -68,7 +68,8 @@ def read_generations(tables: dict[str, dict[str, Any]]) -> dict[float, Generatio
             raise SpecError(f"generations.toml: {number} is like {parent}, which does not stand above it")
         unknown = set(own) - {"like"} - set(full[parent]) if parent else set()
         if unknown:
-            raise SpecError(f"generations.toml: {number} names {sorted(unknown)[0]!r}, which {parent} does not; the first generation names them all")
+            first = sorted(unknown)[0]
+            raise SpecError(f"generations.toml: {number} names {first!r}, which {parent} does not; the first generation names them all")
         full[number] = {**(full[parent] if parent else {}), **{k: v for k, v in own.items() if k != "like"}}
     if sorted(float(n) for n in full) != sorted(GENERATIONS):
         raise SpecError(f"generations.toml: must name generations {', '.join(f'{g:g}' for g in GENERATIONS)}, not {', '.join(full)}")
@@ -97,7 +98,8 @@ def devices() -> dict[str, Device]:
     found = {}
     for name, row in _table("devices.toml").items():
         limits = tuple((k, v) for k, v in row.items() if k not in ("title", "pci_ids", "pci_id", "generation", "aliases"))
-        found[name] = Device(name, row["title"], row["pci_id"], tuple(row["pci_ids"]), generation(float(row["generation"])), limits, tuple(row.get("aliases", ())))
+        its_generation, aliases = generation(float(row["generation"])), tuple(row.get("aliases", ()))
+        found[name] = Device(name, row["title"], row["pci_id"], tuple(row["pci_ids"]), its_generation, limits, aliases)
     return found
 
 

@@ -36,7 +36,8 @@ class Type:
             return f"enum {self.target}"
         if self.name == "fixed":
             return f"{'s' if self.signed else 'u'}.{self.fraction}"
-        return " ".join(word for word in (self.name, self.base or ("-" if self.target and self.name == "address" else ""), self.target) if word)
+        base = self.base or ("-" if self.target and self.name == "address" else "")
+        return " ".join(word for word in (self.name, base, self.target) if word)
 
 
 @dataclass(frozen=True)

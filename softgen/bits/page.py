@@ -20,22 +20,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from softgen.bits.layout import (
-    GENERATIONS, KEY_SHIFT, Condition, Field, Group, Header, Layout, Type, generations,
-)  # fmt: skip
+from softgen.bits.field_type import read_conditions, read_type
+from softgen.bits.layout import GENERATIONS, KEY_SHIFT, Field, Group, Header, Layout, generations
 from softgen.bits.record import check_expression
 from softgen.errors import SpecError
 
 KINDS = ("command", "structure", "register", "message", "instruction")
 ENGINES = ("render", "blitter", "video", "video_enhance", "position_only")
-TYPES = ("uint", "int", "bool", "address", "bytes", "float", "double", "half", "fixed", "mocs", "offset", "mbz", "mbo", "enum", "struct", "minus1")
-BASES = ("general", "surface", "dynamic", "instruction", "indirect", "bindless", "-")
 EVERY = frozenset(GENERATIONS)
 
 NAME = re.compile(r"[a-z0-9_]+$")
 BITS = re.compile(r"(?:\d+/)?\d+(?::\d+)?(?:,(?:\d+/)?\d+(?::\d+)?)*$")
-FIXED = re.compile(r"([us])(\d+)\.(\d+)$")
 SOURCE = re.compile(r"(?:BDW|KBL|G45|IVB|ICL)(?: \d+(?:-\d+)?(?:, ?\d+(?:-\d+)?)*)?$|public \S.*$")
 WHEN = re.compile(r"(?:^|\s)when\s+([a-z0-9_]+\s*!?=\s*\S.*)$")
 GEN = re.compile(r"gen\s+(\S+)\s+(\d+)(\+|\.\.\d+)?\s+dwords?\b(.*)$")
@@ -69,7 +66,7 @@ class Block:
     source: str
     fields: list[tuple[Field, frozenset[float]]] = field(default_factory=list)
     groups: list[tuple[Group, frozenset[float], Block]] = field(default_factory=list)
-    derived: list[tuple[int, str, str]] = field(default_factory=list)
+    derived: list[tuple[int, str, str, frozenset[float]]] = field(default_factory=list)  # line, name, expression, gate
     dwords: int = 0
     maximum: int | None = 0
     options: dict[str, str] = field(default_factory=dict)
@@ -77,7 +74,8 @@ class Block:
 
 def sections(page: str, text: str) -> Iterator[Section]:
     """The entries of a page, split but not yet read."""
-    source, head, body = "", None, []  # type: ignore[var-annotated]
+    source, head = "", None
+    body: list[tuple[int, str]] = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.partition("#")[0].rstrip()
         if not line:
@@ -235,7 +233,8 @@ def _gen_line(section: Section, number: int, text: str, source: str) -> Block:
         elif word in ("key", "length", "bias", "at", "times", "engines") and words:
             options[word] = words.pop(0)
         else:
-            raise section.complain(f"{word!r} is no option of a gen line; key, length, bias, at, times, engines, with and fixed are", number)
+            known = "key, length, bias, at, times, engines, with and fixed"
+            raise section.complain(f"{word!r} is no option of a gen line; {known} are", number)
     return Block(number, gens, cite or source, dwords=dwords, maximum=maximum, options=options)
 
 
@@ -258,7 +257,7 @@ def _field_line(section: Section, number: int, text: str, owner: Block, dword: i
     main, gate, cite = _tail(section, number, text)
     words = main.split()
     if words[0] == "derive" and len(words) > 2:
-        owner.derived.append((number, words[1], " ".join(words[2:])))
+        owner.derived.append((number, words[1], " ".join(words[2:]), gate))
         return dword
     alternate = words[0] == "or"
     words = words[alternate:]
@@ -270,9 +269,10 @@ def _field_line(section: Section, number: int, text: str, owner: Block, dword: i
     rest = " ".join(words[2:])
     condition = WHEN.search(rest)
     rest, when = (rest[: condition.start()], condition[1]) if condition else (rest, "")
-    kind = _type(section, number, rest.strip(), sum(h - low + 1 for h, low in pieces))
-    one = Field(words[1], pieces, kind, alternate, (), cite or source, number)
-    owner.fields.append((replace(one, when=_conditions(section, number, when, owner)) if when else one, gate))
+    complain = partial(section.complain, line=number)
+    kind = read_type(complain, rest.strip(), sum(h - low + 1 for h, low in pieces))
+    conditions = read_conditions(complain, when, (f for f, _ in owner.fields)) if when else ()
+    owner.fields.append((Field(words[1], pieces, kind, alternate, conditions, cite or source, number), gate))
     return dword
 
 
@@ -304,72 +304,6 @@ def _gens(section: Section, number: int, text: str) -> frozenset[float]:
         raise section.complain(f"no generations in {text!r}; they are {', '.join(f'{g:g}' for g in GENERATIONS)}", number) from None
 
 
-# -- types -------------------------------------------------------------------------------------------------------
-
-
-def _type(section: Section, number: int, text: str, width: int) -> Type:
-    if not text:
-        return Type()
-    if "|" in text or re.match(r"\d+=", text):
-        return Type("enum", values=_inline(section, number, text, width))
-    words = text.split()
-    if m := FIXED.match(words[0]):
-        stated = int(m[2]) + int(m[3]) + (m[1] == "s")
-        if stated != width:
-            raise section.complain(f"{words[0]} is {stated} bits wide, the field {width}", number)
-        return Type("fixed", fraction=int(m[3]), signed=m[1] == "s")
-    known = words[0] in TYPES and words[0] != "fixed"
-    limit = {"address": 3, "enum": 2, "struct": 2}.get(words[0], 1)
-    if not known or len(words) > limit or words[0] in ("enum", "struct") and len(words) != 2:
-        raise section.complain(f"{text!r} is no type; types are {', '.join(TYPES)}, u4.8, s4.8 and a | b | c", number)
-    need = {"bool": 1, "float": 32, "half": 16, "double": 64}.get(words[0])
-    if need and need != width:
-        raise section.complain(f"a {words[0]} is {need} bits wide, not {width}", number)
-    if words[0] == "address" and len(words) > 1:
-        if words[1] not in BASES:
-            raise section.complain(f"an address counts from {', '.join(BASES)}, not {words[1]!r}", number)
-        return Type("address", base="" if words[1] == "-" else words[1], target=words[2] if len(words) > 2 else "")
-    return Type(words[0], target=words[1] if len(words) > 1 else "")
-
-
-def _inline(section: Section, number: int, text: str, width: int) -> tuple[tuple[int, str], ...]:
-    """'a | b | - | 7=c' -> ((0, 'a'), (1, 'b'), (7, 'c'))."""
-    values, next_value = {}, 0
-    for item in text.split("|"):
-        m = re.match(r"\s*(?:(0x[0-9a-f]+|\d+)=)?(.*\S)\s*$", item)
-        if not m:
-            raise section.complain(f"an empty name in {text!r}", number)
-        value = int(m[1], 0) if m[1] else next_value
-        next_value = value + 1
-        if m[2] == "-":
-            continue
-        if value >> width or value in values:
-            raise section.complain(f"{m[2]!r} has value {value}, which is taken or does not fit {width} bits", number)
-        values[value] = m[2]
-    return tuple(values.items())
-
-
-def _conditions(section: Section, number: int, text: str, owner: Block) -> tuple[Condition, ...]:
-    """'mode=a,b & depth!=0' -> conditions over fields named before."""
-    found = []
-    for part in text.split("&"):
-        m = re.match(r"\s*([a-z0-9_]+)\s*(!?)=\s*(.*\S)\s*$", part)
-        if not m:
-            raise section.complain(f"cannot read condition {part.strip()!r}; expected name=value", number)
-        found.append(Condition(m[1], tuple(_condition_value(section, number, m[1], v.strip(), owner) for v in m[3].split(",")), bool(m[2])))
-    return tuple(found)
-
-
-def _condition_value(section: Section, number: int, name: str, text: str, owner: Block) -> int:
-    if text.isdigit():
-        return int(text)
-    for other, _ in owner.fields:
-        for value, label in other.type.values if other.name == name else ():
-            if label == text:
-                return value
-    raise section.complain(f"{name} has no value {text!r}", number)
-
-
 # -- one generation ----------------------------------------------------------------------------------------------
 
 
@@ -380,13 +314,14 @@ def _layout(section: Section, block: Block, gen: float, engines: tuple[str, ...]
     most = block.dwords if block.maximum is None else block.maximum
     _check(section, f"{name}", fields, groups, most * 32, header.claimed if header else 0, block.maximum is None)
     known = [f.name for f in fields]
-    for number, derived, expression in block.derived:
-        wrong = check_expression(expression, known) or (f"{name}.{derived} is named twice" if derived in known else "")
+    derived = [(number, attribute, expression) for number, attribute, expression, gate in block.derived if gen in gate]
+    for number, attribute, expression in derived:
+        wrong = check_expression(expression, known) or (f"{name}.{attribute} is named twice" if attribute in known else "")
         if wrong:
             raise section.complain(wrong, number)
-        known.append(derived)
+        known.append(attribute)
     offset, relative, count = _offset(section, block)
-    return Layout(section.kind, name, gen, block.dwords, block.maximum, fields, groups, tuple((n, e) for _, n, e in block.derived),
+    return Layout(section.kind, name, gen, block.dwords, block.maximum, fields, groups, tuple((n, e) for _, n, e in derived),
                   header, engines, offset, relative, count, block.source, section.page, block.line)  # fmt: skip
 
 
@@ -429,7 +364,8 @@ def _header(section: Section, block: Block) -> Header | None:
     try:
         mask, value, length = _key(key)
     except (ValueError, IndexError):
-        raise section.complain(f"{key!r} is no key; keys are 0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex", block.line) from None
+        known = "0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"
+        raise section.complain(f"{key!r} is no key; keys are {known}", block.line) from None
     if "length" in block.options:
         high, _, low = block.options["length"].partition(":")
         length = (int(high), int(low or high))
@@ -463,7 +399,8 @@ def _key(key: str) -> tuple[int, int, tuple[int, int]]:
     return (1 << 32) - (1 << shift), kind << 29 | low << shift, length
 
 
-def _check(section: Section, owner: str, fields: tuple[Field, ...], groups: tuple[Group, ...], bits: int, claimed: int, open_end: bool) -> None:
+def _check(section: Section, owner: str, fields: tuple[Field, ...], groups: tuple[Group, ...], bits: int, claimed: int,
+           open_end: bool) -> None:  # fmt: skip
     """No overlap without `or`, nothing past the end, no name twice."""
     names: set[str] = set()
     for f in fields:

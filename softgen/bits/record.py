@@ -102,8 +102,9 @@ def _group(group: Group, prefix: str, names: dict[str, Any], natural: bool) -> s
     inner += [_group(g, f"{prefix}{i}_", names, natural) for i, g in enumerate(group.groups)]
     fields = [f.name for f in group.fields] + [g.name for g in group.groups]
     lines = [f"v{i} = {expression}" for i, expression in enumerate(inner)]
-    lines += [f"v{len(fields) + i} = {_derived(text, [*fields, *(n for n, _ in group.derived)])}" for i, (_, text) in enumerate(group.derived)]
-    fields += [name for name, _ in group.derived]
+    for name, expression in group.derived:
+        lines.append(f"v{len(fields)} = {_derived(expression, fields)}")
+        fields.append(name)
     names[f"{prefix}class"], names["new"] = record_class(group.name, fields), tuple.__new__
     values = "".join(f"v{i}, " for i in range(len(fields)))
     body = "\n    ".join([*lines, f"return new({prefix}class, ({values}))"])
@@ -218,9 +219,9 @@ def compile_place(layout: Layout) -> Callable[[Mapping[str, int]], int]:
         bits = 0
         for name, value in values.items():
             width, signed, moves = placed[name]
-            if signed and value < 0:
-                value = value + (1 << width) if value >> width - 1 == -1 else -1
-            if value < 0 or value >> width:
+            if signed and value >> width - 1 not in (0, -1):
+                raise ValueError(f"{owner}.{name} must fit {width} bits with its sign, not {value}")
+            if not signed and (value < 0 or value >> width):
                 _fit(owner, name, value, width)
             for down, mask, up in moves:
                 bits |= (value >> down & mask) << up
@@ -246,7 +247,7 @@ def _encode(owner: str, f: Field, value: Any) -> int:
         return int(value >> f.alignment)
     if kind == "int" and value < 0 or kind == "fixed" and f.type.signed and value < 0:
         value = round(value * (1 << f.type.fraction)) + (1 << f.width)
-        return value if value >> f.width - 1 else -1
+        return int(value) if value >> f.width - 1 else -1
     if kind == "fixed":
         return round(value * (1 << f.type.fraction))
     if kind in ("float", "half", "double") and isinstance(value, float):

@@ -235,7 +235,8 @@ def in_use(field: Field, owner: Record, values: Record) -> bool:
 
 def _dispatch(values: Record) -> dict[int, int]:
     """Which pixel dispatch widths are on; empty for anything but a pixel shader."""
-    return {width: getattr(values, f"{width}_pixel_dispatch_enable") for width in (8, 16, 32) if f"{width}_pixel_dispatch_enable" in values._fields}
+    names = {width: f"{width}_pixel_dispatch_enable" for width in (8, 16, 32)}
+    return {width: getattr(values, name) for width, name in names.items() if name in values._fields}
 
 
 def _pixel_kernel(index: int, dispatch: dict[int, int]) -> bool:

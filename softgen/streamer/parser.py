@@ -102,7 +102,8 @@ Stale = Callable[[Space, int], str]
 class Parser:
     """Walks one submission. `stale(space, address)` says why memory there may not hold what the GPU would have put there."""
 
-    def __init__(self, generation: Generation, engine: str, space: Space, global_space: Space | None = None, stale: Stale | None = None) -> None:
+    def __init__(self, generation: Generation, engine: str, space: Space, global_space: Space | None = None,
+                 stale: Stale | None = None) -> None:  # fmt: skip
         self.generation, self.engine, self.space = generation, engine, space
         self.global_space = global_space or space
         self.stale = stale or (lambda space, address: "")

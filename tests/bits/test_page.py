@@ -101,7 +101,8 @@ def test_a_group_of_a_structure_has_its_derived_attributes() -> None:
 
 
 def test_nested_groups() -> None:
-    text = "source public x\nstructure S\n  gen 9  2 dwords\n    group row  at 0  size 32  times 2\n      group cell  at 0.8  size 4  times 3\n        3:1  v\n"
+    text = "source public x\nstructure S\n  gen 9  2 dwords\n    group row  at 0  size 32  times 2\n"
+    text += "      group cell  at 0.8  size 4  times 3\n        3:1  v\n"
     layout = read("p", text)["S", 9]
     got = layout.unpack([0b1110_1010_0110 << 8, 0])
     assert [c.v for c in got.row[0].cell] == [3, 5, 7] and [c.v for c in got.row[1].cell] == [0, 0, 0]

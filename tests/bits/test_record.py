@@ -101,7 +101,8 @@ def test_natural_values() -> None:
 
 def test_pack_refuses_what_does_not_fit() -> None:
     layout = read("p", TEXT)["S", 9]
-    for bad, words in (({"ufixed": 16.0}, "must fit 12 bits"), ({"where": 3}, "must be a multiple of 64"), ({"signed": -200}, "must fit 8 bits")):
+    table = (({"ufixed": 16.0}, "must fit 12 bits"), ({"where": 3}, "must be a multiple of 64"), ({"signed": -200}, "must fit 8 bits"))
+    for bad, words in table:
         with pytest.raises(ValueError, match=words):
             layout.pack(**bad)
     with pytest.raises(TypeError, match="S has no field 'colour' on gen 9"):

@@ -101,6 +101,7 @@ def test_a_wrong_value_is_told() -> None:
     one = layout("3DSTATE_POLY_STIPPLE_OFFSET", 9)
     command = Command(0, 0, 1, one, one.pack(polygon_stipple_x_offset=3))
     theirs = MesaCommand(0, 0, one.name, [("polygon_stipple_x_offset", 4)])
-    assert list(disagreements(theirs, command, True)) == ["3DSTATE_POLY_STIPPLE_OFFSET.polygon_stipple_x_offset at 0x0: Mesa says 4, softgen 3"]
+    (told,) = disagreements(theirs, command, True)
+    assert told == "3DSTATE_POLY_STIPPLE_OFFSET.polygon_stipple_x_offset at 0x0: Mesa says 4, softgen 3"
 
 

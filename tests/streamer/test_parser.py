@@ -149,7 +149,10 @@ def test_memory_the_gpu_was_to_write_is_not_read_as_commands() -> None:
     assert met[1].text == "jumps to 0x30000, unwritten; shown as it stands"
 
 
-@given(st.lists(st.integers(0, 0xFFFFFFFF), max_size=200), st.sampled_from(["g45", "ivb", "hsw", "bdw", "kbl", "icl"]), st.sampled_from(["render", "blitter", "video", "video_enhance"]))
+GPUS, ENGINES = ("g45", "ivb", "hsw", "bdw", "kbl", "icl"), ("render", "blitter", "video", "video_enhance")
+
+
+@given(st.lists(st.integers(0, 0xFFFFFFFF), max_size=200), st.sampled_from(GPUS), st.sampled_from(ENGINES))
 def test_any_dwords_come_to_an_end(dwords: list[int], gpu: str, engine: str) -> None:
     memory = space({0x10000: [*dwords, 0]})
     met = list(Parser(device(gpu).generation, engine, memory).batch(0x10000))

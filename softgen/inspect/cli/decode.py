@@ -125,7 +125,8 @@ def json_object(item: Item, tally: Tally) -> dict[str, Any]:
         case Kernel() as k:
             return {"kernel": k.address, "by": k.by, "stage": k.stage} | ({"problems": [k.problem]} if k.problem else {})
         case Data() as d:
-            return {"data": d.what, "address": d.address, "by": d.by, "bytes": d.size, "dwords": d.dwords} | ({"problems": [d.problem]} if d.problem else {})
+            found = {"data": d.what, "address": d.address, "by": d.by, "bytes": d.size, "dwords": d.dwords}
+            return found | ({"problems": [d.problem]} if d.problem else {})
         case Remark() as r:
             return {"remark": r.kind, "batch": r.batch, "address": r.address, "text": r.text}
 
@@ -162,7 +163,8 @@ class Text:
 
     def _command(self, c: Command, tally: Tally) -> Iterator[str]:
         name = self.paint(c.name, "name") if c.name else self.paint(f"unknown command {c.dwords[0]:#010x}", "bad")
-        yield f"{self.paint(f'{c.address:#014x}', 'address')}  {'  ' * max(0, c.level - 1)}{name}  {self.paint(f'({len(c.dwords)} dwords)', 'note')}"
+        indent, length = "  " * max(0, c.level - 1), self.paint(f"({len(c.dwords)} dwords)", "note")
+        yield f"{self.paint(f'{c.address:#014x}', 'address')}  {indent}{name}  {length}"
         if c.layout and not self.brief:
             yield from self._fields(c.layout, c.dwords, 4)
         yield from self._wrong(c.layout, c.dwords, tally, 4)

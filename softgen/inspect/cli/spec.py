@@ -85,7 +85,8 @@ def layout_json(layout: Layout) -> dict[str, Any]:
 
 def field_json(one: Field, groups: tuple[Group, ...], gen: float) -> dict[str, Any]:
     start = sum(group.start for group in groups)
-    found: dict[str, Any] = {"name": one.name, "high": start + one.high, "low": start + min(low for _, low in one.pieces), "type": one.type.name}
+    lowest = min(low for _, low in one.pieces)
+    found: dict[str, Any] = {"name": one.name, "high": start + one.high, "low": start + lowest, "type": one.type.name}
     if one.type.name == "fixed":
         found |= {"fraction": one.type.fraction, "signed": one.type.signed}
     if values := values_of(one.type, gen):
@@ -146,7 +147,8 @@ def row(one: Field, groups: tuple[Group, ...], layout: Layout, bold: Any) -> tup
     bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in one.pieces)
     values = values_of(one.type, layout.gen)
     kind = " | ".join(f"{v} {n}" for v, n in list(values.items())[:8]) + (" | …" if len(values) > 8 else "") if values else str(one.type)
-    when = " when " + " and ".join(f"{c.field}{'!=' if c.negated else '='}{','.join(map(str, c.values))}" for c in one.when) if one.when else ""
+    conditions = [f"{c.field}{'!=' if c.negated else '='}{','.join(map(str, c.values))}" for c in one.when]
+    when = " when " + " and ".join(conditions) if conditions else ""
     return (str(base // 32), bits, prefix + one.name, kind + when, bold(one.source, "note"))
 
 
@@ -154,4 +156,5 @@ def listing(found: list[Layout]) -> Iterator[str]:
     rows: dict[str, tuple[Layout, list[str]]] = {}
     for layout in found:
         rows.setdefault(layout.name, (layout, []))[1].append(f"{layout.gen:g}")
-    yield from table([(n, one.kind, one.key, " ".join(gens), one.page) for n, (one, gens) in rows.items()], ("name", "kind", "key", "gen", "page"))
+    cells = [(name, one.kind, one.key, " ".join(gens), one.page) for name, (one, gens) in rows.items()]
+    yield from table(cells, ("name", "kind", "key", "gen", "page"))

@@ -1,4 +1,4 @@
-"""Blitter pages: blits as Linux i915, libdrm and intel-gpu-tools put them together, taken apart. Positions are theirs and KBL's, not the pages'."""
+"""Blitter pages: blits as Linux i915, libdrm and intel-gpu-tools put them together, taken apart. Positions are theirs and KBL's."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def header(opcode: int, dwords: int, flags: int = 0) -> int:
 def test_blits_are_known_where_they_run(line: str) -> None:
     opcode, name, length, addresses, wide = line.split()
     least = int(length.rstrip("+"))
-    for gen, engine, dwords in ((4.5, "render", least), (7, "blitter", least), (7.5, "blitter", least), (8, "blitter", int(wide)), (11, "blitter", int(wide))):
+    for gen, engine in ((4.5, "render"), (7, "blitter"), (7.5, "blitter"), (8, "blitter"), (9, "blitter"), (11, "blitter")):
+        dwords = least if gen < 8 else int(wide)
         found = find_command(header(int(opcode, 16), dwords), gen, engine)
         assert found is not None and found.name == name
         assert (found.dwords <= dwords and found.maximum is None) if length.endswith("+") else found.dwords == found.maximum == dwords

@@ -83,6 +83,7 @@ def test_object_of_g45() -> None:
     slice_ = unpack("MEDIA_OBJECT_VLD_INLINE_DATA", 4.5, *(one.inline_data for one in record.inline_data))
     assert (slice_.slice_horizontal_position, slice_.slice_vertical_position, slice_.macroblock_count) == (40, 33, 45)
     assert (slice_.first_macroblock_bit_offset, slice_.quantizer_scale_code) == (6, 3)
+    assert layout("MEDIA_OBJECT_VLD_INLINE_DATA", 4.5).reserved() == 0xE0FFFFFF << 32 | 0x808080F8
 
 
 def test_persistent_and_extended_objects_of_g45() -> None:
@@ -96,7 +97,8 @@ def test_persistent_and_extended_objects_of_g45() -> None:
 
 def test_macroblock_of_inverse_scan() -> None:
     """G45 9712-9797, 9832-9837."""
-    record = layout("MEDIA_OBJECT_IS_INLINE_DATA", 4.5).raw([2 << 28 | 1 << 24 | 1 << 21 | 1 << 17, 0, 0x2A << 6, 0, 0xFFFE0003, 0, 0, 0, 3 << 16, 67 << 20])
+    first = 2 << 28 | 1 << 24 | 1 << 21 | 1 << 17
+    record = layout("MEDIA_OBJECT_IS_INLINE_DATA", 4.5).raw([first, 0, 0x2A << 6, 0, 0xFFFE0003, 0, 0, 0, 3 << 16, 67 << 20])
     assert (record.motion_vertical_field_select, record.motion_type, record.dct_type, record.macroblock_motion_forward) == (2, 1, 1, 1)
     assert record.coded_block_pattern == 0x2A and record.picture_structure == 3 and record.vertical_origin == 67
     assert (record.field_0_forward_vertical, record.field_0_forward_horizontal) == (-2, 3)
@@ -171,7 +173,8 @@ def test_interface_descriptor_of_gen9() -> None:
     record = unpack("INTERFACE_DESCRIPTOR_DATA", 9, 0x40, 0x1, 1 << 19 | 1 << 16, 0x20 | 4 << 2, 0x8020 | 3, 2 << 16 | 1,
                     3 << 22 | 1 << 21 | 7 << 16 | 512, 4)  # fmt: skip
     assert record.kernel_start_pointer == 0x1_00000040 and record.denorm_mode and record.floating_point_mode
-    assert (record.sampler_state_pointer, record.sampler_count, record.binding_table_pointer, record.binding_table_entry_count) == (0x20, 4, 0x8020, 3)
+    assert (record.sampler_state_pointer, record.sampler_count) == (0x20, 4)
+    assert (record.binding_table_pointer, record.binding_table_entry_count) == (0x8020, 3)
     assert (record.constant_urb_entry_read_length, record.constant_urb_entry_read_offset) == (2, 1)
     assert (record.rounding_mode, record.barrier_enable, record.number_of_threads_in_gpgpu_thread_group) == (3, 1, 512)
     assert record.cross_thread_constant_data_read_length == 4
