@@ -39,7 +39,7 @@ class Decoder:
         parser = Parser(self.generation, work.engine, work.space, work.global_space, self._stale)
         road = parser.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else parser.batch(work.batch)
         context = self.contexts.setdefault((work.context, work.engine), Context())
-        follower = Follower(self.generation, work.space)
+        follower = Follower(self.generation, work.engine, work.space)
         waiting: list[Command | Remark] = []
         for met in road:
             waiting.append(met)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from softgen.bits import describe
+from softgen.bits import describe, registers
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Field, Layout
@@ -32,6 +32,13 @@ GATES = {"pointer_to_gs_state": "gs_enable", "pointer_to_clip_state": "clip_enab
 BORDER_MODES = (4, 6)  # clamp to border, half border (KBL 22600-22660)
 UNIT_NAMES = {"PS": "WM"}
 SECOND_FORM = {"RENDER_SURFACE_STATE": "MEDIA_SURFACE_STATE"}
+# register offset -> the bits that make it count from where the engine's registers start
+RELATIVE = {
+    "register_offset": ("add_cs_mmio_start_offset",),
+    "register_address": ("add_cs_mmio_start_offset",),
+    "source_register_address": ("add_cs_mmio_start_offset_source",),
+    "destination_register_address": ("add_cs_mmio_start_offset_destination",),
+}
 VIEWPORTS = ("CC_VIEWPORT", "SF_CLIP_VIEWPORT", "CLIP_VIEWPORT", "SF_VIEWPORT", "SCISSOR_RECT")
 
 
@@ -68,7 +75,22 @@ class Data:
     problem: str = ""
 
 
-Found = State | Kernel | Data
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register that a command names, with the value it loads where the command says it."""
+
+    label: str
+    offset: int  # absolute
+    by: int
+    layout: Layout
+    dwords: list[int]  # empty: the value comes from elsewhere
+
+    @property
+    def problem(self) -> str:
+        return ""
+
+
+Found = State | Kernel | Data | Register
 
 
 @dataclass(frozen=True)
@@ -101,12 +123,28 @@ def pointers(layout: Layout) -> tuple[Pointer, ...]:
 class Follower:
     """Follows the pointers of one submission's commands."""
 
-    def __init__(self, generation: Generation, space: Space) -> None:
-        self.generation, self.space = generation, space
+    def __init__(self, generation: Generation, engine: str, space: Space) -> None:
+        self.generation, self.engine, self.space = generation, engine, space
 
     def follow(self, command: Command, context: Context) -> Iterator[Found]:
         if command.layout is not None:
+            yield from self._registers(command)
             yield from self._follow(command.layout, command.record, command.address, context, 0)
+
+    def _registers(self, command: Command) -> Iterator[Found]:
+        """The registers a command names (MI_LOAD_REGISTER_IMM and its relatives)."""
+        assert command.layout is not None
+        fields = [(f, group) for f, group in command.layout.walk() if f.type.name == "offset"]
+        if not fields:
+            return
+        values = command.record
+        for field, groups in fields:
+            relative = any(getattr(values, name) for name in RELATIVE.get(field.name, ()) if name in values._fields)
+            for owner in getattr(values, groups[0].name) if groups else (values,):
+                place = registers.place(getattr(owner, field.name), self.generation.number, self.engine, relative)
+                if place:
+                    known = "data_dword" in owner._fields and place.layout.dwords == 1
+                    yield Register(place.label, place.offset, command.address, place.layout, [owner.data_dword] if known else [])
 
     def _follow(self, layout: Layout, values: Record, by: int, context: Context, depth: int, certain: bool = True) -> Iterator[Found]:
         if depth > DEEPEST:

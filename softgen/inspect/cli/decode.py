@@ -14,7 +14,7 @@ from softgen.bits.layout import Layout
 from softgen.bits.record import to_float
 from softgen.inspect.cli.output import Paint, Progress, complain, paint
 from softgen.inspect.decoding import Decoder, Item
-from softgen.streamer.indirect import Data, Kernel, State
+from softgen.streamer.indirect import Data, Found, Kernel, Register, State
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.file import open_trace
 from softgen.trace.work import Trace, Work
@@ -127,6 +127,9 @@ def json_object(item: Item, tally: Tally) -> dict[str, Any]:
         case Data() as d:
             found = {"data": d.what, "address": d.address, "by": d.by, "bytes": d.size, "dwords": d.dwords}
             return found | ({"problems": [d.problem]} if d.problem else {})
+        case Register() as g:
+            found = {"register": g.label, "offset": g.offset, "by": g.by, "dwords": g.dwords}
+            return found | ({"fields": describe.to_json(g.layout, g.dwords)} if g.dwords else {})
         case Remark() as r:
             return {"remark": r.kind, "batch": r.batch, "address": r.address, "text": r.text}
 
@@ -170,9 +173,12 @@ class Text:
         yield from self._wrong(c.layout, c.dwords, tally, 4)
         yield from (f"    {self.paint(f'! {problem}', 'bad')}" for problem in c.problems)
 
-    def _found(self, found: State | Kernel | Data, tally: Tally) -> Iterator[str]:
-        at = self.paint(f"{found.address:#x}", "address")
+    def _found(self, found: Found, tally: Tally) -> Iterator[str]:
+        at = self.paint(f"{found.offset if isinstance(found, Register) else found.address:#x}", "address")
         match found:
+            case Register():
+                yield f"    -> {at} register {self.paint(found.label, 'name')}"
+                yield from self._fields(found.layout, found.dwords, 8) if found.dwords else ()
             case Kernel():
                 yield f"    -> {at} {self.paint('kernel', 'name')} of the {found.stage} stage"
             case Data():

@@ -1,0 +1,53 @@
+"""Kernels of a trace: the code that state points to, each distinct one once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from softgen.errors import GpuFault
+from softgen.eu import program
+from softgen.inspect.decoding import Decoder
+from softgen.memory.space import Space
+from softgen.streamer.indirect import Kernel
+from softgen.trace.work import Trace
+
+
+
+@dataclass
+class Code:
+    """A kernel as it stood in memory when a command pointed to it."""
+
+    address: int
+    code: bytes
+    ended: bool  # its last instruction ends the thread
+    stages: list[str] = field(default_factory=list)
+    problem: str = ""
+
+
+def kernels(trace: Trace, step: Callable[[], None] = lambda: None) -> list[Code]:
+    """In the order they are met. `step` is called for every command, so that a long search can be seen to go on."""
+    gen = trace.device.generation.number
+    found: dict[tuple[bytes, int], Code] = {}
+    for work, items in Decoder(trace).work():
+        for item in items:
+            step()
+            if isinstance(item.what, Kernel):
+                one = read(work.space, item.what, gen)
+                kept = found.setdefault((one.code, 0 if one.code else one.address), one)
+                if item.what.stage not in kept.stages:
+                    kept.stages.append(item.what.stage)
+    return list(found.values())
+
+
+def read(space: Space, kernel: Kernel, gen: float) -> Code:
+    """The kernel's code: whatever is mapped, up to its end."""
+    problem, code, ended = kernel.problem, b"", False
+    try:
+        code = space.read(kernel.address, space.extent(kernel.address, program.LONGEST))
+    except GpuFault as fault:
+        problem = problem or str(fault)
+    if not code:
+        return Code(kernel.address, b"", False, problem=problem or f"nothing is mapped at {kernel.address:#x}")
+    end, ended = program.kernel(code, gen)
+    return Code(kernel.address, code[:end], ended, problem=problem or ("" if end else "what stands there is no instruction"))
