@@ -249,7 +249,8 @@ def _encode(owner: str, f: Field, value: Any) -> int:
         value = round(value * (1 << f.type.fraction)) + (1 << f.width)
         return int(value) if value >> f.width - 1 else -1
     if kind == "fixed":
-        return int(round(value * (1 << f.type.fraction)))
+        scaled: int = round(value * (1 << f.type.fraction))
+        return scaled
     if kind in ("float", "half", "double") and isinstance(value, float):
         return int.from_bytes(struct.pack({"float": "<f", "half": "<e", "double": "<d"}[kind], value), "little")
     return int(value)

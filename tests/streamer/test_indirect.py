@@ -57,7 +57,10 @@ def test_a_kernel_nowhere_is_told() -> None:
     assert isinstance(found, Kernel) and found.problem == "points to 0xb00000, which is not mapped"
 
 
-@pytest.mark.parametrize("widths, kernels", [((8,), [0]), ((16,), [0]), ((8, 16), [0, 2]), ((8, 16, 32), [0, 1, 2]), ((16, 32), [1, 2]), ((), [])])
+WIDTHS = [((8,), [0]), ((16,), [0]), ((8, 16), [0, 2]), ((8, 16, 32), [0, 1, 2]), ((16, 32), [1, 2]), ((), [])]
+
+
+@pytest.mark.parametrize("widths, kernels", WIDTHS)
 def test_pixel_kernels_by_dispatch_width(widths: tuple[int, ...], kernels: list[int]) -> None:
     on = {f"{width}_pixel_dispatch_enable": 1 for width in widths}
     starts = {f"kernel_start_pointer_{i}": 0x1000 * (i + 1) for i in range(3)}
@@ -150,5 +153,6 @@ def test_registers_are_named_and_their_values_taken_apart() -> None:
 
 def test_state_base_address_sets_only_what_it_enables() -> None:
     bench = Bench()
-    bench.follow("STATE_BASE_ADDRESS", dynamic_state_base_address=0x5000, dynamic_state_base_address_modify_enable=1, instruction_base_address=0x9000)
+    dynamic = {"dynamic_state_base_address": 0x5000, "dynamic_state_base_address_modify_enable": 1}
+    bench.follow("STATE_BASE_ADDRESS", **dynamic, instruction_base_address=0x9000)
     assert bench.context.bases["dynamic"] == 0x5000 and bench.context.bases["instruction"] == INSTRUCTION
