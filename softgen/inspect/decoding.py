@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from softgen.errors import SoftgenError
 from softgen.memory.space import Space
 from softgen.streamer.context import Context
 from softgen.streamer.indirect import Follower, Found, State
@@ -30,6 +31,7 @@ class Decoder:
         self.generation = trace.device.generation
         self.contexts: dict[tuple[int, str], Context] = {}
         self.targets: dict[int, str] = {}  # start of a mapped region -> who may have written it
+        self.seen: set[tuple[int, int]] = set()  # surfaces already looked at
 
     def work(self) -> Iterator[tuple[Work, Iterator[Item]]]:
         for work in self.trace.work():
@@ -39,6 +41,7 @@ class Decoder:
         parser = Parser(self.generation, work.engine, work.space, work.global_space, self._stale)
         road = parser.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else parser.batch(work.batch)
         context = self.contexts.setdefault((work.context, work.engine), Context())
+        self.seen.clear()
         follower = Follower(self.generation, work.engine, work.space)
         waiting: list[Command | Remark] = []
         for met in road:
@@ -67,7 +70,11 @@ class Decoder:
 
     def _remember(self, work: Work, found: Found) -> None:
         if isinstance(found, State) and found.layout.name == "RENDER_SURFACE_STATE":
-            start = _region(work.space, found.layout.raw(found.dwords).surface_base_address)
+            base = found.layout.raw(found.dwords).surface_base_address
+            if (work.sequence, base) in self.seen:
+                return
+            self.seen.add((work.sequence, base))
+            start = _region(work.space, base)
             if start is not None:
                 self.targets.setdefault(start, f"memory that kernels of {work.label} may have been about to fill")
 
@@ -78,7 +85,9 @@ class Decoder:
 
 def _region(space: Space, address: int) -> int | None:
     """Where the mapped region around an address begins."""
-    for region in space.regions():
-        if region.start <= address < region.start + region.size:
-            return region.start
-    return None
+    if not space.extent(address, 1):
+        return None
+    try:
+        return next((region.start for region in space.regions() if region.start <= address < region.start + region.size), None)
+    except SoftgenError:
+        return None  # page tables too large to list

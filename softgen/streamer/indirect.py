@@ -17,6 +17,7 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Field, Layout
 from softgen.bits.record import Record
+from softgen.errors import SoftgenError
 from softgen.memory.space import Space
 from softgen.streamer.context import Context
 from softgen.streamer.parser import Command
@@ -120,6 +121,12 @@ def pointers(layout: Layout) -> tuple[Pointer, ...]:
     return tuple(found)
 
 
+@cache
+def offsets(layout: Layout) -> tuple[tuple[Field, str], ...]:
+    """The fields that name a register, each with the group it stands in."""
+    return tuple((f, groups[0].name if groups else "") for f, groups in layout.walk() if f.type.name == "offset")
+
+
 class Follower:
     """Follows the pointers of one submission's commands."""
 
@@ -134,13 +141,13 @@ class Follower:
     def _registers(self, command: Command) -> Iterator[Found]:
         """The registers a command names (MI_LOAD_REGISTER_IMM and its relatives)."""
         assert command.layout is not None
-        fields = [(f, group) for f, group in command.layout.walk() if f.type.name == "offset"]
-        if not fields:
+        named = offsets(command.layout)
+        if not named:
             return
         values = command.record
-        for field, groups in fields:
+        for field, group in named:
             relative = any(getattr(values, name) for name in RELATIVE.get(field.name, ()) if name in values._fields)
-            for owner in getattr(values, groups[0].name) if groups else (values,):
+            for owner in getattr(values, group) if group else (values,):
                 place = registers.place(getattr(owner, field.name), self.generation.number, self.engine, relative)
                 if place:
                     known = "data_dword" in owner._fields and place.layout.dwords == 1
@@ -185,7 +192,10 @@ class Follower:
 
     def _guess_base(self, value: int) -> int | None:
         """Drivers put each heap at the start of a 4 GiB part; the only part where a pointer leads to memory is taken."""
-        parts = {region.start >> 32 << 32 for region in self.space.regions()}
+        try:
+            parts = {region.start >> 32 << 32 for region in self.space.regions()}
+        except SoftgenError:
+            return None  # page tables too large to list
         fitting = [part for part in parts if self.space.extent(part + value, 4)]
         return fitting[0] if len(fitting) == 1 else None
 
@@ -258,9 +268,8 @@ def in_use(field: Field, owner: Record, values: Record) -> bool:
         return False
     if any(name in values._fields and not getattr(values, name) for name in ("enable", "valid")):
         return False
-    dispatch = _dispatch(values)
     m = re.match(r"kernel_start_pointer(?:_(\d))?$", field.name)
-    if m and dispatch:
+    if m and (dispatch := _dispatch(values)):
         return _pixel_kernel(int(m[1] or 0), dispatch)
     gates = (GATES.get(field.name, ""), f"{field.name}_valid")
     if any(gate in owner._fields and not getattr(owner, gate) for gate in gates):
