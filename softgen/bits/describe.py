@@ -76,7 +76,8 @@ def _json(shape: tuple[Any, ...], values: Record, bits: int) -> dict[str, Any]:
         value = values[index]
         found[one.name] = {"value": value, "name": names.get(value)} if one.type.name == "enum" else value
     for index, (group, inner) in enumerate(groups, len(fields)):
-        found[group.name] = [_json(inner, element, group.size) | _derived_json(group, element) for element in values[index]]
+        held = values[index][: group.times(bits)]  # a shorter form may end before a group does
+        found[group.name] = [_json(inner, element, group.size) | _derived_json(group, element) for element in held]
     return found
 
 
@@ -106,7 +107,8 @@ def _lines(shape: tuple[Any, ...], values: Record, raw: Record, gen: float, dept
             if inner and raw[index]:
                 yield from (line._replace(depth=depth + 1) for line in lines(inner, record.split(raw[index], inner.dwords)))
     for index, (group, inner_shape) in enumerate(groups, len(fields)):
-        for i, (element, element_raw) in enumerate(zip(values[index], raw[index], strict=True)):
+        held = group.times(bits)
+        for i, (element, element_raw) in enumerate(zip(values[index][:held], raw[index][:held], strict=True)):
             yield Line(f"{group.name}[{i}]", "", not any(_flat(element_raw)), depth)
             yield from _lines(inner_shape, element, element_raw, gen, depth + 1, group.size)
             yield from (Line(name, str(getattr(element, name)), False, depth + 1) for name, _ in group.derived)
@@ -154,17 +156,21 @@ def _must(layout: Layout) -> tuple[int, int]:
 
 
 def reserved(layout: Layout, dwords: Sequence[int]) -> list[Reserved]:
-    """Which bits stand otherwise than the page says they must."""
+    """Which bits stand otherwise than the page says they must. Of dwords past the longest form the page knows nothing is said."""
+    dwords = dwords if layout.maximum is None else dwords[: layout.maximum]
     bits = record.join(dwords)
     zero, one = _must(layout)
     wrong = bits & (layout.reserved(len(dwords)) | zero) | one & ~bits & (1 << len(dwords) * 32) - 1
-    found = []
+    if not wrong:
+        return []
+    return [run for i, part in enumerate(record.split(wrong, len(dwords))) if part for run in _runs(part, dwords[i], 32 * i)]
+
+
+def _runs(wrong: int, dword: int, base: int) -> Iterator[Reserved]:
+    """The runs of set bits in one dword, as reports."""
     while wrong:
         low = (wrong & -wrong).bit_length() - 1
-        high = low
-        while wrong >> high + 1 & 1 and (high + 1) % 32:
-            high += 1
-        mask = (1 << high + 1) - (1 << low)
-        found.append(Reserved(high, low, (bits & mask) >> low))
+        width = (~(wrong >> low) & (wrong >> low) + 1).bit_length() - 1
+        mask = (1 << low + width) - (1 << low)
+        yield Reserved(base + low + width - 1, base + low, (dword & mask) >> low)
         wrong &= ~mask
-    return found

@@ -63,19 +63,19 @@ class Field:
     def mask(self) -> int:
         return sum((1 << high + 1) - (1 << low) for high, low in self.pieces)
 
-    @property
+    @cached_property
     def high(self) -> int:
         return max(high for high, _ in self.pieces)
 
-    @property
+    @cached_property
     def low(self) -> int:
         return self.pieces[-1][1]
 
-    @property
+    @cached_property
     def width(self) -> int:
         return sum(high - low + 1 for high, low in self.pieces)
 
-    @property
+    @cached_property
     def alignment(self) -> int:
         """Low bits an address or a register's offset leaves out: the field stands where they would."""
         return self.low % 32 if self.type.name in ("address", "offset") and len(self.pieces) == 1 else 0

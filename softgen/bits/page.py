@@ -32,11 +32,16 @@ ENGINES = ("render", "blitter", "video", "video_enhance", "position_only")
 EVERY = frozenset(GENERATIONS)
 
 NAME = re.compile(r"[a-z0-9_]+$")
-BITS = re.compile(r"(?:\d+/)?\d+(?::\d+)?(?:,(?:\d+/)?\d+(?::\d+)?)*$")
+BITS = re.compile(r"(?:\d{1,5}/)?\d{1,5}(?::\d{1,5})?(?:,(?:\d{1,5}/)?\d{1,5}(?::\d{1,5})?)*$")
 SOURCE = re.compile(r"(?:BDW|KBL|G45|IVB|ICL)(?: \d+(?:-\d+)?(?:, ?\d+(?:-\d+)?)*)?$|public \S.*$")
 WHEN = re.compile(r"(?:^|\s)when\s+([a-z0-9_]+\s*!?=\s*\S.*)$")
-GEN = re.compile(r"gen\s+(\S+)\s+(\d+)(\+|\.\.\d+)?\s+dwords?\b(.*)$")
-GROUP = re.compile(r"group\s+(\w+)\s+at\s+(\d+)(?:\.(\d+))?\s+size\s+(\d+)\s+times\s+(\d+|\*)(?:\s+of\s+(\S+))?$")
+GEN = re.compile(r"gen\s+(\S+)\s+(\d{1,5})(\+|\.\.\d{1,5})?\s+dwords?\b(.*)$")
+GROUP = re.compile(r"group\s+(\w+)\s+at\s+(\d{1,5})(?:\.(\d{1,5}))?\s+size\s+(\d{1,5})\s+times\s+(\d{1,5}|\*)(?:\s+of\s+(\S+))?$")
+OPTIONS = {  # of a gen line, and what each looks like
+    "key": re.compile(r"\S"), "at": re.compile(r"\S"), "times": re.compile(r"\S"), "engines": re.compile(r"\S"),
+    "length": re.compile(r"\d{1,2}(?::\d{1,2})?$"), "bias": re.compile(r"\d{1,3}$"), "with": re.compile(r"\d{1,2}(?::\d{1,2})?=\d{1,9}$"),
+}  # fmt: skip
+MOST_BITS = 1 << 22  # more than the longest command has
 
 Resolve = Callable[[str, float], Layout]
 
@@ -82,6 +87,8 @@ def sections(page: str, text: str) -> Iterator[Section]:
             continue
         if "\t" in line:
             raise SpecError(f"{page}:{number}: a tab; pages are aligned with spaces")
+        if not (line.isascii() and line.isprintable()):
+            raise SpecError(f"{page}:{number}: {line.strip()!r} holds something that is no plain ASCII")
         if line[0] == " ":
             if head is None:
                 raise SpecError(f"{page}:{number}: cannot read {line.strip()!r} before any command, structure, register or enum")
@@ -129,7 +136,7 @@ def enumeration(section: Section) -> dict[float, dict[int, str]]:
     values: dict[float, dict[int, str]] = {gen: {} for gen in GENERATIONS}
     for number, line in section.body:
         text, gate, _ = _tail(section, number, line)
-        m = re.match(r"(0x[0-9a-f]+|\d+)\s+(\S.*)$", text)
+        m = re.match(r"(0x[0-9a-f]{1,16}|0|[1-9]\d{0,18})\s+(\S.*)$", text)
         if not m:
             raise section.complain(f"an enumeration's line is a number and a name, not {text!r}", number)
         for gen in gate:
@@ -228,13 +235,11 @@ def _gen_line(section: Section, number: int, text: str, source: str) -> Block:
         word = words.pop(0)
         if word == "fixed":
             options[word] = "yes"
-        elif word == "with" and words and re.match(r"\d+(?::\d+)?=\d+$", words[0]):
-            options[word] = words.pop(0)
-        elif word in ("key", "length", "bias", "at", "times", "engines") and words:
+        elif word in OPTIONS and words and OPTIONS[word].match(words[0]):
             options[word] = words.pop(0)
         else:
             known = "key, length, bias, at, times, engines, with and fixed"
-            raise section.complain(f"{word!r} is no option of a gen line; {known} are", number)
+            raise section.complain(f"{' '.join([word, *words[:1]])!r} is no option of a gen line; {known} are", number)
     return Block(number, gens, cite or source, dwords=dwords, maximum=maximum, options=options)
 
 
@@ -246,8 +251,8 @@ def _group_line(section: Section, number: int, text: str, owner: Block, source: 
         raise section.complain(f"cannot read {text!r}; expected 'group name  at 1  size 64  times 4'", number)
     start, size = int(m[2]) * 32 + int(m[3] or 0), int(m[4])
     count = None if m[5] == "*" else int(m[5])
-    if size == 0 or count == 0:
-        raise section.complain(f"group {m[1]} must have a size and a count above zero", number)
+    if size == 0 or count == 0 or start + size * (count or 1) > MOST_BITS:
+        raise section.complain(f"group {m[1]} must have a size and a count above zero, and end before bit {MOST_BITS}", number)
     inner = Block(number, owner.gens, cite or source, dwords=-(-size // 32))
     owner.groups.append((Group(m[1], start, size, count, (), (), m[6] or "", alternate, cite or source, number), gate, inner))
     return inner
@@ -255,13 +260,13 @@ def _group_line(section: Section, number: int, text: str, owner: Block, source: 
 
 def _field_line(section: Section, number: int, text: str, owner: Block, dword: int, source: str) -> int:
     main, gate, cite = _tail(section, number, text)
-    words = main.split()
+    words = main.split() or [""]
     if words[0] == "derive" and len(words) > 2:
         owner.derived.append((number, words[1], " ".join(words[2:]), gate))
         return dword
     alternate = words[0] == "or"
     words = words[alternate:]
-    if len(words) > 1 and words[0].isdigit() and BITS.match(words[1]):
+    if len(words) > 1 and words[0].isdigit() and len(words[0]) < 6 and BITS.match(words[1]):
         dword = int(words.pop(0))
     if len(words) < 2 or not BITS.match(words[0]) or not NAME.match(words[1]):
         raise section.complain(f"cannot read {text!r}", number)
@@ -313,13 +318,13 @@ def _layout(section: Section, block: Block, gen: float, engines: tuple[str, ...]
     name = section.name
     most = block.dwords if block.maximum is None else block.maximum
     _check(section, f"{name}", fields, groups, most * 32, header.claimed if header else 0, block.maximum is None)
-    known = [f.name for f in fields]
+    known = {f.name: f.width for f in fields}
     derived = [(number, attribute, expression) for number, attribute, expression, gate in block.derived if gen in gate]
     for number, attribute, expression in derived:
         wrong = check_expression(expression, known) or (f"{name}.{attribute} is named twice" if attribute in known else "")
         if wrong:
             raise section.complain(wrong, number)
-        known.append(attribute)
+        known[attribute] = 64
     offset, relative, count = _offset(section, block)
     return Layout(section.kind, name, gen, block.dwords, block.maximum, fields, groups, tuple((n, e) for _, n, e in derived),
                   header, engines, offset, relative, count, block.source, section.page, block.line)  # fmt: skip
@@ -332,7 +337,7 @@ def _offset(section: Section, block: Block) -> tuple[int | None, bool, int]:
     text = block.options.get("at") or (section.rest[0] if section.rest else "")
     times = block.options.get("times", "1")
     if not re.match(r"\+?0x[0-9a-f]+$", text) or not re.match(r"[1-9]\d*$", times):
-        raise section.complain(f"a register stands at 0x2034 or, from its engine's start, at +0x34, times N; not {text!r}, {times!r}", block.line)
+        raise section.complain(f"a register stands at 0x2034 or, from its engine's start, +0x34, times N; not {text!r}, {times!r}", block.line)
     if text[0] == "+" and not section.rest[1:] and "engines" not in block.options:
         raise section.complain(f"{section.name} stands at {text} of which engines?", block.line)
     return int(text, 0), text[0] == "+", int(times)
@@ -360,20 +365,21 @@ def _resolve(section: Section, block: Block, gen: float, resolve: Resolve) -> tu
 def _header(section: Section, block: Block) -> Header | None:
     if section.kind != "command":
         return None
-    key = block.options.get("key") or section.rest[0]
+    key = block.options.get("key") or next(iter(section.rest), "")
     try:
         mask, value, length = _key(key)
     except (ValueError, IndexError):
         known = "0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"
         raise section.complain(f"{key!r} is no key; keys are {known}", block.line) from None
     if "length" in block.options:
-        high, _, low = block.options["length"].partition(":")
-        length = (int(high), int(low or high))
+        length = _piece(section, block.line, block.options["length"], 0)
     if "with" in block.options:
         bits, _, wanted = block.options["with"].partition("=")
-        high, _, low = bits.partition(":")
-        mask |= (1 << int(high) + 1) - (1 << int(low or high))
-        value |= int(wanted) << int(low or high)
+        high, low = _piece(section, block.line, bits, 0)
+        mask |= (1 << high + 1) - (1 << low)
+        value |= int(wanted) << low
+    if length[0] > 31 or mask >> 32 or value & ~mask:
+        raise section.complain(f"{section.name}: its key and length must fit dword 0", block.line)
     return Header(key, mask, value, None if "fixed" in block.options else length, int(block.options.get("bias", 2)))
 
 

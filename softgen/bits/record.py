@@ -66,7 +66,7 @@ def join(dwords: Any) -> int:
 
 
 def split(bits: int, dwords: int) -> list[int]:
-    return [bits >> 32 * i & MASK32 for i in range(dwords)]
+    return array("I", (bits & (1 << 32 * dwords) - 1).to_bytes(4 * dwords, "little")).tolist()
 
 
 # -- unpack ------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def compile_unpack(layout: Layout, natural: bool) -> Callable[[Any], Record]:
     if need:  # the last dwords may be missing
         lines.append(f"d = d if len(d) >= {need} else [*d, *[0] * ({need} - len(d))]")
     out = [_field(f, _from_dwords, natural) for f in layout.fields]
-    out += [_group(g, f"g{i}_", names, natural) for i, g in enumerate(layout.groups)]
+    out += [_group(g, f"g{i}_", names, natural, outermost=True) for i, g in enumerate(layout.groups)]
     fields = [f.name for f in layout.fields] + [g.name for g in layout.groups]
     for i, expression in enumerate(out):
         lines.append(f"v{i} = {expression}")
@@ -95,7 +95,7 @@ def compile_unpack(layout: Layout, natural: bool) -> Callable[[Any], Record]:
     return unpack
 
 
-def _group(group: Group, prefix: str, names: dict[str, Any], natural: bool) -> str:
+def _group(group: Group, prefix: str, names: dict[str, Any], natural: bool, outermost: bool = False) -> str:
     """The expression for a tuple of elements, given the number `bits` the group stands in."""
     element = f"{prefix}element"
     inner = [_field(f, _from_number, natural) for f in group.fields]
@@ -112,6 +112,8 @@ def _group(group: Group, prefix: str, names: dict[str, Any], natural: bool) -> s
     exec(compile(source, f"<{group.name}>", "exec"), names)
     size, mask = group.size, hex((1 << group.size) - 1)
     times = f"max(0, n * 32 - {group.start}) // {size}" if group.count is None else str(group.count)
+    if group.count is None and size == 32 and group.start % 32 == 0 and outermost:  # inline data, up to 64 Ki dwords of it
+        return f"tuple([{element}(word) for word in d[{group.start // 32} : n]])"
     return f"tuple([{element}(bits >> {group.start} + {size} * i & {mask}) for i in range({times})])"
 
 
@@ -154,18 +156,32 @@ ALLOWED = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Const
            ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.USub)  # fmt: skip
 
 
-def check_expression(expression: str, known: Iterable[str]) -> str:
-    """'' when a derived expression is sound; otherwise what is wrong with it."""
+def check_expression(expression: str, known: Mapping[str, int]) -> str:
+    """'' when a derived expression is sound; otherwise what is wrong with it. `known`: how many bits each name may have."""
     try:
         tree = ast.parse(expression, mode="eval")
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return f"cannot read expression {expression!r}"
     for node in ast.walk(tree):
         if not isinstance(node, ALLOWED) or isinstance(node, ast.Constant) and type(node.value) is not int:
             return f"expression {expression!r} may use + - * // << >> & | ( ), whole numbers and fields"
         if isinstance(node, ast.Name) and node.id not in known:
             return f"expression names no field: {node.id!r}"
+        if isinstance(node, ast.BinOp) and not _amount(node, known):
+            return f"expression {expression!r} may shift by numbers below 64 and fields of at most 6 bits, and divide by numbers above 0"
     return ""
+
+
+def _amount(node: ast.BinOp, known: Mapping[str, int]) -> bool:
+    """Whether any value on the right keeps the result small and the division possible."""
+    match node.op, node.right:
+        case ast.FloorDiv(), right:
+            return isinstance(right, ast.Constant) and right.value != 0
+        case ast.LShift() | ast.RShift(), ast.Constant(value=int(amount)):
+            return 0 <= amount < 64
+        case ast.LShift() | ast.RShift(), right:
+            return isinstance(right, ast.Name) and known.get(right.id, 64) <= 6
+    return True
 
 
 # -- pack --------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from softgen.trace.work import Trace, Work
 # A pointer's count is often said by a later command of the same draw, so commands wait until the draw that uses them is seen.
 STARTS = frozenset({"3DPRIMITIVE", "GPGPU_WALKER", "MEDIA_OBJECT", "MEDIA_OBJECT_WALKER", "MI_BATCH_BUFFER_END"})
 LONGEST_WAIT = 4096
+MOST_FOUND = 4096  # structures, kernels and data behind one command; real commands lead to dozens
+MOST_FOUND_IN_ALL = 100_000  # behind the commands of one submission; real ones lead to thousands
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class Decoder:
         self.contexts: dict[tuple[int, str], Context] = {}
         self.targets: dict[int, str] = {}  # start of a mapped region -> who may have written it
         self.seen: set[tuple[int, int]] = set()  # surfaces already looked at
+        self.regions: dict[Space, list[int]] = {}  # where those of a space begin, while memory stands still
+        self.left = 0  # things that may still be found in this submission
 
     def work(self) -> Iterator[tuple[Work, Iterator[Item]]]:
         for work in self.trace.work():
@@ -42,7 +47,9 @@ class Decoder:
         road = parser.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else parser.batch(work.batch)
         context = self.contexts.setdefault((work.context, work.engine), Context())
         self.seen.clear()
+        self.regions.clear()
         follower = Follower(self.generation, work.engine, work.space)
+        self.left = MOST_FOUND_IN_ALL
         waiting: list[Command | Remark] = []
         for met in road:
             waiting.append(met)
@@ -62,9 +69,19 @@ class Decoder:
             if isinstance(met, Command):
                 context.note(met)
                 ahead.bases = context.bases
-                for found in follower.follow(met, ahead):
-                    self._remember(work, found)
-                    yield Item(work, found)
+                yield from (Item(work, found) for found in self._follow(work, met, follower, ahead))
+
+    def _follow(self, work: Work, command: Command, follower: Follower, ahead: Context) -> Iterator[Found | Remark]:
+        """What a command points to, within bounds: tables that point into each other would make a small file a day's work."""
+        for number, found in enumerate(follower.follow(command, ahead) if self.left >= 0 else ()):
+            self.left -= 1
+            if number == MOST_FOUND or self.left < 0:
+                who = command.name if self.left >= 0 else "this submission"
+                most = MOST_FOUND if self.left >= 0 else MOST_FOUND_IN_ALL
+                yield Remark(command.batch, command.address, "limit", f"{who} leads to more than {most} structures; the rest is left out")
+                return
+            self._remember(work, found)
+            yield found
 
     # -- memory the GPU was to write ---------------------------------------------------------------------------------
 
@@ -74,20 +91,28 @@ class Decoder:
             if (work.sequence, base) in self.seen:
                 return
             self.seen.add((work.sequence, base))
-            start = _region(work.space, base)
+            start = self._region(work.space, base)
             if start is not None:
                 self.targets.setdefault(start, f"memory that kernels of {work.label} may have been about to fill")
 
     def _stale(self, space: Space, address: int) -> str:
-        start = _region(space, address)
+        start = self._region(space, address)
         return self.targets.get(start, "") if start is not None else ""
 
+    def _region(self, space: Space, address: int) -> int | None:
+        """Where the mapped region around an address begins. Spaces are listed once: large page tables take a second."""
+        if not space.extent(address, 1):
+            return None
+        if space not in self.regions:
+            self.regions[space] = _listed(space)
+        starts = self.regions[space]
+        at = bisect_right(starts, address)
+        return starts[at - 1] if at else None
 
-def _region(space: Space, address: int) -> int | None:
-    """Where the mapped region around an address begins."""
-    if not space.extent(address, 1):
-        return None
+
+def _listed(space: Space) -> list[int]:
+    """Where the mapped regions of a space begin."""
     try:
-        return next((region.start for region in space.regions() if region.start <= address < region.start + region.size), None)
+        return [region.start for region in space.regions()]
     except SoftgenError:
-        return None  # page tables too large to list
+        return []  # page tables too large to list

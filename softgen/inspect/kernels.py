@@ -13,7 +13,6 @@ from softgen.streamer.indirect import Kernel
 from softgen.trace.work import Trace
 
 
-
 @dataclass
 class Code:
     """A kernel as it stood in memory when a command pointed to it."""

@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 
 GIB = 1 << 30
-LIBRARIES = ("numpy", "zstandard")
+LIBRARIES = ("numpy", "llvmlite", "zstandard")
 VECTOR_FLAGS = (("avx512f", "avx512dq", "avx512vl", "avx512bw"), ("avx2", "fma"), ("avx",), ("sse4_2",))
 DRI_FOLDERS = ("/usr/lib/x86_64-linux-gnu/dri", "/usr/lib64/dri", "/usr/lib/dri")
 MAP_COUNT = 262_144         # each buffer of an address space is a mapping of its own; Linux allows 65,530 unless told

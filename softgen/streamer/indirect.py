@@ -10,7 +10,7 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from softgen.bits import describe, registers
 from softgen.bits.catalogue import catalogue
@@ -192,12 +192,16 @@ class Follower:
 
     def _guess_base(self, value: int) -> int | None:
         """Drivers put each heap at the start of a 4 GiB part; the only part where a pointer leads to memory is taken."""
-        try:
-            parts = {region.start >> 32 << 32 for region in self.space.regions()}
-        except SoftgenError:
-            return None  # page tables too large to list
-        fitting = [part for part in parts if self.space.extent(part + value, 4)]
+        fitting = [part for part in self._parts if self.space.extent(part + value, 4)]
         return fitting[0] if len(fitting) == 1 else None
+
+    @cached_property
+    def _parts(self) -> set[int]:
+        """The 4 GiB parts in which something is mapped; a submission's memory does not change."""
+        try:
+            return {region.start >> 32 << 32 for region in self.space.regions()}
+        except SoftgenError:
+            return set()  # page tables too large to list
 
     def _structures(self, target: str, address: int, number: int, sure: int, by: int, context: Context, depth: int) -> Iterator[Found]:
         """`number` structures at most; of the first `sure` it is known that they are there."""
@@ -238,7 +242,9 @@ class Follower:
 
     def _data(self, place: Place, address: int) -> Iterator[Found]:
         size = data_size(place)
-        if size and address:
+        if size < 0:
+            yield Data(place.field.name, address, place.by, 0, [], "its end lies before its start")
+        elif size and address:
             dwords = self._read(address, min(size, SHOWN_BYTES) + 3 >> 2)
             yield Data(place.field.name, address, place.by, size, dwords, "" if dwords else unmapped(address))
 

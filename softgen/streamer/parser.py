@@ -10,7 +10,7 @@ A ring calls a batch; a batch may chain to another (the first is forgotten) or c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
@@ -19,7 +19,9 @@ from softgen.bits.record import Record
 from softgen.memory.space import Space
 from softgen.streamer.window import Window
 
-MOST_COMMANDS = 2_000_000  # of one submission; a real one has thousands
+MOST_COMMANDS = 500_000  # of one submission; a real one has thousands
+MOST_AGAIN = 50_000  # of one submission, at addresses where it has been: batches that call each other over and over
+MOST_ZEROS = 1 << 16  # zero dwords in a row, after which the rest is taken to be memory nobody wrote
 TRIAL = 4096  # commands read to see whether something is a batch
 MOST_UNKNOWN = 8  # in a row, after which the rest is taken to be no batch
 
@@ -63,8 +65,8 @@ class _Place:
     level: int
     end: int | None = None  # rings: where the tail is
     wrap: tuple[int, int] | None = None  # rings: (start, end) of the buffer
-    unknown: int = 0
-    pending: list[int] = field(default_factory=list)
+    unknown: int = 0  # commands in a row that nobody knows
+    zeros: int = 0  # zero dwords in a row
 
     def done(self) -> bool:
         return self.end is not None and self.address == self.end
@@ -72,6 +74,8 @@ class _Place:
     def peek(self, count: int) -> list[int]:
         if self.wrap is None:
             return self.window.dwords(self.address, count)
+        if self.end is not None:  # nothing past the tail belongs to the ring's commands
+            count = min(count, (self.end - self.address) % (self.wrap[1] - self.wrap[0]) // 4)
         room = (self.wrap[1] - self.address) // 4
         got = self.window.dwords(self.address, min(count, room))
         return got + self.window.dwords(self.wrap[0], count - room) if count > room else got
@@ -110,7 +114,8 @@ class Parser:
         self.catalogue = catalogue()
         self.seen: set[tuple[int, ...]] = set()
         self.stack: list[_Place] = []
-        self.left = MOST_COMMANDS
+        self.left, self.again = MOST_COMMANDS, MOST_AGAIN
+        self.walked: set[int] = set()  # addresses of commands
 
     def batch(self, address: int) -> Iterator[Command | Remark]:
         yield from self._walk(_Place(Window(self.space), address, address, 1))
@@ -121,10 +126,13 @@ class Parser:
 
     def _walk(self, place: _Place | None) -> Iterator[Command | Remark]:
         while place is not None and not place.done():
-            if self.left == 0:
-                yield Remark(place.start, place.address, "limit", f"stopped after {MOST_COMMANDS} commands")
-                return
             self.left -= 1
+            self.again -= place.address in self.walked
+            if self.left < 0 or self.again < 0:
+                many = f"{MOST_COMMANDS} commands" if self.left < 0 else f"{MOST_AGAIN} commands that were met before"
+                yield Remark(place.start, place.address, "limit", f"stopped after {many}")
+                return
+            self.walked.add(place.address)
             command = self._command(place)
             if isinstance(command, Remark):
                 yield command
@@ -138,6 +146,10 @@ class Parser:
             else:
                 place.unknown = 0
             place.advance(len(command.dwords))
+            place.zeros = 0 if command.dwords[0] else place.zeros + 1
+            if place.zeros == MOST_ZEROS:
+                yield Remark(place.start, place.address, "limit", f"stopped after {MOST_ZEROS} zero dwords in a row: unwritten memory")
+                return
             match command.name:
                 case "MI_BATCH_BUFFER_END":
                     place = self._return()
@@ -160,7 +172,7 @@ class Parser:
         dwords = place.peek(length)
         problems = []
         if len(dwords) < length:
-            problems.append(f"its length says {length} dwords, memory ends after {len(dwords)}")
+            problems.append(f"its length says {length} dwords, {'memory' if place.end is None else 'the ring'} ends after {len(dwords)}")
         if length < layout.dwords or layout.maximum is not None and length > layout.maximum:
             upper = "" if layout.maximum == layout.dwords else f" to {layout.maximum}" if layout.maximum else " or more"
             problems.append(f"its length says {length} dwords, not {layout.dwords}{upper}")

@@ -24,6 +24,10 @@ class Window:
         first = address - self._start >> 2
         return self._data[first : first + count].tolist()
 
+    def forget(self) -> None:
+        """Read again what is asked for next: memory may have changed."""
+        self._start = self._end = 0
+
     def _load(self, address: int, size: int) -> None:
         size = max(size, PIECE)
         held = self.space.extent(address, size) & ~3

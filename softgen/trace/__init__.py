@@ -10,6 +10,7 @@ capture.py        capture directories; capture_json.py checks their JSON, captur
 aub.py            AUB files: records (aub_records.py) change memory (aub_memory.py) until a submission (submission.py) starts work
 aub_write.py      memory trace AUB files
 raw.py            a batch on its own
+replay.py         a trace executed on a GPU of softgen, its expectations checked
 tables.py         the tables of spec/trace
 
 Any bytes may come in. What is wrong ends in a DecodeError that names file, place and cause; what is odd but harmless in `Trace.notes`.

@@ -27,6 +27,7 @@ EXEC = re.compile(r"exec-(\d{1,12})\.json")
 CHUNK = 1 << 20
 ZEROS = bytes(CHUNK)
 KEEP_BYTES = 1 << 30  # contents kept for the submissions to come, counted as they were stated
+MAX_HELD_BYTES = 4 << 30  # bytes of one submission that are not zero: a few kilobytes of zstd may inflate to more than the host has
 KEEP_BUFFERS = 256  # each is a file descriptor
 
 
@@ -43,6 +44,7 @@ class Blobs:
         self.decompressed = 0  # how often; each content counts once as long as it is kept
         self._kept: OrderedDict[tuple[str, int], Buffer] = OrderedDict()
         self._kept_bytes = 0
+        self.room: int | None = None  # bytes that are not zero and may still be decompressed; None: any number
 
     def get(self, name: str, size: int) -> Buffer:
         """A content, shared and kept. Nobody may write to it."""
@@ -89,6 +91,7 @@ class Blobs:
             with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(file, closefd=False) as reader:
                 while done < buffer.size and (chunk := reader.read(min(CHUNK, buffer.size - done))):
                     if chunk != ZEROS[: len(chunk)]:  # what stays zero costs nothing
+                        self._spend(len(chunk), path)
                         buffer.view[done : done + len(chunk)] = chunk
                     done += len(chunk)
                 more = reader.read(1)
@@ -97,6 +100,13 @@ class Blobs:
         if done < buffer.size or more:
             held = f"{done:#x}" if done < buffer.size else "more"
             raise DecodeError(f"{path}: must hold {buffer.size:#x} bytes, as its submission says, not {held}")
+
+
+    def _spend(self, size: int, path: Path) -> None:
+        if self.room is not None:
+            self.room -= size
+            if self.room < 0:
+                raise DecodeError(f"{path}: the buffers of its submission hold more than {MAX_HELD_BYTES:#x} bytes that are not zero")
 
 
 class CaptureTrace(Events):
@@ -131,6 +141,7 @@ class CaptureTrace(Events):
     def space(self, exec_: Exec, name: str = "") -> AddressSpace:
         """The memory one submission saw."""
         space = AddressSpace(name or f"submission {exec_.seq}", self.device.generation.address_bits)
+        self.blobs.room = MAX_HELD_BYTES
         for bo in exec_.bos:
             space.map(bo.gpu_addr, self.contents(bo), writable=False)
         return space

@@ -6,7 +6,9 @@ A complaint names the file, the key and what was expected: `exec-000003.json: bo
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -132,7 +134,9 @@ class Value:
 def load(path: Path) -> Value:
     """A JSON file as a Value, whatever is in it."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:  # a pipe must not hang us
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise DecodeError(f"{path}: is no file")
             data = file.read(MAX_JSON_BYTES + 1)
     except OSError as error:
         raise DecodeError(f"{path}: cannot be read: {error.strerror}") from None

@@ -18,6 +18,15 @@ MAX_BYTES = 1 << 30
 CHUNK = 1 << 20
 
 
+class FileSpace(AddressSpace):
+    """Memory that ends where the file does: what fills up its last page is no batch."""
+
+    end = 0
+
+    def extent(self, address: int, limit: int) -> int:
+        return max(0, min(super().extent(address, limit), self.end - address))
+
+
 class RawTrace(Events):
     """One batch at `address`, for one engine."""
 
@@ -51,6 +60,7 @@ class RawTrace(Events):
             raise DecodeError(f"{self.path}: a batch at {self.address:#x} must be at most {room:#x} bytes, not {status.st_size:#x}")
 
     def events(self) -> Iterator[Work]:
-        space = AddressSpace(self.path.name, self.device.generation.address_bits)
+        space = FileSpace(self.path.name, self.device.generation.address_bits)
         space.map(self.address, self.buffer, writable=False)
+        space.end = self.address + self.size
         yield Work(self.engine, space, self.address, "batch", 0, self.path.name, end=self.address + self.size)

@@ -217,6 +217,18 @@ def test_a_large_stated_size_costs_no_memory(copy: Path) -> None:
     assert work.space.read((0x100000000000) + (8 << 30) - 8, 8) == bytes(8)
 
 
+def test_contents_that_inflate_beyond_measure_are_refused(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capture, "MAX_HELD_BYTES", 1 << 12)
+    with pytest.raises(DecodeError, match=r"\.zst: the buffers of its submission hold more than 0x1000 bytes that are not zero"):
+        list(CaptureTrace(copy).work())
+
+
+def test_a_submission_that_is_a_pipe_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "exec-000000.json")
+    with pytest.raises(DecodeError, match=r"exec-000000\.json: is no file"):
+        CaptureTrace(tmp_path)
+
+
 def test_a_capture_for_two_gpus_is_refused_and_the_user_may_overrule(copy: Path) -> None:
     shutil.copy(RELOCATED / "exec-000001.json", copy / "exec-000009.json")
     with pytest.raises(DecodeError, match="is for g45, the submissions before it for kbl"):

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from softgen.bits import describe
+from softgen.bits import describe, registers
 from softgen.bits.layout import Layout
 from softgen.bits.record import to_float
-from softgen.inspect.cli.output import Paint, Progress, complain, paint
+from softgen.inspect.cli.gpus import find
+from softgen.inspect.cli.output import Misuse, Paint, Progress, complain, paint
 from softgen.inspect.decoding import Decoder, Item
 from softgen.streamer.indirect import Data, Found, Kernel, Register, State
 from softgen.streamer.parser import Command, Remark
@@ -38,18 +39,28 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    trace = open_trace(args.file, args.gpu, args.engine)
+    trace = opened(args.file, args.gpu, args.engine)
     tally = Tally()
-    with Progress("commands decoded") as progress:
+    with Progress("commands decoded", printing=True) as progress:
         for line in lines(trace, args, tally, progress):
             sys.stdout.write(line + "\n")
     if not args.json:
         for note in trace.notes:
             print(f"note: {note}")
         print(tally.summary())
-    elif tally.unknown:
+    elif tally.unknown or tally.broken:
         complain(tally.summary())
     return 1 if tally.unknown or tally.broken else 0
+
+
+def opened(file: str, asked: str | None, engine: str) -> Trace:
+    """The trace; what can be known to be wrong without reading it is misuse."""
+    if not file:
+        raise Misuse("which file? an empty name was given")
+    gpu = find(asked) if asked is not None else None
+    if gpu and engine not in (engines := registers.bases(gpu.generation.number)):
+        raise Misuse(f"{gpu.name} has no {engine} engine; it has {', '.join(engines)}")
+    return open_trace(file, gpu and gpu.name, engine)
 
 
 class Tally:

@@ -14,7 +14,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TextIO, cast
 
 from softgen import __version__
 from softgen.errors import SoftgenError
@@ -22,6 +22,9 @@ from softgen.inspect.cli.output import Misuse, complain, paint
 
 VERBS = {
     "decode": "name every command, field and pointed-to state in a capture, AUB file or raw batch",
+    "replay": "execute a capture, AUB file or raw batch, and check what it expects",
+    "disasm": "EU machine code to text: raw code, OpenCL binaries, the kernels of captures",
+    "asm": "text to EU machine code",
     "spec": "what softgen knows about a command, structure, register or message",
     "gpus": "the graphics processors softgen knows",
     "behaviours": "which of the numbered behaviours of the manuals are covered by tests",
@@ -29,9 +32,6 @@ VERBS = {
 }
 PLANNED = {
     "run": "run an unmodified program on the software GPU",
-    "replay": "execute a capture",
-    "disasm": "EU machine code to text",
-    "asm": "text to EU machine code",
     "eu": "run a piece of EU assembly",
     "serve": "be the simulator that Intel's OpenCL runtime connects to",
     "cache": "look after the object cache",
@@ -41,6 +41,7 @@ EXAMPLES = """examples:
   softgen doctor
   softgen spec 3DSTATE_VS --gpu kbl
   softgen decode tests/data/g45-gles-tri | less
+  softgen disasm tests/data/g45-gles-tri | less
 """
 
 
@@ -78,8 +79,12 @@ def missing_verb(name: str) -> int:
 def run_verb(name: str, arguments: Sequence[str]) -> int:
     verb = cast(Verb, importlib.import_module(f"softgen.inspect.cli.{name}"))
     parser = argparse.ArgumentParser(prog="softgen", allow_abbrev=False)
-    verb.add(parser.add_subparsers(dest="verb", required=True, prog="softgen"))
-    return verb.run(parser.parse_args([name, *arguments]))
+    verbs = parser.add_subparsers(dest="verb", required=True, prog="softgen")
+    verb.add(verbs)
+    args, rest = parser.parse_known_args([name, *arguments])
+    if rest:  # told by the verb's own parser, which shows the verb's usage
+        verbs.choices[name].error(f"unrecognized arguments: {' '.join(rest)}")
+    return verb.run(args)
 
 
 def dispatch(argv: Sequence[str]) -> int:
@@ -124,7 +129,13 @@ def quiet_stdout() -> None:
         pass
 
 
+def nowhere() -> TextIO:
+    """In place of a stream that was closed before softgen started (`>&-`), which Python hands over as None."""
+    return open(os.devnull, "w", encoding="utf-8")  # kept open for as long as the program runs
+
+
 def main(argv: Sequence[str] | None = None) -> int:
+    sys.stdout, sys.stderr = sys.stdout or nowhere(), sys.stderr or nowhere()
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Any = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -95,10 +95,11 @@ class Progress:
     PATIENCE = 1.0          # seconds before anything is shown
     INTERVAL = 0.1          # seconds between two updates
 
-    def __init__(self, label: str, total: int | None = None, stream: TextIO | None = None) -> None:
+    def __init__(self, label: str, total: int | None = None, stream: TextIO | None = None, printing: bool = False) -> None:
+        """`printing`: lines are printed meanwhile; where they go to a terminal they are progress enough, and must not be mixed with."""
         self.label, self.total, self.done = label, total, 0
         self.stream = stream or sys.stderr
-        self.visible = self.stream.isatty()
+        self.visible = self.stream.isatty() and not (printing and sys.stdout.isatty())
         self.shown = False
         self.next = time.monotonic() + self.PATIENCE
 

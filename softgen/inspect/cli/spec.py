@@ -9,9 +9,9 @@ from typing import Any
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.describe import values_of
-from softgen.bits.generation import device
 from softgen.bits.layout import GENERATIONS, Field, Group, Layout
 from softgen.bits.page import KINDS
+from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import Misuse, paint, print_json, table
 
 EXAMPLE = """examples:
@@ -31,10 +31,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    gens = (device(args.gpu).generation.number,) if args.gpu else GENERATIONS
+    gens = (find(args.gpu).generation.number,) if args.gpu is not None else GENERATIONS
     found = select(args.name, gens, args.kind)
     if args.json:
-        print_json(to_json(found, bool(args.gpu)))
+        print_json(to_json(found, args.gpu is not None))
     elif args.name and len({one.name for one in found}) == 1:
         for number, one in enumerate(distinct(found)):
             print("\n".join(([""] if number else []) + list(page(*one))))
@@ -50,11 +50,12 @@ def select(name: str | None, gens: tuple[float, ...], kind: str | None) -> list[
     names = exact or [n for n in known if name and name.lower() in n.lower()]
     if not names:
         close = difflib.get_close_matches((name or "").upper(), known, n=3)
-        raise Misuse(f"no page describes {name!r}" + (f"; did you mean {' or '.join(close)}?" if close else ""))
+        what = f"{kind} is called" if kind else "page describes"
+        raise Misuse(f"no {what} {name!r}" + (f"; did you mean {' or '.join(close)}?" if close else ""))
     found = [layout for n in names for gen, layout in sorted(catalogue().history(n).items()) if gen in gens]
     if not found:
         have = ", ".join(f"{g:g}" for g in sorted({g for n in names for g in catalogue().history(n)}))
-        raise Misuse(f"{name or kind} does not exist on generation {gens[0]:g}; generations {have} have it")
+        raise Misuse(f"{name or kind} does not exist on generation {gens[0]:g}, only on {have}")
     return found
 
 

@@ -76,6 +76,32 @@ def test_a_misspelt_verb_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None
     assert cli.main(["--gpu", "kbl"]) == 2
 
 
+@pytest.mark.parametrize("arguments, told", [
+    (("decode", "x", "--gpu", "voodoo"), "no GPU is called 'voodoo'"), (("spec", "--gpu", "voodoo"), "no GPU is called 'voodoo'"),
+    (("spec", "--gpu", ""), "no GPU is called ''"), (("decode", ""), "which file?"),
+    (("decode", "x", "--gpu", "g45", "--engine", "video_enhance"), "g45 has no video_enhance engine; it has render, video"),
+    (("spec", "NO_SUCH_THING"), "no page describes 'NO_SUCH_THING'"),
+    (("spec", "3DSTATE_VS", "--kind", "register"), "no register is called '3DSTATE_VS'"),
+    (("spec", "3DSTATE_PIPELINED_POINTERS", "--gpu", "kbl"), "does not exist on generation 9, only on 4.5"),
+])
+def test_what_does_not_exist_is_misuse(arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(list(arguments)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and told in captured.err and captured.err.count("\n") == 1
+
+
+def test_one_argument_too_many_shows_the_usage_of_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["doctor", "now"]) == 2
+    assert capsys.readouterr().err == "usage: softgen doctor [-h] [--json]\nsoftgen doctor: error: unrecognized arguments: now\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_closed_before_the_start_are_no_failure(closed: str) -> None:
+    command = f"{sys.executable} -m softgen decode tests/data/g45-gles-tri {closed}"
+    found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("error, code", [
     (DecodeError("bad\nfile"), 1), (Misuse("no such thing"), 2), (FileNotFoundError(2, "No such file or directory", "x.aub"), 1),
     (KeyboardInterrupt(), 130), (SystemExit(2), 2),
@@ -183,3 +209,11 @@ def test_behaviours_in_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "test_x.py:1 test_x" in shown and shown.endswith("23 behaviours\n")
     assert cli.main(["behaviours", "--tests", str(tmp_path), "--unit", "BDW-VF", "--uncovered"]) == 0
     assert "BDW-VF-01" not in capsys.readouterr().out
+
+
+def test_decoding_needs_no_numpy() -> None:
+    """It takes longer to import than a small capture to decode."""
+    code = ("import sys; from softgen.inspect.cli.main import main; main(['decode', 'tests/data/g45-gles-tri', '--brief'])\n"
+            "print([name for name in sys.modules if name == 'numpy'])")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert found.stdout.splitlines()[-1] == "[]"

@@ -79,3 +79,13 @@ def test_progress_is_silent_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     with output.Progress("decoding", None, pipe) as progress:
         progress.step()
     assert pipe.getvalue() == ""
+
+
+def test_progress_does_not_mix_with_lines_on_the_same_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output.Progress, "PATIENCE", 0.0)
+    for stdout, shown in ((Terminal(), False), (io.StringIO(), True)):
+        monkeypatch.setattr("sys.stdout", stdout)
+        terminal = Terminal()
+        with output.Progress("decoding", None, terminal, printing=True) as progress:
+            progress.step()
+        assert bool(terminal.getvalue()) == shown

@@ -1,0 +1,51 @@
+"""Tables of spec/eu: lines of words, read strictly. `#` starts a comment, `source …` says where the lines below it were read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+
+from softgen.bits.layout import GENERATIONS, generations
+from softgen.bits.page import SOURCE
+from softgen.errors import SpecError
+
+SOURCES = "a source is BDW, KBL, G45, IVB or ICL with line numbers, or public and a name"
+
+
+@dataclass(frozen=True)
+class Row:
+    page: str
+    line: int
+    words: tuple[str, ...]
+    source: str
+
+    def complain(self, message: str) -> SpecError:
+        return SpecError(f"{self.page}:{self.line}: {message}")
+
+    def generations(self, text: str) -> frozenset[float]:
+        try:
+            return generations(text)
+        except ValueError:
+            raise self.complain(f"no generations in {text!r}; they are {', '.join(f'{g:g}' for g in GENERATIONS)}") from None
+
+
+def rows(page: str, text: str) -> Iterator[Row]:
+    source = ""
+    for number, raw in enumerate(text.splitlines(), 1):
+        line, semicolon, cite = raw.partition("#")[0].partition(";")
+        words = tuple(line.split())
+        if not words:
+            continue
+        given = " ".join(words[1:]) if words[0] == "source" else cite.strip() if semicolon else source
+        if (semicolon or words[0] == "source") and not SOURCE.match(given):
+            raise SpecError(f"{page}:{number}: {SOURCES}, not {given!r}")
+        if words[0] == "source":
+            source = given
+        else:
+            yield Row(page, number, words, given)
+
+
+def load(name: str) -> str:
+    """The text of a table that comes with softgen."""
+    return (resources.files("softgen") / "spec" / "eu" / name).read_text("utf-8")

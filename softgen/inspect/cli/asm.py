@@ -1,0 +1,79 @@
+"""`softgen asm --gpu NAME FILE -o OUT`: text becomes EU machine code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from softgen.bits.generation import device
+from softgen.errors import DecodeError
+from softgen.eu import dialect, program
+from softgen.eu.labels import COMPACT
+from softgen.inspect.cli.output import Misuse, print_json
+
+EXAMPLE = """examples:
+  softgen asm --gpu kbl kernel.asm -o kernel.dat           in the dialect it is written in: IGA's or Mesa's
+  softgen asm --gpu ivb kernel.asm -o kernel.dat --compact as short as the hardware allows
+  softgen disasm --gpu kbl a.dat | softgen asm --gpu kbl - -o b.dat
+
+exit codes: 0 fine, 1 the text is wrong (file:line:column says where) or OUT cannot be written, 2 used wrongly"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("asm", description="Text becomes raw EU machine code.", epilog=EXAMPLE,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("file", help="the text; - for standard input")
+    parser.add_argument("--gpu", required=True, help="which GPU the code is for (softgen gpus lists them)")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT",
+                        help="where the code goes, replacing what is there; - for standard output")
+    parser.add_argument("--compact", action="store_true", help="make every instruction compact that can be, and correct the jumps")
+    parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect; unless told, the one the text looks like")
+    parser.add_argument("--json", action="store_true", help="say what was written, as one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    gen = device(args.gpu).generation.number
+    if args.json and args.output == "-":
+        raise Misuse("--json and the code cannot both go to standard output")
+    name = "standard input" if args.file == "-" else args.file
+    raw = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"{name}: is not text: byte {error.start} is {raw[error.start]:#04x}") from None
+    code = dialect.read(text, gen, args.syntax, name, args.compact)
+    write(args.output, code)
+    if args.json:
+        sizes = [size for _, size, _ in program.instructions(code, gen)]
+        short = sum(size == COMPACT for size in sizes)
+        print_json({"output": args.output, "bytes": len(code), "instructions": len(sizes), "compact": short})
+    return 0
+
+
+def write(output: str, code: bytes) -> None:
+    """All or nothing: readers of OUT see the old code or the new."""
+    path = Path(output)
+    if output == "-":
+        sys.stdout.buffer.write(code)
+    elif path.exists() and not path.is_file():  # a device or a pipe
+        path.write_bytes(code)
+    else:
+        target = path.resolve()  # a link stays a link
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(code)
+            os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,204 @@
+"""`softgen disasm FILE`: EU machine code as text, from raw code, compiled OpenCL programs, captures and AUB files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from softgen.bits.generation import device
+from softgen.errors import DecodeError
+from softgen.eu import binary, check, dialect, program
+from softgen.eu.instruction import Instruction, Operand
+from softgen.inspect.cli.output import Misuse, Progress, complain
+from softgen.inspect.kernels import kernels
+from softgen.trace.aub_records import looks_like_aub
+from softgen.trace.file import open_trace
+
+EXAMPLE = """examples:
+  softgen disasm kernel.bin                         what ocloc made: every kernel, in IGA's dialect
+  softgen disasm --gpu ivb code.dat --address --hex raw code, with addresses and bytes
+  softgen disasm tests/data/kbl-vk-compute --check  the kernels of a capture, and what breaks a restriction
+  softgen disasm --gpu kbl code.dat --json | jq .opcode
+
+exit codes: 0 fine, 1 nothing to show or --check found something, 2 used wrongly"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("disasm", description="EU machine code as text; softgen asm turns it into the same bytes again.",
+                                   epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("file", help="raw code, ocloc's .bin, capture directory or AUB file; - for standard input")
+    parser.add_argument("--gpu", help="which GPU the code is for; needed for raw code only (softgen gpus lists them)")
+    parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect; unless told, iga where it covers the GPU (7.5 on), else mesa")
+    parser.add_argument("--kernel", metavar="NAME", help="one kernel only: its name in a compiled program, its address in a capture")
+    parser.add_argument("--check", action="store_true", help="say which restrictions the code breaks")
+    parser.add_argument("--address", action="store_true", help="addresses, as comments before the instructions")
+    parser.add_argument("--hex", action="store_true", help="bytes, as comments before the instructions")
+    parser.add_argument("--json", action="store_true", help="one JSON object per instruction and line")
+
+
+@dataclass(frozen=True)
+class Code:
+    """A program to show."""
+
+    name: str  # what --kernel calls it; "" for raw code
+    title: str
+    gen: float
+    code: bytes
+    start: int = 0  # the address of its first byte
+
+
+def run(args: argparse.Namespace) -> int:
+    found = [one for one in sources(args) if args.kernel in (None, one.name)]
+    if args.kernel is not None and not found:
+        known = ", ".join(one.name for one in sources(args) if one.name)
+        raise Misuse(f"{args.file}: no kernel is called {args.kernel!r}; there are {known or 'none with a name'}")
+    broken = 0
+    write = sys.stdout.write
+    for syntax, programs in by_syntax(found, args.syntax):
+        listing = Listing(args, syntax, programs)
+        for line in listing.lines():
+            write(line)
+        broken += listing.broken
+    if args.check and not args.json:
+        print(f"// {broken or 'no'} restrictions broken")
+    return 1 if not found or args.check and broken else 0
+
+
+def by_syntax(found: list[Code], syntax: str | None) -> Iterator[tuple[str, list[Code]]]:
+    """Programs of one generation share a text: an archive may hold several."""
+    gens = list(dict.fromkeys(one.gen for one in found))
+    for gen in gens:
+        yield dialect.chosen(syntax, gen), [one for one in found if one.gen == gen]
+
+
+# -- where the code is ---------------------------------------------------------------------------------------------
+
+
+def sources(args: argparse.Namespace) -> list[Code]:
+    gen = device(args.gpu).generation.number if args.gpu else None
+    path = Path(args.file)
+    if args.file != "-" and path.is_dir():
+        return of_trace(args.file, args.gpu)
+    data = sys.stdin.buffer.read() if args.file == "-" else path.read_bytes()
+    name = "standard input" if args.file == "-" else args.file
+    if not data:
+        raise DecodeError(f"{name}: is empty")
+    if binary.is_binary(data[:8]):
+        return list(of_binary(data, name, gen))
+    if args.file != "-" and looks_like_aub(data[:4096]):
+        return of_trace(args.file, args.gpu)
+    if gen is None:
+        raise Misuse(f"{name}: is no compiled program, capture or AUB file; for raw code, name its GPU with --gpu")
+    return [Code("", "", gen, data)]
+
+
+def of_binary(data: bytes, name: str, gen: float | None) -> Iterator[Code]:
+    for one in binary.kernels(data, name):
+        known = gen or one.gen
+        if known is None:
+            raise Misuse(f"{name}: {one.name} is for a GPU softgen does not know; name one with --gpu")
+        width = f", SIMD{one.simd}" if one.simd else ""
+        member = f", member {one.member}" if one.member else ""
+        yield Code(one.name, f"kernel {one.name}{width}, gen {known:g}, {len(one.code)} bytes{member}", known, one.code)
+
+
+def of_trace(file: str, gpu: str | None) -> list[Code]:
+    trace = open_trace(file, gpu)
+    found = []
+    with Progress("commands decoded") as progress:
+        for one in kernels(trace, progress.step):
+            stages = " ".join(one.stages)
+            if not one.code:
+                complain(f"{file}: kernel of {stages} at {one.address:#x}: {one.problem}")
+                continue
+            ends = "" if one.ended else ", which does not end its thread"
+            title = f"kernel of {stages} at {one.address:#x}, gen {trace.device.generation.number:g}, {len(one.code)} bytes{ends}"
+            found.append(Code(f"{one.address:#x}", title, trace.device.generation.number, one.code, one.address))
+    if not found:
+        complain(f"{file}: no kernel is pointed to")
+    return found
+
+
+# -- how it is shown -----------------------------------------------------------------------------------------------
+
+
+class Listing:
+    """Programs of one generation."""
+
+    def __init__(self, args: argparse.Namespace, syntax: str, programs: list[Code]) -> None:
+        self.args, self.programs, self.broken = args, programs, 0
+        self.items = [list(program.instructions(one.code, one.gen)) for one in programs]
+        self.writer = dialect.Writer(syntax, programs[0].gen, (line[2] for lines in self.items for line in lines))
+
+    def lines(self) -> Iterator[str]:
+        if not self.args.json:
+            yield self.writer.head()
+        for number, (code, items) in enumerate(zip(self.programs, self.items, strict=True)):
+            show = self.as_json if self.args.json else self.as_text
+            if code.title and not self.args.json:
+                yield ("\n" if number else "") + f"// {code.title}\n"
+            yield from show(code, items)
+
+    def as_text(self, code: Code, items: list[program.Line]) -> Iterator[str]:
+        last, end = self.writer.end(items), sum(size for _, size, _ in items)
+        for row in self.writer.rows(items):
+            yield from (f"{name}:\n" for name in row.labels)
+            comment = f" // {row.comment}" if row.comment else ""
+            yield f"{self.before(code, row)}{row.text}{comment}\n"
+            for restriction in self.violations(row.instruction):
+                yield f"// ^ restriction {restriction}\n"
+        if last:
+            yield f"{last}:\n"
+        yield dialect.rest(code.code[end:])
+
+    def before(self, code: Code, row: dialect.Row) -> str:
+        """Address and bytes; a comment, so that the text can still be assembled."""
+        parts = [f"{code.start + row.offset:#06x}"] if self.args.address else []
+        if self.args.hex:
+            parts.append(f"{code.code[row.offset : row.offset + row.size].hex(' ', 4):35}")
+        return f"/* {'  '.join(parts)} */ " if parts else ""
+
+    def violations(self, one: Instruction) -> list[check.Restriction]:
+        found = check.check(one) if self.args.check else []
+        self.broken += len(found)
+        return found
+
+    def as_json(self, code: Code, items: list[program.Line]) -> Iterator[str]:
+        end = sum(size for _, size, _ in items)
+        for row in self.writer.rows(items):
+            found: dict[str, Any] = {"kernel": code.name} if code.name else {}
+            found |= {"offset": row.offset} | ({"address": code.start + row.offset} if code.start else {})
+            found |= {"bytes": code.code[row.offset : row.offset + row.size].hex(), "opcode": row.instruction.opcode or None}
+            found |= {"fields": fields_of(row.instruction), "text": row.text.strip()}
+            found |= {"message": row.comment} if row.comment else {}
+            found |= {"labels": list(row.labels)} if row.labels else {}
+            if self.args.check:
+                broken = self.violations(row.instruction)
+                found["restrictions"] = [{"number": one.number, "name": one.name, "says": one.says} for one in broken]
+            yield json.dumps(found) + "\n"
+        if rest := code.code[end:]:
+            yield json.dumps({"offset": end, "bytes": rest.hex(), "opcode": None, "fields": {}, "text": dialect.rest(rest).strip()}) + "\n"
+
+
+SKIPPED = frozenset({"gen", "opcode"})  # said elsewhere
+
+
+def fields_of(record: Instruction | Operand) -> dict[str, Any]:
+    """What a record says beside its defaults."""
+    found: dict[str, Any] = {}
+    for one in fields(record):
+        value = getattr(record, one.name)
+        if one.name not in SKIPPED and (one.default is MISSING or value != one.default or one.name == "exec_size"):
+            found[one.name] = _plain(value)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Operand):
+        return fields_of(value)
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value

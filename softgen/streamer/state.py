@@ -1,0 +1,25 @@
+"""Commands that only say something: they are latched under their name, and whoever acts later looks there.
+
+Reads   3DSTATE_WM_HZ_OP
+"""
+
+from __future__ import annotations
+
+import re
+
+from softgen.bits.record import Record
+
+SAYS = re.compile(
+    r"3DSTATE_\w+|STATE_\w+|(MFX|MFD|HCP|HUC|VEBOX|SFC|VDENC)_\w*STATE|PIPELINE_SELECT|GPGPU_CSR_BASE_ADDRESS|SWTESS_BASE_ADDRESS"
+)
+# State that acts when one of these fields is set.
+ACTS_BY = {
+    "3DSTATE_WM_HZ_OP": ("depth_buffer_clear_enable", "stencil_buffer_clear_enable", "depth_buffer_resolve_enable",
+                         "hierarchical_depth_buffer_resolve_enable"),
+}  # fmt: skip
+
+
+def only_says(name: str, values: Record) -> bool:
+    """Whether a command does no more than say something."""
+    acts = any(field in values._fields and getattr(values, field) for field in ACTS_BY.get(name, ()))
+    return bool(SAYS.fullmatch(name)) and not acts

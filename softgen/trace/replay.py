@@ -1,0 +1,169 @@
+"""Replay: what a trace recorded, done again by a GPU of softgen, and what it expected, checked.
+
+    report = replay(open_trace("vadd.aub"))
+    report.passed, report.failed, report.faults, report.unsupported
+
+A submission that faults is left where it faulted; the ones after it run. Captures were taken while nothing executed: before a submission
+only those bytes of a buffer change that differ between what it held then and what it held at the submission before, so that what the GPU
+wrote survives.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from softgen.device.gpu import Gpu
+from softgen.errors import SoftgenError, Unsupported
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
+from softgen.streamer.execute import Counters
+from softgen.trace.capture import CaptureTrace
+from softgen.trace.capture_json import BufferObject, Exec
+from softgen.trace.work import Expectation, Trace, Work
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that went wrong, and where."""
+
+    file: str
+    submission: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.submission}: {self.what}" if self.submission else self.what
+
+
+@dataclass
+class Report:
+    """What one replay, or several together, came to."""
+
+    counters: Counters = field(default_factory=Counters)
+    submissions: int = 0
+    passed: int = 0
+    failed: list[str] = field(default_factory=list)
+    faults: list[Trouble] = field(default_factory=list)
+    unsupported: list[Trouble] = field(default_factory=list)
+
+    @property
+    def fine(self) -> bool:
+        return not (self.failed or self.faults or self.unsupported)
+
+    def add(self, other: Report) -> None:
+        for one in dataclasses.fields(Counters):
+            setattr(self.counters, one.name, getattr(self.counters, one.name) + getattr(other.counters, one.name))
+        self.submissions += other.submissions
+        self.passed += other.passed
+        self.failed += other.failed
+        self.faults += other.faults
+        self.unsupported += other.unsupported
+
+
+def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False) -> Report:
+    """Everything a trace did, in order, until it ends or time is up."""
+    gpu = Gpu(trace.device, clock, spent)
+    report = Report(gpu.counters)
+    for event in events(trace):
+        if isinstance(event, Work):
+            report.submissions += 1
+            _execute(gpu, event, report, trace.name)
+        else:
+            _check(gpu, event, report, trace.name)
+        if spent():
+            break
+    return report
+
+
+def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> None:
+    try:
+        gpu.execute(work)
+    except SoftgenError as error:
+        kind = report.unsupported if isinstance(error, Unsupported) else report.faults
+        kind.append(Trouble(file, work.label or f"submission {work.sequence}", str(error)))
+
+
+def _check(gpu: Gpu, expectation: Expectation, report: Report, file: str) -> None:
+    wrong = expectation.check() if expectation.kind == "memory" else _check_register(gpu, expectation)
+    if wrong is None:
+        what = f"{expectation.where}: register {expectation.address:#x} is not simulated; what it should hold is not checked"
+        report.unsupported.append(Trouble(file, "", what))
+    elif wrong:
+        report.failed.append(wrong)
+    else:
+        report.passed += 1
+
+
+def _check_register(gpu: Gpu, expectation: Expectation) -> str | None:
+    """'' or what differs; None for a register no command ever wrote: the GPU does not have it, or keeps it elsewhere."""
+    offsets = range(expectation.address & ~3, expectation.address + len(expectation.expected), 4)
+    if not any(offset in gpu.registers.values for offset in offsets):
+        return None
+    found = sum(gpu.registers.read(offset) << 32 * number for number, offset in enumerate(offsets)) >> 8 * (expectation.address & 3)
+    mask = (1 << 8 * len(expectation.expected)) - 1 if expectation.mask is None else expectation.mask
+    wanted = int.from_bytes(expectation.expected.read(), "little")
+    if (found & mask == wanted & mask) == expectation.equal:
+        return ""
+    return f"{expectation.where}: register {expectation.address:#x} expected {wanted & mask:#x}, found {found & mask:#x}"
+
+
+# -- memory to write to --------------------------------------------------------------------------------------------
+
+
+def events(trace: Trace) -> Iterator[Work | Expectation]:
+    """A trace's events over memory that can be written."""
+    return ReplayedCapture(trace.path, trace.gpu).expected_events() if isinstance(trace, CaptureTrace) else trace.events()
+
+
+@dataclass(frozen=True)
+class Content:
+    """A buffer's content, as expected data."""
+
+    buffer: Buffer
+
+    def __len__(self) -> int:
+        return self.buffer.size
+
+    def read(self, start: int = 0, size: int | None = None) -> bytes:
+        return bytes(self.buffer.view[start : None if size is None else start + size])
+
+
+class ReplayedCapture(CaptureTrace):
+    """A capture whose buffers have memory of their own for as long as the replay lasts."""
+
+    def __init__(self, path: str | os.PathLike[str], gpu: str | None = None) -> None:
+        super().__init__(path, gpu)
+        self.kept: dict[int, tuple[Buffer, str]] = {}  # uid -> memory, and the content the capture last gave it
+        self.now: Exec | None = None
+
+    def expected_events(self) -> Iterator[Work | Expectation]:
+        """Each submission, then what its buffers must hold after it, where that was recorded."""
+        for work in self.events():
+            yield work
+            for bo in self.now.bos if self.now else ():
+                if bo.after is not None:
+                    where = f"{self.path}: buffer {bo.uid} after submission {work.sequence}"
+                    content = Content(self.blobs.get(bo.after, bo.size))
+                    yield Expectation("memory", bo.gpu_addr, content, work.space, after=work.sequence, where=where)
+
+    def space(self, exec_: Exec, name: str = "") -> AddressSpace:
+        self.now = exec_
+        space = AddressSpace(name or f"submission {exec_.seq}", self.device.generation.address_bits)
+        for bo in exec_.bos:
+            space.map(bo.gpu_addr, self.buffer(bo))
+        return space
+
+    def buffer(self, bo: BufferObject) -> Buffer:
+        held = self.kept.get(bo.uid)
+        if held is None or held[0].size != bo.size:
+            buffer = self.blobs.copy(bo.blob, bo.size)
+        else:
+            buffer, blob = held
+            if blob != bo.blob:
+                before, now = self.blobs.get(blob, bo.size).array, self.blobs.get(bo.blob, bo.size).array
+                changed = before != now
+                buffer.array[changed] = now[changed]
+        self.kept[bo.uid] = buffer, bo.blob
+        return buffer

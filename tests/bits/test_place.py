@@ -1,0 +1,41 @@
+"""`place` puts fields where `pack` puts them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softgen.bits.catalogue import catalogue
+from softgen.bits.layout import Layout
+from softgen.bits.page import read
+from softgen.bits.record import join
+
+INSTRUCTIONS = [one for one in catalogue().layouts() if one.kind == "instruction"]
+TINY = read("t", "source public test\ninstruction T\n  gen 9  1 dwords\n    0  31:24,3:0  offset  int\n       23:16  number\n")["T", 9.0]
+
+
+@pytest.mark.parametrize("layout", INSTRUCTIONS, ids=lambda one: f"{one.name}-{one.gen:g}")
+def test_place_agrees_with_pack(layout: Layout) -> None:
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        for one in layout.fields:
+            low, high = (-(1 << one.width - 1), (1 << one.width - 1) - 1) if one.type.name == "int" else (0, (1 << one.width) - 1)
+            value = data.draw(st.integers(low, high))
+            assert layout.place({one.name: value}) == join(layout.pack(**{one.name: value}))
+
+    check()
+
+
+def test_pieces_and_signs() -> None:
+    assert TINY.place({"offset": -1}) == 0xFF00000F
+    assert TINY.place({"offset": 0x7FF, "number": 3}) == 0x7F03000F
+
+
+@pytest.mark.parametrize(("name", "value", "complaint"), [
+    ("number", 256, "T.number must fit 8 bits, not 0x100"), ("number", -1, "T.number must fit 8 bits"),
+    ("offset", 2048, "T.offset must fit 12 bits with its sign, not 2048"), ("offset", -2049, "T.offset must fit 12 bits with its sign"),
+])
+def test_what_does_not_fit_is_refused(name: str, value: int, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        TINY.place({name: value})

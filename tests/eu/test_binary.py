@@ -1,0 +1,155 @@
+"""Compiled OpenCL programs: kernels found in every container, and nothing but DecodeError from files that are damaged."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from softgen.errors import DecodeError
+from softgen.eu import binary, program
+from tests.conftest import SHARED, needs_shared
+from tests.eu.corpus import DATA, GENERATION
+
+FILES = sorted((DATA / "kernels").glob("*.bin"))
+PATCH, ZEBIN = DATA / "kernels" / "cf_collatz.kbl.bin", DATA / "kernels" / "cf_collatz.kbl.zebin.bin"
+
+
+def archive(*members: tuple[bytes, bytes]) -> bytes:
+    """As `ar` writes it."""
+    out = b"!<arch>\n"
+    for name, data in members:
+        out += b"%-16s%-12s%-6s%-6s%-8s%-10s`\n" % (name, b"0", b"0", b"0", b"644", str(len(data)).encode()) + data + b"\n" * (len(data) % 2)
+    return out
+
+
+def tokens(width: int) -> bytes:
+    """Another token, then the execution environment."""
+    return struct.pack("<2I4x", 25, 12) + struct.pack("<2I3I2I", 23, 28, 0, 0, 0, width, 0)
+
+
+def patch_program(*kernels: tuple[bytes, bytes, int], core: int = 12, patches: bytes = b"") -> bytes:
+    """Kernels of name, code and width; each code is followed by padding."""
+    out = struct.pack("<4s6I", b"CTNI", 1081, core, 8, len(kernels), 9, len(patches)) + patches
+    for name, code, width in kernels:
+        name = name + bytes(4 - len(name) % 4)
+        out += struct.pack("<IQ7I", 0, 0, len(name), len(tokens(width)), len(code) + 128, 4, 8, 12, len(code))
+        out += name + code + bytes(128) + bytes(4 + 8 + 12) + tokens(width)
+    return out
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_bundled_programs(path) -> None:  # type: ignore[no-untyped-def]
+    (one,) = binary.kernels(path.read_bytes(), path.name)
+    name, gpu, *rest = path.name.split(".")
+    assert one.name == name and one.gen == GENERATION[gpu] and one.container == ("zebin" if "zebin" in rest else "patch tokens")
+    assert one.simd == (8 if name == "cf_calls_stack" else 16)
+    assert program.kernel(one.code, one.gen) == (len(one.code), True)
+
+
+def test_both_containers_hold_the_same_code() -> None:
+    assert binary.kernels(PATCH.read_bytes())[0].code == binary.kernels(ZEBIN.read_bytes())[0].code
+
+
+def test_a_program_without_elf_and_several_kernels() -> None:
+    found = binary.kernels(patch_program((b"one", b"\x01" * 16, 8), (b"second", b"\x02" * 32, 32), core=11, patches=bytes(12)))
+    assert [(one.name, one.code, one.simd, one.gen) for one in found] == [("one", b"\x01" * 16, 8, 8.0), ("second", b"\x02" * 32, 32, 8.0)]
+
+
+def test_an_unknown_gpu_is_left_open() -> None:
+    assert binary.kernels(patch_program((b"k", b"\x01" * 16, 8), core=99))[0].gen is None
+
+
+def test_archives() -> None:
+    long = b"a name that is too long for the header/\n"
+    data = archive((b"pad/", b"xx"), (b"//", long), (b"9.0.0/", PATCH.read_bytes()), (b"/0", ZEBIN.read_bytes()), (b"generic_ir/", b"SPIR-V"))
+    found = binary.kernels(data, "fat.ar")
+    assert [(one.member, one.container) for one in found] == [("9.0.0", "patch tokens"), ("a name that is too long for the header", "zebin")]
+
+
+@pytest.mark.parametrize("data, message", [
+    (b"", "x: at 0x0: is neither a compiled OpenCL program nor an archive"),
+    (b"hello", "x: at 0x0: is neither"),
+    (b"\x7fELF", "x: at 0x0: the ELF header of 64 bytes runs past the end, 4 bytes on"),
+    (b"CTNI", "x: at 0x0: a program's header of 28 bytes runs past the end"),
+    (b"!<arch>\n", "x: holds no kernel"),
+    (archive((b"a/", b"text")), "x: holds no kernel"),
+    (b"!<arch>\n" + b"x" * 60, "x: at 0x8: an archive member's header must end with its size and a mark"),
+    (archive((b"9/", PATCH.read_bytes()))[:3000], "x: at 0x44: an archive member of 4,160 bytes runs past the end"),
+    (patch_program((b"k", b"\x01" * 16, 8))[:100], "x: at 0x48: a kernel's code of 144 bytes runs past the end, 28 bytes on"),
+    (struct.pack("<4s6I", b"CTNI", 0, 12, 8, 1, 0, 1 << 31), "a program's patch list of 2,147,483,648 bytes runs past the end"),
+    (struct.pack("<4s6I", b"CTNI", 0, 12, 8, 0xFFFFFFFF, 0, 0), "x: at 0x1c: a kernel's header of 40 bytes runs past the end"),
+    (PATCH.read_bytes()[:5] + b"\x02" + PATCH.read_bytes()[6:], "x: at 0x4: must be ELF of 64 bits, little end first"),
+])  # fmt: skip
+def test_damage_is_told_with_its_place(data: bytes, message: str) -> None:
+    with pytest.raises(DecodeError) as found:
+        binary.kernels(data, "x")
+    assert message in str(found.value)
+
+
+def test_more_code_than_bytes_is_refused() -> None:
+    """Section headers that all point at the same bytes."""
+    raw = bytearray(ZEBIN.read_bytes())
+    table = struct.unpack_from("<Q", raw, 40)[0]
+    text = bytes(raw[table + 64 : table + 128])
+    raw = raw[:table] + raw[table:] + text * 200
+    struct.pack_into("<H", raw, 60, struct.unpack_from("<H", raw, 60)[0] + 200)
+    with pytest.raises(DecodeError, match="its kernels overlap"):
+        binary.kernels(bytes(raw))
+
+
+def refuses_or_reads(data: bytes) -> bool:
+    try:
+        found = binary.kernels(data)
+    except DecodeError:
+        return False
+    assert sum(len(one.code) for one in found) <= len(data)
+    return True
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_files_cut_short(path) -> None:  # type: ignore[no-untyped-def]
+    data = path.read_bytes()
+    assert not any(refuses_or_reads(data[:size]) for size in range(0, 64))
+    assert sum(refuses_or_reads(data[:size]) for size in range(0, len(data), 7)) < len(data) // 7
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_files_with_bits_turned_over(path) -> None:  # type: ignore[no-untyped-def]
+    data, chance = path.read_bytes(), random.Random(path.name)
+    refused = 0
+    for _ in range(400):
+        damaged = bytearray(data)
+        for _ in range(chance.randint(1, 6)):
+            damaged[chance.choice((chance.randrange(256), chance.randrange(len(data)), chance.randrange(len(data) - 700, len(data))))] ^= 1 << chance.randrange(8)
+        refused += not refuses_or_reads(bytes(damaged))
+    assert refused > 10
+
+
+@given(start=st.sampled_from((b"CTNI", b"\x7fELF\x02\x01", b"!<arch>\n", b"")), data=st.binary(max_size=300))
+def test_any_bytes_are_read_or_refused(start: bytes, data: bytes) -> None:
+    refuses_or_reads(start + data)
+
+
+@needs_shared("kernels")
+def test_every_program_at_hand() -> None:
+    """Names, widths and sizes as an independent reader of the containers wrote them down."""
+    files = sorted((SHARED / "kernels").glob("*/*/*.bin"))
+    assert len(files) > 300
+    for path in files:
+        found = binary.kernels(path.read_bytes(), path.name)
+        said = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        assert all(one.gen == GENERATION[path.parent.name] for one in found)
+        if said["format"] == "zebin":
+            known = {one["name"]: one["execution_env"]["simd_size"] for one in said["ze_info"]["kernels"]}
+            assert {one.name: one.simd for one in found if one.name in known} == known
+            raw = path.with_suffix(".dat").read_bytes()
+            assert any(raw.startswith(one.code) and not raw[len(one.code) :].strip(b"\0") for one in found), path
+        else:
+            assert [(one.name, len(one.code)) for one in found] == [(one["name"], one["unpadded_size"]) for one in said["kernels"]]
+            widths = [next(t["LargestCompiledSIMDSize"] for t in one["tokens"] if t["token"] == "EXECUTION_ENVIRONMENT") for one in said["kernels"]]
+            assert [one.simd for one in found] == widths and path.with_suffix(".dat").read_bytes() in [one.code for one in found], path
