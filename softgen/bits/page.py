@@ -337,7 +337,8 @@ def _offset(section: Section, block: Block) -> tuple[int | None, bool, int]:
     text = block.options.get("at") or (section.rest[0] if section.rest else "")
     times = block.options.get("times", "1")
     if not re.match(r"\+?0x[0-9a-f]+$", text) or not re.match(r"[1-9]\d*$", times):
-        raise section.complain(f"a register stands at 0x2034 or, from its engine's start, +0x34, times N; not {text!r}, {times!r}", block.line)
+        expected = "at 0x2034 or, from its engine's start, at +0x34, times N"
+        raise section.complain(f"a register stands {expected}; not {text!r}, {times!r}", block.line)
     if text[0] == "+" and not section.rest[1:] and "engines" not in block.options:
         raise section.complain(f"{section.name} stands at {text} of which engines?", block.line)
     return int(text, 0), text[0] == "+", int(times)

@@ -26,6 +26,7 @@ Text
   labels.py         branch targets
   mesa_format.py    mesa_parse.py: Mesa's dialect, with mesa_controls.py mesa_names.py mesa_operand.py mesa_reader.py mesa_unsaid.py
   iga_format.py     iga_parse.py: IGA's dialect, with iga_controls.py iga_names.py iga_operand.py iga_plan.py iga_reader.py iga_statement.py
+  dialect.py        both dialects behind one door: programs to text, text to programs
 Programs
   program.py        bytes <-> streams of instructions
   binary.py         kernels inside compiled OpenCL programs

@@ -3,6 +3,8 @@
 In: an instruction, and names for the places that branches lead to. Out: the text that iga64 prints, but for blanks and comments, and that
 it reads. What IGA has no words for is said in words added to its syntax (operands that branches and one-source instructions leave out,
 align16, odd codes as numbers); what these cannot say stands in the annotation at the end of the line.
+
+Reads  EU_SOURCE_1
 """
 
 from __future__ import annotations

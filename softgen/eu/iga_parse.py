@@ -1,6 +1,8 @@
 """Text in IGA's dialect becomes instructions, with labels resolved: `parse`.
 
 Reads all that `iga_format` writes and what iga64 prints. Failures are `name:line:column: expected …, not …`.
+
+Reads  EU_CONTROL
 """
 
 from __future__ import annotations

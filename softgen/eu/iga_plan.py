@@ -1,4 +1,7 @@
-"""What text of IGA's dialect leaves out, and how each opcode's operands are said. Writer and parser share it."""
+"""What text of IGA's dialect leaves out, and how each opcode's operands are said. Writer and parser share it.
+
+Reads  EU_SEND
+"""
 
 from __future__ import annotations
 

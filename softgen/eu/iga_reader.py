@@ -1,6 +1,8 @@
 """Reading pieces of IGA's dialect: registers, regions, immediates, descriptors. `iga_parse` puts them together.
 
 A piece is read as it stands (`Piece`): what its numbers mean depends on the instruction around it.
+
+Reads  EU_SOURCE_0
 """
 
 from __future__ import annotations
@@ -136,8 +138,11 @@ class Reader(Scanner):
             raise self.wrong(f"a type of gen {self.gen:g}", found.start(1))
         return found[1]
 
-    def operand(self, piece: Piece, kind: str | None = None, **values: Any) -> Operand:
-        """The operand that a piece is, with its own type or the one given, but for its region."""
+    def operand(self, piece: Piece, kind: str | None = None, special: bool = False, **values: Any) -> Operand:
+        """The operand that a piece is, with its own type or the one given, but for its region. `special`: with an accumulator selector."""
+        if special != (piece.special is not None):
+            what = "an accumulator, as .mme0 or .nomme" if special else "a register without an accumulator"
+            raise self.wrong(what, self.at if special else self._behind(piece, "."))
         kind = piece.type if piece.type is not None else kind or ""
         if piece.indirect:
             values |= {"indirect": True, "address_sub": piece.address_sub, "offset": piece.offset}

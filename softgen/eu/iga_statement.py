@@ -1,4 +1,7 @@
-"""One instruction of IGA's dialect, from its mnemonic to its last operand: `Statement`."""
+"""One instruction of IGA's dialect, from its mnemonic to its last operand: `Statement`.
+
+Reads  EU_SEND
+"""
 
 from __future__ import annotations
 
@@ -170,10 +173,7 @@ class Statement:
         """An operand with an accumulator selector."""
         if what == "a source" and self.reader.is_number():
             return self.reader.immediate(False, False)
-        piece = self.reader.register(what)
-        if piece.special is None:
-            raise self.reader.wrong("an accumulator, as .mme0 or .nomme", self.reader.at)
-        return self.reader.operand(piece)
+        return self.reader.operand(self.reader.register(what), special=True)
 
     # -- three sources ----------------------------------------------------------------------------------------------
 

@@ -12,8 +12,9 @@ Reads  EU_CONTROL
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from softgen.errors import DecodeError
@@ -23,12 +24,15 @@ from softgen.eu.compact import expand, relax
 from softgen.eu.decode import decode
 from softgen.eu.encode import encode
 from softgen.eu.fields import page
-from softgen.eu.instruction import Instruction, Operand
+from softgen.eu.instruction import Instruction, Operand, make_instruction
 from softgen.eu.labels import COMPACT, NATIVE
 
 LONGEST = 1 << 20  # bytes of a kernel whose length nobody says
 PADDING = "nenop"  # where this exists, pairs of compact instructions are fetched together
 JUMPS = ("jip", "uip")
+
+NAMES = [one.name for one in fields(Instruction)]
+FIELDS, COMPACTED = attrgetter(*NAMES), NAMES.index("compacted")
 
 Line = tuple[int, int, Instruction]  # byte offset, size, instruction
 
@@ -69,7 +73,9 @@ def short(half: int, gen: float) -> Instruction:
     if found is None or not found.opcode:
         number = half & page("EU_CONTROL", gen).mask("opcode")
         return Instruction(gen, "", number, "none", compacted=True, residue=half ^ number)
-    return replace(found, compacted=True)
+    values = [*FIELDS(found)]
+    values[COMPACTED] = True
+    return make_instruction(*values)  # six times as fast as `replace`
 
 
 def kernel(data: bytes, gen: float) -> tuple[int, bool]:

@@ -7,13 +7,12 @@ Python reads and writes the buffers themselves. Compiled code needs host address
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import weakref
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
-
-import numpy as np
 
 from softgen.errors import DriverError, GpuFault, SoftgenError
 from softgen.memory import arena, host
@@ -104,7 +103,8 @@ class AddressSpace(Space):
         if self._table is None:
             with self._changing:
                 table = (ctypes.c_uint64 * (1 << self.bits - 32))()
-                np.frombuffer(memoryview(table), np.uint64)[:] = arena.void()
+                void = arena.void().to_bytes(8, sys.byteorder)
+                memoryview(table).cast("B")[:] = void * len(table)
                 for mapping in self._index[1]:
                     self._place(mapping, table)
                 self._table = table

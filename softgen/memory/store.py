@@ -7,13 +7,14 @@ import fcntl
 import os
 import weakref
 from functools import cached_property
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Protocol
 
 from softgen.errors import DriverError, SoftgenError
 from softgen.memory import host
+
+if TYPE_CHECKING:  # a decoder never asks for arrays, and starts twice as fast without them
+    import numpy as np
+    import numpy.typing as npt
 
 LARGEST = 1 << 46  # half of what a process can see; a larger request is a wrong number, not a wish
 
@@ -86,6 +87,8 @@ class Buffer:
 
     @cached_property
     def array(self) -> npt.NDArray[np.uint8]:
+        import numpy as np
+
         return np.frombuffer(self.view, np.uint8)
 
     def window(self, offset: int, size: int) -> memoryview:

@@ -9,8 +9,9 @@ import re
 
 from softgen.bits.record import Record
 
+# What names of state look like. VDENC_WALKER_STATE starts an encoder, so none of that family is here.
 SAYS = re.compile(
-    r"3DSTATE_\w+|STATE_\w+|(MFX|MFD|HCP|HUC|VEBOX|SFC|VDENC)_\w*STATE|PIPELINE_SELECT|GPGPU_CSR_BASE_ADDRESS|SWTESS_BASE_ADDRESS"
+    r"3DSTATE_\w+|STATE_\w+|(MFX|MFD|HCP|HUC|VEBOX|SFC)_\w*STATE|PIPELINE_SELECT|GPGPU_CSR_BASE_ADDRESS|SWTESS_BASE_ADDRESS"
 )
 # State that acts when one of these fields is set.
 ACTS_BY = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import struct
+from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
@@ -23,7 +24,8 @@ def archive(*members: tuple[bytes, bytes]) -> bytes:
     """As `ar` writes it."""
     out = b"!<arch>\n"
     for name, data in members:
-        out += b"%-16s%-12s%-6s%-6s%-8s%-10s`\n" % (name, b"0", b"0", b"0", b"644", str(len(data)).encode()) + data + b"\n" * (len(data) % 2)
+        head = b"%-16s%-12s%-6s%-6s%-8s%-10s`\n" % (name, b"0", b"0", b"0", b"644", str(len(data)).encode())
+        out += head + data + b"\n" * (len(data) % 2)
     return out
 
 
@@ -43,7 +45,7 @@ def patch_program(*kernels: tuple[bytes, bytes, int], core: int = 12, patches: b
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_bundled_programs(path) -> None:  # type: ignore[no-untyped-def]
+def test_bundled_programs(path: Path) -> None:
     (one,) = binary.kernels(path.read_bytes(), path.name)
     name, gpu, *rest = path.name.split(".")
     assert one.name == name and one.gen == GENERATION[gpu] and one.container == ("zebin" if "zebin" in rest else "patch tokens")
@@ -65,10 +67,10 @@ def test_an_unknown_gpu_is_left_open() -> None:
 
 
 def test_archives() -> None:
-    long = b"a name that is too long for the header/\n"
-    data = archive((b"pad/", b"xx"), (b"//", long), (b"9.0.0/", PATCH.read_bytes()), (b"/0", ZEBIN.read_bytes()), (b"generic_ir/", b"SPIR-V"))
+    programs = (b"9.0.0/", PATCH.read_bytes()), (b"/0", ZEBIN.read_bytes())
+    data = archive((b"pad/", b"xx"), (b"//", b"a name too long for the header/\n"), *programs, (b"generic_ir/", b"SPIR-V"))
     found = binary.kernels(data, "fat.ar")
-    assert [(one.member, one.container) for one in found] == [("9.0.0", "patch tokens"), ("a name that is too long for the header", "zebin")]
+    assert [(one.member, one.container) for one in found] == [("9.0.0", "patch tokens"), ("a name too long for the header", "zebin")]
 
 
 @pytest.mark.parametrize("data, message", [
@@ -83,6 +85,7 @@ def test_archives() -> None:
     (patch_program((b"k", b"\x01" * 16, 8))[:100], "x: at 0x48: a kernel's code of 144 bytes runs past the end, 28 bytes on"),
     (struct.pack("<4s6I", b"CTNI", 0, 12, 8, 1, 0, 1 << 31), "a program's patch list of 2,147,483,648 bytes runs past the end"),
     (struct.pack("<4s6I", b"CTNI", 0, 12, 8, 0xFFFFFFFF, 0, 0), "x: at 0x1c: a kernel's header of 40 bytes runs past the end"),
+    (patch_program((b"k", b"\x01" * 16, 8))[:-36] + bytes(36), "x: at 0xf0: a patch token has 8 bytes at least, not 0"),
     (PATCH.read_bytes()[:5] + b"\x02" + PATCH.read_bytes()[6:], "x: at 0x4: must be ELF of 64 bits, little end first"),
 ])  # fmt: skip
 def test_damage_is_told_with_its_place(data: bytes, message: str) -> None:
@@ -112,20 +115,21 @@ def refuses_or_reads(data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_files_cut_short(path) -> None:  # type: ignore[no-untyped-def]
+def test_files_cut_short(path: Path) -> None:
     data = path.read_bytes()
-    assert not any(refuses_or_reads(data[:size]) for size in range(0, 64))
+    assert not any(refuses_or_reads(data[:size]) for size in range(64))
     assert sum(refuses_or_reads(data[:size]) for size in range(0, len(data), 7)) < len(data) // 7
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_files_with_bits_turned_over(path) -> None:  # type: ignore[no-untyped-def]
+def test_files_with_bits_turned_over(path: Path) -> None:
     data, chance = path.read_bytes(), random.Random(path.name)
     refused = 0
     for _ in range(400):
         damaged = bytearray(data)
         for _ in range(chance.randint(1, 6)):
-            damaged[chance.choice((chance.randrange(256), chance.randrange(len(data)), chance.randrange(len(data) - 700, len(data))))] ^= 1 << chance.randrange(8)
+            places = chance.randrange(256), chance.randrange(len(data)), chance.randrange(len(data) - 700, len(data))
+            damaged[chance.choice(places)] ^= 1 << chance.randrange(8)
         refused += not refuses_or_reads(bytes(damaged))
     assert refused > 10
 
@@ -151,5 +155,6 @@ def test_every_program_at_hand() -> None:
             assert any(raw.startswith(one.code) and not raw[len(one.code) :].strip(b"\0") for one in found), path
         else:
             assert [(one.name, len(one.code)) for one in found] == [(one["name"], one["unpadded_size"]) for one in said["kernels"]]
-            widths = [next(t["LargestCompiledSIMDSize"] for t in one["tokens"] if t["token"] == "EXECUTION_ENVIRONMENT") for one in said["kernels"]]
-            assert [one.simd for one in found] == widths and path.with_suffix(".dat").read_bytes() in [one.code for one in found], path
+            environments = [token for one in said["kernels"] for token in one["tokens"] if token["token"] == "EXECUTION_ENVIRONMENT"]
+            assert [one.simd for one in found] == [token["LargestCompiledSIMDSize"] for token in environments]
+            assert path.with_suffix(".dat").read_bytes() in [one.code for one in found], path

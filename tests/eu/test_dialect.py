@@ -38,7 +38,8 @@ def differences(codes: Iterable[Code]) -> tuple[list[str], Counter[tuple[str, fl
 
 def few(lines: Counter[tuple[str, float]], annotated: Counter[tuple[str, float]]) -> list[str]:
     """Where one instruction in a hundred or more needs an annotation."""
-    return [f"{syntax} gen {gen:g}: {annotated[syntax, gen]} of {count}" for (syntax, gen), count in lines.items() if annotated[syntax, gen] * 100 >= count]
+    many = {key: count for key, count in lines.items() if annotated[key] * 100 >= count}
+    return [f"{syntax} gen {gen:g}: {annotated[syntax, gen]} of {count}" for (syntax, gen), count in many.items()]
 
 
 def test_which_dialects_there_are() -> None:
@@ -94,7 +95,9 @@ def test_programs_of_one_text_stand_one_behind_the_other() -> None:
         text = writer.head()
         for lines in items:
             last = writer.end(lines)
-            text += "".join("".join(f"{name}:\n" for name in row.labels) + row.text + "\n" for row in writer.rows(lines)) + (f"{last}:\n" if last else "")
+            for row in writer.rows(lines):
+                text += "".join(f"{name}:\n" for name in row.labels) + f"{row.text}\n"
+            text += f"{last}:\n" if last else ""
         assert dialect.read(text, 9.0, syntax) == b"".join(data for _, _, data in codes)
 
 

@@ -101,6 +101,7 @@ BAD = [
     (f"{ADD} {{Align16}}", "1:1: expected channels on each register beside Align16, not a region alone"),
     ("mov (8|M0) r4.0<1>.xyzw:f 1.0:f", "1:1: expected the option Align16 beside channels, not align1"),
     ("mov (8|M0) r4.0<1>:f r5.0<4>.xyzw:f", "1:1: expected the option Align16 beside channels, not align1"),
+    ("mov (8|M0) r4.mme0<1>:f", "1:14: expected a register without an accumulator, not '.'"),
     (".inline_inst 0x1", "1:17: expected a dword, as 0x0000007E, not the end"),
     (".inline_inst 0x1 0x2 0x3", "1:25: expected a dword, as 0x0000007E, not the end"),
     ("while (8|M0) .+100000000000", "1:1: gen 9: EU_BRANCH.jip must fit 32 bits with its sign, not 100000000000"),

@@ -14,7 +14,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.streamer.parser import MOST_UNKNOWN, Command, Parser, Remark
+from softgen.streamer.parser import MOST_UNKNOWN, MOST_ZEROS, Command, Parser, Remark
 
 KBL, G45 = device("kbl").generation, device("g45").generation
 
@@ -157,3 +157,22 @@ def test_any_dwords_come_to_an_end(dwords: list[int], gpu: str, engine: str) -> 
     memory = space({0x10000: [*dwords, 0]})
     met = list(Parser(device(gpu).generation, engine, memory).batch(0x10000))
     assert met and all(isinstance(m, (Command, Remark)) for m in met)
+
+
+def test_the_tail_of_a_ring_ends_its_last_command() -> None:
+    """A length that runs past the tail must not lead once around the ring."""
+    met = list(Parser(KBL, "render", space({0x10000: [*NOOP, *start(0x20000), *[0] * 1020], 0x20000: END})).ring(0x10000, 0, 8, 4096))
+    assert names(met)[:2] == ["MI_NOOP", "MI_BATCH_BUFFER_START"] and len(met) <= 4
+    assert met[1].dwords == start(0x20000)[:1] and met[1].problems == ("its length says 3 dwords, the ring ends after 1",)
+
+
+def test_memory_full_of_zeros_is_left_early() -> None:
+    met = road(space({0x10000: [0] * (2 * MOST_ZEROS)}))
+    assert len(met) == MOST_ZEROS + 1 and met[-1].kind == "limit" and met[-1].address == 0x10000 + 4 * MOST_ZEROS
+
+
+def test_batches_that_call_each_other_over_and_over_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call is another road; their number is what grows, so the commands met again are counted."""
+    monkeypatch.setattr("softgen.streamer.parser.MOST_AGAIN", 1000)
+    met = road(space({0x10000: [d for _ in range(100) for d in start(0x20000, second=True)] + END, 0x20000: NOOP * 100 + END}))
+    assert met[-1].kind == "limit" and "met before" in met[-1].text and 1100 <= len(met) <= 1300

@@ -13,7 +13,7 @@ from softgen.bits import describe, registers
 from softgen.bits.layout import Layout
 from softgen.bits.record import to_float
 from softgen.inspect.cli.gpus import find
-from softgen.inspect.cli.output import Misuse, Paint, Progress, complain, paint
+from softgen.inspect.cli.output import Misuse, Paint, Progress, complain, counted, paint
 from softgen.inspect.decoding import Decoder, Item
 from softgen.streamer.indirect import Data, Found, Kernel, Register, State
 from softgen.streamer.parser import Command, Remark
@@ -44,9 +44,9 @@ def run(args: argparse.Namespace) -> int:
     with Progress("commands decoded", printing=True) as progress:
         for line in lines(trace, args, tally, progress):
             sys.stdout.write(line + "\n")
+    for note in trace.notes:
+        print(json.dumps({"note": note}) if args.json else f"note: {note}")
     if not args.json:
-        for note in trace.notes:
-            print(f"note: {note}")
         print(tally.summary())
     elif tally.unknown or tally.broken:
         complain(tally.summary())
@@ -88,11 +88,12 @@ class Tally:
                 pass
 
     def summary(self) -> str:
-        parts = [f"{self.submissions} submissions", f"{self.commands} commands", f"{self.states} structures", f"{self.kernels} kernels"]
-        parts += [f"{n} unknown commands" for n in (self.unknown,) if n] + [f"{n} broken places" for n in (self.broken,) if n]
+        parts = [counted(self.submissions, "submission"), counted(self.commands, "command"), counted(self.states, "structure")]
+        parts.append(counted(self.kernels, "kernel"))
+        parts += [counted(n, "unknown command") for n in (self.unknown,) if n] + [counted(n, "broken place") for n in (self.broken,) if n]
         parts += [f"{n} of unexpected length" for n in (self.odd,) if n]
         parts += [f"{n} with reserved bits set" for n in (self.reserved,) if n]
-        parts += [f"{n} batches the GPU was to write" for n in (self.remarks["gpu_written"],) if n]
+        parts += [f"{counted(n, 'jump')} to what the GPU was to write" for n in (self.remarks["gpu_written"],) if n]
         return ", ".join(parts)
 
 
@@ -177,7 +178,7 @@ class Text:
 
     def _command(self, c: Command, tally: Tally) -> Iterator[str]:
         name = self.paint(c.name, "name") if c.name else self.paint(f"unknown command {c.dwords[0]:#010x}", "bad")
-        indent, length = "  " * max(0, c.level - 1), self.paint(f"({len(c.dwords)} dwords)", "note")
+        indent, length = "  " * max(0, c.level - 1), self.paint(f"({counted(len(c.dwords), 'dword')})", "note")
         yield f"{self.paint(f'{c.address:#014x}', 'address')}  {indent}{name}  {length}"
         if c.layout and not self.brief:
             yield from self._fields(c.layout, c.dwords, 4)

@@ -53,9 +53,10 @@ class Code:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = [one for one in sources(args) if args.kernel in (None, one.name)]
+    there = sources(args)
+    found = [one for one in there if args.kernel in (None, one.name)]
     if args.kernel is not None and not found:
-        known = ", ".join(one.name for one in sources(args) if one.name)
+        known = ", ".join(one.name for one in there if one.name)
         raise Misuse(f"{args.file}: no kernel is called {args.kernel!r}; there are {known or 'none with a name'}")
     broken = 0
     write = sys.stdout.write

@@ -75,6 +75,11 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str] = (), right: S
         yield "  ".join(cells).rstrip()
 
 
+def counted(number: int, thing: str) -> str:
+    """'1 command', '2 commands'."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def print_json(value: Any, indent: int | None = None) -> None:
     """One JSON value on one line (or indented), never with NaN, which is no JSON."""
     print(json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False))

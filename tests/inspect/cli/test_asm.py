@@ -118,6 +118,18 @@ def test_output_that_cannot_be_written(tmp_path: Path, capsys: Capture) -> None:
     asm("--gpu", "kbl", tmp_path / "a.asm", "-o", "/dev/null")
 
 
+def test_nothing_is_left_behind_when_replacing_fails(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a.asm").write_text(MESA)
+    (tmp_path / "a.dat").write_bytes(b"before")
+    monkeypatch.setattr(os, "replace", full)
+    asm("--gpu", "kbl", tmp_path / "a.asm", "-o", tmp_path / "a.dat", code=1)
+    assert "No space left" in capsys.readouterr().err and (tmp_path / "a.dat").read_bytes() == b"before"
+    assert sorted(os.listdir(tmp_path)) == ["a.asm", "a.dat"]
+
+
 def test_an_empty_text_is_an_empty_program(tmp_path: Path) -> None:
     (tmp_path / "a.asm").write_text("// nothing\n")
     asm("--gpu", "kbl", tmp_path / "a.asm", "-o", tmp_path / "a.dat")

@@ -1,0 +1,84 @@
+"""Messages to a data port without a thread: descriptor by name, payload from bytes, the answer as bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from softgen.bits.catalogue import layout
+from softgen.bits.generation import generation
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
+from softgen.shared_functions import message
+from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
+
+PAGE, BASE, TABLE, DATA = 0x1000, 0x10000, 0x800, 0x20000
+SLM, STATELESS = 254, 255
+
+
+@dataclass
+class Sender:
+    exec_size: int
+
+
+@dataclass
+class Sent:
+    sfid: int
+    descriptor: int
+    payload: np.ndarray[Any, np.dtype[np.uint8]]
+    second: np.ndarray[Any, np.dtype[np.uint8]]
+    response: np.ndarray[Any, np.dtype[np.uint8]]
+    mask: int
+    instruction: Sender
+
+
+@dataclass
+class Bench:
+    """A data port over a page of data, bound as surface 0 with `size` bytes."""
+
+    gen: float = 9
+    size: int = 256
+    local: int = 1024
+    general: int = 0
+    surface: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.space = AddressSpace("bench", 48)
+        self.data, self.state = Buffer(PAGE, "data"), Buffer(PAGE, "state")
+        self.space.map(DATA, self.data)
+        self.space.map(BASE, self.state)
+        self.data.array[:] = np.arange(PAGE) % 251
+        last = self.size - 1
+        values = {"surface_type": 4, "surface_format": 0x1FF, "surface_base_address": DATA, "width": last & 0x7F, "height": last >> 7}
+        self.put(self.state, 0, layout("RENDER_SURFACE_STATE", self.gen).pack(**values | self.surface))
+        self.put(self.state, TABLE, [0])
+        surfaces = Surfaces(generation(self.gen), self.space, {"surface": BASE, "general": self.general}, TABLE)
+        self.slm = LocalMemory(self.local)
+        self.port = DataPort(surfaces, self.slm)
+
+    @staticmethod
+    def put(buffer: Buffer, at: int, dwords: list[int]) -> None:
+        buffer.array[at : at + 4 * len(dwords)] = np.array(dwords, np.uint32).view(np.uint8)
+
+    def send(self, name: str, *parts: Any, mask: int = 0xFFFF, answer: int = 0, split: Any = None, width: int = 16, fill: int = 0xEE,
+             **fields: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:  # fmt: skip
+        """The answer's registers, filled with `fill` where nothing was written. Parts are arrays, one behind the other."""
+        payload = np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in parts]) if parts else np.zeros(0, np.uint8)
+        second = np.zeros(0, np.uint8) if split is None else np.ascontiguousarray(split).view(np.uint8)
+        assert len(payload) % 32 == 0 and len(second) % 32 == 0, "whole registers"
+        descriptor = message.encode(name, self.gen, message_length=len(payload) // 32, response_length=answer, **fields)
+        function = next(row.function for row in message.rows(self.gen) if row.name == name)
+        sfid = next(number for number, known in message.shared_functions(self.gen).items() if known == function)
+        sent = Sent(sfid, descriptor, payload, second, np.full(32 * answer, fill, np.uint8), mask, Sender(width))
+        self.port.handlers()[sfid](None, sent)
+        return sent.response
+
+
+def header(**dwords: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """d2=… is dword 2."""
+    made = np.zeros(8, np.uint32)
+    for name, value in dwords.items():
+        made[int(name[1:])] = value
+    return made

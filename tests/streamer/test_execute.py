@@ -1,0 +1,253 @@
+"""Commands executed: the road through rings and batches, MI commands, synchronisation, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from typing import Any
+
+import pytest
+
+from softgen.bits.catalogue import layout, names
+from softgen.bits.generation import device
+from softgen.device.gpu import COMMANDS, Gpu
+from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
+from softgen.streamer.state import only_says
+from softgen.trace.work import Work
+
+BATCH, OTHER, DATA, RING = 0x10000, 0x11000, 0x12000, 0x13000
+PAGES = 4
+
+
+class Bench:
+    """Four pages: a batch, another, data, a ring."""
+
+    def __init__(self, gpu: str = "kbl", spent: Any = lambda: False) -> None:
+        self.device = device(gpu)
+        self.gpu = Gpu(self.device, clock=itertools.count(0xA_0000_0000).__next__, spent=spent)
+        self.space = AddressSpace("bench", self.device.generation.address_bits)
+        self.buffer = Buffer(PAGES * 0x1000, "pages")
+        self.space.map(BATCH, self.buffer)
+
+    def pack(self, name: str, **values: Any) -> list[int]:
+        return layout(name, self.device.generation.number).pack(**values)
+
+    def put(self, address: int, *commands: list[int]) -> None:
+        dwords = list(itertools.chain(*commands))
+        self.space.write(address, struct.pack(f"<{len(dwords)}I", *dwords))
+
+    def start(self, address: int, **values: Any) -> list[int]:
+        return self.pack("MI_BATCH_BUFFER_START", batch_buffer_start_address=address, **values)
+
+    def store(self, offset: int, value: int) -> list[int]:
+        return self.pack("MI_STORE_DATA_IMM", address=DATA + offset, immediate_data=value)
+
+    def run(self, *commands: list[int], engine: str = "render") -> Bench:
+        if commands:
+            self.put(BATCH, *commands, self.pack("MI_BATCH_BUFFER_END"))
+        self.gpu.execute(Work(engine, self.space, BATCH))
+        return self
+
+    def data(self, count: int = 4) -> list[int]:
+        return list(struct.unpack(f"<{count}I", self.space.read(DATA, 4 * count)))
+
+
+# -- the road ------------------------------------------------------------------------------------------------------
+
+
+def test_a_chained_batch_does_not_come_back_and_a_second_level_one_does() -> None:
+    bench = Bench()
+    bench.put(OTHER, bench.store(0, 1), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.run(bench.start(OTHER), bench.store(4, 2))
+    assert bench.data(2) == [1, 0]
+    bench.run(bench.start(OTHER, second_level_batch_buffer=1), bench.store(4, 2))
+    assert bench.data(2) == [1, 2]
+    assert bench.gpu.counters.batches == 4 and bench.gpu.counters.commands == 8
+
+
+def test_a_ring_comes_back_from_its_batch_and_wraps() -> None:
+    bench = Bench()
+    bench.put(OTHER, bench.store(0, 1), bench.pack("MI_BATCH_BUFFER_END"))
+    start, store = bench.start(OTHER), bench.store(4, 2)
+    size, head = 64, 48
+    ring = (start + store)[:4], (start + store)[4:]  # what does not fit before the end stands at the beginning
+    bench.put(RING + head, ring[0])
+    bench.put(RING, ring[1])
+    bench.gpu.execute(Work("render", bench.space, RING, "ring", head=head, tail=4 * len(ring[1]), size=size))
+    assert bench.data(2) == [1, 2]
+
+
+def test_what_a_command_writes_the_next_ones_are_read_from() -> None:
+    """The batch overwrites the value of its own second store."""
+    bench = Bench()
+    store = bench.store(0, 1)
+    bench.run(bench.pack("MI_STORE_DATA_IMM", address=BATCH + 4 * (len(store) + 3), immediate_data=7), store)
+    assert bench.data(1) == [7]
+
+
+def test_a_loop_goes_round_until_time_is_up() -> None:
+    left = iter(range(100))
+    bench = Bench(spent=lambda: next(left, None) is None)
+    with pytest.raises(SoftgenError, match=r"time is up at 0x1000\d \(batch 0x10000\)"):
+        bench.run(bench.pack("MI_NOOP"), bench.start(BATCH))
+    assert bench.gpu.counters.commands == 100
+
+
+@pytest.mark.parametrize("gpu", ["kbl", "icl"])
+def test_canonical_addresses_are_the_upper_half(gpu: str) -> None:
+    bench = Bench(gpu)
+    bench.space.map(0x8000_0000_0000, bench.buffer)
+    bench.put(OTHER, bench.store(0, 5), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.run(bench.start(0xFFFF_8000_0000_1000))
+    assert bench.data(1) == [5]
+
+
+# -- what is wrong or missing ----------------------------------------------------------------------------------------
+
+
+def test_a_batch_that_leaves_memory_faults() -> None:
+    bench = Bench()
+    with pytest.raises(GpuFault, match="command fetch at 0x14000 in bench: the batch leaves mapped memory"):
+        bench.run(bench.start(RING))
+
+
+def test_a_dword_that_is_no_command_is_refused() -> None:
+    with pytest.raises(DecodeError, match=r"0x3f800000 at 0x10000 \(batch 0x10000, gen 9\) is no command"):
+        Bench().run([0x3F800000])
+
+
+def test_a_command_without_function_is_refused_with_its_place() -> None:
+    bench = Bench()
+    with pytest.raises(Unsupported, match=r"MI_MATH at 0x10004 \(batch 0x10000, gen 9\): not yet simulated"):
+        bench.run(bench.pack("MI_NOOP"), bench.pack("MI_MATH"))
+
+
+@pytest.mark.parametrize("name, field", [("MI_BATCH_BUFFER_START", "predication_enable"), ("MI_STORE_REGISTER_MEM", "predicate_enable")])
+def test_a_field_that_is_not_simulated_is_refused_when_set(name: str, field: str) -> None:
+    bench = Bench()
+    with pytest.raises(Unsupported, match=rf"{name} at 0x10000 .*: {field} is not yet simulated"):
+        bench.run(bench.pack(name, **{field: 1}))
+
+
+def test_a_fault_names_the_command() -> None:
+    bench = Bench()
+    with pytest.raises(GpuFault, match=r"write at 0x900000 in bench by MI_STORE_DATA_IMM at 0x10000 \(batch 0x10000, gen 9\)"):
+        bench.run(bench.pack("MI_STORE_DATA_IMM", address=0x900000))
+
+
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+def test_every_command_is_executed_latched_or_refused(gpu: str) -> None:
+    """Nothing that acts is taken for state: draws, objects and copies are refused until they are built."""
+    gen = device(gpu).generation.number
+    known = set(names("command", gen))
+    latched = {name for name in known - set(COMMANDS) if only_says(name, layout(name, gen).raw([0] * layout(name, gen).dwords))}
+    acting = known - latched - set(COMMANDS)
+    assert {"3DPRIMITIVE", "MI_BATCH_BUFFER_START", "MEDIA_OBJECT"} <= acting
+    assert not any(name.startswith(("3DSTATE", "STATE_")) for name in acting)
+    assert not any(word in name for name in latched for word in ("OBJECT", "WALKER", "MI_", "BLT", "PRIMITIVE"))
+
+
+def test_state_is_latched_under_its_name_and_outlives_the_submission() -> None:
+    bench = Bench()
+    bench.run(bench.pack("PIPELINE_SELECT", pipeline_selection=2))
+    bench.run(bench.pack("STATE_BASE_ADDRESS", dynamic_state_base_address=0x5000, dynamic_state_base_address_modify_enable=1))
+    context = bench.gpu.contexts[0, "render"].context
+    assert context.latched["PIPELINE_SELECT"].pipeline_selection == 2 and context.bases == {"dynamic": 0x5000}
+
+
+def test_state_that_acts_is_refused() -> None:
+    bench = Bench()
+    bench.run(bench.pack("3DSTATE_WM_HZ_OP"))
+    with pytest.raises(Unsupported, match="3DSTATE_WM_HZ_OP at 0x10000"):
+        bench.run(bench.pack("3DSTATE_WM_HZ_OP", depth_buffer_clear_enable=1))
+
+
+# -- MI ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "bdw", "icl"])
+def test_store_data_imm(gpu: str) -> None:
+    bench = Bench(gpu)
+    bench.run(bench.store(0, 0x11223344))
+    assert bench.data(2) == [0x11223344, 0]
+
+
+def test_store_data_imm_of_a_qword_and_of_many_dwords() -> None:
+    bench = Bench()
+    bench.run(bench.pack("MI_STORE_DATA_IMM", address=DATA, store_qword=1, immediate_data=0x1111111122222222))
+    assert bench.data(3) == [0x22222222, 0x11111111, 0]
+    bench.run(bench.pack("MI_STORE_DATA_IMM", address=DATA, data=[{"dword": value} for value in (1, 2, 3)]))
+    assert bench.data(4) == [1, 2, 3, 0]
+
+
+def test_registers_move_between_commands_memory_and_each_other() -> None:
+    bench = Bench()
+    gpr = 0x2600
+    bench.run(
+        bench.pack("MI_LOAD_REGISTER_IMM", entry=[{"register_offset": gpr + 4 * n, "data_dword": 5 + n} for n in range(2)]),
+        bench.pack("MI_LOAD_REGISTER_REG", source_register_address=gpr + 4, destination_register_address=gpr + 8),
+        bench.pack("MI_STORE_REGISTER_MEM", register_address=gpr + 8, memory_address=DATA),
+        bench.pack("MI_LOAD_REGISTER_MEM", register_address=gpr, memory_address=DATA),
+        bench.pack("MI_STORE_REGISTER_MEM", register_address=gpr, memory_address=DATA + 4),
+        bench.pack("MI_COPY_MEM_MEM", source_memory_address=DATA, destination_memory_address=DATA + 8),
+    )
+    assert bench.data(4) == [6, 6, 6, 0]
+
+
+def test_registers_may_count_from_where_the_engine_starts() -> None:
+    bench = Bench("icl")
+    pair = {"register_offset": 0x600, "data_dword": 9}
+    bench.run(bench.pack("MI_LOAD_REGISTER_IMM", add_cs_mmio_start_offset=1, entry=[pair]), engine="blitter")
+    assert bench.gpu.registers.read(0x22600) == 9
+
+
+# -- synchronisation -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("ICL-SYNC-10")
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+def test_what_pipe_control_writes(gpu: str) -> None:
+    """Eight bytes: an immediate, the depth count, the timestamp, or nothing."""
+    bench = Bench(gpu)
+    bench.gpu.registers.write(0x2350, 0x77)
+    value = 0x1_0000_0002
+    bench.run(*(bench.pack("PIPE_CONTROL", post_sync_operation=kind, address=DATA + 8 * kind, immediate_data=value) for kind in range(4)))
+    assert bench.data(8) == [0, 0, 2, 1, 0x77, 0, 0, 0xA]
+
+
+def test_pipe_control_writes_a_register() -> None:
+    bench = Bench()
+    bench.run(bench.pack("PIPE_CONTROL", lri_post_sync_operation=1, address=0x2600, immediate_data=3))
+    assert bench.gpu.registers.read(0x2600) == 3
+
+
+def test_flush_dw_writes_too() -> None:
+    bench = Bench()
+    bench.run(bench.pack("MI_FLUSH_DW", post_sync_operation=1, address=DATA, immediate_data=4), engine="blitter")
+    assert bench.data(2) == [4, 0]
+
+
+def test_global_writes_go_to_the_global_space() -> None:
+    bench = Bench()
+    other = AddressSpace("global", 48)
+    page = Buffer(0x1000, "global page")
+    other.map(DATA, page)
+    bench.put(BATCH, bench.pack("PIPE_CONTROL", post_sync_operation=1, address=DATA, immediate_data=8, destination_address_type=1),
+              bench.pack("MI_STORE_DATA_IMM", address=DATA + 8, immediate_data=9, use_global_gtt=1), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.gpu.execute(Work("render", bench.space, BATCH, global_space=other))
+    assert bench.data(4) == [0, 0, 0, 0] and page.array[0] == 8 and page.array[8] == 9
+
+
+@pytest.mark.parametrize("operation, value, passes", [(0, 4, True), (0, 5, False), (1, 5, True), (2, 6, True), (3, 5, True), (4, 5, True),
+                                                      (4, 4, False), (5, 4, True)])  # fmt: skip
+def test_a_semaphore_lets_pass_or_says_that_it_never_will(operation: int, value: int, passes: bool) -> None:
+    bench = Bench()
+    bench.put(DATA, [5])
+    wait = bench.pack("MI_SEMAPHORE_WAIT", compare_operation=operation, semaphore_data_dword=value, semaphore_address=DATA, wait_mode=1)
+    if passes:
+        bench.run(wait)
+    else:
+        with pytest.raises(SoftgenError, match=r"MI_SEMAPHORE_WAIT at 0x10000 .*waits for ever: 0x12000 holds 0x5"):
+            bench.run(wait)

@@ -1,0 +1,143 @@
+"""Replay: Intel's own files pass, ours pass or fail as they should, captures keep what the GPU wrote."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from softgen.bits.generation import device
+from softgen.trace.aub_write import AubWriter
+from softgen.trace.capture import CaptureTrace
+from softgen.trace.file import open_trace
+from softgen.trace.replay import ReplayedCapture, events, replay
+from softgen.trace.work import Work
+from tests.conftest import ROOT, SHARED, needs_shared
+from tests.gpgpu.job import BATCH, Job, dwords
+from tests.gpgpu.test_group import vector_add
+
+CAPTURE = ROOT / "tests" / "data" / "kbl-vk-compute"
+FIRST = CAPTURE / "exec-000001.json"
+SUMS = 0xFFFEFFFFA000  # where its kernel puts i + 1000 i
+
+
+def aub(path: Path, job: Job, expected: bytes, equal: bool = True) -> Path:
+    """A file like those Intel's runtime writes, with one expectation."""
+    with AubWriter(path, job.device) as writer:
+        writer.submit("render", "context", BATCH, job.mapped())
+        writer.expect("context", job.address(1), expected, equal)
+    return path
+
+
+@needs_shared("aub")
+@pytest.mark.parametrize("name, instructions", [("bdw", 1376), ("skl", 832), ("icllp", 896)])
+def test_the_runtimes_vector_add_does_what_its_file_expects(name: str, instructions: int) -> None:
+    report = replay(open_trace(SHARED / "aub" / f"vadd_selfcheck_{name}.aub"))
+    done = report.counters
+    assert report.fine and report.passed == 1
+    assert (done.batches, done.dispatches, done.threads, done.instructions) == (2, 1, 32, instructions)
+
+
+@needs_shared("aub")
+def test_nothing_passes_when_nothing_runs() -> None:
+    """The expectation is not met by what the file itself puts there."""
+    trace = open_trace(SHARED / "aub" / "vadd_selfcheck_skl.aub")
+    assert [event.check() != "" for event in trace.events() if not isinstance(event, Work)] == [True]
+
+
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
+def test_a_file_of_our_own_passes(gpu: str, tmp_path: Path) -> None:
+    report = replay(open_trace(aub(tmp_path / "add.aub", vector_add(gpu), dwords(*range(1000, 1064)))))
+    assert report.fine and (report.submissions, report.passed, report.counters.threads) == (1, 1, 4)
+
+
+def test_an_expectation_that_is_not_met_says_where(tmp_path: Path) -> None:
+    report = replay(open_trace(aub(tmp_path / "add.aub", vector_add("skl"), dwords(1000, 1000))))
+    assert not report.fine and report.passed == 0 and not report.faults
+    assert "expected 0xe8, found 0xe9" in report.failed[0]
+    assert replay(open_trace(aub(tmp_path / "other.aub", vector_add("skl"), dwords(1000, 1000), equal=False))).fine
+
+
+def test_faults_and_what_is_missing_are_collected_with_their_place(tmp_path: Path) -> None:
+    job = vector_add("skl")
+    job.buffers = [*job.buffers, bytes(4)]
+    job.after = [job.pack("MI_MATH")]
+    report = replay(open_trace(aub(tmp_path / "math.aub", job, dwords(*range(1000, 1064)))))
+    assert report.passed == 1 and not report.faults and "MI_MATH at 0x" in report.unsupported[0].what
+    job.after = [job.pack("MI_STORE_DATA_IMM", address=0xDEAD000)]
+    report = replay(open_trace(aub(tmp_path / "fault.aub", job, dwords(*range(1000, 1064)))))
+    assert report.passed == 1 and str(report.faults[0]).startswith("submission 0 on render: write at 0xdead000")
+
+
+def test_time_ends_a_replay(tmp_path: Path) -> None:
+    left = iter(range(7))
+    report = replay(open_trace(aub(tmp_path / "add.aub", vector_add("skl"), b"\0")), spent=lambda: next(left, None) is None)
+    assert "time is up" in report.faults[0].what and report.passed == 0 and not report.failed
+
+
+# -- captures --------------------------------------------------------------------------------------------------------
+
+
+def test_a_capture_of_a_vulkan_driver_adds_vectors() -> None:
+    found = b""
+    for event in events(open_trace(CAPTURE)):
+        assert isinstance(event, Work)
+        replay_one(event)
+        if event.space.extent(SUMS, 256) == 256:
+            found = event.space.read(SUMS, 256)
+    assert struct.unpack("<64I", found) == tuple(1001 * i for i in range(64))
+
+
+def replay_one(work: Work) -> None:
+    from softgen.device.gpu import Gpu
+
+    Gpu(device("kbl")).execute(work)
+
+
+@needs_shared("traces")
+@pytest.mark.parametrize("name", ["bdw-ocl-vadd", "skl-ocl-vadd", "kbl-ocl-vadd", "icl-ocl-vadd", "bdw-vk-compute", "skl-vk-compute",
+                                  "icl-vk-compute", "ivb-vk-compute", "hsw-vk-compute"])  # fmt: skip
+def test_compute_captures_run_without_a_fault(name: str) -> None:
+    report = replay(open_trace(SHARED / "traces" / name))
+    assert report.fine and report.counters.dispatches == 1 and report.counters.threads > 0
+
+
+def capture(folder: Path, blobs: list[str]) -> CaptureTrace:
+    """The bundled capture's first submission again and again, its batch buffer with other contents each time."""
+    (folder / "bo").symlink_to(CAPTURE / "bo")
+    first = json.loads((FIRST).read_text("utf-8"))
+    for number, blob in enumerate(blobs):
+        first["seq"], first["bos"][0]["blob"] = number, blob
+        (folder / f"exec-{number:06}.json").write_text(json.dumps(first))
+    return ReplayedCapture(folder)
+
+
+def test_what_the_gpu_wrote_survives_until_the_capture_changes_those_bytes(tmp_path: Path) -> None:
+    blob = json.loads((FIRST).read_text("utf-8"))["bos"][0]["blob"]
+    trace = capture(tmp_path, [blob, blob, "zero"])
+    contents = []
+    for work in trace.events():
+        address = work.batch
+        contents.append(work.space.read(address, 8))
+        work.space.write(address + 4, b"\x11\x22\x33\x44")
+        contents.append(work.space.read(address, 8))
+    assert contents[2] == contents[1] != contents[0]  # not changed by the capture: kept
+    was = contents[0]
+    expected = bytes(0 if was[n] else contents[3][n] for n in range(8))  # bytes that were not zero change to zero, the others stay
+    assert contents[4] == expected
+
+
+def test_what_a_capture_says_it_held_afterwards_is_checked(tmp_path: Path) -> None:
+    trace = capture(tmp_path, [json.loads((FIRST).read_text("utf-8"))["bos"][0]["blob"]])
+    file = tmp_path / "exec-000000.json"
+    content = json.loads(file.read_text("utf-8"))
+    content["bos"][0]["after"] = content["bos"][0]["blob"]
+    file.write_text(json.dumps(content))
+    report = replay(open_trace(trace.path))
+    assert report.fine and report.passed == 1
+    content["bos"][0]["after"] = "zero"
+    file.write_text(json.dumps(content))
+    report = replay(open_trace(trace.path))
+    assert "buffer" in report.failed[0] and "after submission 0" in report.failed[0]
