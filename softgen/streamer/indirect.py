@@ -18,6 +18,7 @@ from softgen.bits.generation import Generation
 from softgen.bits.layout import Field, Layout
 from softgen.bits.record import Record
 from softgen.errors import SoftgenError
+from softgen.eu.decode import decode
 from softgen.memory.space import Space
 from softgen.streamer.context import Context
 from softgen.streamer.parser import Command
@@ -132,6 +133,7 @@ class Follower:
 
     def __init__(self, generation: Generation, engine: str, space: Space) -> None:
         self.generation, self.engine, self.space = generation, engine, space
+        self.guessed: dict[str, int] = {}  # bases that were set before the capture began
 
     def follow(self, command: Command, context: Context) -> Iterator[Found]:
         if command.layout is not None:
@@ -174,6 +176,8 @@ class Follower:
             yield from self._data(place, address)
         elif target != "batch":
             number, sure = count(place, context)
+            if place.layout.name == "BINDING_TABLE_STATE" and not place.values.surface_state_pointer:
+                sure = 0  # zero is an offset like others, or an entry nobody filled
             yield from self._structures(target, address, number, sure if certain else 0, place.by, context, depth)
 
     def _address(self, place: Place, context: Context) -> int | None:
@@ -187,13 +191,22 @@ class Follower:
             return value + base if base is not None else None
         base = context.base(kind.base)
         if base is None:
-            base = self._guess_base(value)
+            base = self._guess_base(kind.base, value, kind.target == "kernel")
         return None if base is None else base + value & (1 << self.space.bits) - 1
 
-    def _guess_base(self, value: int) -> int | None:
-        """Drivers put each heap at the start of a 4 GiB part; the only part where a pointer leads to memory is taken."""
-        fitting = [part for part in self._parts if self.space.extent(part + value, 4)]
-        return fitting[0] if len(fitting) == 1 else None
+    def _guess_base(self, name: str, value: int, kernel: bool) -> int | None:
+        """Drivers put each heap at the start of a 4 GiB part; the only part where a pointer leads to memory (or to code) is taken."""
+        fitting = [part for part in self._parts if self.space.extent(part + value, 16) == 16]
+        if kernel:
+            fitting = [part for part in fitting if self._is_code(part + value)]
+        if len(fitting) == 1:
+            self.guessed[name] = fitting[0]
+        known = self.guessed.get(name)
+        return known if known in fitting else None
+
+    def _is_code(self, address: int) -> bool:
+        first = decode(int.from_bytes(self.space.read(address, 16), "little"), self.generation.number)
+        return first.opcode not in ("", "illegal")
 
     @cached_property
     def _parts(self) -> set[int]:
@@ -316,7 +329,8 @@ def count(place: Place, context: Context) -> tuple[int, int]:
         viewports = clip.maximum_vp_index + 1 if clip else 1
         return viewports, viewports
     if "interface_descriptor_total_length" in place.values._fields:
-        return max(1, place.values.interface_descriptor_total_length // DESCRIPTOR_BYTES), 0
+        held = place.values.interface_descriptor_total_length // DESCRIPTOR_BYTES
+        return max(1, held), min(1, held)  # drivers load the whole heap, filled or not
     return 1, 1
 
 

@@ -138,9 +138,22 @@ def test_gen45_unit_state() -> None:
 def test_a_base_nobody_told_is_guessed_only_when_one_part_fits() -> None:
     bench = Bench()
     bench.context.bases = {}
+    nop = 0x7E
+    bench.space.write32(INSTRUCTION, nop)
     assert [f.address for f in bench.follow("3DSTATE_VS", kernel_start_pointer=INSTRUCTION, enable=1)] == [INSTRUCTION]  # type: ignore[union-attr]
-    bench.space.map(0x5_0000_0000 + INSTRUCTION, Buffer(0x1000))
+    bench.space.map(0x5_0000_0000 + INSTRUCTION, Buffer(0x1000))  # zeros are no code
+    assert len(bench.follow("3DSTATE_VS", kernel_start_pointer=INSTRUCTION, enable=1)) == 1
+    bench.space.write32(0x5_0000_0000 + INSTRUCTION, nop)
     assert bench.follow("3DSTATE_VS", kernel_start_pointer=INSTRUCTION, enable=1) == []
+
+
+def test_an_empty_entry_of_a_binding_table_is_not_taken_for_a_surface() -> None:
+    bench = Bench()
+    bench.put(SURFACE + 0x84, "BINDING_TABLE_STATE", surface_state_pointer=0x400)
+    bench.space.write64(SURFACE + 8, 1 << 63 | 1 << 30)  # what stands at offset 0 is no surface of either form: reserved bits are set
+    bench.context.note(bench.command("3DSTATE_PS", binding_table_entry_count=2))
+    found = bench.follow("3DSTATE_BINDING_TABLE_POINTERS_PS", pointer_to_binding_table=0x80)
+    assert [f.address - SURFACE for f in found if isinstance(f, State)] == [0x80, 0x84, 0x400]
 
 
 def test_registers_are_named_and_their_values_taken_apart() -> None:
