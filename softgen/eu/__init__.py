@@ -38,4 +38,7 @@ Execution
   state.py          registers as lanes
   step.py           the path every computing instruction takes
   thread.py         all state of a thread
+  semantics/        what each opcode computes; branches; messages
+  exceptions.py     into the system routine and back
+  interpreter.py    the reference: runs a thread on NumPy lanes
 """

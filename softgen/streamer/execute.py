@@ -20,7 +20,7 @@ from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.gpgpu.walker import FrontEnd
 from softgen.memory.space import Space
 from softgen.streamer.context import Context
-from softgen.streamer.parser import Command, Parser, Remark, _Place
+from softgen.streamer.parser import Command, Parser, Place, Remark
 from softgen.streamer.state import only_says
 from softgen.streamer.window import Window
 
@@ -86,18 +86,19 @@ class Streamer(Parser):
         self.machine, self.held, self.context = machine, held, held.context
         self.registers, self.counters = machine.registers, machine.counters
         self.written = False  # memory has changed since commands were last read ahead
+        self.command: Command  # being executed
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
     def run_batch(self, address: int) -> None:
         self.counters.batches += 1
         address &= (1 << self.space.bits) - 1
-        self._run(_Place(Window(self.space), address, address, 1))
+        self._run(Place(Window(self.space), address, address, 1))
 
     def run_ring(self, start: int, head: int, tail: int, size: int) -> None:
-        self._run(_Place(Window(self.global_space), start, start + head, 0, start + tail, (start, start + size)))
+        self._run(Place(Window(self.global_space), start, start + head, 0, start + tail, (start, start + size)))
 
-    def _run(self, place: _Place | None) -> None:
+    def _run(self, place: Place | None) -> None:
         while place is not None and not place.done():
             command = self._fetch(place)
             place.advance(len(command.dwords))
@@ -110,7 +111,7 @@ class Streamer(Parser):
                 case _:
                     self._execute(command)
 
-    def _fetch(self, place: _Place) -> Command:
+    def _fetch(self, place: Place) -> Command:
         if self.machine.spent():
             raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
         if self.written:
@@ -126,7 +127,7 @@ class Streamer(Parser):
             raise self._placed(DecodeError("; ".join(command.problems)), command)
         return command
 
-    def _call(self, place: _Place, command: Command) -> _Place:
+    def _call(self, place: Place, command: Command) -> Place:
         """Where MI_BATCH_BUFFER_START leads. From a ring, or to the second level, the streamer comes back; else it does not."""
         start = command.record
         for name in ("predication_enable", "add_offset_enable"):
@@ -138,10 +139,11 @@ class Streamer(Parser):
             self.stack.append(place)
             level += 1
         self.counters.batches += 1
-        return _Place(Window(self._space_of(start, target)), target, target, level)
+        return Place(Window(self._space_of(start, target)), target, target, level)
 
     def _execute(self, command: Command) -> None:
         assert command.name is not None
+        self.command = command
         function = self.machine.commands.get(command.name)
         try:
             if function is not None:

@@ -7,6 +7,7 @@ Writes  memory and registers
 
 from __future__ import annotations
 
+from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.errors import Unsupported
 from softgen.streamer.execute import Commands, Streamer, into
@@ -27,12 +28,9 @@ def nothing(cs: Streamer, cmd: Record) -> None:
 
 @executes("MI_STORE_DATA_IMM")
 def store_data_imm(cs: Streamer, cmd: Record) -> None:
-    """A dword, a qword where the command says so, or as many dwords as it holds."""
-    wide = flag(cmd, "store_qword")
-    if "data" in cmd._fields and not wide:
-        data = b"".join(one.dword.to_bytes(4, "little") for one in cmd.data)
-    else:
-        data = cmd.immediate_data.to_bytes(8, "little")[: 8 if wide else 4]
+    """As many dwords as the command holds behind its address: one or two, and on later generations any number."""
+    first = catalogue.layout("MI_STORE_DATA_IMM", cs.generation.number).field("immediate_data").low // 32
+    data = b"".join(one.to_bytes(4, "little") for one in cs.command.dwords[first:])
     cs.write(cmd.address, data, cmd.use_global_gtt)
 
 

@@ -56,7 +56,7 @@ class Remark:
 
 
 @dataclass
-class _Place:
+class Place:
     """Where the streamer reads: a batch in a space, or a ring that wraps."""
 
     window: Window
@@ -113,18 +113,18 @@ class Parser:
         self.stale = stale or (lambda space, address: "")
         self.catalogue = catalogue()
         self.seen: set[tuple[int, ...]] = set()
-        self.stack: list[_Place] = []
+        self.stack: list[Place] = []
         self.left, self.again = MOST_COMMANDS, MOST_AGAIN
         self.walked: set[int] = set()  # addresses of commands
 
     def batch(self, address: int) -> Iterator[Command | Remark]:
-        yield from self._walk(_Place(Window(self.space), address, address, 1))
+        yield from self._walk(Place(Window(self.space), address, address, 1))
 
     def ring(self, start: int, head: int, tail: int, size: int) -> Iterator[Command | Remark]:
-        place = _Place(Window(self.global_space), start, start + head, 0, start + tail, (start, start + size))
+        place = Place(Window(self.global_space), start, start + head, 0, start + tail, (start, start + size))
         yield from self._walk(place)
 
-    def _walk(self, place: _Place | None) -> Iterator[Command | Remark]:
+    def _walk(self, place: Place | None) -> Iterator[Command | Remark]:
         while place is not None and not place.done():
             self.left -= 1
             self.again -= place.address in self.walked
@@ -158,7 +158,7 @@ class Parser:
                     if remark:
                         yield remark
 
-    def _command(self, place: _Place) -> Command | Remark:
+    def _command(self, place: Place) -> Command | Remark:
         """The command at a place, or why there is none."""
         first = place.peek(1)
         if not first:
@@ -178,7 +178,7 @@ class Parser:
             problems.append(f"its length says {length} dwords, not {layout.dwords}{upper}")
         return Command(place.start, place.address, place.level, layout, dwords, tuple(problems))
 
-    def _jump(self, place: _Place, command: Command) -> tuple[Remark | None, _Place | None]:
+    def _jump(self, place: Place, command: Command) -> tuple[Remark | None, Place | None]:
         """Where MI_BATCH_BUFFER_START leads, and what there is to say about it."""
         start = command.record
         target = start.batch_buffer_start_address & (1 << self.space.bits) - 1
@@ -196,9 +196,9 @@ class Parser:
         if why and not self._reads(space, target):
             return self._remark(command, "gpu_written", f"jumps to {target:#x}, {why}; what stands there is no batch"), self._return()
         remark = self._remark(command, "gpu_written", f"jumps to {target:#x}, {why}; shown as it stands") if why else None
-        return remark, _Place(Window(space), target, target, level)
+        return remark, Place(Window(space), target, target, level)
 
-    def _return(self) -> _Place | None:
+    def _return(self) -> Place | None:
         return self.stack.pop() if self.stack else None
 
     def _remark(self, command: Command, kind: str, text: str) -> Remark:

@@ -116,15 +116,15 @@ def test_a64_dwords_of_a_lane_are_sets_of_registers(count: int) -> None:
 
 
 @pytest.mark.behaviour("BDW-DP-01")
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_a64_bytes_stand_in_the_low_end_of_a_dword(size: int) -> None:
     bench = Bench(gen=8)
     at = (DATA + 1 + 8 * np.arange(8)).astype(u64)
-    code = {1: 0, 2: 1, 4: 2}[size]
-    found = bench.send("a64_byte_scattered_read", at, answer=1, data_elements=code, **FAR).view(u32)
+    code, slot = {1: 0, 2: 1, 4: 2, 8: 3}[size], u64 if size == 8 else u32
+    found = bench.send("a64_byte_scattered_read", at, answer=2 if size == 8 else 1, data_elements=code, **FAR).view(slot)
     assert found.tolist() == [int.from_bytes(bench.data.view[1 + 8 * n : 1 + 8 * n + size], "little") for n in range(8)]
-    bench.send("a64_byte_scattered_write", at, np.full(8, 0xA1B2C3D4, u32), data_elements=code, **FAR)
-    assert bytes(bench.data.view[1 : 1 + size]) == bytes.fromhex("d4c3b2a1")[:size] and bench.data.view[1 + size] == 1 + size
+    bench.send("a64_byte_scattered_write", at, np.full(8, 0xA1B2C3D4, slot), mask=1, data_elements=code, **FAR)
+    assert bytes(bench.data.view[1 : 1 + size]) == bytes.fromhex("d4c3b2a100000000")[:size] and bench.data.view[1 + size] == 1 + size
 
 
 @pytest.mark.behaviour("BDW-DP-03")
@@ -258,6 +258,13 @@ def test_a64_oword_blocks(size: str, half: int, count: int) -> None:
     data = lanes(8 * answer, 1, 500)
     bench.send("a64_oword_block_write", header(d0=DATA + 64), data, data_blocks=size, **FAR)
     assert (held[64 : 64 + bytes_] == data.view(np.uint8)[half : half + bytes_]).all() and held[64 + bytes_] == (64 + bytes_) % 251
+
+
+def test_a64_blocks_have_addresses_of_64_bits() -> None:
+    bench = Bench(gen=8)
+    bench.space.map(0x7000_0000_0000, bench.data)
+    found = bench.send("a64_oword_block_read", header(d0=0x40, d1=0x7000), answer=1, data_blocks="2_owords", **FAR)
+    assert (found == bench.data.array[64:96]).all()
 
 
 @pytest.mark.behaviour("BDW-DP-04", "KBL-DP-24")

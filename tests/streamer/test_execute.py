@@ -41,8 +41,10 @@ class Bench:
     def start(self, address: int, **values: Any) -> list[int]:
         return self.pack("MI_BATCH_BUFFER_START", batch_buffer_start_address=address, **values)
 
-    def store(self, offset: int, value: int) -> list[int]:
-        return self.pack("MI_STORE_DATA_IMM", address=DATA + offset, immediate_data=value)
+    def store(self, offset: int, value: int, address: int = DATA) -> list[int]:
+        """A dword, or a qword where the value needs one: pages pack two dwords of data unless there is none."""
+        whole = self.pack("MI_STORE_DATA_IMM", address=address + offset, immediate_data=value | 1 << 32)
+        return [whole[0], *whole[1:-1], value >> 32] if value >> 32 else [whole[0] - 1, *whole[1:-1]]
 
     def run(self, *commands: list[int], engine: str = "render") -> Bench:
         if commands:
@@ -83,7 +85,7 @@ def test_what_a_command_writes_the_next_ones_are_read_from() -> None:
     """The batch overwrites the value of its own second store."""
     bench = Bench()
     store = bench.store(0, 1)
-    bench.run(bench.pack("MI_STORE_DATA_IMM", address=BATCH + 4 * (len(store) + 3), immediate_data=7), store)
+    bench.run(bench.store(4 * (len(store) + 3), 7, BATCH), store)
     assert bench.data(1) == [7]
 
 
@@ -168,16 +170,17 @@ def test_state_that_acts_is_refused() -> None:
 
 
 @pytest.mark.parametrize("gpu", ["g45", "ivb", "bdw", "icl"])
-def test_store_data_imm(gpu: str) -> None:
+def test_store_data_imm_of_a_dword_and_of_a_qword(gpu: str) -> None:
     bench = Bench(gpu)
+    bench.put(DATA, [9, 9, 9])
     bench.run(bench.store(0, 0x11223344))
-    assert bench.data(2) == [0x11223344, 0]
+    assert bench.data(3) == [0x11223344, 9, 9]
+    bench.run(bench.store(0, 0x1111111122222222))
+    assert bench.data(3) == [0x22222222, 0x11111111, 9]
 
 
-def test_store_data_imm_of_a_qword_and_of_many_dwords() -> None:
+def test_store_data_imm_of_many_dwords() -> None:
     bench = Bench()
-    bench.run(bench.pack("MI_STORE_DATA_IMM", address=DATA, store_qword=1, immediate_data=0x1111111122222222))
-    assert bench.data(3) == [0x22222222, 0x11111111, 0]
     bench.run(bench.pack("MI_STORE_DATA_IMM", address=DATA, data=[{"dword": value} for value in (1, 2, 3)]))
     assert bench.data(4) == [1, 2, 3, 0]
 

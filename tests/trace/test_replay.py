@@ -9,26 +9,16 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.generation import device
-from softgen.trace.aub_write import AubWriter
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.file import open_trace
 from softgen.trace.replay import ReplayedCapture, events, replay
 from softgen.trace.work import Work
 from tests.conftest import ROOT, SHARED, needs_shared
-from tests.gpgpu.job import BATCH, Job, dwords
-from tests.gpgpu.test_group import vector_add
+from tests.gpgpu.job import aub, dwords, vector_add
 
 CAPTURE = ROOT / "tests" / "data" / "kbl-vk-compute"
 FIRST = CAPTURE / "exec-000001.json"
 SUMS = 0xFFFEFFFFA000  # where its kernel puts i + 1000 i
-
-
-def aub(path: Path, job: Job, expected: bytes, equal: bool = True) -> Path:
-    """A file like those Intel's runtime writes, with one expectation."""
-    with AubWriter(path, job.device) as writer:
-        writer.submit("render", "context", BATCH, job.mapped())
-        writer.expect("context", job.address(1), expected, equal)
-    return path
 
 
 @needs_shared("aub")

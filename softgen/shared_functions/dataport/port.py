@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from softgen.bits import catalogue, describe
 from softgen.bits.record import Record
@@ -67,7 +66,7 @@ class Request:
     """One message, ready to be answered."""
 
     plan: Plan
-    header: npt.NDArray[np.uint32]  # empty where the message has none
+    header: list[int]  # eight dwords; empty where the message has none
     data: Bytes  # the payload behind the header, and what a split send adds
     response: Bytes
     mask: int
@@ -134,7 +133,7 @@ class DataPort:
         one = plan(sent.sfid, sent.descriptor, self.gen)
         start = REGISTER if one.header else 0
         data = np.concatenate([sent.payload[start:], sent.second]) if len(sent.second) else sent.payload[start:]
-        header = sent.payload[:start].view(np.uint32)
+        header = sent.payload[:start].view(np.uint32).tolist()
         one.answer(self, Request(one, header, data, sent.response, sent.mask, sent.instruction.exec_size))
 
     def target(self, request: Request) -> Target:

@@ -80,11 +80,12 @@ def shape(request: Request) -> tuple[int, int, int]:
     """Bytes of an element, elements of a lane, bytes of an element's slot in registers."""
     name, words = request.plan.name, request.plan.words
     if "byte_scattered" in name:
-        # Bytes of a lane stand together in one dword, however many there are (KBL 826-848, 5730-5745).
-        size = request.plan.count("data_elements") if "data_elements" in words else BYTES.get(words["data_size"], 8)
-        if size > SLOT:
+        # Bytes of a lane stand together in one dword, however many there are (KBL 826-848, 5730-5745). The manual forbids eight; compilers
+        # for Gen8 send them all the same, and read a qword (observed: IGC).
+        if "data_elements" not in words and words["data_size"] not in BYTES:
             raise DecodeError(f"{name} has 1, 2 or 4 bytes a lane")
-        return size, 1, SLOT
+        size = request.plan.count("data_elements") if "data_elements" in words else BYTES[words["data_size"]]
+        return size, 1, max(size, SLOT)
     size = 8 if "qword" in name else 4
     return size, request.plan.count("data_elements") if "data_elements" in words else 1, size
 

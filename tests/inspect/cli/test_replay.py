@@ -9,9 +9,7 @@ import pytest
 
 from softgen.inspect.cli import main as cli
 from tests.conftest import ROOT, SHARED, needs_shared
-from tests.gpgpu.job import dwords
-from tests.gpgpu.test_group import vector_add
-from tests.trace.test_replay import aub
+from tests.gpgpu.job import aub, dwords, vector_add
 
 CAPTURE = str(ROOT / "tests" / "data" / "kbl-vk-compute")
 KEYS = ["batches", "commands", "draws", "dispatches", "threads", "instructions", "expectations", "faults", "unsupported", "images"]

@@ -1,0 +1,58 @@
+"""The register file: a dword at each offset.
+
+Reads   TIMESTAMP CTX_TIMESTAMP
+
+Most registers keep what is written. Those whose page has mask bits in the upper half change only the bits whose mask bit is set, and
+keep no mask. Timestamps move by themselves; an engine's registers are the same kind wherever the engine's start.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from softgen.bits import registers
+from softgen.bits.generation import Device, Generation
+from softgen.bits.registers import Place
+
+DWORD = (1 << 32) - 1
+HALF = (1 << 16) - 1
+TIMESTAMP_BITS = 36
+NANOSECONDS = 1_000_000_000
+MOVING = ("TIMESTAMP", "CTX_TIMESTAMP")
+
+
+def host_clock(device: Device) -> Callable[[], int]:
+    """Ticks of the GPU's timestamp, by the host's clock."""
+    rate = device.limit("timestamp_hz")
+    return lambda: time.monotonic_ns() * rate // NANOSECONDS & (1 << TIMESTAMP_BITS) - 1
+
+
+class Registers:
+    def __init__(self, generation: Generation, clock: Callable[[], int]) -> None:
+        self.generation, self.clock = generation, clock
+        self.values: dict[int, int] = {}
+        self._places: dict[int, Place | None] = {}
+
+    def place(self, offset: int) -> Place | None:
+        if offset not in self._places:
+            self._places[offset] = registers.place(offset, self.generation.number)
+        return self._places[offset]
+
+    def read(self, offset: int) -> int:
+        place = self.place(offset)
+        if place and place.layout.name in MOVING:
+            return self.clock() >> 32 * place.dword & DWORD
+        return self.values.get(offset, 0)
+
+    def write(self, offset: int, value: int) -> None:
+        place = self.place(offset)
+        if place and masked(place):
+            mask = value >> 16
+            value = self.values.get(offset, 0) & ~mask & HALF | value & mask
+        self.values[offset] = value & DWORD
+
+
+def masked(place: Place) -> bool:
+    """Whether a register's page has mask bits in its upper half."""
+    return any(one.name.endswith("_mask") and 16 <= one.low - 32 * place.dword < 32 for one in place.layout.fields)

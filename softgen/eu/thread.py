@@ -1,0 +1,179 @@
+"""A thread: all state one execution unit thread has, open to whoever looks at it.
+
+Registers are plain bytes: `grf`, `mrf` (where there are any) and one array for each architecture register of `registers.table` in `arf`.
+Integer accumulators are wider than their registers (IVB 2029-2050), so beside the bytes of `acc` stand the whole numbers: `acc_d` for
+dwords, `acc_w` for words. Flow control is the ip and, per channel, either an ip of its own or the masks of the mask stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.errors import SpecError
+from softgen.eu import registers
+from softgen.eu.rules import Rules, rules
+
+if TYPE_CHECKING:
+    from softgen.eu.semantics.send import Handler
+
+Bytes = npt.NDArray[np.uint8]
+
+REGISTER = 32  # bytes of a general register
+REGISTERS = 128
+CHANNELS = 32
+ALL = (1 << CHANNELS) - 1
+READ_ONLY = frozenset({"n", "tm", "ce", "null"})  # writes are dropped (IVB 1713-1714, 2547, 2845)
+
+SINGLE_FLOW, VECTOR_MASK, ACCUMULATOR_OFF, ALT = 1 << 2, 1 << 3, 1 << 1, 1 << 0  # cr0.0 (IVB 2369-2425)
+ROUNDING = ("rne", "ru", "rd", "rtz")  # cr0.0 bits 5:4 (IVB 2358-2367)
+
+
+class Change(NamedTuple):
+    """A register that an instruction changed."""
+
+    name: str
+    before: bytes
+    after: bytes
+
+
+@dataclass
+class Masks:
+    """Channel masks of generations whose branches push and pop them. Active is what all of them allow."""
+
+    conditional: int = ALL  # IMask
+    loop: int = ALL  # LMask
+    carry_on: int = ALL  # CMask: channels that did not continue
+    conditionals: list[int] = field(default_factory=list)
+    loops: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def active(self) -> int:
+        return self.conditional & self.loop & self.carry_on
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What cr0 says about floats; part of what a translation depends on."""
+
+    rounding: str = "rne"
+    alt: bool = False
+    flushes: frozenset[str] = frozenset()  # float types whose denormals count as zero: hf f df
+
+
+class Thread:
+    """One thread of a generation. `messages` says who answers which shared function."""
+
+    def __init__(self, gen: float, messages: Mapping[int, Handler] | None = None, kernel: int = 0, dispatch_mask: int = ALL,
+                 clock: Callable[[], int] | None = None) -> None:  # fmt: skip
+        self.gen, self.rules = gen, rules(gen)
+        self.messages: dict[int, Handler] = dict(messages or {})
+        self.kernel = kernel  # where the kernel starts, counted from the instruction base
+        self.ip = kernel
+        self.grf: Bytes = np.zeros(REGISTERS * REGISTER, np.uint8)
+        self.mrf: Bytes = np.zeros(self.rules.message_registers * REGISTER, np.uint8)
+        self.arf = _architecture(gen)
+        self.arf["acc_d"] = np.zeros(2 * 8 * 8, np.uint8)
+        self.arf["acc_w"] = np.zeros(2 * 16 * 8, np.uint8)
+        self.channel_ip = [kernel] * CHANNELS
+        self.masks = Masks()
+        self.system_ip: int | None = None  # where exceptions lead
+        self.ended = False
+        self.waiting: int | None = None  # notification register a wait stands on
+        self.executed = 0  # instructions
+        self.clock = clock or (lambda: self.executed)
+        self.changed: tuple[Change, ...] = ()
+        self.dispatch(dispatch_mask)
+
+    # -- what registers say --------------------------------------------------------------------------------------------
+
+    def dispatch(self, mask: int) -> None:
+        """Sets the dispatch mask, and the vector mask that follows from it (IVB 2220-2230)."""
+        vector = sum(0xF << 4 * group for group in range(CHANNELS // 4) if mask >> 4 * group & 0xF)
+        self.dwords("sr")[2:4] = mask & ALL, vector
+
+    def dwords(self, name: str) -> npt.NDArray[np.uint32]:
+        """A register as dwords: an architecture register's name, or grf."""
+        held = self.grf if name == "grf" else self.mrf if name == "mrf" else self.arf[name]
+        return held.view(np.uint32)
+
+    def register(self, number: int) -> npt.NDArray[np.uint32]:
+        """One general register, as dwords."""
+        return self.dwords("grf")[number * 8 : number * 8 + 8]
+
+    @property
+    def control(self) -> int:
+        return int(self.dwords("cr")[0])
+
+    @property
+    def flags(self) -> int:
+        """All flag bits, those of f0.0 lowest."""
+        return int.from_bytes(self.arf["f"].tobytes(), "little")
+
+    @property
+    def execution_mask(self) -> int:
+        """Channels the dispatcher gave the thread."""
+        return int(self.dwords("sr")[3 if self.control & VECTOR_MASK else 2])
+
+    @property
+    def single_flow(self) -> bool:
+        return bool(self.control & SINGLE_FLOW)
+
+    @property
+    def active(self) -> int:
+        """Channels that execute the instruction at ip."""
+        if self.rules.flow == "stack":
+            return self.execution_mask & self.masks.active
+        if self.single_flow:
+            return self.execution_mask
+        if self.channel_ip.count(self.ip) == CHANNELS:
+            return self.execution_mask
+        here = sum(1 << channel for channel, ip in enumerate(self.channel_ip) if ip == self.ip)
+        return self.execution_mask & here
+
+    @property
+    def mode(self) -> Mode:
+        return _mode(self.rules, self.control)
+
+    # -- for whoever looks on ------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Every register by name: r0, acc0, f0, …"""
+        found = {}
+        for letter, file in (("r", self.grf), ("m", self.mrf)):
+            for start in range(0, len(file), REGISTER):
+                found[f"{letter}{start // REGISTER}"] = file[start : start + REGISTER].tobytes()
+        for name, held in self.arf.items():
+            row = registers.register(name, self.gen)
+            if row is None or name in ("null", "tm", "ip", "ce"):
+                continue
+            for index in range(max(row.count, 1)):
+                found[f"{name}{index}" if row.count else name] = held[index * row.size : (index + 1) * row.size].tobytes()
+        return found
+
+    def compare(self, before: Mapping[str, bytes]) -> tuple[Change, ...]:
+        """The registers that are no longer as a snapshot has them."""
+        return tuple(Change(name, before[name], after) for name, after in self.snapshot().items() if after != before[name])
+
+
+@lru_cache(1 << 8)
+def _mode(said: Rules, control: int) -> Mode:
+    bits = {"f": said.float_denormals, "df": said.double_denormals, "hf": said.half_denormals}
+    flushes = frozenset(name for name, bit in bits.items() if bit is None or not control >> bit & 1)
+    return Mode(ROUNDING[control >> 4 & 3], bool(control & ALT), flushes)
+
+
+def _architecture(gen: float) -> dict[str, Bytes]:
+    rows = {name: row for (name, known), row in registers.table().named.items() if known == gen}
+    found = {name: np.zeros(max(row.count, 1) * row.size, np.uint8) for name, row in rows.items()}
+    if not {"cr", "sr", "f", "a", "acc", "n", "ip"} <= set(found):
+        raise SpecError(f"eu/registers.table: gen {gen:g} lacks registers every thread has")
+    return found
+
+
+__all__ = ["ALL", "CHANNELS", "REGISTER", "Change", "Masks", "Mode", "Rules", "Thread"]

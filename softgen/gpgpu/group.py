@@ -1,0 +1,106 @@
+"""A thread group: its threads run in turns on one host thread, with shared local memory and a barrier of their own.
+
+A thread runs until it ends, waits, or has gone round its loops often enough for others to have a turn. When all that are left wait for
+notifications nobody will send, that is an error and not a hang.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softgen.errors import GpuFault, SoftgenError
+from softgen.eu.instruction import Instruction
+from softgen.eu.interpreter import Interpreter, Outcome, Program
+from softgen.eu.program import LONGEST
+from softgen.eu.thread import ALT, SINGLE_FLOW, Thread
+from softgen.gpgpu.walker import Plan, Start, Surroundings, starts
+from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
+from softgen.shared_functions.gateway import Gateway
+from softgen.shared_functions.spawner import Spawner
+
+TURN = 500  # backward branches a thread may take before others have a turn
+ROUNDING_BIT = 4  # of cr0.0 (IVB 2358-2367)
+NOTIFICATION = 0  # the register of n0 that barriers count in (public Intel PRM, message gateway)
+
+Spent = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What one group came to."""
+
+    threads: int
+    instructions: int
+
+
+def run(around: Surroundings, plan: Plan, spent: Spent = lambda: False) -> Iterator[Done]:
+    """Every group of a dispatch, in order. `spent` says when time is up."""
+    program = load(around, plan.kernel)
+    surfaces = Surfaces(around.generation, around.space, around.bases, plan.binding_table)
+    for group in plan.groups():
+        if spent():
+            raise SoftgenError(f"time is up before group {group} of {program.title}")
+        yield Group(around, plan, group, program, surfaces).run(spent)
+
+
+def load(around: Surroundings, kernel: int) -> Program:
+    address = around.address("instruction", kernel)
+    held = around.space.extent(address, LONGEST)
+    if not held:
+        raise GpuFault(address, "instruction fetch", around.space.name)
+    return Program(around.generation.number, around.space.read(address, held), kernel, f"kernel {address:#x}")
+
+
+def text(instruction: Instruction) -> str:
+    """An instruction in words, for messages."""
+    from softgen.eu import dialect, iga_format, mesa_format  # only who has something to complain about needs them
+
+    writers = {"iga": iga_format.text, "mesa": mesa_format.text}
+    return " ".join(writers[dialect.chosen(None, instruction.gen)](instruction).split())
+
+
+class Group:
+    def __init__(self, around: Surroundings, plan: Plan, group: tuple[int, int, int], program: Program, surfaces: Surfaces) -> None:
+        self.gen, self.plan, self.group = around.generation.number, plan, group
+        port = DataPort(surfaces, LocalMemory(plan.local_bytes))
+        gateway = Gateway(self.gen, plan.threads, self._notify)
+        messages: dict[int, Any] = {**port.handlers(), **gateway.handlers(), **Spawner(self.gen).handlers()}
+        header = around.layout("GPGPU_THREAD_HEADER")
+        self.threads = [self._thread(start, messages) for start in starts(plan, group, header)]
+        self.runners = [Interpreter(thread, program, text=text) for thread in self.threads]
+
+    def _thread(self, start: Start, messages: dict[int, Any]) -> Thread:
+        thread = Thread(self.gen, messages, self.plan.kernel, start.mask)
+        thread.grf[: len(start.registers)] = np.frombuffer(start.registers, np.uint8)
+        control = SINGLE_FLOW * self.plan.single_flow | ALT * self.plan.alternate | self.plan.rounding << ROUNDING_BIT
+        thread.dwords("cr")[0] = control
+        return thread
+
+    def _notify(self) -> None:
+        for thread in self.threads:
+            thread.dwords("n")[NOTIFICATION] += 1
+
+    def run(self, spent: Spent) -> Done:
+        left = self.runners
+        while left:
+            moved = False
+            for runner in left:
+                before = runner.thread.executed
+                outcome = runner.run(TURN)
+                moved |= runner.thread.executed > before
+                if outcome is Outcome.SPENT and spent():
+                    raise SoftgenError(f"time is up: {self._place(runner)}")
+            left = [runner for runner in left if not runner.thread.ended]
+            if left and not moved:
+                what = "waits for a barrier that others of its group will not reach"
+                raise SoftgenError(f"{self._place(left[0])} {what}; {len(left)} of {len(self.threads)} threads are left")
+        return Done(len(self.threads), sum(thread.executed for thread in self.threads))
+
+    def _place(self, runner: Interpreter) -> str:
+        thread, code = runner.thread, runner.code
+        text = runner.text(code.line(thread.ip).instruction)
+        return f"thread {self.threads.index(thread)} of group {self.group}, {code.title}+{thread.ip - code.start:#x}: {text}"

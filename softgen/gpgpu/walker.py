@@ -1,0 +1,226 @@
+"""The compute walker: a grid of thread groups, and the registers that each thread starts with.
+
+Reads   MEDIA_VFE_STATE MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD INTERFACE_DESCRIPTOR_DATA GPGPU_WALKER GPGPU_THREAD_HEADER
+Writes  a Plan, and for each thread its dispatch mask and payload
+
+Groups run X fastest, then Y, then Z (BDW 21416-21434). In memory, constants that all threads share come first and each thread's own
+follow. Registers keep that order when constants were loaded into the CURBE; data that the walker fetches itself stands the other way
+round, own data first (observed: Intel's OpenCL runtime uses the one, Mesa the other; KBL 12678-12690 allows both).
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from softgen.bits import catalogue, describe
+from softgen.bits.generation import Generation
+from softgen.bits.layout import Layout
+from softgen.bits.record import Record
+from softgen.errors import DecodeError
+from softgen.memory.space import Space
+
+REGISTER = 32
+MOST_REGISTERS = 128
+KIB = 1024
+SIMD = {"simd8": 8, "simd16": 16, "simd32": 32}
+ALL = (1 << 32) - 1
+
+
+@dataclass
+class FrontEnd:
+    """What media commands have loaded; it outlives the commands and belongs to a hardware context."""
+
+    state: Record | None = None  # MEDIA_VFE_STATE
+    constants: bytes = b""  # the CURBE
+    descriptors: bytes = b""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a dispatch finds around it."""
+
+    generation: Generation
+    space: Space
+    bases: Mapping[str, int]
+    front: FrontEnd
+
+    def layout(self, name: str) -> Layout:
+        return catalogue.layout(name, self.generation.number)
+
+    def address(self, base: str, offset: int) -> int:
+        """Addresses may be written in canonical form; inside they have only the space's bits."""
+        return self.bases.get(base, 0) + offset & (1 << self.space.bits) - 1
+
+
+Grid = tuple[range, range, range]  # of group ids: x, y, z
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A dispatch in numbers."""
+
+    kernel: int  # counted from the instruction base
+    simd: int
+    shape: tuple[int, int, int]  # threads of a group: width, height, depth
+    grid: Grid
+    right_mask: int
+    bottom_mask: int
+    own: int  # registers of constants for each thread
+    shared: int  # registers of constants for all threads
+    own_first: bool
+    data: bytes = field(repr=False)  # shared constants, then those of each thread
+    local_bytes: int
+    barrier: bool
+    binding_table: int
+    sampler: int
+    scratch_base: int
+    scratch_code: int
+    scratch_bytes: int
+    single_flow: bool
+    alternate: bool
+    rounding: int
+
+    @property
+    def threads(self) -> int:
+        width, height, depth = self.shape
+        return width * height * depth
+
+    def groups(self) -> Iterator[tuple[int, int, int]]:
+        xs, ys, zs = self.grid
+        return ((x, y, z) for z in zs for y in ys for x in xs)
+
+
+@dataclass(frozen=True)
+class Start:
+    """One thread as it is dispatched."""
+
+    number: int
+    mask: int
+    registers: bytes
+
+
+# -- loading -------------------------------------------------------------------------------------------------------
+
+
+def load_constants(around: Surroundings, command: Record) -> None:
+    """MEDIA_CURBE_LOAD copies now; what stands in memory later does not count (BDW 22582-22611)."""
+    length = command.curbe_total_data_length
+    around.front.constants = around.space.read(around.address("dynamic", command.curbe_data_start_address), length)
+
+
+def load_descriptors(around: Surroundings, command: Record) -> None:
+    length = command.interface_descriptor_total_length
+    around.front.descriptors = around.space.read(around.address("dynamic", command.interface_descriptor_data_start_address), length)
+
+
+# -- planning ------------------------------------------------------------------------------------------------------
+
+
+def plan(around: Surroundings, walker: Record, dimensions: tuple[int, int, int] | None = None) -> Plan:
+    """`dimensions` stand in for the command's own where it takes them from registers."""
+    layout = around.layout("GPGPU_WALKER")
+    one = descriptor(around, walker.interface_descriptor_offset)
+    shape = (walker.thread_width_counter_maximum + 1, walker.thread_height_counter_maximum + 1, walker.thread_depth_counter_maximum + 1)
+    count = shape[0] * shape[1] * shape[2]
+    if count != one.number_of_threads_in_gpgpu_thread_group:
+        said = one.number_of_threads_in_gpgpu_thread_group
+        raise DecodeError(f"GPGPU_WALKER: {' x '.join(map(str, shape))} threads in a group, its interface descriptor says {said}")
+    mode = enumerated(layout, walker, "simd_size")
+    if mode not in SIMD:
+        raise DecodeError(f"GPGPU_WALKER: simd_size must be simd8, simd16 or simd32, not {mode}")
+    own, shared = one.constant_urb_entry_read_length, _optional(one, "cross_thread_constant_data_read_length")
+    fetched = bool(_optional(walker, "indirect_data_length"))
+    skip = _optional(one, "constant_urb_entry_read_offset") * REGISTER
+    data = indirect_data(around, walker) if fetched else around.front.constants[skip:]
+    _check_constants(own, shared, count, data, "the data it fetches" if fetched else "the CURBE")
+    state, front = around.layout("INTERFACE_DESCRIPTOR_DATA"), around.front.state
+    return Plan(
+        kernel=one.kernel_start_pointer, simd=SIMD[mode], shape=shape, grid=_grid(walker, dimensions),
+        right_mask=walker.right_execution_mask, bottom_mask=walker.bottom_execution_mask,
+        own=own, shared=shared, own_first=fetched, data=data,
+        local_bytes=kibibytes(enumerated(state, one, "shared_local_memory_size")), barrier=bool(one.barrier_enable),
+        binding_table=one.binding_table_pointer, sampler=one.sampler_state_pointer,
+        scratch_base=front.scratch_space_base_pointer if front else 0, scratch_code=front.per_thread_scratch_space if front else 0,
+        scratch_bytes=kibibytes(enumerated(around.layout("MEDIA_VFE_STATE"), front, "per_thread_scratch_space")) if front else 0,
+        single_flow=bool(one.single_program_flow), alternate=bool(one.floating_point_mode), rounding=one.rounding_mode,
+    )  # fmt: skip
+
+
+def descriptor(around: Surroundings, index: int) -> Record:
+    """An interface descriptor, of those that were loaded."""
+    layout = around.layout("INTERFACE_DESCRIPTOR_DATA")
+    size = 4 * layout.dwords
+    held = around.front.descriptors[index * size : (index + 1) * size]
+    if len(held) < size:
+        loaded = len(around.front.descriptors) // size
+        raise DecodeError(f"GPGPU_WALKER: interface descriptor {index} is asked for, {loaded} are loaded")
+    return layout.raw(array("I", held))
+
+
+def indirect_data(around: Surroundings, walker: Record) -> bytes:
+    return around.space.read(around.address("indirect", walker.indirect_data_start_address), walker.indirect_data_length)
+
+
+def kibibytes(name: str) -> int:
+    """A size as pages name it: '0', '4k' … '64k'."""
+    if not name.removesuffix("k").isdigit():
+        raise DecodeError(f"GPGPU_WALKER: a size of local memory or scratch space has {name}, which means nothing")
+    return int(name.removesuffix("k")) * KIB
+
+
+def enumerated(layout: Layout, values: Record, name: str) -> str:
+    value = getattr(values, name)
+    return describe.values_of(layout.field(name).type, layout.gen).get(value, f"value {value}")
+
+
+def _optional(values: Record, name: str) -> int:
+    """A field that some generations do not have: zero there."""
+    return int(getattr(values, name)) if name in values._fields else 0
+
+
+def _check_constants(own: int, shared: int, threads: int, data: bytes, where: str) -> None:
+    if 1 + own + shared > MOST_REGISTERS:
+        raise DecodeError(f"GPGPU_WALKER: {1 + own + shared} registers of payload; a thread has {MOST_REGISTERS}")
+    need = (shared + own * threads) * REGISTER
+    if need > len(data):
+        raise DecodeError(f"GPGPU_WALKER: {threads} threads need {need} bytes of constants, {where} holds {len(data)}")
+
+
+def _grid(walker: Record, dimensions: tuple[int, int, int] | None) -> Grid:
+    x, y, z = dimensions or (walker.thread_group_id_x_dimension, walker.thread_group_id_y_dimension, walker.thread_group_id_z_dimension)
+    return (range(walker.thread_group_id_starting_x, x), range(walker.thread_group_id_starting_y, y),
+            range(walker.thread_group_id_starting_resume_z, z))  # fmt: skip
+
+
+# -- threads -------------------------------------------------------------------------------------------------------
+
+
+def starts(plan: Plan, group: tuple[int, int, int], header: Layout) -> Iterator[Start]:
+    """The threads of a group, width fastest."""
+    width, height, _ = plan.shape
+    for number in range(plan.threads):
+        yield Start(number, mask(plan, number % width, number // width % height), registers(plan, group, number, header))
+
+
+def mask(plan: Plan, x: int, y: int) -> int:
+    """Channels that are on: fewer in the last column and row (BDW 21435-21438)."""
+    width, height, _ = plan.shape
+    right = plan.right_mask if x == width - 1 else ALL
+    bottom = plan.bottom_mask if y == height - 1 else ALL
+    return right & bottom & (1 << plan.simd) - 1
+
+
+def registers(plan: Plan, group: tuple[int, int, int], number: int, header: Layout) -> bytes:
+    """Registers from r0 on. A thread's number in its group is what tells its scratch space from others': groups run one after another."""
+    x, y, z = group
+    scratch = plan.scratch_base + number * plan.scratch_bytes & ALL
+    first = header.pack(thread_group_id_x=x, thread_group_id_y=y, thread_group_id_z=z, fixed_function_thread_id=number,
+                        scratch_space_offset=scratch, per_thread_scratch_space=plan.scratch_code,
+                        binding_table_pointer=plan.binding_table, sampler_state_pointer=plan.sampler)  # fmt: skip
+    shared = plan.data[: plan.shared * REGISTER]
+    begin = (plan.shared + number * plan.own) * REGISTER
+    own = plan.data[begin : begin + plan.own * REGISTER]
+    return struct.pack("<8I", *first) + (own + shared if plan.own_first else shared + own)

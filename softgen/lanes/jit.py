@@ -1,0 +1,139 @@
+"""IR to something that can be called: compiled at O1 for this host, kept on disk, loaded by ORC.
+
+llvmlite is imported on first use and costs about a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import struct
+import threading
+from functools import cache
+from typing import Any, NamedTuple
+
+from softgen.errors import SoftgenError, Unsupported
+from softgen.lanes.cache import Cache, default_folder
+
+VERSION = 1                         # of what is done to IR here: part of the key
+OPTIMIZE, GENERATE = 1, 2           # levels of the passes and of the code generator; more of either gains nothing
+# What operations are single instructions thanks to; without them LLVM would call a library.
+_NEEDED = {"x86_64": ("fma", "avx2", "f16c"), "aarch64": ()}
+
+
+class Target(NamedTuple):
+    """What code is made for; all modules of a process share one."""
+
+    triple: str
+    cpu: str
+    features: str
+
+
+@cache
+def _llvm() -> Any:
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@cache
+def host() -> Target:
+    llvm = _llvm()
+    triple, features = llvm.get_process_triple(), llvm.get_host_cpu_features()
+    kind = triple.split("-")[0]
+    if kind not in _NEEDED:
+        raise Unsupported(f"compiled code for {kind}: must be one of {' '.join(_NEEDED)}; the NumPy machine works everywhere")
+    if lacking := [one for one in _NEEDED[kind] if not features.get(one)]:
+        raise Unsupported(f"compiled code needs a CPU with {' '.join(lacking)}; the NumPy machine works everywhere")
+    wide = ",-prefer-256-bit" if features.get("avx512f") else ""
+    return Target(triple, llvm.get_host_cpu_name(), features.flatten() + wide)
+
+
+@cache
+def _target_machine(target: Target) -> Any:
+    return _llvm().Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=GENERATE, jit=True, codemodel="small", reloc="pic")
+
+
+@cache
+def _linker() -> Any:
+    return _llvm().create_lljit_compiler(use_jit_link=True)     # code and constants in one piece: the small code model holds
+
+
+_names = itertools.count()
+_lock = threading.Lock()
+
+
+def key(ir: str, target: Target) -> str:
+    """Names an object by everything it was made from."""
+    parts = (str(VERSION), str(_llvm().llvm_version_info), str((OPTIMIZE, GENERATE)), *target, ir)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def compile_object(ir: str, target: Target) -> bytes:
+    llvm = _llvm()
+    try:
+        module = llvm.parse_assembly(ir)
+        module.verify()
+    except RuntimeError as error:
+        raise SoftgenError(f"IR that LLVM refuses: {error}") from None
+    machine = _target_machine(target)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=OPTIMIZE))
+    builder.getModulePassManager().run(module, builder)
+    found: bytes = machine.emit_object(module)
+    return found
+
+
+def outside_names(data: bytes) -> set[str]:
+    """The names an ELF object leaves to others: undefined entries of its symbol table."""
+    start, size, count = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, start + index * size) for index in range(count)]
+    names = set()
+    for _, kind, _, _, place, length, strings, *_ in sections:
+        for entry in range(place, place + length, 24) if kind == 2 else ():         # SHT_SYMTAB
+            name, _, _, section = struct.unpack_from("<IBBH", data, entry)
+            if name and not section:
+                text = sections[strings][4] + name
+                names.add(data[text:data.index(b"\0", text)].decode())
+    return names
+
+
+class Code:
+    """Loaded code; addresses are valid for as long as this lives."""
+
+    def __init__(self, data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = None) -> None:
+        library = _llvm().JITLibraryBuilder().add_object_img(data)
+        for name in names:
+            library.export_symbol(name)
+        for name, place in (imports or {}).items():
+            library.import_symbol(name, place)
+        try:
+            with _lock:
+                self._tracker = library.link(_linker(), f"lanes{next(_names)}")
+        except RuntimeError as error:
+            raise SoftgenError(f"{' '.join(names)} cannot be linked: {error}") from None
+
+    def address(self, name: str) -> int:
+        return int(self._tracker[name])
+
+
+def load(ir: str, names: tuple[str, ...], cache: Cache | None = None, target: Target | None = None,
+         imports: dict[str, int] | None = None) -> Code:
+    """The functions of a module, from the cache or compiled now. `imports` are the only outside names the module may use."""
+    cache = Cache(default_folder()) if cache is None else cache
+    target = target or host()
+    name = key(ir, target)
+    data = cache.load(name)
+    if data is not None:
+        try:
+            return Code(data, names, imports)
+        except SoftgenError:
+            pass                                        # whole, but of no use: make it again
+    data = compile_object(ir, target)
+    if strange := sorted(outside_names(data) - set(imports or ())):
+        # A library's idea of a function is not ours bit for bit, and ORC would find it in this process.
+        raise Unsupported(f"{' '.join(names)}: LLVM made calls of {' '.join(strange)} out of operations this CPU has no instruction for")
+    code = Code(data, names, imports)
+    cache.save(name, data)
+    return code

@@ -1,0 +1,237 @@
+"""The machine that writes a program down as LLVM IR text, for jit.py to compile.
+
+Exact by these facts. No fast-math flag is ever set, so LLVM neither reorders nor fuses; the host rounds to nearest, and LLVM's constant
+folder does the same operations the same way. llvm.fma, sqrt, floor and their like are instructions on every host jit.py accepts; if
+one became a call, jit.py would refuse the object: it may use no outside names. 16-bit floats travel as i16, so that moves keep
+every bit; they are computed on in f32 (numpy.py says why that is exact). Other roundings, and what 16 bits lack, are rounding.py.
+LLVM may leave a signalling NaN signalling where an operation changes nothing (x × 1): programs must not tell NaNs apart.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from softgen.lanes import exact, rounding
+from softgen.lanes.llvm_memory import LlvmMemory
+from softgen.lanes.types import LaneType, bool_, f16, f32, f64
+from softgen.lanes.value import Value, Variable
+
+_ARITHMETIC = {"add": ("add", "fadd"), "sub": ("sub", "fsub"), "mul": ("mul", "fmul"), "div": ("", "fdiv")}
+_BITWISE = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
+_COMPARE = {"equal": ("eq", "oeq"), "not_equal": ("ne", "une"), "less": ("lt", "olt"), "less_equal": ("le", "ole"),
+            "greater": ("gt", "ogt"), "greater_equal": ("ge", "oge")}
+_WHOLE = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_even": "roundeven"}
+_COUNT = {"leading_zeros": "ctlz", "trailing_zeros": "cttz", "count_ones": "ctpop", "reverse_bits": "bitreverse"}
+
+
+class LlvmMachine(LlvmMemory):
+    """Payloads are operands of IR: a register, or a constant written out."""
+
+    # -- control -------------------------------------------------------------------------------------------------------
+
+    def decide(self, condition: Value) -> bool:
+        raise TypeError("a Python decision must be on Python values; this one is known only at run time: use If, While or select")
+
+    def _condition(self, condition: Value) -> str:
+        if condition.type is not bool_ or condition.lanes != 1:
+            raise TypeError(f"a decision must be on one lane of bool, not {condition.lanes} x {condition.type}: use any or select")
+        return self.emit(f"extractelement <1 x i1> {condition.payload}, i64 0")
+
+    def _body(self) -> Iterator[None]:
+        self.open += 1
+        yield
+        self.open -= 1
+
+    def If(self, condition: Value) -> Iterator[None]:
+        then, other, end = self.labels("then", "else", "end")
+        self.line(f"br i1 {self._condition(condition)}, label %{then}, label %{other}")
+        self.start(then)
+        yield from self._body()
+        self.line(f"br label %{end}")
+        self.start(other)
+        self.line(f"br label %{end}")
+        self.start(end)
+        self.after_if = len(self.lines)
+
+    def Else(self) -> Iterator[None]:
+        if self.after_if != len(self.lines):
+            raise TypeError("Else must follow an If")
+        ending = self.lines[-2:]
+        del self.lines[-2:]                             # the If ended in an empty else block: this is what goes into it
+        yield from self._body()
+        self.lines += ending
+
+    def While(self, condition: Callable[[], Value]) -> Iterator[None]:
+        again, body, end = self.labels("while", "do", "done")
+        self.line(f"br label %{again}")
+        self.start(again)
+        self.line(f"br i1 {self._condition(condition())}, label %{body}, label %{end}")
+        self.start(body)
+        yield from self._body()
+        self.line(f"br label %{again}")
+        self.start(end)
+
+    def _variable(self, initial: Value) -> Any:
+        place = self.place(self.vector(initial.type, initial.lanes))
+        self.line(f"store {self.typed(initial)}, ptr {place}")
+        return place
+
+    def read_variable(self, variable: Variable) -> Value:
+        vector = self.vector(variable.type, variable.lanes)
+        return self._value(variable.type, variable.lanes, self.emit(f"load {vector}, ptr {variable.payload}"))
+
+    def write_variable(self, variable: Variable, value: Value) -> None:
+        self.line(f"store {self.typed(value)}, ptr {variable.payload}")
+
+    # -- computing -------------------------------------------------------------------------------------------------------
+
+    def _constant(self, type: LaneType, numbers: list[float], lanes: int) -> Any:
+        if type.is_float:
+            bits = struct.unpack(f"<{len(numbers)}Q", struct.pack(f"<{len(numbers)}d", *map(float, numbers)))
+            return self.constants(type, exact.from_float(f64, type, "rne", list(bits)))
+        return self.constants(type, [int(one) for one in numbers])
+
+    def _compute(self, name: str, type: LaneType, lanes: int, payloads: list[Any]) -> Any:
+        if type is f16:
+            return self._half(name, lanes, payloads)
+        vector, first = self.vector(type, lanes), payloads[0]
+        if name in _COMPARE:
+            return self.emit(f"{self._comparison(name, type)} {vector} {first}, {payloads[1]}")
+        if name in _ARITHMETIC:
+            return self.emit(f"{_ARITHMETIC[name][type.is_float]} {vector} {first}, {payloads[1]}")
+        if name in _BITWISE:
+            return self.emit(f"{_BITWISE[name]} {vector} {first}, {payloads[1]}")
+        if name in _WHOLE or name == "fma":
+            return self.call(f"llvm.{_WHOLE.get(name, name)}", vector, [(vector, one) for one in payloads], (vector,))
+        if name in _COUNT:
+            flag = [("i1", "false")] if _COUNT[name] in ("ctlz", "cttz") else []
+            return self.call(f"llvm.{_COUNT[name]}", vector, [(vector, first), *flag], (vector,))
+        if name == "negate":
+            return self.emit(f"fneg {vector} {first}" if type.is_float else f"sub {vector} zeroinitializer, {first}")
+        if name == "bit_not":
+            return self.emit(f"xor {vector} {first}, splat ({self.element(type)} -1)")
+        if name in ("shift_left", "shift_right"):
+            return self._shift(name, type, vector, first, payloads[1])
+        if name == "mul_high":
+            return self._mul_high(type, lanes, first, payloads[1])
+        return self._divide(name, type, lanes, first, payloads[1])
+
+    def _comparison(self, name: str, type: LaneType) -> str:
+        integer, ordered = _COMPARE[name]
+        if type.is_float:
+            return f"fcmp {ordered}"
+        return f"icmp {integer if name in ('equal', 'not_equal') else ('s' if type.is_signed else 'u') + integer}"
+
+    def _shift(self, name: str, type: LaneType, vector: str, a: str, count: str) -> str:
+        # The program promised a count below the width. Masking it costs nothing then, and otherwise keeps poison out.
+        below = self.emit(f"and {vector} {count}, splat ({self.element(type)} {type.bits - 1})")
+        return self.emit(f"{'shl' if name == 'shift_left' else 'ashr' if type.is_signed else 'lshr'} {vector} {a}, {below}")
+
+    def _mul_high(self, type: LaneType, lanes: int, a: str, b: str) -> str:
+        vector, double = self.vector(type, lanes), f"<{lanes} x i{2 * type.bits}>"
+        a, b = (self.emit(f"{'sext' if type.is_signed else 'zext'} {vector} {one} to {double}") for one in (a, b))
+        product = self.emit(f"mul {double} {a}, {b}")
+        return self.emit(f"trunc {double} {self.emit(f'lshr {double} {product}, splat (i{2 * type.bits} {type.bits})')} to {vector}")
+
+    def _divide(self, name: str, type: LaneType, lanes: int, a: str, b: str) -> str:
+        """Where LLVM leaves the result open, the division is by one instead: by zero, and the lowest integer by -1."""
+        vector, mask, element = self.vector(type, lanes), f"<{lanes} x i1>", self.element(type)
+        by_zero = avoid = self.emit(f"icmp eq {vector} {b}, zeroinitializer")
+        if type.is_signed:
+            lowest = self.emit(f"icmp eq {vector} {a}, splat ({element} {type.lowest})")
+            minus_one = self.emit(f"icmp eq {vector} {b}, splat ({element} -1)")
+            avoid = self.emit(f"or {mask} {by_zero}, {self.emit(f'and {mask} {lowest}, {minus_one}')}")
+        divisor = self.emit(f"select {mask} {avoid}, {vector} splat ({element} 1), {vector} {b}")
+        kind = ("s" if type.is_signed else "u") + ("div" if name == "divide_int" else "rem")
+        found = self.emit(f"{kind} {vector} {a}, {divisor}")
+        instead = f"splat ({element} -1)" if name == "divide_int" else a
+        return self.emit(f"select {mask} {by_zero}, {vector} {instead}, {vector} {found}")
+
+    def _half(self, name: str, lanes: int, payloads: list[Any]) -> str:
+        if name == "negate":
+            return self.emit(f"xor <{lanes} x i16> {payloads[0]}, splat (i16 -32768)")
+        if name == "fma":
+            found: str = rounding.fma_half(self, *(self._value(f16, lanes, one) for one in payloads)).payload
+            return found
+        result = self._compute(name, f32, lanes, [self._widen(lanes, one) for one in payloads])
+        return result if name in _COMPARE else self._narrow(lanes, result)
+
+    def _widen(self, lanes: int, half: str) -> str:
+        return self.emit(f"fpext <{lanes} x half> {self.emit(f'bitcast <{lanes} x i16> {half} to <{lanes} x half>')} to <{lanes} x float>")
+
+    def _narrow(self, lanes: int, single: str) -> str:
+        half = self.emit(f"fptrunc <{lanes} x float> {single} to <{lanes} x half>")
+        return self.emit(f"bitcast <{lanes} x half> {half} to <{lanes} x i16>")
+
+    def _rounded(self, name: str, type: LaneType, lanes: int, rounding_: str, payloads: list[Any]) -> Any:
+        return rounding.OPERATIONS[name](self, rounding_, *(self._value(type, lanes, one) for one in payloads)).payload
+
+    def _select(self, type: LaneType, lanes: int, condition: Any, a: Any, b: Any) -> Any:
+        vector = self.vector(type, lanes)
+        return self.emit(f"select <{lanes} x i1> {condition}, {vector} {a}, {vector} {b}")
+
+    # -- from one type to another ------------------------------------------------------------------------------------------
+
+    def _convert(self, source: LaneType, type: LaneType, lanes: int, a: Any, rounding_: str) -> Any:
+        if type.is_float and rounding_ != "rne":
+            return rounding.convert(self, self._value(source, lanes, a), type, rounding_).payload
+        if type is f16 and source is f64:
+            return rounding.narrow_to_half(self, self._value(source, lanes, a)).payload
+        if source is f16:
+            single = self._widen(lanes, a)
+            return single if type is f32 else self._convert(f32, type, lanes, single, "rne")
+        if type is f16:
+            return self._narrow(lanes, a if source is f32 else self._convert(source, f32, lanes, a, "rne"))
+        before, after = self.vector(source, lanes), self.vector(type, lanes)
+        if source.is_float and type.is_integer:
+            name = f"llvm.fpto{'si' if type.is_signed else 'ui'}.sat"
+            return self.call(name, after, [(before, a)], (after, before))
+        if source.is_float:
+            how = "fpext" if source.bits < type.bits else "fptrunc"
+        elif type.is_float:
+            how = "sitofp" if source.is_signed else "uitofp"
+        elif source.bits == type.bits:
+            return a
+        else:
+            how = "trunc" if source.bits > type.bits else "sext" if source.is_signed else "zext"
+        return self.emit(f"{how} {before} {a} to {after}")
+
+    def _bitcast(self, source: LaneType, type: LaneType, lanes: int, a: Any) -> Any:
+        before, after = self.vector(source, lanes), self.vector(type, lanes)
+        return a if before == after else self.emit(f"bitcast {before} {a} to {after}")
+
+    def _regroup(self, source: LaneType, source_lanes: int, type: LaneType, lanes: int, a: Any) -> Any:
+        before, after = self.vector(source, source_lanes), self.vector(type, lanes)
+        return a if before == after else self.emit(f"bitcast {before} {a} to {after}")
+
+    # -- lanes among themselves ------------------------------------------------------------------------------------------------
+
+    def _shuffle(self, type: LaneType, lanes: int, a: Any, indices: list[int]) -> Any:
+        vector = self.vector(type, lanes)
+        order = ", ".join(f"i32 {one}" for one in indices)
+        return self.emit(f"shufflevector {vector} {a}, {vector} poison, <{len(indices)} x i32> <{order}>")
+
+    def _concat(self, type: LaneType, a_lanes: int, b_lanes: int, a: Any, b: Any) -> Any:
+        lanes = max(a_lanes, b_lanes)
+        a, b = (one if count == lanes else self._shuffle(type, count, one, [*range(count), *[0] * (lanes - count)])
+                for one, count in ((a, a_lanes), (b, b_lanes)))
+        order = ", ".join(f"i32 {one}" for one in (*range(a_lanes), *range(lanes, lanes + b_lanes)))
+        vector = self.vector(type, lanes)
+        return self.emit(f"shufflevector {vector} {a}, {vector} {b}, <{a_lanes + b_lanes} x i32> <{order}>")
+
+    def _any(self, lanes: int, mask: Any) -> Any:
+        return self.emit(f"insertelement <1 x i1> poison, i1 {self.any_lane(lanes, mask)}, i64 0")
+
+    def _mask_from_bits(self, type: LaneType, bits: Any, lanes: int) -> Any:
+        scalar = self.emit(f"extractelement <1 x i{type.bits}> {bits}, i64 0")
+        if lanes < type.bits:
+            scalar = self.emit(f"trunc i{type.bits} {scalar} to i{lanes}")
+        return self.emit(f"bitcast i{lanes} {scalar} to <{lanes} x i1>")
+
+    def _bits_from_mask(self, lanes: int, mask: Any, type: LaneType) -> Any:
+        bits = self.emit(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
+        if lanes < type.bits:
+            bits = self.emit(f"zext i{lanes} {bits} to i{type.bits}")
+        return self.emit(f"insertelement <1 x i{type.bits}> poison, i{type.bits} {bits}, i64 0")

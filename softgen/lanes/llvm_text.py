@@ -1,0 +1,96 @@
+"""Writing IR: lines, registers, labels, types, and the frame of a function around them."""
+
+from __future__ import annotations
+
+from softgen.lanes import exact
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import LaneType, bool_, f16, f32, f64
+from softgen.lanes.value import Value
+
+_ELEMENTS = {f16: "i16", f32: "float", f64: "double", bool_: "i1"}
+# Values may be passed between modules in vector registers: all must agree on how wide these are.
+ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
+
+UNLIKELY = '!0 = !{!"branch_weights", i32 1, i32 2000}'
+
+
+class LlvmText(Machine):
+    """The text of one function, as far as it got."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.places: list[str] = []                     # allocas, all in the entry block
+        self.declared: dict[str, str] = {}              # intrinsics used
+        self.open = 0                                   # bodies of If and While that did not end yet
+        self.after_if = -1                              # how many lines there were when the last If ended
+        self._registers = 0
+        self._labels = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def emit(self, text: str) -> str:
+        """A line that makes a value; gives the register's name."""
+        self._registers += 1
+        name = f"%r{self._registers}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def place(self, kind: str) -> str:
+        """Room on the stack for something that changes; LLVM makes a register of it."""
+        name = f"%v{len(self.places)}"
+        self.places.append(f"  {name} = alloca {kind}")
+        return name
+
+    def labels(self, *names: str) -> list[str]:
+        self._labels += 1
+        return [f"{name}{self._labels}" for name in names]
+
+    def start(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+
+    def element(self, type: LaneType) -> str:
+        return _ELEMENTS.get(type) or f"i{type.bits}"
+
+    def vector(self, type: LaneType, lanes: int) -> str:
+        return f"<{lanes} x {self.element(type)}>"
+
+    def constants(self, type: LaneType, lanes: list[int]) -> str:
+        """Integers, or the bits of floats, written out. IR writes a float as the double it equals."""
+        element = self.element(type)
+        if type is f32:
+            lanes = exact.from_float(f32, f64, "rne", lanes)
+        texts = [f"0x{one:016X}" if type in (f32, f64) else str(one) for one in lanes]
+        return f"splat ({element} {texts[0]})" if len(set(texts)) == 1 else f"<{', '.join(f'{element} {one}' for one in texts)}>"
+
+    def typed(self, value: Value) -> str:
+        return f"{self.vector(value.type, value.lanes)} {value.payload}"
+
+    def call(self, name: str, result: str, operands: list[tuple[str, str]], overloads: tuple[str, ...]) -> str:
+        """An intrinsic; `overloads` are the types its name is made of."""
+        name = ".".join([f"@{name}", *(_mangled(one) for one in overloads)])
+        self.declared[name] = f"declare {result} {name}({', '.join(kind for kind, _ in operands)})"
+        text = f"call {result} {name}({', '.join(f'{kind} {one}' for kind, one in operands)})"
+        if result != "void":
+            return self.emit(text)
+        self.line(text)
+        return ""
+
+    def any_lane(self, lanes: int, mask: str) -> str:
+        bits = self.emit(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
+        return self.emit(f"icmp ne i{lanes} {bits}, 0")
+
+    def function(self, name: str) -> str:
+        """The module: a function `i64 name(ptr arguments, ptr record)` with everything written so far."""
+        if self.open:
+            raise TypeError("the body of an If, Else or While must run to its end: no break, no return")
+        return "\n".join([f"define i64 @{name}(ptr noalias %arguments, ptr %record) #0 {{", "entry:", *self.places, *self.lines, "}",
+                          *sorted(self.declared.values()), ATTRIBUTES, UNLIKELY, ""])
+
+
+def _mangled(kind: str) -> str:
+    """`<8 x float>` in an intrinsic's name is v8f32."""
+    if not kind.startswith("<"):
+        return {"ptr": "p0"}.get(kind, kind)
+    count, _, element = kind.strip("<>").partition(" x ")
+    return f"v{count}" + {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}.get(element, element)

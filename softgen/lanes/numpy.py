@@ -1,0 +1,266 @@
+"""The machine that runs at once, on NumPy arrays: the reference, and what the debugger and the tests use.
+
+Exact by these facts. The host rounds + − × ÷ and sqrt of 32 and 64 bits correctly. NumPy does them for 16 bits in 32 and rounds again;
+24 bits are at least 2 × 11 + 2, so the second rounding changes nothing (Figueroa 1995). fma of 16 and 32 bits is worked out in 64 bits
+rounded to odd, and rounded to the type from there (Boldo and Melquiond 2008). Everything else is done on Python integers (exact.py).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from softgen.lanes import exact, numpy_memory
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import TYPES, LaneType, bool_, f64, u64
+from softgen.lanes.value import Memory, Value, Variable
+
+Array = np.ndarray[Any, Any]
+DTYPES = {one: np.dtype({"i": "i", "u": "u", "f": "f"}[one.name[0]] + str(one.bits // 8)) for one in TYPES if one is not bool_}
+DTYPES[bool_] = np.dtype(np.bool_)
+
+
+def bits_of(type: LaneType, a: Array) -> list[int]:
+    """Lanes as unsigned Python integers."""
+    found: list[int] = a.view(DTYPES[type.unsigned]).tolist()
+    return found
+
+
+def from_bits(type: LaneType, bits: list[int]) -> Array:
+    return np.array(bits, DTYPES[type.unsigned]).view(DTYPES[type])
+
+
+def to_odd(a: Array, b: Array) -> Array:
+    """a + b in 64 bits: where the sum does not fit, the neighbour toward zero or away from it whose last bit is odd."""
+    total = a + b
+    back = total - a
+    error = (a - (total - back)) + (b - back)               # Knuth: total + error is the sum exactly
+    inexact = np.isfinite(total) & (error != 0)
+    even = total.view(np.uint64) & np.uint64(1) == 0
+    other = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
+    return np.where(inexact & even, other, total)
+
+
+def fma(type: LaneType, a: Array, b: Array, c: Array) -> Array:
+    if type is f64:
+        return from_bits(type, exact.apply("fma", type, "rne", *(bits_of(type, one) for one in (a, b, c))))
+    product = a.astype(np.float64) * b.astype(np.float64)   # exact: at most 48 bits
+    return to_odd(product, c.astype(np.float64)).astype(DTYPES[type])
+
+
+def negate(type: LaneType, a: Array) -> Array:
+    if type.is_float:
+        flipped: Array = a.view(DTYPES[type.unsigned]) ^ DTYPES[type.unsigned].type(type.sign_mask)
+        return flipped.view(DTYPES[type])
+    return np.negative(a)
+
+
+def shifted(function: Callable[[Array, Array], Array]) -> Callable[[LaneType, Array, Array], Array]:
+    def shift(type: LaneType, a: Array, count: Array) -> Array:
+        counts = count.view(DTYPES[type.unsigned])
+        if (counts >= type.bits).any():
+            raise ValueError(f"a shift count of {type} must be below {type.bits}, not {counts.max()}")
+        return function(a, count)
+    return shift
+
+
+def divide(type: LaneType, a: Array, b: Array) -> tuple[Array, Array]:
+    """Quotient toward zero and remainder, worked out on magnitudes; unsigned, the lowest integer has one too."""
+    unsigned = DTYPES[type.unsigned]
+    a_magnitude, b_magnitude = (np.where(one < 0, np.negative(one), one).view(unsigned) for one in (a, b))
+    divisor = np.where(b_magnitude == 0, unsigned.type(1), b_magnitude)
+    quotient, remainder = (one.view(DTYPES[type]) for one in np.divmod(a_magnitude, divisor))
+    quotient = np.where((a < 0) != (b < 0), np.negative(quotient), quotient)
+    remainder = np.where(a < 0, np.negative(remainder), remainder)
+    return np.where(b == 0, ~np.zeros_like(a), quotient), np.where(b == 0, a, remainder)
+
+
+def mul_high(type: LaneType, a: Array, b: Array) -> Array:
+    products = [x * y >> type.bits & (1 << type.bits) - 1 for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    return from_bits(type, products)
+
+
+def per_lane(function: Callable[[int, int], int]) -> Callable[[LaneType, Array], Array]:
+    """A function of a lane's bits and its width, as an operation."""
+    return lambda type, a: from_bits(type, [function(bits, type.bits) for bits in bits_of(type, a)])
+
+
+def same(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy that needs no type."""
+    return lambda type, *operands: function(*operands)
+
+
+COMPUTE: dict[str, Callable[..., Any]] = {
+    "add": same(np.add),
+    "sub": same(np.subtract),
+    "mul": same(np.multiply),
+    "div": same(np.divide),
+    "fma": fma,
+    "sqrt": same(np.sqrt),
+    "floor": same(np.floor),
+    "ceil": same(np.ceil),
+    "trunc": same(np.trunc),
+    "round_even": same(np.rint),
+    "negate": negate,
+    "bit_and": same(operator.and_),
+    "bit_or": same(operator.or_),
+    "bit_xor": same(operator.xor),
+    "bit_not": same(operator.invert),
+    "shift_left": shifted(np.left_shift),
+    "shift_right": shifted(np.right_shift),
+    "equal": same(np.equal),
+    "not_equal": same(np.not_equal),
+    "less": same(np.less),
+    "less_equal": same(np.less_equal),
+    "greater": same(np.greater),
+    "greater_equal": same(np.greater_equal),
+    "divide_int": lambda type, a, b: divide(type, a, b)[0],
+    "remainder_int": lambda type, a, b: divide(type, a, b)[1],
+    "mul_high": mul_high,
+    "leading_zeros": per_lane(lambda bits, width: width - bits.bit_length()),
+    "trailing_zeros": per_lane(lambda bits, width: (bits & -bits).bit_length() - 1 if bits else width),
+    "count_ones": per_lane(lambda bits, width: bits.bit_count()),
+    "reverse_bits": per_lane(lambda bits, width: int(f"{bits:0{width}b}"[::-1], 2)),
+}
+
+
+def to_integer(type: LaneType, a: Array) -> Array:
+    """Toward zero, ends at the limits, NaN is 0. Only lanes inside the limits are cast: C leaves the rest open."""
+    a = a.astype(np.float64)
+    low, high = a < float(type.lowest), a >= float(type.highest + 1)
+    inside = np.where(low | high | np.isnan(a), 0.0, a).astype(DTYPES[type])
+    return np.where(low, DTYPES[type].type(type.lowest), np.where(high, DTYPES[type].type(type.highest), inside))
+
+
+class NumpyMachine(Machine):
+    """Payloads are one-dimensional arrays, never written to after they were made."""
+
+    def __init__(self) -> None:
+        self._skipped: bool | None = None                   # whether the last If was not taken; None where no Else may stand
+
+    def value(self, type: LaneType, lanes: Any) -> Value:
+        """An array (or list) of the right dtype as a value; the array is not copied."""
+        array = np.asarray(lanes, DTYPES[type])
+        self._count(len(array))
+        return Value(self, type, len(array), array)
+
+    def memory(self, array: Any, name: str = "memory") -> Memory:
+        """Bytes of an array, as they lie, to load from and store to."""
+        return Memory(self, np.asarray(array).reshape(-1).view(np.uint8), name)
+
+    # -- control -----------------------------------------------------------------------------------------------------
+
+    def decide(self, condition: Value) -> bool:
+        if condition.type is not bool_ or condition.lanes != 1:
+            raise TypeError(f"a decision must be on one lane of bool, not {condition.lanes} x {condition.type}: use any or select")
+        return bool(condition.payload[0])
+
+    def _body(self) -> Iterator[None]:
+        self._skipped = None
+        yield
+        self._skipped = None
+
+    def If(self, condition: Value) -> Iterator[None]:
+        taken = self.decide(condition)
+        if taken:
+            yield from self._body()
+        self._skipped = not taken
+
+    def Else(self) -> Iterator[None]:
+        skipped, self._skipped = self._skipped, None
+        if skipped is None:
+            raise TypeError("Else must follow an If")
+        if skipped:
+            yield from self._body()
+
+    def While(self, condition: Callable[[], Value]) -> Iterator[None]:
+        while self.decide(condition()):
+            yield from self._body()
+        self._skipped = None
+
+    def read_variable(self, variable: Variable) -> Value:
+        return Value(self, variable.type, variable.lanes, variable.payload)
+
+    def write_variable(self, variable: Variable, value: Value) -> None:
+        variable.payload = value.payload
+
+    def _variable(self, initial: Value) -> Any:
+        return initial.payload
+
+    # -- computing -----------------------------------------------------------------------------------------------------
+
+    def _constant(self, type: LaneType, numbers: list[float], lanes: int) -> Any:
+        with np.errstate(all="ignore"):
+            found = np.array(numbers, np.float64).astype(DTYPES[type]) if type.is_float else np.array(numbers, DTYPES[type])
+        return found if len(numbers) == lanes else np.repeat(found, lanes)
+
+    def _compute(self, name: str, type: LaneType, lanes: int, payloads: list[Any]) -> Any:
+        if not type.is_float:
+            return COMPUTE[name](type, *payloads)
+        with np.errstate(all="ignore"):
+            return COMPUTE[name](type, *payloads)
+
+    def _rounded(self, name: str, type: LaneType, lanes: int, rounding: str, payloads: list[Any]) -> Any:
+        return from_bits(type, exact.apply(name, type, rounding, *(bits_of(type, one) for one in payloads)))
+
+    def _select(self, type: LaneType, lanes: int, condition: Any, a: Any, b: Any) -> Any:
+        return np.where(condition, a, b)
+
+    def _convert(self, source: LaneType, type: LaneType, lanes: int, a: Any, rounding: str) -> Any:
+        if rounding != "rne" and type.is_float:
+            if source.is_float:
+                return from_bits(type, exact.from_float(source, type, rounding, bits_of(source, a)))
+            return from_bits(type, exact.from_integer(type, rounding, a.tolist()))
+        with np.errstate(all="ignore"):
+            return to_integer(type, a) if source.is_float and type.is_integer else a.astype(DTYPES[type])
+
+    def _bitcast(self, source: LaneType, type: LaneType, lanes: int, a: Any) -> Any:
+        return a.view(DTYPES[type])
+
+    def _regroup(self, source: LaneType, source_lanes: int, type: LaneType, lanes: int, a: Any) -> Any:
+        return np.ascontiguousarray(a).view(DTYPES[type])
+
+    def _shuffle(self, type: LaneType, lanes: int, a: Any, indices: list[int]) -> Any:
+        return a[indices]
+
+    def _concat(self, type: LaneType, a_lanes: int, b_lanes: int, a: Any, b: Any) -> Any:
+        return np.concatenate([a, b])
+
+    def _any(self, lanes: int, mask: Any) -> Any:
+        return mask.any(keepdims=True)
+
+    def _mask_from_bits(self, type: LaneType, bits: Any, lanes: int) -> Any:
+        return np.array([bits_of(type, bits)[0] >> lane & 1 for lane in range(lanes)], np.bool_)
+
+    def _bits_from_mask(self, lanes: int, mask: Any, type: LaneType) -> Any:
+        return from_bits(type, [sum(1 << lane for lane, held in enumerate(mask.tolist()) if held)])
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    def _load(self, type: LaneType, base: Memory, offsets: Value, mask: Value | None) -> Any:
+        return numpy_memory.load(DTYPES[type], base, offsets.payload, None if mask is None else mask.payload)
+
+    def _store(self, value: Value, base: Memory, offsets: Value, mask: Value | None) -> None:
+        numpy_memory.store(value.payload, base, offsets.payload, None if mask is None else mask.payload)
+
+    def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None) -> Any:
+        if mask is None and (found := numpy_memory.block(DTYPES[type], base, int(offset.payload[0]), lanes)) is not None:
+            return found.copy()
+        return numpy_memory.load(DTYPES[type], base, self._side_by_side(offset, lanes, type), None if mask is None else mask.payload)
+
+    def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None) -> None:
+        if mask is None and (found := numpy_memory.block(DTYPES[value.type], base, int(offset.payload[0]), value.lanes)) is not None:
+            found[:] = value.payload
+            return
+        offsets = self._side_by_side(offset, value.lanes, value.type)
+        numpy_memory.store(value.payload, base, offsets, None if mask is None else mask.payload)
+
+    def _side_by_side(self, offset: Value, lanes: int, type: LaneType) -> Array:
+        first = self.convert(offset, u64).payload
+        return np.array(first + np.arange(lanes, dtype=np.uint64) * np.uint64(type.bytes))
+
+    def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:
+        return numpy_memory.atomic(op, DTYPES[type], base, offsets.payload, operands, None if mask is None else mask.payload)

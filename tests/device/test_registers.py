@@ -1,0 +1,40 @@
+"""The register file."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from softgen.bits.generation import device
+from softgen.device.registers import Registers, host_clock
+
+
+def registers(gpu: str = "skl", start: int = 0) -> Registers:
+    return Registers(device(gpu).generation, itertools.count(start).__next__)
+
+
+def test_a_register_keeps_what_is_written() -> None:
+    file = registers()
+    file.write(0x2600, 0x1_2345_6789)
+    assert file.read(0x2600) == 0x23456789 and file.read(0x2604) == 0
+
+
+def test_masked_registers_change_only_where_the_mask_says() -> None:
+    file = registers("bdw")
+    file.write(0x2244, 0x00090009)  # CTX_SR_CTL
+    assert file.read(0x2244) == 9
+    file.write(0x2244, 0x00010000)
+    assert file.read(0x2244) == 8
+
+
+@pytest.mark.parametrize("gpu, offset", [("skl", 0x2358), ("icl", 0x2358), ("icl", 0x1C0358), ("skl", 0x22358)])
+def test_timestamps_move_by_themselves(gpu: str, offset: int) -> None:
+    file = registers(gpu, 0xF_FFFF_FFF0)
+    assert file.read(offset) == 0xFFFFFFF0 and file.read(offset) == 0xFFFFFFF1 and file.read(offset + 4) == 0xF
+
+
+def test_the_hosts_clock_ticks_in_36_bits() -> None:
+    clock = host_clock(device("skl"))
+    first = clock()
+    assert 0 <= first < 1 << 36 and any(clock() != first for _ in range(100_000))

@@ -1,0 +1,282 @@
+"""Flow control: every branch, nested and divergent, against what each channel alone would have done."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softgen.errors import DecodeError, GpuFault
+from softgen.eu.instruction import Instruction
+from softgen.eu.interpreter import Outcome
+from softgen.eu.thread import SINGLE_FLOW, Thread
+from tests.eu.semantics.build import GE, NZ, L, Z, arf, branch, dst, imm, one, reg, run, scalar, thread
+
+FLOWS = [7, 7.5, 8, 9, 11]
+LANES = np.arange(8, dtype=np.int32)
+
+
+def note(gen: float, amount: int, number: int = 20) -> Instruction:
+    """Adds to r20: the sum says where a channel has been."""
+    return one(gen, "add", dst(number), reg(number), imm(amount))
+
+
+def compare(gen: float, number: int, condition: int, value: int, flag: int = 0) -> Instruction:
+    return one(gen, "cmp", arf(0, "d"), reg(number), imm(value), condition=condition, flag=flag)
+
+
+def sums(made: Thread, number: int = 20) -> list[int]:
+    return [int(value) for value in made.register(number).view(np.int32)]
+
+
+@pytest.mark.behaviour("EU-09")
+@pytest.mark.parametrize("gen", FLOWS)
+def test_if_and_else(gen: float) -> None:
+    made = thread(gen, r4=LANES)
+    run(made, compare(gen, 4, L, 3), branch(gen, "if", "else", "end", predicate=1), note(gen, 1), branch(gen, "else", "end", "end"), "else",
+        note(gen, 10), "end", branch(gen, "endif", "after"), "after", note(gen, 100))
+    assert sums(made) == [101] * 3 + [110] * 5
+
+
+@pytest.mark.parametrize("gen", FLOWS)
+@pytest.mark.parametrize("limit", [0, 8])
+def test_an_empty_side_is_jumped_over(gen: float, limit: int) -> None:
+    """Nobody takes one side: what is marked NoMask there does not run."""
+    made = thread(gen, r4=LANES)
+    poison = one(gen, "mov", dst(30), imm(1), no_mask=True)
+    run(made, compare(gen, 4, L, limit), branch(gen, "if", "else", "end", predicate=1), poison if not limit else note(gen, 1),
+        branch(gen, "else", "end", "end"), "else", note(gen, 10) if not limit else poison, "end", branch(gen, "endif", "after"), "after")
+    assert sums(made) == [1 if limit else 10] * 8 and sums(made, 30) == [0] * 8
+
+
+@pytest.mark.behaviour("BDW-EU-21")
+@pytest.mark.parametrize("gen", [8, 9])
+def test_else_with_branch_control(gen: float) -> None:
+    """JIP is an instruction before endif, UIP endif: as compilers write it for these generations."""
+    made = thread(gen, r4=LANES)
+    run(made, compare(gen, 4, L, 3), branch(gen, "if", "else", "end", predicate=1), note(gen, 1),
+        branch(gen, "else", "nop", "end", branch_control=True), "else", note(gen, 10), "nop", one(gen, "nop"), "end",
+        branch(gen, "endif", "after"), "after", note(gen, 100))
+    assert sums(made) == [101] * 3 + [110] * 5
+
+
+@pytest.mark.parametrize("gen", FLOWS)
+def test_nested_ifs(gen: float) -> None:
+    made = thread(gen, r4=LANES)
+    run(made, compare(gen, 4, GE, 2), branch(gen, "if", "end", "end", predicate=1), note(gen, 1),
+        compare(gen, 4, GE, 5), branch(gen, "if", "else", "inner", predicate=1), note(gen, 10), branch(gen, "else", "inner",
+        "inner"), "else",
+        note(gen, 100), "inner", branch(gen, "endif", "end"), note(gen, 1000), "end", branch(gen, "endif", "after"), "after")
+    assert sums(made) == [0, 0, 1101, 1101, 1101, 1011, 1011, 1011]
+
+
+@pytest.mark.behaviour("BDW-EU-22")
+@pytest.mark.parametrize("gen", FLOWS)
+def test_a_loop_with_break_and_continue(gen: float) -> None:
+    """for i = 1…: break where i > lane; continue where i is odd; sum += 1 otherwise."""
+    made = thread(gen, r4=LANES)
+    i = one(gen, "add", dst(5), reg(5), imm(1))
+    run(made, "loop", i, one(gen, "cmp", arf(0, "d"), reg(5), reg(4), condition=3), branch(gen, "break", "while", "while", predicate=1),
+        one(gen, "and", dst(6), reg(5), imm(1), condition=NZ), branch(gen, "cont", "while", "while", predicate=1), note(gen, 1),
+        "while", branch(gen, "while", "loop"), note(gen, 100))
+    assert sums(made) == [100 + lane // 2 for lane in range(8)]
+
+
+@pytest.mark.parametrize("gen", FLOWS)
+def test_break_inside_an_if_inside_a_loop(gen: float) -> None:
+    made = thread(gen, r4=LANES)
+    run(made, "loop", one(gen, "add", dst(5), reg(5), imm(1)), one(gen, "cmp", arf(0, "d"), reg(5), reg(4), condition=GE),
+        branch(gen, "if", "endif", "endif", predicate=1), note(gen, 10), branch(gen, "break", "endif", "while"), note(gen, 5000),
+        "endif", branch(gen, "endif", "while"), note(gen, 1), "while", branch(gen, "while", "loop"), note(gen, 100))
+    assert sums(made) == [110, *(110 + lane - 1 for lane in range(1, 8))]
+
+
+@pytest.mark.parametrize("gen", FLOWS)
+def test_a_loop_with_its_condition_at_the_end(gen: float) -> None:
+    made = thread(gen, r4=LANES)
+    run(made, "loop", note(gen, 1), one(gen, "add", dst(4), reg(4), imm(-1 & 0xFFFFFFFF), condition=3), branch(gen, "while",
+        "loop", predicate=1))
+    assert sums(made) == [1, 1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.behaviour("BDW-EU-23")
+@pytest.mark.parametrize("gen", FLOWS)
+def test_halt(gen: float) -> None:
+    made = thread(gen, r4=LANES)
+    run(made, compare(gen, 4, L, 3), branch(gen, "if", "end", "end", predicate=1), note(gen, 1), compare(gen, 4, Z, 1),
+        branch(gen, "halt", "end", "stop", predicate=1), note(gen, 10), "end", branch(gen, "endif", "after"), "after", note(gen, 100),
+        "stop", branch(gen, "halt", "out", "out"), "out", note(gen, 1000))
+    assert sums(made) == [1111, 1001, 1111, *[1100] * 5]
+
+
+@pytest.mark.behaviour("BDW-EU-24")
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_goto_and_join(gen: float) -> None:
+    """Until gen 9 the channels without the predicate leave, from gen 11 on those with it."""
+    made = thread(gen, r4=LANES)
+    run(made, compare(gen, 4, L, 3), branch(gen, "goto", "join", "join", predicate=1), note(gen, 1), "join", branch(gen, "join", "after"),
+        "after", note(gen, 10))
+    stay = [11] * 3 + [10] * 5
+    assert sums(made) == (stay if gen != 11 else [10] * 3 + [11] * 5)
+
+
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_goto_back_with_branch_control(gen: float) -> None:
+    """A loop: channels whose predicate holds go back, the others wait at the join after it."""
+    made = thread(gen, r4=LANES)
+    run(made, "loop", note(gen, 1), one(gen, "add", dst(4), reg(4), imm(-1 & 0xFFFFFFFF), condition=3),
+        branch(gen, "goto", "next", "loop", predicate=1, branch_control=True), "next", branch(gen, "join", "out"), "out", note(gen, 100))
+    assert sums(made) == [101, 101, 102, 103, 104, 105, 106, 107]
+
+
+def test_join_wakes_only_channels_with_the_predicate() -> None:
+    made = thread(9, r4=LANES)
+    made.dwords("f")[1] = 0x0F
+    run(made, branch(9, "goto", "join", "join", predicate=1, flag=1), "join", branch(9, "join", "after", predicate=1, flag=1),
+        "after", note(9, 1))
+    assert sums(made) == [1] * 4 + [0] * 4
+
+
+@pytest.mark.behaviour("BDW-EU-25")
+@pytest.mark.parametrize("gen", FLOWS)
+def test_brd_and_brc(gen: float) -> None:
+    made = thread(gen, r4=LANES)
+    run(made, compare(gen, 4, L, 3), branch(gen, "brd", "away", predicate=1), note(gen, 1), "away", note(gen, 10))
+    assert sums(made)[:3] == [10] * 3            # the thread follows those that leave; the rest waits behind
+    made = thread(gen, r4=LANES)
+    run(made, compare(gen, 4, L, 3), branch(gen, "brc", "meet", "meet", predicate=1), note(gen, 1), "meet", note(gen, 10))
+    assert sums(made) == [10] * 3 + [11] * 5
+
+
+@pytest.mark.behaviour("BDW-EU-26")
+@pytest.mark.parametrize("gen", FLOWS)
+def test_call_and_return(gen: float) -> None:
+    """Some channels call; what the call stored leads them back, and the others go on with them."""
+    made = thread(gen, r4=LANES)
+    run(made, compare(gen, 4, L, 3), branch(gen, "call", "sub", target=dst(10, "ud"), predicate=1), "back", note(gen, 100),
+        branch(gen, "jmpi", "out", size=1, no_mask=True), "sub", note(gen, 1), branch(gen, "ret", None, None, reg(10, "ud",
+        "2;2,1")), "out")
+    assert sums(made) == [101] * 3 + [100] * 5
+    assert made.register(10)[1] == 0b111 and made.register(10)[0] == 32
+
+
+@pytest.mark.parametrize("gen", [7.5, 8, 9, 11])
+def test_calla_takes_an_address(gen: float) -> None:
+    made = thread(gen, r4=LANES)
+    run(made, branch(gen, "calla", 48, target=dst(10, "ud")), note(gen, 100), branch(gen, "jmpi", "out", size=1, no_mask=True),
+        note(gen, 1), branch(gen, "ret", None, None, reg(10, "ud", "2;2,1")), "out")
+    assert sums(made) == [101] * 8
+
+
+@pytest.mark.behaviour("BDW-EU-27")
+@pytest.mark.parametrize("gen", [4.5, *FLOWS])
+@pytest.mark.parametrize(("flag", "want"), [(1, 0), (2, 1)])
+def test_jmpi_asks_channel_0(gen: float, flag: int, want: int) -> None:
+    made = thread(gen, r4=LANES)
+    made.dwords("f")[0] = flag
+    run(made, branch(gen, "jmpi", "over", size=1, no_mask=True, predicate=1), note(gen, 1), "over")
+    assert sums(made) == [want] * 8
+
+
+@pytest.mark.parametrize(("gen", "count"), [(4.5, 1), (7, 2), (7.5, 16), (8, 16), (9, 16), (11, 16)])
+def test_jmpi_by_a_register_counts_in_the_same_unit(gen: float, count: int) -> None:
+    made = thread(gen, r4=np.array([count], np.int32))
+    run(made, branch(gen, "jmpi", None, None, arf(0xA0), scalar(4), size=1, no_mask=True), note(gen, 1), note(gen, 10))
+    assert sums(made) == [10] * 8
+
+
+@pytest.mark.behaviour("BDW-EU-27")
+def test_jmpi_onto_itself_is_endless_and_stopped() -> None:
+    made = thread(9)
+    assert run(made, "here", branch(9, "jmpi", "here", size=1, no_mask=True), limit=50) is Outcome.SPENT
+    assert made.ip == 0 and not made.ended
+
+
+@pytest.mark.behaviour("EU-13", "EU-216")
+@pytest.mark.parametrize("gen", [4.5, *FLOWS])
+def test_a_write_to_ip_jumps(gen: float) -> None:
+    made = thread(gen)
+    run(made, one(gen, "mov", dst(21, "ud"), arf(0xA0, "ud", 0, "0;1,0"), size=1), one(gen, "mov", arf(0xA0), imm(48 + 5, "ud"), size=1),
+        note(gen, 1), note(gen, 10), one(gen, "mov", dst(22, "ud"), arf(0xA0, "ud", 0, "0;1,0"), size=1))
+    assert sums(made) == [10] * 8 and sums(made, 21)[0] == 0 and sums(made, 22)[0] == 64
+
+
+@pytest.mark.behaviour("EU-14", "EU-193")
+@pytest.mark.parametrize("gen", FLOWS)
+def test_single_program_flow(gen: float) -> None:
+    """All channels go where any goes: else if none has the predicate."""
+    for limit, want in ((3, 101), (0, 110)):
+        made = thread(gen, r4=LANES)
+        made.dwords("cr")[0] = SINGLE_FLOW
+        run(made, compare(gen, 4, L, limit), branch(gen, "if", "else", "else", predicate=1), note(gen, 1), branch(gen, "else",
+            "end", "end"),
+            "else", note(gen, 10), "end", branch(gen, "endif", "after"), "after", note(gen, 100))
+        assert sums(made) == [want] * 8
+
+
+# -- the mask stack ------------------------------------------------------------------------------------------------
+
+OLD = 4.5
+
+
+def test_stack_if_and_else() -> None:
+    made = thread(OLD, r4=LANES)
+    run(made, compare(OLD, 4, L, 3), branch(OLD, "if", "else", predicate=1, pop=0), note(OLD, 1), "else", branch(OLD, "else",
+        "past", pop=1),
+        note(OLD, 10), branch(OLD, "endif", pop=1, jip=0), "past", note(OLD, 100))
+    assert sums(made) == [101] * 3 + [110] * 5
+    assert made.masks.conditionals == [] and made.active == 0xFF
+
+
+@pytest.mark.parametrize("limit", [0, 8])
+def test_stack_sides_nobody_takes(limit: int) -> None:
+    made = thread(OLD, r4=LANES)
+    poison = one(OLD, "mov", dst(30), imm(1), no_mask=True)
+    run(made, compare(OLD, 4, L, limit), branch(OLD, "if", "else", predicate=1, pop=0), note(OLD, 1) if limit else poison, "else",
+        branch(OLD, "else", "past", pop=1), poison if limit else note(OLD, 10), branch(OLD, "endif", pop=1, jip=0), "past", note(OLD, 100))
+    assert sums(made) == [101 if limit else 110] * 8 and sums(made, 30) == [0] * 8
+    assert made.masks.conditionals == [] and made.active == 0xFF
+
+
+def test_stack_ifs_inside_one_another() -> None:
+    made = thread(OLD, r4=LANES)
+    run(made, compare(OLD, 4, GE, 2), branch(OLD, "iff", "past", predicate=1, pop=0), note(OLD, 1), compare(OLD, 4, GE, 5),
+        branch(OLD, "if", "else", predicate=1, pop=0), note(OLD, 10), "else", branch(OLD, "else", "inner", pop=1), note(OLD, 100),
+        branch(OLD, "endif", pop=1, jip=0), "inner", note(OLD, 1000), branch(OLD, "endif", pop=1, jip=0), "past")
+    assert sums(made) == [0, 0, 1101, 1101, 1101, 1011, 1011, 1011]
+
+
+def test_stack_iff() -> None:
+    for limit, want in ((3, [101] * 3 + [100] * 5), (0, [100] * 8)):
+        made = thread(OLD, r4=LANES)
+        run(made, compare(OLD, 4, L, limit), branch(OLD, "iff", "past", predicate=1, pop=0), note(OLD, 1), branch(OLD, "endif",
+            pop=1, jip=0),
+            "past", note(OLD, 100))
+        assert sums(made) == want and made.masks.conditionals == []
+
+
+def test_stack_loop_with_break_and_continue_inside_an_if() -> None:
+    made = thread(OLD, r4=LANES)
+    run(made, one(OLD, "do", arf(0), arf(0), arf(0)), "loop", one(OLD, "add", dst(5), reg(5), imm(1)),
+        one(OLD, "cmp", arf(0, "d"), reg(5), reg(4), condition=3), branch(OLD, "iff", "past", predicate=1, pop=0), note(OLD, 1000),
+        branch(OLD, "break", "out", pop=1), branch(OLD, "endif", pop=1, jip=0), "past", one(OLD, "and", dst(6), reg(5), imm(1),
+        condition=NZ),
+        branch(OLD, "cont", "while", predicate=1, pop=0), note(OLD, 1), "while", branch(OLD, "while", "loop", pop=0), "out", note(OLD, 100))
+    assert sums(made) == [1100 + lane // 2 for lane in range(8)]
+    assert made.masks.conditionals == [] and made.masks.loops == [] and made.active == 0xFF
+
+
+def test_stack_loop_with_its_condition_at_the_end() -> None:
+    made = thread(OLD, r4=LANES)
+    run(made, one(OLD, "do", arf(0), arf(0), arf(0)), "loop", note(OLD, 1), one(OLD, "add", dst(4), reg(4), imm(0xFFFFFFFF), condition=3),
+        branch(OLD, "while", "loop", predicate=1, pop=0), note(OLD, 100))
+    assert sums(made) == [101, 101, 102, 103, 104, 105, 106, 107]
+
+
+def test_more_pops_than_pushes_is_an_error() -> None:
+    with pytest.raises(DecodeError, match="endif pops 1 masks where 0 were pushed"):
+        run(thread(OLD), branch(OLD, "endif", pop=1, jip=0))
+
+
+def test_a_jump_out_of_the_kernel_is_a_fault() -> None:
+    with pytest.raises(GpuFault, match="instruction fetch at 0x1010"):
+        run(thread(9), branch(9, "jmpi", 0x1000, size=1, no_mask=True))

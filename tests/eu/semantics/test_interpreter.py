@@ -1,0 +1,279 @@
+"""Running: ends, waits, budgets, errors that name the place, what changed; messages; what is not built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from softgen.bits.layout import GENERATIONS
+from softgen.errors import DecodeError, GpuFault, SpecError, Unsupported
+from softgen.eu import opcodes, program
+from softgen.eu.instruction import Instruction, Operand
+from softgen.eu.interpreter import Interpreter, Outcome, Program, unbuilt
+from softgen.eu.rules import execution_type, read, rules
+from softgen.eu.semantics import OPS
+from softgen.eu.semantics.send import Message
+from softgen.eu.thread import Thread
+from tests.eu.semantics.build import NULL, Listing, arf, branch, dst, end, imm, one, reg, run, thread
+
+LANES = np.arange(8, dtype=np.int32)
+
+
+# -- running -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("EU-18")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_a_thread_ends_with_the_message_that_says_so(gen: float) -> None:
+    made = thread(gen)
+    assert run(made, one(gen, "nop")) is Outcome.ENDED
+    assert made.ended and made.executed == 2
+
+
+@pytest.mark.behaviour("EU-01")
+def test_code_is_decoded_as_it_is_reached() -> None:
+    """Native and compact instructions mixed; what stands behind the end is never looked at."""
+    listing = [one(9, "mov", dst(20), reg(4)), one(9, "add", dst(20), reg(20), imm(5, "d")), end(9)]
+    code = program.assemble([replace(item, sources=item.sources) for item in listing], compact=True) + b"\xff" * 16
+    assert len(code) < 16 * 4
+    made = thread(9, r4=LANES)
+    assert Interpreter(made, Program(9, code)).run() is Outcome.ENDED
+    assert list(made.register(20)) == [lane + 5 for lane in range(8)]
+
+
+@pytest.mark.behaviour("EU-214")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_wait_leaves_until_somebody_notifies(gen: float) -> None:
+    notification = arf(0x90, "ud", 0, "0;1,0")
+    made = thread(gen)
+    interpreter = Interpreter(made, Listing(gen, one(gen, "wait", notification, notification, NULL, size=1, no_mask=True), end(gen)))
+    assert interpreter.run() is Outcome.WAITING and made.waiting == 0 and made.ip == 0
+    assert interpreter.run() is Outcome.WAITING
+    made.dwords("n")[0] = 2
+    assert interpreter.run() is Outcome.ENDED
+    assert made.dwords("n")[0] == 1 and made.waiting is None
+
+
+def test_a_spent_budget_can_be_renewed() -> None:
+    made = thread(9, r4=np.full(8, 10, np.int32))
+    items = ("loop", one(9, "add", dst(4), reg(4), imm(-1 & 0xFFFFFFFF), condition=3), branch(9, "while", "loop", predicate=1), end(9))
+    interpreter = Interpreter(made, Listing(9, *items))
+    assert [interpreter.run(4), interpreter.run(4), interpreter.run(4)] == [Outcome.SPENT, Outcome.SPENT, Outcome.ENDED]
+    assert list(made.register(4)) == [0] * 8
+
+
+def test_what_each_step_changed() -> None:
+    made = thread(9, r4=LANES)
+    listing = Listing(9, one(9, "add", dst(20), reg(4), imm(1), condition=2, acc_write=True), one(9, "nop"), end(9))
+    interpreter = Interpreter(made, listing, watch=True)
+    interpreter.step()
+    assert [change.name for change in made.changed] == ["r20", "acc0", "f0"]
+    assert made.changed[0].before == bytes(32) and made.changed[0].after == (LANES + 1).tobytes()
+    interpreter.step()
+    assert made.changed == ()
+
+
+def test_the_clock_is_whatever_it_was_given() -> None:
+    made = Thread(9, {7: lambda thread, sent: None}, clock=lambda: 0x1_2345_6789)
+    run(made, one(9, "mov", dst(20, "ud"), arf(0xC0, "ud", 0, "4;4,1"), size=2))
+    assert list(made.register(20)[:2]) == [0x23456789, 1]
+
+
+def test_the_channel_enable_register() -> None:
+    made = thread(9, 0xF5, r4=LANES)
+    enables = one(9, "mov", dst(20, "ud"), arf(0x40, "ud", 0, "0;1,0"), size=1, no_mask=True)
+    run(made, one(9, "cmp", arf(0, "d"), reg(4), imm(3), condition=5), branch(9, "if", "end", "end", predicate=1), enables, "end",
+        branch(9, "endif", "after"), "after")
+    assert made.register(20)[0] == 0b101
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("EU-198", "EU-201", "EU-210", "BDW-EU-20")
+def test_no_instruction_is_an_error_and_is_recorded() -> None:
+    for word in (0, 0x7F, 0x0D):
+        made = thread(9)
+        code = program.assemble([one(9, "nop")]) + word.to_bytes(16, "little")
+        with pytest.raises(DecodeError, match=rf"gen 9, kernel 0x40\+0x10: .*opcode {word} is no instruction of gen 9"):
+            made.ip, made.channel_ip = 0x40, [0x40] * 32
+            Interpreter(made, Program(9, code, start=0x40)).run()
+        assert made.dwords("cr")[1] == 1 << 28
+
+
+def test_unsupported_names_kernel_place_and_text() -> None:
+    made = thread(9)
+    listing = Listing(9, one(9, "nop"), one(9, "add", dst(20, "q"), reg(4, "q", "4;4,1"), reg(6, "q", "4;4,1"), size=4, saturate=True))
+    with pytest.raises(Unsupported, match=r"^gen 9, kernel 0x0\+0x10: add\.sat\(4\) g20<1>Q.*: add of quadwords with saturation"):
+        Interpreter(made, listing).run()
+    listing.name = "saxpy"
+    del listing.__dict__["title"]
+    with pytest.raises(Unsupported, match=r"^gen 9, saxpy\+0x10: ADD!: "):
+        Interpreter(thread(9), listing, text=lambda one: f"{one.opcode.upper()}!").run()
+
+
+def test_sources_that_cannot_be_computed_together() -> None:
+    with pytest.raises(Unsupported, match="operands of type nf"):
+        run(thread(11), one(11, "mov", dst(20, "f"), reg(4, "nf")))
+
+
+UNBUILT = {4.5: {"halt", "msave", "mrest", "push", "pop"}, 7: set(), 7.5: set(), 8: set(), 9: set(), 11: set()}
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_the_list_of_what_is_not_built_is_exact(gen: float) -> None:
+    """Those on the list raise Unsupported by name; all others have a meaning."""
+    assert unbuilt(gen) == UNBUILT[gen]
+    for name in UNBUILT[gen]:
+        row = opcodes.opcode(name, gen)
+        assert row is not None
+        item = Instruction(gen, name, row.number, row.form, 8, dst=NULL, sources=(NULL, NULL), jip=0, pop=0)
+        with pytest.raises(Unsupported, match=f"{name} is not yet simulated"):
+            run(thread(gen), item)
+    assert set(OPS) <= {row.name for known in GENERATIONS for row in opcodes.of_generation(known)}
+
+
+# -- messages ------------------------------------------------------------------------------------------------------
+
+
+def send(gen: float, sfid: int, descriptor: int | Operand, target: Operand, *sources: Operand, **more: object) -> Instruction:
+    opcode = "sends" if len(sources) > 1 else "send"
+    return one(gen, opcode, target, *sources, sfid=sfid, descriptor=descriptor, **more)
+
+
+@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
+def test_a_message_carries_registers_and_brings_some_back(gen: float) -> None:
+    seen: list[Message] = []
+
+    def echo(thread: Thread, sent: Message) -> None:
+        seen.append(sent)
+        sent.response[:] = sent.payload[::-1]
+
+    made = thread(gen, 0x0F, r10=np.arange(16, dtype=np.uint32))
+    made.messages[12] = echo
+    made.dwords("cr")[0] = 1
+    run(made, send(gen, 12, 2 << 25 | 2 << 20 | 1 << 19 | 0x1234, dst(30, "ud"), reg(10, "ud"), quarter=0))
+    sent = seen[0]
+    assert (sent.sfid, sent.descriptor & 0x7FFFF, sent.header, sent.mask, sent.alt) == (12, 0x1234, True, 0x0F, True)
+    assert bytes(made.grf[30 * 32 : 32 * 32]) == bytes(sent.payload[::-1]) != bytes(64)
+
+
+@pytest.mark.behaviour("KBL-EU-16")
+@pytest.mark.parametrize("gen", [9, 11])
+def test_a_split_message_has_two_payloads(gen: float) -> None:
+    seen: list[Message] = []
+    made = thread(gen, r10=np.arange(16, dtype=np.uint32), r40=np.arange(100, 124, dtype=np.uint32))
+    made.messages[10] = lambda thread, sent: seen.append(sent)
+    run(made, send(gen, 10, 2 << 25, NULL, Operand("grf", "", 10), Operand("grf", "", 40), extended=3 << 6))
+    assert len(seen[0].payload) == 64 and list(seen[0].second.view(np.uint32)) == list(range(100, 124))
+
+
+@pytest.mark.behaviour("EU-149")
+def test_a_descriptor_may_stand_in_a0() -> None:
+    seen: list[Message] = []
+    made = thread(9)
+    made.messages[12] = lambda thread, sent: seen.append(sent)
+    made.dwords("a")[0] = 1 << 25 | 0xABC
+    run(made, send(9, 12, Operand("arf", "ud", 0x10), NULL, reg(10, "ud")))
+    assert seen[0].descriptor == 1 << 25 | 0xABC and len(seen[0].payload) == 32
+
+
+def test_a_response_of_sixteen_registers() -> None:
+    made = thread(9)
+    made.messages[12] = lambda thread, sent: sent.response.fill(0xFF)
+    run(made, send(9, 12, 1 << 25 | 16 << 20, dst(30, "ud"), reg(10, "ud")))
+    assert made.grf[30 * 32 : 46 * 32].all() and not made.grf[46 * 32 :].any() and not made.grf[: 30 * 32].any()
+
+
+@pytest.mark.behaviour("EU-142")
+def test_a_null_destination_takes_no_answer() -> None:
+    made = thread(9)
+    made.messages[12] = lambda thread, sent: sent.response.fill(0xFF)
+    run(made, send(9, 12, 1 << 25 | 1 << 20, NULL, reg(10, "ud")))
+    assert not made.grf.any()
+
+
+def test_a_predicated_message_is_for_fewer_channels() -> None:
+    seen: list[Message] = []
+    made = thread(9, 0xFF00)
+    made.messages[12] = lambda thread, sent: seen.append(sent)
+    made.dwords("f")[0] = 0x5A00
+    run(made, send(9, 12, 1 << 25, NULL, reg(10, "ud"), quarter=1, predicate=1))
+    assert seen[0].mask == 0x5A and seen[0].first == 8
+
+
+@pytest.mark.behaviour("EU-143")
+def test_message_registers_and_the_implied_move() -> None:
+    seen: list[Message] = []
+    made = thread(4.5, r10=np.arange(8, dtype=np.uint32), r11=np.arange(8, 16, dtype=np.uint32))
+    made.messages[6] = lambda thread, sent: seen.append(sent)
+    run(made, one(4.5, "mov", Operand("mrf", "ud", 3, horizontal=1), reg(11, "ud")),
+        send(4.5, 6, 2 << 20, NULL, reg(10, "ud"), base_mrf=2), send(4.5, 6, 2 << 20, NULL, NULL, base_mrf=3))
+    assert list(seen[0].payload.view(np.uint32)) == list(range(16))
+    assert list(seen[1].payload.view(np.uint32)) == [*range(8, 16), *[0] * 8]
+
+
+def test_a_compressed_write_to_message_registers_four_apart() -> None:
+    made = thread(4.5, 0xFFFF, r10=np.arange(16, dtype=np.uint32))
+    run(made, one(4.5, "mov", Operand("mrf", "ud", 0x82, horizontal=1), reg(10, "ud"), size=16, quarter=2))
+    held = made.dwords("mrf")
+    assert list(held[16:24]) == list(range(8)) and list(held[48:56]) == list(range(8, 16))
+
+
+def test_math_as_a_message() -> None:
+    made = thread(4.5, 0xFF, r10=np.array([4, 16, 0.25, 1, -1, 0, 9, 2], np.float32), r11=np.array([0.5] * 8, np.float32))
+    load = one(4.5, "mov", Operand("mrf", "f", 2, horizontal=1), reg(10, "f"))
+    power = one(4.5, "mov", Operand("mrf", "f", 3, horizontal=1), reg(11, "f"))
+    run(made, load, power, send(4.5, 1, 4 | 1 << 20 | 1 << 16, dst(20, "f"), NULL, base_mrf=2),
+        send(4.5, 1, 10 | 2 << 20 | 1 << 16, dst(21, "f"), NULL, base_mrf=2))
+    root, same = made.register(20).view(np.float32), made.register(21).view(np.float32)
+    assert list(root[:4]) == [2, 4, 0.5, 1] and np.isnan(root[4]) and list(same[:4]) == [2, 4, 0.5, 1]
+
+
+def test_integer_division_as_a_message() -> None:
+    """The denominator comes first."""
+    made = thread(4.5, r10=np.full(8, 7, np.int32), r11=np.arange(-4, 4, dtype=np.int32) * 10)
+    run(made, one(4.5, "mov", Operand("mrf", "d", 2, horizontal=1), reg(10)), one(4.5, "mov", Operand("mrf", "d", 3, horizontal=1),
+        reg(11)),
+        send(4.5, 1, 11 | 1 << 4 | 2 << 20 | 2 << 16, dst(20), NULL, base_mrf=2))
+    assert list(made.register(20).view(np.int32)) == [-5, -4, -2, -1, 0, 1, 2, 4]
+    assert list(made.register(21).view(np.int32)) == [-5, -2, -6, -3, 0, 3, 6, 2]
+
+
+def test_a_message_to_nobody_and_one_too_long() -> None:
+    with pytest.raises(Unsupported, match=r"messages to shared function 2 \(descriptor 0x2000000\)"):
+        run(thread(9), send(9, 2, 1 << 25, NULL, reg(10, "ud")))
+    with pytest.raises(GpuFault, match="4 registers from r126 on are not all there"):
+        run(thread(9), send(9, 7, 4 << 25, NULL, reg(126, "ud")))
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("EU-111")
+@pytest.mark.parametrize(("types", "want"), [("ub b", "w"), ("w ub", "w"), ("uw d", "d"), ("ud q", "q"), ("hf hf", "hf"), ("hf f", "f"),
+                                             ("f d", "f"), ("df df", "df"), ("uv w", "w"), ("vf f", "f"), ("d", "d"), ("nf f", "")])
+def test_execution_types(types: str, want: str) -> None:
+    assert execution_type(types.split()) == want
+    assert execution_type(reversed(types.split())) == want
+
+
+@pytest.mark.parametrize(("text", "complaint"), [
+    ("rule flow 7 channel\nrule flow 7+ stack", "t:2: rule flow of gen 7 is already given"),
+    ("rule flew 7 channel", "t:1: there is no rule flew"),
+    ("rule flow 7+ channel", "t: gen 4.5 has no rule flow"),
+    ("execute w d d\nexecute d w d", "t:2: d w is already given, or no execution type"),
+    ("execute w ud d", "t:1: w ud is already given, or no execution type"),
+    ("rule flow", "t:1: a line is 'rule', name, generations, value or 'execute' and three types, not 'rule flow'"),
+])
+def test_a_wrong_table_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(SpecError) as error:
+        read("t", text)
+    assert str(error.value) == complaint
+
+
+def test_rules_differ_where_generations_do() -> None:
+    assert [rules(gen).flow for gen in GENERATIONS] == ["stack", *["channel"] * 5]
+    assert [rules(gen).multiply for gen in GENERATIONS] == ["low_first", "low_second", "low_second", "full", "full", "full"]

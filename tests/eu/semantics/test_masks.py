@@ -1,0 +1,218 @@
+"""Which channels an instruction writes: dispatch, predicates of all kinds, quarters, flags, accumulators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softgen.bits.layout import GENERATIONS
+from softgen.eu.instruction import Operand
+from softgen.eu.thread import Thread
+from tests.eu.semantics.build import NZ, arf, dst, imm, one, reg, run, scalar, thread
+
+COUNT = np.arange(32, dtype=np.int32)
+
+
+def written(made: Thread, number: int = 20, count: int = 16) -> int:
+    """A bit for each dword that is no longer 0."""
+    held = made.grf[number * 32 :].view(np.int32)[:count]
+    return sum(1 << index for index, value in enumerate(held) if value)
+
+
+def mark(gen: float, size: int = 16, **controls: object) -> object:
+    return one(gen, "mov", dst(20), imm(1), size=size, **controls)
+
+
+@pytest.mark.behaviour("EU-08")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_channels_that_were_not_dispatched_do_nothing(gen: float) -> None:
+    made = thread(gen, 0x00A5)
+    run(made, mark(gen))
+    assert written(made) == 0xA5
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_no_mask_writes_them_all_the_same(gen: float) -> None:
+    made = thread(gen, 0x00A5)
+    run(made, mark(gen, no_mask=True))
+    assert written(made) == 0xFFFF
+
+
+@pytest.mark.behaviour("KBL-EU-09")
+def test_predication_applies_under_no_mask() -> None:
+    made = thread(9, 0x0001)
+    made.dwords("f")[0] = 0xF00F
+    run(made, mark(9, no_mask=True, predicate=1))
+    assert written(made) == 0xF00F
+
+
+@pytest.mark.behaviour("EU-10")
+@pytest.mark.parametrize(("control", "flag", "want"), [
+    (1, 0x8421, 0x8421), (4, 0x8421, 0xCC33), (5, 0xC3A0, 0xC300), (6, 0x8020, 0xF0F0), (7, 0xF7E0, 0xF000), (8, 0x0100, 0xFF00),
+    (9, 0xFFFE, 0xFF00), (10, 0x0001, 0xFFFF), (10, 0, 0), (11, 0xFFFF, 0xFFFF), (11, 0xFFFE, 0), (12, 0x10000, 0xFFFF), (13,
+    0x0000FFFF, 0),
+    (13, 0xFFFFFFFF, 0xFFFF)])
+def test_predicate_controls(control: int, flag: int, want: int) -> None:
+    for invert in (False, True):
+        made = thread(9, 0xFFFF)
+        made.dwords("f")[0] = flag
+        run(made, mark(9, predicate=control, predicate_invert=invert))
+        assert written(made) == (want ^ 0xFFFF if invert else want)      # inversion comes last (KBL 7500-7510)
+
+
+def test_groups_of_a_predicate_reach_beyond_the_instruction() -> None:
+    """Sixteen channels from the first of them, whichever quarter asks."""
+    for flag, want in ((0x0001, 0xFF), (0x10000, 0)):
+        made = thread(9, 0xFF00)
+        made.dwords("f")[0] = flag
+        run(made, mark(9, 8, quarter=1, predicate=10))
+        assert written(made, count=8) == want
+
+
+def test_vertical_predicates() -> None:
+    for gen, other in ((4.5, 16), (7, 32), (9, 32)):
+        for control, want in ((2, 0x00EE), (3, 0x0088)):
+            made = thread(gen, 0xFFFF)
+            flags = 0x00AA | 0x00CC << other
+            made.arf["f"][:] = memoryview(flags.to_bytes(8, "little")[: len(made.arf["f"])])
+            run(made, mark(gen, predicate=control))
+            assert written(made) == want
+
+
+@pytest.mark.parametrize(("control", "want"), [(1, 0x5A), (2, 0xF0), (3, 0x0F), (4, 0xF0), (5, 0x0F), (6,
+    0xFF), (7, 0)])
+def test_align16_predicates(control: int, want: int) -> None:
+    made = thread(8)
+    made.dwords("f")[0] = 0x5A
+    target = Operand("grf", "d", 20, horizontal=1, write_mask=15)
+    run(made, one(8, "mov", target, imm(1), predicate=control, align16=True))
+    assert written(made) == want
+
+
+@pytest.mark.behaviour("EU-175")
+def test_flag_registers_and_their_halves() -> None:
+    for flag, sub in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        made = thread(9, 0xFFFF)
+        made.arf["f"].view(np.uint16)[flag * 2 + sub] = 0x1248
+        run(made, mark(9, predicate=1, flag=flag, flag_sub=sub))
+        assert written(made) == 0x1248
+
+
+@pytest.mark.behaviour("EU-119", "EU-174", "KBL-EU-02")
+def test_quarters_choose_channels_and_flags() -> None:
+    made = thread(9, 0x0F00)
+    made.dwords("f")[0] = 0x0500
+    run(made, mark(9, 8, quarter=1, predicate=1))
+    assert written(made, count=8) == 0x05
+    made = thread(9, 0xF000)
+    run(made, mark(9, 4, quarter=1, nibble=1))
+    assert written(made, count=8) == 0x0F
+    made = thread(9, 0xFFFF0000)
+    run(made, mark(9, 16, quarter=2))
+    assert written(made) == 0xFFFF
+
+
+def test_compression_control_of_the_oldest() -> None:
+    made = thread(4.5, 0x0F00)
+    run(made, mark(4.5, 8, quarter=1))
+    assert written(made, count=8) == 0x0F
+    made = thread(4.5, 0x0F0F)
+    run(made, mark(4.5, 16, quarter=2))
+    assert written(made) == 0x0F0F
+
+
+def test_a_condition_writes_the_flag_of_its_quarter() -> None:
+    made = thread(9, 0xFFFFFFFF, r4=COUNT)
+    run(made, one(9, "mov", dst(20), reg(4), condition=NZ, quarter=2, flag=1))
+    assert made.flags == 0xFE << 32 + 16
+
+
+@pytest.mark.behaviour("EU-32", "EU-177")
+def test_flags_of_channels_that_do_not_run_stay() -> None:
+    made = thread(9, 0x0F, r4=COUNT)
+    made.dwords("f")[0] = 0xAAAA
+    run(made, one(9, "cmp", arf(0, "d"), reg(4), imm(2), condition=1))
+    assert made.flags == 0xAAA4
+
+
+@pytest.mark.behaviour("EU-33")
+def test_null_still_updates_flags_and_accumulator() -> None:
+    made = thread(9, r4=COUNT)
+    run(made, one(9, "add", arf(0, "d"), reg(4), imm(1), condition=5, acc_write=True))
+    assert made.flags == 0
+    assert list(made.dwords("acc")[:8]) == list(range(1, 9))
+
+
+@pytest.mark.behaviour("EU-129", "EU-20")
+def test_sixteen_channels_are_two_eights() -> None:
+    whole, halves = thread(9, 0x5AF0, r4=COUNT), thread(9, 0x5AF0, r4=COUNT)
+    run(whole, one(9, "add", dst(20), reg(4), imm(7), size=16))
+    run(halves, one(9, "add", dst(20), reg(4), imm(7)), one(9, "add", dst(21), reg(5), imm(7), quarter=1))
+    assert (whole.grf == halves.grf).all()
+
+
+# -- accumulators --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("EU-160", "EU-158")
+@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
+def test_which_accumulator(gen: float) -> None:
+    values = np.arange(16, dtype=np.float32) + 1
+    for size, quarter, want in ((16, 0, range(16)), (8, 0, range(8)), (8, 1, range(8, 16))):
+        made = thread(gen, 0xFFFF, r4=values)
+        run(made, one(gen, "mov", dst(20, "f"), reg(4, "f"), size=size, quarter=quarter, acc_write=True))
+        assert [index for index, value in enumerate(made.dwords("acc")[:16]) if value] == list(want)
+
+
+@pytest.mark.behaviour("EU-165")
+def test_dwords_have_one_accumulator() -> None:
+    made = thread(9, 0xFFFF, r4=COUNT + 1)
+    run(made, one(9, "add", dst(20), reg(4), imm(0), quarter=1, acc_write=True))
+    assert list(made.dwords("acc")[:8]) == list(range(1, 9))
+
+
+@pytest.mark.behaviour("EU-156", "EU-194", "EU-172")
+def test_cr0_turns_the_passing_update_off() -> None:
+    made = thread(9, r4=COUNT + 1)
+    made.dwords("cr")[0] = 1 << 1
+    run(made, one(9, "add", dst(20), reg(4), imm(0), acc_write=True), one(9, "mov", dst(21), arf(0x20, "d")),
+        one(9, "mov", arf(0x20, "d"), reg(4)), one(9, "mov", dst(22), arf(0x20, "d")))
+    assert written(made, 21, 8) == 0 and written(made, 22, 8) == 0xFF
+
+
+@pytest.mark.behaviour("EU-168", "EU-115")
+@pytest.mark.parametrize("gen", GENERATIONS)
+@pytest.mark.parametrize(("a", "b"), [(0x12345678, 0x7FEDCBA9), (-0x12345678, 0x7FEDCBA9), (-1, -1), (0x7FFFFFFF, -0x80000000)])
+def test_a_64_bit_product_in_two_steps(gen: float, a: int, b: int) -> None:
+    """mul by the lower half (before gen 8 it takes no more), mach by the upper: high dword in the destination, low in the accumulator."""
+    made = thread(gen, 1, r4=np.array([a, b], np.int64).astype(np.int32))
+    low = scalar(4, "uw", 4)
+    run(made, one(gen, "mul", arf(0x20, "d"), scalar(4), low, size=1),
+        one(gen, "mach", dst(20), scalar(4), scalar(4, "d", 4), size=1, acc_write=True), one(gen, "mov", dst(21), arf(0x20, "d"), size=1))
+    high, rest = int(made.grf[640:644].view(np.int32)[0]), int(made.grf[672:676].view(np.uint32)[0])
+    assert high << 32 | rest == a * b
+
+
+@pytest.mark.behaviour("EU-169")
+def test_words_have_33_bits_and_more() -> None:
+    made = thread(7, r4=np.full(16, -0x8000, np.int16))
+    run(made, one(7, "mul", arf(0x20, "w"), reg(4, "w"), reg(4, "w")), one(7, "mac", dst(20, "w"), reg(4, "w"), imm(0x8001, "w")))
+    assert made.arf["acc_w"].view(np.int64)[0] == 0x40000000
+    assert int(made.grf[640:642].view(np.int16)[0]) == (0x40000000 + 0x8000 * 0x7FFF & 0xFFFF ^ 0x8000) - 0x8000
+
+
+def test_an_accumulator_is_bytes_too() -> None:
+    """Written as floats, read as integers and as words."""
+    made = thread(9, r4=np.full(8, -1.5, np.float32))
+    run(made, one(9, "mov", arf(0x20, "f"), reg(4, "f")), one(9, "mov", dst(20, "d"), arf(0x20, "d")),
+        one(9, "mov", dst(21, "w"), arf(0x20, "w", 0, "16;16,1"), size=16, no_mask=True))
+    assert made.grf[640:644].view(np.uint32)[0] == 0xBFC00000
+    assert list(made.grf[672:676].view(np.uint16)) == [0, 0xBFC0]
+
+
+def test_a_comparison_may_go_to_an_accumulator_and_come_back() -> None:
+    made = thread(11, 0xFFFF, r2=np.array([5], np.uint16))
+    made.dwords("f")[0] = 0x00FF
+    run(made, one(11, "sel", arf(0x20, "uw"), scalar(2, "uw"), imm(0, "uw"), size=16, predicate=1),
+        one(11, "mov", dst(20, "uw"), arf(0x20, "uw", 0, "16;16,1"), size=16))
+    assert list(made.grf[640:672].view(np.uint16)) == [5] * 8 + [0] * 8

@@ -1,0 +1,171 @@
+"""How exact extended math is, over the whole range of floats, against decimals of fifty digits; and integer division."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, getcontext, localcontext
+
+import numpy as np
+import pytest
+
+from softgen.eu.semantics.math import evaluate, log2
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.types import f16, f32, f64
+from tests.eu.semantics.build import dst, one, reg, run, thread
+
+M = NumpyMachine()
+SAMPLES = 768
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798214808651")
+getcontext().prec = 50
+LN2 = Decimal(2).ln()
+
+
+def sample(seed: int, count: int = SAMPLES) -> np.ndarray:
+    """Floats of all exponents, positive, no denormals."""
+    random = np.random.default_rng(seed)
+    return random.integers(0x00800000, 0x7F800000, count, dtype=np.uint32).view(np.float32)
+
+
+def between(seed: int, low: float, high: float, count: int = SAMPLES) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(low, high, count).astype(np.float32)
+
+
+def computed(name: str, *sources: np.ndarray) -> np.ndarray:
+    found = []
+    for start in range(0, len(sources[0]), 256):
+        lanes = [M.value(f32, one[start : start + 256]) for one in sources]
+        found.append(np.asarray(evaluate(M, name, False, *lanes).payload, np.float32))
+    return np.concatenate(found)
+
+
+def exact(value: np.float32) -> Decimal:
+    return Decimal(float(value))
+
+
+def last_place(value: Decimal) -> Decimal:
+    """Of the float a value lies among; denormals have that of the smallest."""
+    largest = np.float32(min(max(abs(float(value)), 1.17549435e-38), 3.4e38))
+    return Decimal(float(np.spacing(largest)))
+
+
+def worst(name: str, inputs: np.ndarray, truth: Callable[[Decimal], Decimal]) -> float:
+    """The largest error, in units of the last place."""
+    got, most = computed(name, inputs), 0.0
+    for x, y in zip(inputs, got, strict=True):
+        want = truth(exact(x))
+        if abs(want) > Decimal("3.4028235e38"):
+            assert np.isinf(y) or abs(exact(y) - want) <= last_place(want)
+            continue
+        most = max(most, float(abs(exact(y) - want) / last_place(want)))
+    return most
+
+
+def sine(x: Decimal) -> Decimal:
+    with localcontext() as context:
+        context.prec = 90
+        x = x % (2 * PI)
+        term = total = x
+        k = 1
+        while abs(term) > Decimal(10) ** -60:
+            term *= -x * x / ((2 * k) * (2 * k + 1))
+            total += term
+            k += 1
+        return total
+
+
+@pytest.mark.parametrize(("name", "truth", "bound"), [("inv", lambda x: 1 / x, 0.5), ("sqrt", lambda x: x.sqrt(), 0.5),
+                                                       ("rsq", lambda x: 1 / x.sqrt(), 0.501)])
+def test_inverse_and_roots(name: str, truth: Callable[[Decimal], Decimal], bound: float) -> None:
+    assert worst(name, sample(1), truth) <= bound + 1e-9
+
+
+def test_logarithm_of_all_floats() -> None:
+    assert worst("log", sample(2), lambda x: x.ln() / LN2) <= 0.51
+
+
+def test_logarithm_near_one() -> None:
+    near = np.concatenate([between(3, 0.98, 1.02, 400), np.float32(1) + np.arange(-50, 50, dtype=np.float32) * np.float32(2**-24)])
+    got = computed("log", near)
+    assert max(abs(exact(y) - exact(x).ln() / LN2) for x, y in zip(near, got, strict=True)) <= Decimal(2) ** -21
+    assert worst("log", near[near != 1], lambda x: x.ln() / LN2) <= 0.51
+
+
+def test_the_parts_of_powers_are_good_to_many_digits() -> None:
+    """What pow multiplies must be much better than a float."""
+    inputs = np.concatenate([between(12, 0.5, 2, 128), sample(13, 128)]).astype(np.float64)
+    got = np.asarray(log2(M, M.value(f64, inputs)).payload)
+    for x, y in zip(inputs, got, strict=True):
+        want = Decimal(float(x)).ln() / LN2
+        assert abs(Decimal(float(y)) - want) <= max(abs(want), Decimal("0.01")) * Decimal(10) ** -14
+
+
+def test_powers_of_two() -> None:
+    assert worst("exp", between(4, -125, 128), lambda x: (x * LN2).exp()) <= 0.51
+    assert worst("exp", between(5, -1, 1), lambda x: (x * LN2).exp()) <= 0.51
+    assert worst("exp", between(5, -149, -126, 200), lambda x: (x * LN2).exp()) <= 0.51      # denormal results
+    whole = np.arange(-149, 128, dtype=np.float32)
+    assert (computed("exp", whole) == np.ldexp(np.float32(1), whole.astype(int))).all()
+
+
+@pytest.mark.parametrize("reach", [6.2831855, 1000.0, 2.0**20])
+def test_sine_and_cosine(reach: float) -> None:
+    inputs = between(6, -reach, reach, 400)
+    for name, shift in (("sin", Decimal(0)), ("cos", PI / 2)):
+        got = computed(name, inputs)
+        wants = [sine(exact(x) + shift) for x in inputs]
+        assert max(abs(exact(y) - want) for y, want in zip(got, wants, strict=True)) <= Decimal(2) ** -24
+        assert max(abs(exact(y) - want) / last_place(want) for y, want in zip(got, wants, strict=True)) <= Decimal("0.51")
+
+
+def test_sine_of_huge_numbers_stays_between_the_limits() -> None:
+    for name in ("sin", "cos"):
+        assert (np.abs(computed(name, sample(7))) <= 1).all()
+
+
+def test_division_is_correctly_rounded() -> None:
+    a, b = sample(8, 256), sample(9, 256)
+    got = computed("fdiv", a, b)
+    for x, y, z in zip(a, b, got, strict=True):
+        want = exact(x) / exact(y)
+        if Decimal("1.2e-38") < want < Decimal("3.4e38"):
+            assert abs(exact(z) - want) <= last_place(want) / 2
+
+
+def test_power_is_its_parts() -> None:
+    a, b = between(10, 0.01, 50, 256), between(11, -8, 8, 256)
+    got = computed("pow", a, b)
+    for x, y, z in zip(a, b, got, strict=True):
+        want = (exact(y) * exact(x).ln()).exp()
+        assert abs(exact(z) - want) <= last_place(want) * Decimal("0.51")
+    special = computed("pow", np.array([0, 0, -2, np.inf], np.float32), np.array([2, -1, 2, 1], np.float32))
+    assert special[0] == 0 and np.isinf(special[1]) and np.isnan(special[2]) and np.isinf(special[3])
+
+
+def test_half_floats() -> None:
+    x = np.array([2, 3, 0.1, 60000], np.float16)
+    got = np.asarray(evaluate(M, "inv", False, M.value(f16, x)).payload)
+    assert (got == (1 / x.astype(np.float64)).astype(np.float16)).all()
+
+
+@pytest.mark.behaviour("BDW-EU-17")
+@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
+def test_quotient_and_remainder_in_two_registers(gen: float) -> None:
+    a, b = np.array([7, -7, 7, -7, 100, 0, 5, -2147483648], np.int32), np.array([2, 2, -2, -2, 7, 3, 9, -1], np.int32)
+    made = thread(gen, r4=a, r5=b)
+    run(made, one(gen, "math", dst(20), reg(4), reg(5), function=11))
+    assert list(made.register(20).view(np.int32)) == [3, -3, -3, 3, 14, 0, 0, -2147483648]
+    assert list(made.register(21).view(np.int32)) == [1, -1, 1, -1, 2, 0, 5, 0]
+
+
+def test_division_by_zero() -> None:
+    made = thread(9, r4=np.array([7, 0, 1, 2, 3, 4, 5, 6], np.uint32))
+    run(made, one(9, "math", dst(20, "ud"), reg(4, "ud"), reg(5, "ud"), function=11))
+    assert list(made.register(20)) == [0xFFFFFFFF] * 8 and list(made.register(21)) == [7, 0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("rounding", range(4))
+def test_math_rounds_to_nearest_whatever_cr0_says(rounding: int) -> None:
+    made = thread(9, r4=np.full(8, 3, np.float32))
+    made.dwords("cr")[0] = rounding << 4
+    run(made, one(9, "math", dst(20, "f"), reg(4, "f"), function=1))
+    assert made.register(20)[0] == 0x3EAAAAAB

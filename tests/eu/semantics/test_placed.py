@@ -1,0 +1,309 @@
+"""Instructions and operands whose meaning is in where their registers stand: regions, indirect addresses, immediates, line and pln."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softgen.bits.layout import GENERATIONS
+from softgen.errors import GpuFault, Unsupported
+from softgen.eu.instruction import VXH, Operand
+from softgen.eu.regions import small_float
+from softgen.eu.thread import Thread
+from tests.eu.semantics.build import arf, dst, imm, one, reg, run, scalar, thread
+
+WORDS = np.arange(64, dtype=np.int16)
+FLOATS = np.arange(32, dtype=np.float32)
+
+
+def words(made: Thread, number: int, count: int = 16) -> list[int]:
+    return [int(value) for value in made.grf[number * 32 :].view(np.int16)[:count]]
+
+
+def dwords(made: Thread, number: int, count: int = 8) -> list[int]:
+    return [int(value) for value in made.grf[number * 32 :].view(np.int32)[:count]]
+
+
+def floats(made: Thread, number: int, count: int = 8) -> list[float]:
+    return [float(value) for value in made.grf[number * 32 :].view(np.float32)[:count]]
+
+
+# -- align1 --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("EU-224", "EU-225", "EU-226", "EU-229", "EU-230")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_rows_and_columns(gen: float) -> None:
+    made = thread(gen, 0xFFFF, r4=WORDS)
+    run(made, one(gen, "mov", dst(20, "w"), reg(4, "w", "16;8,2", 2), size=16))
+    assert words(made, 20) == [1 + c // 8 * 16 + c % 8 * 2 for c in range(16)]
+
+
+@pytest.mark.behaviour("EU-228", "EU-231")
+def test_rows_may_interleave() -> None:
+    made = thread(9, 0xFFFF, r5=WORDS)
+    run(made, one(9, "mov", dst(20, "w"), reg(5, "w", "1;8,2"), size=16))
+    assert words(made, 20)[:9] == [0, 2, 4, 6, 8, 10, 12, 14, 1]
+
+
+@pytest.mark.behaviour("EU-128")
+def test_a_scalar_goes_to_all_channels() -> None:
+    made = thread(9, r4=WORDS)
+    run(made, one(9, "mov", dst(20, "w"), scalar(4, "w", 6)))
+    assert words(made, 20, 8) == [3] * 8
+
+
+@pytest.mark.behaviour("EU-07", "EU-233")
+def test_a_destination_has_a_stride_and_ends_with_the_channels() -> None:
+    made = thread(9, 0xFFFF, r4=WORDS, r20=np.full(16, -1, np.int16))
+    run(made, one(9, "mov", dst(20, "w", 2), reg(4, "w", "4;4,1"), size=4))
+    assert words(made, 20) == [0, -1, 1, -1, 2, -1, 3, *[-1] * 9]
+
+
+def test_a_source_is_read_whole_before_anything_is_written() -> None:
+    """The second register of the source is the first of the destination."""
+    made = thread(9, 0xFFFF, r4=np.arange(16, dtype=np.int32))
+    run(made, one(9, "add", dst(5), reg(4), imm(100), size=16))
+    assert dwords(made, 5, 16) == [100 + c for c in range(16)]
+
+
+def test_a_region_past_the_registers_is_a_fault_that_names_the_place() -> None:
+    made = thread(9)
+    with pytest.raises(GpuFault, match=r"gen 9, kernel 0x0\+0x0: mov"):
+        run(made, one(9, "mov", dst(20, "d"), reg(127, "d", "16;8,2")))
+
+
+# -- three sources -------------------------------------------------------------------------------------------------
+
+
+def test_regions_of_three_sources() -> None:
+    """Gen 11: rows of `vertical` elements, as wide as the inner stride makes them; the third source has one stride alone."""
+    made = thread(11, r4=FLOATS, r6=FLOATS, r8=FLOATS)
+    sources = (Operand("grf", "f", 4, vertical=4, horizontal=2), Operand("grf", "f", 6), Operand("grf", "f", 8, horizontal=2))
+    run(made, one(11, "mad", dst(20, "f"), *sources))
+    assert floats(made, 20) == [c // 2 * 4 + c % 2 * 2 for c in range(8)]
+    run(reset(made), one(11, "mad", dst(20, "f"), Operand("grf", "f", 4), Operand("grf", "f", 6, 4), sources[2]))
+    assert floats(made, 20) == [2 * c for c in range(8)]
+
+
+def reset(made: Thread) -> Thread:
+    made.ip, made.ended, made.channel_ip = 0, False, [0] * 32
+    return made
+
+
+def test_swizzles_and_replication_of_three_sources() -> None:
+    made = thread(8, r4=FLOATS, r6=np.ones(8, np.float32), r8=np.zeros(8, np.float32), r20=np.full(8, -1, np.float32))
+    source = Operand("grf", "f", 4, swizzle=0b00011011)
+    target = Operand("grf", "f", 20, write_mask=0b0111)
+    run(made, one(8, "mad", target, source, Operand("grf", "f", 6, replicate=True), Operand("grf", "f", 8, swizzle=0)))
+    assert floats(made, 20) == [3, 2, 1, -1, 7, 6, 5, -1]
+
+
+# -- align16 -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("EU-16")
+@pytest.mark.parametrize("gen", [4.5, 7, 7.5, 8, 9])
+def test_swizzles_turn_each_four(gen: float) -> None:
+    made = thread(gen, r4=FLOATS)
+    source = Operand("grf", "f", 4, vertical=4, swizzle=0b00011011)
+    run(made, one(gen, "mov", Operand("grf", "f", 20, horizontal=1, write_mask=15), source, align16=True))
+    assert floats(made, 20) == [3, 2, 1, 0, 7, 6, 5, 4]
+
+
+@pytest.mark.behaviour("EU-122", "EU-11")
+def test_simd4_add_with_a_write_mask() -> None:
+    made = thread(7, r2=FLOATS, r3=np.full(8, -1, np.float32))
+    a, b = Operand("grf", "f", 2, vertical=4, swizzle=0b00111001), Operand("grf", "f", 2, 16, vertical=4, swizzle=0b01001110)
+    target = Operand("grf", "f", 3, horizontal=1, write_mask=0b0111)
+    run(made, one(7, "add", target, a, b, size=4, align16=True, no_mask=True))
+    assert floats(made, 3) == [1 + 6, 2 + 7, 3 + 4, -1, -1, -1, -1, -1]
+
+
+@pytest.mark.behaviour("EU-123", "EU-125")
+def test_simd4x2_with_one_and_two_vertices() -> None:
+    for mask, changed in ((0x0F, 4), (0xFF, 8)):
+        made = thread(7, mask, r4=FLOATS, r6=FLOATS * 10, r20=np.full(8, -1, np.float32))
+        shared = Operand("grf", "f", 6, vertical=0, swizzle=0b11100100)
+        own = Operand("grf", "f", 4, vertical=4, swizzle=0b11100100)
+        run(made, one(7, "add", Operand("grf", "f", 20, horizontal=1, write_mask=0b0111), own, shared, align16=True))
+        want = [-1 if c % 4 == 3 or c >= changed else c + 10 * (c % 4) for c in range(8)]
+        assert floats(made, 20) == want
+
+
+# -- indirect ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("EU-148")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_one_address_for_a_region(gen: float) -> None:
+    made = thread(gen, r4=WORDS)
+    made.arf["a"].view(np.uint16)[3] = 4 * 32
+    run(made, one(gen, "mov", dst(20, "w"), reg(0, "w", "8;8,1", indirect=True, address_sub=3, offset=6)))
+    assert words(made, 20, 8) == [3 + c for c in range(8)]
+    reset(made)
+    made.arf["a"].view(np.uint16)[1] = 30 * 32 + 10
+    run(made, one(gen, "mov", dst(0, "w", 1, indirect=True, address_sub=1, offset=-10), reg(4, "w")))
+    assert words(made, 30, 8) == list(range(8))
+
+
+@pytest.mark.behaviour("EU-151")
+def test_an_address_for_each_row() -> None:
+    made = thread(9, r4=WORDS)
+    made.arf["a"].view(np.uint16)[:8] = [4 * 32 + 2 * k for k in (9, 1, 30, 4, 4, 0, 2, 12)]
+    source = Operand("grf", "w", indirect=True, address_sub=0, offset=4, vertical=VXH, width=1)
+    run(made, one(9, "mov", dst(20, "w"), source))
+    assert words(made, 20, 8) == [11, 3, 32, 6, 6, 2, 4, 14]
+    rows = Operand("grf", "w", indirect=True, address_sub=2, offset=0, vertical=VXH, width=4, horizontal=1)
+    run(reset(made), one(9, "mov", dst(20, "w"), rows))
+    assert words(made, 20, 8) == [30, 31, 32, 33, 4, 5, 6, 7]
+
+
+def test_movi_takes_bytes_of_one_register() -> None:
+    made = thread(7, r4=WORDS)
+    made.arf["a"].view(np.uint16)[:4] = [4 * 32 + 6, 2, 30, 5 * 32 + 8]     # the register numbers of the later ones do not count
+    run(made, one(7, "movi", dst(20, "w"), Operand("grf", "w", indirect=True, vertical=VXH), size=4))
+    assert words(made, 20, 4) == [3, 1, 15, 4]
+
+
+def test_smov_writes_the_channels_it_names() -> None:
+    made = thread(9, 0xFFFF, r4=WORDS, r20=np.full(16, -1, np.int32))
+    made.arf["a"].view(np.uint16)[5] = 20 * 32
+    run(made, one(9, "smov", dst(0, "d", 1, indirect=True, address_sub=5), scalar(4, "w", 14), imm(0b100100, "uw"), size=16))
+    assert [index for index, value in enumerate(dwords(made, 20, 16)) if value != -1] == [2, 5]
+    assert dwords(made, 20, 3)[2] == 7
+
+
+# -- immediates ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("EU-45")
+def test_packed_signed_immediate() -> None:
+    made = thread(9)
+    run(made, one(9, "mov", dst(20, "w"), imm(0xFEDC3210, "v")))
+    assert words(made, 20, 8) == [0, 1, 2, 3, -4, -3, -2, -1]
+
+
+@pytest.mark.behaviour("EU-46")
+def test_packed_unsigned_immediate() -> None:
+    made = thread(9, 0xFFFF)
+    run(made, one(9, "mov", dst(20, "uw"), imm(0xFEDC3210, "uv"), size=16))
+    assert words(made, 20) == [0, 1, 2, 3, 12, 13, 14, 15] * 2
+
+
+def test_a_dword_destination_takes_every_second_element() -> None:
+    made = thread(9, r4=WORDS)
+    run(made, one(9, "add", dst(20, "ud"), scalar(4, "uw", 2), imm(0x0C080400, "uv"), size=4))
+    assert dwords(made, 20, 4) == [1, 5, 9, 13]
+
+
+@pytest.mark.behaviour("EU-47", "EU-48", "EU-49", "EU-50", "EU-51")
+def test_small_floats() -> None:
+    for byte in range(256):
+        want = 0.0 if not byte & 0x7F else 2.0 ** ((byte >> 4 & 7) - 3) * (1 + (byte & 15) / 16)
+        got = np.array(small_float(byte), np.uint32).view(np.float32)
+        assert abs(got) == want and bool(np.signbit(got)) == bool(byte & 0x80)
+    assert np.array(small_float(1), np.uint32).view(np.float32) == 0.1328125
+
+
+@pytest.mark.behaviour("EU-54")
+def test_packed_float_immediate() -> None:
+    made = thread(9)
+    run(made, one(9, "mov", dst(20, "f"), imm(0x00B04830, "vf")))
+    assert floats(made, 20) == [1, 3, -1, 0] * 2
+
+
+@pytest.mark.behaviour("EU-44")
+def test_a_word_immediate_is_its_low_half() -> None:
+    made = thread(9, r4=np.arange(8, dtype=np.int32))
+    run(made, one(9, "add", dst(20), reg(4), imm(0x1234FFFF, "w")))
+    assert dwords(made, 20) == [c - 1 for c in range(8)]
+
+
+def test_dim_takes_a_double() -> None:
+    made = thread(7.5)
+    bits = int(np.array(0.1).view(np.uint64))
+    run(made, one(7.5, "dim", dst(20, "df"), imm(bits, "f"), size=2))
+    assert [float(value) for value in made.grf[640:].view(np.float64)[:2]] == [0.1, 0.1]
+
+
+# -- line and pln --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("BDW-EU-15")
+@pytest.mark.parametrize("gen", [4.5, 7, 8, 9])
+def test_line(gen: float) -> None:
+    made = thread(gen, r4=np.array([2, 9, 9, 5, 3, 9, 9, 7], np.float32), r6=FLOATS)
+    run(made, one(gen, "line", dst(20, "f"), scalar(4, "f"), reg(6, "f")))
+    assert floats(made, 20) == [2 * u + 5 for u in range(8)]
+    run(reset(made), one(gen, "line", dst(20, "f"), scalar(4, "f", 16), reg(6, "f")))
+    assert floats(made, 20) == [3 * u + 7 for u in range(8)]
+
+
+@pytest.mark.parametrize("gen", [4.5, 7, 8, 9])
+def test_pln(gen: float) -> None:
+    """u and v of eight channels stand side by side, then those of the next eight (public: Mesa elk_fs_generator.cpp)."""
+    made = thread(gen, 0xFFFF, r4=np.array([9, 9, 9, 9, 2, 3, 9, 7], np.float32), r6=FLOATS)
+    run(made, one(gen, "pln", dst(20, "f"), scalar(4, "f", 16), reg(6, "f"), size=16))
+    assert floats(made, 20, 16) == [2 * (c + c // 8 * 8) + 3 * (c + 8 + c // 8 * 8) + 7 for c in range(16)]
+
+
+# -- architecture registers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("EU-140")
+def test_null_takes_nothing() -> None:
+    made = thread(9, r4=WORDS)
+    before = made.grf.copy()
+    run(made, one(9, "mov", arf(0, "w"), reg(4, "w")))
+    assert (made.grf == before).all()
+
+
+@pytest.mark.behaviour("EU-139", "EU-222", "EU-212")
+def test_read_only_registers_stay() -> None:
+    made = thread(9, r4=np.full(8, -1, np.int32))
+    run(made, one(9, "mov", arf(0x90, "ud"), reg(4, "ud", "0;1,0"), size=1), one(9, "mov", arf(0xC0, "ud"), scalar(4, "ud"), size=1))
+    assert made.dwords("n")[0] == 0 and made.dwords("tm")[0] == 0
+
+
+@pytest.mark.behaviour("EU-173", "EU-180", "EU-176")
+def test_flags_are_words_of_a_register() -> None:
+    made = thread(9)
+    run(made, one(9, "mov", arf(0x30, "uw", 2), imm(0x1234, "uw"), size=1), one(9, "mov", arf(0x31, "ud"), imm(0x89ABCDEF, "ud"), size=1),
+        one(9, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1, quarter=1))
+    assert made.flags == 0x89ABCDEF_12340000
+    assert dwords(made, 20, 1) == [0]          # quarter 1: channel 8 is not dispatched here
+
+
+@pytest.mark.behaviour("EU-183")
+def test_the_vector_mask_follows_the_dispatch_mask() -> None:
+    made = thread(9, 0x421)
+    run(made, one(9, "mov", dst(20, "ud"), arf(0x70, "ud", 8, "4;4,1"), size=2, no_mask=True))
+    assert dwords(made, 20, 2) == [0x421, 0xFFF]
+
+
+@pytest.mark.behaviour("EU-192")
+def test_cr0_chooses_the_vector_mask() -> None:
+    made = thread(9, 0x21, r4=np.arange(8, dtype=np.int32))
+    made.dwords("cr")[0] = 1 << 3
+    run(made, one(9, "add", dst(20), reg(4), imm(1)))
+    assert dwords(made, 20) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.behaviour("EU-153", "EU-144")
+def test_address_registers_are_words() -> None:
+    made = thread(7, r4=WORDS)
+    run(made, one(7, "mov", arf(0x10, "uw"), reg(4, "uw"), size=8), one(7, "mov", dst(20, "uw"), arf(0x10, "uw", 8, "0;1,0")))
+    assert words(made, 20, 8) == [4] * 8
+
+
+def test_what_a_register_lacks_reads_zero() -> None:
+    made = thread(9)
+    made.dwords("cr")[:] = 0, 0, 7
+    run(made, one(9, "mov", dst(20, "ud"), arf(0x80, "ud", 8, "8;8,1"), size=4))
+    assert dwords(made, 20, 4) == [7, 0, 0, 0]
+
+
+def test_doubles_of_gen_7_are_not_built() -> None:
+    with pytest.raises(Unsupported, match=r"gen 7, kernel 0x0\+0x0: mov.*: gen 7 regions of doubles"):
+        run(thread(7), one(7, "mov", dst(20, "df"), reg(4, "df", "4;4,1", negate=True), size=4))

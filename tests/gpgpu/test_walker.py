@@ -1,0 +1,191 @@
+"""The walker: which groups run in which order, and what each thread starts with."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.bits.generation import device
+from softgen.errors import DecodeError, GpuFault, Unsupported
+from softgen.gpgpu import walker
+from softgen.gpgpu.walker import FrontEnd, Surroundings
+from tests.gpgpu.job import DYNAMIC, END, Job, dwords
+
+KERNEL = f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+{END}
+"""
+# Each thread takes a ticket, then writes group ids and its number there: 4 dwords a ticket. Surface 0 is the counter, 1 the list.
+TICKETS = f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (8|M0) r10.0<1>:ud 0x0:ud
+(W)  mov (8|M0) r11.0<1>:ud 0x1:ud
+(W)  send (1|M0) r12 r10 0xC 0x0410B700
+(W)  shl (1|M0) r20.0<1>:ud r12.0<0;1,0>:ud 4:w
+(W)  mov (1|M0) r21.0<1>:ud r0.1<0;1,0>:ud
+(W)  mov (1|M0) r22.0<1>:ud r0.6<0;1,0>:ud
+(W)  mov (1|M0) r23.0<1>:ud r0.7<0;1,0>:ud
+(W)  and (1|M0) r24.0<1>:ud r0.5<0;1,0>:ud 0x3FF:ud
+(W)  send (1|M0) null r20 0xC 0x0A026001
+{END}
+"""
+
+
+def around(job: Job, descriptors: bytes = b"", constants: bytes = b"") -> Surroundings:
+    return Surroundings(job.device.generation, job.memory(), {"indirect": 0}, FrontEnd(None, constants, descriptors))
+
+
+def planned(job: Job, dimensions: tuple[int, int, int] | None = None) -> walker.Plan:
+    """What the walker makes of a job, without running it."""
+    there, table = around(job, job.dynamic()[:32], job.constants()), layout("GPGPU_WALKER", job.gen)
+    batch = struct.unpack(f"<{len(job.batch()) // 4}I", job.batch())
+    header = table.pack()[0]
+    at = batch.index(header)
+    return walker.plan(there, table.raw(list(batch[at : at + table.dwords])), dimensions)
+
+
+@pytest.mark.behaviour("BDW-GPGPU-01")
+def test_groups_run_x_fastest_from_start_to_dimension() -> None:
+    job = Job(TICKETS, [bytes(4), bytes(16 * 24)], simd=8, starts=(1, 0, 2), ends=(4, 2, 4))
+    ran = job.run()
+    found = ran.buffer(1)
+    ids = [found[4 * n : 4 * n + 3] for n in range(12)]
+    assert ids == [(x, y, z) for z in (2, 3) for y in (0, 1) for x in (1, 2, 3)]
+    assert ran.gpu.counters.threads == 12 and ran.gpu.counters.dispatches == 1
+
+
+def test_threads_of_a_group_are_numbered() -> None:
+    job = Job(TICKETS, [bytes(4), bytes(16 * 6)], simd=8, shape=(3, 2, 1))
+    found = job.run().buffer(1)
+    assert [found[4 * n + 3] for n in range(6)] == list(range(6))
+
+
+@pytest.mark.behaviour("BDW-GPGPU-02")
+def test_a_group_size_that_differs_from_the_descriptor_is_refused() -> None:
+    job = Job(KERNEL, [bytes(4)], shape=(2, 1, 1), descriptor={"number_of_threads_in_gpgpu_thread_group": 3})
+    with pytest.raises(DecodeError, match=r"GPGPU_WALKER at .*2 x 1 x 1 threads in a group, its interface descriptor says 3"):
+        job.run()
+
+
+@pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04")
+@pytest.mark.parametrize("simd, full", [(8, 0xFF), (16, 0xFFFF), (32, 0xFFFFFFFF)])
+def test_masks_are_for_the_last_column_and_row(simd: int, full: int) -> None:
+    plan = planned(Job(KERNEL, [], simd=simd, shape=(2, 2, 1), right=0x3F, bottom=0x1F))
+    masks = [walker.mask(plan, x, y) for y in (0, 1) for x in (0, 1)]
+    assert masks == [full, 0x3F, 0x1F, 0x1F]
+
+
+@pytest.mark.behaviour("BDW-GPGPU-05")
+def test_dimensions_come_from_registers_where_the_command_says_so() -> None:
+    job = Job(TICKETS, [bytes(4), bytes(16 * 24)], simd=8, ends=(9, 9, 9), walker={"indirect_parameter_enable": 1})
+    pairs = [{"register_offset": 0x2500 + 4 * n, "data_dword": size} for n, size in enumerate((3, 2, 1))]
+    job.before = [job.pack("MI_LOAD_REGISTER_IMM", entry=pairs)]
+    assert job.run().gpu.counters.threads == 6
+
+
+@pytest.mark.behaviour("BDW-GPGPU-07")
+def test_the_descriptor_is_chosen_by_its_number() -> None:
+    job = Job(KERNEL, [])
+    first, second = (dwords(*job.pack("INTERFACE_DESCRIPTOR_DATA", kernel_start_pointer=64 * n)) for n in (1, 2))
+    assert walker.descriptor(around(job, first + second), 1).kernel_start_pointer == 128
+    with pytest.raises(DecodeError, match="interface descriptor 2 is asked for, 2 are loaded"):
+        walker.descriptor(around(job, first + second), 2)
+
+
+# -- payload -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-GPGPU-10")
+@pytest.mark.parametrize("fetched", [True, False])
+def test_constants_of_all_threads_and_of_each(fetched: bool) -> None:
+    """Data the walker fetches puts each thread's own first; the CURBE keeps the order of memory."""
+    shared, own = bytes([1]) * 64, [bytes([number]) * 32 for number in (10, 11, 12)]
+    plan = planned(Job(KERNEL, [], shape=(3, 1, 1), shared=shared, own=own, fetched=fetched))
+    header = layout("GPGPU_THREAD_HEADER", 9)
+    for number in range(3):
+        registers = walker.registers(plan, (0, 0, 0), number, header)[32:]
+        assert registers == (own[number] + shared if fetched else shared + own[number])
+
+
+def test_the_header_says_where_a_thread_is() -> None:
+    job = Job(KERNEL, [], shape=(4, 1, 1), front={"scratch_space_base_pointer": 0x8000, "per_thread_scratch_space": 1})
+    there = around(job, job.dynamic()[:32])
+    there.front.state = layout("MEDIA_VFE_STATE", 9).raw(job.pack("MEDIA_VFE_STATE", **job.front))
+    command = layout("GPGPU_WALKER", 9).raw(job.pack("GPGPU_WALKER", thread_width_counter_maximum=3, thread_group_id_x_dimension=1))
+    plan = walker.plan(there, command)
+    table = layout("GPGPU_THREAD_HEADER", 9)
+    header = table.raw(struct.unpack("<8I", walker.registers(plan, (5, 6, 7), 3, table)))
+    assert (header.thread_group_id_x, header.thread_group_id_y, header.thread_group_id_z) == (5, 6, 7)
+    assert header.scratch_space_offset == 0x8000 + 3 * 2048 and header.per_thread_scratch_space == 1
+    assert header.fixed_function_thread_id == 3
+    assert header.binding_table_pointer == plan.binding_table == 0x800
+
+
+@pytest.mark.parametrize("gpu, code, expected", [("ivb", 1, 1024 * 2), ("hsw", 1, 1024 * 4), ("bdw", 1, 1024 * 2), ("icl", 11, 2 << 20)])
+def test_scratch_sizes_are_the_generations(gpu: str, code: int, expected: int) -> None:
+    gen = device(gpu).generation.number
+    table = layout("MEDIA_VFE_STATE", gen)
+    state = table.raw(table.pack(per_thread_scratch_space=code))
+    assert walker.kibibytes(walker.enumerated(table, state, "per_thread_scratch_space")) == expected
+
+
+@pytest.mark.behaviour("KBL-GPGPU-11")
+@pytest.mark.parametrize("gpu, code, expected", [("skl", 0, 0), ("skl", 1, 1024), ("skl", 3, 4096), ("icl", 7, 65536), ("bdw", 1, 4096),
+                                                 ("bdw", 16, 65536)])  # fmt: skip
+def test_local_memory_sizes_are_the_generations(gpu: str, code: int, expected: int) -> None:
+    assert planned(Job(KERNEL, [], gpu=gpu, descriptor={"shared_local_memory_size": code})).local_bytes == expected
+
+
+def test_a_size_that_means_nothing_is_refused() -> None:
+    with pytest.raises(DecodeError, match="a size of local memory or scratch space has value 3, which means nothing"):
+        planned(Job(KERNEL, [], gpu="bdw", descriptor={"shared_local_memory_size": 3}))
+
+
+def test_too_few_constants_are_refused() -> None:
+    job = Job(KERNEL, [], shape=(2, 1, 1), own=[bytes(32)], fetched=True)
+    with pytest.raises(DecodeError, match="2 threads need 64 bytes of constants, the data it fetches holds 32"):
+        planned(job)
+    job.fetched = False
+    with pytest.raises(DecodeError, match="the CURBE holds 32"):
+        planned(job)
+
+
+@pytest.mark.behaviour("BDW-MEDIA-04")
+def test_the_curbe_keeps_what_was_loaded_when_it_was_loaded() -> None:
+    """The batch changes the constants in memory after the load; the thread sees what was there before."""
+    kernel = f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (8|M0) r10.0<1>:ud 0x0:ud
+(W)  mov (8|M0) r11.0<1>:ud r1.0<8;8,1>:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+{END}
+"""
+    job = Job(kernel, [bytes(4)], simd=8, shared=dwords(77, *[0] * 7), fetched=False)
+    job.before = [job.pack("MI_STORE_DATA_IMM", address=DYNAMIC + 0x100, immediate_data=99)]
+    assert job.run().buffer(0) == (77,)
+
+
+@pytest.mark.behaviour("KBL-GPGPU-13")
+@pytest.mark.parametrize("mode", range(4))
+def test_the_rounding_mode_a_thread_starts_with(mode: int) -> None:
+    kernel = f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (8|M0) r10.0<1>:ud 0x0:ud
+(W)  mov (1|M0) r11.0<1>:ud cr0.0<0;1,0>:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+{END}
+"""
+    control = Job(kernel, [bytes(4)], simd=8, descriptor={"rounding_mode": mode}).run().buffer(0)[0]
+    assert control >> 4 & 3 == mode
+
+
+def test_a_predicated_walker_is_refused() -> None:
+    with pytest.raises(Unsupported, match=r"GPGPU_WALKER at .*gen 9\): predicate_enable is not yet simulated"):
+        Job(KERNEL, [bytes(4)], walker={"predicate_enable": 1}).run()
+
+
+def test_a_kernel_that_is_not_there_faults() -> None:
+    with pytest.raises(GpuFault, match="instruction fetch at 0x900000 in job by GPGPU_WALKER"):
+        Job(KERNEL, [bytes(4)], descriptor={"kernel_start_pointer": 0x900000 - 0x40000}).run()

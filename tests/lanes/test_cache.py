@@ -1,0 +1,165 @@
+"""The object cache and what loads from it: never wrong, never in the way."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softgen.errors import SoftgenError, Unsupported
+from softgen.lanes import jit
+from softgen.lanes.cache import Cache, default_folder
+from softgen.lanes.machine import Machine
+from softgen.lanes.routine import Routine
+from softgen.lanes.signature import Lanes, Signature, build
+from softgen.lanes.types import f32
+from softgen.lanes.value import Value
+
+SIGNATURE = Signature((Lanes(f32, 8),), (Lanes(f32, 8),))
+COUNT = np.arange(8, dtype=np.float32)
+
+
+def double(m: Machine, a: Value) -> Value:
+    return a + a
+
+
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was compiled from now on."""
+    made: list[str] = []
+    compile_object = jit.compile_object
+
+    def counted(ir: str, target: jit.Target) -> bytes:
+        made.append(ir)
+        return compile_object(ir, target)
+
+    monkeypatch.setattr(jit, "compile_object", counted)
+    return made
+
+
+def check(cache: Cache) -> None:
+    assert Routine(double, SIGNATURE, cache)(COUNT)[0].tolist() == (COUNT + COUNT).tolist()
+
+
+def test_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = compilations(monkeypatch)
+    cache = Cache(tmp_path / "deep" / "objects")
+    check(cache)
+    check(cache)
+    assert len(made) == 1
+    entry, = (tmp_path / "deep" / "objects").iterdir()
+    assert entry.stat().st_mode & 0o777 == 0o600 and entry.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "folder", "text"])
+def test_damage_costs_a_compilation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    cache = Cache(tmp_path / "objects")
+    check(cache)
+    made = compilations(monkeypatch)
+    entry, = (tmp_path / "objects").iterdir()
+    raw = bytearray(entry.read_bytes())
+    if damage == "folder":
+        entry.unlink()
+        entry.mkdir()
+    else:
+        raw[len(raw) // 2] ^= 1
+        entry.write_bytes({"flipped": bytes(raw), "cut": bytes(raw[:100]), "empty": b"", "text": b"x" * 4000}[damage])
+    check(cache)
+    assert len(made) == 1
+    if damage != "folder":
+        check(cache)
+        assert len(made) == 1
+
+
+def test_an_object_of_no_use_is_made_again(tmp_path: Path) -> None:
+    """Its sum is right and its contents are not: another function under this key."""
+    cache = Cache(tmp_path / "objects")
+    other = build(double, Signature(SIGNATURE.inputs, SIGNATURE.outputs, name="other"))
+    key = jit.key(build(double, SIGNATURE), jit.host())
+    cache.save(key, jit.compile_object(other, jit.host()))
+    check(cache)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    check(Cache(tmp_path / "objects"))
+
+
+def test_no_folder_at_all(tmp_path: Path) -> None:
+    check(Cache(None))
+    (tmp_path / "file").write_text("")
+    check(Cache(tmp_path / "file" / "objects"))
+    check(Cache(Path("/proc/softgen/objects")))
+
+
+def test_a_folder_others_can_write_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "objects"
+    cache = Cache(folder)
+    cache.save("key", b"code")
+    folder.chmod(0o777)
+    assert cache.load("key") is None
+    cache.save("other", b"code")
+    folder.chmod(0o700)
+    assert cache.load("key") == b"code" and cache.load("other") is None
+    (tmp_path / "link").symlink_to(folder)
+    assert Cache(tmp_path / "link").load("key") is None
+
+
+def test_the_oldest_go_first(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "objects", largest=1000)
+    for number, key in enumerate("abc"):
+        cache.save(key, bytes(200))
+        os.utime(tmp_path / "objects" / key, (number, number))
+    assert cache.load("a") == bytes(200)                # used just now: b is the oldest
+    cache.save("d", bytes(300))
+    assert sorted(path.name for path in (tmp_path / "objects").iterdir()) == ["a", "c", "d"]
+    cache.save("large", bytes(2000))
+    assert cache.load("large") is None and cache.load("d") == bytes(300)
+
+
+def test_many_writers(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "objects", largest=5000)
+
+    def work(number: int) -> None:
+        for turn in range(30):
+            key = str((number + turn) % 7)
+            cache.save(key, key.encode() * 900)
+            assert cache.load(key) in (None, key.encode() * 900)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(path.stat().st_size for path in (tmp_path / "objects").iterdir()) <= 5000
+
+
+def test_the_key_names_everything_an_object_was_made_from() -> None:
+    host, plain = jit.host(), jit.Target(jit.host().triple, "x86-64-v3", "")
+    keys = {jit.key(ir, target) for ir in ("a", "b") for target in (host, plain, host._replace(features=host.features + ",-avx512f"))}
+    assert len(keys) == 6
+
+
+def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert default_folder() == Path("/somewhere/softgen/objects")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")            # XDG: must be absolute, else ignored
+    monkeypatch.setenv("HOME", "/home/me")
+    assert default_folder() == Path("/home/me/.cache/softgen/objects")
+
+
+def test_ir_that_llvm_refuses() -> None:
+    with pytest.raises(SoftgenError, match="IR that LLVM refuses"):
+        jit.load("define i64 @f() { ret i64 %x }", ("f",), Cache(None))
+
+
+def test_a_host_without_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "_NEEDED", {jit.host().triple.split("-")[0]: ("imaginary",)})
+    with pytest.raises(Unsupported, match="needs a CPU with imaginary"):
+        jit.host.__wrapped__()
+    monkeypatch.setattr(jit, "_NEEDED", {})
+    with pytest.raises(Unsupported, match="the NumPy machine works everywhere"):
+        jit.host.__wrapped__()

@@ -1,0 +1,159 @@
+"""The LLVM machine against the NumPy machine: every row of the table, every type, every rounding, on this host and on a plain AVX2 one."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.errors import Unsupported
+from softgen.lanes import jit
+from softgen.lanes.machine import Machine
+from softgen.lanes.numpy import DTYPES
+from softgen.lanes.operations import OPERATIONS
+from softgen.lanes.routine import Routine
+from softgen.lanes.signature import Lanes, Signature
+from softgen.lanes.types import BY_NAME, FLOATS, INTEGERS, ROUNDINGS, LaneType, bool_
+from softgen.lanes.value import Value
+from tests.lanes.both import NOTHING_KEPT, agree, compile_, random_lanes
+from tests.lanes.numbers import specials
+
+WIDTH = 32
+TURNS = 24
+NUMBERS = (*INTEGERS, *FLOATS)
+TARGETS = ["host"] + ["x86-64-v3"] * (platform.machine() == "x86_64")
+
+
+@cache
+def target(name: str) -> jit.Target:
+    return jit.host() if name == "host" else jit.Target(jit.host().triple, name, "")
+
+
+def check_rows(type: LaneType, mode: str, where: str, constants: bool) -> None:
+    """All rows of a type as one program with an output each."""
+    rows = [row for row in OPERATIONS.values() if type in row.domain and (mode == "rne" or row.rounded)]
+    outputs = tuple(Lanes(bool_ if row.gives_bool else type, WIDTH) for row in rows)
+    inputs = (Lanes(type, WIDTH),) * 3
+
+    def program(m: Machine, *given: Value) -> tuple[Value, ...]:
+        found = []
+        for row in rows:
+            operands = list(given[:row.operands])
+            if row.name.startswith("shift"):
+                operands[1] = operands[1] & type.bits - 1
+            options: dict[str, Any] = {"rounding": mode} if row.rounded else {}
+            found.append(getattr(m, row.name)(*operands, **options))
+        return tuple(found)
+
+    rng = np.random.default_rng(list(f"{type} {mode} {where}".encode()))
+    if constants:
+        check_folding(program, type, outputs, rng)
+        return
+    routine = compile_(program, Signature(inputs, outputs), target(where))
+    for _ in range(TURNS):
+        agree(program, Signature(inputs, outputs), [random_lanes(type, WIDTH, rng, specials(type)) for _ in range(3)], routine)
+
+
+def check_folding(program: Callable[..., Any], type: LaneType, outputs: tuple[Lanes, ...], rng: np.random.Generator) -> None:
+    lanes = [random_lanes(type, WIDTH, rng, specials(type)) for _ in range(3)]
+    if type.is_bool:
+        given = [[int(bit) for bit in one] for one in lanes]
+    else:
+        given = [one.view(DTYPES[type.unsigned]).tolist() for one in lanes]
+
+    def folded(m: Machine) -> Any:
+        """The same with operands LLVM sees through."""
+        return program(m, *(m.bitcast(m.constant(type if type.is_bool else type.unsigned, one), type) for one in given))
+    agree(folded, Signature((), outputs), [])
+
+
+@pytest.mark.parametrize("where", TARGETS)
+@pytest.mark.parametrize("type", [*NUMBERS, bool_], ids=str)
+def test_rows_to_nearest(type: LaneType, where: str) -> None:
+    check_rows(type, "rne", where, constants=False)
+
+
+@pytest.mark.parametrize("type", [*NUMBERS, bool_], ids=str)
+def test_constants_fold_to_the_same(type: LaneType) -> None:
+    check_rows(type, "rne", "host", constants=True)
+
+
+@pytest.mark.parametrize("where", TARGETS)
+@pytest.mark.parametrize("mode", ROUNDINGS[1:])
+@pytest.mark.parametrize("type", FLOATS, ids=str)
+def test_rows_rounded(type: LaneType, mode: str, where: str) -> None:
+    check_rows(type, mode, where, constants=False)
+
+
+@pytest.mark.parametrize("where", TARGETS)
+@pytest.mark.parametrize("source", NUMBERS, ids=str)
+def test_conversions(source: LaneType, where: str) -> None:
+    pairs = [(type, mode) for type in NUMBERS for mode in ROUNDINGS if mode == "rne" or type.is_float]
+
+    def program(m: Machine, a: Value) -> tuple[Value, ...]:
+        return tuple(m.convert(a, type, mode) for type, mode in pairs)
+
+    signature = Signature((Lanes(source, WIDTH),), tuple(Lanes(type, WIDTH) for type, _ in pairs))
+    routine = compile_(program, signature, target(where))
+    rng = np.random.default_rng(source.bits)
+    for turn in range(TURNS):
+        lanes = random_lanes(source, WIDTH, rng, specials(source))
+        if source.is_float and turn % 2:                # beside the limits of other types, and beside halves of smaller floats
+            near = rng.choice([*(2.0**power for power in (7, 8, 15, 16, 31, 32, 63, 64, -25)), 65519.0, 65520.0, 2049.0, 2.5], WIDTH)
+            with np.errstate(over="ignore"):
+                lanes = (near * rng.choice([1, -1, 1 + 2.0**-23, 1 - 2.0**-24, 1 + 2.0**-50], WIDTH)).astype(lanes.dtype)
+        elif turn % 2:                                  # half way between two floats, or one off
+            top, half = rng.integers(0, source.bits, (2, WIDTH)).astype(np.uint64)
+            near = (np.uint64(1) << top) + (np.uint64(1) << half) + rng.integers(0, 3, WIDTH).astype(np.uint64) - np.uint64(1)
+            lanes = near.astype(DTYPES[source.unsigned]).view(lanes.dtype)
+        agree(program, signature, [lanes], routine)
+
+
+@pytest.mark.parametrize("mode", ROUNDINGS)
+@pytest.mark.parametrize("type", FLOATS, ids=str)
+def test_fma_near_cancellation(type: LaneType, mode: str) -> None:
+    """c close to minus the product, or far smaller or larger than it, and products that underflow."""
+    signature = Signature((Lanes(type, WIDTH),) * 3, (Lanes(type, WIDTH),))
+
+    def program(m: Machine, a: Value, b: Value, c: Value) -> Value:
+        return m.fma(a, b, c, rounding=mode)
+
+    routine = compile_(program, signature)
+    rng = np.random.default_rng(type.bits)
+    unsigned = DTYPES[type.unsigned]
+    for turn in range(TURNS * 2):
+        a, b = (random_lanes(type, WIDTH, rng, specials(type)) for _ in range(2))
+        with np.errstate(all="ignore"):
+            product = (a * b).view(unsigned) ^ unsigned.type(type.sign_mask if turn % 2 else 0)
+        units = rng.integers(0, 5, WIDTH).astype(unsigned) - unsigned.type(2)
+        powers = rng.integers(0, 60 if turn % 4 > 1 else 1, WIDTH).astype(unsigned) << unsigned.type(type.fraction)
+        agree(program, signature, [a, b, (product - units - powers).view(a.dtype)], routine)
+
+
+def test_llvm_does_not_fuse_or_reorder() -> None:
+    """a × b + c in two steps, and (a + b) - a, differ from what fusing or cancelling would give."""
+    def program(m: Machine, a: Value, b: Value, c: Value) -> tuple[Value, ...]:
+        return a * b + c, (a + b) - a, a - 0.0, a + 0.0, m.div(a, m.like(a, 3.0))
+
+    signature = Signature((Lanes(BY_NAME["f32"], 4),) * 3, (Lanes(BY_NAME["f32"], 4),) * 5)
+    a, b, c = (np.array(one, np.float32) for one in ([1 + 2**-12, 1, -0.0, 7], [1 + 2**-12, 2**-30, 1, 5], [-1 - 2**-11, 1, 0, 1e9]))
+    want = agree(program, signature, [a, b, c])
+    assert want[0][0] == 0.0 and want[1][1] == 0.0 and np.signbit(want[2][2]) and not np.signbit(want[3][2])
+
+
+def test_an_outside_call_is_refused() -> None:
+    """A program that LLVM turned into calls of a library would be rounded as the library likes."""
+    ir = "declare float @sinf(float)\ndefine float @program(float %x) {\n %y = call float @sinf(float %x)\n ret float %y\n}\n"
+    with pytest.raises(Unsupported, match="made calls of sinf"):
+        jit.load(ir, ("program",), NOTHING_KEPT)
+
+
+def test_python_cannot_decide_what_is_known_later() -> None:
+    def program(m: Machine, a: Value) -> Value:
+        return a if a == a else -a
+    with pytest.raises(TypeError, match="must be on Python values"):
+        Routine(program, Signature((Lanes(BY_NAME["f32"], 1),), (Lanes(BY_NAME["f32"], 1),)))
