@@ -200,6 +200,12 @@ def compact(word: int, gen: float) -> int | None:
     return compactor(gen).compact(word)
 
 
+def is_canonical(half: int, word: int, gen: float) -> bool:
+    """Whether `compact` makes this half of its word. Without an immediate each half stands for a word of its own (no table repeats an
+    entry); beside one, sub-register entries that differ only where the immediate stands mean the same."""
+    return not compactor(gen).has_immediate(word) or compact(word, gen) == half
+
+
 def relax(word: int, gen: float) -> int:
     """The same instruction as compilers write it to be compact. An immediate needs no type for the source beside it; moving a signed
     immediate to a signed destination moves the same bits as unsigned; and a zero is as good in a packed vector, where the destination

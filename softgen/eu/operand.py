@@ -5,16 +5,26 @@ Reads   EU_DESTINATION EU_SOURCE_0 EU_SOURCE_1
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from softgen.bits.record import Record
 from softgen.errors import DecodeError
 from softgen.eu import types
 from softgen.eu.fields import ADDRESSES, Memory, page
-from softgen.eu.instruction import Operand
+from softgen.eu.instruction import Operand, make_operand
+
+FIELDS = attrgetter(*(one.name for one in fields(Operand)))
 
 Coded = tuple[Operand, int]  # an operand, and the bits that say it
+
+
+def _position(mask: int) -> tuple[int, int]:
+    """Where an unbroken field begins, and its mask from there."""
+    low = (mask & -mask).bit_length() - 1
+    return low, mask >> low
 
 
 class Place:
@@ -34,6 +44,10 @@ class Place:
         self.registers: dict[tuple[bool, bool], Memory[int, Coded]] = {(a, b): Memory() for a in (False, True) for b in (False, True)}
         self.immediates: Memory[tuple[int, bool], Coded] = Memory()
         self.heads: Memory[int, Coded] = Memory()
+        self.number, self.sub = _position(self.page.mask("number")), _position(self.page.mask("sub"))
+        self.address_bits = self.page.mask("number", "sub")
+        self.indirect_bits = self.page.mask("indirect")
+        self.templates: Memory[int, tuple[tuple[Any, ...], int]] = Memory()
         self.words: Memory[tuple[Operand, bool, bool], int] = Memory()
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -48,7 +62,22 @@ class Place:
             return self.immediates.get((bits, wide)) or self.immediates.keep((bits, wide), self._immediate(bits, wide))
         bits = word & self.bits
         memory = self.registers[align16, macro]
-        return memory.get(bits) or memory.keep(bits, self._register(bits, align16, macro))
+        found = memory.get(bits)
+        if found is not None:
+            return found
+        plain = not (align16 or macro or bits & self.indirect_bits)
+        return memory.keep(bits, self._direct(bits) if plain else self._register(bits, align16, macro))
+
+    def _direct(self, bits: int) -> Coded:
+        """A register named outright: all but its number is likely to have been seen, which saves most of the work."""
+        rest = bits & ~self.address_bits
+        found = self.templates.get(rest)
+        if found is None:
+            one, code = self._register(rest, False, False)
+            found = self.templates.keep(rest, (FIELDS(one), code))
+        (file, kind, _, _, *others), code = found
+        number, sub = bits >> self.number[0] & self.number[1], bits >> self.sub[0] & self.sub[1]
+        return make_operand(file, kind, number, sub, *others), code | bits & self.address_bits
 
     def read_head(self, word: int) -> Coded:
         """File and type alone, where something else stands in the rest."""

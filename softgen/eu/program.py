@@ -20,7 +20,7 @@ from typing import Any
 from softgen.errors import DecodeError
 from softgen.eu import labels, opcodes, registers
 from softgen.eu.compact import compact as short_form
-from softgen.eu.compact import expand, relax
+from softgen.eu.compact import expand, is_canonical, relax
 from softgen.eu.decode import decode
 from softgen.eu.encode import encode
 from softgen.eu.fields import page
@@ -69,7 +69,7 @@ def whole(data: bytes, gen: float) -> int:
 def short(half: int, gen: float) -> Instruction:
     """The instruction in eight bytes."""
     word = expand(half, gen)
-    found = decode(word, gen) if word is not None and short_form(word, gen) == half else None
+    found = decode(word, gen) if word is not None and is_canonical(half, word, gen) else None
     if found is None or not found.opcode:
         number = half & page("EU_CONTROL", gen).mask("opcode")
         return Instruction(gen, "", number, "none", compacted=True, residue=half ^ number)

@@ -6,6 +6,8 @@ Out   text on a terminal, JSON for machines, an exit code.
 cli/           main.py finds the verb; one file per verb; output.py is their shared look
 decoding.py    a trace walked command by command, with what the commands point to
 kernels.py     the kernels that the state of a trace points to
+snippet.py     a piece of EU assembly, run on a thread of its own
+registers.py   registers as people write and read them
 behaviours.py  the numbered behaviours of the manuals and the tests that show them
 machine.py     what the host offers: CPU, limits, libraries, drivers, oracles
 """

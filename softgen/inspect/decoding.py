@@ -52,6 +52,8 @@ class Decoder:
         self.left = MOST_FOUND_IN_ALL
         waiting: list[Command | Remark] = []
         for met in road:
+            if isinstance(met, Command) and met.name == "HUC_VIRTUAL_ADDR_STATE":
+                self._huc(work, met)
             waiting.append(met)
             if isinstance(met, Remark) or met.name in STARTS or len(waiting) >= LONGEST_WAIT:
                 yield from self._release(work, waiting, follower, context)
@@ -94,6 +96,13 @@ class Decoder:
             start = self._region(work.space, base)
             if start is not None:
                 self.targets.setdefault(start, f"memory that kernels of {work.label} may have been about to fill")
+
+    def _huc(self, work: Work, command: Command) -> None:
+        """HuC's firmware writes batches that the same submission goes on to call; its regions are told before the call is met."""
+        for region in command.record.huc_virtual_address_region:
+            start = self._region(work.space, region.address) if region.address else None
+            if start is not None:
+                self.targets.setdefault(start, f"memory that HuC in {work.label} may have been about to fill")
 
     def _stale(self, space: Space, address: int) -> str:
         start = self._region(space, address)

@@ -30,7 +30,17 @@ SHOWN_BYTES = 256  # of data
 DESCRIPTOR_BYTES = 32
 CONSTANT_UNIT = 32
 SIZES = ("buffer_size", "curbe_total_data_length")
-GATES = {"pointer_to_gs_state": "gs_enable", "pointer_to_clip_state": "clip_enable", "buffer_starting_address": "address_modify_enable"}
+# pointer -> the bits one of which turns on what reads it
+GATES = {
+    "pointer_to_gs_state": ("gs_enable",),
+    "pointer_to_clip_state": ("clip_enable",),
+    "buffer_starting_address": ("address_modify_enable",),
+    "dn_di_state_pointer": ("dn_enable", "di_enable"),
+    "iecp_state_pointer": ("global_iecp_enable", "color_gamut_compression_enable", "color_gamut_expansion_enable"),
+    "gamut_state_pointer": ("color_gamut_compression_enable", "color_gamut_expansion_enable"),
+    "vertex_table_state_pointer": ("color_gamut_compression_enable",),
+    "gamma_correction_values_address": ("forward_gamma_correction_enable",),
+}
 BORDER_MODES = (4, 6)  # clamp to border, half border (KBL 22600-22660)
 UNIT_NAMES = {"PS": "WM"}
 SECOND_FORM = {"RENDER_SURFACE_STATE": "MEDIA_SURFACE_STATE"}
@@ -171,7 +181,8 @@ class Follower:
             return  # nowhere, or counted from a base nobody told
         if target == "kernel":
             lost = "" if self.space.extent(address, 4) or stage(place.layout.name) == "sip" else unmapped(address)
-            yield Kernel(address, place.by, stage(place.layout.name), lost)
+            if certain or not lost:
+                yield Kernel(address, place.by, stage(place.layout.name), lost)
         elif target == "data":
             yield from self._data(place, address)
         elif target != "batch":
@@ -231,11 +242,20 @@ class Follower:
             values = kind.raw(dwords)
             if not certain and index and target == "BINDING_TABLE_STATE" and not any(dwords):
                 continue  # a hole in the table
+            if certain and self._hinted(kind, dwords, values):
+                yield State(kind, at, by, dwords[: kind.dwords], index, False)
+                continue
             if not certain and not self._plausible(kind, dwords, values, index, context):
                 return
             context.latch(kind, values)
             yield State(kind, at, by, dwords[: kind.dwords], index, certain)
             yield from self._follow(kind, values, by, context, depth + 1, certain)
+
+    def _hinted(self, layout: Layout, dwords: list[int], values: Record) -> bool:
+        """A table's entry count only says how much to prefetch (KBL 12664): what is no surface and leads nowhere is an entry nobody filled."""
+        if layout.name not in SECOND_FORM or not describe.reserved(layout, dwords):
+            return False
+        return not self.space.extent(values.surface_base_address, 1)
 
     def _plausible(self, layout: Layout, dwords: list[int], values: Record, index: int, context: Context) -> bool:
         """Whether something whose count was guessed looks like what it is taken for."""
@@ -290,8 +310,9 @@ def in_use(field: Field, owner: Record, values: Record) -> bool:
     m = re.match(r"kernel_start_pointer(?:_(\d))?$", field.name)
     if m and (dispatch := _dispatch(values)):
         return _pixel_kernel(int(m[1] or 0), dispatch)
-    gates = (GATES.get(field.name, ""), f"{field.name}_valid")
-    if any(gate in owner._fields and not getattr(owner, gate) for gate in gates):
+    gates = GATES.get(field.name, (f"{field.name}_valid",))
+    bits = [getattr(owner, gate) for gate in gates if gate in owner._fields]
+    if bits and not any(bits):
         return False
     if field.type.target.endswith("BORDER_COLOR_STATE"):
         modes = [getattr(values, name) for name in values._fields if name.endswith("address_control_mode")]

@@ -21,6 +21,24 @@ AUBS = sorted((SHARED / "aub").glob("*.aub"))
 EXPLAINED = Path(__file__).parent / "explained_reserved.txt"
 # Kernels were to write these batches, whole or in part, and did not: captured while nothing executed.
 GPU_WRITTEN = {"ivb-i965-enc": 5, "hsw-i965-enc": 5}
+DATA = Path(__file__).parents[1] / "data"
+# Captures that come with the tests -> what each is there for: names met, names that must not be met, batches HuC was to write.
+BUNDLED: dict[str, tuple[str, str, int]] = {
+    "hsw-i965-decode-jpeg": ("MFD_JPEG_BSD_OBJECT MFX_JPEG_HUFF_TABLE_STATE MFX_IND_OBJ_BASE_ADDR_STATE", "", 0),
+    "hsw-i965-deinterlace": ("VEB_DI_IECP VEBOX_DNDI_STATE", "VEBOX_IECP_STATE", 0),
+    "hsw-vk-tessellation": ("3DSTATE_HS 3DSTATE_TE 3DSTATE_DS 3DSTATE_GS MI_MATH MI_PREDICATE SAMPLER_BORDER_COLOR_STATE", "", 0),
+    "icl-gl-compute-indirect": ("3DSTATE_BINDING_TABLE_POOL_ALLOC INTERFACE_DESCRIPTOR_DATA RENDER_SURFACE_STATE GPGPU_WALKER", "", 0),
+    "icl-iHD-decode-vp9": ("HCP_VP9_PIC_STATE HCP_VP9_SEGMENT_STATE HCP_BSD_OBJECT", "", 0),
+    "icl-iHD-encode-hevc": ("VDENC_WALKER_STATE HCP_PAK_INSERT_OBJECT HEVC_VP9_RDOQ_STATE", "VDENC_IMG_STATE", 1),
+    "icl-iHD-sharpen": ("SFC_STATE SFC_AVS_STATE SFC_IEF_STATE VEB_DI_IECP", "", 0),
+    "icl-vk-transform-feedback": ("3DSTATE_STREAMOUT 3DSTATE_SO_DECL_LIST 3DSTATE_SO_BUFFER 3DSTATE_GS CLEAR_COLOR", "", 0),
+    "ivb-i965-blit": ("XY_COLOR_BLT", "", 0),
+    "kbl-i965-colour": ("VEBOX_STATE VEBOX_IECP_STATE", "VEBOX_DNDI_STATE VEBOX_GAMUT_STATE VEBOX_VERTEX_TABLE", 0),
+    "kbl-i965-decode-vc1": ("MFD_VC1_LONG_PIC_STATE MFX_VC1_DIRECTMODE_STATE MFD_VC1_BSD_OBJECT", "", 0),
+    "kbl-i965-sharpen": ("STATE_BASE_ADDRESS INTERFACE_DESCRIPTOR_DATA MEDIA_SURFACE_STATE", "", 0),
+    "kbl-iHD-decode-hevc": ("HCP_PIC_STATE HCP_WEIGHTOFFSET_STATE HCP_BSD_OBJECT", "", 0),
+    "kbl-iHD-encode-h264": ("HUC_STREAM_OBJECT VDENC_CONST_QPT_STATE VDENC_WALKER_STATE MFX_PAK_INSERT_OBJECT MI_ATOMIC", "", 2),
+}
 
 
 @cache
@@ -45,6 +63,7 @@ class Seen:
         self.remarks: Counter[str] = Counter()
         self.problems: list[str] = []
         self.kinds: Counter[str] = Counter()
+        self.names: Counter[str] = Counter()
         decoder = Decoder(open_trace(path))
         self.gen = f"{decoder.generation.number:g}"
         for _, items in decoder.work():
@@ -64,6 +83,8 @@ class Seen:
                 self.problems.append(f"{type(what).__name__} of the command at {what.by:#x}: {what.problem}")
             case _:
                 pass
+        if isinstance(what, Command | State) and what.layout:
+            self.names[what.layout.name] += 1
         if isinstance(what, Command) and what.layout or isinstance(what, State) and what.certain and not what.problem:
             for wrong in describe.reserved(what.layout, what.dwords):
                 self.reserved[what.layout.name, self.gen, f"{wrong.high}:{wrong.low}"] += 1
@@ -82,6 +103,16 @@ def test_captures_decode(path: Path) -> None:
     assert not seen.problems
     assert {k: n for k, n in seen.reserved.items() if k not in explained()} == {}
     assert dict(seen.remarks) == ({"gpu_written": GPU_WRITTEN[path.name]} if path.name in GPU_WRITTEN else {})
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_bundled_captures_decode(name: str) -> None:
+    """Work of drivers that the captures above lack: each stage of the geometry pipeline, codecs both ways, filters, blits."""
+    seen = decoded(DATA / name)
+    met, unmet, written = BUNDLED[name]
+    assert not seen.unknown and not seen.problems and not seen.reserved
+    assert dict(seen.remarks) == ({"gpu_written": written} if written else {})
+    assert set(met.split()) <= set(seen.names) and not set(unmet.split()) & set(seen.names)
 
 
 @needs_shared("aub")

@@ -25,6 +25,7 @@ VERBS = {
     "replay": "execute a capture, AUB file or raw batch, and check what it expects",
     "disasm": "EU machine code to text: raw code, OpenCL binaries, the kernels of captures",
     "asm": "text to EU machine code",
+    "eu": "run a piece of EU assembly, and show the registers it changed",
     "spec": "what softgen knows about a command, structure, register or message",
     "gpus": "the graphics processors softgen knows",
     "behaviours": "which of the numbered behaviours of the manuals are covered by tests",
@@ -32,7 +33,6 @@ VERBS = {
 }
 PLANNED = {
     "run": "run an unmodified program on the software GPU",
-    "eu": "run a piece of EU assembly",
     "serve": "be the simulator that Intel's OpenCL runtime connects to",
     "cache": "look after the object cache",
 }
