@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from softgen.bits.record import split
 from softgen.eu import labels as jumps
@@ -87,10 +88,9 @@ def _say(one: Instruction, labels: Labels | None, offset: int, habit: str) -> tu
         assert row is not None
         blank = Instruction(one.gen, row.name, row.number, row.form, compacted=one.compacted)
         return _say(blank, None, 0, habit)[0], {name: getattr(blank, name) for name in ("opcode", "opcode_number", "form", "residue")}
-    row = row_of(one.opcode, one.gen)
-    start, changes = head(one.gen, one.opcode, one.predicate, one.predicate_invert, one.flag, one.flag_sub, one.saturate, one.condition,
-                          one.function, one.exec_size, one.align16)  # fmt: skip
-    if one.opcode in words_of(one.gen).sets["bare"] and one == Instruction(one.gen, row.name, row.number, row.form):
+    frame = _frame(CONTROLS(one), _compr4(one))
+    row, changes, line = frame.row, frame.changes, frame.start
+    if frame.bare and one == Instruction(one.gen, row.name, row.number, row.form):
         return f"{one.opcode:<{COLUMNS[-1]}};", {}
     parts, more = _SAYERS[row.form](one, row, labels, offset, habit)
     if changes or more:
@@ -100,14 +100,34 @@ def _say(one: Instruction, labels: Labels | None, offset: int, habit: str) -> tu
         changes = {**changes, "residue": usual}
     if one.mask_control_ex:
         changes = {**changes, "mask_control_ex": False}
-    line = start
     for column, part in zip(COLUMNS, parts, strict=False):
         line = f"{line:<{column - 1}} {part}"
     for part in parts[len(COLUMNS) :]:
         line = f"{line} {part}"
-    end = options(one.gen, one.align16, one.no_mask, one.no_dd_clear, one.no_dd_check, one.quarter, one.nibble, one.exec_size,
-                  one.compacted, one.thread_control, one.acc_write, one.branch_control, one.eot, one.breakpoint, _compr4(one))  # fmt: skip
-    return f"{line:<{COLUMNS[-1] - 1}} {end}", changes
+    return f"{line:<{COLUMNS[-1] - 1}} {frame.end}", changes
+
+
+CONTROLS = attrgetter("gen", "opcode", "predicate", "predicate_invert", "flag", "flag_sub", "saturate", "condition", "function",
+                      "exec_size", "align16", "no_mask", "no_dd_clear", "no_dd_check", "quarter", "nibble", "compacted", "thread_control", "acc_write",
+                      "branch_control", "eot", "breakpoint")  # fmt: skip
+
+
+class Frame(NamedTuple):
+    """What stands around the operands, and what of the controls it does not say."""
+
+    row: Opcode
+    start: str
+    changes: Changes
+    end: str
+    bare: bool
+
+
+@lru_cache(1 << 14)
+def _frame(controls: tuple[Any, ...], compr4: bool) -> Frame:
+    gen, opcode, *start, size, align16, no_mask, clear, check, quarter, nibble, compacted, thread, acc, branch, eot, stop = controls
+    said, changes = head(gen, opcode, *start, size, align16)
+    end = options(gen, align16, no_mask, clear, check, quarter, nibble, size, compacted, thread, acc, branch, eot, stop, compr4)
+    return Frame(row_of(opcode, gen), said, changes, end, opcode in words_of(gen).sets["bare"])
 
 
 def _compr4(one: Instruction) -> bool:

@@ -1,0 +1,140 @@
+"""`softgen eu FILE --gpu NAME`: runs a piece of EU assembly and shows the registers it changed."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from softgen.bits.generation import device
+from softgen.errors import DecodeError
+from softgen.eu import dialect
+from softgen.inspect.cli.output import Misuse, Paint, Progress, complain, counted, paint, print_json, table
+from softgen.inspect.registers import Lanes, Number
+from softgen.inspect.snippet import LIMIT, SECONDS, Ran, Snippet, Step
+
+ENGINES = ("reference", "t0", "t1")
+WIDTHS = (1, 2, 4, 8, 16, 32)
+PLAIN = 0xFFFF  # unsigned numbers above it are easier read in hexadecimal
+EXAMPLE = """what --set takes: REGISTER[.ELEMENT][:TYPE]=VALUE[,VALUE…]
+  r1.0:ud=7                one element; without a type dwords (ud), of a0 and f0.1 words (uw)
+  r2:f=1.5,2.5             lanes from the first on, into the next registers if there are many
+  r3:d=-1*8                eight of a kind
+  f0.0=0xff  a0.0=64  acc0:f=1.0  cr0=0x4
+
+examples:
+  softgen eu examples/collatz.asm --gpu kbl --set r2:d=1,2,3,6,7,9,18,27
+  softgen eu examples/collatz.asm --gpu kbl --set r2:d=3*8 --trace | less
+  echo 'math sqrt(8) g3<1>F g2<8,8,1>F null<8,8,1>F { align1 1Q };' | softgen eu - --gpu ivb --set r2:f=4.0 --json
+
+exit codes: 0 fine, 1 the text is wrong or the code failed (one line says where), 2 used wrongly"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("eu", description="Run a piece of EU assembly on one thread; show the registers it changed.",
+                                   epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("file", help="the text; - for standard input. It ends with an EOT to the thread spawner or where the code does")
+    parser.add_argument("--gpu", required=True, help="which GPU runs it (softgen gpus lists them)")
+    parser.add_argument("--set", action="append", default=[], metavar="REGISTER=VALUE", help="before the run; may be repeated (see below)")
+    parser.add_argument("--trace", action="store_true", help="every instruction, and what it changed")
+    parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect; unless told, the one the text looks like")
+    parser.add_argument("--simd", type=int, choices=WIDTHS, help="channels of the thread; unless told, as the widest instruction has")
+    parser.add_argument("--engine", choices=ENGINES, default="reference", help="who runs it; t0 and t1 are not built yet")
+    parser.add_argument("--limit", type=int, default=LIMIT, metavar="N", help="stop after so many instructions (default %(default)s)")
+    parser.add_argument("--time-limit", type=float, default=SECONDS, metavar="S", help="stop after so many seconds (default %(default)g)")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.engine != "reference":
+        raise Misuse(f"engine {args.engine} is not built yet; reference is")
+    if args.limit < 1 or not args.time_limit > 0:
+        raise Misuse("--limit and --time-limit are numbers above zero")
+    gpu = device(args.gpu)
+    name = "standard input" if args.file == "-" else args.file
+    snippet = Snippet(text_of(args.file, name), gpu.generation.number, args.syntax, name, args.simd)
+    for one in args.set:
+        try:
+            snippet.set(one)
+        except DecodeError as error:
+            raise Misuse(f"--set {one}: {error}") from None
+    steps: list[Step] = []
+    colour = paint()
+    with Progress("instructions executed", printing=args.trace) as progress:
+        def seen(step: Step) -> None:
+            if args.json:
+                steps.append(step)
+            else:
+                print("\n".join(traced(step, snippet.simd, colour)))
+
+        ran = snippet.run(args.limit, args.time_limit, seen if args.trace else None, progress.step)
+    if args.json:
+        print_json(as_json(gpu.name, snippet, ran) | ({"trace": list(map(step_json, steps))} if args.trace else {}))
+    else:
+        print("\n".join(lines(name, gpu.name, ran, colour)))
+    if ran.problem:
+        complain(ran.problem)
+    return 1 if ran.problem else 0
+
+
+def text_of(file: str, name: str) -> str:
+    raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"{name}: is not text: byte {error.start} is {raw[error.start]:#04x}") from None
+
+
+# -- for people ----------------------------------------------------------------------------------------------------
+
+
+def lines(name: str, gpu: str, ran: Ran, colour: Paint) -> Iterator[str]:
+    ended = ran.end or "stopped"
+    yield colour(f"{name}: {gpu}, {counted(ran.instructions, 'instruction')}, {ended}", "heading")
+    yield from table(rows(ran.changes, colour)) if ran.changes else ["no register changed"]
+
+
+def traced(step: Step, simd: int, colour: Paint) -> Iterator[str]:
+    """An instruction, the channels it was executed for where that is not all of them, and its changes."""
+    some = colour(f"  channels {step.channels:#x}", "note") if step.channels != (1 << simd) - 1 else ""
+    yield f"{colour(f'{step.offset:#06x}', 'address')}  {step.place.text}{some}"
+    yield from (f"          {line}" for line in table(rows(step.changes, colour)))
+
+
+def rows(changes: Iterable[Lanes], colour: Paint) -> Iterator[list[str]]:
+    for one in changes:
+        yield [colour(one.name, "name"), " ".join(shown(one))]
+
+
+def shown(one: Lanes) -> list[str]:
+    """Numbers as their type reads best: flags and large unsigned ones in hexadecimal."""
+    if one.name.startswith("f") or one.type.startswith("u") and any(isinstance(value, int) and value > PLAIN for value in one.after):
+        digits = 4 if one.name.startswith("f") else 0
+        return [f"0x{value:0{digits}x}" for value in one.after]
+    return [str(value) for value in one.after]
+
+
+# -- for machines --------------------------------------------------------------------------------------------------
+
+
+def as_json(gpu: str, snippet: Snippet, ran: Ran) -> dict[str, Any]:
+    return {"gpu": gpu, "syntax": snippet.syntax, "simd": snippet.simd, "instructions": ran.instructions, "end": ran.end or None,
+            "problem": ran.problem or None, "changed": list(map(lanes_json, ran.changes))}  # fmt: skip
+
+
+def step_json(step: Step) -> dict[str, Any]:
+    return {"offset": step.offset, "place": step.place.where, "text": step.place.text, "channels": step.channels,
+            "changed": list(map(lanes_json, step.changes))}  # fmt: skip
+
+
+def lanes_json(one: Lanes) -> dict[str, Any]:
+    was, now = (list(map(plain, values)) for values in (one.before, one.after))
+    return {"register": one.register, "sub": one.sub, "type": one.type, "before": was, "after": now}
+
+
+def plain(value: Number) -> Number | str:
+    """JSON has no infinity and no NaN: they become words."""
+    return value if isinstance(value, int) or math.isfinite(value) else str(value)

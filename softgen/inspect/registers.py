@@ -1,0 +1,268 @@
+"""Registers as people write and read them: `r2:f=1.5,2.5` becomes bytes, changed bytes become lanes of the types they were written as.
+
+    setting  = register [. element] [: type] = value {, value}
+    register   r0 … r127 (g2 is r2), m0 … where there are any, and f0 a0 acc0 cr0 … by generation
+    element    counts elements of the type; the first one unless told
+    type       ud d uw w ub b uq q f hf df, as far as the generation has it. Unless told: uw for a0 and f0.1, else ud
+    value      7 -7 0x1f; floats 1.5 -2e3 inf nan, or their bits 0x3f800000; 1.5*8 is eight of them
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softgen.errors import DecodeError
+from softgen.eu import registers, types
+from softgen.eu.interpreter import Reference
+from softgen.eu.regions import LANES, WIDE, write_at
+from softgen.eu.thread import REGISTER, REGISTERS, Thread
+from softgen.lanes.types import bool_
+
+Number = int | float
+Snapshot = Mapping[str, bytes]
+
+FILES = {"grf": "r", "mrf": "m"}  # how register files are called in text
+SETTING = re.compile(r"([a-z]+)(\d*)(?:\.(\d+))?(?::(\w+))?\s*=\s*(.*)", re.DOTALL)
+UNSEEN = frozenset({"null", "ip", "tm", "ce"})  # nothing of them is kept between instructions
+DTYPES = {"ub": "u1", "b": "i1", "uw": "u2", "w": "i2", "ud": "u4", "d": "i4", "uq": "u8", "q": "i8", "hf": "f2", "f": "f4", "df": "f8"}
+MOST = 1 << 12  # lanes a setting can have: all bytes of the largest file
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register in its file: `r5` starts at byte 160 of grf."""
+
+    name: str
+    place: str  # grf, mrf, or an architecture register
+    start: int
+    size: int
+
+
+def find(name: str, number: str, gen: float, thread: Thread) -> Register:
+    """The register of a name and a number as they are typed."""
+    place = {"r": "grf", "g": "grf", "m": "mrf"}.get(name, name)
+    index = int(number or 0)
+    if place in FILES:
+        count, size = len(thread.grf if place == "grf" else thread.mrf) // REGISTER, REGISTER
+    else:
+        row = registers.register(place, gen) if place not in UNSEEN else None
+        count, size = (max(row.count, 1), row.size) if row else (0, 0)
+    if not number and place in FILES or index >= count:
+        others = sorted(one for one in thread.arf if one not in UNSEEN and registers.register(one, gen))
+        message = f", m0 to m{len(thread.mrf) // REGISTER - 1}" if len(thread.mrf) else ""
+        raise DecodeError(f"gen {gen:g} has no register {name}{number} to set; "
+                          f"expected r0 to r{REGISTERS - 1}{message}, or a number after one of {' '.join(others)}")  # fmt: skip
+    return Register(f"{FILES.get(place, place)}{index}", place, index * size, size)
+
+
+# -- what is typed -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Values for lanes of one type, one behind the other."""
+
+    place: str
+    start: int
+    type: str
+    data: bytes
+
+
+def setting(text: str, gen: float, thread: Thread) -> Setting:
+    """What `--set` asks for. Failures say what was expected."""
+    found = SETTING.fullmatch(text.strip())
+    if found is None:
+        raise DecodeError("expected REGISTER[.ELEMENT][:TYPE]=VALUE[,VALUE…], such as r2:f=1.5,2.5 or f0.0=0xff")
+    name, number, element, kind, values = found.groups()
+    where = find(name, number, gen, thread)
+    kind = kind or ("uw" if where.place == "a" or where.place == "f" and element else "ud")
+    known = [one for one in types.codes("register", gen) if one in LANES]
+    if kind not in known:
+        raise DecodeError(f"gen {gen:g} has no type {kind!r}; expected one of {' '.join(known)}")
+    size = types.size(kind)
+    start = where.start + int(element or 0) * size
+    if start + size > where.start + where.size:
+        raise DecodeError(f"{where.name} has {where.size // size} elements of type {kind}; expected a number below that, not {element}")
+    data = b"".join(_value(one.strip(), kind) for one in values.split(","))
+    room = len(_held(thread)[where.place]) - start
+    if len(data) > room:
+        raise DecodeError(f"{len(data) // size} values of type {kind} are too many; expected {room // size} or fewer from there on")
+    return Setting(where.place, start, kind, data)
+
+
+def _value(text: str, kind: str) -> bytes:
+    """One value, or several equal ones."""
+    one, star, times = (part.strip() for part in text.partition("*"))
+    if star and (not times.isdecimal() or not 0 < int(times) <= MOST):
+        raise DecodeError(f"expected a number of lanes after the '*', not {times!r}")
+    type = LANES[kind]
+    hexadecimal = re.fullmatch(r"0[xX][0-9a-fA-F]+", one)
+    if hexadecimal and not int(one, 16) >> type.bits:  # the bits of any type
+        data = int(one, 16).to_bytes(type.bytes, "little")
+    else:
+        data = _float(one, kind) if type.is_float else _integer(one, kind)
+    return data * int(times or 1)
+
+
+def _integer(text: str, kind: str) -> bytes:
+    type = LANES[kind]
+    if not re.fullmatch(r"[+-]?(\d+|0[xX][0-9a-fA-F]+|0[bB][01]+)", text):
+        hint = "; floats need a type, such as :f" if _is_float(text) else ""
+        raise DecodeError(f"expected an integer for type {kind}, not {text!r}{hint}")
+    value = int(text, 10 if text.lstrip("+-").isdecimal() else 0)
+    if not type.lowest <= value <= type.highest:
+        raise DecodeError(f"{text} is outside type {kind}; expected {type.lowest} to {type.highest}")
+    return value.to_bytes(type.bytes, "little", signed=value < 0)
+
+
+def _float(text: str, kind: str) -> bytes:
+    if not _is_float(text):
+        raise DecodeError(f"expected a float for type {kind}, or its bits as 0x…, not {text!r}")
+    with np.errstate(over="ignore"):
+        return np.array([float(text)]).astype(DTYPES[kind]).tobytes()
+
+
+def _is_float(text: str) -> bool:
+    return re.fullmatch(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|nan)", text) is not None
+
+
+def apply(one: Setting, state: Reference) -> None:
+    """Writes a setting; accumulators keep whole integers beside their bytes."""
+    held = _held(state.thread)[one.place]
+    held[one.start : one.start + len(one.data)] = np.frombuffer(one.data, np.uint8)
+    if one.place == "acc":
+        size = types.size(one.type)
+        value = state.m.value(LANES[one.type], np.frombuffer(one.data, DTYPES[one.type]))
+        offsets = tuple(range(one.start, one.start + len(one.data), size))
+        write_at(state, "acc", one.type, offsets, value, state.m.constant(bool_, 1, len(offsets)))
+
+
+# -- what is shown -------------------------------------------------------------------------------------------------
+
+
+def _held(thread: Thread) -> dict[str, Any]:
+    return {"grf": thread.grf, "mrf": thread.mrf} | {name: held for name, held in thread.arf.items() if name not in UNSEEN}
+
+
+def snapshot(thread: Thread) -> Snapshot:
+    return {name: held.tobytes() for name, held in _held(thread).items()}
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Neighbours of one type within a register."""
+
+    register: str  # "r5"
+    sub: int  # the first, in elements of the type
+    type: str
+    before: tuple[Number, ...]
+    after: tuple[Number, ...]
+    whole: bool  # whether they are all of the register
+
+    @property
+    def name(self) -> str:
+        if self.register[0] == "f" and self.register[1:].isdigit():
+            return f"{self.register}.{self.sub}"
+        return f"{self.register}:{self.type}" if self.whole else f"{self.register}.{self.sub}:{self.type}"
+
+
+class Kinds:
+    """As what each byte was written last: its elements are whole or forgotten."""
+
+    def __init__(self, thread: Thread) -> None:
+        self.gen = thread.gen
+        self.held: dict[str, list[str]] = {name: [""] * len(held) for name, held in _held(thread).items()}
+        self.last: dict[tuple[str, int], str] = {}  # by file and start of a register
+
+    def write(self, place: str, offset: int, kind: str) -> None:
+        """The element of this type that holds the byte was written."""
+        size, held = types.size(kind), self.held[place]
+        start = offset // size * size
+        for at in range(start, min(start + size, len(held))):
+            if held[at] and held[at] != kind:
+                old = types.size(held[at])
+                first = at // old * old
+                held[first : first + old] = [""] * len(held[first : first + old])
+        if start + size <= len(held):
+            held[start : start + size] = [kind] * size
+        row = register_at(place, offset, self.gen)
+        self.last[place, row.start] = kind
+
+    def lanes(self, row: Register, before: Snapshot, after: Snapshot) -> Iterator[Lanes]:
+        """A register by runs of one type."""
+        runs: list[tuple[str, list[int]]] = []
+        at, end = row.start, row.start + row.size
+        while at < end:
+            kind = self._kind(row, at, end)
+            if not runs or runs[-1][0] != kind:
+                runs.append((kind, []))
+            runs[-1][1].append(at)
+            at += types.size(kind)
+        for kind, offsets in runs:
+            was, now = (tuple(_number(one, row.place, kind, offset) for offset in offsets) for one in (before, after))
+            yield Lanes(row.name, (offsets[0] - row.start) // types.size(kind), kind, was, now, len(runs) == 1)
+
+    def _kind(self, row: Register, at: int, end: int) -> str:
+        held = self.held[row.place]
+        if held[at]:
+            return held[at]
+        for kind in (self.last.get((row.place, row.start), "ud"), "ud", "uw"):
+            size = types.size(kind)
+            if (at - row.start) % size == 0 and at + size <= end and not any(held[at : at + size]):
+                return kind
+        return "ub"
+
+
+def register_at(place: str, offset: int, gen: float) -> Register:
+    """The register that holds a byte of a file."""
+    row = None if place in FILES else registers.register(place, gen)
+    size = row.size if row else REGISTER
+    index = offset // size
+    name = place if row and not row.count else f"{FILES.get(place, place)}{index}"
+    return Register(name, place, index * size, size)
+
+
+def _number(held: Snapshot, place: str, kind: str, offset: int) -> Number:
+    if place == "acc" and kind in WIDE:
+        at = offset // types.size(kind) * 8
+        return int.from_bytes(held[WIDE[kind]][at : at + 8], "little", signed=True)
+    value = np.frombuffer(held[place], DTYPES[kind], 1, offset)[0]
+    return float(str(value)) if LANES[kind].is_float else int(value)
+
+
+def changed_bytes(before: Snapshot, after: Snapshot) -> dict[str, list[int]]:
+    """Where each file changed. The whole numbers of accumulators count as the bytes they belong to."""
+    found: dict[str, list[int]] = {}
+    for name, now in after.items():
+        if now == before[name]:
+            continue
+        offsets = np.nonzero(np.frombuffer(now, np.uint8) != np.frombuffer(before[name], np.uint8))[0].tolist()
+        wide = {WIDE[kind]: types.size(kind) for kind in WIDE}.get(name)
+        place = "acc" if wide else name
+        known = found.setdefault(place, [])
+        known += [offset // 8 * wide for offset in offsets] if wide else offsets
+    return {place: sorted(set(offsets)) for place, offsets in found.items()}
+
+
+def changes(before: Snapshot, after: Snapshot, kinds: Kinds) -> list[Lanes]:
+    """Registers that are not as they were: flags by words, the others whole."""
+    found: list[Lanes] = []
+    for place, offsets in changed_bytes(before, after).items():
+        rows = {row.start: row for row in (register_at(place, offset, kinds.gen) for offset in offsets)}
+        for row in rows.values():
+            if place == "f":
+                found += _flags(row, offsets, before, after)
+            else:
+                found += [one for one in kinds.lanes(row, before, after) if repr(one.before) != repr(one.after)]  # NaN is NaN
+    return found
+
+
+def _flags(row: Register, offsets: list[int], before: Snapshot, after: Snapshot) -> Iterator[Lanes]:
+    for word in sorted({offset // 2 * 2 for offset in offsets if row.start <= offset < row.start + row.size}):
+        was, now = (int.from_bytes(one["f"][word : word + 2], "little") for one in (before, after))
+        yield Lanes(row.name, (word - row.start) // 2, "uw", (was,), (now,), False)

@@ -1,0 +1,166 @@
+"""A piece of EU assembly, run on one thread that nobody started: registers are zero but for what is set, and there is no memory.
+
+    snippet = Snippet(text, gen=9.0)
+    snippet.set("r1.0:ud=7")
+    ran = snippet.run()                 # ran.changes, ran.end, ran.problem
+
+The thread ends at its last message (EOT to the thread spawner) or simply where the code does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from softgen.errors import SoftgenError, Unsupported
+from softgen.eu import dialect, labels, opcodes, program, types
+from softgen.eu.instruction import Instruction
+from softgen.eu.interpreter import Interpreter, Program
+from softgen.eu.regions import LANES
+from softgen.eu.rules import execution_type
+from softgen.eu.semantics.send import Message
+from softgen.eu.thread import Thread
+from softgen.inspect import registers
+from softgen.inspect.registers import Lanes
+from softgen.shared_functions import message
+from softgen.shared_functions.spawner import Spawner
+
+LIMIT = 1_000_000  # instructions
+SECONDS = 60.0
+GLANCE = 64  # instructions between two looks at the clock
+NARROWEST = 8  # channels a thread has at least, unless told otherwise
+FUNCTIONS = 16  # numbers a shared function can have
+
+
+@dataclass(frozen=True)
+class Place:
+    """An instruction, for people."""
+
+    where: str  # file, line and column
+    text: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """An instruction that was executed."""
+
+    offset: int
+    place: Place
+    channels: int  # that were active
+    changes: list[Lanes]
+
+
+@dataclass
+class Ran:
+    """What came of it. There is either an end or a problem."""
+
+    instructions: int = 0
+    end: str = ""
+    problem: str = ""
+    changes: list[Lanes] = field(default_factory=list)
+
+
+class Snippet:
+    def __init__(self, text: str, gen: float, syntax: str | None = None, name: str = "text", simd: int | None = None) -> None:
+        """`simd` is how many channels the thread has; unless told, as many as the widest instruction."""
+        self.gen, self.syntax = gen, dialect.chosen(syntax, gen) if syntax else dialect.detect(text, gen)
+        parsed = dialect.parse(text, gen, self.syntax, name)
+        dialect.read(text, gen, self.syntax, name)  # complains about what has no bits
+        self.places = self._placed(parsed)
+        self.end = sum(map(labels.size, parsed.instructions))
+        self.simd = simd or max([NARROWEST, *(one.exec_size for one in parsed.instructions)])
+        self.thread = Thread(gen, {**Spawner(gen).handlers(), 0: _nobody}, dispatch_mask=(1 << self.simd) - 1)
+        code = program.assemble([*parsed.instructions, _nop(gen)])  # branches may lead behind the last instruction, and look at it
+        self.interpreter = Interpreter(self.thread, Program(gen, code, name=name))
+        for sfid in range(FUNCTIONS):
+            self.thread.messages.setdefault(sfid, self._unanswered)
+        self.kinds = registers.Kinds(self.thread)
+
+    def _placed(self, parsed: dialect.Parsed) -> dict[int, Place]:
+        items, offset = [], 0
+        for one in parsed.instructions:
+            items.append((offset, labels.size(one), one))
+            offset += labels.size(one)
+        rows = dialect.Writer(self.syntax, self.gen, parsed.instructions).rows(items)
+        return {row.offset: Place(parsed.place(number), _tidy(row.text)) for number, row in enumerate(rows)}
+
+    def _unanswered(self, _: Thread, sent: Message) -> None:
+        name = message.shared_functions(self.gen).get(sent.sfid, f"shared function {sent.sfid}")
+        raise Unsupported(f"nobody answers messages to {name} here: a snippet has registers, no memory and no other units")
+
+    def set(self, text: str) -> None:
+        """Writes a register, as `registers` reads it."""
+        one = registers.setting(text, self.gen, self.thread)
+        registers.apply(one, self.interpreter.state)
+        for offset in range(one.start, one.start + len(one.data), types.size(one.type)):
+            self.kinds.write(one.place, offset, one.type)
+
+    def run(self, limit: int = LIMIT, seconds: float = SECONDS, seen: Callable[[Step], None] | None = None,
+            tick: Callable[[], None] = lambda: None) -> Ran:  # fmt: skip
+        """Until it ends or must be stopped; `tick` is told of every instruction, `seen` what it did, which costs time."""
+        thread, ran, over = self.thread, Ran(), time.monotonic() + seconds
+        first = now = registers.snapshot(thread)
+        last = ""
+        while not thread.ended and thread.ip != self.end and not ran.problem:
+            here, channels, place = thread.ip, thread.active, self.places.get(thread.ip)
+            if place is None:
+                ran.problem = f"{last} leads to {here:#x}, where no instruction of the snippet begins"
+                break
+            last = f"{place.where}: {place.text}:"
+            if thread.executed >= limit:
+                ran.problem = f"{last} stopped after {thread.executed:,} instructions; if it is not endless, --limit allows more"
+                break
+            if thread.executed % GLANCE == 0 and time.monotonic() >= over:
+                ran.problem = f"{last} stopped after {seconds:g} s and {thread.executed:,} instructions; --time-limit allows more"
+                break
+            ran.problem = self._step(last)
+            was, now = now, registers.snapshot(thread)
+            self._written(was, now, self.interpreter.code.line(here).instruction)
+            tick()
+            if seen is not None:
+                seen(Step(here, place, channels, registers.changes(was, now, self.kinds)))
+        ran.instructions, ran.changes = thread.executed, registers.changes(first, now, self.kinds)
+        ran.end = "" if ran.problem else "end of thread" if thread.ended else "end of code"
+        return ran
+
+    def _step(self, last: str) -> str:
+        """One instruction; what went wrong, without the place the interpreter would name."""
+        try:
+            if not self.interpreter.step():
+                return f"{last} waits for a notification, and nobody is there to send one"
+        except SoftgenError as error:
+            return f"{last} {error.__cause__ or error}"
+        return ""
+
+    def _written(self, before: registers.Snapshot, after: registers.Snapshot, one: Instruction) -> None:
+        """Remembers as what the changed bytes were written."""
+        kind = one.dst.type if one.dst is not None and one.dst.type in LANES else "ud"
+        named = one.dst is not None and one.dst.file == "arf" and not one.dst.indirect
+        for place, offsets in registers.changed_bytes(before, after).items():
+            aside = place == "acc" and not named  # written in passing
+            if place in ("grf", "mrf", "a", "acc"):
+                for offset in offsets:
+                    self.kinds.write(place, offset, _accumulated(one, kind) if aside else kind)
+
+
+def _accumulated(one: Instruction, kind: str) -> str:
+    """What an accumulator nobody names holds: floats as they are computed, else dwords or words."""
+    found = execution_type(operand.type for operand in one.sources)
+    if found in ("f", "hf", "df"):
+        return found
+    return "d" if types.size(kind) >= types.size("d") else "w"
+
+
+def _nobody(_: Thread, __: Message) -> None:
+    """The null shared function."""
+
+
+def _nop(gen: float) -> Instruction:
+    row = opcodes.opcode("nop", gen)
+    assert row is not None
+    return Instruction(gen, row.name, row.number, row.form)
+
+
+def _tidy(text: str) -> str:
+    return " ".join(text.split()).removesuffix(";")

@@ -1,0 +1,224 @@
+"""`softgen eu`: snippets run and show what they changed; settings and failures are told in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from softgen.inspect.cli import eu
+from softgen.inspect.cli import main as cli
+from tests.conftest import ROOT
+
+Capture = pytest.CaptureFixture[str]
+COLLATZ = str(ROOT / "examples" / "collatz.asm")
+ADD = "add (8|M0) r4.0<1>:d r2.0<8;8,1>:d r3.0<8;8,1>:d\n"
+MESA_ADD = "add(8) g4<1>D g2<8,8,1>D g3<8,8,1>D { align1 1Q };\n"
+G45_ADD = MESA_ADD.replace(" 1Q", "")
+LOOP = "AGAIN:\nadd (1|M0) r2.0<1>:d r2.0<0;1,0>:d 1:w\njmpi AGAIN\n"
+SEND = "mov (8|M0) r4.0<1>:f 1.5:f\n\n  send (8|M0) r5 r4 0xC 0x02106E01\nmov (8|M0) r6.0<1>:d 1:w\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path("a.asm")
+
+
+def ran(file: Path | str, text: str, *arguments: str, gpu: str = "kbl", code: int = 0) -> None:
+    if isinstance(file, Path):
+        file.write_text(text)
+    assert cli.main(["eu", str(file), "--gpu", gpu, *arguments]) == code
+
+
+def as_json(capsys: Capture) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def changed(capsys: Capture) -> dict[str, list[Any]]:
+    """What changed, by register and first element."""
+    return {f"{one['register']}.{one['sub']}:{one['type']}": one["after"] for one in as_json(capsys)["changed"]}
+
+
+@pytest.mark.parametrize("gpu", ["hsw", "bdw", "skl", "kbl", "icl"])
+def test_the_example_counts_right_on_every_gpu_whose_dialect_it_is(gpu: str, capsys: Capture) -> None:
+    """1, 2, 3, 6, 7, 9, 18 and 27 take these numbers of steps (well known), so channels must leave the loop one by one."""
+    ran(COLLATZ, "", "--set", "r2:d=1,2,3,6,7,9,18,27", "--json", gpu=gpu)
+    assert changed(capsys)["r3.0:d"] == [0, 1, 7, 8, 16, 19, 20, 111]
+
+
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "kbl", "icl"])
+def test_text_in_both_dialects(gpu: str, file: Path, capsys: Capture) -> None:
+    settings = ("--set", "r2:d=1,2,3,4,5,6,7,8", "--set", "r3:d=-10*8")
+    for text in {"g45": [G45_ADD], "ivb": [MESA_ADD]}.get(gpu, [MESA_ADD, ADD]):
+        ran(file, text, *settings, gpu=gpu)
+        assert capsys.readouterr().out == f"a.asm: {gpu}, 1 instruction, end of code\nr4:d  -9 -8 -7 -6 -5 -4 -3 -2\n"
+
+
+def test_syntax_can_be_told_and_refused(file: Path, capsys: Capture) -> None:
+    ran(file, ADD, "--syntax", "mesa", code=1)
+    ran(file, MESA_ADD, "--syntax", "iga", gpu="ivb", code=1)
+    assert "iga has no words for gen 7" in capsys.readouterr().err
+
+
+def test_types_are_those_of_the_instructions(file: Path, capsys: Capture) -> None:
+    """A register with floats in one half and integers in the other, and a word written over one of the floats through a0."""
+    text = ("mov (4|M0) r5.0<1>:f 1.5:f\nmov (4|M0) r5.4<1>:d -7:w\nmov (1|M0) a0.0<1>:uw 0xA0:uw\n"
+            "mov (1|M0) r[a0.0,4]<1>:w 9:w\nmov (8|M0) r9.0<1>:ud 0x12345:ud\n")  # fmt: skip
+    ran(file, text)
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split(maxsplit=1) for line in lines] == [
+        ["r5.0:f", "1.5"], ["r5.2:w", "9 16320"], ["r5.2:f", "1.5 1.5"], ["r5.4:d", "-7 -7 -7 -7"],
+        ["r9:ud", " ".join(["0x12345"] * 8)], ["a0:uw", "160" + " 0" * 15],
+    ]  # fmt: skip
+
+
+def test_accumulators_show_whole_numbers(file: Path, capsys: Capture) -> None:
+    ran(file, "mul (8|M0) acc0.0<1>:d r2.0<8;8,1>:d r3.0<8;8,1>:d\n", "--set", "r2:d=100000*8", "--set", "r3:d=-100000*8", "--json")
+    assert changed(capsys) == {"acc0.0:d": [-10_000_000_000] * 8}
+
+
+def test_an_accumulator_written_in_passing(file: Path, capsys: Capture) -> None:
+    ran(file, "add (8|M0) r4.0<1>:f r2.0<8;8,1>:f 0.5:f {AccWrEn}\n", "--set", "r2:f=1.5*8", "--json")
+    assert changed(capsys) == {"r4.0:f": [2.0] * 8, "acc0.0:f": [2.0] * 8}
+
+
+def test_flags_by_words_and_in_hexadecimal(file: Path, capsys: Capture) -> None:
+    ran(file, "cmp (8|M0) (gt)f0.1 null<1>:d r2.0<8;8,1>:d 3:w\n", "--set", "r2:d=1,2,3,4,5,6,7,8")
+    assert capsys.readouterr().out.splitlines()[1:] == ["f0.1  0x00f8"]
+
+
+@pytest.mark.parametrize("setting, text, want", [
+    ("r2.3:ud=7", "mov (8|M0) r4.0<1>:ud r2.0<8;8,1>:ud", [0, 0, 0, 7, 0, 0, 0, 0]),
+    ("r2:f=1.5,-2.5,inf,0x40490fdb", "mov (8|M0) r4.0<1>:f r2.0<8;8,1>:f", [1.5, -2.5, "inf", 3.1415927, 0, 0, 0, 0]),
+    ("r2.1:hf=0.1", "mov (8|M0) r4.0<1>:hf r2.0<8;8,1>:hf", [0, 0.1] + [0] * 14),
+    ("g1:d=0*8,9", "mov (8|M0) r4.0<1>:d r2.0<8;8,1>:d", [9] + [0] * 7),
+    ("f0.0=0x05", "(f0.0) mov (8|M0) r4.0<1>:d 6:w", [6, 0, 6, 0, 0, 0, 0, 0]),
+    ("a0.0=64", "mov (8|M0) r4.0<1>:d r[a0.0,0]<8;8,1>:d", [5, 5, 5, 5, 5, 5, 5, 5]),
+    ("acc0:d=0x80000000*8", "mov (8|M0) r4.0<1>:d acc0.0<8;8,1>:d", [-(1 << 31)] * 8),
+    ("acc0:f=0.25*8", "add (8|M0) r4.0<1>:f acc0.0<8;8,1>:f 1.0:f", [1.25] * 8),
+])  # fmt: skip
+def test_settings(setting: str, text: str, want: list[Any], file: Path, capsys: Capture) -> None:
+    ran(file, text, *(["--set", "r2:d=5*8"] if setting.startswith("a0") else []), "--set", setting, "--json")
+    assert list(changed(capsys).values()) == [want]
+
+
+@pytest.mark.parametrize("setting, message", [
+    ("r1", "expected REGISTER[.ELEMENT][:TYPE]=VALUE"), ("=3", "expected REGISTER"), ("r1=", "expected an integer for type ud, not ''"),
+    ("r128=1", "has no register r128 to set; expected r0 to r127"), ("r=1", "has no register r to set"), ("m1=1", "no register m1"),
+    ("x0=1", "or a number after one of a acc cr"), ("ip=1", "no register ip"), ("r1=1.5", "floats need a type, such as :f"),
+    ("r1:f=one", "expected a float for type f, or its bits as 0x…, not 'one'"), ("r1:vf=1", "no type 'vf'; expected one of ud d"),
+    ("r1:w=40000", "40000 is outside type w; expected -32768 to 32767"), ("r1=-1", "outside type ud; expected 0 to 4294967295"),
+    ("r1.8=1", "r1 has 8 elements of type ud; expected a number below that, not 8"), ("r1=1*x", "lanes after the '*', not 'x'"),
+    ("r127:d=1*9", "9 values of type d are too many; expected 8 or fewer"), ("r1=1*999999999999", "expected a number of lanes"),
+    ("r1:ub=0x100", "0x100 is outside type ub; expected 0 to 255"),
+])  # fmt: skip
+def test_wrong_settings_say_what_was_expected(setting: str, message: str, file: Path, capsys: Capture) -> None:
+    ran(file, ADD, "--set", setting, code=2)
+    said = capsys.readouterr()
+    assert said.err.startswith(f"softgen: --set {setting}: ") and message in said.err and said.err.count("\n") == 1 and not said.out
+
+
+def test_old_gpus_have_message_registers_and_fewer_types(file: Path, capsys: Capture) -> None:
+    ran(file, G45_ADD, "--set", "m1:f=1.0", gpu="g45")
+    ran(file, MESA_ADD, "--set", "r1:hf=1.0", gpu="ivb", code=2)
+    assert "gen 7 has no type 'hf'" in capsys.readouterr().err
+
+
+def test_a_trace_shows_each_instruction_and_who_took_part(capsys: Capture) -> None:
+    ran(COLLATZ, "", "--set", "r2:d=1,2,4", "--trace")
+    shown = capsys.readouterr().out
+    steps = re.findall(r"^0x\w+  .*$", shown, re.MULTILINE)
+    assert steps[0] == "0x0000  mov (8|M0) r3.0<1>:d 0:w"
+    assert sum("and (8|M0)" in line for line in steps) == 2
+    assert [line.split("channels ")[1] for line in steps if "and (8|M0)" in line] == ["0x6", "0x4"]
+    assert "          r3:d  0 1 1 0 0 0 0 0\n" in shown and "          r3:d  0 1 2 0 0 0 0 0\n" in shown
+    assert f"{len(steps)} instructions, end of code" in shown
+
+
+def test_a_trace_as_json(file: Path, capsys: Capture) -> None:
+    ran(file, "mov (8|M0) r4.0<1>:f 1.5:f\nnop\n", "--trace", "--json")
+    found = as_json(capsys)
+    assert [one["offset"] for one in found["trace"]] == [0, 16] and found["trace"][1]["changed"] == []
+    assert found["trace"][0]["changed"] == found["changed"] and found["trace"][0]["place"] == "a.asm:1:1"
+    assert found["changed"][0]["before"] == [0.0] * 8
+
+
+def test_threads_end_at_their_last_message(file: Path, capsys: Capture) -> None:
+    ran(file, "send (8|M0) null r127 0x27 0x02000010 {EOT}\nmov (8|M0) r4.0<1>:d 1:w\n", "--json")
+    found = as_json(capsys)
+    assert (found["end"], found["instructions"], found["changed"]) == ("end of thread", 1, [])
+
+
+def test_an_empty_text_changes_nothing(file: Path, capsys: Capture) -> None:
+    ran(file, "// nothing\n")
+    assert capsys.readouterr().out == "a.asm: kbl, 0 instructions, end of code\nno register changed\n"
+
+
+@pytest.mark.parametrize("text, arguments, message", [
+    (SEND, (), "a.asm:3:3: send (8|M0) r5 r4 0xC 0x02106E01: nobody answers messages to data_cache_1 here"),
+    (LOOP, ("--limit", "1000"), "a.asm:2:1: add (1|M0) r2.0<1>:d r2.0<0;1,0>:d 1:w: stopped after 1,000 instructions"),
+    (LOOP, ("--time-limit", "0.2"), "a.asm:2:1: add (1|M0) r2.0<1>:d r2.0<0;1,0>:d 1:w: stopped after 0.2 s and "),
+    ("mov (16|M0) r127.0<1>:d 1:w\n", (), "a.asm:1:1: mov (16|M0) r127.0<1>:d 1:w: write at 0x1000 in grf"),
+    ("nop\nillegal\n", (), "a.asm:2:1: illegal: opcode 0 is no instruction of gen 9"),
+    ("wait n0.0<0;1,0>:ud\n", (), "a.asm:1:1: wait n0.0"),
+    ("mov (1|M0) ip<1>:ud 0x100:ud\n", (), "a.asm:1:1: mov (1|M0) ip<1>:ud 0x100:ud: leads to 0x100, where no instruction"),
+])  # fmt: skip
+def test_failures_name_the_instruction(text: str, arguments: tuple[str, ...], message: str, file: Path, capsys: Capture) -> None:
+    ran(file, text, *arguments, code=1)
+    said = capsys.readouterr()
+    assert said.err.startswith(f"softgen: {message}") and said.err.count("\n") == 1
+    assert ", stopped\n" in said.out
+
+
+def test_what_changed_before_a_failure_is_shown(file: Path, capsys: Capture) -> None:
+    ran(file, SEND, "--json", code=1)
+    found = as_json(capsys)
+    assert found["end"] is None and found["problem"].startswith("a.asm:3:3: send")
+    assert [one["register"] for one in found["changed"]] == ["r4"] and found["instructions"] == 1
+
+
+def test_the_width_of_a_thread(file: Path, capsys: Capture) -> None:
+    """Channels that the thread does not have write nothing; unless told, the widest instruction has them all."""
+    text = "mov (16|M0) r4.0<1>:d 1:w\n"
+    ran(file, text, "--json")
+    assert len(changed(capsys)) == 2
+    ran(file, text, "--simd", "4", "--json")
+    assert changed(capsys) == {"r4.0:d": [1] * 4 + [0] * 4}
+    ran(file, text, "--simd", "5", code=2)
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_engines_that_are_not_built(engine: str, file: Path, capsys: Capture) -> None:
+    ran(file, ADD, "--engine", engine, code=2)
+    assert capsys.readouterr().err == f"softgen: engine {engine} is not built yet; reference is\n"
+    ran(file, ADD, "--engine", "reference")
+
+
+def test_limits_are_above_zero(file: Path) -> None:
+    ran(file, ADD, "--limit", "0", code=2)
+    ran(file, ADD, "--time-limit", "nan", code=2)
+
+
+def test_mistakes_in_the_text(file: Path, capsys: Capture) -> None:
+    ran(file, "nop\nfrobnicate\n", code=1)
+    assert capsys.readouterr().err.startswith("softgen: a.asm:2:1: ")
+    file.write_bytes(b"nop\xff")
+    assert cli.main(["eu", "a.asm", "--gpu", "kbl"]) == 1
+    assert "is not text: byte 3 is 0xff" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("page", [eu.EXAMPLE, (ROOT / "docs" / "accuracy.md").read_text("utf-8")], ids=["help", "accuracy"])
+def test_what_the_pages_pipe_in_runs(page: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    found = re.search(r"echo '(.*)' \| softgen eu (.*)", page)
+    assert found is not None
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(found[1].encode())))
+    assert cli.main(["eu", *found[2].split(), "--json"]) == 0
+    value = as_json(capsys)["changed"][0]["after"][0]
+    assert value in (2.0, 1.4142135)
