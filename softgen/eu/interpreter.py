@@ -66,11 +66,11 @@ class Program:
         found = self.lines.get(ip)
         if found is None:
             offset = ip - self.start
-            if offset < 0 or offset % labels.COMPACT:
-                raise GpuFault(ip, "instruction fetch", by=f"gen {self.gen:g}, {self.title}", why="outside the kernel")
-            first = next(program.instructions(self.code[offset : offset + labels.NATIVE], self.gen), None)
+            here = self.code[offset : offset + labels.NATIVE] if offset >= 0 and not offset % labels.COMPACT else b""
+            first = next(program.instructions(here, self.gen), None)
             if first is None:
-                raise GpuFault(ip, "instruction fetch", by=f"gen {self.gen:g}, {self.title}", why="outside the kernel")
+                where = f"gen {self.gen:g}, {self.title}{offset:+#x}"
+                raise GpuFault(ip, "instruction fetch", by=where, why="no instruction of the kernel is there")
             found = self.lines[ip] = Line(ip, first[1], first[2])
         return found
 
@@ -129,7 +129,8 @@ class Reference:
         """Which lanes an architecture register has. General registers must have them all: there the machine complains."""
         if name in ("grf", "mrf"):
             return None
-        return offsets <= len(self.thread.arf[name]) - type.bytes
+        last = len(self.thread.arf[name]) - type.bytes
+        return offsets <= last if last >= 0 else self.m.constant(bool_, 0, offsets.lanes)
 
     def read(self, place: str, type: LaneType, offsets: Offsets) -> Value:
         self._refresh(place)
@@ -260,7 +261,9 @@ class Interpreter:
         """Takes one notification, or waits for it (IVB 2557-2560)."""
         operand = one.dst if one.dst is not None and one.dst.file == "arf" and one.dst.number else one.sources[0]
         name, start = place(operand, one.gen)
-        counts = self.thread.dwords(name)
+        counts = self.thread.dwords("n")
+        if name != "n" or start // 4 >= len(counts):
+            raise DecodeError("wait is for a notification register")
         if not counts[start // 4]:
             self.thread.waiting = start // 4
             return False
@@ -305,9 +308,8 @@ class Interpreter:
         """The register of a branch that has one: its last source that is no immediate and not ip or null."""
         for operand in reversed(one.sources):
             if operand.file == "grf" and not operand.indirect:
-                start = (operand.number * REGISTER + operand.sub) // 4
-                held = self.thread.dwords("grf")
-                return int(held[start]), int(held[min(start + 1, len(held) - 1)])
+                start = operand.number * REGISTER + operand.sub
+                return self.thread.dword_at("grf", start), self.thread.dword_at("grf", min(start + 4, len(self.thread.grf) - 1))
             if operand.file == "imm":
                 return operand.immediate, 0
         raise Unsupported(f"{one.opcode} by such a register is not yet simulated")
@@ -316,7 +318,10 @@ class Interpreter:
         dst = one.dst
         if isinstance(dst, Operand) and dst.file == "grf":
             start = (dst.number * REGISTER + dst.sub) // 4
-            self.thread.dwords("grf")[start : start + 2] = first, second
+            held = self.thread.dwords("grf")
+            if start + 2 > len(held):
+                raise GpuFault(start * 4, "write", "grf", why=f"outside its {held.nbytes:#x} bytes")
+            held[start : start + 2] = first, second
 
 
 def _bits(mask: Value) -> int:

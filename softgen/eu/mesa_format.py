@@ -108,8 +108,8 @@ def _say(one: Instruction, labels: Labels | None, offset: int, habit: str) -> tu
 
 
 CONTROLS = attrgetter("gen", "opcode", "predicate", "predicate_invert", "flag", "flag_sub", "saturate", "condition", "function",
-                      "exec_size", "align16", "no_mask", "no_dd_clear", "no_dd_check", "quarter", "nibble", "compacted", "thread_control", "acc_write",
-                      "branch_control", "eot", "breakpoint")  # fmt: skip
+                      "exec_size", "align16", "no_mask", "no_dd_clear", "no_dd_check", "quarter", "nibble", "compacted",
+                      "thread_control", "acc_write", "branch_control", "eot", "breakpoint")  # fmt: skip
 
 
 class Frame(NamedTuple):

@@ -33,6 +33,8 @@ def lane_type(operand: Operand) -> LaneType:
 def place(operand: Operand, gen: float) -> tuple[str, int]:
     """The register file or architecture register of a direct operand, and where in it the operand starts."""
     if operand.file != "arf":
+        if operand.file == "imm":
+            raise DecodeError("an immediate stands where a register is needed")
         return operand.file, operand.number * REGISTER + operand.sub
     found = registers.find(operand.number, gen)
     if found is None:

@@ -24,7 +24,7 @@ from softgen.eu.regions import (
     write_at,
     write_destination,
 )
-from softgen.eu.rules import execution_type
+from softgen.eu.rules import COMPUTED_AS, execution_type
 from softgen.eu.semantics import OPS, Op, alu, convert, logic, math  # noqa: F401   each fills the table
 from softgen.eu.semantics.logic import OVERFLOW, U, compare
 from softgen.eu.state import State
@@ -59,7 +59,9 @@ def sources(one: Instruction) -> tuple[int, ...]:
 
 @lru_cache(1 << 14)
 def compute_type(one: Instruction, meaning: Op) -> tuple[str, LaneType]:
-    """The execution type, and the lanes that stand for it."""
+    """The execution type, and the lanes that stand for it. What no machine could execute is refused here, once."""
+    if one.dst is not None and one.dst.file == "imm":
+        raise DecodeError("an immediate is no destination")
     used = [one.sources[index] for index in sources(one)]
     for operand in used:
         lane_type(operand)
@@ -67,6 +69,7 @@ def compute_type(one: Instruction, meaning: Op) -> tuple[str, LaneType]:
     if not kind:
         named = " ".join(operand.type or "?" for operand in used)
         raise DecodeError(f"{one.opcode} cannot compute with sources of types {named}")
+    _check_kind(one, kind)
     if kind in FLOATS:
         return kind, FLOATS[kind]
     unsigned = any(operand.type in ("ud", "uq") for operand in used)
@@ -77,6 +80,17 @@ def compute_type(one: Instruction, meaning: Op) -> tuple[str, LaneType]:
         if not any(is_accumulator(operand, one.gen) for operand in used):
             return kind, u32 if unsigned else i32
     return kind, i32 if _low_bits(one, meaning, used) else i64
+
+
+def _check_kind(one: Instruction, kind: str) -> None:
+    """Whether the opcode computes with floats, or with integers. The sizes and signs that the table lists apart, compilers mix."""
+    row = opcodes.opcode(one.opcode, one.gen)
+    if row is None or not row.legal:
+        return
+    allowed = {name for _, names in row.legal for name in names}
+    if not any((COMPUTED_AS.get(name) in FLOATS) == (kind in FLOATS) for name in allowed):
+        given = " ".join(operand.type for operand in one.sources)
+        raise DecodeError(f"{one.opcode} takes sources of types {' '.join(sorted(allowed))}, not {given}")
 
 
 def _low_bits(one: Instruction, meaning: Op, used: Iterable[Operand]) -> bool:
@@ -196,6 +210,8 @@ class Step:
         """Dwords of a source counted by hand: from `first` of the four or eight it starts in, `step` 8 where each eight channels take
         two registers."""
         operand = self.instruction.sources[index]
+        if operand.indirect:
+            raise Unsupported(f"{self.instruction.opcode} by an address register is not yet simulated")
         name, start = place(operand, self.state.gen)
         start = start // 16 * 16 if step == 0 and first == 3 else start
         offsets = tuple(start + 4 * first + 4 * (c % 8 + c // 8 * 2 * step if step else 0) for c in range(self.instruction.exec_size))

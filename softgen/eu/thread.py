@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from softgen.errors import SpecError
+from softgen.errors import GpuFault, SpecError
 from softgen.eu import registers
 from softgen.eu.rules import Rules, rules
 
@@ -101,6 +101,13 @@ class Thread:
         """A register as dwords: an architecture register's name, or grf."""
         held = self.grf if name == "grf" else self.mrf if name == "mrf" else self.arf[name]
         return held.view(np.uint32)
+
+    def dword_at(self, name: str, start: int) -> int:
+        """The dword at a byte of a register or file, for those who read it outside the lanes."""
+        held = self.dwords(name)
+        if not 0 <= start // 4 < len(held):
+            raise GpuFault(start, "read", name, why=f"outside its {held.nbytes:#x} bytes")
+        return int(held[start // 4])
 
     def register(self, number: int) -> npt.NDArray[np.uint32]:
         """One general register, as dwords."""

@@ -252,7 +252,7 @@ class Follower:
             yield from self._follow(kind, values, by, context, depth + 1, certain)
 
     def _hinted(self, layout: Layout, dwords: list[int], values: Record) -> bool:
-        """A table's entry count only says how much to prefetch (KBL 12664): what is no surface and leads nowhere is an entry nobody filled."""
+        """Counts only say how much to prefetch (KBL 12664): what is no surface and leads nowhere is an entry nobody filled."""
         if layout.name not in SECOND_FORM or not describe.reserved(layout, dwords):
             return False
         return not self.space.extent(values.surface_base_address, 1)

@@ -21,7 +21,7 @@ AUBS = sorted((SHARED / "aub").glob("*.aub"))
 EXPLAINED = Path(__file__).parent / "explained_reserved.txt"
 # Kernels were to write these batches, whole or in part, and did not: captured while nothing executed.
 GPU_WRITTEN = {"ivb-i965-enc": 5, "hsw-i965-enc": 5}
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[1] / "data" / "drivers"
 # Captures that come with the tests -> what each is there for: names met, names that must not be met, batches HuC was to write.
 BUNDLED: dict[str, tuple[str, str, int]] = {
     "hsw-i965-decode-jpeg": ("MFD_JPEG_BSD_OBJECT MFX_JPEG_HUFF_TABLE_STATE MFX_IND_OBJ_BASE_ADDR_STATE", "", 0),
@@ -83,11 +83,12 @@ class Seen:
                 self.problems.append(f"{type(what).__name__} of the command at {what.by:#x}: {what.problem}")
             case _:
                 pass
-        if isinstance(what, Command | State) and what.layout:
-            self.names[what.layout.name] += 1
-        if isinstance(what, Command) and what.layout or isinstance(what, State) and what.certain and not what.problem:
-            for wrong in describe.reserved(what.layout, what.dwords):
-                self.reserved[what.layout.name, self.gen, f"{wrong.high}:{wrong.low}"] += 1
+        layout = what.layout if isinstance(what, Command | State) else None
+        if layout and isinstance(what, Command | State):
+            self.names[layout.name] += 1
+            sure = isinstance(what, Command) or what.certain and not what.problem
+            for wrong in describe.reserved(layout, what.dwords) if sure else ():
+                self.reserved[layout.name, self.gen, f"{wrong.high}:{wrong.low}"] += 1
 
 
 @cache

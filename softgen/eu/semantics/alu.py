@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from softgen.errors import DecodeError
 from softgen.eu.semantics import Computation, op
 from softgen.lanes.types import i64, u32, u64
 from softgen.lanes.value import Value
 
 WORD = 16  # bits of a dword's half that integer multipliers work with
 HALF = 0xFFFF
+FOUR = 4  # channels of a vector
 
 
 @op(modular=True)
@@ -98,7 +100,9 @@ def lrp(c: Computation, a: Value, b: Value, d: Value) -> Value:
 
 def _component(c: Computation, value: Value, component: int) -> Value:
     """One component of each group of four, in all of them."""
-    return c.m.shuffle(value, [lane // 4 * 4 + component for lane in range(value.lanes)])
+    if value.lanes < FOUR:
+        raise DecodeError(f"{c.instruction.opcode} works on groups of four channels and has {value.lanes}")
+    return c.m.shuffle(value, [lane // FOUR * FOUR + component for lane in range(value.lanes)])
 
 
 def _dot(c: Computation, a: Value, b: Value, components: int) -> Value:

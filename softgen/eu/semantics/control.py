@@ -9,13 +9,15 @@ A function gets a Branch and tells it; it returns the thread's next ip.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, Unsupported
 from softgen.eu import labels
 from softgen.eu.instruction import Instruction
 from softgen.eu.thread import ALL, CHANNELS, Thread
+
+MASKS = 16  # that a mask stack holds; what is pushed beyond goes to scratch space (G45 661)
 
 
 @dataclass
@@ -237,6 +239,11 @@ def all_return(b: Branch) -> int:
 # leaves the loop's masks as its end would, is what makes its pop counts right.
 
 
+def _room(b: Branch, stack: Sequence[object]) -> None:
+    if len(stack) >= MASKS:
+        raise Unsupported(f"{b.instruction.opcode} inside {MASKS} others: masks that go to scratch space are not yet simulated")
+
+
 def _pop(b: Branch, count: int) -> None:
     masks = b.thread.masks
     if count > len(masks.conditionals):
@@ -250,6 +257,7 @@ def push_if(b: Branch) -> int:
     masks = b.thread.masks
     if b.instruction.opcode == "iff" and not b.taken:
         return b.jip  # past endif: nothing to pop there
+    _room(b, masks.conditionals)
     masks.conditionals.append(masks.conditional)
     masks.conditional = b.taken
     return b.next if b.taken else b.jip
@@ -276,6 +284,7 @@ def pop_if(b: Branch) -> int:
 @_meaning(STACK, "do")
 def push_loop(b: Branch) -> int:
     masks = b.thread.masks
+    _room(b, masks.loops)
     masks.loops.append((masks.loop, masks.carry_on))
     masks.loop, masks.carry_on = b.active, ALL
     return b.next

@@ -75,7 +75,7 @@ def _value(thread: Thread, given: int | Operand | None) -> int:
     if not isinstance(given, Operand):
         return given or 0
     name, start = place(given, thread.gen)
-    return int(thread.dwords(name)[start // 4])
+    return thread.dword_at(name, start)
 
 
 def _address(thread: Thread, operand: Operand) -> int:

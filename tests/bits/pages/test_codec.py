@@ -146,8 +146,24 @@ def test_avc_weights() -> None:
 
 def test_haswell_encoder_bounds_its_output() -> None:
     """gen75_mfc.c writes the end of the coded buffer into dword 24, where genxml has nothing."""
-    state = read("MFX_IND_OBJ_BASE_ADDR_STATE", 7.5, "21.0=0x100000 24.0=0x245000", 0x70030018)
+    state = read("MFX_IND_OBJ_BASE_ADDR_STATE", 7.5, "21.0=0x100000 24.0=0x245000", 0x70030018, 26)
     assert (state.mfc_indirect_pak_bse_object_address, state.mfc_indirect_pak_bse_object_upper_bound) == (0x100000, 0x245000)
+
+
+def test_haswell_jpeg_workaround_sends_the_short_form() -> None:
+    """gen75_mfd.c: eleven dwords as on Gen7, the bound two gigabytes up."""
+    state = read("MFX_IND_OBJ_BASE_ADDR_STATE", 7.5, "1.0=0x12a000 2.0=0x80000000", 0x70030009, 11)
+    assert (state.mfx_indirect_bitstream_object_address, state.short_form_bitstream_upper_bound) == (0x12A000, 0x80000000)
+
+
+def test_denoise_starts_a_dword_later_on_haswell() -> None:
+    """gen75_vpp_vebox.c: the same words, after one that is reserved; Broadwell has a word for hot pixels instead."""
+    later = read("VEBOX_DNDI_STATE", 7.5, "1.24=140 7.6=1 9.12=1 9.6=13")
+    first = read("VEBOX_DNDI_STATE", 8.0, "0.24=140 6.6=1 8.12=1 8.6=13 9.0=4")
+    for state in (later, first):
+        assert (state.denoise_stad_threshold, state.progressive_dn, state.chroma_denoise_enable) == (140, 1, 1)
+        assert state.chroma_temporal_difference_threshold == 13
+    assert first.hot_pixel_threshold == 4
 
 
 # -- MPEG-2, VP8, JPEG -----------------------------------------------------------------------------------------------
