@@ -61,13 +61,14 @@ MEANING = {
     "XY_": "2D: fill or copy a rectangle",
     "MFX_": "video decoding and encoding",
 }
+COMPUTE = ROOT / "tests" / "data" / "kbl-vk-compute"
 LIST = 32                   # rows of a list that fit a screen
 ACTS = ("3DPRIMITIVE", "GPGPU_WALKER", "MEDIA_OBJECT")      # commands that start work, best first
 
 
 def captures(folder: Path = ROOT / "tests" / "data") -> list[Path]:
-    """Capture directories that come with softgen."""
-    return sorted({path.parent for path in folder.rglob("exec-*.json")})
+    """Capture directories that come with softgen, those made for a first look before the rest."""
+    return sorted({path.parent for path in folder.rglob("exec-*.json")}, key=lambda path: (len(path.parts), path))
 
 
 def decode(path: Path) -> tuple[list[Record], int]:
@@ -131,6 +132,17 @@ def behind_pointers(records: list[Record], colour: Paint) -> Iterator[str]:
         yield f"Kernels (machine code for the GPU's threads) start for: {stages}."
 
 
+def executed(path: Path) -> Iterator[str]:
+    """A compute job carried out, by `softgen replay`."""
+    verb = [sys.executable, "-m", "softgen", "replay", "--json", str(path)]
+    found = subprocess.run(verb, stdout=subprocess.PIPE, text=True, cwd=ROOT, check=False)
+    if found.returncode:
+        raise SystemExit(found.returncode)
+    ran = json.loads(found.stdout)
+    yield f"{path.relative_to(ROOT)} was recorded while a Vulkan program computed. softgen carries it out: {ran['commands']} commands"
+    yield f"start {ran['dispatches']} dispatch of {ran['threads']} threads, which execute {ran['instructions']} instructions of real machine code."
+
+
 def tour(path: Path, records: list[Record], colour: Paint) -> Iterator[str]:
     shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
     steps: list[tuple[str, Callable[[list[Record], Paint], Iterator[str]]]] = [
@@ -145,7 +157,7 @@ def tour(path: Path, records: list[Record], colour: Paint) -> Iterator[str]:
     yield f"  .venv/bin/softgen decode {shown} | less"
     yield "  .venv/bin/softgen spec 3DSTATE_VS --gpu kbl"
     yield "  .venv/bin/softgen --help"
-    yield "softgen decodes today; it does not execute yet, so no picture comes out of this."
+    yield "softgen executes compute, plainly and slowly; it does not execute draws yet, so no picture comes out of this."
 
 
 def main(arguments: list[str]) -> int:
@@ -156,6 +168,8 @@ def main(arguments: list[str]) -> int:
     records, code = decode(paths[0])
     if records:
         print("\n".join(tour(paths[0], records, paint())))
+    if not arguments and COMPUTE.is_dir():
+        print("\n".join(("", paint()("And one that runs", "heading"), *executed(COMPUTE))))
     if code:
         print("tour: the decode did not end well, so the above is not all of it", file=sys.stderr)
     return code

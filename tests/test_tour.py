@@ -76,6 +76,13 @@ def test_the_bundled_captures(path: Path) -> None:
     assert f"softgen decode tests/data/{path.name}" in found.stdout
 
 
+def test_as_make_demo_runs_it() -> None:
+    found = subprocess.run([sys.executable, "examples/tour.py"], cwd=ROOT, text=True, capture_output=True, check=False,
+                           env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert found.returncode == 0, found.stderr
+    assert "g45-gles-tri" in found.stdout and "start 1 dispatch of 4 threads, which execute 60 instructions" in found.stdout
+
+
 def test_no_capture_is_said_plainly(tour: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tour, "captures", list)
     assert tour.main([]) == 1

@@ -32,6 +32,7 @@ from softgen.lanes.types import LaneType, bool_, u32
 from softgen.lanes.value import Memory, Value
 
 ENDLESS = 1 << 24  # backward branches a thread may take unless told otherwise
+FAR = 1 << 10  # bytes that a backward branch may go for the price of one
 SENDS = frozenset({"send", "sendc", "sends", "sendsc"})
 IDLE = frozenset({"nop", "nenop"})
 OTHERS = SENDS | IDLE | {"wait", "illegal"}
@@ -182,14 +183,15 @@ class Interpreter:
         self.text = text or _text
 
     def run(self, limit: int = ENDLESS) -> Outcome:
-        """Goes on until something stops it; `limit` is the number of backward branches."""
+        """Goes on until something stops it; `limit` is the number of backward branches, of which long ones count for more: time is bounded
+        whatever the loops."""
         thread = self.thread
         while not thread.ended:
             here = thread.ip
             if not self.step():
                 return Outcome.WAITING
             if thread.ip <= here and not thread.ended:
-                limit -= 1
+                limit -= 1 + (here - thread.ip) // FAR
                 if limit <= 0:
                     return Outcome.SPENT
         return Outcome.ENDED

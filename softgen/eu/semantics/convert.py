@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from softgen.errors import DecodeError
 from softgen.eu.regions import lane_type
 from softgen.eu.semantics import Computation, op
-from softgen.lanes.types import f16, f32, i64, u16, u32
+from softgen.lanes.types import f16, f32, f64, i64, u16, u32, u64
 from softgen.lanes.value import Value
 
 
@@ -16,7 +17,9 @@ def mov(c: Computation, a: Value) -> Value:
 @op(own=True)
 def dim(c: Computation) -> Value:
     """A 64-bit float immediate; the operand's own type says float only because no code says double."""
-    return c.m.bitcast(c.m.constant(c.target.unsigned, c.instruction.sources[0].immediate, c.instruction.exec_size), c.target)
+    if c.target is not f64 or c.instruction.sources[0].file != "imm":
+        raise DecodeError("dim puts a 64-bit immediate into doubles")
+    return c.m.bitcast(c.m.constant(u64, c.instruction.sources[0].immediate, c.instruction.exec_size), c.target)
 
 
 @op(own=True)

@@ -120,6 +120,7 @@ def send(thread: Thread, one: Instruction, mask: int, first: int) -> None:
 # -- extended math as a message (Gen 4.5) ------------------------------------------------------------------------------
 
 FUNCTIONS = {1: "inv", 2: "log", 3: "exp", 4: "sqrt", 5: "rsq", 6: "sin", 7: "cos", 10: "pow", 11: "intdivmod", 12: "intdiv", 13: "intmod"}
+TWO_SOURCES = frozenset({"pow", "intdivmod", "intdiv", "intmod"})
 SIGNED, SATURATE, SCALAR = 1 << 4, 1 << 6, 1 << 7  # descriptor bits (public: Mesa elk_eu_emit.c)
 
 
@@ -132,6 +133,9 @@ def extended_math(m: NumpyMachine) -> Handler:
             raise DecodeError(f"extended math has no function {sent.descriptor & 0xF}")
         channels = 1 if sent.descriptor & SCALAR else 8
         operands = [sent.payload[start : start + REGISTER] for start in range(0, len(sent.payload), REGISTER)]
+        needed = 2 if name in TWO_SOURCES else 1
+        if len(operands) != needed:
+            raise DecodeError(f"extended math {name} takes {needed} registers, not {len(operands)}")
         if name.startswith("int"):
             _divide(m, name, sent, operands)
             return
