@@ -140,7 +140,8 @@ def executed(path: Path) -> Iterator[str]:
         raise SystemExit(found.returncode)
     ran = json.loads(found.stdout)
     yield f"{path.relative_to(ROOT)} was recorded while a Vulkan program computed. softgen carries it out: {ran['commands']} commands"
-    yield f"start {ran['dispatches']} dispatch of {ran['threads']} threads, which execute {ran['instructions']} instructions of real machine code."
+    threads, instructions = ran["threads"], ran["instructions"]
+    yield f"start {ran['dispatches']} dispatch of {threads} threads, which execute {instructions} instructions of real machine code."
 
 
 def tour(path: Path, records: list[Record], colour: Paint) -> Iterator[str]:
