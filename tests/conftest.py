@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -21,8 +22,10 @@ from softgen.inspect.behaviours import behaviours, covered
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("SOFTGEN_SHARED", ROOT.parent / "shared"))
 
-hypothesis.settings.register_profile("quick", max_examples=30, deadline=None, print_blob=True)
-hypothesis.settings.register_profile("night", max_examples=2000, deadline=None, print_blob=True)
+# A busy machine is no failure. Continuous integration tries the same examples each time; people and nights try new ones.
+PATIENT: Any = {"deadline": None, "print_blob": True, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("quick", max_examples=30, derandomize="CI" in os.environ, **PATIENT)
+hypothesis.settings.register_profile("night", max_examples=2000, **PATIENT)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
