@@ -41,6 +41,12 @@ def values_of(kind: Type, gen: float) -> dict[int, str]:
     return dict(kind.values) if kind.values else catalogue().enumeration(kind.target, gen)
 
 
+def value_name(layout: Layout, values: Record, name: str) -> str:
+    """What the value of an enumerated field is called; 'value 5' for one that has no name."""
+    value = getattr(values, name)
+    return values_of(layout.field(name).type, layout.gen).get(value, f"value {value}")
+
+
 @cache
 def _shape(layout: Layout) -> tuple[Any, ...]:
     return _fields_shape(layout.fields, layout.groups, layout.gen)

@@ -217,6 +217,18 @@ def _walk(groups: tuple[Group, ...], outer: tuple[Group, ...]) -> Iterator[tuple
         yield from _walk(group.groups, (*outer, group))
 
 
+def guess_length(header: int) -> int | None:
+    """How long a command nobody knows must be, from its type alone (BDW 48-90; G45 940-951); None: no command at all."""
+    match header >> 29:
+        case 0:
+            return 1 if header >> 23 < 0x10 else (header & 0xFF) + 2
+        case 2:
+            return (header & 0xFF) + 2
+        case 3:
+            return (header & (0xFFF if header >> 27 & 3 == 2 else 0xFF)) + 2
+    return None
+
+
 @lru_cache
 def generations(text: str) -> frozenset[float]:
     """'8+' -> {8, 9, 11};  '7..7.5' -> {7, 7.5};  '..7.5' -> {4.5, 7, 7.5};  '9' -> {9};  '7,9+' -> {7, 9, 11}."""

@@ -15,7 +15,8 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from softgen.bits import catalogue, describe
+from softgen.bits import catalogue
+from softgen.bits.describe import value_name
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
@@ -128,7 +129,7 @@ def plan(around: Surroundings, walker: Record, dimensions: tuple[int, int, int] 
     if count != one.number_of_threads_in_gpgpu_thread_group:
         said = one.number_of_threads_in_gpgpu_thread_group
         raise DecodeError(f"GPGPU_WALKER: {' x '.join(map(str, shape))} threads in a group, its interface descriptor says {said}")
-    mode = enumerated(layout, walker, "simd_size")
+    mode = value_name(layout, walker, "simd_size")
     if mode not in SIMD:
         raise DecodeError(f"GPGPU_WALKER: simd_size must be simd8, simd16 or simd32, not {mode}")
     own, shared = one.constant_urb_entry_read_length, _optional(one, "cross_thread_constant_data_read_length")
@@ -141,10 +142,10 @@ def plan(around: Surroundings, walker: Record, dimensions: tuple[int, int, int] 
         kernel=one.kernel_start_pointer, simd=SIMD[mode], shape=shape, grid=_grid(walker, dimensions),
         right_mask=walker.right_execution_mask, bottom_mask=walker.bottom_execution_mask,
         own=own, shared=shared, own_first=fetched, data=data,
-        local_bytes=kibibytes(enumerated(state, one, "shared_local_memory_size")), barrier=bool(one.barrier_enable),
+        local_bytes=kibibytes(value_name(state, one, "shared_local_memory_size")), barrier=bool(one.barrier_enable),
         binding_table=one.binding_table_pointer, sampler=one.sampler_state_pointer,
         scratch_base=front.scratch_space_base_pointer if front else 0, scratch_code=front.per_thread_scratch_space if front else 0,
-        scratch_bytes=kibibytes(enumerated(around.layout("MEDIA_VFE_STATE"), front, "per_thread_scratch_space")) if front else 0,
+        scratch_bytes=kibibytes(value_name(around.layout("MEDIA_VFE_STATE"), front, "per_thread_scratch_space")) if front else 0,
         single_flow=bool(one.single_program_flow), alternate=bool(one.floating_point_mode), rounding=one.rounding_mode,
     )  # fmt: skip
 
@@ -169,11 +170,6 @@ def kibibytes(name: str) -> int:
     if not name.removesuffix("k").isdigit():
         raise DecodeError(f"GPGPU_WALKER: a size of local memory or scratch space has {name}, which means nothing")
     return int(name.removesuffix("k")) * KIB
-
-
-def enumerated(layout: Layout, values: Record, name: str) -> str:
-    value = getattr(values, name)
-    return describe.values_of(layout.field(name).type, layout.gen).get(value, f"value {value}")
 
 
 def _optional(values: Record, name: str) -> int:

@@ -128,16 +128,13 @@ class Streamer(Parser):
         return command
 
     def _call(self, place: Place, command: Command) -> Place:
-        """Where MI_BATCH_BUFFER_START leads. From a ring, or to the second level, the streamer comes back; else it does not."""
+        """Where MI_BATCH_BUFFER_START leads."""
         start = command.record
         for name in ("predication_enable", "add_offset_enable"):
             if name in start._fields and getattr(start, name):
                 raise self._placed(Unsupported(f"{name} is not yet simulated"), command)
         target = start.batch_buffer_start_address & (1 << self.space.bits) - 1
-        second, level = "second_level_batch_buffer" in start._fields and start.second_level_batch_buffer, place.level
-        if level == 0 or second and level < 2:
-            self.stack.append(place)
-            level += 1
+        level = self._enter(place, start)
         self.counters.batches += 1
         return Place(Window(self._space_of(start, target)), target, target, level)
 

@@ -41,7 +41,7 @@ GATES = {
     "vertex_table_state_pointer": ("color_gamut_compression_enable",),
     "gamma_correction_values_address": ("forward_gamma_correction_enable",),
 }
-BORDER_MODES = (4, 6)  # clamp to border, half border (KBL 22600-22660)
+BORDER_MODES = ("clamp_border", "half_border")  # address modes that show the border's colour (KBL 22600-22660)
 UNIT_NAMES = {"PS": "WM"}
 SECOND_FORM = {"RENDER_SURFACE_STATE": "MEDIA_SURFACE_STATE"}
 # register offset -> the bits that make it count from where the engine's registers start
@@ -171,7 +171,7 @@ class Follower:
         for pointer in pointers(layout):
             owners = getattr(values, pointer.group) if pointer.group else (values,)
             for index, owner in enumerate(owners):
-                if in_use(pointer.field, owner, values):
+                if in_use(layout, pointer.field, owner, values):
                     yield from self._pointer(Place(layout, pointer.field, owner, values, index, by), context, depth, certain)
 
     def _pointer(self, place: Place, context: Context, depth: int, certain: bool) -> Iterator[Found]:
@@ -301,7 +301,7 @@ def unmapped(address: int) -> str:
     return f"points to {address:#x}, which is not mapped"
 
 
-def in_use(field: Field, owner: Record, values: Record) -> bool:
+def in_use(layout: Layout, field: Field, owner: Record, values: Record) -> bool:
     """Whether the unit reads this pointer at all."""
     if field.when and not describe.holds(field.when, owner):
         return False
@@ -315,8 +315,8 @@ def in_use(field: Field, owner: Record, values: Record) -> bool:
     if bits and not any(bits):
         return False
     if field.type.target.endswith("BORDER_COLOR_STATE"):
-        modes = [getattr(values, name) for name in values._fields if name.endswith("address_control_mode")]
-        return any(mode in BORDER_MODES for mode in modes)
+        modes = (name for name in values._fields if name.endswith("address_control_mode"))
+        return any(describe.value_name(layout, values, name) in BORDER_MODES for name in modes)
     return True
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
-from softgen.bits.layout import Layout
+from softgen.bits.layout import Layout, guess_length
 from softgen.bits.record import Record
 from softgen.memory.space import Space
 from softgen.streamer.window import Window
@@ -86,18 +86,6 @@ class Place:
             self.address -= self.wrap[1] - self.wrap[0]
         if self.wrap is None and self.address >> self.window.space.bits:
             self.address &= (1 << self.window.space.bits) - 1
-
-
-def guess_length(header: int) -> int | None:
-    """How long a command nobody knows must be, from its type alone (BDW 48-90; G45 940-951); None: no command at all."""
-    match header >> 29:
-        case 0:
-            return 1 if header >> 23 < 0x10 else (header & 0xFF) + 2
-        case 2:
-            return (header & 0xFF) + 2
-        case 3:
-            return (header & (0xFFF if header >> 27 & 3 == 2 else 0xFF)) + 2
-    return None
 
 
 Stale = Callable[[Space, int], str]
@@ -183,11 +171,7 @@ class Parser:
         start = command.record
         target = start.batch_buffer_start_address & (1 << self.space.bits) - 1
         space = self._space_of(start, target)
-        second = "second_level_batch_buffer" in start._fields and start.second_level_batch_buffer
-        level = place.level
-        if level == 0 or second and level < 2:  # a call: the streamer comes back to this place
-            self.stack.append(place)
-            level += 1
+        level = self._enter(place, start)
         road = (command.address, target, *(p.address for p in self.stack))
         if road in self.seen:
             return self._remark(command, "loop", f"jumps back to {target:#x}, where it has been; not followed again"), self._return()
@@ -197,6 +181,14 @@ class Parser:
             return self._remark(command, "gpu_written", f"jumps to {target:#x}, {why}; what stands there is no batch"), self._return()
         remark = self._remark(command, "gpu_written", f"jumps to {target:#x}, {why}; shown as it stands") if why else None
         return remark, Place(Window(space), target, target, level)
+
+    def _enter(self, place: Place, start: Record) -> int:
+        """The level a batch runs at. From a ring, or to the second level, the streamer comes back; otherwise it does not."""
+        second = "second_level_batch_buffer" in start._fields and start.second_level_batch_buffer
+        if place.level == 0 or second and place.level < 2:
+            self.stack.append(place)
+            return place.level + 1
+        return place.level
 
     def _return(self) -> Place | None:
         return self.stack.pop() if self.stack else None

@@ -29,9 +29,7 @@ DEPTH_COUNT = "PS_DEPTH_COUNT"
 
 def word(cs: Streamer, command: str, values: Record, name: str) -> str:
     """The name of an enumerated field's value."""
-    layout = catalogue.layout(command, cs.generation.number)
-    value = getattr(values, name)
-    return describe.values_of(layout.field(name).type, layout.gen).get(value, f"value {value}")
+    return describe.value_name(catalogue.layout(command, cs.generation.number), values, name)
 
 
 @executes("MI_FLUSH")

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.bits.describe import value_name
 from softgen.bits.generation import device
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.gpgpu import walker
@@ -128,7 +129,7 @@ def test_scratch_sizes_are_the_generations(gpu: str, code: int, expected: int) -
     gen = device(gpu).generation.number
     table = layout("MEDIA_VFE_STATE", gen)
     state = table.raw(table.pack(per_thread_scratch_space=code))
-    assert walker.kibibytes(walker.enumerated(table, state, "per_thread_scratch_space")) == expected
+    assert walker.kibibytes(value_name(table, state, "per_thread_scratch_space")) == expected
 
 
 @pytest.mark.behaviour("KBL-GPGPU-11")

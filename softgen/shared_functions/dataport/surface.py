@@ -8,7 +8,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 
-from softgen.bits import catalogue, describe
+from softgen.bits import catalogue
+from softgen.bits.describe import value_name
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
@@ -36,7 +37,7 @@ class Surfaces:
 
     def _buffer(self, address: int, what: str) -> Target:
         state, layout = self._read("RENDER_SURFACE_STATE", address, f"state of {what}")
-        kind, form = word(layout, state, "surface_type"), word(layout, state, "surface_format")
+        kind, form = value_name(layout, state, "surface_type"), value_name(layout, state, "surface_format")
         if kind == "null":
             return Nothing()
         if kind != "buffer" or form != RAW:
@@ -54,9 +55,3 @@ class Surfaces:
 
     def _base(self, name: str) -> int:
         return self.bases.get(name, 0)
-
-
-def word(layout: Layout, values: Record, field: str) -> str:
-    """The name of an enumerated field's value."""
-    value = getattr(values, field)
-    return describe.values_of(layout.field(field).type, layout.gen).get(value, str(value))
