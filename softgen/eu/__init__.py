@@ -39,6 +39,7 @@ Execution
   step.py           the path every computing instruction takes
   thread.py         all state of a thread
   semantics/        what each opcode computes; branches; messages
+  control_register.py  the bits of cr0
   exceptions.py     into the system routine and back
   interpreter.py    the reference: runs a thread on NumPy lanes
 """

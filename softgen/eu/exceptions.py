@@ -12,23 +12,32 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.errors import Unsupported
+from softgen.eu.control_register import mask
 from softgen.eu.thread import Thread
 
-MASTER, SUPPRESS = 1 << 31, 1 << 15  # cr0.0
-MULTIPLE = 8  # application ips have three zero bits
+MASTER, SUPPRESS = mask("master_exception"), mask("breakpoint_suppress")  # of cr0.0
+APPLICATION = mask("application_ip")  # of cr0.2: ips have three zero bits
 
 
 @dataclass(frozen=True)
 class Kind:
     name: str
-    status: int  # bits of cr0.1
-    enable: int
+    field: str
+
+    @property
+    def status(self) -> int:
+        """Its bit in cr0.1 that says it happened."""
+        return mask(f"{self.field}_status")
+
+    @property
+    def enable(self) -> int:
+        return mask(f"{self.field}_enable")
 
 
-BREAKPOINT = Kind("breakpoint", 1 << 31, 1 << 15)  # the status bit is public: IVB's table has lost it
-EXTERNAL_HALT = Kind("external halt", 1 << 30, 1 << 14)
-SOFTWARE = Kind("software exception", 1 << 29, 1 << 13)
-ILLEGAL = Kind("illegal opcode", 1 << 28, 1 << 12)
+BREAKPOINT = Kind("breakpoint", "breakpoint")
+EXTERNAL_HALT = Kind("external halt", "external_halt")
+SOFTWARE = Kind("software exception", "software")
+ILLEGAL = Kind("illegal opcode", "illegal_opcode")
 
 
 def inside(thread: Thread) -> bool:
@@ -69,7 +78,7 @@ def written(thread: Thread, before: npt.NDArray[np.uint32], behind: int) -> int 
     control = thread.dwords("cr")
     was, now = bool(before[0] & MASTER), bool(control[0] & MASTER)
     if was and not now:
-        return int(control[2]) & ~(MULTIPLE - 1)
+        return int(control[2]) & APPLICATION
     if now and not was:
         control[0] &= ~np.uint32(MASTER)
     if control[1] & SOFTWARE.status and not before[1] & SOFTWARE.status and not was:

@@ -18,14 +18,11 @@ WORDS = {"yes": True, "no": False}
 
 @dataclass(frozen=True)
 class Rules:
-    """What one generation does. A bit of cr0.0 is None where there is none."""
+    """What one generation does."""
 
     gen: float
     flow: str  # "stack" "channel"
     logical_modifiers: bool
-    float_denormals: int | None
-    double_denormals: int | None
-    half_denormals: int | None
     double_to_float: str  # "rtz" "mode"
     double_pairs: bool
     multiply: str  # "low_first" "low_second" "full"

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from softgen.errors import GpuFault, SpecError
 from softgen.eu import registers
+from softgen.eu.control_register import mask, roundings
 from softgen.eu.rules import Rules, rules
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ CHANNELS = 32
 ALL = (1 << CHANNELS) - 1
 READ_ONLY = frozenset({"n", "tm", "ce", "null"})  # writes are dropped (IVB 1713-1714, 2547, 2845)
 
-SINGLE_FLOW, VECTOR_MASK, ACCUMULATOR_OFF, ALT = 1 << 2, 1 << 3, 1 << 1, 1 << 0  # cr0.0 (IVB 2369-2425)
-ROUNDING = ("rne", "ru", "rd", "rtz")  # cr0.0 bits 5:4 (IVB 2358-2367)
+SINGLE_FLOW, VECTOR_MASK = mask("single_program_flow"), mask("vector_mask_enable")  # bits of cr0.0
+ACCUMULATOR_OFF, ALT, ROUNDING = mask("accumulator_disable"), mask("alternate_float_mode"), mask("rounding_mode")
+DENORMALS = {"f": "float_denormals", "df": "double_denormals", "hf": "half_denormals"}  # the bits that keep them
 
 
 class Change(NamedTuple):
@@ -145,7 +147,7 @@ class Thread:
 
     @property
     def mode(self) -> Mode:
-        return _mode(self.rules, self.control)
+        return _mode(self.gen, self.control)
 
     # -- for whoever looks on ------------------------------------------------------------------------------------------
 
@@ -169,10 +171,9 @@ class Thread:
 
 
 @lru_cache(1 << 8)
-def _mode(said: Rules, control: int) -> Mode:
-    bits = {"f": said.float_denormals, "df": said.double_denormals, "hf": said.half_denormals}
-    flushes = frozenset(name for name, bit in bits.items() if bit is None or not control >> bit & 1)
-    return Mode(ROUNDING[control >> 4 & 3], bool(control & ALT), flushes)
+def _mode(gen: float, control: int) -> Mode:
+    flushes = frozenset(kind for kind, name in DENORMALS.items() if not control & mask(name, gen))  # without such a bit: always
+    return Mode(roundings()[control & ROUNDING], bool(control & ALT), flushes)
 
 
 def _architecture(gen: float) -> dict[str, Bytes]:

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from softgen.bits import catalogue
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import Interpreter, Outcome, Program
 from softgen.eu.program import LONGEST
-from softgen.eu.thread import ALT, SINGLE_FLOW, Thread
+from softgen.eu.thread import Thread
 from softgen.gpgpu.walker import Plan, Start, Surroundings, starts
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
 from softgen.shared_functions.gateway import Gateway
 from softgen.shared_functions.spawner import Spawner
 
 TURN = 500  # backward branches a thread may take before others have a turn
-ROUNDING_BIT = 4  # of cr0.0 (IVB 2358-2367)
 NOTIFICATION = 0  # the register of n0 that barriers count in (public Intel PRM, message gateway)
 
 Spent = Callable[[], bool]
@@ -76,8 +76,9 @@ class Group:
     def _thread(self, start: Start, messages: dict[int, Any]) -> Thread:
         thread = Thread(self.gen, messages, self.plan.kernel, start.mask)
         thread.grf[: len(start.registers)] = np.frombuffer(start.registers, np.uint8)
-        control = SINGLE_FLOW * self.plan.single_flow | ALT * self.plan.alternate | self.plan.rounding << ROUNDING_BIT
-        thread.dwords("cr")[0] = control
+        plan, layout = self.plan, catalogue.layout("EU_CONTROL_REGISTER", self.gen)
+        control = layout.pack(single_program_flow=plan.single_flow, alternate_float_mode=plan.alternate, rounding_mode=plan.rounding)
+        thread.dwords("cr")[: layout.dwords] = control
         return thread
 
     def _notify(self) -> None:
