@@ -1,6 +1,7 @@
 """A thread: all state one execution unit thread has, open to whoever looks at it.
 
-Registers are plain bytes: `grf`, `mrf` (where there are any) and one array for each architecture register of `registers.table` in `arf`.
+Registers are plain bytes: `grf`, `mrf` (where there are any) and one array for each architecture register of `registers.table` in `arf`,
+all of them parts of one block, which is what compiled code works on (block.py).
 Integer accumulators are wider than their registers (IVB 2029-2050), so beside the bytes of `acc` stand the whole numbers: `acc_d` for
 dwords, `acc_w` for words. Flow control is the ip and, per channel, either an ip of its own or the masks of the mask stack.
 """
@@ -16,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.errors import GpuFault, SpecError
+from softgen.eu import block as block_of
 from softgen.eu import registers
+from softgen.eu.block import CHANNELS, Control, Status
 from softgen.eu.control_register import mask, roundings
 from softgen.eu.rules import Rules, rules
 
@@ -27,7 +30,6 @@ Bytes = npt.NDArray[np.uint8]
 
 REGISTER = 32  # bytes of a general register
 REGISTERS = 128
-CHANNELS = 32
 ALL = (1 << CHANNELS) - 1
 READ_ONLY = frozenset({"n", "tm", "ce", "null"})  # writes are dropped (IVB 1713-1714, 2547, 2845)
 
@@ -72,16 +74,17 @@ class Thread:
     """One thread of a generation. `messages` says who answers which shared function."""
 
     def __init__(self, gen: float, messages: Mapping[int, Handler] | None = None, kernel: int = 0, dispatch_mask: int = ALL,
-                 clock: Callable[[], int] | None = None) -> None:  # fmt: skip
+                 clock: Callable[[], int] | None = None, block: Bytes | None = None) -> None:  # fmt: skip
+        """A new thread, or with a `block` the one that is there."""
         self.gen, self.rules = gen, rules(gen)
+        self.block: Bytes = np.zeros(block_of.SIZE, np.uint8) if block is None else block
         self.messages: dict[int, Handler] = dict(messages or {})
         self.kernel = kernel  # where the kernel starts, counted from the instruction base
         self.ip = kernel
-        self.grf: Bytes = np.zeros(REGISTERS * REGISTER, np.uint8)
-        self.mrf: Bytes = np.zeros(self.rules.message_registers * REGISTER, np.uint8)
-        self.arf = _architecture(gen)
-        self.arf["acc_d"] = np.zeros(2 * 8 * 8, np.uint8)
-        self.arf["acc_w"] = np.zeros(2 * 16 * 8, np.uint8)
+        self.grf: Bytes = self._part("grf", REGISTERS * REGISTER)
+        self.mrf: Bytes = self._part("mrf", self.rules.message_registers * REGISTER)
+        self.arf = {name: self._part(name, size) for name, size in _architecture(gen)}
+        self.where = Control.from_buffer(self.block, block_of.PLACES["control"])  # type: ignore[arg-type]
         self.channel_ip = [kernel] * CHANNELS
         self.masks = Masks()
         self.system_ip: int | None = None  # where exceptions lead
@@ -90,7 +93,14 @@ class Thread:
         self.executed = 0  # instructions
         self.clock = clock or (lambda: self.executed)
         self.changed: tuple[Change, ...] = ()
-        self.dispatch(dispatch_mask)
+        if block is None:
+            self.dispatch(dispatch_mask)
+        else:
+            self.load()
+
+    def _part(self, name: str, size: int) -> Bytes:
+        start = block_of.PLACES[name]
+        return self.block[start : start + size]
 
     # -- what registers say --------------------------------------------------------------------------------------------
 
@@ -149,6 +159,32 @@ class Thread:
     def mode(self) -> Mode:
         return _mode(self.gen, self.control)
 
+    # -- between here and compiled code --------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Where the thread is, into its block."""
+        where, masks = self.where, self.masks
+        where.ip, where.active, where.executed = self.ip & ALL, self.active, self.executed
+        where.waiting = 0 if self.waiting is None else self.waiting + 1
+        where.status = Status.ENDED if self.ended else Status.RUNNING
+        where.channel_ip[:] = [ip & ALL for ip in self.channel_ip]
+        where.conditional, where.loop, where.carry_on = masks.conditional, masks.loop, masks.carry_on
+        where.conditional_depth, where.loop_depth = len(masks.conditionals), len(masks.loops)
+        where.conditionals[: len(masks.conditionals)] = masks.conditionals
+        where.loops[: 2 * len(masks.loops)] = [mask for pair in masks.loops for mask in pair]
+
+    def load(self) -> None:
+        """Where the block says the thread is."""
+        where = self.where
+        self.ip, self.executed = where.ip, where.executed
+        self.waiting = where.waiting - 1 if where.waiting else None
+        self.ended = where.status == Status.ENDED
+        away = self.execution_mask & ~where.active
+        self.channel_ip = [where.channel_ip[channel] if away >> channel & 1 else self.ip for channel in range(CHANNELS)]
+        loops = list(where.loops[: 2 * where.loop_depth])
+        pairs = list(zip(loops[::2], loops[1::2], strict=True))
+        self.masks = Masks(where.conditional, where.loop, where.carry_on, list(where.conditionals[: where.conditional_depth]), pairs)
+
     # -- for whoever looks on ------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, bytes]:
@@ -176,12 +212,16 @@ def _mode(gen: float, control: int) -> Mode:
     return Mode(roundings()[control & ROUNDING], bool(control & ALT), flushes)
 
 
-def _architecture(gen: float) -> dict[str, Bytes]:
+@lru_cache(8)
+def _architecture(gen: float) -> tuple[tuple[str, int], ...]:
+    """The architecture registers of a generation and their bytes."""
     rows = {name: row for (name, known), row in registers.table().named.items() if known == gen}
-    found = {name: np.zeros(max(row.count, 1) * row.size, np.uint8) for name, row in rows.items()}
+    found = {name: max(row.count, 1) * row.size for name, row in rows.items()}
     if not {"cr", "sr", "f", "a", "acc", "n", "ip"} <= set(found):
         raise SpecError(f"eu/registers.table: gen {gen:g} lacks registers every thread has")
-    return found
+    if large := [name for name, size in found.items() if size > block_of.ROOM.get(name, 0)]:
+        raise SpecError(f"eu/registers.table: gen {gen:g}: a thread's block has no room for {' '.join(large)}")
+    return *found.items(), ("acc_d", 2 * 8 * 8), ("acc_w", 2 * 16 * 8)
 
 
 __all__ = ["ALL", "CHANNELS", "REGISTER", "Change", "Masks", "Mode", "Rules", "Thread"]
