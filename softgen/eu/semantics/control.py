@@ -4,36 +4,96 @@ With an ip per channel, a branch gives the channels it finds active a new ip eac
 channel executes where its own ip is the thread's. A channel that waits elsewhere is left alone, and wakes when the thread comes by.
 With a mask stack, if and do push, endif and the end of a loop pop, and a branch out of nested ifs pops as many as it says.
 
-A function gets a Branch and tells it; it returns the thread's next ip.
+A function gets a Flow and tells it; it returns the thread's next ip. Written once: the interpreter's Flow is a Branch, which acts at
+once, and translators have their own, where a target is a label and a mask is lanes.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu import labels
 from softgen.eu.instruction import Instruction
+from softgen.eu.rules import Rules
 from softgen.eu.thread import ALL, CHANNELS, Thread
 
 MASKS = 16  # that a mask stack holds; what is pushed beyond goes to scratch space (G45 661)
 
 
+class Flow(ABC):
+    """One execution of a branch, on some machine: masks and conditions are numbers where it runs at once, lanes where it is translated."""
+
+    instruction: Instruction
+    rules: Rules
+    next: int  # the instruction after this one
+    active: Any  # channels that execute it
+    taken: Any  # those of them whose predicate holds
+
+    @property
+    @abstractmethod
+    def jip(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def uip(self) -> int: ...
+
+    @abstractmethod
+    def after(self, address: int) -> int:
+        """The instruction behind the one at an address."""
+
+    @abstractmethod
+    def send(self, channels: Any, to: int) -> None:
+        """Gives channels an ip. Those of them that wait elsewhere wait there from now on."""
+
+    @abstractmethod
+    def part(self, leave: Any, to: int) -> None:
+        """The channels that leave go there, the other active ones go on."""
+
+    @abstractmethod
+    def any(self, channels: Any) -> Any: ...
+
+    @abstractmethod
+    def leader(self, channels: Any) -> Any:
+        """Whether the first of the instruction's channels is among these."""
+
+    @abstractmethod
+    def anyone(self, at: int) -> Any:
+        """Whether a channel is there."""
+
+    @abstractmethod
+    def either(self, condition: Any, one: Any, other: Any) -> Any:
+        """The thread goes on here or there."""
+
+    @abstractmethod
+    def follow(self, condition: Any, one: int, other: int) -> Any:
+        """The same, and all active channels go with it."""
+
+    def on_or(self, otherwise: Any) -> Any:
+        """Goes on if a channel is there, else goes elsewhere."""
+        return self.either(self.anyone(self.next), self.next, otherwise)
+
+
 @dataclass
-class Branch:
-    """One execution of a branch."""
+class Branch(Flow):
+    """A branch that runs at once, on a thread."""
 
     thread: Thread
     instruction: Instruction
     ip: int
-    next: int  # the instruction after this one
-    active: int  # channels that execute it
-    taken: int  # those of them whose predicate holds
+    next: int
+    active: int
+    taken: int
     holds: int  # all channels whose predicate holds
-    register: Callable[[], tuple[int, int]]  # what its register operand holds: two dwords
+    dwords: Callable[[], tuple[int, int]]  # what its register operand holds: two dwords
     store: Callable[[int, int], None]  # writes two dwords to its destination
-    after: Callable[[int], int]  # the instruction behind the one at an address
+    behind: Callable[[int], int]
+
+    def __post_init__(self) -> None:
+        self.rules = self.thread.rules
 
     @property
     def jip(self) -> int:
@@ -46,8 +106,11 @@ class Branch:
     def _target(self, count: int | None) -> int:
         """Where an offset leads; without one in the instruction, the register says it, in the same unit."""
         if count is None:
-            count = (self.register()[0] ^ 1 << 31) - (1 << 31)
+            count = (self.dwords()[0] ^ 1 << 31) - (1 << 31)
         return labels.target(self.instruction, self.ip, count)
+
+    def after(self, address: int) -> int:
+        return self.behind(address)
 
     def send(self, channels: int, to: int) -> None:
         for channel in range(CHANNELS):
@@ -55,23 +118,33 @@ class Branch:
                 self.thread.channel_ip[channel] = to
 
     def part(self, leave: int, to: int) -> None:
-        """The channels that leave go there, the other active ones go on."""
         self.send(self.active & ~leave, self.next)
         self.send(leave, to)
+
+    def any(self, channels: int) -> bool:
+        return bool(channels)
+
+    def leader(self, channels: int) -> bool:
+        return bool(channels & 1)
 
     def anyone(self, at: int) -> bool:
         mask = self.thread.execution_mask
         return any(mask >> channel & 1 and ip == at for channel, ip in enumerate(self.thread.channel_ip))
 
-    def on_or(self, otherwise: int) -> int:
-        """Goes on if a channel is there, else goes elsewhere."""
-        return self.next if self.anyone(self.next) else otherwise
+    def either(self, condition: bool, one: int, other: int) -> int:
+        return one if condition else other
+
+    def follow(self, condition: bool, one: int, other: int) -> int:
+        to = one if condition else other
+        self.part(self.active, to)
+        return to
 
 
-Meaning = Callable[[Branch], int]
+Meaning = Callable[[Any], Any]  # of a Flow: where the thread goes on
 CHANNEL: dict[str, Meaning] = {}
 SINGLE: dict[str, Meaning] = {}
 STACK: dict[str, Meaning] = {}
+AT_ONCE = frozenset({"call", "calla", "ret"})  # their targets stand in registers: they take a Branch
 
 
 def _meaning(table: dict[str, Meaning], *names: str) -> Callable[[Meaning], Meaning]:
@@ -86,66 +159,66 @@ def _meaning(table: dict[str, Meaning], *names: str) -> Callable[[Meaning], Mean
 
 
 @_meaning(CHANNEL, "if")
-def if_(b: Branch) -> int:
+def if_(b: Flow) -> Any:
     """Channels without the predicate go behind else, or to endif (BDW 21604-21674)."""
     b.part(b.active & ~b.taken, b.uip if b.instruction.branch_control else b.jip)
     return b.on_or(b.jip)
 
 
 @_meaning(CHANNEL, "else")
-def else_(b: Branch) -> int:
+def else_(b: Flow) -> Any:
     """Channels that come here from above go on at endif, or at the join before it."""
     b.part(b.active, b.jip)
     return b.on_or(b.jip)
 
 
 @_meaning(CHANNEL, "endif")
-def endif(b: Branch) -> int:
+def endif(b: Flow) -> Any:
     b.part(0, b.next)
     return b.on_or(b.jip)
 
 
 @_meaning(CHANNEL, "while")
-def while_(b: Branch) -> int:
+def while_(b: Flow) -> Any:
     target = b.jip
     b.part(b.taken, target)
-    return target if b.taken else b.next
+    return b.either(b.any(b.taken), target, b.next)
 
 
 @_meaning(CHANNEL, "break")
-def break_(b: Branch) -> int:
+def break_(b: Flow) -> Any:
     """UIP names the while; the channels wait behind it, where the loop is left."""
     b.part(b.taken, b.after(b.uip))
     return b.on_or(b.jip)
 
 
 @_meaning(CHANNEL, "cont", "halt", "brc")
-def leave(b: Branch) -> int:
+def leave(b: Flow) -> Any:
     b.part(b.taken, b.uip)
     return b.on_or(b.jip)
 
 
 @_meaning(CHANNEL, "brd")
-def brd(b: Branch) -> int:
+def brd(b: Flow) -> Any:
     target = b.jip
     b.part(b.taken, target)
-    return target if b.anyone(target) else b.next
+    return b.either(b.anyone(target), target, b.next)
 
 
 @_meaning(CHANNEL, "goto")
-def goto(b: Branch) -> int:
+def goto(b: Flow) -> Any:
     """Who leaves: with branch control channels whose predicate holds, and the thread follows them; without it the others, or, on later
     generations, the same, and the thread stays with the rest (BDW 21108-21187)."""
     target = b.uip
     if b.instruction.branch_control:
         b.part(b.taken, target)
-        return target if b.anyone(target) else b.on_or(b.jip)
-    b.part(b.taken if b.thread.rules.goto_leaves == "true" else b.active & ~b.taken, target)
+        return b.either(b.anyone(target), target, b.on_or(b.jip))
+    b.part(b.taken if b.rules.goto_leaves == "true" else b.active & ~b.taken, target)
     return b.on_or(b.jip)
 
 
 @_meaning(CHANNEL, "join")
-def join(b: Branch) -> int:
+def join(b: Flow) -> Any:
     """Channels without the predicate stay where they are."""
     b.send(b.taken, b.next)
     return b.on_or(b.jip)
@@ -167,71 +240,71 @@ def call(b: Branch) -> int:
 @_meaning(CHANNEL, "calla")
 def calla(b: Branch) -> int:
     """JIP is an address, not a distance."""
-    return _call(b, b.register()[0] if b.instruction.jip is None else b.instruction.jip)
+    return _call(b, b.dwords()[0] if b.instruction.jip is None else b.instruction.jip)
 
 
 @_meaning(CHANNEL, "ret")
-def ret(b: Branch) -> int:
+def ret(b: Branch) -> Any:
     """The channels of the call return to the address it left; the thread follows when none stays (public: the call's two dwords)."""
-    address, mask = b.register()
+    address, mask = b.dwords()
     b.part(b.taken & mask, address)
     return b.on_or(address)
 
 
 @_meaning(CHANNEL, "jmpi")
 @_meaning(SINGLE, "jmpi")
-def jmpi(b: Branch) -> int:
+def jmpi(b: Flow) -> Any:
     """All together, if channel 0's predicate holds. From the instruction after it."""
-    target = b.jip if b.taken & 1 else b.next
-    b.part(b.active, target)
-    return target
+    return b.follow(b.leader(b.taken), b.jip, b.next)
 
 
 # -- single program flow: one ip for all ---------------------------------------------------------------------------
 
 
 @_meaning(SINGLE, "if", "break", "cont", "halt")
-def all_leave(b: Branch) -> int:
+def all_leave(b: Flow) -> Any:
     """JIP is not used (BDW 21604-21616, 17535-17548)."""
-    leaves = not b.taken if b.instruction.opcode == "if" else bool(b.taken)
     target = b.after(b.uip) if b.instruction.opcode == "break" else b.uip
-    return target if leaves else b.next
+    if b.instruction.opcode == "if":
+        return b.either(b.any(b.taken), b.next, target)
+    return b.either(b.any(b.taken), target, b.next)
 
 
 @_meaning(SINGLE, "else")
-def all_else(b: Branch) -> int:
+def all_else(b: Flow) -> Any:
     return b.jip
 
 
 @_meaning(SINGLE, "endif", "join")
-def all_on(b: Branch) -> int:
+def all_on(b: Flow) -> Any:
     return b.next
 
 
 @_meaning(SINGLE, "while", "brd")
-def all_jump(b: Branch) -> int:
-    return b.jip if b.taken else b.next
+def all_jump(b: Flow) -> Any:
+    return b.either(b.any(b.taken), b.jip, b.next)
 
 
 @_meaning(SINGLE, "brc")
-def all_converge(b: Branch) -> int:
-    return b.uip if b.taken else b.next
+def all_converge(b: Flow) -> Any:
+    return b.either(b.any(b.taken), b.uip, b.next)
 
 
 @_meaning(SINGLE, "goto")
-def all_goto(b: Branch) -> int:
-    leaves = b.instruction.branch_control or b.thread.rules.goto_leaves == "true"
-    return b.uip if bool(b.taken) == leaves else b.next
+def all_goto(b: Flow) -> Any:
+    if b.instruction.branch_control or b.rules.goto_leaves == "true":
+        return b.either(b.any(b.taken), b.uip, b.next)
+    return b.either(b.any(b.taken), b.next, b.uip)
 
 
 @_meaning(SINGLE, "call", "calla")
-def all_call(b: Branch) -> int:
+def all_call(b: Branch) -> Any:
     return call(b) if b.instruction.opcode == "call" else calla(b)
 
 
 @_meaning(SINGLE, "ret")
 def all_return(b: Branch) -> int:
-    return b.register()[0] if b.taken else b.next
+    return b.dwords()[0] if b.taken else b.next
 
 
 # -- a mask stack (Gen 4.5) ----------------------------------------------------------------------------------------
