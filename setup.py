@@ -2,4 +2,12 @@
 
 from setuptools import Extension, setup
 
-setup(ext_modules=[Extension("softgen.memory._guard", ["softgen/memory/guard.c"], extra_compile_args=["-O2", "-Wall"])])
+FLAGS = ["-O2", "-Wall"]
+
+setup(
+    ext_modules=[
+        Extension("softgen.memory._guard", ["softgen/memory/guard.c"], extra_compile_args=FLAGS),
+        Extension("softgen.eu._native", ["softgen/eu/native.c"], extra_compile_args=FLAGS),
+        Extension("softgen.driver._shim", ["softgen/driver/shim.c"], extra_compile_args=[*FLAGS, "-fvisibility=hidden"], libraries=["dl"]),
+    ]
+)

@@ -1,8 +1,16 @@
 """Device: one GPU put together from its parts.
 
-In:  a GPU's name, and work: a ring or batch in an address space, for one of its engines.
-Out: the work done; counters, registers and memory say what happened.
+In:  a GPU's name, and work: a ring or batch in an address space, for one of its engines; or register writes, with memory behind page
+     tables, as a driver makes them.
+Out: the work done; counters, registers and memory say what happened, interrupts are events.
 
 gpu.py        Gpu: engines, what each hardware context keeps, the table of commands
+engines.py    an engine: execlists and rings given to it, contexts that wait, are switched and resumed
+image.py      context images: registers saved and restored
+status.py     what an engine says about its contexts: status pages, status registers
+submission.py which register writes start work, and what they start
+interrupts.py interrupts as events, and the registers that collect them
+watchdog.py   an engine's watchdog
 registers.py  the register file: masked registers, registers that move
+memory.py     physical memory, the global table, contexts' tables
 """

@@ -3,21 +3,36 @@
     gpu = Gpu(device("skl"))
     gpu.execute(work)          # raises GpuFault, Unsupported or DecodeError with the place
 
-What a hardware context keeps (state, constants, descriptors) is kept by context and engine; registers are the GPU's.
+What a hardware context keeps (state, constants, descriptors) is kept by context and engine; registers are the GPU's. With memory behind
+page tables a GPU is also driven as drivers do it, through its registers:
+
+    gpu = Gpu(device("skl"), memory=DeviceMemory(device("skl").generation))
+    gpu.write_register(0x2230, …)      # four writes submit an execlist; it has run when the last returns
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
+from softgen.bits import registers as placing
+from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
+from softgen.device import submission
+from softgen.device.engines import Engine
+from softgen.device.interrupts import Interrupts
 from softgen.device.registers import Registers, host_clock
+from softgen.device.watchdog import Watchdog
+from softgen.errors import SoftgenError
+from softgen.gpgpu.walker import Run
 from softgen.memory.space import Space
-from softgen.streamer import dispatch, mi, sync
+from softgen.streamer import arithmetic, dispatch, mi, switch, sync
 from softgen.streamer.execute import Commands, Counters, Held, Machine, Streamer
 
-COMMANDS: Commands = {**mi.COMMANDS, **sync.COMMANDS, **dispatch.COMMANDS}
+COMMANDS: Commands = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS, **dispatch.COMMANDS}
+MOST_REMARKS = 1000
+REACHABLE = 0x30  # IDLE_STATE
 
 
 class Work(Protocol):
@@ -43,19 +58,127 @@ class Work(Protocol):
     def context(self) -> int: ...
 
 
+class Memory(Protocol):
+    """Memory behind page tables."""
+
+    @property
+    def global_space(self) -> Space: ...
+    def context(self, root: int | tuple[int, ...]) -> Space: ...
+    def two_level(self, pp_dir_base: int, pp_dir_dclv: int) -> Space: ...
+    def update_table(self, address: int, entries: list[int]) -> None: ...
+
+
 class Gpu:
-    def __init__(self, device: Device, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False) -> None:
-        """`clock` gives timestamps, the host's unless told; `spent` says when time is up."""
+    def __init__(self, device: Device, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
+                 memory: Memory | None = None, excuse: Callable[[SoftgenError], bool] = lambda error: False,
+                 groups: Run | None = None) -> None:  # fmt: skip
+        """`clock` gives timestamps, the host's unless told; `spent` says when time is up; `excuse` whether to go on behind a command
+        that failed; `groups` runs dispatches."""
         self.device, self.generation = device, device.generation
-        clock = clock or host_clock(device)
-        self.registers, self.counters = Registers(self.generation, clock), Counters()
-        self.machine = Machine(self.generation, COMMANDS, self.registers, clock, self.counters, spent)
+        self.clock = clock or host_clock(device)
+        self.registers, self.counters = Registers(self.generation, self.clock), Counters()
+        self.interrupts = Interrupts(self.generation, self.registers)
+        self.remarks: dict[str, None] = {}
+        self.names = {base: name for name, bases in placing.bases(self.generation.number).items() for base in bases}
+        self.watchdogs = self._watchdogs()
+        self._idle_states()
+        self.machine = Machine(self.generation, COMMANDS, self.registers, self.clock, self.counters, spent, self.interrupt, self.signal,
+                               memory.update_table if memory else None, self.remark, self.tick, excuse, self.held,
+                               device.limit("slices"), groups)  # fmt: skip
         self.contexts: dict[tuple[int, str], Held] = {}
+        self.port = submission.port(device)
+        table = submission.submission(device)
+        self.engines = {base: Engine(self, memory, table, name, base) for base, name in table.engines.items()} if memory else {}
 
     def execute(self, work: Work) -> None:
-        held = self.contexts.setdefault((work.context, work.engine), Held())
-        streamer = Streamer(self.machine, work.engine, work.space, work.global_space, held)
+        streamer = Streamer(self.machine, work.engine, work.space, work.global_space, self.held(work.context, work.engine))
         if work.kind == "ring":
             streamer.run_ring(work.batch, work.head, work.tail, work.size)
         else:
             streamer.run_batch(work.batch)
+
+    def held(self, context: int, engine: str) -> Held:
+        """What a context keeps on an engine."""
+        return self.contexts.setdefault((context, engine), Held())
+
+    # -- driven through registers ------------------------------------------------------------------------------------
+
+    def read_register(self, offset: int) -> int:
+        return self.registers.read(offset)
+
+    def write_register(self, offset: int, value: int) -> None:
+        """As a driver does it: some writes start work, which is done (or waits) when this returns."""
+        self._check_host_write(offset)
+        self.registers.write(offset, value)
+        starts = self.port.write(offset, value) if self.engines else []
+        if starts and starts[0].ring is not None:
+            self.engines[starts[0].base].start_ring(starts[0].ring)
+        elif starts:
+            self.engines[starts[0].base].submit([one.descriptor for one in starts if one.descriptor is not None])
+        if starts:
+            self.poll()
+
+    def _check_host_write(self, offset: int) -> None:
+        """Registers that belong to contexts are for commands, unless the host has stopped the engine from idling (ICL 1877-1892)."""
+        place = self.registers.place(offset)
+        if self.generation.rules == "none" or place is None or place.layout.name not in submission.context_registers():
+            return
+        base = place.offset - (place.layout.offset or 0) - 4 * place.layout.dwords * place.number
+        if not self._awake(base):
+            self.remark(f"{place.label} at {offset:#x} belongs to contexts; hosts may write it only while idle messages are disabled")
+
+    def _awake(self, base: int) -> bool:
+        layout = catalogue().layout("PSMI_CTL", self.generation.number)
+        return bool(layout.raw([self.registers.read(base + (layout.offset or 0))]).sleep_message_disable)
+
+    def _idle_states(self) -> None:
+        """An engine that may not send idle messages says that its registers can be reached (ICL 1885-1888)."""
+        layout = catalogue().get("IDLE_STATE", self.generation.number)
+        if layout is not None:
+            for base in self.names:
+                self.registers.on_read(base + (layout.offset or 0), partial(self._idle_state, base))
+
+    def _idle_state(self, base: int) -> int:
+        return REACHABLE if self._awake(base) else 0
+
+    def poll(self) -> None:
+        """Memory may have changed: engines that wait look again, until none gets any further."""
+        before = -1
+        while before != self.counters.commands and any(one.busy() for one in self.engines.values()):
+            before = self.counters.commands
+            for engine in self.engines.values():
+                engine.poll()
+
+    # -- what engines say --------------------------------------------------------------------------------------------
+
+    def interrupt(self, base: int, cause: str) -> None:
+        """An engine raises an interrupt; its status page gets a copy of the bits that HWSTAM lets through (KBL 11498-11501)."""
+        bit = self.interrupts.raised(self.names.get(base, ""), base, cause)
+        engine, gen = self.engines.get(base), self.generation.number
+        mask, where = (catalogue().get(name, gen) for name in ("HWSTAM", "HWS_PGA"))
+        if engine is None or mask is None or where is None:
+            return
+        page = self.registers.read(base + (where.offset or 0)) & ~0xFFF
+        if page and bit & ~self.registers.read(base + (mask.offset or 0)):
+            engine.memory.global_space.write32(page, bit)
+
+    def signal(self, engine: str, context: int) -> None:
+        """MI_SEMAPHORE_SIGNAL: the context, where it waits, looks again when the others have had their turn."""
+        for one in self.engines.values():
+            if one.current is not None and one.current.id == context and one.current.streamer.waiting is not None:
+                one.current.streamer.waiting = None
+
+    def remark(self, text: str) -> None:
+        if len(self.remarks) < MOST_REMARKS:
+            self.remarks.setdefault(text)
+
+    def tick(self, base: int) -> None:
+        watchdog = self.watchdogs.get(base)
+        if watchdog is not None:
+            watchdog.look()
+
+    def _watchdogs(self) -> dict[int, Watchdog]:
+        if catalogue().get("PR_CTR_CTL", self.generation.number) is None:
+            return {}
+        return {base: Watchdog(self.generation, self.registers, base, self.clock, partial(self.interrupt, base, "timeout"), self.remark)
+                for base in self.names}  # fmt: skip

@@ -83,7 +83,7 @@ class Thread:
         self.ip = kernel
         self.grf: Bytes = self._part("grf", REGISTERS * REGISTER)
         self.mrf: Bytes = self._part("mrf", self.rules.message_registers * REGISTER)
-        self.arf = {name: self._part(name, size) for name, size in _architecture(gen)}
+        self.arf = {name: self._part(name, size) for name, size in architecture(gen)}
         self.where = Control.from_buffer(self.block, block_of.PLACES["control"])  # type: ignore[arg-type]
         self.channel_ip = [kernel] * CHANNELS
         self.masks = Masks()
@@ -157,7 +157,7 @@ class Thread:
 
     @property
     def mode(self) -> Mode:
-        return _mode(self.gen, self.control)
+        return mode_of(self.gen, self.control)
 
     # -- between here and compiled code --------------------------------------------------------------------------------
 
@@ -207,13 +207,13 @@ class Thread:
 
 
 @lru_cache(1 << 8)
-def _mode(gen: float, control: int) -> Mode:
+def mode_of(gen: float, control: int) -> Mode:
     flushes = frozenset(kind for kind, name in DENORMALS.items() if not control & mask(name, gen))  # without such a bit: always
     return Mode(roundings()[control & ROUNDING], bool(control & ALT), flushes)
 
 
 @lru_cache(8)
-def _architecture(gen: float) -> tuple[tuple[str, int], ...]:
+def architecture(gen: float) -> tuple[tuple[str, int], ...]:
     """The architecture registers of a generation and their bytes."""
     rows = {name: row for (name, known), row in registers.table().named.items() if known == gen}
     found = {name: max(row.count, 1) * row.size for name, row in rows.items()}

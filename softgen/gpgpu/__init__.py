@@ -1,8 +1,11 @@
 """GPGPU: thread groups over a grid.
 
 In:  a walker command with what was loaded before it: interface descriptors, constants, front end state, base addresses.
-Out: thread groups, run one after another with shared local memory and barriers; how many threads and instructions that were.
+Out: thread groups, each with shared local memory and a barrier; how many threads and instructions that were.
 
 walker.py    commands -> a Plan, and the registers each thread starts with
-group.py     one thread group: its threads, its local memory, its barrier
+engines.py   which engine runs a dispatch, and what kernels came to
+group.py     the reference: one thread group, its threads, its local memory, its barrier
+compiled.py  compiled engines: groups handed out in chunks to host threads; job.py is what these share, worker.py one of them
+compare.py   two engines on the same dispatch, and where they first differ
 """

@@ -1,4 +1,4 @@
-"""A thread group: its threads run in turns on one host thread, with shared local memory and a barrier of their own.
+"""A thread group on the reference: its threads run in turns on one host thread, with shared local memory and a barrier of their own.
 
 A thread runs until it ends, waits, or has gone round its loops often enough for others to have a turn. When all that are left wait for
 notifications nobody will send, that is an error and not a hang.
@@ -6,8 +6,7 @@ notifications nobody will send, that is an error and not a hang.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import Interpreter, Outcome, Program
 from softgen.eu.program import LONGEST
 from softgen.eu.thread import Thread
-from softgen.gpgpu.walker import Plan, Start, Surroundings, starts
+from softgen.gpgpu.walker import Done, Plan, Spent, Start, Surroundings, starts
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
 from softgen.shared_functions.gateway import Gateway
 from softgen.shared_functions.spawner import Spawner
@@ -26,24 +25,14 @@ from softgen.shared_functions.spawner import Spawner
 TURN = 500  # backward branches a thread may take before others have a turn
 NOTIFICATION = 0  # the register of n0 that barriers count in (public Intel PRM, message gateway)
 
-Spent = Callable[[], bool]
 
-
-@dataclass(frozen=True)
-class Done:
-    """What one group came to."""
-
-    threads: int
-    instructions: int
-
-
-def run(around: Surroundings, plan: Plan, spent: Spent = lambda: False) -> Iterator[Done]:
+def run(around: Surroundings, plan: Plan, spent: Spent = lambda: False, program: Program | None = None) -> Iterator[Done]:
     """Every group of a dispatch, in order. `spent` says when time is up."""
-    program = load(around, plan.kernel)
+    program = program or load(around, plan.kernel)
     surfaces = Surfaces(around.generation, around.space, around.bases, plan.binding_table)
     for group in plan.groups():
         if spent():
-            raise SoftgenError(f"time is up before group {group} of {program.title}")
+            raise too_late(group, program)
         yield Group(around, plan, group, program, surfaces).run(spent)
 
 
@@ -63,6 +52,41 @@ def text(instruction: Instruction) -> str:
     return " ".join(writers[dialect.chosen(None, instruction.gen)](instruction).split())
 
 
+def set_mode(thread: Thread, plan: Plan) -> None:
+    """The interface descriptor's part of cr0."""
+    layout = catalogue.layout("EU_CONTROL_REGISTER", thread.gen)
+    control = layout.pack(single_program_flow=plan.single_flow, alternate_float_mode=plan.alternate, rounding_mode=plan.rounding)
+    thread.dwords("cr")[: layout.dwords] = control
+
+
+# -- words that all engines use --------------------------------------------------------------------------------------
+
+
+def where(code: Program, ip: int) -> str:
+    """A place in a kernel, with the instruction that stands there."""
+    return f"{code.title}+{ip - code.start:#x}: {text(code.line(ip).instruction)}"
+
+
+def place(number: int, group: tuple[int, int, int], code: Program, ip: int) -> str:
+    return f"thread {number} of group {group}, {where(code, ip)}"
+
+
+def stuck(place: str, left: int, threads: int) -> SoftgenError:
+    what = "waits for a barrier that others of its group will not reach"
+    return SoftgenError(f"{place} {what}; {left} of {threads} threads are left")
+
+
+def late(place: str) -> SoftgenError:
+    return SoftgenError(f"time is up: {place}")
+
+
+def too_late(group: tuple[int, int, int], code: Program) -> SoftgenError:
+    return SoftgenError(f"time is up before group {group} of {code.title}")
+
+
+# -- the reference ---------------------------------------------------------------------------------------------------
+
+
 class Group:
     def __init__(self, around: Surroundings, plan: Plan, group: tuple[int, int, int], program: Program, surfaces: Surfaces) -> None:
         self.gen, self.plan, self.group = around.generation.number, plan, group
@@ -76,9 +100,7 @@ class Group:
     def _thread(self, start: Start, messages: dict[int, Any]) -> Thread:
         thread = Thread(self.gen, messages, self.plan.kernel, start.mask)
         thread.grf[: len(start.registers)] = np.frombuffer(start.registers, np.uint8)
-        plan, layout = self.plan, catalogue.layout("EU_CONTROL_REGISTER", self.gen)
-        control = layout.pack(single_program_flow=plan.single_flow, alternate_float_mode=plan.alternate, rounding_mode=plan.rounding)
-        thread.dwords("cr")[: layout.dwords] = control
+        set_mode(thread, self.plan)
         return thread
 
     def _notify(self) -> None:
@@ -94,14 +116,11 @@ class Group:
                 outcome = runner.run(TURN)
                 moved |= runner.thread.executed > before
                 if outcome is Outcome.SPENT and spent():
-                    raise SoftgenError(f"time is up: {self._place(runner)}")
+                    raise late(self._place(runner))
             left = [runner for runner in left if not runner.thread.ended]
             if left and not moved:
-                what = "waits for a barrier that others of its group will not reach"
-                raise SoftgenError(f"{self._place(left[0])} {what}; {len(left)} of {len(self.threads)} threads are left")
+                raise stuck(self._place(left[0]), len(left), len(self.threads))
         return Done(len(self.threads), sum(thread.executed for thread in self.threads))
 
     def _place(self, runner: Interpreter) -> str:
-        thread, code = runner.thread, runner.code
-        text = runner.text(code.line(thread.ip).instruction)
-        return f"thread {self.threads.index(thread)} of group {self.group}, {code.title}+{thread.ip - code.start:#x}: {text}"
+        return place(self.threads.index(runner.thread), self.group, runner.code, runner.thread.ip)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from softgen.bits import catalogue
@@ -89,9 +89,33 @@ class Plan:
         width, height, depth = self.shape
         return width * height * depth
 
+    @property
+    def count(self) -> int:
+        """Groups."""
+        xs, ys, zs = self.grid
+        return len(xs) * len(ys) * len(zs)
+
+    def group(self, number: int) -> tuple[int, int, int]:
+        """The group that comes after so many."""
+        xs, ys, zs = self.grid
+        return xs[number % len(xs)], ys[number // len(xs) % len(ys)], zs[number // len(xs) // len(ys)]
+
     def groups(self) -> Iterator[tuple[int, int, int]]:
         xs, ys, zs = self.grid
         return ((x, y, z) for z in zs for y in ys for x in xs)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What some groups came to."""
+
+    threads: int
+    instructions: int
+    groups: int = 1
+
+
+Spent = Callable[[], bool]  # is time up?
+Run = Callable[["Surroundings", "Plan", Spent], Iterator[Done]]  # every group of a dispatch
 
 
 @dataclass(frozen=True)
@@ -209,11 +233,13 @@ def mask(plan: Plan, x: int, y: int) -> int:
     return right & bottom & (1 << plan.simd) - 1
 
 
-def registers(plan: Plan, group: tuple[int, int, int], number: int, header: Layout) -> bytes:
-    """Registers from r0 on. A thread's number in its group is what tells its scratch space from others': groups run one after another."""
+def registers(plan: Plan, group: tuple[int, int, int], number: int, header: Layout, before: int = 0) -> bytes:
+    """Registers from r0 on. A thread's number in its group is what tells its scratch space from others': groups run one after another,
+    unless there are `before` threads that run at the same time."""
     x, y, z = group
-    scratch = plan.scratch_base + number * plan.scratch_bytes & ALL
-    first = header.pack(thread_group_id_x=x, thread_group_id_y=y, thread_group_id_z=z, fixed_function_thread_id=number,
+    slot = before + number
+    scratch = plan.scratch_base + slot * plan.scratch_bytes & ALL
+    first = header.pack(thread_group_id_x=x, thread_group_id_y=y, thread_group_id_z=z, fixed_function_thread_id=slot,
                         scratch_space_offset=scratch, per_thread_scratch_space=plan.scratch_code,
                         binding_table_pointer=plan.binding_table, sampler_state_pointer=plan.sampler)  # fmt: skip
     shared = plan.data[: plan.shared * REGISTER]

@@ -3,8 +3,13 @@
 In    what a person types: a verb, files, a GPU's name.
 Out   text on a terminal, JSON for machines, an exit code.
 
-cli/           main.py finds the verb; one file per verb; output.py is their shared look
+cli/           main.py finds the verb; one file per verb, or a few; output.py is their shared look
 decoding.py    a trace walked command by command, with what the commands point to
+stopped.py     where an engine stopped: the commands its registers point to
+error_report.py  the registers and the memory of an error state
+spec_names.py  names of the spec, however people write them; spec_diff.py what changed between two GPUs
+bit_diagram.py the dwords of a layout as rows of cells, and as lines of text
+spec_html.py   the browsable reference; spec_html_page.py its pages, spec_html_assets.py their look and their search
 kernels.py     the kernels that the state of a trace points to
 snippet.py     a piece of EU assembly, run on a thread of its own
 registers.py   registers as people write and read them

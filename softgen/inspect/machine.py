@@ -22,21 +22,10 @@ from pathlib import Path
 GIB = 1 << 30
 LIBRARIES = ("numpy", "llvmlite", "zstandard")
 VECTOR_FLAGS = (("avx512f", "avx512dq", "avx512vl", "avx512bw"), ("avx2", "fma"), ("avx",), ("sse4_2",))
-DRI_FOLDERS = ("/usr/lib/x86_64-linux-gnu/dri", "/usr/lib64/dri", "/usr/lib/dri")
 MAP_COUNT = 262_144         # each buffer of an address space is a mapping of its own; Linux allows 65,530 unless told
 OPEN_FILES = 65_536         # each buffer is a memfd
 MEMORY = 4 * GIB
 
-# What drives softgen later (`run`): name, package, and paths of which one must exist.
-DRIVERS = (
-    ("OpenGL, Gen4 to Gen7.5 (crocus)", "libgl1-mesa-dri", tuple(f"{folder}/crocus_dri.so" for folder in DRI_FOLDERS)),
-    ("OpenGL, Gen8 and later (iris)", "libgl1-mesa-dri", tuple(f"{folder}/iris_dri.so" for folder in DRI_FOLDERS)),
-    ("Vulkan, Gen9 and later (anv)", "mesa-vulkan-drivers", ("/usr/share/vulkan/icd.d/intel_icd.*.json",)),
-    ("Vulkan, Gen7 to Gen8 (hasvk)", "mesa-vulkan-drivers", ("/usr/share/vulkan/icd.d/intel_hasvk_icd.*.json",)),
-    ("OpenCL (NEO)", "intel-opencl-icd", ("/etc/OpenCL/vendors/intel.icd",)),
-    ("VA-API (i965)", "i965-va-driver", tuple(f"{folder}/i965_drv_video.so" for folder in DRI_FOLDERS)),
-    ("VA-API (iHD)", "intel-media-va-driver", tuple(f"{folder}/iHD_drv_video.so" for folder in DRI_FOLDERS)),
-)
 # Outside programs that long tests compare with: command, package, what for.
 ORACLES = (
     ("iga64", "libigc-tools", "EU assembly, Gen7.5 and later"),
@@ -163,23 +152,59 @@ def build() -> Iterator[Finding]:
 
 def guard() -> Finding:
     """The C guard turns an access to unmapped GPU memory into a fault instead of a crash."""
-    import softgen
-    found = sorted(Path(softgen.__file__).parent.glob("memory/_guard*.so"))
+    found = library("memory/_guard*.so")
     advice = "make setup builds it (needs gcc)"
     if not found:
         return Finding("build", "guard library", "missing", "not built", advice, needed=True)
     try:
-        ctypes.CDLL(str(found[0]))
+        ctypes.CDLL(found)
     except OSError as error:
         return Finding("build", "guard library", "missing", str(error), advice, needed=True)
-    return Finding("build", "guard library", "ok", str(found[0]), needed=True)
+    return Finding("build", "guard library", "ok", found, needed=True)
+
+
+def library(pattern: str) -> str:
+    """A C library inside the package; '' where it is not built."""
+    import softgen
+
+    return next((str(path) for path in sorted(Path(softgen.__file__).parent.glob(pattern))), "")
 
 
 def drivers() -> Iterator[Finding]:
-    for name, package, patterns in DRIVERS:
-        found = next((str(path) for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))), "")
-        yield Finding("drivers (for softgen run, not built yet)", name, "ok" if found else "absent", found or "not installed",
-                      "" if found else f"apt-get install {package}")
+    """The distribution's drivers that `softgen run` can serve, and which GPUs each is for."""
+    from softgen.driver.facts import runtimes
+
+    area = "drivers (for softgen run)"
+    for one in runtimes():
+        found = one.found()
+        yield Finding(area, f"{one.api} ({one.name})", "ok" if found else "absent",
+                      f"{found or 'not installed'} (for {' '.join(one.gpus)})", "" if found else f"apt-get install {one.package}")
+    yield shim()
+    yield reachable_memory()
+
+
+def shim() -> Finding:
+    """The library that `softgen run` loads into programs."""
+    area, advice = "drivers (for softgen run)", "make setup builds it (needs gcc)"
+    found = library("driver/_shim*.so")
+    if not found:
+        return Finding(area, "shim library", "missing", "not built", advice, needed=True)
+    try:
+        ctypes.CDLL(found)
+    except OSError as error:
+        return Finding(area, "shim library", "missing", str(error), advice, needed=True)
+    return Finding(area, "shim library", "ok", found, needed=True)
+
+
+def reachable_memory() -> Finding:
+    """Programs lend their own memory to the GPU (USERPTR); swapping pages under other threads is safest with userfaultfd."""
+    number_ = {"x86_64": 323, "aarch64": 282}.get(platform.machine())
+    descriptor = ctypes.CDLL(None, use_errno=True).syscall(number_, os.O_CLOEXEC | os.O_NONBLOCK | 1) if number_ else -1
+    if descriptor >= 0:
+        os.close(descriptor)
+        return Finding("drivers (for softgen run)", "userfaultfd", "ok", "threads of a program wait while its memory is taken over")
+    return Finding("drivers (for softgen run)", "userfaultfd", "low", "not allowed here",
+                   "a thread that writes to memory in the moment it is lent to the GPU may lose that write")
 
 
 def oracles() -> Iterator[Finding]:

@@ -99,6 +99,13 @@ def outside_names(data: bytes) -> set[str]:
     return names
 
 
+def check(data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = None) -> None:
+    """Refuses an object that uses outside names other than those given: a library's idea of a function is not ours bit for bit, and ORC
+    would find it in this process."""
+    if strange := sorted(outside_names(data) - set(imports or ())):
+        raise Unsupported(f"{' '.join(names)}: LLVM made calls of {' '.join(strange)} out of operations this CPU has no instruction for")
+
+
 class Code:
     """Loaded code; addresses are valid for as long as this lives."""
 
@@ -131,9 +138,7 @@ def load(ir: str, names: tuple[str, ...], cache: Cache | None = None, target: Ta
         except SoftgenError:
             pass                                        # whole, but of no use: make it again
     data = compile_object(ir, target)
-    if strange := sorted(outside_names(data) - set(imports or ())):
-        # A library's idea of a function is not ours bit for bit, and ORC would find it in this process.
-        raise Unsupported(f"{' '.join(names)}: LLVM made calls of {' '.join(strange)} out of operations this CPU has no instruction for")
+    check(data, names, imports)
     code = Code(data, names, imports)
     cache.save(name, data)
     return code

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from softgen.lanes import exact, rounding
-from softgen.lanes.llvm_memory import LlvmMemory
+from softgen.lanes.llvm_region import LlvmRegions
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64
 from softgen.lanes.value import Value, Variable
 
@@ -26,7 +26,7 @@ _WHOLE = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "r
 _COUNT = {"leading_zeros": "ctlz", "trailing_zeros": "cttz", "count_ones": "ctpop", "reverse_bits": "bitreverse"}
 
 
-class LlvmMachine(LlvmMemory):
+class LlvmMachine(LlvmRegions):
     """Payloads are operands of IR: a register, or a constant written out."""
 
     # -- control -------------------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class LlvmMemory(LlvmText):
         offsets = self.emit(f"add <{lanes} x i64> {self._splat('i64', lanes, first)}, {steps}")
         return pointer, self._inside(base, kind, lanes, type.bytes, offsets, _every(mask))
 
-    def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None) -> Any:
+    def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Any:
         vector = self.vector(type, lanes)
         pointer, inside = self._start_of_block(type, lanes, base, "read", offset, mask)
         if not inside:
@@ -102,7 +102,7 @@ class LlvmMemory(LlvmText):
         operands = [("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside), (vector, "zeroinitializer")]
         return self.call("llvm.masked.load", vector, operands, (vector, "ptr"))
 
-    def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None) -> None:
+    def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None, grain: int) -> None:
         vector, lanes = self.vector(value.type, value.lanes), value.lanes
         pointer, inside = self._start_of_block(value.type, lanes, base, "write", offset, mask)
         if not inside:
@@ -127,17 +127,19 @@ class LlvmMemory(LlvmText):
             self.line(f"br i1 {self.emit(f'extractelement <{lanes} x i1> {active}, i64 {lane}')}, label %{act}, label %{skip}")
             self.start(act)
             place = self.emit(f"extractelement <{lanes} x ptr> {places}, i64 {lane}")
-            found = self._atomic_lane(op, type, place, [self.emit(f"extractelement {vector} {one}, i64 {lane}") for one in operands])
+            found = atomic_lane(self, op, type, place, [self.emit(f"extractelement {vector} {one}, i64 {lane}") for one in operands])
             changed = self.emit(f"insertelement {vector} {self.emit(f'load {vector}, ptr {old}')}, {element} {found}, i64 {lane}")
             self.line(f"store {vector} {changed}, ptr {old}")
             self.line(f"br label %{skip}")
             self.start(skip)
         return self.emit(f"load {vector}, ptr {old}")
 
-    def _atomic_lane(self, op: str, type: LaneType, place: str, operands: list[str]) -> str:
-        element = self.element(type)
-        if op == "compare_exchange":
-            pair = self.emit(f"cmpxchg ptr {place}, {element} {operands[0]}, {element} {operands[1]} seq_cst seq_cst, align {type.bytes}")
-            return self.emit(f"extractvalue {{ {element}, i1 }} {pair}, 0")
-        name = _RMW.get(op) or (op if type.is_signed else f"u{op}")
-        return self.emit(f"atomicrmw {name} ptr {place}, {element} {operands[0]} seq_cst, align {type.bytes}")
+
+def atomic_lane(m: LlvmText, op: str, type: LaneType, place: str, operands: list[str]) -> str:
+    """The atomic of one lane on the host; gives what was there."""
+    element = m.element(type)
+    if op == "compare_exchange":
+        pair = m.emit(f"cmpxchg ptr {place}, {element} {operands[0]}, {element} {operands[1]} seq_cst seq_cst, align {type.bytes}")
+        return m.emit(f"extractvalue {{ {element}, i1 }} {pair}, 0")
+    name = _RMW.get(op) or (op if type.is_signed else f"u{op}")
+    return m.emit(f"atomicrmw {name} ptr {place}, {element} {operands[0]} seq_cst, align {type.bytes}")

@@ -1,6 +1,13 @@
-"""Writing IR: lines, registers, labels, types, and the frame of a function around them."""
+"""Writing IR: lines, registers, labels, types, the frame of a function around them, and the module that functions share.
+
+A machine writes one function. Machines that are given the same module make one piece of IR together: functions that others call by
+name (`internal`) are in it once, whoever asks first.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
 
 from softgen.lanes import exact
 from softgen.lanes.machine import Machine
@@ -11,16 +18,29 @@ _ELEMENTS = {f16: "i16", f32: "float", f64: "double", bool_: "i1"}
 # Values may be passed between modules in vector registers: all must agree on how wide these are.
 ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 
-UNLIKELY = '!0 = !{!"branch_weights", i32 1, i32 2000}'
+UNLIKELY = '!0 = !{!"branch_weights", i32 1, i32 2000}\n!1 = !{!"branch_weights", i32 2000, i32 1}\n!2 = !{}'
+
+
+class LlvmModule:
+    """Functions, what they call within the module, and what they call outside it."""
+
+    def __init__(self) -> None:
+        self.functions: list[str] = []
+        self.internals: dict[str, str] = {}
+        self.declared: dict[str, str] = {}              # intrinsics and imports
+
+    def text(self) -> str:
+        return "\n".join([*self.functions, *self.internals.values(), *sorted(self.declared.values()), ATTRIBUTES, UNLIKELY, ""])
 
 
 class LlvmText(Machine):
     """The text of one function, as far as it got."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: LlvmModule | None = None) -> None:
+        self.module = module or LlvmModule()
         self.lines: list[str] = []
         self.places: list[str] = []                     # allocas, all in the entry block
-        self.declared: dict[str, str] = {}              # intrinsics used
+        self.declared = self.module.declared
         self.open = 0                                   # bodies of If and While that did not end yet
         self.after_if = -1                              # how many lines there were when the last If ended
         self._registers = 0
@@ -29,10 +49,14 @@ class LlvmText(Machine):
     def line(self, text: str) -> None:
         self.lines.append(f"  {text}")
 
+    def fresh(self) -> str:
+        """A register's name that is not taken."""
+        self._registers += 1
+        return f"%r{self._registers}"
+
     def emit(self, text: str) -> str:
         """A line that makes a value; gives the register's name."""
-        self._registers += 1
-        name = f"%r{self._registers}"
+        name = self.fresh()
         self.lines.append(f"  {name} = {text}")
         return name
 
@@ -80,12 +104,35 @@ class LlvmText(Machine):
         bits = self.emit(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
         return self.emit(f"icmp ne i{lanes} {bits}, 0")
 
-    def function(self, name: str) -> str:
-        """The module: a function `i64 name(ptr arguments, ptr record)` with everything written so far."""
+    def internal(self, name: str, result: str, parameters: tuple[str, ...], build: Callable[[Self], None]) -> str:
+        """The name of a function of the module, written by `build` on a machine of its own where it is not there yet. Its parameters
+        are %a0, %a1, …; it is not inlined: what many messages share is compiled once. Masks are best passed as integers."""
+        if name not in self.module.internals:
+            inner = type(self)(self.module)
+            self.module.internals[name] = ""            # it may ask for itself
+            build(inner)
+            given = ", ".join(f"{kind} %a{number}" for number, kind in enumerate(parameters))
+            self.module.internals[name] = inner._frame(f"internal {result} @{name}({given}) noinline #0")
+        return f"@{name}"
+
+    def outside(self, name: str, result: str, parameters: tuple[str, ...]) -> str:
+        """The name of a function that whoever loads the code must import."""
+        self.declared[f"@{name}"] = f"declare {result} @{name}({', '.join(parameters)})"
+        return f"@{name}"
+
+    def define(self, header: str) -> None:
+        """Everything written so far becomes a function of the module: `i64 @name(ptr %block, ptr %context)`."""
+        self.module.functions.append(self._frame(f"{header} #0"))
+
+    def _frame(self, header: str) -> str:
         if self.open:
             raise TypeError("the body of an If, Else or While must run to its end: no break, no return")
-        return "\n".join([f"define i64 @{name}(ptr noalias %arguments, ptr %record) #0 {{", "entry:", *self.places, *self.lines, "}",
-                          *sorted(self.declared.values()), ATTRIBUTES, UNLIKELY, ""])
+        return "\n".join([f"define {header} {{", "entry:", *self.places, *self.lines, "}"])
+
+    def function(self, name: str) -> str:
+        """A module: a function `i64 name(ptr arguments, ptr record)` with everything written so far."""
+        self.define(f"i64 @{name}(ptr noalias %arguments, ptr %record)")
+        return self.module.text()
 
 
 def _mangled(kind: str) -> str:

@@ -19,13 +19,13 @@ A body must run to its end (no break, continue or return), and a value made insi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from softgen.lanes.operations import ATOMICS
 from softgen.lanes.primitives import Operand, Primitives
 from softgen.lanes.types import LaneType, bool_, u32
-from softgen.lanes.value import Memory, Value, Variable
+from softgen.lanes.value import Memory, Region, Value, Variable
 
 
 class Machine(Primitives):
@@ -315,14 +315,15 @@ class Machine(Primitives):
         mask = self._access("store", value.type, offsets, mask, value)
         self._store(value, base, offsets, mask)
 
-    def load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value | int, mask: Value | None = None) -> Value:
-        """Lanes that stand side by side, from the offset in a single lane (or a Python number) on."""
+    def load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value | int, mask: Value | None = None, grain: int = 0) -> Value:
+        """Lanes that stand side by side, from the offset in a single lane (or a Python number) on. Of a region, so many bytes (`grain`)
+        are all inside or all outside."""
         offset, mask = self._block("load_block", type, lanes, offset, mask)
-        return self._value(type, lanes, self._load_block(type, lanes, base, offset, mask))
+        return self._value(type, lanes, self._load_block(type, lanes, base, offset, mask, grain or type.bytes))
 
-    def store_block(self, value: Value, base: Memory, offset: Value | int, mask: Value | None = None) -> None:
+    def store_block(self, value: Value, base: Memory, offset: Value | int, mask: Value | None = None, grain: int = 0) -> None:
         offset, mask = self._block("store_block", value.type, value.lanes, offset, mask)
-        self._store_block(value, base, offset, mask)
+        self._store_block(value, base, offset, mask, grain or value.type.bytes)
 
     def atomic(self, op: str, base: Memory, offsets: Value, operands: Sequence[Value], mask: Value | None = None) -> Value:
         """What was in memory before; lanes act one after the other, lowest first. Offsets must be multiples of the size.
@@ -337,3 +338,18 @@ class Machine(Primitives):
             raise TypeError(f"atomic must be on integers of 32 or 64 bits, not {type}")
         mask = self._access("atomic", type, offsets, mask, operands[0])
         return self._value(type, offsets.lanes, self._atomic(op, type, base, offsets, [one.payload for one in operands], mask))
+
+    def inside(self, base: Region, offsets: Value, size: int) -> Value:
+        """Where all of `size` bytes from each offset on belong to a region."""
+        self._access("inside", offsets.type, offsets, None)
+        return self._value(bool_, offsets.lanes, self._inside_region(base, offsets, size))
+
+    def update(self, type: LaneType, base: Region, offsets: Value, operands: Sequence[Value], mask: Value,
+               function: Callable[..., Value]) -> tuple[Value, Value]:
+        """An atomic of one's own: `function(m, old, *operands)` is a lane program over single lanes and gives what memory holds then.
+        What was there before, and what was put there; lanes act one after the other, lowest first."""
+        self._access("update", type, offsets, mask)
+        if not type.is_integer or type.bits < 32:
+            raise TypeError(f"update must be on integers of 32 or 64 bits, not {type}")
+        old, new = self._update(type, base, offsets, list(operands), mask, function)
+        return self._value(type, offsets.lanes, old), self._value(type, offsets.lanes, new)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from softgen.lanes import exact, numpy_memory
+from softgen.lanes import exact, numpy_memory, numpy_region
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import TYPES, LaneType, bool_, f64, u64
-from softgen.lanes.value import Memory, Value, Variable
+from softgen.lanes.value import Memory, Region, Value, Variable
 
 Array = np.ndarray[Any, Any]
 DTYPES = {one: np.dtype({"i": "i", "u": "u", "f": "f"}[one.name[0]] + str(one.bits // 8)) for one in TYPES if one is not bool_}
@@ -241,26 +241,62 @@ class NumpyMachine(Machine):
     # -- memory --------------------------------------------------------------------------------------------------------
 
     def _load(self, type: LaneType, base: Memory, offsets: Value, mask: Value | None) -> Any:
-        return numpy_memory.load(DTYPES[type], base, offsets.payload, None if mask is None else mask.payload)
+        return self._gather(type, base, offsets.payload, mask)
 
     def _store(self, value: Value, base: Memory, offsets: Value, mask: Value | None) -> None:
-        numpy_memory.store(value.payload, base, offsets.payload, None if mask is None else mask.payload)
+        self._scatter(value, base, offsets.payload, mask)
 
-    def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None) -> Any:
-        if mask is None and (found := numpy_memory.block(DTYPES[type], base, int(offset.payload[0]), lanes)) is not None:
+    def _gather(self, type: LaneType, base: Memory, offsets: Array, mask: Value | None) -> Array:
+        load = numpy_region.load if isinstance(base, Region) else numpy_memory.load
+        return load(DTYPES[type], base, offsets, None if mask is None else mask.payload)    # type: ignore[arg-type]
+
+    def _scatter(self, value: Value, base: Memory, offsets: Array, mask: Value | None) -> None:
+        store = numpy_region.store if isinstance(base, Region) else numpy_memory.store
+        store(value.payload, base, offsets, None if mask is None else mask.payload)         # type: ignore[arg-type]
+
+    def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Any:
+        if mask is None and (found := self._whole(type, base, offset, lanes)) is not None:
             return found.copy()
-        return numpy_memory.load(DTYPES[type], base, self._side_by_side(offset, lanes, type), None if mask is None else mask.payload)
+        return self._gather(type, base, self._side_by_side(offset, lanes, type), self._grains(type, lanes, base, offset, mask, grain))
 
-    def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None) -> None:
-        if mask is None and (found := numpy_memory.block(DTYPES[value.type], base, int(offset.payload[0]), value.lanes)) is not None:
+    def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None, grain: int) -> None:
+        if mask is None and (found := self._whole(value.type, base, offset, value.lanes)) is not None:
             found[:] = value.payload
             return
-        offsets = self._side_by_side(offset, value.lanes, value.type)
-        numpy_memory.store(value.payload, base, offsets, None if mask is None else mask.payload)
+        whole = self._grains(value.type, value.lanes, base, offset, mask, grain)
+        self._scatter(value, base, self._side_by_side(offset, value.lanes, value.type), whole)
+
+    def _grains(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Value | None:
+        """The lanes of a region's block that belong to a grain that is inside as a whole."""
+        if not isinstance(base, Region) or grain == type.bytes:
+            return mask
+        starts = self.convert(offset, u64).payload + np.arange(0, lanes * type.bytes, grain, dtype=np.uint64)
+        held = np.repeat(numpy_region.inside(base, starts, grain), grain // type.bytes)[:lanes]
+        return self._value(bool_, lanes, held if mask is None else held & mask.payload)
+
+    def _whole(self, type: LaneType, base: Memory, offset: Value, lanes: int) -> Array | None:
+        return None if isinstance(base, Region) else numpy_memory.block(DTYPES[type], base, int(offset.payload[0]), lanes)
 
     def _side_by_side(self, offset: Value, lanes: int, type: LaneType) -> Array:
         first = self.convert(offset, u64).payload
         return np.array(first + np.arange(lanes, dtype=np.uint64) * np.uint64(type.bytes))
 
     def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:
-        return numpy_memory.atomic(op, DTYPES[type], base, offsets.payload, operands, None if mask is None else mask.payload)
+        active = None if mask is None else mask.payload
+        if not isinstance(base, Region):
+            return numpy_memory.atomic(op, DTYPES[type], base, offsets.payload, operands, active)
+
+        def change(lane: int, old: Array) -> Array:
+            new = numpy_memory.UPDATE[op](int(old[0]), *(int(one[lane]) for one in operands))
+            return from_bits(type, [new & type.unsigned.highest])
+        return numpy_region.update(DTYPES[type], base, offsets.payload, active, change)[0]
+
+    def _inside_region(self, base: Region, offsets: Value, size: int) -> Any:
+        return numpy_region.inside(base, offsets.payload, size)
+
+    def _update(self, type: LaneType, base: Region, offsets: Value, operands: list[Value], mask: Value,
+                function: Callable[..., Value]) -> tuple[Any, Any]:
+        def change(lane: int, old: Array) -> Array:
+            found: Array = function(self, self._value(type, 1, old), *(self.slice(one, lane, 1) for one in operands)).payload
+            return found
+        return numpy_region.update(DTYPES[type], base, offsets.payload, mask.payload, change)

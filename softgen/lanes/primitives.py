@@ -11,7 +11,7 @@ from typing import Any
 
 from softgen.lanes.operations import OPERATIONS
 from softgen.lanes.types import MOST_LANES, ROUNDINGS, LaneType, bool_, u32, u64
-from softgen.lanes.value import Memory, Value, Variable
+from softgen.lanes.value import Memory, Region, Value, Variable
 
 Operand = Value | int | float
 
@@ -96,13 +96,20 @@ class Primitives(ABC):
     def _store(self, value: Value, base: Memory, offsets: Value, mask: Value | None) -> None: ...
 
     @abstractmethod
-    def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None) -> Any: ...
+    def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Any: ...
 
     @abstractmethod
-    def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None) -> None: ...
+    def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None, grain: int) -> None: ...
 
     @abstractmethod
     def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any: ...
+
+    @abstractmethod
+    def _inside_region(self, base: Region, offsets: Value, size: int) -> Any: ...
+
+    @abstractmethod
+    def _update(self, type: LaneType, base: Region, offsets: Value, operands: list[Value], mask: Value,
+                function: Callable[..., Value]) -> tuple[Any, Any]: ...
 
     # -- what Machine makes of them, needed by the checks -----------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What lane programs compute with: a typed vector that belongs to a machine, a variable, and a piece of memory.
+"""What lane programs compute with: a typed vector that belongs to a machine, a variable, a piece of memory, a region of graphics memory.
 
 Operators stand for operations of the machine (machine.py). The other side may be a Python number, which then becomes lanes of the same
 type; two lane values must have the same type and number of lanes.
@@ -129,3 +129,18 @@ class Memory:
 
     def __init__(self, machine: Machine, payload: Any, name: str = "", checked: bool = True, number: int = 0) -> None:
         self.machine, self.payload, self.name, self.checked, self.number = machine, payload, name, checked, number
+
+
+class Region(Memory):
+    """Graphics memory, or a part of it that may have a size: what is outside reads as zero and takes no writes. `delta` counts with every
+    offset, in 64 bits. An access to nothing is a fault of whoever the region was made by."""
+
+    __slots__ = ("delta",)
+
+    def __init__(self, machine: Machine, payload: Any, name: str = "", delta: int = 0) -> None:
+        super().__init__(machine, payload, name)
+        self.delta = delta
+
+    def moved(self, by: int) -> Region:
+        """The same region seen from `by` bytes further on."""
+        return Region(self.machine, self.payload, self.name, self.delta + by)

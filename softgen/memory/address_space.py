@@ -17,8 +17,10 @@ from typing import NamedTuple
 from softgen.errors import DriverError, GpuFault, SoftgenError
 from softgen.memory import arena, host
 from softgen.memory.arena import SIZE, TAIL, Arena
-from softgen.memory.space import Region, Space
+from softgen.memory.space import Region, Space, Table
 from softgen.memory.store import Store
+
+PARTS = 1 << 48 - 32  # of a table: compiled code looks any canonical address up, whatever the space's bits
 
 
 class Mapping(NamedTuple):
@@ -45,7 +47,7 @@ class AddressSpace(Space):
         self.name, self.bits = name, bits
         self._index: tuple[list[int], list[Mapping]] = [], []  # starts, mappings: replaced whole, so that readers need no lock
         self._arenas: dict[int, Arena] = {}
-        self._table: ctypes.Array[ctypes.c_uint64] | None = None
+        self._table: Table | None = None
         self._changing = threading.Lock()
         weakref.finalize(self, _release, self._arenas).atexit = False
 
@@ -98,11 +100,11 @@ class AddressSpace(Space):
             _release(self._arenas)
 
     @property
-    def table(self) -> ctypes.Array[ctypes.c_uint64]:
+    def table(self) -> Table:
         """For compiled code: host base of each 4 GiB part. Parts with nothing in them lead to an arena that always faults."""
         if self._table is None:
             with self._changing:
-                table = (ctypes.c_uint64 * (1 << self.bits - 32))()
+                table = (ctypes.c_uint64 * PARTS)()
                 void = arena.void().to_bytes(8, sys.byteorder)
                 memoryview(table).cast("B")[:] = void * len(table)
                 for mapping in self._index[1]:
@@ -116,7 +118,7 @@ class AddressSpace(Space):
         if address < 0 or address + size > 1 << self.bits:
             raise DriverError(f"{self.name}: cannot {verb} at {address:#x}..{address + size:#x}: addresses have {self.bits} bits")
 
-    def _place(self, mapping: Mapping, table: ctypes.Array[ctypes.c_uint64]) -> None:
+    def _place(self, mapping: Mapping, table: Table) -> None:
         for part in range(mapping.start // SIZE, (mapping.end - 1) // SIZE + 1):
             if part not in self._arenas:
                 self._reserve(part, table)
@@ -126,7 +128,7 @@ class AddressSpace(Space):
             self._withdraw(mapping.start, mapping.end)
             raise
 
-    def _reserve(self, part: int, table: ctypes.Array[ctypes.c_uint64]) -> None:
+    def _reserve(self, part: int, table: Table) -> None:
         new = self._arenas[part] = Arena(self, part)
         table[part] = new.base
         border = (part + 1) * SIZE

@@ -15,10 +15,11 @@ from functools import cache
 from softgen.errors import GpuFault, SoftgenError
 from softgen.memory import arena
 from softgen.memory.address_space import AddressSpace
+from softgen.memory.space import Space
 
 ACCESS = ("read", "write", "instruction fetch", "access")
-_NOBODY = 2**64 - 1
-_FROM_CODE = 1
+NOBODY = 2**64 - 1
+FROM_CODE = 1
 
 
 class Record(ctypes.Structure):
@@ -61,15 +62,28 @@ def library() -> ctypes.CDLL:
 
 def call(function: int, argument: int, space: AddressSpace | None = None, by: Callable[[int], str] = "ip {:#x}".format) -> int:
     """Run compiled code at an address. `by` words an instruction pointer; `space` is named if the arena cannot say whose it is."""
-    record = Record(ip=_NOBODY)
+    record = Record(ip=NOBODY)
     if not library().guard_call(function, argument, record):
         return int(record.result)
+    raise fault(record, space, by)
+
+
+def _canonical(address: int) -> bool:
+    """The bits above the 48 of an address all equal its highest."""
+    return address >> 47 in (0, (1 << 17) - 1)
+
+
+def fault(record: Record, space: Space | None, by: Callable[[int], str] = "ip {:#x}".format) -> SoftgenError:
+    """What the record of a call that was left says."""
     access = ACCESS[record.access]
-    who = by(record.ip) if record.ip != _NOBODY else ""
-    place = arena.Place(space, record.address) if record.origin == _FROM_CODE else arena.locate(record.address)
+    who = by(record.ip) if record.ip != NOBODY else ""
+    if record.origin == FROM_CODE:
+        why = "not a canonical address" if not _canonical(record.address) else space.outside(record.address) if space else "not mapped"
+        return GpuFault(record.address, access, space.name if space else "", who, why)
+    place = arena.locate(record.address)
     if place is None:
-        raise SoftgenError(f"guard: {access} at host address {record.address:#x}, which is in no arena")
+        return SoftgenError(f"guard: {access} at host address {record.address:#x}, which is in no arena")
     if isinstance(place.space, AddressSpace):
-        raise GpuFault(place.address, access, place.space.name, who, place.space.why(place.address, access))
+        return GpuFault(place.address, access, place.space.name, who, place.space.why(place.address, access))
     name = space.name if space else ""
-    raise GpuFault(place.address, access, name, who, "low half of an address in a 4 GiB part where nothing is mapped")
+    return GpuFault(place.address, access, name, who, "low half of an address in a 4 GiB part where nothing is mapped")

@@ -1,7 +1,8 @@
 """Address spaces filled from real page tables, for work that arrives through rings, AUB or TBX.
 
 The same reading and writing interface as AddressSpace; each access is translated as the hardware would, and a fault
-says at which level of the tables the walk stopped. Translations are kept until the tables are written (or invalidate()).
+says at which level of the tables the walk stopped. Translations are kept until the tables are written (or invalidate()),
+and so are the host mappings that compiled code uses.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from softgen.bits.generation import Generation
-from softgen.errors import GpuFault, SoftgenError
+from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.host import PAGE
+from softgen.memory.mirror import Mirror, written
 from softgen.memory.physical import PhysicalMemory
-from softgen.memory.space import LARGEST_ACCESS, Region, Space
+from softgen.memory.space import LARGEST_ACCESS, Region, Space, Table
 from softgen.memory.walk import FourLevelWalk, GlobalWalk, Page, TwoLevelWalk, Walk
 
 _KEPT = 1 << 16  # translations; a full cache starts again
@@ -27,6 +28,8 @@ class PageTableSpace(Space):
         self.name, self.walk, self.bits, self.memory = name, walk, walk.bits, walk.memory
         self._kept: dict[int, Page] = {}
         self._epoch = walk.epoch
+        self._mirror: Mirror | None = None
+        self._mirrored: tuple[int, int] | None = None  # what the mirror was made from: moves with the tables
 
     @classmethod
     def global_table(
@@ -75,7 +78,22 @@ class PageTableSpace(Space):
     def invalidate(self) -> None:
         """Read the tables again. Needed only after compiled code wrote them: writes through PhysicalMemory are noticed."""
         self._kept.clear()
+        self._mirrored = None
         self.walk.forget()
+
+    @property
+    def table(self) -> Table:
+        """Host addresses of what the tables map now. Ask again for each piece of work: a write to a table through PhysicalMemory moves the
+        walk's epoch, and then the mappings are brought up to date; tables that compiled code wrote need invalidate() first."""
+        if self._mirror is None:
+            self._mirror = Mirror(self)
+        if self._mirrored != self._now():
+            self._mirror.update()
+            self._mirrored = self._now()  # after the walk: what it reads is watched from then on
+        return self._mirror.table
+
+    def _now(self) -> tuple[int, int]:
+        return self.walk.epoch, 0 if self.memory.zero else self.memory.pages_written
 
     # Access
 
@@ -137,22 +155,15 @@ class PageTableSpace(Space):
             held = found
         else:
             if start < end:
-                raise SoftgenError(f"{self.name}: the page tables have more than {limit} entries; {start:#x} was reached")
+                raise Unsupported(f"{self.name}: the page tables have more than {limit} entries; {start:#x} was reached")
         if held:
             yield held
 
     def fill(self, space: AddressSpace, start: int = 0, end: int | None = None) -> None:
         """Show what the tables say in a space compiled code can use. It does not follow later changes of the tables."""
         for page in self.pages(start, end):
-            if self.memory.zero:
-                space.map(page.start, self.memory, page.physical, page.size, page.writable)
-                continue
-            at = page.physical
-            while at < page.physical + page.size:
-                good = self.memory.extent(at, page.physical + page.size - at)
-                if good:
-                    space.map(page.start + at - page.physical, self.memory, at, good, page.writable)
-                at += good or PAGE
+            for run in written(self.memory, page):
+                space.map(run.start, self.memory, run.physical, run.size, run.writable)
 
     def _runs(self, address: int, size: int, access: str) -> Iterator[tuple[int, int]]:
         """(physical address, size) of an access, page by page."""

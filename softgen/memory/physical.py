@@ -85,6 +85,10 @@ class PhysicalMemory(Space):
         """Was anything ever written to the page of this address?"""
         return address // host.PAGE in self._written
 
+    @property
+    def pages_written(self) -> int:
+        return len(self._written)
+
     def watch(self, address: int) -> None:
         """Move `epoch` when the page of this address is next written: someone keeps what was read from it."""
         self._watched.add(address // host.PAGE)

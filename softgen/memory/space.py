@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from softgen.errors import Unsupported
+
 LARGEST_ACCESS = 1 << 30  # one read or write of a space that has no end of its own
+
+
+Table = ctypes.Array[ctypes.c_uint64]  # host bases of an address space's 4 GiB parts
 
 
 class Region(NamedTuple):
@@ -37,6 +43,12 @@ class Space(ABC):
     @abstractmethod
     def regions(self) -> Iterator[Region]:
         """What is mapped, in rising order."""
+
+    @property
+    def table(self) -> Table:
+        """For compiled code: host base of each 4 GiB part of 2^48 bytes, valid until the space changes. Unsupported, with the reason, where
+        there is none; then only the reference can run."""
+        raise Unsupported(f"{self.name} has no host addresses: compiled code cannot reach it")
 
     def read32(self, address: int) -> int:
         return int.from_bytes(self.read(address, 4), "little")

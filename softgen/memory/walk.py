@@ -51,10 +51,10 @@ class Tables:
             self.forget()
         page = self._pages.get(address // PAGE)
         if page is None:
+            self.memory.watch(address)  # a table that is not there is missed as well
             if not self.memory.written(address):
                 return None
             page = self._pages[address // PAGE] = array("I", self.memory.read(address // PAGE * PAGE, PAGE))
-            self.memory.watch(address)
         at = address % PAGE // 4
         return page[at : at + dwords]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from softgen.shared_functions import message
+from softgen.shared_functions.exchange import Exchange, answers, plan
 
 NAME = "thread_spawner"
 
@@ -26,6 +27,9 @@ class Spawner:
         return {sfid: self.handle for sfid, name in message.shared_functions(self.gen).items() if name == NAME}
 
     def handle(self, thread: object, sent: Sent) -> None:
-        found = message.named(sent.sfid, sent.descriptor, self.gen)
-        if found.name != "dereference_resource":
-            raise message.unbuilt(found, sent.sfid)
+        plan(sent.sfid, sent.descriptor, self.gen)  # complains about what is not simulated
+
+
+@answers("dereference_resource")
+def dereference_resource(x: Exchange) -> None:
+    """The thread's resources are nobody else's here: nothing is given back."""

@@ -9,8 +9,13 @@ parser.py     dwords -> commands: rings, batches, chaining, ends
 context.py    what earlier commands said that later ones need: base addresses, shader state
 indirect.py   a command's pointers followed to state, kernels and data
 execute.py    the same road, each command carried out before the next is read
+where.py      registers that follow the parser, and the errors it finds
+privilege.py  what only the kernel driver's batches may do
+rules.py      what software must keep, told when it does not
 state.py      commands that only say something
 mi.py         MI commands: memory and registers
-sync.py       flushes with what they write afterwards, semaphores
+arithmetic.py MI commands: the ALU, predicates, atomics
+sync.py       flushes with what they write afterwards, semaphores, interrupts, reports
+switch.py     contexts that a ring's own commands switch
 dispatch.py   commands of the compute front end
 """

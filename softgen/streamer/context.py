@@ -1,6 +1,6 @@
 """What earlier commands said that later ones need: base addresses, the last state of each unit, registers loaded.
 
-Reads   STATE_BASE_ADDRESS MI_LOAD_REGISTER_IMM
+Reads   STATE_BASE_ADDRESS MI_LOAD_REGISTER_IMM PIPELINE_SELECT
 
 A hardware context outlives a submission; so does this.
 """
@@ -21,6 +21,8 @@ BASES = {
     "bindless": ("bindless_surface_state_base_address", "bindless_surface_state_base_address_modify_enable"),
 }
 
+PIPELINES = ("3d", "media", "gpgpu")  # PIPELINE_SELECT.pipeline_selection
+
 
 class Context:
     def __init__(self) -> None:
@@ -38,8 +40,23 @@ class Context:
             case "MI_LOAD_REGISTER_IMM":
                 for pair in command.record.entry:
                     self.registers[pair.register_offset] = pair.data_dword
+            case "PIPELINE_SELECT":
+                self.latch(command.layout, self._selected(command.layout, command.record))
             case _:
                 self.latch(command.layout, command.record)
+
+    def _selected(self, layout: Layout, now: Record) -> Record:
+        """The pipeline and what goes with it; where the command has mask bits, fields they leave out stay as they were."""
+        if "mask_bits" not in now._fields:
+            return now
+        before = self.latched.get(layout.name) or type(now)([0] * len(now._fields))
+        counts = {one.name: one.mask & now.mask_bits for one in layout.fields}
+        return type(now)(getattr(now if counts[name] else before, name) for name in now._fields)
+
+    def pipeline(self) -> str:
+        """The selected pipeline's name; "" when none was selected yet."""
+        selected = self.latched.get("PIPELINE_SELECT")
+        return PIPELINES[selected.pipeline_selection] if selected is not None and selected.pipeline_selection < len(PIPELINES) else ""
 
     def latch(self, layout: Layout, values: Record) -> None:
         self.latched[layout.name] = values

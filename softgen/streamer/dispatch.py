@@ -51,7 +51,7 @@ def gpgpu_walker(cs: Streamer, cmd: Record) -> None:
     plan = walker.plan(surroundings, cmd, dimensions(cs) if cmd.indirect_parameter_enable else None)
     cs.counters.dispatches += 1
     cs.written = True
-    for done in group.run(surroundings, plan, cs.machine.spent):
+    for done in (cs.machine.groups or group.run)(surroundings, plan, cs.machine.spent):
         cs.counters.threads += done.threads
         cs.counters.instructions += done.instructions
 

@@ -67,6 +67,7 @@ class Place:
     wrap: tuple[int, int] | None = None  # rings: (start, end) of the buffer
     unknown: int = 0  # commands in a row that nobody knows
     zeros: int = 0  # zero dwords in a row
+    privileged: bool = True  # may it do what only the kernel driver may?
 
     def done(self) -> bool:
         return self.end is not None and self.address == self.end
@@ -185,7 +186,7 @@ class Parser:
     def _enter(self, place: Place, start: Record) -> int:
         """The level a batch runs at. From a ring, or to the second level, the streamer comes back; otherwise it does not."""
         second = "second_level_batch_buffer" in start._fields and start.second_level_batch_buffer
-        if place.level == 0 or second and place.level < 2:
+        if place.level == 0 or second and place.level < self.generation.batch_levels:
             self.stack.append(place)
             return place.level + 1
         return place.level

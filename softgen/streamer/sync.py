@@ -1,10 +1,11 @@
-"""Synchronisation: flushes with what they write afterwards, and semaphores.
+"""Synchronisation: flushes with what they write afterwards, semaphores, interrupts, reports.
 
-Reads   PIPE_CONTROL MI_FLUSH MI_FLUSH_DW MI_SEMAPHORE_WAIT
-Writes  post-sync values: an immediate, the depth count, a timestamp
+Reads   PIPE_CONTROL MI_FLUSH MI_FLUSH_DW MI_SEMAPHORE_WAIT MI_SEMAPHORE_SIGNAL MI_SEMAPHORE_MBOX MI_USER_INTERRUPT MI_REPORT_HEAD
+        MI_REPORT_PERF_COUNT PERFORMANCE_COUNTER_REPORT PS_DEPTH_COUNT RING_SYNC RING_BUFFER_HEAD CTX_SR_CTL
+Writes  post-sync values: an immediate, the depth count, a timestamp; reports; interrupts
 
 Everything before a command is done when the next one is read, and no cache holds anything back, so flushes, stalls and invalidations
-have nothing to do.
+have nothing to do, and what a command writes is in memory before its interrupt is raised (KBL 1997-1999).
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from operator import eq, ge, gt, le, lt, ne
 
 from softgen.bits import catalogue, describe
 from softgen.bits.record import Record
-from softgen.errors import SoftgenError, Unsupported
-from softgen.streamer.execute import Commands, Streamer, into
-from softgen.streamer.mi import flag
+from softgen.errors import Unsupported
+from softgen.streamer.execute import Commands, Parked, Streamer, Wait, flag, into
 
 COMMANDS: Commands = {}
 executes = into(COMMANDS)
@@ -24,7 +24,8 @@ COMPARE = {
     "sad_greater_than_sdd": gt, "sad_greater_than_or_equal_sdd": ge, "sad_less_than_sdd": lt,
     "sad_less_than_or_equal_sdd": le, "sad_equal_sdd": eq, "sad_not_equal_sdd": ne,
 }  # fmt: skip
-DEPTH_COUNT = "PS_DEPTH_COUNT"
+DWORD = 0xFFFFFFFF
+HEAD_STORAGE = 16  # byte of a status page where the ring's head goes (KBL 11505-11510, 18208)
 
 
 def word(cs: Streamer, command: str, values: Record, name: str) -> str:
@@ -32,15 +33,21 @@ def word(cs: Streamer, command: str, values: Record, name: str) -> str:
     return describe.value_name(catalogue.layout(command, cs.generation.number), values, name)
 
 
+# -- flushes -------------------------------------------------------------------------------------------------------
+
+
 @executes("MI_FLUSH")
 def flush(cs: Streamer, cmd: Record) -> None:
-    pass
+    refuse_reset(cmd)
 
 
 @executes("PIPE_CONTROL")
 def pipe_control(cs: Streamer, cmd: Record) -> None:
+    refuse_reset(cmd)
     if flag(cmd, "lri_post_sync_operation"):
-        cs.registers.write(cmd.address, cmd.immediate_data & 0xFFFFFFFF)
+        cs.registers.write(cmd.address, cmd.immediate_data & DWORD)
+    if flag(cmd, "command_streamer_stall_enable"):
+        cs.held.unflushed = False  # nothing is on its way any more
     post_sync(cs, "PIPE_CONTROL", cmd)
 
 
@@ -49,38 +56,113 @@ def flush_dw(cs: Streamer, cmd: Record) -> None:
     post_sync(cs, "MI_FLUSH_DW", cmd)
 
 
+def refuse_reset(cmd: Record) -> None:
+    if flag(cmd, "global_snapshot_count_reset"):
+        raise Unsupported("global_snapshot_count_reset is not simulated: no product may use it (ICL 1126)")
+
+
 def post_sync(cs: Streamer, name: str, cmd: Record) -> None:
-    """Eight bytes, whatever they are (ICL 969-977)."""
+    """Eight bytes, whatever they are (ICL 969-977); then the interrupt, if one is asked for."""
     operation = word(cs, name, cmd, "post_sync_operation")
     match operation:
         case "no write":
-            return
+            value = None
         case "write immediate data":
             value = cmd.immediate_data
         case "write timestamp":
             value = cs.machine.clock()
         case "write ps depth count":
-            value = depth_count(cs)
+            value = cs.get("PS_DEPTH_COUNT")
         case _:
-            raise Unsupported(f"post_sync_operation {operation} is not yet simulated")
-    if flag(cmd, "store_data_index"):
-        raise Unsupported("store_data_index is not yet simulated")
-    cs.write(cmd.address, value.to_bytes(8, "little"), word(cs, name, cmd, "destination_address_type") == "ggtt")
+            raise Unsupported(f"post_sync_operation {operation} is not known")
+    if value is not None:
+        is_global = word(cs, name, cmd, "destination_address_type") == "ggtt"
+        data = value.to_bytes(8, "little")
+        if flag(cmd, "store_data_index"):
+            cs.write_status(cmd.address & 0xFFF, data, per_process=not is_global)
+        else:
+            cs.write(cmd.address, data, is_global)
+    if flag(cmd, "notify_enable"):
+        cs.machine.interrupt(cs.base, "notify")
 
 
-def depth_count(cs: Streamer) -> int:
-    offset = cs.register(catalogue.layout(DEPTH_COUNT, cs.generation.number).offset or 0, relative=True)
-    return cs.registers.read(offset) | cs.registers.read(offset + 4) << 32
+@executes("MI_USER_INTERRUPT")
+def user_interrupt(cs: Streamer, cmd: Record) -> None:
+    """Parsing does not stop (KBL 2021-2025)."""
+    cs.machine.interrupt(cs.base, "user")
+
+
+# -- semaphores ----------------------------------------------------------------------------------------------------
 
 
 @executes("MI_SEMAPHORE_WAIT")
 def semaphore_wait(cs: Streamer, cmd: Record) -> None:
-    """Nothing else runs meanwhile: a semaphore that does not let the streamer pass now never will."""
-    if flag(cmd, "register_poll_mode"):
-        raise Unsupported("register_poll_mode is not yet simulated")
     operation = word(cs, "MI_SEMAPHORE_WAIT", cmd, "compare_operation")
     if operation not in COMPARE:
         raise Unsupported(f"compare_operation {operation} is not known")
-    found = int.from_bytes(cs.read(cmd.semaphore_address, 4, cmd.memory_type), "little")
+    if flag(cmd, "register_poll_mode"):
+        found, where = cs.registers.read(cmd.semaphore_address), f"register {cmd.semaphore_address:#x}"
+    else:
+        found, where = int.from_bytes(cs.read(cmd.semaphore_address, 4, cmd.memory_type), "little"), f"{cmd.semaphore_address:#x}"
     if not COMPARE[operation](found, cmd.semaphore_data_dword):
-        raise SoftgenError(f"waits for ever: {cmd.semaphore_address:#x} holds {found:#x}, {operation} {cmd.semaphore_data_dword:#x}")
+        if cs.parked != cs.command.address and control_bit(cs, "inhibit_synchronous_context_switch"):
+            cs.machine.interrupt(cs.base, "semaphore")  # once; otherwise it is switched out (KBL 1976-1979)
+        signal = word(cs, "MI_SEMAPHORE_WAIT", cmd, "wait_mode") == "signal mode"
+        raise Parked(Wait(f"{where} holds {found:#x}, {operation} {cmd.semaphore_data_dword:#x}", signal))
+
+
+def control_bit(cs: Streamer, name: str) -> bool:
+    """A bit of the context's control register."""
+    layout = catalogue.layout("CTX_SR_CTL", cs.generation.number)
+    return bool(getattr(layout.raw([cs.get("CTX_SR_CTL")]), name))
+
+
+@executes("MI_SEMAPHORE_SIGNAL")
+def semaphore_signal(cs: Streamer, cmd: Record) -> None:
+    """Who waits for a signal looks again at its semaphore."""
+    cs.machine.signal(word(cs, "MI_SEMAPHORE_SIGNAL", cmd, "target_engine_select"), cmd.target_context_id)
+
+
+# Which of RING_SYNC a mailbox semaphore means, by register_select: the same order on every engine (public Linux i915 intel_gpu_commands.h).
+MAILBOX = {0: 0, 2: 1, 1: 2}
+
+
+@executes("MI_SEMAPHORE_MBOX")
+def semaphore_mbox(cs: Streamer, cmd: Record) -> None:
+    """Writes a mailbox or memory, or waits until it holds more than the command (public Linux i915 intel_ringbuffer.c)."""
+    in_register = word(cs, "MI_SEMAPHORE_MBOX", cmd, "compare_register") == "register"
+    if in_register and cmd.register_select not in MAILBOX:
+        raise Unsupported("general_register_select is not yet simulated")
+    if cmd.update_semaphore:
+        if in_register:
+            cs.set("RING_SYNC", cmd.semaphore_data_dword, MAILBOX[cmd.register_select])
+        else:
+            cs.write(cmd.semaphore_address, cmd.semaphore_data_dword.to_bytes(4, "little"), cmd.use_global_gtt)
+    if cmd.compare_semaphore:
+        if in_register:
+            found = cs.get("RING_SYNC", MAILBOX[cmd.register_select])
+        else:
+            found = int.from_bytes(cs.read(cmd.semaphore_address, 4, cmd.use_global_gtt), "little")
+        if found <= cmd.semaphore_data_dword:
+            raise Parked(Wait(f"the mailbox holds {found:#x}, not more than {cmd.semaphore_data_dword:#x}"))
+
+
+# -- reports -------------------------------------------------------------------------------------------------------
+
+
+@executes("MI_REPORT_HEAD")
+def report_head(cs: Streamer, cmd: Record) -> None:
+    """The ring's head, to the context's status page, or to the engine's where there are no contexts."""
+    head = cs.get("RING_BUFFER_HEAD").to_bytes(4, "little")
+    cs.write_status(HEAD_STORAGE, head, per_process=cs.process_page is not None)
+
+
+@executes("MI_REPORT_PERF_COUNT")
+def report_perf_count(cs: Streamer, cmd: Record) -> None:
+    """Who, when, and counters that stand still: none of the units they would watch is timed."""
+    layout = catalogue.catalogue().get("PERFORMANCE_COUNTER_REPORT", cs.generation.number)
+    if layout is None:
+        raise Unsupported("the report's format on this generation is on no page")
+    now = cs.machine.clock() & DWORD
+    report = layout.pack(report_id=cmd.report_id, timestamp=now, context_id=cs.context_id, gpu_ticks=now)
+    cs.write(cmd.memory_address, b"".join(one.to_bytes(4, "little") for one in report), cmd.use_global_gtt)

@@ -14,12 +14,13 @@ from typing import Any
 from softgen.bits import catalogue
 from softgen.bits.generation import Device, device, device_by_pci
 from softgen.bits.layout import Layout
+from softgen.device import submission
+from softgen.device.submission import Start
 from softgen.errors import DecodeError, GpuFault, SoftgenError, SpecError
 from softgen.memory.space import Space
-from softgen.trace import submission, tables
+from softgen.trace import tables
 from softgen.trace.aub_memory import PAGE, AubMemory
 from softgen.trace.aub_records import AubFile, AubRecord, FileData
-from softgen.trace.submission import Start
 from softgen.trace.work import Events, Expectation, Work
 
 CHUNK = 1 << 20  # larger than any record, smaller than a classic block may be

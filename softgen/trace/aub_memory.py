@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from softgen.bits.generation import Generation
-from softgen.errors import GpuFault, SoftgenError
+from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.page_table import PageTableSpace
 from softgen.memory.physical import PhysicalMemory
-from softgen.memory.space import Region, Space
+from softgen.memory.space import Region, Space, Table
 
 PAGE = 4096
 TABLE_BITS = 23  # 2^20 entries of 8 bytes: the global table of 4 GiB
@@ -120,6 +120,13 @@ class TracedSpace(Space):
                 break
             done += more
         return done
+
+    @property
+    def table(self) -> Table:
+        if self.loose.pages:
+            count = len(self.loose.pages)
+            raise Unsupported(f"{self.name}: {count} of its pages are in no page table: compiled code cannot reach it")
+        return self.tables.table
 
     def regions(self) -> Iterator[Region]:
         yield from sorted([*self.tables.regions(), *self.loose.regions()])

@@ -19,8 +19,9 @@ import numpy as np
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Device
+from softgen.device import submission
 from softgen.errors import SoftgenError, Unsupported
-from softgen.trace import submission, tables
+from softgen.trace import tables
 from softgen.trace.aub_records import encode
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.capture_json import ZERO, Exec
@@ -202,7 +203,7 @@ class AubWriter:
             address, physical = self._global_pages(CONTEXT_PAGES)
             ring, ring_physical = self._global_pages(RING_PAGES)
             self._contexts[space, engine] = Context(len(self._contexts) + 1, address, physical, ring, ring_physical)
-            base, made = tables.submission(self.device).base(engine), tables.context_image()
+            base, made = submission.submission(self.device).base(engine), submission.context_image()
             fields = {name: base + value if "_register" in name else value for name, value in made.items()}
             image = catalogue.layout("CONTEXT_IMAGE", self.gen).pack(
                 **fields, start=ring, last_page=RING_PAGES - 1, enable=1, page_directory_0=self._spaces[space].root
@@ -223,7 +224,7 @@ class AubWriter:
         )
         for offset, value in self.port.sequence(engine, low, high):
             self.register(offset, value)
-        table = tables.submission(self.device)
+        table = submission.submission(self.device)
         done, offset = table.done, table.base(engine) + table.done["register"]
         self.record("AUB_REGISTER_POLL", offset=offset, size=DWORD, mask=done["mask"], value=done["value"])
 

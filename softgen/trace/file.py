@@ -7,10 +7,13 @@ import re
 import stat
 from pathlib import Path
 
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError
 from softgen.trace.aub import AubTrace
 from softgen.trace.aub_records import looks_like_aub
 from softgen.trace.capture import CaptureTrace
+from softgen.trace.error_state import ErrorStateTrace
+from softgen.trace.hang_dump import START as HANG_DUMP
+from softgen.trace.hang_dump import HangDumpTrace
 from softgen.trace.raw import RawTrace
 from softgen.trace.work import Trace
 
@@ -25,12 +28,12 @@ OTHERS = (
     (re.compile(rb"\x28\xb5\x2f\xfd"), "compressed with zstd; a capture is opened by its directory"),
     (re.compile(rb"PK\x03\x04"), "a zip archive; unpack it first"),
     (re.compile(rb"\x89PNG"), "a picture"),
+    (re.compile(rb"\*\*\*\* Xe Device Coredump"), "a core dump of the xe driver, which drives none of the GPUs softgen has"),
     (re.compile(rb"\s*\{\s*\"seq\""), "one submission of a capture; open its directory"),
 )  # fmt: skip
-LATER = (
-    (re.compile(rb"(?s)(GPU HANG: ecode|Time: \d+ s |.{0,3000}\nPCI ID: 0x|.{0,3000}render command stream:)"), "an i915 error state"),
-    (re.compile(rb"(?s)\x01\0\0\0.{4}\x63\x64\x67\x45\x23\x01\x45\x42"), "a Mesa hang dump (.dmp)"),
-)
+ERROR_STATE = re.compile(rb"(?s)GPU HANG: |Kernel: [^\n]*\n(Driver: [^\n]*\n)?Time: |Time: \d+ s |"
+                         rb".{0,3000}\n(PCI ID: 0x|render command stream:)")  # fmt: skip
+NO_ERROR = re.compile(rb"(?i)no error state collected")
 
 
 def open_trace(path: str | os.PathLike[str], gpu: str | None = None, engine: str = "render") -> Trace:
@@ -49,17 +52,25 @@ def open_trace(path: str | os.PathLike[str], gpu: str | None = None, engine: str
         raise DecodeError(f"{path}: is empty")
     if looks_like_aub(start):
         return AubTrace(path, gpu)
-    for pattern, what in LATER:
-        if pattern.match(start):
-            raise Unsupported(f"{path}: is {what}, which softgen does not read yet")
+    if NO_ERROR.match(start):
+        raise DecodeError(f"{path}: is an error state of a kernel that had collected none")
+    if ERROR_STATE.match(start):
+        return ErrorStateTrace(path, gpu)
+    if HANG_DUMP.match(start):
+        return HangDumpTrace(path, gpu)
     for pattern, what in OTHERS:
         if pattern.match(start):
             raise DecodeError(f"{path}: is {what}")
     if _is_text(start):
-        raise DecodeError(f"{path}: is text; a trace is a capture directory, an AUB file or a raw batch")
+        raise DecodeError(f"{path}: is text; a trace is a capture directory, an AUB file, an error state, a hang dump or a raw batch")
     if gpu is None:
         raise DecodeError(f"{path}: is neither a capture directory nor an AUB file; for a raw batch, name its GPU with --gpu")
     return RawTrace(path, gpu, engine)
+
+
+def looks_like_trace(start: bytes) -> bool:
+    """Whether a file with this beginning says by itself that it is a trace."""
+    return looks_like_aub(start) or bool(ERROR_STATE.match(start) or HANG_DUMP.match(start))
 
 
 def _start(path: Path) -> bytes:

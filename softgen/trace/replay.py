@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 
 from softgen.device.gpu import Gpu
 from softgen.errors import SoftgenError, Unsupported
+from softgen.gpgpu.compare import Difference
+from softgen.gpgpu.walker import Run
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.streamer.execute import Counters
@@ -62,14 +64,16 @@ class Report:
         self.unsupported += other.unsupported
 
 
-def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False) -> Report:
-    """Everything a trace did, in order, until it ends or time is up."""
-    gpu = Gpu(trace.device, clock, spent)
+def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
+           groups: Run | None = None) -> Report:  # fmt: skip
+    """Everything a trace did, in order, until it ends or time is up. `groups` runs the thread groups of dispatches."""
+    gpu = Gpu(trace.device, clock, spent, groups=groups)
     report = Report(gpu.counters)
     for event in events(trace):
         if isinstance(event, Work):
             report.submissions += 1
-            _execute(gpu, event, report, trace.name)
+            if not _execute(gpu, event, report, trace.name):
+                break
         else:
             _check(gpu, event, report, trace.name)
         if spent():
@@ -77,12 +81,15 @@ def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable
     return report
 
 
-def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> None:
+def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> bool:
+    """Is it worth going on? Not when two engines were compared and differ."""
     try:
         gpu.execute(work)
     except SoftgenError as error:
         kind = report.unsupported if isinstance(error, Unsupported) else report.faults
         kind.append(Trouble(file, work.label or f"submission {work.sequence}", str(error)))
+        return not isinstance(error, Difference)
+    return True
 
 
 def _check(gpu: Gpu, expectation: Expectation, report: Report, file: str) -> None:

@@ -12,6 +12,23 @@ from softgen.memory.space import Space
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A place a register points to: an address in the work's own space, or in its ring."""
+
+    label: str
+    address: int
+    ring: bool = False
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where an engine stood when somebody looked: the places its registers pointed to, and the header it was executing."""
+
+    marks: tuple[Mark, ...] = ()
+    header: int | None = None
+
+
+@dataclass(frozen=True)
 class Work:
     """One submission: what a streamer would start on.
 
@@ -32,6 +49,7 @@ class Work:
     end: int | None = None  # only a hint: batches end with MI_BATCH_BUFFER_END
     global_space: Space | None = None  # where rings stand and commands reach with "global" set; None: `space`
     context: int = 0
+    stop: Stop | None = None  # error states only
 
     @property
     def ring_space(self) -> Space:

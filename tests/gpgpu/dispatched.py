@@ -11,6 +11,7 @@ import numpy as np
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device.gpu import Gpu
+from softgen.gpgpu.walker import Run
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.trace.work import Work
@@ -25,6 +26,8 @@ BASES = {"general": SCRATCH, "surface": SURFACES, "dynamic": DYNAMIC, "instructi
 
 class Dispatched(Case):
     """The same case, through streamer, walker and data port."""
+
+    groups: Run | None = None  # who runs it; the reference unless told
 
     def run(self) -> None:
         total, size, offset = (tuple([*self.spec[name], *([fill] * 3)][:3]) for name, fill in (("global", 1), ("local", 1), ("offset", 0)))
@@ -44,7 +47,7 @@ class Dispatched(Case):
         }  # fmt: skip
         space = self.space({BATCH: self.batch(walker), DYNAMIC: self.pack("INTERFACE_DESCRIPTOR_DATA", **descriptor),
                             SURFACES: self.surface_states(), CODE: bytes(self.code), INDIRECT: shared + b"".join(own)})  # fmt: skip
-        self.gpu = Gpu(device({8.0: "bdw", 9.0: "kbl", 11.0: "icl"}[self.gen]))
+        self.gpu = Gpu(device({8.0: "bdw", 9.0: "kbl", 11.0: "icl"}[self.gen]), groups=self.groups)
         self.gpu.execute(Work("render", space, BATCH))
         for start, data in self.memory.buffers:
             data[:] = np.frombuffer(space.read(start, len(data)), np.uint8)

@@ -1,4 +1,4 @@
-"""Thread groups: real kernels of our own, with barriers, local memory and everything that can go wrong."""
+"""Thread groups: real kernels of our own, with barriers, local memory and everything that can go wrong, on every engine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 
 from softgen.device.gpu import Gpu
 from softgen.errors import GpuFault, SoftgenError, Unsupported
+from softgen.gpgpu.walker import Run
+from tests.gpgpu.engines import engines
 from tests.gpgpu.job import ADD, END, Job, vector_add, words
 
 # Each thread puts its number + 1 into local memory at its own place, waits, and copies its neighbour's to surface 0.
@@ -39,66 +41,72 @@ again:
 """
 
 
+@pytest.fixture(params=engines(), ids=lambda one: one.name)
+def groups(request: pytest.FixtureRequest) -> Run:
+    made: Run = request.param.groups()
+    return made
+
+
 @pytest.mark.parametrize("gpu", ["bdw", "skl", "kbl", "icl"])
-def test_a_kernel_reads_adds_and_writes(gpu: str) -> None:
-    ran = vector_add(gpu).run()
+def test_a_kernel_reads_adds_and_writes(gpu: str, groups: Run) -> None:
+    ran = vector_add(gpu).run(groups=groups)
     assert ran.buffer(1) == tuple(range(1000, 1064))
     done = ran.gpu.counters
     assert (done.dispatches, done.threads, done.instructions) == (1, 4, 32)
 
 
-def test_lanes_the_walker_left_out_do_nothing() -> None:
-    found = vector_add("skl", ends=1, right=0x00FF).run().buffer(1)
+def test_lanes_the_walker_left_out_do_nothing(groups: Run) -> None:
+    found = vector_add("skl", ends=1, right=0x00FF).run(groups=groups).buffer(1)
     assert found[:16] == (*range(1000, 1008), *[0] * 8)
 
 
 @pytest.mark.behaviour("BDW-GPGPU-14", "KBL-GPGPU-12")
-def test_a_barrier_holds_threads_until_all_have_come() -> None:
+def test_a_barrier_holds_threads_until_all_have_come(groups: Run) -> None:
     """Without it the first thread would read its neighbour's place before anything stands there."""
-    ran = Job(NEIGHBOUR, [bytes(16)], simd=8, shape=(4, 1, 1), local=1024, descriptor={"barrier_enable": 1}).run()
+    ran = Job(NEIGHBOUR, [bytes(16)], simd=8, shape=(4, 1, 1), local=1024, descriptor={"barrier_enable": 1}).run(groups=groups)
     assert ran.buffer(0) == (2, 1, 4, 3)
 
 
-def test_local_memory_is_the_groups_own() -> None:
+def test_local_memory_is_the_groups_own(groups: Run) -> None:
     """Groups write at places 64 bytes apart and read where the first one writes: the second must find nothing there."""
     apart = "(W)  shl (1|M0) r7.0<1>:ud r0.1<0;1,0>:ud 6:w\n(W)  add (1|M0) r10.0<1>:ud r10.0<0;1,0>:ud r7.0<0;1,0>:ud\n"
     kernel = NEIGHBOUR.replace("(W)  add (1|M0)  r11", f"{apart}(W)  add (1|M0)  r11")
-    found = Job(kernel, [bytes(128)], simd=8, shape=(2, 1, 1), ends=(2, 1, 1), local=1024).run().buffer(0)
+    found = Job(kernel, [bytes(128)], simd=8, shape=(2, 1, 1), ends=(2, 1, 1), local=1024).run(groups=groups).buffer(0)
     assert found[:2] == (2, 1) and found[16:18] == (0, 0)
 
 
-def test_local_memory_ends_where_the_descriptor_says() -> None:
-    ran = Job(NEIGHBOUR, [bytes(16)], simd=8, shape=(4, 1, 1), local=0, descriptor={"barrier_enable": 1}).run()
+def test_local_memory_ends_where_the_descriptor_says(groups: Run) -> None:
+    ran = Job(NEIGHBOUR, [bytes(16)], simd=8, shape=(4, 1, 1), local=0, descriptor={"barrier_enable": 1}).run(groups=groups)
     assert ran.buffer(0) == (0, 0, 0, 0)
 
 
-def test_threads_that_wait_for_nobody_are_an_error_and_not_a_hang() -> None:
+def test_threads_that_wait_for_nobody_are_an_error_and_not_a_hang(groups: Run) -> None:
     match = r"thread 0 of group \(0, 0, 0\), kernel 0x40000\+0x10: .*wait.*barrier that others .*; 2 of 2 threads are left"
     with pytest.raises(SoftgenError, match=match):
-        Job(BARRIER_FOR_ONE, [bytes(4)], simd=8, shape=(2, 1, 1)).run()
+        Job(BARRIER_FOR_ONE, [bytes(4)], simd=8, shape=(2, 1, 1)).run(groups=groups)
 
 
-def test_an_endless_kernel_ends_with_the_time_and_says_where_it_was() -> None:
+def test_an_endless_kernel_ends_with_the_time_and_says_where_it_was(groups: Run) -> None:
     left = iter(range(12))
     job = Job(ENDLESS, [bytes(4)], simd=8)
-    gpu = Gpu(job.device, spent=lambda: next(left, None) is None)
+    gpu = Gpu(job.device, spent=lambda: next(left, None) is None, groups=groups)
     place = r"GPGPU_WALKER at .*time is up: thread 0 of group \(0, 0, 0\), kernel 0x40000\+0x\d+: .*(add|jmpi)"
     with pytest.raises(SoftgenError, match=place):
         job.run(gpu)
 
 
-def test_a_fault_names_command_kernel_instruction_and_lane() -> None:
+def test_a_fault_names_command_kernel_instruction_and_lane(groups: Run) -> None:
     kernel = ADD.replace("0x04205E00", "0x04205EFF")  # stateless: the general base is 0, and nothing is mapped at low addresses
     who = r"GPGPU_WALKER at 0x[0-9a-f]+ \(batch 0x10000, gen 9\), gen 9, kernel 0x40000\+0x40: send .*"
     with pytest.raises(GpuFault, match=rf"read at 0x0 in job by {who}: not mapped \(lane 0\)"):
-        Job(kernel, [bytes(4), bytes(4)], own=[words(*range(16))], shared=bytes(32)).run()
+        Job(kernel, [bytes(4), bytes(4)], own=[words(*range(16))], shared=bytes(32)).run(groups=groups)
 
 
-def test_a_message_that_is_not_built_is_named_with_its_place() -> None:
+def test_a_message_that_is_not_built_is_named_with_its_place(groups: Run) -> None:
     kernel = f"""
 (W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
      send (8|M0) r10 r127 0x2 0x02420001
 {END}
 """
     with pytest.raises(Unsupported, match=r"GPGPU_WALKER at .*kernel 0x40000\+0x10: send .*shared function 2"):
-        Job(kernel, [bytes(4)], simd=8).run()
+        Job(kernel, [bytes(4)], simd=8).run(groups=groups)

@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from softgen.gpgpu.engines import Groups
 from tests.conftest import SHARED, needs_shared
 from tests.eu.semantics.case import GENERATION
 from tests.gpgpu.dispatched import Dispatched
@@ -27,25 +28,37 @@ def cases() -> list[str]:
     return found
 
 
-def check(name: str, gpu: str) -> None:
+def check(name: str, gpu: str, engine: str = "reference") -> None:
     folder = SHARED / "kernels" / name
     if not (folder / gpu / f"{name}.zebin.bin").exists():
         pytest.skip(f"{name} was not built for {gpu}")
     case = Dispatched(folder, gpu)
+    case.groups = groups = Groups(engine)
     case.run()
     wrong = case.wrong()
     assert wrong and not any(wrong.values()), wrong
+    assert not groups.notes and {one.engine for one in groups.ran.values()} == {engine}
 
 
 @needs_shared("kernels")
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
 @pytest.mark.parametrize("name, gpu", QUICK)
-def test_quick_kernels(name: str, gpu: str) -> None:
-    check(name, gpu)
+def test_quick_kernels(name: str, gpu: str, engine: str) -> None:
+    check(name, gpu, engine)
+
+
+@pytest.mark.witness
+@needs_shared("kernels")
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
+@pytest.mark.parametrize("gpu", GENERATION)
+@pytest.mark.parametrize("name", cases())
+def test_all_kernels(name: str, gpu: str, engine: str) -> None:
+    check(name, gpu, engine)
 
 
 @pytest.mark.witness
 @needs_shared("kernels")
 @pytest.mark.parametrize("gpu", GENERATION)
-@pytest.mark.parametrize("name", cases())
-def test_all_kernels(name: str, gpu: str) -> None:
-    check(name, gpu)
+@pytest.mark.parametrize("name", sorted(LONG))
+def test_long_kernels(name: str, gpu: str) -> None:
+    check(name, gpu, "t1")

@@ -110,11 +110,15 @@ def test_guarded_calls_nest(space: AddressSpace) -> None:
 def test_code_may_leave_with_an_address_of_its_own(space: AddressSpace) -> None:
     leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
     assert leave
-    library = compile_c("#include <stdint.h>\nint64_t f(void (*leave)(uint64_t, uint32_t)) { leave(0xdeadbeef0000, 1); return 0; }")
+    library = compile_c("#include <stdint.h>\nint64_t f(void (*leave)(uint64_t, uint32_t)) { leave(0x5eadbeef0000, 1); return 0; }")
     function = ctypes.cast(library.f, ctypes.c_void_p).value
     assert function
-    with pytest.raises(GpuFault, match=r"^write at 0xdeadbeef0000 in context 3: not mapped$"):
+    with pytest.raises(GpuFault, match=r"^write at 0x5eadbeef0000 in context 3: not mapped$"):
         guard.call(function, leave, space)
+    library = compile_c("#include <stdint.h>\nint64_t f(void (*leave)(uint64_t, uint32_t)) { leave(0x8000000000000000, 0); return 0; }")
+    function = ctypes.cast(library.f, ctypes.c_void_p).value
+    with pytest.raises(GpuFault, match=r"^read at 0x8000000000000000 in context 3: not a canonical address$"):
+        guard.call(function or 0, leave, space)
 
 
 class Loose:

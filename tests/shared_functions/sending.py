@@ -1,7 +1,12 @@
-"""Messages to a data port without a thread: descriptor by name, payload from bytes, the answer as bytes."""
+"""Messages to a data port without a thread: descriptor by name, payload from bytes, the answer as bytes.
+
+Every message that can be compiled is sent a second time as compiled code, over the same memory: answers, memory and faults must agree.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,10 +14,13 @@ import numpy as np
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
+from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
+from softgen.eu.block import Status
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.shared_functions import message
+from softgen.shared_functions import exchange, message
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
+from tests.shared_functions.compiled import Compiled
 
 PAGE, BASE, TABLE, DATA = 0x1000, 0x10000, 0x800, 0x20000
 SLM, STATELESS = 254, 255
@@ -57,6 +65,7 @@ class Bench:
         surfaces = Surfaces(generation(self.gen), self.space, {"surface": BASE, "general": self.general}, TABLE)
         self.slm = LocalMemory(self.local)
         self.port = DataPort(surfaces, self.slm)
+        self.compiled = 0  # messages that were compared with compiled code
 
     @staticmethod
     def put(buffer: Buffer, at: int, dwords: list[int]) -> None:
@@ -72,8 +81,58 @@ class Bench:
         function = next(row.function for row in message.rows(self.gen) if row.name == name)
         sfid = next(number for number, known in message.shared_functions(self.gen).items() if known == function)
         sent = Sent(sfid, descriptor, payload, second, np.full(32 * answer, fill, np.uint8), mask, Sender(width))
-        self.port.handlers()[sfid](None, sent)
+        before, again = self.snapshot(), sent.response.copy()
+        fault = self._attempt(lambda: self.port.handlers()[sfid](None, sent))
+        if exchange.compiled(sfid, descriptor, self.gen) and not isinstance(fault, (DecodeError, Unsupported)):
+            self._compare(sent, again, before, fault)
+        if fault is not None:
+            raise fault
         return sent.response
+
+    def _compare(self, sent: Sent, response: Any, before: list[Any], fault: SoftgenError | None) -> None:
+        after = self.snapshot()
+        for held, was in zip(self._memories(), before, strict=True):
+            held[:] = was
+        twin = Compiled(self.gen, self.space, self.slm.held, self.general)
+        index = sent.descriptor & 0xFF
+        target = self.port.surfaces.known().get(index)
+        if target is not None:
+            twin.bind(index, int(getattr(target, "base", 0)), target.size or 0)
+        result: list[int] = []
+        other = self._attempt(lambda: result.append(twin.run(sent.sfid, sent.descriptor, sent.payload, sent.second, response, sent.mask,
+                                                             sent.instruction.exec_size)))  # fmt: skip
+        if result == [Status.ESCAPE]:
+            for held, was in zip(self._memories(), after, strict=True):
+                held[:] = was
+            return
+        self.compiled += 1
+        block = "block" in exchange.plan(sent.sfid, sent.descriptor, self.gen).name  # has no lanes to speak of
+        assert (other and key(other, block)) == (fault and key(fault, block)), f"{other} and not {fault}"
+        if fault is None:
+            assert response.tolist() == sent.response.tolist(), "the answer differs"
+            for held, wanted in zip(self._memories(), after, strict=True):
+                assert (held == wanted).all(), f"memory differs at {np.flatnonzero(held != wanted)}"
+
+    def _memories(self) -> list[Any]:
+        return [self.data.array, self.state.array, self.slm.held]
+
+    def snapshot(self) -> list[Any]:
+        return [one.copy() for one in self._memories()]
+
+    @staticmethod
+    def _attempt(run: Callable[[], object]) -> SoftgenError | None:
+        try:
+            run()
+        except SoftgenError as error:
+            return error
+        return None
+
+
+def key(fault: SoftgenError, block: bool) -> tuple[Any, ...]:
+    """What two faults must have in common: where, how, and which lane."""
+    assert isinstance(fault, GpuFault), fault
+    place = (fault.address, *re.findall(r"lane \d+", fault.why)) if not block else ()
+    return fault.access, place, "canonical" in fault.why, "multiple" in fault.why
 
 
 def header(**dwords: int) -> np.ndarray[Any, np.dtype[np.uint32]]:

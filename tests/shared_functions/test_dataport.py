@@ -7,7 +7,7 @@ import pytest
 
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, Unsupported
-from softgen.shared_functions import message
+from softgen.shared_functions import exchange, message
 from softgen.shared_functions.dataport import port
 from tests.shared_functions.sending import DATA, SLM, STATELESS, Bench, header
 
@@ -359,19 +359,19 @@ def test_every_message_of_a_data_port_is_answered_or_refused_by_name(gen: float)
             continue
         sfid = next(number for number, name in functions.items() if name == row.function)
         descriptor = message.encode(row.name, gen)
-        if row.name in port.ANSWERS:
-            assert port.plan(sfid, descriptor, gen).name == row.name
+        if row.name in exchange.PROGRAMS:
+            assert exchange.plan(sfid, descriptor, gen).name == row.name
             answered += 1
         else:
             with pytest.raises(Unsupported, match=rf"{row.function}: {row.name}\b.*not yet simulated"):
-                port.plan(sfid, descriptor, gen)
+                exchange.plan(sfid, descriptor, gen)
         assert sfid in bench.port.handlers()
     assert answered or row.function not in port.PORTS
 
 
 def test_answers_are_messages_of_the_table() -> None:
     known = {row.name for gen in GENERATIONS for row in message.rows(gen)}
-    assert set(port.ANSWERS) <= known
+    assert set(exchange.PROGRAMS) <= known
 
 
 def test_a_payload_that_is_too_short_is_an_error_of_the_program() -> None:
@@ -383,7 +383,7 @@ def test_a_payload_that_is_too_short_is_an_error_of_the_program() -> None:
 
 def test_a_descriptor_that_names_no_message_says_why() -> None:
     with pytest.raises(DecodeError, match="names no message: data_cache_1 has no message with message_type=31"):
-        port.plan(12, 31 << 14 | 1 << 25, 9)
+        exchange.plan(12, 31 << 14 | 1 << 25, 9)
 
 
 def test_a_surface_table_that_is_not_there_faults() -> None:

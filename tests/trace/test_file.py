@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.trace.aub import AubTrace
 from softgen.trace.capture import CaptureTrace
+from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.file import open_trace
+from softgen.trace.hang_dump import HangDumpTrace
 from softgen.trace.raw import ADDRESS, RawTrace
 from tests.conftest import SHARED, needs_shared
 from tests.trace import aub_bytes as a
@@ -53,13 +55,15 @@ def test_a_raw_batch(file: Path) -> None:
 RAW = "is neither a capture directory nor an AUB file; for a raw batch, name its GPU with --gpu"
 BAD = {
     "empty": (b"", "is empty"),
-    "text": (b"hello, world\n" * 100, "is text; a trace is a capture directory, an AUB file or a raw batch"),
+    "text": (b"hello, world\n" * 100, "is text; a trace is a capture directory, an AUB file, an error state, a hang dump or a raw batch"),
     "one submission": (b'{"seq": 1, "pid": 2', "is one submission of a capture; open its directory"),
     "ELF": (b"\x7fELF\2\1\1", "is an ELF file"),
     "gzip": (b"\x1f\x8b\x08\0", "is compressed with gzip; unpack it first"),
     "xz": (b"\xfd7zXZ\0\0", "is compressed with xz; unpack it first"),
     "zstd": (b"\x28\xb5\x2f\xfd", "is compressed with zstd; a capture is opened by its directory"),
     "zip": (b"PK\3\4", "is a zip archive; unpack it first"),
+    "no error": (b"No error state collected\n", "is an error state of a kernel that had collected none"),
+    "xe": (b"**** Xe Device Coredump ****\n", "is a core dump of the xe driver, which drives none of the GPUs softgen has"),
     "picture": (b"\x89PNG\r\n", "is a picture"),
     "dwords": (dwords(0x7A000004, 0), RAW),
     "AUB of no known record": (dwords(0xE0000000), RAW),
@@ -74,19 +78,20 @@ def test_other_files_are_refused(file: Path, content: bytes, why: str) -> None:
     assert str(error.value) == f"{file}: {why}"
 
 
-LATER = {
-    "error state": b"GPU HANG: ecode 9:1:0x85dffffb, in glxgears [1234]\nKernel: 5.10\n",
-    "old error state": b"Time: 1400000000 s 123456 us\nKernel: 3.14\nPCI ID: 0x0166\n",
-    "dump": dwords(1, 0) + (0x4245012345676463).to_bytes(8, "little"),
-}
-
-
-@pytest.mark.parametrize("content", LATER.values(), ids=LATER)
-@pytest.mark.parametrize("gpu", [None, "skl"])
-def test_what_will_be_read_one_day_is_named(file: Path, content: bytes, gpu: str | None) -> None:
-    file.write_bytes(content)
-    with pytest.raises(Unsupported, match=r"is (an i915 error state|a Mesa hang dump \(\.dmp\)), which softgen does not read yet"):
-        open_trace(file, gpu)
+def test_error_states_and_hang_dumps_are_recognised(file: Path) -> None:
+    for content in (
+        b"GPU HANG: ecode 9:1:0x85dffffb, in glxgears [1234]\nKernel: 5.10\nPCI ID: 0x5916\n",
+        b"Kernel: 6.12.1 x86_64\nTime: 1700000000 s 1 us\nPCI ID: 0x5916\n",
+        b"Kernel: 5.4.1 x86_64\nDriver: 20200114\nTime: 1700000000 s 1 us\nPCI ID: 0x5916\n",
+        b"Time: 1400000000 s 123456 us\nKernel: 3.14\nPCI ID: 0x0166\n",
+    ):
+        file.write_bytes(content)
+        assert isinstance(open_trace(file), ErrorStateTrace)
+        assert open_trace(file, "skl").device.name == "skl"
+    file.write_bytes(dwords(1, 0) + (0x4245012345676463).to_bytes(8, "little") + dwords(1, 0))
+    assert isinstance(open_trace(file, "skl"), HangDumpTrace)
+    with pytest.raises(DecodeError, match="does not say for which GPU it is; name one with --gpu"):
+        open_trace(file)
 
 
 def test_places_that_hold_no_trace(tmp_path: Path) -> None:

@@ -53,9 +53,9 @@ def test_an_expectation_that_is_not_met_says_where(tmp_path: Path) -> None:
 def test_faults_and_what_is_missing_are_collected_with_their_place(tmp_path: Path) -> None:
     job = vector_add("skl")
     job.buffers = [*job.buffers, bytes(4)]
-    job.after = [job.pack("MI_MATH")]
+    job.after = [job.pack("MI_LOAD_SCAN_LINES_INCL")]
     report = replay(open_trace(aub(tmp_path / "math.aub", job, dwords(*range(1000, 1064)))))
-    assert report.passed == 1 and not report.faults and "MI_MATH at 0x" in report.unsupported[0].what
+    assert report.passed == 1 and not report.faults and "MI_LOAD_SCAN_LINES_INCL at 0x" in report.unsupported[0].what
     job.after = [job.pack("MI_STORE_DATA_IMM", address=0xDEAD000)]
     report = replay(open_trace(aub(tmp_path / "fault.aub", job, dwords(*range(1000, 1064)))))
     assert report.passed == 1 and str(report.faults[0]).startswith("submission 0 on render: write at 0xdead000")

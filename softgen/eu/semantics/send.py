@@ -1,4 +1,8 @@
-"""Messages: what an instruction sends, to whom, and where the answer goes. Who answers is a table the thread was given."""
+"""Messages: what an instruction sends, to whom, and where the answer goes.
+
+For the interpreter, who answers is a table the thread was given (`send`). In compiled code the message's own lane program is part of the
+kernel (`carry_out`), where the descriptor is known and there is such a program (`compiled`); all others are for the interpreter.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,16 @@ import numpy.typing as npt
 
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.eu.instruction import Instruction, Operand
+from softgen.eu.predicate import predicate
 from softgen.eu.regions import place
+from softgen.eu.rules import Rules
 from softgen.eu.semantics.math import evaluate
+from softgen.eu.state import Offsets, State
 from softgen.eu.thread import ALT, REGISTER, Thread
 from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.types import f32, i32, i64, u32
+from softgen.lanes.types import LaneType, bool_, f32, i32, i64, u16, u32
+from softgen.lanes.value import Value
+from softgen.shared_functions import dataport, exchange, gateway, spawner  # noqa: F401   the others answer messages by being loaded
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -48,9 +57,9 @@ class Lengths:
     header: bool
 
 
-def lengths(thread: Thread, descriptor: int) -> Lengths:
+def _lengths(rules: Rules, descriptor: int) -> Lengths:
     """Registers sent and received (public: Mesa elk_eu.h; KBL 8173-8226)."""
-    if thread.rules.math == "message":
+    if rules.math == "message":
         return Lengths(descriptor >> 20 & 0xF, descriptor >> 16 & 0xF, False)
     return Lengths(descriptor >> 25 & 0xF, descriptor >> 20 & 0x1F, bool(descriptor >> 19 & 1))
 
@@ -58,7 +67,7 @@ def lengths(thread: Thread, descriptor: int) -> Lengths:
 def message(thread: Thread, one: Instruction, mask: int, first: int) -> Message:
     """The message an instruction sends now. Older generations collect it in message registers, with an implied move of source 0."""
     descriptor, extended = _value(thread, one.descriptor), _value(thread, one.extended)
-    count = lengths(thread, descriptor)
+    count = _lengths(thread.rules, descriptor)
     if thread.rules.message_registers:
         payload = _collected(thread, one, count.payload)
     else:
@@ -115,6 +124,78 @@ def send(thread: Thread, one: Instruction, mask: int, first: int) -> None:
     handler(thread, sent)
     if one.eot:
         thread.ended = True
+
+
+# -- on any machine ------------------------------------------------------------------------------------------------
+
+
+def compiled(one: Instruction) -> bool:
+    """Whether a send can be part of compiled code: descriptors are known, and the message has a lane program."""
+    if isinstance(one.descriptor, Operand) or isinstance(one.extended, Operand) or one.descriptor is None:
+        return False
+    return exchange.compiled(one.sfid, one.descriptor, one.gen)
+
+
+def carry_out(state: State, one: Instruction, environment: exchange.Environment) -> None:
+    """Does what a send asks for, except that an end of thread is left to the caller. For instructions that are `compiled`."""
+    assert isinstance(one.descriptor, int)
+    plan = exchange.plan(one.sfid, one.descriptor, one.gen)
+    plan.program(StateExchange(state, one, plan, environment))
+
+
+class StateExchange(exchange.Exchange):
+    """A message whose payload and response are registers of a State."""
+
+    def __init__(self, state: State, one: Instruction, plan: exchange.Plan, environment: exchange.Environment) -> None:
+        self.state, self.one = state, one
+        assert isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
+        extended, count = one.extended or 0, _lengths(state.rules, one.descriptor)
+        self.file, self.first = "grf", 0 if state.rules.message_registers else self._start(one.sources[0])
+        if state.rules.message_registers:
+            self._collect(one)
+        self.whole = count.payload * REGISTER  # bytes of the first payload; a second one follows
+        self.second = one.sources[1] if len(one.sources) > 1 and one.sources[1].file == "grf" else None
+        more = (extended >> 6 & 0xF) * REGISTER if self.second is not None else 0
+        mask = state.enabled(one) & predicate(state, one)
+        super().__init__(state.m, plan, mask, environment, (self.whole + more, count.response * REGISTER), extended)
+
+    def _collect(self, one: Instruction) -> None:
+        """Older generations move source 0 to the first message register on the way (IVB 1744-1746)."""
+        m, source = self.state.m, one.sources[0]
+        self.file, self.first = "mrf", one.base_mrf * REGISTER
+        if source.file == "grf":
+            held = self.state.read("grf", u32, self._offsets(self._start(source), u32, 0, REGISTER // 4))
+            self.state.write("mrf", held, self._offsets(self.first, u32, 0, REGISTER // 4), m.constant(bool_, 1, REGISTER // 4))
+
+    def _start(self, operand: Operand) -> int | Value:
+        """The first byte of a payload or response: known, or in a0."""
+        if not operand.indirect:
+            return operand.number * REGISTER + operand.sub
+        m = self.state.m
+        held = m.convert(self.state.read("a", u16, (operand.address_sub * u16.bytes,)), i32) + operand.offset
+        return m.bitcast(held, u32)
+
+    def _offsets(self, base: int | Value, type: LaneType, start: int, lanes: int) -> Offsets:
+        steps = range(start, start + lanes * type.bytes, type.bytes)
+        if isinstance(base, int):
+            return tuple(base + step for step in steps)
+        m = self.state.m
+        return m.broadcast(base, lanes) + m.constant(u32, list(steps))
+
+    def _read(self, type: LaneType, start: int, lanes: int) -> Value:
+        size = lanes * type.bytes
+        if start + size <= self.whole:
+            return self.state.read(self.file, type, self._offsets(self.first, type, start, lanes))
+        assert self.second is not None
+        if start < self.whole:  # part here, part there
+            here = (self.whole - start) // type.bytes
+            return self.m.concat(self._read(type, start, here), self._read(type, self.whole, lanes - here))
+        return self.state.read("grf", type, self._offsets(self._start(self.second), type, start - self.whole, lanes))
+
+    def _write(self, value: Value, start: int, mask: Value) -> None:
+        dst = self.one.dst
+        if dst is not None and dst.file == "grf":  # a null destination takes no answer (IVB 1744-1746)
+            self.state.write("grf", value, self._offsets(self._start(dst), value.type, start, value.lanes), mask)
 
 
 # -- extended math as a message (Gen 4.5) ------------------------------------------------------------------------------

@@ -15,14 +15,18 @@ from softgen.bits.record import to_float
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import Misuse, Paint, Progress, complain, counted, paint
 from softgen.inspect.decoding import Decoder, Item
+from softgen.inspect.stopped import Stopped, stopped
 from softgen.streamer.indirect import Data, Found, Kernel, Register, State
 from softgen.streamer.parser import Command, Remark
+from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.file import open_trace
 from softgen.trace.work import Trace, Work
 
 EXAMPLE = """examples:
   softgen decode tests/data/kbl-vk-compute          a capture directory
   softgen decode vadd.aub --json | jq .name         one JSON object per line
+  softgen decode /sys/class/drm/card0/error         what the kernel saved when the GPU hung, and where it stopped
+  softgen decode hang.dmp --gpu kbl                 a hang dump of Mesa
   softgen decode batch.bin --gpu skl --engine video a raw batch
 
 exit codes: 0 everything has a name, 1 something is unknown or broken, 2 used wrongly"""
@@ -31,8 +35,8 @@ exit codes: 0 everything has a name, 1 something is unknown or broken, 2 used wr
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("decode", description="Name every command, field, indirect state and kernel of what a driver submitted.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("file", help="capture directory, AUB file or raw batch")
-    parser.add_argument("--gpu", help="which GPU it is for; needed for a raw batch only (softgen gpus lists them)")
+    parser.add_argument("file", help="capture directory, AUB file, i915 error state, hang dump or raw batch")
+    parser.add_argument("--gpu", help="which GPU it is for; needed for raw batches and hang dumps only (softgen gpus lists them)")
     parser.add_argument("--engine", default="render", choices=("render", "blitter", "video", "video_enhance"), help="engine of a raw batch")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.add_argument("--brief", action="store_true", help="commands by name only, without fields and state")
@@ -98,15 +102,21 @@ class Tally:
 
 
 def lines(trace: Trace, args: argparse.Namespace, tally: Tally, progress: Progress) -> Iterator[str]:
-    form = as_json if args.json else Text(paint(), args.brief).lines
+    if isinstance(trace, ErrorStateTrace):
+        from softgen.inspect.cli import decode_error  # only error states need it
+
+        yield from decode_error.lines(trace, args.json, args.brief, paint())
+    text = Text(paint(), args.brief)
     for work, items in Decoder(trace).work():
         tally.submissions += 1
+        where = stopped(work, trace.device.generation)
         if not args.json:
             yield from heading(work, trace, paint())
+            yield from text.where(work, where)
         for item in items:
             progress.step()
             tally.count(item)
-            yield from form(item, tally)
+            yield from as_json(item, tally, where) if args.json else text.lines(item, tally, where)
 
 
 def wrong_bits(layout: Layout | None, dwords: list[int], tally: Tally) -> list[describe.Reserved]:
@@ -118,8 +128,9 @@ def wrong_bits(layout: Layout | None, dwords: list[int], tally: Tally) -> list[d
 # -- JSON ----------------------------------------------------------------------------------------------------------
 
 
-def as_json(item: Item, tally: Tally) -> Iterator[str]:
-    yield json.dumps(json_object(item, tally))
+def as_json(item: Item, tally: Tally, where: Stopped) -> Iterator[str]:
+    marks = where.at(item.what) if isinstance(item.what, Command) else []
+    yield json.dumps(json_object(item, tally) | ({"marks": [mark.partition(":")[0] for mark in marks]} if marks else {}))
 
 
 def json_object(item: Item, tally: Tally) -> dict[str, Any]:
@@ -167,10 +178,17 @@ class Text:
     def __init__(self, colour: Paint, brief: bool) -> None:
         self.paint, self.brief = colour, brief
 
-    def lines(self, item: Item, tally: Tally) -> Iterator[str]:
+    def where(self, work: Work, where: Stopped) -> Iterator[str]:
+        """Where the engine stopped, said before its commands."""
+        if where.command:
+            yield self.paint(f"   stopped in {where.command.name or 'an unknown command'} at {where.command.address:#x}", "bad")
+        yield from (self.paint(f"   {lost}", "warn") for lost in where.lost)
+
+    def lines(self, item: Item, tally: Tally, where: Stopped) -> Iterator[str]:
         match item.what:
             case Command() as c:
                 yield from self._command(c, tally)
+                yield from (f"    {self.paint(f'<== {mark}', 'bad')}" for mark in where.at(c))
             case Remark() as r:
                 yield f"{r.address:#014x}  {self.paint(f'! {r.text}', 'warn')}"
             case found if not self.brief:

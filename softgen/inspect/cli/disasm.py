@@ -1,4 +1,4 @@
-"""`softgen disasm FILE`: EU machine code as text, from raw code, compiled OpenCL programs, captures and AUB files."""
+"""`softgen disasm FILE`: EU machine code as text, from raw code, compiled OpenCL programs, captures, AUB files and error states."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from softgen.eu import binary, check, dialect, program
 from softgen.eu.instruction import Instruction, Operand
 from softgen.inspect.cli.output import Misuse, Progress, complain
 from softgen.inspect.kernels import kernels
-from softgen.trace.aub_records import looks_like_aub
-from softgen.trace.file import open_trace
+from softgen.trace.file import START, looks_like_trace, open_trace
 
 EXAMPLE = """examples:
   softgen disasm kernel.bin                         what ocloc made: every kernel, in IGA's dialect
@@ -31,7 +30,7 @@ exit codes: 0 fine, 1 nothing to show or --check found something, 2 used wrongly
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("disasm", description="EU machine code as text; softgen asm turns it into the same bytes again.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("file", help="raw code, ocloc's .bin, capture directory or AUB file; - for standard input")
+    parser.add_argument("file", help="raw code, ocloc's .bin, capture directory, AUB file or error state; - for standard input")
     parser.add_argument("--gpu", help="which GPU the code is for; needed for raw code only (softgen gpus lists them)")
     parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect; unless told, iga where it covers the GPU (7.5 on), else mesa")
     parser.add_argument("--kernel", metavar="NAME", help="one kernel only: its name in a compiled program, its address in a capture")
@@ -91,7 +90,7 @@ def sources(args: argparse.Namespace) -> list[Code]:
         raise DecodeError(f"{name}: is empty")
     if binary.is_binary(data[:8]):
         return list(of_binary(data, name, gen))
-    if args.file != "-" and looks_like_aub(data[:4096]):
+    if args.file != "-" and looks_like_trace(data[:START]):
         return of_trace(args.file, args.gpu)
     if gen is None:
         raise Misuse(f"{name}: is no compiled program, capture or AUB file; for raw code, name its GPU with --gpu")

@@ -21,19 +21,19 @@ from softgen.errors import SoftgenError
 from softgen.inspect.cli.output import Misuse, complain, paint
 
 VERBS = {
-    "decode": "name every command, field and pointed-to state in a capture, AUB file or raw batch",
-    "replay": "execute a capture, AUB file or raw batch, and check what it expects",
+    "run": "run an unmodified program on the software GPU",
+    "decode": "name every command, field and pointed-to state in a capture, AUB file, error state or raw batch",
+    "replay": "execute a capture, AUB file, error state or raw batch, and check what it expects",
+    "serve": "be the simulator that Intel's OpenCL runtime connects to",
     "disasm": "EU machine code to text: raw code, OpenCL binaries, the kernels of captures",
     "asm": "text to EU machine code",
     "eu": "run a piece of EU assembly, and show the registers it changed",
-    "spec": "what softgen knows about a command, structure, register or message",
+    "spec": "look up a command, structure, register or message: its bits, per GPU, and what changed between GPUs",
     "gpus": "the graphics processors softgen knows",
     "behaviours": "which of the numbered behaviours of the manuals are covered by tests",
     "doctor": "what this machine has, what is missing, and what to do about it",
 }
 PLANNED = {
-    "run": "run an unmodified program on the software GPU",
-    "serve": "be the simulator that Intel's OpenCL runtime connects to",
     "cache": "look after the object cache",
 }
 EXAMPLES = """examples:

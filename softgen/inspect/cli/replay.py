@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from softgen.inspect.cli.output import Misuse, Paint, Progress, complain, paint, print_json
+from softgen.gpgpu.compare import Compared
+from softgen.inspect.cli.engine import add_engine_options, runner
+from softgen.inspect.cli.output import Paint, Progress, complain, paint, print_json
+from softgen.inspect.report import gathered
+from softgen.inspect.report import lines as report_lines
 from softgen.trace.replay import Report, replay
 
 EXAMPLE = """examples:
   softgen replay vadd.aub                             run it, check every MEM_CMP
   softgen replay tests/data/kbl-vk-compute --json     one JSON object
   softgen replay *.aub --time-limit 60                stop after a minute
+  softgen replay vadd.aub --engine t1 --threads 1     compiled kernels, one host thread
+  softgen replay vadd.aub --compare reference,t1      both engines; the first difference is named
+  softgen replay vadd.aub --report -                  what was exact, hot kernels
+  softgen replay error.txt                            what the kernel saved of a hang, as far as it goes
 
 exit codes: 0 everything ran and every expectation was met, 1 something did not, 2 used wrongly"""
 
@@ -23,36 +33,43 @@ exit codes: 0 everything ran and every expectation was met, 1 something did not,
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("replay", description="Execute what a driver submitted, and check what the file expects of it.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("file", nargs="+", help="capture directory, AUB file or raw batch")
-    parser.add_argument("--gpu", help="which GPU it is for; needed for a raw batch only (softgen gpus lists them)")
-    parser.add_argument("--engine", choices=("reference",), default="reference", help="how kernels run: the reference is plain and slow")
-    parser.add_argument("--deterministic", action="store_true", help="timestamps count up instead of telling the time")
-    parser.add_argument("--time-limit", type=float, metavar="S", help="stop after so many seconds")
+    parser.add_argument("file", nargs="+", help="capture directory, AUB file, i915 error state, hang dump or raw batch")
+    parser.add_argument("--gpu", help="which GPU it is for; needed for raw batches and hang dumps only (softgen gpus lists them)")
+    add_engine_options(parser)
+    parser.add_argument("--report", metavar="FILE", help="what ran, how exactly, what did not, hot kernels: JSON in a file, or text for -")
     parser.add_argument("--json", action="store_true", help="one JSON object for all files together")
 
 
 def run(args: argparse.Namespace) -> int:
     from softgen.inspect.cli.decode import opened
 
-    if args.time_limit is not None and not args.time_limit > 0:
-        raise Misuse(f"a time limit is a number of seconds above zero, not {args.time_limit:g}")
-    whole = Report()
+    groups, whole = runner(args), Report()
     with Progress("commands and thread groups executed") as progress:
         spent = limit(args.time_limit, progress)
         for file in args.file:
             trace, began = opened(file, args.gpu, "render"), time.monotonic()
-            report = replay(trace, itertools.count(1).__next__ if args.deterministic else None, spent)
+            report = replay(trace, itertools.count(1).__next__ if args.deterministic else None, spent, groups)
             whole.add(report)
             if not args.json:
                 for line in lines(file, trace.device.name, report, time.monotonic() - began, paint()):
                     print(line)
                 for note in trace.notes:
                     print(f"  note: {note}")
+    if args.report:
+        tell(args.report, gathered(whole, groups.both if isinstance(groups, Compared) else [groups]))
     if args.json:
         print_json(as_json(whole))
         for wrong in whole.failed:
             complain(wrong)
     return 0 if whole.fine else 1
+
+
+def tell(file: str, found: dict[str, Any]) -> None:
+    """A report for machines into a file, or for people onto the screen."""
+    if file == "-":
+        print("\n".join(report_lines(found, paint())))
+    else:
+        Path(file).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
 def limit(seconds: float | None, progress: Progress) -> Callable[[], bool]:

@@ -1,9 +1,9 @@
-"""`softgen spec [NAME]`: what softgen knows about a command, structure, register, message or instruction."""
+"""`softgen spec [NAME]`: what softgen knows about a command, structure, register, message, instruction or enumeration."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,51 +11,87 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.describe import values_of
 from softgen.bits.layout import GENERATIONS, Field, Group, Layout
 from softgen.bits.page import KINDS
+from softgen.inspect import bit_diagram, spec_names
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import Misuse, paint, print_json, table
 
 EXAMPLE = """examples:
-  softgen spec 3DSTATE_VS --gpu kbl            one command on one GPU
+  softgen spec 3DSTATE_VS --gpu kbl            one command on one GPU, as a diagram and a table
   softgen spec RENDER_SURFACE_STATE            on every generation
+  softgen spec vertex buffer                   names with both words in them
+  softgen spec 0x2358                          the register at this offset; a header finds its command
+  softgen spec surface_pitch                   what has a field of this name
+  softgen spec 3DSTATE_VS --diff kbl icl       what changed between two GPUs; without a name, everything that did
   softgen spec --gpu icl --kind register       what there is
-  softgen spec --gpu kbl --json                everything, for machines"""
+  softgen spec --gpu kbl --json                everything, for machines
+  softgen spec --html reference                a reference to browse, in a folder of its own"""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser("spec", description="What softgen knows about a command, structure, register, message or instruction.",
-                                   epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("name", nargs="?", help="its name as in the manual; part of it is enough to search")
+    about = "What softgen knows about a command, structure, register, message, instruction or enumeration."
+    parser = subparsers.add_parser("spec", description=about, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", nargs="*", help="its name as in the manual; a part of it, words of it, a field's name or a number search")
     parser.add_argument("--gpu", help="one GPU only (softgen gpus lists them)")
-    parser.add_argument("--kind", choices=KINDS, help="one kind only")
+    parser.add_argument("--kind", choices=(*KINDS, "enum"), help="one kind only")
+    parser.add_argument("--diff", nargs=2, metavar=("GPU", "GPU"), help="what changed from the first to the second")
+    parser.add_argument("--html", metavar="DIR", help="write all of it as pages to browse")
+    parser.add_argument("--no-diagram", action="store_true", help="the table alone")
     parser.add_argument("--json", action="store_true", help="one JSON object: fields by name, positions counted from bit 0 of dword 0")
 
 
 def run(args: argparse.Namespace) -> int:
+    name = " ".join(args.name) or None
+    if args.html is not None:
+        return write_html(args, name)
+    if args.diff is not None:
+        from softgen.inspect.cli import spec_diff
+
+        if args.gpu is not None:
+            raise Misuse("--diff names both GPUs; leave out --gpu")
+        return spec_diff.run(name, args.diff, args.kind, args.json)
     gens = (find(args.gpu).generation.number,) if args.gpu is not None else GENERATIONS
-    found = select(args.name, gens, args.kind)
+    names = select(name, gens, args.kind)
+    enums = [one for one in names if spec_names.is_enum(one)]
+    found = layouts(name or args.kind, [one for one in names if one not in enums], gens)
     if args.json:
-        print_json(to_json(found, args.gpu is not None))
-    elif args.name and len({one.name for one in found}) == 1:
+        print_json(to_json(found, args.gpu is not None) | {one: enum_json(one, gens, args.gpu is not None) for one in enums})
+    elif name and len(names) == 1 and enums:
+        print("\n".join(enum_page(enums[0], gens)))
+    elif name and len(names) == 1:
         for number, one in enumerate(distinct(found)):
-            print("\n".join(([""] if number else []) + list(page(*one))))
+            print("\n".join(([""] if number else []) + list(page(*one, diagram=not args.no_diagram))))
     else:
-        print("\n".join(listing(found)))
+        print("\n".join(listing(found, enums, gens)))
     return 0
 
 
-def select(name: str | None, gens: tuple[float, ...], kind: str | None) -> list[Layout]:
-    """The layouts asked for. A name is taken whole if it exists, otherwise as a part of names."""
-    known = catalogue().names(kind)
-    exact = [n for n in known if name is None or n.lower() == name.lower()]
-    names = exact or [n for n in known if name and name.lower() in n.lower()]
-    if not names:
-        close = difflib.get_close_matches((name or "").upper(), known, n=3)
-        what = f"{kind} is called" if kind else "page describes"
-        raise Misuse(f"no {what} {name!r}" + (f"; did you mean {' or '.join(close)}?" if close else ""))
+def write_html(args: argparse.Namespace, name: str | None) -> int:
+    from softgen.inspect import spec_html
+
+    if name or args.gpu or args.diff or args.kind or args.json:
+        raise Misuse("--html writes all there is; leave out the rest")
+    if not args.html:
+        raise Misuse("where to? --html needs the name of a folder")
+    print(f"{spec_html.write(args.html)} pages; open {args.html}/index.html")
+    return 0
+
+
+def select(name: str | None, gens: tuple[float, ...], kind: str | None) -> list[str]:
+    """The names asked for: by name, by a part, by words, by number, or by a field they have."""
+    if name is None:
+        return catalogue().names(kind) if kind != "enum" else spec_names.known("enum")
+    if found := spec_names.find(name, kind, gens) or (spec_names.holders(name, kind) if name.isidentifier() else []):
+        return found
+    meant = spec_names.close(name, kind)
+    what = f"{kind} is called" if kind else "page describes"
+    raise Misuse(f"no {what} {name!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))
+
+
+def layouts(asked: str | None, names: list[str], gens: tuple[float, ...]) -> list[Layout]:
     found = [layout for n in names for gen, layout in sorted(catalogue().history(n).items()) if gen in gens]
-    if not found:
+    if names and not found:
         have = ", ".join(f"{g:g}" for g in sorted({g for n in names for g in catalogue().history(n)}))
-        raise Misuse(f"{name or kind} does not exist on generation {gens[0]:g}, only on {have}")
+        raise Misuse(f"{asked} does not exist on generation {gens[0]:g}, only on {have}")
     return found
 
 
@@ -110,6 +146,11 @@ def group_json(groups: tuple[Group, ...]) -> dict[str, Any]:
     return found | ({"in": group_json(tuple(outer))} if outer else {})
 
 
+def enum_json(name: str, gens: tuple[float, ...], one_gpu: bool) -> dict[str, Any]:
+    by_gen = {f"{gen:g}": {str(value): text for value, text in sorted(catalogue().enumeration(name, gen).items())} for gen in gens}
+    return {"kind": "enum", "values": by_gen[f"{gens[0]:g}"] if one_gpu else by_gen}
+
+
 # -- text ----------------------------------------------------------------------------------------------------------
 
 
@@ -130,16 +171,25 @@ def _positions(layout: Layout) -> list[Any]:
     return [(f.name, f.pieces, str(f.type), f.type.values) for f, _ in layout.walk()]
 
 
-def page(layout: Layout, gens: list[float]) -> Iterator[str]:
+def page(layout: Layout, gens: list[float], diagram: bool = True) -> Iterator[str]:
     bold = paint()
     length = f"{layout.dwords} dwords" if not layout.variable else f"{layout.dwords} dwords or more"
     key = f", key {layout.key}" if layout.key else ""
     engines = f", {' '.join(layout.engines)}" if layout.engines else ""
     yield f"{bold(layout.name, 'name')}  {layout.kind}, gen {' '.join(f'{g:g}' for g in gens)}{key}, {length}{engines}"
     yield bold(f"  {layout.page}:{layout.line}, from {layout.source}", "note")
-    rows = [row(one, groups, layout, bold) for one, groups in layout.walk()]
-    yield from (f"  {line}" for line in table(rows, ("dword", "bits", "name", "type", "source")))
+    fields = list(layout.walk())
+    if diagram:
+        numbers = {(".".join(g.name for g in groups), one.name): number for number, (one, groups) in enumerate(fields, 1)}
+        yield from (f"  {line}" for line in bit_diagram.draw(layout, numbers, unicode_welcome()))
+    rows = [(str(number), *row(one, groups, layout, bold)) for number, (one, groups) in enumerate(fields, 1)]
+    yield from (f"  {line}" for line in table(rows, ("", "dword", "bits", "name", "type", "source"), right=(0,)))
     yield from (f"  derived: {name} = {expression}" for name, expression in layout.derived)
+
+
+def unicode_welcome() -> bool:
+    """Whether standard output takes the lines of a box; one that does not say so is no file."""
+    return "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
 
 
 def row(one: Field, groups: tuple[Group, ...], layout: Layout, bold: Any) -> tuple[str, ...]:
@@ -153,9 +203,25 @@ def row(one: Field, groups: tuple[Group, ...], layout: Layout, bold: Any) -> tup
     return (str(base // 32), bits, prefix + one.name, kind + when, bold(one.source, "note"))
 
 
-def listing(found: list[Layout]) -> Iterator[str]:
+def enum_page(name: str, gens: tuple[float, ...]) -> Iterator[str]:
+    """An enumeration: its values, and on which generations each is called so."""
+    bold = paint()
+    yield f"{bold(name, 'name')}  enum"
+    rows: dict[tuple[int, str], list[str]] = {}
+    for gen in gens:
+        for value, text in catalogue().enumeration(name, gen).items():
+            rows.setdefault((value, text), []).append(f"{gen:g}")
+    cells = [(str(value), f"{value:#x}", text, " ".join(named)) for (value, text), named in sorted(rows.items())]
+    yield from (f"  {line}" for line in table(cells, ("value", "", "name", "gen"), right=(0, 1)))
+
+
+def listing(found: list[Layout], enums: list[str], gens: tuple[float, ...]) -> Iterator[str]:
     rows: dict[str, tuple[Layout, list[str]]] = {}
     for layout in found:
         rows.setdefault(layout.name, (layout, []))[1].append(f"{layout.gen:g}")
-    cells = [(name, one.kind, one.key, " ".join(gens), one.page) for name, (one, gens) in rows.items()]
+    cells = [(name, one.kind, one.key, " ".join(named), one.page) for name, (one, named) in rows.items()]
+    for name in enums:
+        section = catalogue().enums.get(name)
+        named = [f"{gen:g}" for gen in gens if catalogue().enumeration(name, gen)]
+        cells.append((name, "enum", "", " ".join(named), section.page if section else "formats.csv"))
     yield from table(cells, ("name", "kind", "key", "gen", "page"))

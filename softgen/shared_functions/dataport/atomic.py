@@ -1,74 +1,156 @@
-"""Integer atomics on dwords and qwords: each lane reads, computes and writes before the next does, and gets what stood there.
+"""Atomics on dwords and qwords: each lane reads, computes and writes before the next does, and gets what stood there.
 
-Operands are sets of registers behind the addresses; compare-and-write has two, the value compared first (KBL 1310-1390).
+Operands are sets of registers behind the addresses; compare-and-write has two, the value compared first (KBL 1229-1394).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-
-import numpy as np
+from typing import NamedTuple
 
 from softgen.errors import Unsupported
-from softgen.shared_functions.dataport.port import DataPort, Request, answers
-from softgen.shared_functions.dataport.scattered import offsets, respond, surface_lanes
-from softgen.shared_functions.dataport.target import Bytes, Mask, Offsets, Target
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import LaneType, f32, u32, u64
+from softgen.lanes.value import Region, Value
+from softgen.shared_functions.dataport import simd4x2
+from softgen.shared_functions.dataport.reach import pixel_lanes, region
+from softgen.shared_functions.dataport.scattered import offsets
+from softgen.shared_functions.exchange import REGISTER, Exchange, answers
 
-Operation = Callable[[int, int, int, int], int]  # old value, first and second operand, bits -> new value
-
-
-def signed(value: int, bits: int) -> int:
-    return value - (1 << bits) if value >> bits - 1 else value
-
-
-OPERATIONS: dict[str, Operation] = {
-    "and": lambda old, a, b, bits: old & a,
-    "or": lambda old, a, b, bits: old | a,
-    "xor": lambda old, a, b, bits: old ^ a,
-    "mov": lambda old, a, b, bits: a,
-    "inc": lambda old, a, b, bits: old + 1,
-    "dec": lambda old, a, b, bits: old - 1,
-    "predec": lambda old, a, b, bits: old - 1,
-    "add": lambda old, a, b, bits: old + a,
-    "sub": lambda old, a, b, bits: old - a,
-    "revsub": lambda old, a, b, bits: a - old,
-    "imax": lambda old, a, b, bits: max(old, a, key=lambda value: signed(value, bits)),
-    "imin": lambda old, a, b, bits: min(old, a, key=lambda value: signed(value, bits)),
-    "umax": lambda old, a, b, bits: max(old, a),
-    "umin": lambda old, a, b, bits: min(old, a),
-    "cmpwr": lambda old, a, b, bits: b if old == a else old,
-}
-OPERANDS = {"inc": 0, "dec": 0, "predec": 0, "cmpwr": 2}  # all others have one
 LANES = {"simd8": 8, "simd16": 16}
 
 
-@answers("untyped_atomic", "a64_untyped_atomic")
-def untyped_atomic(port: DataPort, request: Request) -> None:
-    words, name = request.plan.words, request.plan.words["operation"]
-    if name not in OPERATIONS:
-        raise Unsupported(f"{request.plan.name} {name}: not yet simulated")
-    surface_lanes(port, request)
-    lanes, size = LANES[words.get("simd_mode", "simd8")], 8 if words.get("data_width") == "qword" else 4
-    at, start = offsets(request, lanes)
-    count = OPERANDS.get(name, 1)
-    operands = [request.take(start + number * size * lanes, size * lanes).reshape(lanes, size) for number in range(count)]
-    old, new = exchange(port.target(request), at, operands, request.lanes(lanes), size, OPERATIONS[name])
-    if request.plan.fields.return_data:
-        respond(request, 0, new if name == "predec" else old, size)  # (KBL 1393-1394)
+class Operation(NamedTuple):
+    """One of the machine's atomics, on signed or unsigned integers, or a function of what was there and the operands."""
+
+    native: str = ""
+    operands: int = 1
+    signed: bool = False
+    function: Callable[..., Value] | None = None
 
 
-def exchange(target: Target, at: Offsets, operands: list[Bytes], mask: Mask, size: int, operation: Operation) -> tuple[Bytes, Bytes]:
-    """Lane by lane, so that lanes at one address see each other: what stood there, and what stands there now."""
-    old, new = np.zeros((2, len(at), size), np.uint8)
-    for lane in np.flatnonzero(mask):
-        here, only = at[lane : lane + 1], mask[lane : lane + 1]
-        old[lane] = target.load(here, size, only)[0]
-        a, b = (number(one[lane]) for one in [*operands, old, old][:2])
-        value = operation(number(old[lane]), a, b, 8 * size) & (1 << 8 * size) - 1
-        new[lane] = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
-        target.store(here, new[lane : lane + 1], only)
-    return old, new
+def reverse_subtract(m: Machine, old: Value, a: Value) -> Value:
+    return a - old
 
 
-def number(data: Bytes) -> int:
-    return int.from_bytes(data.tobytes(), "little")
+INTEGERS = {
+    "and": Operation("and"),
+    "or": Operation("or"),
+    "xor": Operation("xor"),
+    "mov": Operation("exchange"),
+    "inc": Operation("add", 0),
+    "dec": Operation("sub", 0),
+    "predec": Operation("sub", 0),
+    "add": Operation("add"),
+    "sub": Operation("sub"),
+    "revsub": Operation(function=reverse_subtract),
+    "imax": Operation("max", signed=True),
+    "imin": Operation("min", signed=True),
+    "umax": Operation("max"),
+    "umin": Operation("min"),
+    "cmpwr": Operation("compare_exchange", 2),
+}
+
+
+# -- floats ----------------------------------------------------------------------------------------------------------
+
+
+def _pick(m: Machine, old: Value, a: Value, better: Value) -> Value:
+    """A quiet NaN loses against anything, a signalling one wins and stays signalling (KBL 1241-1266)."""
+    found = m.select(better, a, old)
+    for one, other in ((old, a), (a, old)):
+        nan, quiet = m.is_nan(m.bitcast(one, f32)), one & f32.quiet_nan ^ f32.exponent_mask != 0
+        found = m.select(nan, m.select(quiet, other, one), found)
+    return found
+
+
+def float_max(m: Machine, old: Value, a: Value) -> Value:
+    """Zeros are equal whatever their sign: the one that is there stays (KBL 1251, 1265)."""
+    return _pick(m, old, a, m.bitcast(a, f32) > m.bitcast(old, f32))
+
+
+def float_min(m: Machine, old: Value, a: Value) -> Value:
+    return _pick(m, old, a, m.bitcast(a, f32) < m.bitcast(old, f32))
+
+
+def float_compare_write(m: Machine, old: Value, a: Value, b: Value) -> Value:
+    """Compared as floats, written as bits (KBL 1290-1296)."""
+    return m.select(m.bitcast(a, f32) == m.bitcast(old, f32), b, old)
+
+
+FLOATS = {
+    "fmax": Operation(function=float_max),
+    "fmin": Operation(function=float_min),
+    "fcmpwr": Operation(operands=2, function=float_compare_write),
+}
+
+
+# -- messages --------------------------------------------------------------------------------------------------------
+
+
+def operation(x: Exchange) -> tuple[str, Operation]:
+    name = x.plan.words["operation"]
+    found = (FLOATS if "float" in x.plan.name else INTEGERS).get(name)
+    if found is None:
+        raise Unsupported(f"{x.plan.name} {name}: not yet simulated")
+    return name, found
+
+
+@answers("untyped_atomic", "a64_untyped_atomic", "untyped_atomic_float", "a64_untyped_atomic_float")
+def untyped_atomic(x: Exchange) -> None:
+    words = x.plan.words
+    lanes, type = LANES[words.get("simd_mode", "simd8")], u64 if words.get("data_width") == "qword" else u32
+    if words["operation"] == "cmpwr_2w" and type is u32:
+        compare_write_pairs(x, lanes)
+        return
+    name, one = operation(x)
+    mask, (at, start) = pixel_lanes(x, lanes), offsets(x, lanes)
+    memory, at = region(x, at)
+    operands = [x.take(type, start + number * type.bytes * lanes, lanes) for number in range(one.operands)]
+    x.expect(type.bytes * lanes if x.plan.fields.return_data else 0)
+    old = perform(x.m, one, type, memory, at, operands, mask)
+    if x.plan.fields.return_data:
+        x.give(returned(name, old), 0, mask)
+
+
+@answers("untyped_atomic_simd4x2", "a64_untyped_atomic_simd4x2", "untyped_atomic_float_simd4x2", "a64_untyped_atomic_float_simd4x2")
+def slot_atomic(x: Exchange) -> None:
+    """Two slots; the second operand of dwords stands beside the first, of qwords a register behind it (KBL 5985-6060, 18265-18330)."""
+    type = u64 if x.plan.words.get("data_width") == "qword" else u32
+    name, one = operation(x)
+    mask = simd4x2.slots(x)
+    memory, at = region(x, simd4x2.offsets(x))
+    places = [(REGISTER, 0), (REGISTER, 1) if type is u32 else (2 * REGISTER, 0)]
+    operands = [simd4x2.firsts(x, type, *place) for place in places[: one.operands]]
+    x.expect(REGISTER if x.plan.fields.return_data else 0)
+    old = perform(x.m, one, type, memory, at, operands, mask)
+    if x.plan.fields.return_data:
+        simd4x2.give_firsts(x, returned(name, old), mask)
+
+
+def compare_write_pairs(x: Exchange, lanes: int) -> None:
+    """Pairs of dwords, compared and written together; the low halves of all lanes stand before the high ones (KBL 18441-18466)."""
+    m, size = x.m, u32.bytes * lanes
+    mask, (at, start) = pixel_lanes(x, lanes), offsets(x, lanes)
+    memory, at = region(x, at)
+    parts = [m.convert(x.take(u32, start + number * size, lanes), u64) for number in range(4)]
+    operands = [parts[number] | parts[number + 1] << 32 for number in (0, 2)]
+    x.expect(2 * size if x.plan.fields.return_data else 0)
+    old = perform(m, INTEGERS["cmpwr"], u64, memory, at, operands, mask)
+    if x.plan.fields.return_data:
+        x.give(m.convert(old, u32), 0, mask)
+        x.give(m.convert(old >> 32, u32), size, mask)
+
+
+def returned(name: str, old: Value) -> Value:
+    """One operation returns what it left there, the others what they found (KBL 1393-1394)."""
+    return old - 1 if name == "predec" else old
+
+
+def perform(m: Machine, one: Operation, type: LaneType, memory: Region, at: Value, operands: list[Value], mask: Value) -> Value:
+    """What stood there. Out of bounds that is zero, and nothing is changed."""
+    if one.function is not None:
+        return m.update(type, memory, at, operands, mask, one.function)[0]
+    operands = operands or [m.constant(type, 1, at.lanes)]
+    given = [m.bitcast(value, type.signed) for value in operands] if one.signed else operands
+    return m.bitcast(m.atomic(one.native, memory, at, given, mask), type)

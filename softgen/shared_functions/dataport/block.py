@@ -1,115 +1,154 @@
-"""Messages with one address for whole registers: OWord and HWord blocks, scratch blocks.
+"""Messages with one address for whole registers: OWord and HWord blocks, scratch blocks, fences.
 
 A block is transferred whole, whatever channels are on, except that nothing happens when none is (public Intel PRM, data port blocks).
 Writes of whole registers look at the channels, OWord by OWord or dword by dword (KBL 3552-3565, 11846-11862).
 
-Reads   MH_A32_GO MH_BTS_GO MH_A64_OWB MH_A64_HWB MH_A32_HWB
+Reads   MH_A32_GO MH_A64_OWB MH_A64_OWDB MH_A64_HWB MH_A32_HWB
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from softgen.shared_functions.dataport.port import ADDRESS_64, REGISTER, DataPort, Request, answers
-from softgen.shared_functions.dataport.target import Bytes, Memory, Offsets, Target
+from softgen.lanes.types import u32, u64
+from softgen.lanes.value import Region, Value
+from softgen.shared_functions.dataport import simd4x2
+from softgen.shared_functions.dataport.reach import has_addresses, region
+from softgen.shared_functions.exchange import REGISTER, Exchange, answers
 
 OWORD = 16
 DWORD = 4
 HALF = {"1_oword_low": 0, "1_oword_high": OWORD}  # where in its register a single OWord stands
-
-
-def places(offset: int, size: int, step: int) -> Offsets:
-    return np.uint64(offset) + np.arange(0, size, step, dtype=np.uint64)
-
-
-def load(target: Target, offset: int, size: int) -> Bytes:
-    """Consecutive bytes; what is out of bounds reads as zero, OWord by OWord."""
-    return target.load(places(offset, size, OWORD), OWORD, np.ones(size // OWORD, np.bool_)).reshape(-1)
-
-
-def store(target: Target, offset: int, data: Bytes) -> None:
-    target.store(places(offset, len(data), OWORD), data.reshape(-1, OWORD), np.ones(len(data) // OWORD, np.bool_))
+BYTE_PORTS = ("data_port_read", "data_port_write")  # the data port of Gen4.5
+SCRATCH = 1024  # bytes; the smallest scratch space
 
 
 # -- OWord blocks --------------------------------------------------------------------------------------------------
 
 
-def block(port: DataPort, request: Request) -> tuple[int, int, int]:
-    """Offset in bytes, size, and where in the first register the data begins. Aligned blocks count OWords (public: Mesa brw_eu_emit.c)."""
-    count = request.plan.count("data_blocks") * OWORD
-    half = HALF.get(request.plan.words["data_blocks"], 0)
-    if request.plan.name.startswith(ADDRESS_64):
-        return int(port.header("MH_A64_OWB", request).block_offset), count, half
-    offset = int(port.header("MH_A32_GO", request).global_offset)
-    return offset if "unaligned" in request.plan.name else offset * OWORD, count, half
+def place(x: Exchange) -> tuple[Region, Value, int, int]:
+    """Memory, offset in bytes, dwords, and where in the first register the data begins."""
+    count, half = x.plan.count("data_blocks") * OWORD // DWORD, HALF.get(x.plan.words["data_blocks"], 0)
+    if has_addresses(x):
+        return *region(x, x.header("MH_A64_OWB", "block_offset")), count, half
+    return *region(x, in_bytes(x, x.m.convert(x.header("MH_A32_GO", "global_offset"), u64))), count, half
+
+
+def in_bytes(x: Exchange, offset: Value) -> Value:
+    """Aligned blocks count OWords; on Gen4.5 all count bytes (public: Mesa elk_eu_emit.c, elk_vec4_generator.cpp)."""
+    return offset if "unaligned" in x.plan.name or x.plan.function in BYTE_PORTS else offset << 4
 
 
 @answers("oword_block_read", "oword_unaligned_block_read", "constant_oword_block_read", "constant_oword_unaligned_block_read",
          "sampler_cache_oword_unaligned_block_read", "a64_oword_block_read", "a64_oword_unaligned_block_read")  # fmt: skip
-def oword_read(port: DataPort, request: Request) -> None:
-    if request.mask:
-        offset, size, half = block(port, request)
-        request.answer(half, size)[:] = load(port.target(request), offset, size)
+def oword_read(x: Exchange) -> None:
+    memory, offset, count, half = place(x)
+    x.give(x.m.load_block(u32, count, memory, offset, x.any(count), OWORD), half, x.any(count))
 
 
 @answers("oword_block_write", "a64_oword_block_write")
-def oword_write(port: DataPort, request: Request) -> None:
-    if request.mask:
-        offset, size, half = block(port, request)
-        store(port.target(request), offset, request.take(half, size))
+def oword_write(x: Exchange) -> None:
+    memory, offset, count, half = place(x)
+    x.m.store_block(x.take(u32, half, count), memory, offset, x.any(count), OWORD)
+
+
+# -- dual OWord blocks: two addresses, each with its half of every register -----------------------------------------------
+
+
+def dual(x: Exchange) -> tuple[Region, Value, int, int]:
+    """Memory, an offset for each dword, dwords, and where data begins behind the header."""
+    m, count = x.m, x.plan.count("data_blocks") * REGISTER // DWORD
+    if has_addresses(x):
+        starts = m.concat(x.header("MH_A64_OWDB", "block_offset_0"), x.header("MH_A64_OWDB", "block_offset_1"))
+        behind = 0
+    else:
+        starts = m.convert(simd4x2.firsts(x, u32, 0), u64) + m.broadcast(m.convert(x.header("MH_A32_GO", "global_offset"), u64), 2)
+        starts, behind = in_bytes(x, starts), REGISTER
+    memory, starts = region(x, starts)
+    halves = m.shuffle(starts, [lane // 4 % 2 for lane in range(count)])
+    steps = m.constant(u64, [lane // 8 * OWORD + lane % 4 * DWORD for lane in range(count)])
+    return memory, halves + steps, count, behind
+
+
+@answers("oword_dual_block_read", "constant_oword_dual_block_read", "a64_oword_dual_block_read")
+def dual_read(x: Exchange) -> None:
+    memory, at, count, _ = dual(x)
+    x.expect(count * DWORD)
+    mask = channels(x, count)
+    x.give(x.m.load(u32, memory, at, mask), 0, mask)
+
+
+@answers("oword_dual_block_write", "a64_oword_dual_block_write")
+def dual_write(x: Exchange) -> None:
+    memory, at, count, start = dual(x)
+    x.m.store(x.take(u32, start, count), memory, at, channels(x, count))
 
 
 # -- HWord blocks --------------------------------------------------------------------------------------------------
 
 
+def dwords(x: Exchange) -> int:
+    return x.plan.count("data_blocks") * REGISTER // DWORD
+
+
 @answers("a64_hword_block_read")
-def hword_read(port: DataPort, request: Request) -> None:
-    if request.mask:
-        size = request.plan.count("data_blocks") * REGISTER
-        offset = int(port.header("MH_A64_HWB", request).block_offset)
-        request.answer(0, size)[:] = load(port.target(request), offset, size)
+def hword_read(x: Exchange) -> None:
+    count = dwords(x)
+    memory, offset = region(x, x.header("MH_A64_HWB", "block_offset"))
+    x.give(x.m.load_block(u32, count, memory, offset, x.any(count), OWORD), 0, x.any(count))
 
 
 @answers("a64_hword_block_write")
-def hword_write(port: DataPort, request: Request) -> None:
-    if request.mask:
-        header, size = port.header("MH_A64_HWB", request), request.plan.count("data_blocks") * REGISTER
-        store_channels(port.target(request), int(header.block_offset), request, size, bool(header.channel_mode))
+def hword_write(x: Exchange) -> None:
+    count = dwords(x)
+    by_dword = x.m.broadcast(x.header("MH_A64_HWB", "channel_mode") != 0, count)
+    memory, offset = region(x, x.header("MH_A64_HWB", "block_offset"))
+    x.m.store_block(x.take(u32, 0, count), memory, offset, by_dword & channels(x, count) | ~by_dword & any_of_four(x, count))
 
 
-def store_channels(target: Target, offset: int, request: Request, size: int, by_dword: bool) -> None:
-    """Registers whose dwords belong to the instruction's channels, over and over; an OWord is written for any of its four."""
-    on = request.lanes(request.width)[np.arange(size // DWORD) % request.width]
-    if not by_dword:
-        on = on.reshape(-1, OWORD // DWORD).any(axis=1).repeat(OWORD // DWORD)
-    target.store(places(offset, size, DWORD), request.take(0, size).reshape(-1, DWORD), on)
+def channels(x: Exchange, count: int) -> Value:
+    """Registers whose dwords belong to the instruction's channels, over and over."""
+    return x.m.shuffle(x.mask, [lane % x.width for lane in range(count)])
+
+
+def any_of_four(x: Exchange, count: int) -> Value:
+    """An OWord is written for any of its four."""
+    m, on = x.m, channels(x, count)
+    groups = [range(lane // 4 * 4, lane // 4 * 4 + 4) for lane in range(count)]
+    first, *others = (m.shuffle(on, [group[member] for group in groups]) for member in range(4))
+    for other in others:
+        first = first | other
+    return first
 
 
 # -- scratch -------------------------------------------------------------------------------------------------------
 
 
-def scratch(port: DataPort, request: Request) -> tuple[Target, int, int]:
-    """A thread's scratch space: its base is in the header, the descriptor counts registers from there (KBL 22805-22835)."""
-    base = int(port.header("MH_A32_HWB", request).buffer_base_address)
-    offset, size = int(request.plan.fields.hword_offset) * REGISTER, request.plan.count("data_blocks") * REGISTER
-    return Memory(port.space, port.general + base), offset, size
+def scratch(x: Exchange, count: int) -> tuple[Region, int, Value]:
+    """A thread's scratch space: its base is in the header, the descriptor counts registers from there (KBL 22805-22835). Which dwords
+    are inside what the header says the thread has: 1 KiB or a power of two more of it (KBL 16391-16401)."""
+    m, offset = x.m, int(x.plan.fields.hword_offset) * REGISTER
+    base = m.convert(x.header("MH_A32_HWB", "buffer_base_address"), u64)
+    size = m.constant(u32, SCRATCH, 1) << x.header("MH_A32_HWB", "per_thread_scratch_space")
+    ends = m.constant(u32, [offset + (lane * DWORD // OWORD + 1) * OWORD for lane in range(count)])
+    return x.environment.general(base), offset, ends <= m.broadcast(size, count)
 
 
 @answers("scratch_block_read")
-def scratch_read(port: DataPort, request: Request) -> None:
-    if request.mask:
-        target, offset, size = scratch(port, request)
-        request.answer(0, size)[:] = load(target, offset, size)
+def scratch_read(x: Exchange) -> None:
+    count = dwords(x)
+    memory, offset, inside = scratch(x, count)
+    x.give(x.m.load_block(u32, count, memory, offset, inside & x.any(count)), 0, x.any(count))
 
 
 @answers("scratch_block_write")
-def scratch_write(port: DataPort, request: Request) -> None:
-    if request.mask:
-        target, offset, size = scratch(port, request)
-        store_channels(target, offset, request, size, request.plan.words.get("channel_mode") == "dword")
+def scratch_write(x: Exchange) -> None:
+    count = dwords(x)
+    memory, offset, inside = scratch(x, count)
+    on = channels(x, count) if x.plan.words.get("channel_mode") == "dword" else any_of_four(x, count)
+    x.m.store_block(x.take(u32, 0, count), memory, offset, inside & on)
 
 
-@answers("memory_fence")
-def memory_fence(port: DataPort, request: Request) -> None:
+@answers("memory_fence", "render_memory_fence", "flush_render_cache")
+def memory_fence(x: Exchange) -> None:
     """All accesses happen at once and in order here; who asks for a commit gets a register back (BDW 24292-24383)."""
-    request.response[:] = 0
+    for start in range(0, x.answered, REGISTER):
+        x.give(x.m.constant(u32, 0, REGISTER // DWORD), start, x.m.mask_from_bits(0xFF, REGISTER // DWORD))

@@ -6,114 +6,116 @@ lane are so many sets of registers, one after another (KBL 5931-6224, 18332-1872
 
 from __future__ import annotations
 
-import numpy as np
-
 from softgen.errors import DecodeError, Unsupported
-from softgen.shared_functions.dataport.port import ADDRESS_64, DataPort, Request, answers
-from softgen.shared_functions.dataport.target import Bytes, Offsets
+from softgen.lanes.types import LaneType, u8, u16, u32, u64
+from softgen.lanes.value import Value
+from softgen.shared_functions.dataport import simd4x2
+from softgen.shared_functions.dataport.reach import has_addresses, pixel_lanes, region
+from softgen.shared_functions.exchange import Exchange, answers
 
-SIMD = {"simd8": 8, "simd16": 16}
+SIMD = {"simd8": 8, "simd16": 16, "8_dwords": 8, "16_dwords": 16}
 BYTES = {"byte": 1, "word": 2, "dword": 4}
+TYPES = {1: u8, 2: u16, 4: u32, 8: u64}
 CHANNELS = 4
 SLOT = 4  # bytes of a lane in a register
 
 
-def width(request: Request, default: str = "simd8") -> int:
+def width(x: Exchange, default: str = "simd8") -> int:
     """How many lanes a message has. The A64 scattered messages of generations without a bit for it have eight."""
-    mode = request.plan.words.get("simd_mode", default)
+    mode = x.plan.words.get("simd_mode") or x.plan.words.get("block_size", default)
     if mode not in SIMD:
-        raise Unsupported(f"{request.plan.name} in mode {mode}: not yet simulated")
+        raise Unsupported(f"{x.plan.name} in mode {mode}: not yet simulated")
     return SIMD[mode]
 
 
-def offsets(request: Request, lanes: int) -> tuple[Offsets, int]:
+def offsets(x: Exchange, lanes: int) -> tuple[Value, int]:
     """The addresses, and how many payload bytes they take."""
-    if request.plan.name.startswith(ADDRESS_64):
-        return request.take(0, 8 * lanes).view(np.uint64), 8 * lanes
-    return request.take(0, 4 * lanes).view(np.uint32).astype(np.uint64), 4 * lanes
-
-
-def respond(request: Request, start: int, values: Bytes, size: int) -> None:
-    """A row of bytes for each lane that is on, into slots of `size` bytes; what the row does not fill is zero."""
-    lanes = len(values)
-    place, on = request.answer(start, size * lanes).reshape(lanes, size), request.lanes(lanes)
-    place[on] = 0
-    place[on, : values.shape[1]] = values[on]
+    type = u64 if has_addresses(x) else u32
+    return x.take(type, 0, lanes), type.bytes * lanes
 
 
 # -- untyped surfaces ----------------------------------------------------------------------------------------------
 
 
-def surface_lanes(port: DataPort, request: Request) -> None:
-    request.mask &= port.pixel_mask(request)
-
-
-def channels(request: Request) -> list[int]:
+def channels(x: Exchange) -> list[int]:
     """The dwords of a lane that are meant: a set bit leaves one out (KBL 3513-3541)."""
-    return [one for one in range(CHANNELS) if not request.plan.fields.channel_mask >> one & 1]
+    return [one for one in range(CHANNELS) if not x.plan.fields.channel_mask >> one & 1]
 
 
-@answers("untyped_surface_read", "a64_untyped_surface_read")
-def untyped_read(port: DataPort, request: Request) -> None:
-    surface_lanes(port, request)
-    lanes, target = width(request), port.target(request)
-    at, _ = offsets(request, lanes)
-    for number, channel in enumerate(channels(request)):
-        found = target.load(at + np.uint64(SLOT * channel), SLOT, request.lanes(lanes))
-        respond(request, number * SLOT * lanes, found, SLOT)
+@answers("untyped_surface_read", "a64_untyped_surface_read", "scaled_untyped_surface_read", "scaled_a64_untyped_surface_read")
+def untyped_read(x: Exchange) -> None:
+    if x.plan.words["simd_mode"] == "simd4x2":
+        simd4x2.untyped_read(x)
+        return
+    lanes = width(x)
+    mask, (at, _) = pixel_lanes(x, lanes), offsets(x, lanes)
+    memory, at = region(x, at)
+    x.expect(len(channels(x)) * SLOT * lanes)
+    found = [x.m.load(u32, memory.moved(SLOT * channel), at, mask) for channel in channels(x)]
+    for number, value in enumerate(found):
+        x.give(value, number * SLOT * lanes, mask)
 
 
-@answers("untyped_surface_write", "a64_untyped_surface_write")
-def untyped_write(port: DataPort, request: Request) -> None:
-    surface_lanes(port, request)
-    lanes, target = width(request), port.target(request)
-    at, start = offsets(request, lanes)
-    for number, channel in enumerate(channels(request)):
-        data = request.take(start + number * SLOT * lanes, SLOT * lanes).reshape(lanes, SLOT)
-        target.store(at + np.uint64(SLOT * channel), data, request.lanes(lanes))
+@answers("untyped_surface_write", "a64_untyped_surface_write", "scaled_untyped_surface_write", "scaled_a64_untyped_surface_write")
+def untyped_write(x: Exchange) -> None:
+    if x.plan.words["simd_mode"] == "simd4x2":
+        simd4x2.untyped_write(x)
+        return
+    lanes = width(x)
+    mask, (at, start) = pixel_lanes(x, lanes), offsets(x, lanes)
+    memory, at = region(x, at)
+    data = [x.take(u32, start + number * SLOT * lanes, lanes) for number in range(len(channels(x)))]
+    for value, channel in zip(data, channels(x), strict=True):
+        x.m.store(value, memory.moved(SLOT * channel), at, mask)
 
 
 # -- scattered -----------------------------------------------------------------------------------------------------
 
 
-def shape(request: Request) -> tuple[int, int, int]:
-    """Bytes of an element, elements of a lane, bytes of an element's slot in registers."""
-    name, words = request.plan.name, request.plan.words
+def shape(x: Exchange) -> tuple[LaneType, int, LaneType]:
+    """An element, elements of a lane, and what an element takes in registers."""
+    name, words = x.plan.name, x.plan.words
     if "byte_scattered" in name:
         # Bytes of a lane stand together in one dword, however many there are (KBL 826-848, 5730-5745). The manual forbids eight; compilers
         # for Gen8 send them all the same, and read a qword (observed: IGC).
         if "data_elements" not in words and words["data_size"] not in BYTES:
             raise DecodeError(f"{name} has 1, 2 or 4 bytes a lane")
-        size = request.plan.count("data_elements") if "data_elements" in words else BYTES[words["data_size"]]
-        return size, 1, max(size, SLOT)
-    size = 8 if "qword" in name else 4
-    return size, request.plan.count("data_elements") if "data_elements" in words else 1, size
+        size = x.plan.count("data_elements") if "data_elements" in words else BYTES[words["data_size"]]
+        return TYPES[size], 1, TYPES[max(size, SLOT)]
+    type = u64 if "qword" in name else u32
+    return type, x.plan.count("data_elements") if "data_elements" in words else 1, type
 
 
-def element_offsets(request: Request, lanes: int) -> tuple[Offsets, int]:
+def counts_dwords(x: Exchange) -> bool:
     """Dword scattered messages without 64-bit addresses count dwords, not bytes (public: Mesa brw_fs_nir.cpp, IGC)."""
-    at, start = offsets(request, lanes)
-    counts_dwords = "dword_scattered" in request.plan.name and not request.plan.name.startswith(ADDRESS_64)
-    return at * np.uint64(SLOT) if counts_dwords else at, start
+    return x.plan.name.startswith(("dword_scattered", "constant_dword_scattered"))
+
+
+def element_offsets(x: Exchange, lanes: int) -> tuple[Value, int]:
+    at, start = offsets(x, lanes)
+    return x.m.convert(at, u64) << 2 if counts_dwords(x) else at, start
 
 
 @answers("byte_scattered_read", "dword_scattered_read", "constant_dword_scattered_read",
-         "a64_byte_scattered_read", "a64_dword_scattered_read", "a64_qword_scattered_read")  # fmt: skip
-def scattered_read(port: DataPort, request: Request) -> None:
-    lanes, target = width(request), port.target(request)
-    size, count, slot = shape(request)
-    at, _ = element_offsets(request, lanes)
-    for number in range(count):
-        found = target.load(at + np.uint64(size * number), size, request.lanes(lanes))
-        respond(request, number * slot * lanes, found, slot)
+         "a64_byte_scattered_read", "a64_dword_scattered_read", "a64_qword_scattered_read", "scaled_byte_scattered_read",
+         "scaled_a64_byte_scattered_read", "scaled_a64_dword_scattered_read", "scaled_a64_qword_scattered_read")  # fmt: skip
+def scattered_read(x: Exchange) -> None:
+    lanes, (type, count, slot) = width(x), shape(x)
+    mask, (at, _) = x.lanes(lanes), element_offsets(x, lanes)
+    memory, at = region(x, at)
+    x.expect(count * slot.bytes * lanes)
+    found = [x.m.load(type, memory.moved(type.bytes * number), at, mask) for number in range(count)]
+    for number, value in enumerate(found):
+        x.give(x.m.convert(value, slot), number * slot.bytes * lanes, mask)
 
 
 @answers("byte_scattered_write", "dword_scattered_write",
-         "a64_byte_scattered_write", "a64_dword_scattered_write", "a64_qword_scattered_write")  # fmt: skip
-def scattered_write(port: DataPort, request: Request) -> None:
-    lanes, target = width(request), port.target(request)
-    size, count, slot = shape(request)
-    at, start = element_offsets(request, lanes)
-    for number in range(count):
-        data = request.take(start + number * slot * lanes, slot * lanes).reshape(lanes, slot)
-        target.store(at + np.uint64(size * number), np.ascontiguousarray(data[:, :size]), request.lanes(lanes))
+         "a64_byte_scattered_write", "a64_dword_scattered_write", "a64_qword_scattered_write", "scaled_byte_scattered_write",
+         "scaled_a64_byte_scattered_write", "scaled_a64_dword_scattered_write", "scaled_a64_qword_scattered_write")  # fmt: skip
+def scattered_write(x: Exchange) -> None:
+    lanes, (type, count, slot) = width(x), shape(x)
+    mask, (at, start) = x.lanes(lanes), element_offsets(x, lanes)
+    memory, at = region(x, at)
+    data = [x.m.convert(x.take(slot, start + number * slot.bytes * lanes, lanes), type) for number in range(count)]
+    for number, value in enumerate(data):
+        x.m.store(value, memory.moved(type.bytes * number), at, mask)

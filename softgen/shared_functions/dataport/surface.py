@@ -16,6 +16,7 @@ from softgen.bits.record import Record
 from softgen.errors import GpuFault, Unsupported
 from softgen.memory.space import Space
 from softgen.shared_functions.dataport.target import Memory, Nothing, Target
+from softgen.surface.image import Image, image
 
 RAW = "RAW"
 
@@ -26,14 +27,51 @@ class Surfaces:
     def __init__(self, generation: Generation, space: Space, bases: Mapping[str, int], binding_table: int) -> None:
         self.gen, self.space, self.bases, self.table = generation.number, space, bases, binding_table
         self._targets: dict[int, Target] = {}
+        self._states: dict[tuple[int, bool], tuple[Record, Layout, str]] = {}
 
     def bound(self, index: int) -> Target:
         """The buffer of a binding table index."""
         if index not in self._targets:
-            entry, _ = self._read("BINDING_TABLE_STATE", self._base("surface") + self.table + 4 * index, f"binding table entry {index}")
-            address = self._base("surface") + entry.surface_state_pointer
-            self._targets[index] = self._buffer(address, f"surface {index}")
+            self._targets[index] = self._buffer(self.address(index), f"surface {index}")
         return self._targets[index]
+
+    def bindless(self, offset: int) -> Target:
+        """The buffer whose state stands at an offset from the bindless base."""
+        return self._buffer(self._base("bindless") + offset, f"bindless surface {offset:#x}")
+
+    def address(self, index: int) -> int:
+        """Where the state of a binding table index is."""
+        entry, _ = self._read("BINDING_TABLE_STATE", self._base("surface") + self.table + 4 * index, f"binding table entry {index}")
+        return self._base("surface") + int(entry.surface_state_pointer)
+
+    def picture(self, index: int, bindless: bool) -> Image:
+        """The surface of a binding table index, or of an offset from the bindless base, as an image."""
+        state, layout, what = self._state(index, bindless)
+        return image(layout, state, what)
+
+    def state(self, index: int) -> Record:
+        return self._state(index, False)[0]
+
+    def counter(self, index: int) -> Target:
+        """The counter of a surface: its own address, or that of an auxiliary surface that is one."""
+        state, layout, what = self._state(index, False)
+        if getattr(state, "append_counter_enable", 0):
+            return Memory(self.space, int(state.append_counter_address), 4)
+        if "auxiliary_surface_mode" in state._fields and value_name(layout, state, "auxiliary_surface_mode") == "append":
+            return Memory(self.space, int(state.auxiliary_surface_base_address), 4)
+        raise Unsupported(f"{what} has no counter")
+
+    def _state(self, index: int, bindless: bool) -> tuple[Record, Layout, str]:
+        key = (index, bindless)
+        if key not in self._states:
+            address = self._base("bindless") + index if bindless else self.address(index)
+            what = f"bindless surface {index:#x}" if bindless else f"surface {index}"
+            self._states[key] = *self._read("RENDER_SURFACE_STATE", address, f"state of {what}"), f"{what} (state at {address:#x})"
+        return self._states[key]
+
+    def known(self) -> dict[int, Target]:
+        """The surfaces that were looked up so far."""
+        return self._targets
 
     def _buffer(self, address: int, what: str) -> Target:
         state, layout = self._read("RENDER_SURFACE_STATE", address, f"state of {what}")

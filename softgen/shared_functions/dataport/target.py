@@ -19,13 +19,13 @@ Mask = npt.NDArray[np.bool_]
 
 REACH = 1 << 16  # bytes between the lowest and highest lane that are read in one piece
 CANONICAL_BITS = 48
-LOCAL_REACH = 1 << 16  # local addresses are taken modulo this: compilers tag pointers in the bits above (public: IGC)
 
 
 class Target(ABC):
     """Memory of some kind; `size` bytes of it, or no end (None)."""
 
     size: int | None = None
+    name: str = ""
 
     def load(self, offsets: Offsets, width: int, mask: Mask) -> Bytes:
         """`width` bytes for each lane; zero for lanes that are off or out of bounds."""
@@ -44,7 +44,15 @@ class Target(ABC):
     def inside(self, offsets: Offsets, width: int) -> Mask:
         if self.size is None:
             return np.ones(len(offsets), np.bool_)
-        return offsets + np.uint64(width) <= np.uint64(self.size)
+        return offsets <= np.uint64(self.size - width) if width <= self.size else np.zeros(len(offsets), np.bool_)
+
+    def places(self, offsets: Offsets, mask: Mask, access: str) -> list[tuple[int, int]]:
+        """Lane and address of the lanes in a mask."""
+        lanes = np.flatnonzero(mask)
+        return list(zip(lanes.tolist(), self.addresses(offsets[lanes], lanes, access).tolist(), strict=True))
+
+    def addresses(self, offsets: Offsets, lanes: npt.NDArray[np.intp], access: str) -> Offsets:
+        return offsets
 
     @abstractmethod
     def gather(self, offsets: Offsets, width: int, lanes: npt.NDArray[np.intp]) -> Bytes: ...
@@ -69,7 +77,7 @@ class Memory(Target):
     """Graphics memory from `base` on."""
 
     def __init__(self, space: Space, base: int = 0, size: int | None = None) -> None:
-        self.space, self.size = space, size
+        self.space, self.size, self.name = space, size, space.name
         self.wrap = np.uint64((1 << space.bits) - 1)
         self.base = np.uint64(base) & self.wrap
 
@@ -121,14 +129,13 @@ class Addresses(Memory):
 class LocalMemory(Target):
     """Shared local memory of one thread group."""
 
+    name = "local memory"
+
     def __init__(self, size: int) -> None:
         self.size, self.held = size, np.zeros(size, np.uint8)
 
-    def inside(self, offsets: Offsets, width: int) -> Mask:
-        return super().inside(offsets % np.uint64(LOCAL_REACH), width)
-
     def _at(self, offsets: Offsets, width: int) -> npt.NDArray[np.intp]:
-        return (offsets % np.uint64(LOCAL_REACH)).astype(np.intp)[:, None] + np.arange(width)
+        return offsets.astype(np.intp)[:, None] + np.arange(width)
 
     def gather(self, offsets: Offsets, width: int, lanes: npt.NDArray[np.intp]) -> Bytes:
         return self.held[self._at(offsets, width)]

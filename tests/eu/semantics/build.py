@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from softgen.eu import engine as engines
 from softgen.eu import labels, opcodes
 from softgen.eu.instruction import Instruction, Operand
-from softgen.eu.interpreter import Interpreter, Line, Outcome, Program
+from softgen.eu.interpreter import Line, Outcome, Program
 from softgen.eu.thread import Thread
+from softgen.eu.translate.engine import Translator
 
 NULL = Operand("arf", "ud", 0)
 Z, NZ, G, GE, L, LE, R, O, U = range(1, 10)  # noqa: E741
@@ -99,6 +103,18 @@ def set_registers(made: Thread, registers: Mapping[str, Any]) -> None:
         made.grf[start : start + len(held)] = memoryview(held)
 
 
+@pytest.fixture(params=["reference", "t0", "t1"], autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Imported by a module of tests, makes each of them run on every engine."""
+    CHOSEN.append(request.param)
+    yield request.param
+    CHOSEN.pop()
+
+
+CHOSEN = ["reference"]  # the last one runs
+
+
 def run(made: Thread, *items: Instruction | str, limit: int = 1000) -> Outcome:
-    """Runs a listing, to which the end is added."""
-    return Interpreter(made, Listing(made.gen, *items, end(made.gen))).run(limit)
+    """Runs a listing, to which the end is added, on the engine that is chosen."""
+    program = Listing(made.gen, *items, end(made.gen))
+    return engines.run(CHOSEN[-1], made, program, limit, Translator(observe=True) if CHOSEN[-1] == "t1" else None)

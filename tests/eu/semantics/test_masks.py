@@ -8,7 +8,7 @@ import pytest
 from softgen.bits.layout import GENERATIONS
 from softgen.eu.instruction import Operand
 from softgen.eu.thread import Thread
-from tests.eu.semantics.build import NZ, arf, dst, imm, one, reg, run, scalar, thread
+from tests.eu.semantics.build import NZ, arf, dst, engine, imm, one, reg, run, scalar, thread  # noqa: F401
 
 COUNT = np.arange(32, dtype=np.int32)
 

@@ -42,7 +42,7 @@ def test_every_listed_verb_is_built() -> None:
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(verb in shown for verb in cli.VERBS) and "examples:" in shown and "serve" not in shown
+    assert all(verb in shown for verb in cli.VERBS) and "examples:" in shown and "cache" not in shown
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out == f"softgen {__version__}\n"
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from softgen.gpgpu.engines import Groups
 from softgen.inspect.cli import main as cli
 from tests.conftest import ROOT, SHARED, needs_shared
 from tests.gpgpu.job import aub, dwords, vector_add
+from tests.gpgpu.test_group import ENDLESS
 
 CAPTURE = str(ROOT / "tests" / "data" / "kbl-vk-compute")
 KEYS = ["batches", "commands", "draws", "dispatches", "threads", "instructions", "expectations", "faults", "unsupported", "images"]
@@ -17,9 +23,10 @@ GOOD = dwords(*range(1000, 1064))
 
 
 @needs_shared("aub")
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
 @pytest.mark.parametrize("name", ["bdw", "skl", "icllp"])
-def test_the_runtimes_files_run_and_pass(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["replay", str(SHARED / "aub" / f"vadd_selfcheck_{name}.aub")]) == 0
+def test_the_runtimes_files_run_and_pass(name: str, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["replay", str(SHARED / "aub" / f"vadd_selfcheck_{name}.aub"), "--engine", engine]) == 0
     shown = capsys.readouterr().out
     assert "1 dispatch, 32 threads" in shown and "expectations: 1 met, 0 not met" in shown
 
@@ -51,13 +58,14 @@ def test_an_expectation_that_is_not_met_is_exit_code_1(tmp_path: Path, capsys: p
 
 def test_faults_and_what_is_missing_are_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = vector_add("skl")
-    job.after = [job.pack("MI_MATH")]
+    job.after = [job.pack("MI_LOAD_SCAN_LINES_INCL")]
     missing = str(aub(tmp_path / "math.aub", job, GOOD))
     job.after = [job.pack("MI_STORE_DATA_IMM", address=0xDEAD000)]
     fault = str(aub(tmp_path / "fault.aub", job, GOOD))
     assert cli.main(["replay", missing, fault]) == 1
     shown = capsys.readouterr().out
-    assert "unsupported submission 0 on render: MI_MATH at 0x" in shown and "fault submission 0 on render: write at 0xdead000" in shown
+    assert "unsupported submission 0 on render: MI_LOAD_SCAN_LINES_INCL at 0x" in shown
+    assert "fault submission 0 on render: write at 0xdead000" in shown
     assert cli.main(["replay", missing, fault, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["faults"][0]["file"] == fault and found["unsupported"][0]["submission"] == "submission 0 on render"
@@ -69,7 +77,65 @@ def test_the_time_limit_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "time is up" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["x.aub", "--time-limit", "0"], ["x.aub", "--time-limit", "nan"], ["x.aub", "--engine", "t9"],
+def test_two_engines_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(aub(tmp_path / "add.aub", vector_add("skl"), GOOD))
+    assert cli.main(["replay", file, "--compare", "reference,t1", "--threads", "1"]) == 0
+    assert "1 met, 0 not met" in capsys.readouterr().out
+
+
+def test_the_first_difference_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault planted in the second engine: it adds one less."""
+    from softgen.eu import semantics
+
+    def planted(name: str, threads: int | None = None) -> Groups:
+        return Groups("reference", threads) if name == "reference" else PlantedGroups()
+
+    class PlantedGroups(Groups):
+        def __call__(self, *args: Any) -> Iterator[Any]:
+            with monkeypatch.context() as patch:
+                right = semantics.OPS["add"]
+                patch.setitem(semantics.OPS, "add", replace(right, function=lambda c, a, b: right.function(c, a, b) - 1))
+                yield from super().__call__(*args)
+
+    monkeypatch.setattr("softgen.inspect.cli.engine.Groups", planted)
+    file = str(aub(tmp_path / "add.aub", vector_add("skl"), GOOD))
+    assert cli.main(["replay", file, file, "--compare", "reference,t1"]) == 1
+    shown = capsys.readouterr().out
+    assert re.search(r"differ: kernel 0x\w+, group \(0, 0, 0\): at 0x\w+ reference has 0x\w+, .* has 0x\w+; stored by .*send", shown)
+
+
+@pytest.mark.parametrize("options", [["--engine", "t1"], ["--engine", "t1", "--threads", "1"], ["--engine", "t0", "--deterministic"]])
+def test_a_report_says_what_ran_and_how_exactly(options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, kept = str(aub(tmp_path / "add.aub", vector_add("skl"), GOOD)), tmp_path / "report.json"
+    assert cli.main(["replay", file, "--report", str(kept), *options]) == 0
+    found = json.loads(kept.read_text())
+    assert found["exact"] and found["approximate"] == {} and found["faults"] == found["unsupported"] == []
+    (kernel,) = found["kernels"]
+    assert (kernel["engine"], kernel["dispatches"], kernel["threads"], kernel["instructions"]) == (options[1], 1, 4, 32)
+    assert found["engines"][0]["notes"] == [] and (len(options) == 2 or found["engines"][0]["threads"] == 1)
+    capsys.readouterr()
+    assert cli.main(["replay", file, "--report", "-", *options]) == 0
+    assert "exact: nothing" in (shown := capsys.readouterr().out) and "dispatches  threads  instructions" in shown
+
+
+def test_a_report_names_functions_that_are_approximate(tmp_path: Path) -> None:
+    job = vector_add("skl")
+    job.kernel = job.kernel.replace("     add (16|M0) r12", "     math.cos (16|M0) r30.0<1>:f r20.0<8;8,1>:f\n     add (16|M0) r12")
+    assert cli.main(["replay", str(aub(tmp_path / "cos.aub", job, GOOD)), "--report", str(tmp_path / "r.json"), "--engine", "t1"]) == 0
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert not found["exact"] and found["approximate"] == {"cos": "0.51 ULP up to 2^20"}
+
+
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
+def test_an_endless_kernel_is_named_when_time_is_up(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = vector_add("skl")
+    job.kernel = ENDLESS
+    assert cli.main(["replay", str(aub(tmp_path / "endless.aub", job, GOOD)), "--time-limit", "1", "--engine", engine]) == 1
+    assert re.search(r"time is up: thread 0 of group \(\d, 0, 0\), kernel 0x\w+\+0x\w+: .*(add|jmpi)", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("arguments", [[], ["x.aub", "--time-limit", "0"], ["x.aub", "--threads", "0"], ["x.aub", "--compare", "t1"],
+                                       ["x.aub", "--compare", "t1,t7"], ["x.aub", "--time-limit", "nan"], ["x.aub", "--engine", "t9"],
                                        ["x.aub", "--gpu", "voodoo"], [""]])  # fmt: skip
 def test_misuse_is_exit_code_2(arguments: list[str]) -> None:
     assert cli.main(["replay", *arguments]) == 2

@@ -6,16 +6,81 @@ A port listens to the registers of every engine. `write` answers with the starts
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Any, Protocol
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Device
-from softgen.trace import tables
-from softgen.trace.tables import Submission
 
 MASK32 = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Submission:
+    """How work reaches the engines of a device: a table of submission.toml."""
+
+    kind: str
+    registers: dict[str, int]  # offsets from an engine's base
+    go: str  # the register whose writing starts work
+    slots: int
+    engines: dict[int, str]  # base -> engine
+    done: dict[str, int]  # register, mask and value that say an engine has finished
+    status: dict[str, int]  # the register that says what an engine does, and its values
+    events: dict[str, int]  # where in the status page events of contexts go
+
+    def base(self, engine: str) -> int:
+        """Where the first engine of this name stands."""
+        return next(base for base, name in self.engines.items() if name == engine)
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads((resources.files("softgen") / "spec" / "device" / "submission.toml").read_text("utf-8"))
+
+
+@cache
+def submissions() -> dict[str, Submission]:
+    return {
+        kind: Submission(kind, table["registers"], table["go"], table.get("slots", 1),
+                         {int(base, 0): name for base, name in table["engine"].items()}, table.get("done", {}),
+                         table.get("status", {}), table.get("events", {}))
+        for kind, table in _tables().items() if "go" in table
+    }  # fmt: skip
+
+
+@cache
+def context_image() -> dict[str, int]:
+    """What a context image is written with: commands and register offsets."""
+    return dict(_tables()["context_image"])
+
+
+@dataclass(frozen=True)
+class ImageList:
+    """A list of registers in a context's image."""
+
+    at: int  # dword of its header
+    engine: str = ""  # whose images have it; "": every engine's
+    header: int = 0
+    registers: tuple[str, ...] = ()
+
+
+@cache
+def image_lists() -> tuple[ImageList, ...]:
+    return tuple(ImageList(**{**row, "registers": tuple(row.get("registers", ()))}) for row in _tables()["image_lists"])
+
+
+@cache
+def context_registers() -> frozenset[str]:
+    """Registers that every context has to itself, by the lists of the engines' part of images; the clock is everybody's."""
+    return frozenset(name for one in image_lists() for name in one.registers) - {"TIMESTAMP"}
+
+
+def submission(device: Device) -> Submission:
+    return submissions()[device.generation.submission]
 
 
 @dataclass(frozen=True)
@@ -114,5 +179,5 @@ PORTS: dict[str, Any] = {"execlist": Execlist, "submit_queue": SubmitQueue, "rin
 
 def port(device: Device) -> Any:
     """The port of a device, as its generation is built."""
-    table = tables.submission(device)
+    table = submission(device)
     return PORTS[table.kind](table, device)

@@ -1,0 +1,111 @@
+"""What is measured: programs with their arguments, the same work as a call of C, and how far the results may be apart."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bench._program import Argument, Dispatch
+
+SOURCE = Path(__file__).parent / "peers.c"
+COMPILERS = ("gcc", "clang")
+FLAGS = ("-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-w", "-shared", "-fPIC")
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """`result` is the number of the argument that holds the answer; `extra` is what the C function takes besides the arguments."""
+
+    name: str
+    arguments: Sequence[Argument]
+    size: tuple[int, ...]
+    group: tuple[int, ...]
+    result: int
+    call: Callable[[Sequence[Argument]], tuple[Argument, ...]]
+    apart: Callable[[Array, Array], float]
+    allowed: float
+    alu: bool = False
+
+    def dispatch(self) -> Dispatch:
+        return Dispatch(self.name, self.arguments, self.size, self.group)
+
+
+def relative(a: Array, b: Array) -> float:
+    return float(np.max(np.abs(a.astype(np.float64) - b)) / max(float(np.max(np.abs(b))), 1e-30))
+
+
+def unequal(a: Array, b: Array) -> float:
+    return float(np.mean(a != b))
+
+
+def works() -> list[Work]:
+    rng = np.random.default_rng(1)
+    floats: Callable[..., Array] = lambda *shape: rng.random(shape, dtype=np.float32)  # noqa: E731
+    u, f = np.uint32, np.float32
+    n, side, wide, bodies, items = 1 << 20, 256, 512, 2048, 4096
+    loops, hashes = 1 << 14, 1 << 16
+    most = u(256)
+    return [
+        Work("saxpy", [floats(n), floats(n), f(2.5)], (n,), (256,), 1, lambda a: (*a, u(n)), relative, 1e-6),
+        Work("matmul", [floats(side, side), floats(side, side), np.zeros((side, side), f), u(side)], (side, side), (16, 16), 2,
+             lambda a: (*a,), relative, 1e-5),
+        Work("mandel", [np.zeros((wide, wide), u), u(wide), f(-2.0), f(-1.25), f(2.5 / wide), f(2.5 / wide), most], (wide, wide), (16, 16), 0,
+             lambda a: (a[0], a[1], a[1], *a[2:]), unequal, 0.005),
+        Work("nbody", [floats(bodies, 4), np.zeros((bodies, 4), f), u(bodies), f(0.01)], (bodies,), (256,), 1, lambda a: (*a,), relative, 1e-5),
+        Work("hist", [rng.integers(0, 1 << 32, items * 256, dtype=u), np.zeros(256, u), most, u(items)], (items,), (256,), 1,
+             lambda a: (a[0], a[1], u(items * 256)), unequal, 0.0),
+        Work("conv", [floats(1024, 1024), np.zeros((1024, 1024), f), floats(16), u(1024), u(1024)], (1024, 1024), (32, 8), 1,
+             lambda a: (*a,), relative, 1e-6),
+        Work("mandel_loop", [np.zeros(loops, f), f(0.0005), f(0.02), most], (loops,), (256,), 0, lambda a: (*a, u(loops)), relative, 1e-3, True),
+        Work("nbody_loop", [np.zeros(loops, f), f(0.01), f(0.01), most], (loops,), (256,), 0, lambda a: (*a, u(loops)), relative, 1e-4, True),
+        Work("sha", [np.zeros(hashes, u), u(7)], (hashes,), (256,), 0, lambda a: (*a, u(hashes)), unequal, 0.0, True),
+        Work("hash_loop", [np.zeros(hashes, u), u(99), most], (hashes,), (256,), 0, lambda a: (*a, u(hashes)), unequal, 0.0, True),
+    ]  # fmt: skip
+
+
+# -- peers -------------------------------------------------------------------------------------------------------------
+
+
+def peers() -> dict[str, ctypes.CDLL]:
+    """peers.c by every compiler there is."""
+    found = {}
+    for name in COMPILERS:
+        tool = shutil.which(name)
+        if tool is None:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / "peers.so"
+            ran = subprocess.run([tool, *FLAGS, "-o", str(made), str(SOURCE), "-lm"], capture_output=True, text=True, check=False)
+            if ran.returncode == 0:
+                found[name] = ctypes.CDLL(str(made))
+    return found
+
+
+def peer(library: ctypes.CDLL, name: str, work: Work) -> tuple[Callable[[], object], Array] | None:
+    """A call of one C function on arrays of its own, and where its answer will be."""
+    if not hasattr(library, name):
+        return None
+    own = [one.copy() if isinstance(one, np.ndarray) else one for one in work.arguments]
+    given = [_c(one) for one in work.call(own)]
+    function = getattr(library, name)
+    function.restype = None
+    result = own[work.result]
+    assert isinstance(result, np.ndarray)
+    return lambda: function(*given), result
+
+
+def _c(one: Argument) -> object:
+    if isinstance(one, np.ndarray):
+        return one.ctypes.data_as(ctypes.c_void_p)
+    return ctypes.c_float(float(one)) if one.dtype == np.float32 else ctypes.c_uint32(int(one))

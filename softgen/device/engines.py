@@ -1,0 +1,193 @@
+"""Engines: contexts and rings given to them, run one after another, with what they report.
+
+Reads   CONTEXT_DESCRIPTOR CTXT_ST_BUF CTXT_ST_PTR HWS_PGA CCID CTX_TIMESTAMP CTX_SR_CTL RING_BUFFER_HEAD PP_DIR_BASE PP_DIR_DCLV GFX_MODE
+Writes  context images and status pages, registers, interrupts
+
+An execlist's elements are executed serially (ICL 30-31). Everything is done when the write that started it returns, except a context that
+waits at a semaphore: one whose switching is inhibited stays and tries again when the GPU is polled, any other is switched out and has to
+be submitted again (KBL 1976-1979, 5381-5484).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from softgen.bits import registers as placing
+from softgen.bits.catalogue import catalogue
+from softgen.device.image import Image
+from softgen.device.status import Status
+from softgen.device.submission import Submission
+from softgen.errors import SoftgenError
+from softgen.streamer.execute import Streamer
+from softgen.streamer.sync import control_bit
+
+if TYPE_CHECKING:
+    from softgen.device.gpu import Gpu, Memory
+
+DIRECTORY = ("PP_DIR_BASE", "PP_DIR_DCLV")
+VALID = 1
+
+
+@dataclass
+class Running:
+    """A context in an engine."""
+
+    image: Image
+    streamer: Streamer
+    first: bool  # was it its execlist's first element?
+
+    @property
+    def id(self) -> int:
+        return int(self.image.descriptor.context_id)
+
+
+class Engine:
+    """One engine, by where its registers start."""
+
+    def __init__(self, gpu: Gpu, memory: Memory, table: Submission, name: str, base: int) -> None:
+        self.gpu, self.memory, self.name, self.base = gpu, memory, name, base
+        self.status = Status(gpu, memory, table, name, base)
+        self.current: Running | None = None
+        self.pending: list[tuple[int, int]] = []
+        self.last: tuple[int, int, int, int] | None = None  # LRCA, context, ring and head that registers still hold
+        self.first = True
+        self.ring: Streamer | None = None  # a ring's streamer that waits
+
+    def busy(self) -> bool:
+        return self.current is not None or self.ring is not None
+
+    def waits_for(self) -> str:
+        """What a context or ring that stays in the engine waits for."""
+        streamer = self.current.streamer if self.current else self.ring
+        return streamer.waiting.text if streamer and streamer.waiting else ""
+
+    # -- contexts --------------------------------------------------------------------------------------------------
+
+    def submit(self, elements: Sequence[tuple[int, int]]) -> None:
+        """An execlist: descriptors (low, high), of which some may not be valid."""
+        valid = [one for one in elements if one[0] & VALID]
+        if not valid:
+            return
+        if self.current is None:
+            self.status.event(0, idle_to_active=1)
+        elif self._lite(valid[0]):
+            valid = valid[1:]
+        else:
+            self._unload(preempted=1)
+        self.pending, self.first = valid, True
+        self.go()
+
+    def _lite(self, descriptor: tuple[int, int]) -> bool:
+        """The context that runs, submitted again: only its tail is taken (KBL 5214-5226)."""
+        assert self.current is not None
+        image = Image(self.gpu.generation, self.memory.global_space, descriptor, self.name, self.base)
+        if image.descriptor.context_id != self.current.id or image.descriptor.force_restore:
+            return False
+        ring, place = image.ring(), self.current.streamer.ring_place()
+        if place is not None:
+            place.end = ring.start + ring.tail
+        self.status.event(self.current.id, preempted=1, lite_restore=1)
+        return True
+
+    def go(self, signalled: bool = False) -> None:
+        """What is in the engine, then what is pending, until nothing is left or something stays and waits."""
+        while self.current is not None or self.pending:
+            if self.current is None:
+                self._load(self.pending.pop(0))
+            assert self.current is not None
+            streamer = self.current.streamer
+            if streamer.waiting is not None and streamer.waiting.on_signal and not signalled:
+                return
+            try:
+                done = streamer.run()
+            except SoftgenError:
+                self._unload(context_complete=1)
+                raise
+            if done:
+                self._unload(context_complete=1)
+            elif control_bit(streamer, "inhibit_synchronous_context_switch"):
+                self.status.state(active=True)
+                return
+            else:
+                self._unload(wait_on_semaphore=1, semaphore_wait_mode=int(not (streamer.waiting and streamer.waiting.on_signal)))
+
+    def _load(self, descriptor: tuple[int, int]) -> None:
+        image = Image(self.gpu.generation, self.memory.global_space, descriptor, self.name, self.base)
+        ring = image.ring()
+        held = self.gpu.held(image.descriptor.context_id, self.name)
+        if image.descriptor.force_restore or self.last != (image.address, image.descriptor.context_id, ring.start, ring.head):
+            image.restore(self.gpu.registers)
+        space = self.memory.context(image.tables(ring))
+        streamer = Streamer(self.gpu.machine, self.name, space, self.memory.global_space, held, self.base, image.address,
+                            image.descriptor.context_id)  # fmt: skip
+        streamer.set("CCID", image.address | VALID)
+        streamer.start_ring(ring.start, ring.head, ring.tail, ring.ring_bytes)
+        self.current, self.first = Running(image, streamer, self.first), False
+        self.status.loaded(self.current)
+
+    def _unload(self, **why: int) -> None:
+        """The context leaves: it is saved, and the status says why. A failed one counts as done: nobody could start it again."""
+        running = self.current
+        assert running is not None
+        place, head = running.streamer.ring_place(), running.streamer.get("RING_BUFFER_HEAD")
+        if place is not None and place.wrap is not None and place.end is not None:
+            head = (place.end if why.get("context_complete") else place.address) - place.wrap[0]
+        running.streamer.set("RING_BUFFER_HEAD", head)
+        self.status.unloaded(running)
+        running.image.save(self.gpu.registers)
+        ring = running.image.ring()
+        self.last = (running.image.address, running.id, ring.start, ring.head)
+        self.current = None
+        self.status.saved(running)
+        if self.pending and "preempted" not in why:
+            why["element_switch"] = 1
+        elif "preempted" not in why:
+            why["active_to_idle"] = 1
+        self.status.event(running.id, **why)
+        self.status.state(active=False)
+
+    # -- rings -----------------------------------------------------------------------------------------------------
+
+    def start_ring(self, ring: Any) -> None:
+        """A ring that its registers describe; its batches are in the global space, or in the tables that Gen7's registers name."""
+        if ring.head >= ring.ring_bytes or ring.tail >= ring.ring_bytes:
+            raise SoftgenError(f"the {self.name} ring of {ring.ring_bytes:#x} bytes has head {ring.head:#x} and tail {ring.tail:#x}")
+        if self.ring is not None:
+            place = self.ring.ring_place()
+            if place is not None:
+                place.end = ring.start + ring.tail
+        else:
+            self.ring = Streamer(self.gpu.machine, self.name, self._ring_space(), self.memory.global_space,
+                                 self.gpu.held(0, self.name), self.base)  # fmt: skip
+            self.ring.start_ring(ring.start, ring.head, ring.tail, ring.ring_bytes)
+        self.go_ring()
+
+    def _ring_space(self) -> Any:
+        registers, gen = self.gpu.registers, self.gpu.generation.number
+        layout = catalogue().get("PP_DIR_BASE", gen)
+        if layout is None:
+            return self.memory.global_space
+        render = placing.bases(gen)["render"][0]  # the pages give the render engine's
+        base, valid = (registers.read((catalogue().layout(name, gen).offset or 0) - render + self.base) for name in DIRECTORY)
+        mode = catalogue().layout("GFX_MODE", gen)
+        enabled = mode.raw([registers.read((mode.offset or 0) + self.base)]).ppgtt_enable
+        return self.memory.two_level(base, valid or 0xFFFFFFFF) if enabled else self.memory.global_space
+
+    def go_ring(self) -> None:
+        if self.ring is None:
+            return
+        try:
+            done = self.ring.run()
+        except SoftgenError:
+            self.ring = None
+            raise
+        if done:
+            self.ring = None
+
+    def poll(self, signalled: bool = False) -> None:
+        """Memory may have changed: what waits looks again."""
+        if self.current is not None:
+            self.go(signalled)
+        self.go_ring()

@@ -1,0 +1,101 @@
+"""Interrupts: what engines raise, as events, and the registers that collect them.
+
+Reads   ENGINE_INTERRUPT GT_INTERRUPT IMR HWSTAM
+Writes  events; GT_INTERRUPT; the copy of the status in the hardware status page
+
+A bit that is not masked is kept in the identity register until a one is written there; one more event is remembered and comes back
+after that (KBL 12849-12875). Events are kept whatever the masks say, for those who look from outside.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import resources
+
+from softgen.bits.catalogue import catalogue
+from softgen.bits.generation import Generation
+from softgen.device.registers import DWORD, Registers
+
+MOST_EVENTS = 4096
+
+
+@dataclass(frozen=True)
+class Event:
+    """An interrupt as it was raised."""
+
+    engine: str
+    base: int
+    cause: str
+
+
+@cache
+def _places() -> dict[int, tuple[int, int]]:
+    text = (resources.files("softgen") / "spec" / "device" / "interrupts.toml").read_text("utf-8")
+    return {int(base, 0): (number, shift) for base, (number, shift) in tomllib.loads(text).items()}
+
+
+@cache
+def _bit(cause: str, gen: float) -> int:
+    layout = catalogue().get("ENGINE_INTERRUPT", gen)
+    return next((one.mask for one in layout.fields if one.name == cause), 0) if layout else 0
+
+
+class Interrupts:
+    """`told(event)` hears of each; `status_written(base, bits)` may copy the status to memory."""
+
+    def __init__(self, generation: Generation, registers: Registers, told: Callable[[Event], None] = lambda event: None) -> None:
+        self.generation, self.registers, self.told = generation, registers, told
+        self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self.layout = catalogue().get("GT_INTERRUPT", generation.number)
+        self.again: Counter[tuple[int, int]] = Counter()  # (identity register, bit) that happened once more
+        if self.layout is not None:
+            for number in range(self.layout.count):
+                registers.values[self._offset(number, "mask")] = DWORD  # KBL 12832: all masked
+                registers.on_write(self._offset(number, "identity"), partial(self._clear, number))
+
+    def _offset(self, number: int, part: str) -> int:
+        assert self.layout is not None
+        return (self.layout.offset or 0) + 4 * self.layout.dwords * number + self.layout.field(part).low // 8
+
+    def mask_of(self, engine_base: int) -> int:
+        """An engine's own mask."""
+        layout = catalogue().layout("IMR", self.generation.number)
+        return self.registers.read(engine_base + (layout.offset or 0))
+
+    def raised(self, engine: str, base: int, cause: str) -> int:
+        """Something happened: an event for everyone, a bit for those it is not masked from. Answers the engine's bit."""
+        event, bit = Event(engine, base, cause), _bit(cause, self.generation.number)
+        self.events.append(event)
+        self.told(event)
+        if self.layout is not None and base in _places() and bit & ~self.mask_of(base):
+            number, shift = _places()[base]
+            self._collect(number, bit << shift)
+        return bit
+
+    def _collect(self, number: int, bit: int) -> None:
+        values, identity = self.registers.values, self._offset(number, "identity")
+        if bit & values.get(self._offset(number, "mask"), 0):
+            return
+        if values.get(identity, 0) & bit:
+            self.again[identity, bit] = 1  # a second one is remembered, a third is not
+        values[identity] = values.get(identity, 0) | bit
+
+    def _clear(self, number: int, ones: int) -> None:
+        values, identity = self.registers.values, self._offset(number, "identity")
+        left = values.get(identity, 0) & ~ones
+        for (register, bit), more in list(self.again.items()):
+            if register == identity and bit & ones and more:
+                left |= bit
+                del self.again[register, bit]
+        values[identity] = left
+
+    def asserted(self) -> bool:
+        """Whether the machine is interrupted now: something enabled is there."""
+        if self.layout is None:
+            return False
+        values = self.registers.values
+        return any(values.get(self._offset(n, "identity"), 0) & values.get(self._offset(n, "enable"), 0) for n in range(self.layout.count))

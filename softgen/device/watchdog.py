@@ -1,0 +1,44 @@
+"""The watchdog of an engine: a counter that nobody can read, and an interrupt when it reaches a threshold (ICL 250-255).
+
+Reads   PR_CTR_CTL PR_CTR_THRSH
+Writes  an interrupt
+
+All ones in the control register let it run, zeros stop it; reaching the threshold starts it again from zero. It counts ticks of the
+GPU's clock, looked at whenever a command begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from softgen.bits.catalogue import catalogue
+from softgen.bits.generation import Generation
+from softgen.device.registers import DWORD, Registers
+
+REGISTERS = ("PR_CTR_THRSH", "PR_CTR_CTL")
+
+
+class Watchdog:
+    def __init__(self, generation: Generation, registers: Registers, base: int, clock: Callable[[], int], bark: Callable[[], None],
+                 remark: Callable[[str], None] = lambda text: None) -> None:  # fmt: skip
+        self.registers, self.clock, self.bark, self.remark = registers, clock, bark, remark
+        self.since: int | None = None  # when it started to count; None: it does not
+        self.threshold, self.control = (base + (catalogue().layout(name, generation.number).offset or 0) for name in REGISTERS)
+        registers.on_write(self.control, self._control)
+
+    def _control(self, value: int) -> None:
+        self.registers.values[self.control] = value
+        if value == DWORD:
+            self.since = self.clock()
+            if not self.registers.read(self.threshold):
+                self.remark(f"the watchdog at {self.control:#x} is started without a threshold: every command ends it (ICL 252-253)")
+        elif value == 0:
+            self.since = None
+
+    def look(self) -> None:
+        if self.since is None:
+            return
+        now = self.clock()
+        if now - self.since >= self.registers.read(self.threshold):
+            self.since = now
+            self.bark()

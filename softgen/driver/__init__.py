@@ -1,0 +1,19 @@
+"""Driver: the boundary to programs. The kernel's i915 driver, played by a small C library in the program and a server that simulates.
+
+In:  system calls of an unmodified program: ioctls on /dev/dri nodes, mmap, paths under /dev/dri and /sys.
+Out: submissions for the device, results in the program's buffers; a report of what ran and what did not.
+
+shim.c         preloaded into the program: nodes are sockets, ioctls are messages
+protocol.py    the messages, and what the server may ask of the program meanwhile
+uapi.py        the ioctls and their structures
+facts.py       spec/driver: what the kernel says about each GPU, which drivers there are
+node.py        what an opened node owns, what all share
+query.py       questions about the GPU
+gem.py         buffers; userptr.py: the program's own memory as a buffer
+context.py     contexts and address spaces
+syncobj.py     sync objects; fence.py: fences and sync files
+execbuffer.py  EXECBUFFER2 becomes a submission; queue.py: queues and turns; execute.py: the device does it, failures are told
+ioctls.py      which function answers which ioctl
+server.py      the process that listens; tree.py: the /dev/dri and /sys it shows
+environment.py what each runtime must be told; launcher.py: a program, its server and their end
+"""

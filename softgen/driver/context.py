@@ -1,0 +1,304 @@
+"""Contexts and address spaces: who may run where, with which memory.
+
+Addresses are decided when work is submitted (a relocation needs them) and buffers are mapped when it runs: until then an earlier
+submission may still use the addresses for something else.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import threading
+import time
+from bisect import bisect_right
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from softgen.driver.fence import Fence
+from softgen.driver.gem import Object, extensions
+from softgen.driver.protocol import Call, Errno
+from softgen.driver.uapi import CONTEXT_PARAM, ENGINE, ENGINE_CLASSES, LOAD_BALANCE, SSEU
+from softgen.memory.address_space import AddressSpace
+
+if TYPE_CHECKING:
+    from softgen.driver.node import Node, Shared
+
+LOWEST = 0x10_0000  # nothing is placed below: a small number used as an address must be a fault
+HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits
+PAGE = 4096
+POLL = 0.002  # seconds
+RINGS = {0: "rcs0", 1: "rcs0", 2: "vcs0", 3: "bcs0", 4: "vecs0"}
+INVALID_CLASS = 0xFFFF
+USE_EXTENSIONS = 1
+SETPARAM, BALANCE = 0, 0
+(BAN_PERIOD, NO_ZEROMAP, GTT_SIZE, NO_ERROR_CAPTURE, BANNABLE, PRIORITY, SSEU_PARAM, RECOVERABLE, VM, ENGINES, PERSISTENCE, RINGSIZE,
+ PROTECTED) = range(1, 14)  # fmt: skip
+PLAIN = {NO_ZEROMAP: 0, NO_ERROR_CAPTURE: 0, BANNABLE: 1, RECOVERABLE: 1, PERSISTENCE: 1}  # params that are only kept
+
+
+class Vm:
+    """An address space, with the addresses buffers have or will have in it."""
+
+    def __init__(self, gpu: Shared, name: str) -> None:
+        self.gpu, self.name = gpu, name
+        self.space = AddressSpace(name, gpu.device.generation.address_bits)
+        self.limit = min(gpu.kernel.gtt_bytes, HIGHEST)
+        self.lock = threading.RLock()
+        self.placed: dict[Object, int] = {}
+        self.mapped: dict[Object, int] = {}
+        self.running: dict[Object, int] = {}  # buffers of submissions that run now
+
+    def place(self, wanted: list[tuple[Object, int | None, int]]) -> list[int]:
+        """Addresses for the buffers of one submission: the pinned one, the one it has, or a free one, aligned."""
+        with self.lock:
+            taken = sorted((address, address + thing.size) for thing, address, _ in wanted if address is not None)
+            for (_, end), (start, _) in itertools.pairwise(taken):
+                if start < end:
+                    raise Errno(errno.EINVAL, f"two buffers are pinned at {start:#x}")
+            if any(end > 1 << self.space.bits for _, end in taken):
+                raise Errno(errno.EINVAL, f"a buffer is pinned beyond {self.space.bits} bits")
+            pinned = {thing: address for thing, address, _ in wanted if address is not None}
+            for thing, address in list(self.placed.items()):
+                if pinned.get(thing) != address and overlaps(taken, address, address + thing.size):
+                    del self.placed[thing]
+            return [self._place(thing, address, alignment) for thing, address, alignment in wanted]
+
+    def _place(self, thing: Object, address: int | None, alignment: int) -> int:
+        if address is None:
+            address = self.placed.get(thing)
+            if address is None or alignment and address % alignment:
+                self.placed.pop(thing, None)
+                address = self._free(thing.size, max(alignment, PAGE))
+        self.placed[thing] = address
+        thing.bound.add(self)
+        return address
+
+    def _free(self, size: int, alignment: int) -> int:
+        at = -(-LOWEST // alignment) * alignment
+        for start, end in sorted((address, address + thing.size) for thing, address in self.placed.items()):
+            if at + size + PAGE <= start:
+                break
+            at = max(at, -(-(end + PAGE) // alignment) * alignment)  # a page between two buffers catches those who run over
+        if at + size > self.limit:
+            raise Errno(errno.ENOSPC, f"no room for {size:#x} bytes")
+        return at
+
+    def enter(self, wanted: list[tuple[Object, int]]) -> None:
+        """Map what a submission needs; buffers that stand in the way leave, when nothing that runs needs them."""
+        for thing, address in wanted:
+            while blockers := self._try(thing, address):
+                self.gpu.signals.wait(lambda those=blockers: not any(one in self.running for one in those), None)  # type: ignore[misc]
+        with self.lock:
+            for thing, _ in wanted:
+                self.running[thing] = self.running.get(thing, 0) + 1
+
+    def _try(self, thing: Object, address: int) -> list[Object]:
+        with self.lock:
+            if self.mapped.get(thing) == address:
+                return []
+            end = address + thing.size
+            there = [one for one, at in self.mapped.items() if at < end and address < at + one.size or one is thing]
+            if blockers := [one for one in there if one in self.running]:
+                return blockers
+            for one in there:
+                self.space.unmap(self.mapped.pop(one), one.size)
+            for piece in thing.pieces:
+                self.space.map(address, piece.buffer, piece.offset, piece.size)
+                address += piece.size
+            self.mapped[thing] = end - thing.size
+            return []
+
+    def leave(self, things: list[Object]) -> None:
+        with self.lock:
+            for thing in things:
+                self.running[thing] -= 1
+                if not self.running[thing]:
+                    del self.running[thing]
+        self.gpu.signals.tell()
+
+    def forget(self, thing: Object) -> None:
+        with self.lock:
+            self.placed.pop(thing, None)
+            address = self.mapped.pop(thing, None)
+            thing.bound.discard(self)
+            if address is not None:
+                self.space.unmap(address, thing.size)
+
+
+def overlaps(ranges: list[tuple[int, int]], start: int, end: int) -> bool:
+    """Does a range touch one of these, which are in order and apart?"""
+    at = bisect_right(ranges, (start, 1 << 64))
+    return any(first < end and start < last for first, last in ranges[max(at - 1, 0) : at + 1])
+
+
+class Context:
+    """A hardware context."""
+
+    def __init__(self, gpu: Shared, number: int, vm: Vm) -> None:
+        self.gpu, self.number, self.vm = gpu, number, vm
+        self.engines: list[str | None] | None = None
+        self.params = dict(PLAIN)
+        self.priority = 0
+        self.banned = self.cancelled = False
+        self.guilty = self.innocent = 0
+        self.last: Fence | None = None  # of the newest submission
+
+    def engine(self, flags: int) -> str:
+        """The engine a submission asks for."""
+        index = flags & 0x3F
+        name = self.engines[index] if self.engines is not None and index < len(self.engines) else None
+        if self.engines is None:
+            name = RINGS.get(index)
+        if name not in self.gpu.kernel.engines:
+            raise Errno(errno.EINVAL, f"no engine {index} in this context")
+        assert name is not None
+        return name
+
+
+def one(node: Node, number: int) -> Context:
+    found = node.contexts.get(number)
+    if found is None:
+        raise Errno(errno.ENOENT, f"no context {number}")
+    return found
+
+
+def new_vm(node: Node) -> Vm:
+    return Vm(node.gpu, f"address space {next(node.gpu.names)}")
+
+
+def new(node: Node) -> Context:
+    """A context in an address space of its own, or in the one all share where the GPU has no more."""
+    first = node.contexts.get(0)
+    vm = first.vm if first and not node.gpu.kernel.vm else new_vm(node)
+    context = Context(node.gpu, 0, vm)
+    context.number = node.contexts.add(context)
+    return context
+
+
+def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    settings = []
+    if arg.flags & USE_EXTENSIONS:
+        for name, _, address in extensions(call, arg.extensions):
+            if name != SETPARAM:
+                raise Errno(errno.EINVAL, f"CONTEXT_CREATE extension {name}")
+            settings.append(CONTEXT_PARAM.unpack(call.read(address, CONTEXT_PARAM.size)))
+    context = new(node)
+    try:
+        for setting in settings:
+            set_param(node, call, context, setting)
+    except Errno:
+        node.contexts.remove(context.number)
+        raise
+    arg.context = context.number
+
+
+def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    if not arg.context or node.contexts.remove(arg.context) is None:
+        raise Errno(errno.ENOENT)
+
+
+def set_(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    set_param(node, call, one(node, arg.context), arg)
+
+
+def set_param(node: Node, call: Call, context: Context, arg: SimpleNamespace) -> None:
+    kernel = node.gpu.kernel
+    if arg.param in PLAIN:
+        context.params[arg.param] = arg.value
+    elif arg.param == PRIORITY and kernel.preempt:
+        context.priority = arg.value
+    elif arg.param == VM and kernel.vm:
+        vm = node.vms.get(arg.value)
+        if vm is None:
+            raise Errno(errno.ENOENT, f"no address space {arg.value}")
+        context.vm = vm
+    elif arg.param == ENGINES:
+        context.engines = engine_map(node, call, arg) if arg.size else None
+    elif arg.param == SSEU_PARAM and kernel.vm or arg.param == PROTECTED and not arg.value:
+        pass
+    elif arg.param in (PRIORITY, VM, SSEU_PARAM, RINGSIZE, PROTECTED):
+        raise Errno(errno.ENODEV, f"context parameter {arg.param} is not there on this GPU")
+    else:
+        raise Errno(errno.EINVAL, f"context parameter {arg.param:#x}")
+
+
+def engine_map(node: Node, call: Call, arg: SimpleNamespace) -> list[str | None]:
+    data = call.read(arg.value, arg.size)
+    if len(data) < 8 or len(data) % 4 or len(data) > 8 + 64 * 4:
+        raise Errno(errno.EINVAL, f"an engine map of {len(data)} bytes")
+    engines = [engine_name(node, each) for each in ENGINE.unpack_all(data[8:])]
+    for name, _, address in extensions(call, int.from_bytes(data[:8], "little")):
+        if name != BALANCE:
+            raise Errno(errno.EINVAL, f"engine map extension {name}")
+        balance = LOAD_BALANCE.unpack(call.read(address, LOAD_BALANCE.size))
+        if balance.index >= len(engines) or not 0 < balance.siblings <= 64:
+            raise Errno(errno.EINVAL, "load balancing of an engine that is not there")
+        siblings = ENGINE.unpack_all(call.read(address + LOAD_BALANCE.size, balance.siblings * ENGINE.size))
+        engines[balance.index] = engine_name(node, siblings[0])
+    return engines
+
+
+def engine_name(node: Node, engine: SimpleNamespace) -> str | None:
+    if engine.kind == INVALID_CLASS:
+        return None
+    name = f"{ENGINE_CLASSES[engine.kind]}{engine.instance}" if engine.kind < len(ENGINE_CLASSES) else ""
+    if name not in node.gpu.kernel.engines:
+        raise Errno(errno.ENOENT, f"engine class {engine.kind} instance {engine.instance} is not there")
+    return name
+
+
+def get(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    context, kernel, param = one(node, arg.context), node.gpu.kernel, arg.param
+    if param in PLAIN:
+        arg.value, arg.size = context.params[param], 0
+    elif param == GTT_SIZE:
+        arg.value, arg.size = kernel.gtt_bytes, 0
+    elif param == PRIORITY:
+        arg.value, arg.size = context.priority, 0
+    elif param == VM and kernel.vm:
+        arg.value, arg.size = node.vms.add(context.vm), 0
+    elif param == SSEU_PARAM and kernel.vm:
+        if arg.size:
+            call.write(arg.value, sseu(node, call, arg))
+        arg.size = SSEU.size
+    elif param == ENGINES:
+        arg.size = 0
+    elif param in (VM, SSEU_PARAM, RINGSIZE):
+        raise Errno(errno.ENODEV, f"context parameter {param} is not there on this GPU")
+    else:
+        raise Errno(errno.EINVAL, f"context parameter {param:#x}")
+
+
+def sseu(node: Node, call: Call, arg: SimpleNamespace) -> bytes:
+    device = node.gpu.device
+    slices, subslices, eus = (device.limit(name) for name in ("slices", "subslices", "eus"))
+    record = SSEU.unpack(call.read(arg.value, SSEU.size))
+    record.slices, record.subslices = (1 << slices) - 1, (1 << subslices // slices) - 1
+    record.eus_min = record.eus_max = eus // subslices
+    return SSEU.pack(record)
+
+
+def vm_create(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    if not node.gpu.kernel.vm:
+        raise Errno(errno.ENODEV, "no address spaces of their own on this GPU")
+    arg.vm = node.vms.add(new_vm(node))
+
+
+def vm_destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    if node.vms.remove(arg.vm) is None:
+        raise Errno(errno.ENOENT)
+
+
+def reset_stats(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """Drivers ask this over and over while they look at a tag: a slow answer leaves the processor to the work they wait for."""
+    context = one(node, arg.context)
+    if (last := context.last) and not last.done:
+        node.gpu.signals.wait(lambda: last.done, time.monotonic() + POLL, call.channel.gone)
+    arg.resets, arg.active, arg.pending = 0, context.guilty, context.innocent
+
+
+HANDLERS = {
+    "I915_GEM_CONTEXT_CREATE": create, "I915_GEM_CONTEXT_DESTROY": destroy, "I915_GEM_CONTEXT_GETPARAM": get,
+    "I915_GEM_CONTEXT_SETPARAM": set_, "I915_GEM_VM_CREATE": vm_create, "I915_GEM_VM_DESTROY": vm_destroy,
+    "I915_GET_RESET_STATS": reset_stats,
+}  # fmt: skip

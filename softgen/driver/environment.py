@@ -1,0 +1,82 @@
+"""What programs must be told so that each runtime picks the Intel driver, and what to say where one is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import stat
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from softgen.bits.generation import Device
+from softgen.driver.facts import Runtime, runtimes, runtimes_of
+from softgen.errors import SoftgenError
+
+INTERPRETER = 3  # the program header of programs that a dynamic loader starts
+
+
+def shim() -> str:
+    """The library to preload."""
+    found = importlib.util.find_spec("softgen.driver._shim")
+    if found is None or found.origin is None:
+        raise SoftgenError(
+            "softgen.driver._shim is not built; run `make` or `python setup.py build_ext --inplace` at the repository's root"
+        )
+    return found.origin
+
+
+def environment(device: Device, folder: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """The program's environment. What the user set about drivers stays as it is."""
+    told = dict(given)
+    told["SOFTGEN_RUN"] = str(folder)
+    others = [one for one in given.get("LD_PRELOAD", "").replace(":", " ").split() if one != shim()]
+    told["LD_PRELOAD"] = " ".join([shim(), *others])
+    of_api = {one.api: one for one in reversed(runtimes_of(device.name)) if one.found()}
+    if vulkan := of_api.get("Vulkan"):
+        for name in ("VK_ICD_FILENAMES", "VK_DRIVER_FILES"):
+            told.setdefault(name, vulkan.found())
+    if opencl := of_api.get("OpenCL"):
+        told.setdefault("OCL_ICD_VENDORS", vendors(folder, opencl))
+    if video := of_api.get("VA-API"):
+        told.setdefault("LIBVA_DRIVER_NAME", video.name)
+    return told
+
+
+def vendors(folder: Path, runtime: Runtime) -> str:
+    """A folder with this one OpenCL driver in it, so that no other is picked."""
+    own = folder / "vendors"
+    own.mkdir(exist_ok=True)
+    (own / os.path.basename(runtime.found())).write_text(Path(runtime.found()).read_text("utf-8"), "utf-8")
+    return str(own)
+
+
+def unreachable(program: str) -> str:
+    """Why the shim cannot be loaded into a program, '' where it can: the dynamic loader does it, for programs of our own kind."""
+    try:
+        with open(program, "rb") as file:
+            head = file.read(4096)
+        if os.stat(program).st_mode & (stat.S_ISUID | stat.S_ISGID) and os.geteuid():
+            return "changes its user when it starts (set-uid)"
+    except OSError:
+        return ""  # whoever starts it will say
+    if head[:4] != b"\x7fELF":
+        return ""
+    if head[4] != 2:
+        return "is a 32-bit program"
+    where, size, count = int.from_bytes(head[32:40], "little"), *struct.unpack_from("<HH", head, 54)
+    kinds = [int.from_bytes(head[where + size * each :][:4], "little") for each in range(count)]
+    return "" if INTERPRETER in kinds or len(head) < 64 else "is linked statically"
+
+
+def missing(device: Device) -> list[str]:
+    """A line for each API whose driver for this GPU is not installed, or does not exist."""
+    lines = []
+    for api in dict.fromkeys(one.api for one in runtimes()):
+        serving = [one for one in runtimes_of(device.name) if one.api == api]
+        if not serving:
+            lines.append(f"{api}: no driver supports {device.title}")
+        elif not any(one.found() for one in serving):
+            packages = " or ".join(dict.fromkeys(one.package for one in serving))
+            lines.append(f"{api}: {serving[0].name} is not installed; apt-get install {packages}")
+    return lines

@@ -1,0 +1,115 @@
+"""Which function answers which ioctl, for nodes, dma-bufs and sync files."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from softgen.driver import context, execbuffer, gem, query, syncobj
+from softgen.driver.fence import Fence, all_of
+from softgen.driver.protocol import Call, Errno
+from softgen.driver.uapi import ARGUMENTS, DISPLAY_NAMES, DMABUF_SYNC_FILE, NAMES, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, name_of
+
+if TYPE_CHECKING:
+    from softgen.driver.node import Node, Shared
+
+Handler = Callable[["Node", Call, SimpleNamespace], None]
+HANDLERS: dict[str, Handler] = {**query.HANDLERS, **gem.HANDLERS, **context.HANDLERS, **syncobj.HANDLERS, **execbuffer.HANDLERS}
+DMABUF, SYNC = ord("b"), ord(">")
+DMABUF_SYNC, DMABUF_EXPORT, DMABUF_IMPORT = 0, 2, 3
+SYNC_FILE_MERGE, SYNC_FILE_INFO = 3, 4
+WRITES = 2  # of a dma-buf's flags
+
+
+def number_of(request: int) -> int:
+    return request & 0xFF
+
+
+def kind_of(request: int) -> int:
+    return request >> 8 & 0xFF
+
+
+def answer(node: Node, call: Call, request: int, data: bytes) -> None:
+    """An ioctl on a node; its changed argument goes back with the call's other writes."""
+    number = number_of(request)
+    name = NAMES.get(number)
+    handler = HANDLERS.get(name) if name else None
+    if name is None or handler is None:
+        shown = name_of(number)
+        with node.gpu.lock:
+            node.gpu.unknown[shown] = node.gpu.unknown.get(shown, 0) + 1
+            first = node.gpu.unknown[shown] == 1
+        if number in DISPLAY_NAMES:
+            raise Errno(errno.EOPNOTSUPP, f"{shown}: there is no display")
+        if first:
+            node.gpu.log(f"{shown} (request {request:#x}) is not known; answered with EINVAL")
+        raise Errno(errno.EINVAL, f"{shown} is not known")
+    layout = ARGUMENTS[name]
+    argument = layout.unpack(data)
+    handler(node, call, argument)
+    if data:
+        changed = layout.pack(argument)[: len(data)]
+        if changed != data[: len(changed)]:
+            call.writes.insert(0, write_of(call, changed))
+
+
+def write_of(call: Call, data: bytes) -> bytes:
+    """The argument first: descriptors written into it afterwards must stay."""
+    keep, call.writes = call.writes, []
+    call.write(call.argument, data)
+    made, call.writes = call.writes[0], keep
+    return made
+
+
+def foreign(gpu: Shared, call: Call, request: int, inode: int, data: bytes) -> bool:
+    """An ioctl on a dma-buf or sync file; False: it is none of ours."""
+    kind, number = kind_of(request), number_of(request)
+    if kind == DMABUF and (thing := gpu.objects.get(inode)):
+        dma_buf(gpu, call, thing, number, data)
+        return True
+    if kind == SYNC and (fence := gpu.sync_files.find(inode)):
+        sync_file(gpu, call, fence, number, data)
+        return True
+    return False
+
+
+def named_fence(gpu: Shared, call: Call, number: int) -> Fence:
+    """The fence of a sync file the program names by descriptor."""
+    descriptor = call.take(number)
+    found = gpu.sync_files.find(os.fstat(descriptor).st_ino)
+    os.close(descriptor)
+    if found is None:
+        raise Errno(errno.EINVAL, "the descriptor is no sync file")
+    return found
+
+
+def sync_file(gpu: Shared, call: Call, fence: Fence, number: int, data: bytes) -> None:
+    if number == SYNC_FILE_MERGE:
+        other = named_fence(gpu, call, SYNC_MERGE.unpack(data).other)
+        call.hand(call.argument + SYNC_MERGE.offsets["fence"], gpu.sync_files.make(all_of(gpu.signals, [fence, other])))
+    elif number == SYNC_FILE_INFO:
+        info = SYNC_INFO.unpack(data)
+        status = -fence.error if fence.error else int(fence.done)
+        if info.count and info.fences:
+            row = SimpleNamespace(object=b"softgen", driver=b"i915", status=status, flags=0, timestamp=fence.when)
+            call.write(info.fences, SYNC_FENCE.pack(row))
+        info.name, info.status, info.flags, info.count = b"softgen", status, 0, 1
+        call.write(call.argument, SYNC_INFO.pack(info))
+    else:
+        raise Errno(errno.ENOTTY)
+
+
+def dma_buf(gpu: Shared, call: Call, thing: gem.Object, number: int, data: bytes) -> None:
+    argument = DMABUF_SYNC_FILE.unpack(data)
+    if number == DMABUF_SYNC:
+        gpu.signals.wait(thing.idle, None, call.channel.gone)
+    elif number == DMABUF_EXPORT:
+        fences = [use.fence for use in thing.busy() if use.write or argument.flags & WRITES]
+        call.hand(call.argument + 4, gpu.sync_files.make(all_of(gpu.signals, fences)))
+    elif number == DMABUF_IMPORT:
+        thing.use(named_fence(gpu, call, argument.fd), gpu.kernel.engines[0], bool(argument.flags & WRITES))
+    else:
+        raise Errno(errno.ENOTTY)

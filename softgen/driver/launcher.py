@@ -1,0 +1,264 @@
+"""The launcher: starts the server and the program, passes signals and the exit code on, and leaves nothing behind.
+
+Whoever of the three ends first, the others learn of it: the launcher waits for both as their parent, the server has a socket to the
+launcher, and the program is ended by the kernel when the launcher is gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from softgen.bits.generation import Device
+from softgen.driver import environment, server, tree
+from softgen.errors import SoftgenError
+
+TICK = 0.05  # seconds between two looks at what the server says
+GRACE = 1.0  # seconds a program has to end when it is told to
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PASSED_ON = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+BLOCKED = PASSED_ON | {signal.SIGCHLD}
+FROM_KERNEL = 0x80  # si_code of what a terminal sends: the program has got it too
+
+_libc = ctypes.CDLL(None)
+Serve = Callable[[dict[str, socket.socket], socket.socket], dict[str, Any] | None]
+
+
+@dataclass
+class Outcome:
+    """How a run ended: the program's exit code as a shell tells it, and the server's report."""
+
+    code: int
+    report: dict[str, Any] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)  # what the server could not do
+    trouble: str = ""  # what ended the run, if not the program itself
+
+
+def launch(command: list[str], device: Device, serve: Serve, keep_going: bool = False, limit: float | None = None) -> Outcome:
+    """Run a program on the GPU. `serve` is called in a process of its own with the sockets of the run."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise SoftgenError(f"no program {command[0]!r} can be run: not found, or not executable")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
+    folder = Path(short_folder()) / f"softgen-{secrets.token_hex(6)}"  # made by the server, removed by whoever lives longer
+    run = Run(command, program, device, folder, before)
+    try:
+        run.start(serve)
+        return run.watch(keep_going, limit)
+    finally:
+        run.clean()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def short_folder() -> str:
+    """A socket's path has room for 107 bytes."""
+    usual = os.environ.get("XDG_RUNTIME_DIR", "")
+    if usual and len(usual) < 40 and os.path.isdir(usual) and os.access(usual, os.W_OK):
+        return usual
+    return tempfile.gettempdir() if len(tempfile.gettempdir()) < 40 else "/tmp"
+
+
+class Run:
+    """A program and its server."""
+
+    def __init__(self, command: list[str], program: str, device: Device, folder: Path, mask: set[int | signal.Signals]) -> None:
+        self.command, self.program, self.device, self.folder, self.mask = command, program, device, folder, mask
+        self.control: socket.socket | None = None
+        self.server = 0
+        self.server_status: int | None = None
+        self.child: subprocess.Popen[bytes] | None = None
+        self.said, self.ready = b"", False
+        self.failed: list[str] = []
+        self.report: dict[str, Any] | None = None
+        self.told_to_end: float | None = None
+
+    def start(self, serve: Serve) -> None:
+        environment.shim()  # or nothing is started at all
+        _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ours, theirs = socket.socketpair()
+        self.server = os.fork()
+        if not self.server:
+            ours.close()
+            serve_and_exit(serve, self.device, theirs, self.folder)
+        theirs.close()
+        ours.setblocking(False)
+        self.control = ours
+        while not self.ready and not self.failed and not self._server_gone():
+            signal.sigtimedwait({signal.SIGCHLD}, 0.002)
+            self._listen()
+        if not self.ready:
+            raise SoftgenError(f"the simulator did not start{died(self.server_status)}{''.join(f': {why}' for why in self.failed)}")
+        self._start_program()
+
+    def _start_program(self) -> None:
+        told = environment.environment(self.device, self.folder, os.environ)
+        launcher = os.getpid()
+
+        def before_program() -> None:
+            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != launcher:
+                os._exit(1)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
+
+        try:
+            self.child = subprocess.Popen(self.command, executable=self.program, env=told, preexec_fn=before_program, close_fds=False)
+        except OSError as error:
+            raise SoftgenError(f"{self.command[0]}: cannot be started: {error.strerror}") from None
+
+    def watch(self, keep_going: bool, limit: float | None) -> Outcome:
+        assert self.child is not None
+        end, trouble = None if limit is None else time.monotonic() + limit, ""
+        while self.child.poll() is None:
+            self._wait(TICK)
+            self._listen()
+            if self._server_gone():
+                trouble = trouble or f"the simulator has ended{died(self.server_status)}; so does the program"
+            elif self.failed and not keep_going:
+                trouble = trouble or "the program is ended, because its work could not be done (--keep-going lets it go on)"
+            elif end is not None and time.monotonic() >= end:
+                trouble = trouble or f"time is up after {limit:g} s; the program is ended"
+            if trouble:
+                self._end_program()
+        code = self.child.returncode
+        self._finish(bool(trouble) or code < 0)
+        code = 1 if trouble or self.failed and not keep_going else 128 - code if code < 0 else code
+        if self.report is None and not trouble:
+            trouble = f"the simulator ended before it could report{died(self.server_status)}"
+        return Outcome(code, self.report or {}, self.failed, trouble)
+
+    def _wait(self, seconds: float) -> None:
+        """Sleep until a child ends or a signal comes; pass signals on that were sent to us alone."""
+        assert self.child is not None
+        info = signal.sigtimedwait(BLOCKED, seconds)
+        if info is None or info.si_signo == signal.SIGCHLD:
+            self._reap()
+        elif info.si_code != FROM_KERNEL:
+            self.child.send_signal(info.si_signo)
+
+    def _reap(self) -> None:
+        """Orphans of the program come to us; they must not stay as zombies."""
+        assert self.child is not None
+        for pid in children():
+            if pid not in (self.server, self.child.pid):
+                try:
+                    os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    pass
+
+    def _listen(self) -> None:
+        assert self.control is not None
+        try:
+            while data := self.control.recv(65536):
+                self.said += data
+        except OSError:
+            pass
+        *lines, self.said = self.said.split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            self.ready = self.ready or "ready" in message
+            if "failed" in message:
+                self.failed.append(message["failed"])
+            if "report" in message:
+                self.report = message["report"]
+
+    def _server_gone(self) -> bool:
+        if self.server_status is None:
+            pid, status = os.waitpid(self.server, os.WNOHANG)
+            if pid:
+                self.server_status = status
+        return self.server_status is not None
+
+    def _end_program(self) -> None:
+        assert self.child is not None
+        if self.told_to_end is None:
+            self.told_to_end = time.monotonic()
+            self.child.terminate()
+        elif time.monotonic() > self.told_to_end + GRACE:
+            self.child.kill()
+
+    def _finish(self, stopped: bool) -> None:
+        """The program is over: nothing of it may run on, and the server writes what it has to."""
+        assert self.control is not None
+        end_descendants({self.server})
+        try:
+            self.control.send(b"stop" if stopped else b"end")
+        except OSError:
+            pass
+        while not self._server_gone():
+            signal.sigtimedwait({signal.SIGCHLD}, TICK)
+            self._listen()
+        self._listen()
+
+    def clean(self) -> None:
+        """Whatever happened, nothing stays."""
+        if self.child is not None and self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
+        if self.control is not None:
+            self.control.close()
+        if self.server and not self._server_gone():
+            os.kill(self.server, signal.SIGKILL)
+            os.waitpid(self.server, 0)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def serve_and_exit(serve: Serve, device: Device, control: socket.socket, folder: Path) -> None:
+    """The server's process, from its first moment to its last; it never returns."""
+    code = 1
+    try:
+        server.prepare()
+        folder.mkdir(0o700)
+        tree.build(folder / "tree", device)
+        listening = server.listen(folder)
+        server.send(control, {"ready": True})
+        report = serve(listening, control)
+        if report is None:
+            shutil.rmtree(folder, ignore_errors=True)  # the launcher cannot
+        else:
+            server.send(control, {"report": report})
+            code = 0
+    except BaseException as error:
+        server.send(control, {"failed": f"the simulator cannot go on: {type(error).__name__}: {error}"})
+    finally:
+        os._exit(code)
+
+
+def children() -> list[int]:
+    try:
+        return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()]
+    except OSError:
+        return []  # a kernel without that file: nobody to look after
+
+
+def end_descendants(spared: set[int]) -> None:
+    """What the program started and left running: told to end, then ended."""
+    until, told = time.monotonic() + GRACE, set[int]()
+    while left := [pid for pid in children() if pid not in spared]:
+        late = time.monotonic() > until
+        for pid in left:
+            try:
+                if late or pid not in told:
+                    os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
+                    told.add(pid)
+                os.waitpid(pid, os.WNOHANG)
+            except OSError:
+                pass
+        time.sleep(0.01)
+
+
+def died(status: int | None) -> str:
+    if status is not None and os.WIFSIGNALED(status):
+        return f" (killed by signal {os.WTERMSIG(status)})"
+    return f" (exit code {os.waitstatus_to_exitcode(status)})" if status else ""

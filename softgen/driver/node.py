@@ -1,0 +1,98 @@
+"""What one opened node owns: handles of buffers, contexts, address spaces and sync objects; and what all nodes share.
+
+A node lives as long as any descriptor of it, in whatever process; then everything it owned is let go, as the kernel does.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from softgen.bits.generation import Device
+from softgen.driver import facts
+from softgen.driver.fence import Pipes, Signals, SyncFiles
+from softgen.driver.syncobj import Syncobj
+from softgen.memory.store import Buffer
+
+if TYPE_CHECKING:
+    from softgen.driver.context import Context, Vm
+    from softgen.driver.gem import Object
+    from softgen.driver.queue import Submission
+
+Thing = TypeVar("Thing")
+
+
+class Table(Generic[Thing]):
+    """Numbers for things, the lowest free one first."""
+
+    def __init__(self, first: int = 1) -> None:
+        self.things: dict[int, Thing] = {}
+        self.free: list[int] = []
+        self.next = first
+        self.lock = threading.Lock()
+
+    def add(self, thing: Thing) -> int:
+        with self.lock:
+            if self.free:
+                number = heapq.heappop(self.free)
+            else:
+                number, self.next = self.next, self.next + 1
+            self.things[number] = thing
+            return number
+
+    def get(self, number: int) -> Thing | None:
+        return self.things.get(number)
+
+    def remove(self, number: int) -> Thing | None:
+        with self.lock:
+            thing = self.things.pop(number, None)
+            if thing is not None:
+                heapq.heappush(self.free, number)
+            return thing
+
+    def clear(self) -> list[Thing]:
+        with self.lock:
+            things = list(self.things.values())
+            self.things.clear()
+            return things
+
+    def __iter__(self) -> Iterator[tuple[int, Thing]]:
+        return iter(list(self.things.items()))
+
+
+class Runner(Protocol):
+    """What executes submissions."""
+
+    def submit(self, submission: Submission) -> None: ...
+
+
+class Shared:
+    """What every program on this GPU shares."""
+
+    def __init__(self, device: Device, runner: Runner, log: Callable[[str], None] = lambda text: None) -> None:
+        self.device, self.runner, self.log = device, runner, log
+        self.kernel = facts.kernel(device.name)
+        self.signals = Signals()
+        self.sync_files, self.syncobjs = SyncFiles(), Pipes[Syncobj]()
+        self.objects: dict[int, Object] = {}  # inode of its memory -> buffer; only those with one file
+        self.flinks: dict[int, Object] = {}
+        self.swapped: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()  # inode -> memory taken from programs
+        self.uids, self.names, self.sequence = itertools.count(1), itertools.count(1), itertools.count(1)
+        self.lock = threading.RLock()
+        self.unknown: dict[str, int] = {}  # ioctls nobody answers -> how often
+        self.opened = 0
+
+
+class Node:
+    """One open() of a node."""
+
+    def __init__(self, gpu: Shared, minor: int) -> None:
+        self.gpu, self.minor = gpu, minor
+        self.objects: Table[Object] = Table()
+        self.contexts: Table[Context] = Table(0)
+        self.vms: Table[Vm] = Table()
+        self.syncobjs: Table[Syncobj] = Table()

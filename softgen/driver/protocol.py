@@ -1,0 +1,182 @@
+"""The wire between shim.c and the server: one message out, questions back, one message that ends it. shim.c has the same numbers.
+
+    call = Call(channel, message)
+    call.read(address, size)        memory of the program; Errno(EFAULT) where there is none
+    call.write(address, data)       is written when the ioctl returns
+    call.take(number)               a copy of one of the program's descriptors
+    call.hand(address, descriptor)  the program gets the descriptor; its number is written to the address
+"""
+
+from __future__ import annotations
+
+import array
+import errno
+import os
+import socket
+import struct
+from typing import NamedTuple
+
+MESSAGE = struct.Struct("<IIQQQ8s")
+PART = struct.Struct("<QII")
+IOCTL, MMAP, FOREIGN, REPLY, HELLO = 1, 2, 3, 4, 5
+DONE, READ, GIVE, MAPS, SWAP, MAP, NOT_MINE = 16, 17, 18, 19, 20, 21, 22
+LARGEST = 1 << 30  # a longer message is no message
+LARGEST_READ = 256 << 20
+WORD = (1 << 64) - 1
+
+
+class Errno(Exception):
+    """What an ioctl answers when it refuses: an error number, and why in words for the log."""
+
+    def __init__(self, number: int, why: str = "") -> None:
+        super().__init__(why or os.strerror(number))
+        self.number = number
+
+
+class Gone(Exception):
+    """The program at the other end has ended."""
+
+
+class Message(NamedTuple):
+    kind: int
+    a: int
+    b: int
+    c: int
+    name: bytes
+    payload: bytes
+
+
+def program_name(pid: int) -> str:
+    """The name of a process, for messages."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return "a program"
+
+
+class Channel:
+    """One thread of a program."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.pid, self.uid, _ = struct.unpack("iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        self.program = program_name(self.pid)
+        self.rest = b""
+        self.descriptors: list[int] = []
+
+    def receive(self) -> Message:
+        kind, size, a, b, c, name = MESSAGE.unpack(self._bytes(MESSAGE.size))
+        if size > LARGEST:
+            raise Gone(f"a message of {size} bytes")
+        return Message(kind, a, b, c, name, self._bytes(size) if size else b"")
+
+    def _bytes(self, size: int) -> bytes:
+        if len(self.rest) < size:
+            parts, have = [self.rest], len(self.rest)
+            while have < size:
+                try:
+                    data, control, _, _ = self.connection.recvmsg(max(65536, min(size - have, 1 << 20)), socket.CMSG_SPACE(16))
+                except OSError as error:
+                    raise Gone(str(error)) from None
+                for _, kind, packed in control:
+                    if kind == socket.SCM_RIGHTS:
+                        self.descriptors += array.array("i", packed[: len(packed) // 4 * 4])
+                if not data:
+                    raise Gone("closed")
+                parts.append(data)
+                have += len(data)
+            self.rest = b"".join(parts)
+        found, self.rest = self.rest[:size], self.rest[size:]
+        return found
+
+    def send(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = ()) -> None:
+        data = MESSAGE.pack(kind, len(payload), a & WORD, b & WORD, c & WORD, b"") + payload
+        try:
+            if descriptors:
+                sent = self.connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))])
+                data = data[sent:]
+            self.connection.sendall(data)
+        except OSError as error:
+            raise Gone(str(error)) from None
+
+    def ask(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = ()) -> Message:
+        """A question to the program's thread; its answer, or the error it met."""
+        self.send(kind, a, b, c, payload, descriptors)
+        answer = self.receive()
+        if answer.kind != REPLY:
+            raise Gone(f"message {answer.kind} where an answer was expected")
+        result = answer.a - (1 << 64) if answer.a >> 63 else answer.a
+        if result < 0:
+            raise Errno(-result)
+        return answer
+
+    def gone(self) -> bool:
+        """Has the program ended, while we work for it?"""
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        self.descriptors = []
+        self.connection.close()
+
+
+class Call:
+    """One ioctl or mmap on its way."""
+
+    def __init__(self, channel: Channel, argument: int = 0) -> None:
+        self.channel, self.argument = channel, argument
+        self.writes: list[bytes] = []
+        self.handed: list[int] = []
+
+    def read(self, address: int, size: int) -> bytes:
+        return self.read_all([(address, size)])
+
+    def read_all(self, wanted: list[tuple[int, int]]) -> bytes:
+        """Several pieces of memory with one question, joined."""
+        total = sum(size for _, size in wanted)
+        if not total:
+            return b""
+        if total > LARGEST_READ or any(address + size > WORD or size < 0 for address, size in wanted):
+            raise Errno(errno.EFAULT, f"{total} bytes of the program's memory")
+        data = self.channel.ask(READ, payload=b"".join(PART.pack(address, size, 0) for address, size in wanted)).payload
+        if len(data) != total:
+            raise Gone("a short answer")
+        return data
+
+    def write(self, address: int, data: bytes) -> None:
+        if data:
+            self.writes.append(PART.pack(address & WORD, len(data), 0) + data)
+
+    def take(self, number: int) -> int:
+        self.channel.ask(GIVE, number)
+        if not self.channel.descriptors:
+            raise Gone("no descriptor came")
+        return self.channel.descriptors.pop()
+
+    def hand(self, address: int, descriptor: int) -> None:
+        """`descriptor` is ours until the answer is sent, then closed here."""
+        self.handed.append(descriptor)
+        self.writes.append(PART.pack(address & WORD, 4, len(self.handed)))
+
+    def maps(self) -> str:
+        return self.channel.ask(MAPS).payload.decode("utf-8", "replace")
+
+    def swap(self, start: int, size: int, protection: int, descriptor: int) -> None:
+        self.channel.ask(SWAP, start, size, protection, descriptors=(descriptor,))
+
+    def map(self, descriptor: int, offset: int, size: int) -> int:
+        return self.channel.ask(MAP, offset, size, descriptors=(descriptor,)).a
+
+    def done(self, result: int = 0, offset: int = 0) -> None:
+        try:
+            self.channel.send(DONE, result, offset, payload=b"".join(self.writes), descriptors=tuple(self.handed))
+        finally:
+            for descriptor in self.handed:
+                os.close(descriptor)

@@ -1,0 +1,173 @@
+"""Sync objects: a place that holds a fence, or a line of numbered ones, and the ioctls on them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from softgen.driver.fence import Fence, Signals, all_of
+from softgen.driver.protocol import Call, Errno
+
+if TYPE_CHECKING:
+    from softgen.driver.node import Node
+
+CREATE_SIGNALED = 1
+WAIT_ALL, WAIT_FOR_SUBMIT, WAIT_AVAILABLE = 1, 2, 4
+SYNC_FILE = 1  # of HANDLE_TO_FD and FD_TO_HANDLE
+QUERY_LAST_SUBMITTED = 1
+MOST = 1 << 16
+NANOSECONDS = 1e9
+
+
+class Syncobj:
+    """Points in rising order, each done when it and all before it are. A plain sync object is a line with the one point 0."""
+
+    def __init__(self, signals: Signals, fence: Fence | None = None) -> None:
+        self.signals = signals
+        self.points: list[tuple[int, Fence]] = [] if fence is None else [(0, fence)]
+
+    def replace(self, fence: Fence | None) -> None:
+        self.points = [] if fence is None else [(0, fence)]
+        self.signals.tell()
+
+    def add(self, point: int, fence: Fence) -> None:
+        """A new point; 0 replaces all."""
+        if not point:
+            self.replace(fence)
+            return
+        before = [one for _, one in self.points[-1:] if not one.done]
+        self.points = [*self.points[-63:], (point, all_of(self.signals, [*before, fence]) if before else fence)]
+        self.signals.tell()
+
+    def fence(self, point: int = 0) -> Fence | None:
+        """What has to be done for a point to be reached; None: nobody has submitted it yet."""
+        if not point:
+            return self.points[-1][1] if self.points else None
+        return next((fence for value, fence in self.points if value >= point), None)
+
+    def value(self, submitted: bool = False) -> int:
+        return max((value for value, fence in self.points if submitted or fence.done), default=0)
+
+
+def one(node: Node, handle: int) -> Syncobj:
+    found = node.syncobjs.get(handle)
+    if found is None:
+        raise Errno(errno.ENOENT, f"no sync object {handle}")
+    return found
+
+
+def numbers(call: Call, address: int, count: int, letter: str) -> tuple[int, ...]:
+    if count > MOST:
+        raise Errno(errno.EINVAL, f"{count} sync objects")
+    return struct.unpack(f"<{count}{letter}", call.read(address, count * struct.calcsize(letter)))
+
+
+def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    if arg.flags & ~CREATE_SIGNALED:
+        raise Errno(errno.EINVAL)
+    fence = Fence(node.gpu.signals, done=True) if arg.flags else None
+    arg.handle = node.syncobjs.add(Syncobj(node.gpu.signals, fence))
+
+
+def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    if node.syncobjs.remove(arg.handle) is None:
+        raise Errno(errno.EINVAL)
+
+
+def to_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    syncobj = one(node, arg.handle)
+    if not arg.flags & SYNC_FILE:
+        call.hand(call.argument + 8, node.gpu.syncobjs.new(syncobj)[0])
+        return
+    fence = syncobj.fence()
+    if fence is None:
+        raise Errno(errno.EINVAL, "a sync object without a fence has no sync file")
+    call.hand(call.argument + 8, node.gpu.sync_files.make(fence))
+
+
+def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    if arg.flags & SYNC_FILE:
+        one(node, arg.handle).replace(sync_file(node, call, arg.fd))
+        return
+    descriptor = call.take(arg.fd)
+    found = node.gpu.syncobjs.find(os.fstat(descriptor).st_ino)
+    os.close(descriptor)
+    if found is None:
+        raise Errno(errno.EINVAL, "the descriptor is no sync object")
+    arg.handle = node.syncobjs.add(found)
+
+
+def sync_file(node: Node, call: Call, number: int) -> Fence:
+    """The fence of a sync file the program names by descriptor."""
+    descriptor = call.take(number)
+    found = node.gpu.sync_files.find(os.fstat(descriptor).st_ino)
+    os.close(descriptor)
+    if found is None:
+        raise Errno(errno.EINVAL, "the descriptor is no sync file")
+    return found
+
+
+def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """SYNCOBJ_WAIT and SYNCOBJ_TIMELINE_WAIT: for all, or for the first; the timeout is a moment of CLOCK_MONOTONIC."""
+    objects = [one(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    points = numbers(call, arg.points, arg.count, "Q") if getattr(arg, "points", 0) else (0,) * arg.count
+    if not objects:
+        return
+    first: list[int] = []
+
+    def ready() -> bool:
+        states = []
+        for number, (syncobj, point) in enumerate(zip(objects, points, strict=True)):
+            fence = syncobj.fence(point)
+            if fence is None and not arg.flags & (WAIT_FOR_SUBMIT | WAIT_AVAILABLE):
+                raise Errno(errno.EINVAL, "waits for something nobody submitted")
+            states.append(fence is not None and (fence.done or bool(arg.flags & WAIT_AVAILABLE)))
+            if states[-1] and not first:
+                first.append(number)
+        return all(states) if arg.flags & WAIT_ALL else any(states)
+
+    if not node.gpu.signals.wait(ready, arg.timeout / NANOSECONDS, call.channel.gone):
+        raise Errno(errno.ETIME)
+    arg.first = first[0] if first else 0
+
+
+def reset(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    for handle in numbers(call, arg.handles, arg.count, "I"):
+        one(node, handle).replace(None)
+
+
+def signal(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    for handle in numbers(call, arg.handles, arg.count, "I"):
+        one(node, handle).replace(Fence(node.gpu.signals, done=True))
+
+
+def signal_points(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    objects = [one(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    points = numbers(call, arg.points, arg.count, "Q") if arg.points else (0,) * arg.count
+    for syncobj, point in zip(objects, points, strict=True):
+        syncobj.add(point, Fence(node.gpu.signals, done=True))
+
+
+def query(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    objects = [one(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(each.value(bool(arg.flags & QUERY_LAST_SUBMITTED)) for each in objects)))
+
+
+def transfer(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    source, target = one(node, arg.source), one(node, arg.target)
+    if arg.flags & WAIT_FOR_SUBMIT:
+        node.gpu.signals.wait(lambda: source.fence(arg.source_point) is not None, None, call.channel.gone)
+    fence = source.fence(arg.source_point)
+    if fence is None:
+        raise Errno(errno.EINVAL)
+    target.add(arg.target_point, fence)
+
+
+HANDLERS = {
+    "SYNCOBJ_CREATE": create, "SYNCOBJ_DESTROY": destroy, "SYNCOBJ_HANDLE_TO_FD": to_descriptor, "SYNCOBJ_FD_TO_HANDLE": from_descriptor,
+    "SYNCOBJ_WAIT": wait, "SYNCOBJ_TIMELINE_WAIT": wait, "SYNCOBJ_RESET": reset, "SYNCOBJ_SIGNAL": signal,
+    "SYNCOBJ_TIMELINE_SIGNAL": signal_points, "SYNCOBJ_QUERY": query, "SYNCOBJ_TRANSFER": transfer,
+}  # fmt: skip

@@ -1,0 +1,131 @@
+"""The i915 and DRM interface of Linux as data: the number, name and argument of each ioctl, and the structures behind pointers.
+
+A field is NAME:TYPE with struct's letters (I 32 bits, Q 64 bits, i and q signed, H 16 bits); the numbers are the kernel's (public headers).
+"""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+
+
+class Structure:
+    """Named fields; unpack() gives something whose fields may be changed, pack() turns it into bytes again."""
+
+    def __init__(self, text: str) -> None:
+        pairs = [field.split(":") for field in text.split()]
+        self.names = [name for name, _ in pairs]
+        self.struct = struct.Struct("<" + "".join(kind for _, kind in pairs))
+        self.size = self.struct.size
+        self.offsets = {name: struct.calcsize("<" + "".join(kind for _, kind in pairs[:at])) for at, name in enumerate(self.names)}
+
+    def unpack(self, data: bytes) -> SimpleNamespace:
+        """Short data is filled up with zeros: an older program knows fewer fields."""
+        values = self.struct.unpack(data[: self.size].ljust(self.size, b"\0"))
+        return SimpleNamespace(**dict(zip(self.names, values, strict=True)))
+
+    def pack(self, values: SimpleNamespace) -> bytes:
+        return self.struct.pack(*(getattr(values, name) for name in self.names))
+
+    def unpack_all(self, data: bytes) -> list[SimpleNamespace]:
+        return [self.unpack(data[at : at + self.size]) for at in range(0, len(data), self.size)]
+
+
+TABLE = """
+00 VERSION                    major:i minor:i patch:i pad:I name_size:Q name:Q date_size:Q date:Q description_size:Q description:Q
+01 GET_UNIQUE                 size:Q unique:Q
+02 GET_MAGIC                  magic:I
+05 GET_CLIENT                 index:i auth:i pid:Q uid:Q magic:Q uses:Q
+07 SET_VERSION                interface_major:i interface_minor:i driver_major:i driver_minor:i
+09 GEM_CLOSE                  handle:I pad:I
+0a GEM_FLINK                  handle:I name:I
+0b GEM_OPEN                   name:I handle:I size:Q
+0c GET_CAP                    capability:Q value:Q
+0d SET_CLIENT_CAP             capability:Q value:Q
+11 AUTH_MAGIC                 magic:I
+1e SET_MASTER
+1f DROP_MASTER
+2d PRIME_HANDLE_TO_FD         handle:I flags:I fd:i
+2e PRIME_FD_TO_HANDLE         handle:I flags:I fd:i
+46 I915_GETPARAM              param:i pad:I value:Q
+57 I915_GEM_BUSY              handle:I busy:I
+58 I915_GEM_THROTTLE
+5b I915_GEM_CREATE            size:Q handle:I pad:I
+5c I915_GEM_PREAD             handle:I pad:I offset:Q size:Q data:Q
+5d I915_GEM_PWRITE            handle:I pad:I offset:Q size:Q data:Q
+5e I915_GEM_MMAP              handle:I pad:I offset:Q size:Q address:Q flags:Q
+5f I915_GEM_SET_DOMAIN        handle:I read_domains:I write_domain:I
+60 I915_GEM_SW_FINISH         handle:I
+61 I915_GEM_SET_TILING        handle:I mode:I stride:I swizzle:I
+62 I915_GEM_GET_TILING        handle:I mode:I swizzle:I physical:I
+63 I915_GEM_GET_APERTURE      size:Q available:Q
+64 I915_GEM_MMAP_OFFSET       handle:I pad:I offset:Q flags:Q extensions:Q
+65 I915_GET_PIPE_FROM_CRTC_ID crtc:I pipe:I
+66 I915_GEM_MADVISE           handle:I advice:I retained:I
+69 I915_GEM_EXECBUFFER2       buffers:Q count:I start:I size:I dr1:I dr4:I fences:I fences_at:Q flags:Q context:Q fence:Q
+6c I915_GEM_WAIT              handle:I flags:I timeout:q
+6d I915_GEM_CONTEXT_CREATE    context:I flags:I extensions:Q
+6e I915_GEM_CONTEXT_DESTROY   context:I pad:I
+6f I915_GEM_SET_CACHING       handle:I caching:I
+70 I915_GEM_GET_CACHING       handle:I caching:I
+71 I915_REG_READ              offset:Q value:Q
+72 I915_GET_RESET_STATS       context:I flags:I resets:I active:I pending:I pad:I
+73 I915_GEM_USERPTR           address:Q size:Q flags:I handle:I
+74 I915_GEM_CONTEXT_GETPARAM  context:I size:I param:Q value:Q
+75 I915_GEM_CONTEXT_SETPARAM  context:I size:I param:Q value:Q
+76 I915_PERF_OPEN             flags:I count:I properties:Q
+77 I915_PERF_ADD_CONFIG
+78 I915_PERF_REMOVE_CONFIG
+79 I915_QUERY                 count:I flags:I items:Q
+7a I915_GEM_VM_CREATE         extensions:Q flags:I vm:I
+7b I915_GEM_VM_DESTROY        extensions:Q flags:I vm:I
+7c I915_GEM_CREATE_EXT        size:Q handle:I flags:I extensions:Q
+bf SYNCOBJ_CREATE             handle:I flags:I
+c0 SYNCOBJ_DESTROY            handle:I pad:I
+c1 SYNCOBJ_HANDLE_TO_FD       handle:I flags:I fd:i pad:I
+c2 SYNCOBJ_FD_TO_HANDLE       handle:I flags:I fd:i pad:I
+c3 SYNCOBJ_WAIT               handles:Q timeout:q count:I flags:I first:I pad:I
+c4 SYNCOBJ_RESET              handles:Q count:I pad:I
+c5 SYNCOBJ_SIGNAL             handles:Q count:I pad:I
+ca SYNCOBJ_TIMELINE_WAIT      handles:Q points:Q timeout:q count:I flags:I first:I pad:I
+cb SYNCOBJ_QUERY              handles:Q points:Q count:I flags:I
+cc SYNCOBJ_TRANSFER           source:I target:I source_point:Q target_point:Q flags:I pad:I
+cd SYNCOBJ_TIMELINE_SIGNAL    handles:Q points:Q count:I flags:I
+"""
+# Named so that a log says what a program wanted; answered with EOPNOTSUPP, as a driver without a display does.
+DISPLAY = """
+08 MODESET_CTL    3a WAIT_VBLANK         a0 MODE_GETRESOURCES      a1 MODE_GETCRTC        a2 MODE_SETCRTC     a3 MODE_CURSOR
+a6 MODE_GETENCODER a7 MODE_GETCONNECTOR  aa MODE_GETPROPERTY       ac MODE_GETPROPBLOB    ad MODE_GETFB       ae MODE_ADDFB
+af MODE_RMFB      b0 MODE_PAGE_FLIP      b1 MODE_DIRTYFB           b2 MODE_CREATE_DUMB    b3 MODE_MAP_DUMB    b4 MODE_DESTROY_DUMB
+b5 MODE_GETPLANERESOURCES b6 MODE_GETPLANE b7 MODE_SETPLANE        b8 MODE_ADDFB2         b9 MODE_OBJ_GETPROPERTIES
+ba MODE_OBJ_SETPROPERTY bb MODE_CURSOR2  bc MODE_ATOMIC            bd MODE_CREATEPROPBLOB be MODE_DESTROYPROPBLOB c6 MODE_CREATE_LEASE
+"""
+ROWS = [line.split(maxsplit=2) for line in TABLE.strip().splitlines()]
+NAMES = {int(row[0], 16): row[1] for row in ROWS}
+ARGUMENTS = {row[1]: Structure(row[2] if len(row) > 2 else "") for row in ROWS}
+DISPLAY_NAMES = {int(number, 16): name for number, name in zip(DISPLAY.split()[::2], DISPLAY.split()[1::2], strict=True)}
+
+EXTENSION = Structure("next:Q name:I flags:I r0:I r1:I r2:I r3:I")
+EXEC_OBJECT = Structure("handle:I relocations:I relocations_at:Q alignment:Q offset:Q flags:Q r1:Q r2:Q")
+RELOCATION = Structure("target:I delta:I offset:Q presumed:Q read_domains:I write_domain:I")
+EXEC_FENCE = Structure("handle:I flags:I")
+TIMELINE_FENCES = Structure("count:Q handles:Q values:Q")  # after its EXTENSION
+CONTEXT_PARAM = Structure("context:I size:I param:Q value:Q")  # the same
+ENGINE = Structure("kind:H instance:H")
+LOAD_BALANCE = Structure("index:H siblings:H flags:I zero:Q")  # after its EXTENSION; ENGINEs follow
+SSEU = Structure("kind:H instance:H flags:I slices:Q subslices:Q eus_min:H eus_max:H pad:I")
+QUERY_ITEM = Structure("kind:Q size:i flags:I data:Q")
+TOPOLOGY = Structure("flags:H slices:H subslices:H eus:H subslice_offset:H subslice_stride:H eu_offset:H eu_stride:H")
+ENGINE_INFO = Structure("kind:H instance:H r0:I flags:Q capabilities:Q logical:H r1:H r2:I r3:Q r4:Q r5:Q")
+ENGINES_HEAD = Structure("count:I r0:I r1:I r2:I")
+REGION = Structure("kind:H instance:H r0:I probed:Q unallocated:Q visible:Q unallocated_visible:Q r2:Q r3:Q r4:Q r5:Q r6:Q r7:Q")
+SYNC_MERGE = Structure("name:32s other:i fence:i flags:I pad:I")
+SYNC_INFO = Structure("name:32s status:i flags:I count:I pad:I fences:Q")
+SYNC_FENCE = Structure("object:32s driver:32s status:i flags:I timestamp:Q")
+DMABUF_SYNC_FILE = Structure("flags:I fd:i")
+
+ENGINE_CLASSES = ("rcs", "bcs", "vcs", "vecs")
+
+
+def name_of(number: int) -> str:
+    return NAMES.get(number) or DISPLAY_NAMES.get(number) or f"ioctl {number:#04x}"

@@ -1,0 +1,140 @@
+"""The program's own memory as a buffer (USERPTR).
+
+Private pages are swapped in place for pages of a memfd that the simulator maps too; from then on both see the same bytes, tags included.
+What cannot be swapped (memory shared with others, the stack the calling thread runs on) is copied in before each submission; afterwards
+only the bytes that changed are written back, before any fence is done.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from softgen.driver.protocol import Call, Errno
+from softgen.memory.store import Buffer
+
+if TYPE_CHECKING:
+    from softgen.driver.node import Shared
+
+READ_ONLY, PROBE, UNSYNCHRONIZED = 1, 2, 0x80000000
+LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ (\d+) *(.*)")
+OURS = "/memfd:softgen userptr"
+PART = 1 << 20  # compared and written back in parts, so that most are skipped at once
+
+_libc = ctypes.CDLL(None, use_errno=True)
+Parts = list[tuple[Buffer, int, int]]
+
+
+class Mapping(NamedTuple):
+    start: int
+    end: int
+    mode: str
+    offset: int
+    inode: int
+    name: str
+
+
+@dataclass
+class Copied:
+    """Memory that is copied: whose, where, and what the program last had there."""
+
+    pid: int
+    address: int
+    buffer: Buffer
+    before: bytes = field(default=b"", repr=False)
+
+    def bring(self, call: Call) -> None:
+        self.before = call.read(self.address, self.buffer.size)
+        self.buffer.view[:] = self.before
+
+    def give_back(self) -> None:
+        """Changed bytes only: the program may be writing beside them."""
+        for start in range(0, len(self.before), PART):
+            now, then = bytes(self.buffer.view[start : start + PART]), self.before[start : start + PART]
+            if now != then:
+                for first, last in changed(then, now):
+                    write_to(self.pid, self.address + start + first, now[first:last])
+
+
+def changed(then: bytes, now: bytes) -> list[tuple[int, int]]:
+    """Stretches of bytes that differ."""
+    import numpy as np
+
+    differ = np.frombuffer(then, np.uint8) != np.frombuffer(now, np.uint8)
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], differ, [False])).astype(np.int8)))
+    return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2], strict=True)]
+
+
+class _Iovec(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+
+def write_to(pid: int, address: int, data: bytes) -> None:
+    """Write into another process; one that has ended needs nothing any more."""
+    source = ctypes.create_string_buffer(data, len(data))
+    here, there = _Iovec(ctypes.addressof(source), len(data)), _Iovec(address, len(data))
+    done = _libc.process_vm_writev(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+    number = ctypes.get_errno()
+    if done != len(data) and number not in (errno.ESRCH, 0):
+        raise OSError(number, f"memory of process {pid} at {address:#x} cannot be written: {os.strerror(number)}")
+
+
+def mappings(text: str, start: int, end: int) -> list[Mapping]:
+    """The lines of /proc/PID/maps that lie in a range."""
+    found = []
+    for line in text.splitlines():
+        if match := LINE.match(line):
+            mapping = Mapping(int(match[1], 16), int(match[2], 16), match[3], int(match[4], 16), int(match[5]), match[6])
+            if mapping.start < end and start < mapping.end:
+                found.append(mapping)
+    return found
+
+
+def share(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
+    """The pieces of memory behind a range of the program's addresses; a fault where there is a hole."""
+    end, at = start + size, start
+    pieces: Parts = []
+    for mapping in mappings(call.maps(), start, end):
+        if mapping.start > at or "r" not in mapping.mode:
+            break
+        first, at = max(mapping.start, start), min(mapping.end, end)
+        piece = known(gpu, mapping, first, at) or swapped(gpu, call, mapping, first, at)
+        if piece is None:
+            return copied(call, start, size)
+        pieces.append(piece)
+    if at < end:
+        raise Errno(errno.EFAULT, f"USERPTR: no memory at {at:#x}")
+    return pieces, None
+
+
+def known(gpu: Shared, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
+    """Memory the simulator has already: swapped for another buffer, or a buffer the program mapped."""
+    buffer = gpu.swapped.get(mapping.inode)
+    if buffer is None and mapping.mode[3] == "s" and (thing := gpu.objects.get(mapping.inode)):
+        buffer = thing.pieces[0].buffer
+    return (buffer, mapping.offset + first - mapping.start, last - first) if buffer else None
+
+
+def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
+    if mapping.mode[3] == "s" and not mapping.name.startswith(OURS) or mapping.name.startswith("[") and mapping.name != "[heap]":
+        return None
+    buffer = Buffer(last - first, "userptr")
+    try:
+        call.swap(first, last - first, sum(bit for letter, bit in zip("rwx", (1, 2, 4), strict=True) if letter in mapping.mode), buffer.fd)
+    except Errno as refused:
+        if refused.number == errno.EFAULT:
+            raise
+        return None
+    gpu.swapped[os.fstat(buffer.fd).st_ino] = buffer
+    return buffer, 0, last - first
+
+
+def copied(call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
+    buffer = Buffer(size, "copy")
+    copy = Copied(call.channel.pid, start, buffer)
+    copy.bring(call)
+    return [(buffer, 0, size)], copy

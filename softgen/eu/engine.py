@@ -1,0 +1,110 @@
+"""Engines: who runs threads. The reference is Python; t0 calls a compiled handler for each instruction; t1 is the whole kernel as one
+function; auto begins with t0 and goes on with t1 when a kernel has proved hot.
+
+    engine("t1").function(program, control=0, simd=16)      # -> Function, for the scheduler of thread groups
+    run("t1", thread, program, limit)                       # one thread, as interpreter.run does
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from softgen.errors import SoftgenError
+from softgen.eu import interpreter
+from softgen.eu.block import Context, Status
+from softgen.eu.interpreter import ENDLESS, Interpreter, Outcome, Program
+from softgen.eu.thread import Thread
+
+NAMES = ("reference", "t0", "t1", "auto")
+OUTCOMES = {Status.ENDED: Outcome.ENDED, Status.WAITING: Outcome.WAITING, Status.SPENT: Outcome.SPENT}
+
+
+class Function(NamedTuple):
+    """Compiled code that runs a thread (block.py)."""
+
+    address: int
+    program: int = 0  # for context.program
+    clean: bool = False  # registers are as they were when a thread ends on its first call
+    steady: bool = False  # goes on being right when a thread changes its cr0
+    owner: object = None  # lives as long as the code is used
+    indices: frozenset[int] = frozenset()  # binding table entries that its messages name
+
+
+class Engine(Protocol):
+    name: str
+
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+        """Code for threads with this cr0.0 and so many channels; `full`: all of them are on in every thread; `entry`: where one of them
+        is, if it is not at the start."""
+        ...
+
+    def ran(self, program: Program, instructions: int) -> None:
+        """So many instructions of a kernel were executed."""
+        ...
+
+
+class Threaded:
+    """t0."""
+
+    name = "t0"
+
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+        from softgen.eu.threaded.engine import threaded
+
+        linked = threaded(program.gen)
+        address, ops = linked.function(program, control, entry)
+        return Function(address, ops, owner=linked)
+
+    def ran(self, program: Program, instructions: int) -> None:
+        """Nothing to learn from that."""
+
+
+def engine(name: str) -> Engine:
+    """An engine that compiles, by name."""
+    if name == "t1":
+        from softgen.eu.translate.engine import Translator
+
+        return Translator()
+    if name == "t0":
+        return Threaded()
+    if name == "auto":
+        from softgen.eu.promotion import Promoting
+
+        return Promoting()
+    raise SoftgenError(f"there is no compiling engine {name!r}; engines are {' '.join(NAMES)}")
+
+
+def run(name: str, thread: Thread, program: Program, limit: int = ENDLESS, made: Engine | None = None) -> Outcome:
+    """Runs one thread on its own until it ends, waits, or has spent its backward branches."""
+    if name == "reference":
+        return interpreter.run(thread, program, limit)
+    return drive(thread, program, limit, (made or engine(name)).function)
+
+
+def drive(thread: Thread, program: Program, limit: int, function: Callable[..., Function]) -> Outcome:
+    """Calls compiled code for a thread, and the reference for what it leaves."""
+    interpreted = Interpreter(thread, program)
+    context = Context(budget=limit)
+    made = None
+    while True:
+        if made is None or not made.steady:
+            made = function(program, thread.control, 32, False, thread.ip)
+        context.program = made.program
+        call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(made.address)
+        thread.save()
+        status = Status(call(thread.block.ctypes.data, ctypes.addressof(context)))
+        thread.load()
+        if status in OUTCOMES:
+            return OUTCOMES[status]
+        if status is Status.ESCAPE:
+            before = thread.ip
+            if not interpreted.step():
+                return Outcome.WAITING
+            if thread.ended:
+                return Outcome.ENDED
+            if thread.ip <= before:
+                context.budget -= 1
+                if context.budget <= 0:
+                    return Outcome.SPENT

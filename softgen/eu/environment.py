@@ -1,0 +1,127 @@
+"""What compiled messages find around a thread: a Context (block.py) behind the pointer %context, as regions of the LLVM machine.
+
+Before a message touches graphics memory its instruction's ip goes into the guard's record and a note of its lanes into the context;
+`explain` reads them after a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from softgen.bits.generation import generation
+from softgen.errors import GpuFault, Unsupported
+from softgen.eu.block import Context, Surface, offset
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_access import ATOMIC, BLOCK, CANONICAL_BITS, ONE, ROW, SIZE_SHIFT, TABLE, WIDE
+from softgen.lanes.llvm_region import LEAVE, Flat, Table, region
+from softgen.lanes.types import bool_
+from softgen.lanes.value import Region, Value
+from softgen.memory import arena
+from softgen.memory.space import Space
+
+BARRIER = "native_barrier"
+IMPORTS = (LEAVE, BARRIER)  # what code with messages may call: who loads it gives their addresses
+
+
+class CompiledEnvironment:
+    """`ip` is an operand (i64) with the address of the send, counted as in the block's control. `escape` gets a lane of truth that must
+    hold: where it does not, the thread must leave for the reference before anything has happened."""
+
+    def __init__(self, m: LlvmMachine, gen: float, ip: str, escape: Callable[[Value], None]) -> None:
+        self.m, self.gen, self.ip, self.escape = m, gen, ip, escape
+        self.bits = generation(gen).address_bits
+
+    def bound(self, index: int) -> Region:
+        m, (host, size) = self.m, (index * 32 + offset(Surface, name) for name in ("host", "size"))
+        surfaces = self._field("surfaces", "ptr")
+        place = self._load("i64", surfaces, host)
+        there = m.emit(f"insertelement <1 x i1> poison, i1 {m.emit(f'icmp ne i64 {place}, 0')}, i64 0")
+        self.escape(Value(m, bool_, 1, there))
+        return region(m, Flat(place, self._load("i64", surfaces, size), self._announce()), f"surface {index}")
+
+    def bindless(self, offset: int) -> Region:
+        raise Unsupported(f"compiled code has no table of bindless surfaces (offset {offset:#x})")
+
+    def general(self, base: Value | None = None) -> Region:
+        start = self._field("general")
+        if base is not None:
+            start = self.m.emit(f"add i64 {start}, {self.m.emit(f'extractelement <1 x i64> {base.payload}, i64 0')}")
+        return region(self.m, Table(self._field("table", "ptr"), start, self._announce(), self.bits), "memory")
+
+    def addresses(self) -> Region:
+        return region(self.m, Table(self._field("table", "ptr"), "0", self._announce(), self.bits, canonical=True), "memory")
+
+    def local(self) -> Region:
+        return region(self.m, Flat(self._field("local"), self._field("local_size"), self._announce(), quiet=True), "local memory")
+
+    def barrier(self) -> None:
+        self.m.line(f"call void {self.m.outside(BARRIER, 'void', ('ptr',))}(ptr %context)")
+
+    def _announce(self) -> str:
+        """Says which instruction is about to touch memory; where the note goes."""
+        self.m.line(f"store i64 {self.ip}, ptr {self._field('record', 'ptr')}")
+        return self.m.emit(f"getelementptr i8, ptr %context, i64 {offset(Context, 'mask')}")
+
+    def _field(self, name: str, kind: str = "i64") -> str:
+        return self._load(kind, "%context", offset(Context, name))
+
+    def _load(self, kind: str, base: str, place: int) -> str:
+        """Nothing of this changes while a function runs."""
+        return self.m.emit(f"load {kind}, ptr {self.m.emit(f'getelementptr i8, ptr {base}, i64 {place}')}, !invariant.load !2")
+
+
+# -- after a fault -------------------------------------------------------------------------------------------------
+
+
+def places(context: Context) -> dict[int, int]:
+    """Where each lane of the message under way was going to: host addresses for what a surface's messages reach, else graphics addresses
+    as the program has them."""
+    word, width = int(context.mask), 8 if int(context.mask) & WIDE else 4
+    lanes = [lane for lane in range(32) if word >> lane & 1]
+    if word & (ROW | ONE):
+        step = word >> SIZE_SHIFT if word & ROW else 0
+        return {lane: int(context.base) + step * lane & (1 << 64) - 1 for lane in lanes}
+    held = bytes(memoryview(context.offsets).cast("B"))
+    return {lane: int(context.base) + int.from_bytes(held[lane * width : (lane + 1) * width], "little") & (1 << 64) - 1 for lane in lanes}
+
+
+def explain(context: Context, address: int, place: int | None, access: str, space: Space | None, by: str) -> GpuFault:
+    """The fault of a message. `address` is what the guard's record has, `place` the graphics address it stands for; None where the code
+    left by itself, with the offset or address that it found wrong. Hosts gather in any order: the lowest lane that is wrong is named."""
+    word, name = int(context.mask), space.name if space else ""
+    size, access = word >> SIZE_SHIFT, "atomic" if word & ATOMIC else access
+    if place is None:
+        return _left(context, address, access, name, by)
+    if word & BLOCK:
+        return _missing(int(context.base) if word & TABLE else int(context.base) + place - address, size, None, place, access, space, by)
+    lanes = places(context)
+    if not word & TABLE:
+        lanes = {lane: one + place - address for lane, one in lanes.items()}  # a surface is in one piece
+    lanes = {lane: one & (1 << CANONICAL_BITS) - 1 for lane, one in lanes.items()}
+    for lane, one in lanes.items():
+        if space is not None and space.extent(one, size) < size:
+            return _missing(one, size, lane, place, access, space, by)
+    touched = (lane for lane, one in lanes.items() if one <= place < one + size)
+    return _missing(place, size, next(touched, None), place, access, space, by)
+
+
+def _missing(start: int, size: int, lane: int | None, place: int, access: str, space: Space | None, by: str) -> GpuFault:
+    """Something from `start` on is not there; `place` is what the host noticed."""
+    there = space.extent(start, size) if space is not None else size
+    first = start + there if there < size else place
+    where = "" if lane is None else f" (lane {lane})"
+    return GpuFault(first, access, space.name if space else "", by, (space.outside(first) if space else "not mapped") + where)
+
+
+def _left(context: Context, address: int, access: str, name: str, by: str) -> GpuFault:
+    word, size = int(context.mask), int(context.mask) >> SIZE_SHIFT
+    base = 0 if word & TABLE else int(context.base)
+    lanes = {} if word & BLOCK else places(context)
+    whole = (1 << (CANONICAL_BITS if word & TABLE and not address >> CANONICAL_BITS else 64)) - 1
+    lane = next((lane for lane, one in lanes.items() if one & whole == address + base & whole), None)
+    where = "" if lane is None else f" (lane {lane})"
+    if not word & ATOMIC or word & TABLE and not address % size:
+        return GpuFault(address, access, name, by, f"not a canonical address{where}")
+    found = arena.locate(address + base)
+    address, name = (address, name) if word & TABLE else (found.address, name) if found else (address, "local memory")
+    return GpuFault(address, access, name, by, f"not a multiple of {size}{where}")

@@ -1,0 +1,41 @@
+"""auto: kernels begin on t0, which needs no compiler; those that prove hot are translated behind, and go on as t1."""
+
+from __future__ import annotations
+
+import threading
+from weakref import WeakKeyDictionary
+
+from softgen.eu.engine import Function, Threaded
+from softgen.eu.interpreter import Program
+from softgen.eu.translate.engine import Translator
+
+HOT = 200_000  # executions of each instruction after which a translation has paid for itself
+
+
+class Promoting:
+    name = "auto"
+
+    def __init__(self, hot: int = HOT) -> None:
+        self.hot, self.slow, self.fast = hot, Threaded(), Translator()
+        self._ran: WeakKeyDictionary[Program, int] = WeakKeyDictionary()
+        self._asked: WeakKeyDictionary[Program, set[tuple[int, int, bool]]] = WeakKeyDictionary()
+        self.workers: list[threading.Thread] = []
+
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+        asked = self._asked.setdefault(program, set())
+        key = control, simd, full
+        at_start = entry is None or entry == program.start
+        if at_start and (found := self.fast.at_hand(program, *key)):
+            return found
+        if at_start and key not in asked and self._is_hot(program):
+            asked.add(key)
+            self.workers = [one for one in self.workers if one.is_alive()]
+            self.workers.append(threading.Thread(target=self.fast.translated, args=(program, *key), name="translating", daemon=True))
+            self.workers[-1].start()
+        return self.slow.function(program, control, simd, full, entry)
+
+    def ran(self, program: Program, instructions: int) -> None:
+        self._ran[program] = self._ran.get(program, 0) + instructions
+
+    def _is_hot(self, program: Program) -> bool:
+        return self._ran.get(program, 0) > self.hot * max(len(program.lines), 1)

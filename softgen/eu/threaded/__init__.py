@@ -1,0 +1,13 @@
+"""Threaded execution: a handler for each shape of instruction, compiled once and for all programs; a program is a list of records.
+
+    outcome = run(thread, Program(9, code))          # as interpreter.run; what has no handler, the reference does
+
+shapes.py    what handlers have in common, and what differs       state.py, flow.py   registers and branches as code
+handlers.py  shapes to code     library.py  handlers on disk      record.py, link.py  programs to records
+"""
+
+from __future__ import annotations
+
+from softgen.eu.threaded.engine import Threaded, run
+
+__all__ = ["Threaded", "run"]

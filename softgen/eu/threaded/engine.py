@@ -1,0 +1,89 @@
+"""Running threads on linked programs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from weakref import WeakKeyDictionary
+
+from softgen.errors import SoftgenError
+from softgen.eu import native
+from softgen.eu.block import Context, Status
+from softgen.eu.interpreter import ENDLESS, FAR, Interpreter, Outcome, Program
+from softgen.eu.thread import Thread
+from softgen.eu.threaded.library import Library
+from softgen.eu.threaded.library import library as shared
+from softgen.eu.threaded.link import Linked, Linker
+
+
+class Threaded:
+    """Programs of one generation, linked."""
+
+    def __init__(self, gen: float, library: Library | None = None) -> None:
+        self.gen, self.library = gen, library or shared(gen)
+        self.linked: WeakKeyDictionary[Program, dict[tuple[int, bool], Linked]] = WeakKeyDictionary()
+
+    def link(self, code: Program, control: int = 0, entry: int | None = None, messages: bool = True) -> Linked:
+        """The program for threads whose cr0.0 is `control`; `entry`: where one of them is, if it is not the start."""
+        known = self.linked.setdefault(code, {})
+        found = known.get((control, messages))
+        entry = code.start if entry is None else entry
+        if found is None or entry not in found.known and self._is_there(code, entry):
+            entries = frozenset({entry}) | (found.entries if found else frozenset())
+            linked = Linker(code, control, self.library, messages).link(entries)
+            linked.before = found
+            found = known[control, messages] = linked
+        return found
+
+    def _is_there(self, code: Program, ip: int) -> bool:
+        try:
+            code.line(ip)
+        except SoftgenError:
+            return False
+        return True
+
+    def function(self, code: Program, control: int = 0, entry: int | None = None) -> tuple[int, int]:
+        """What the native scheduler calls, and what it puts into context.program."""
+        return native.imports()["native_threaded"], self.link(code, control, entry).address
+
+
+@cache
+def threaded(gen: float) -> Threaded:
+    return Threaded(gen)
+
+
+@cache
+def _loop() -> Callable[[int, int], int]:
+    """The loop, for a thread of which no instruction touches memory by itself."""
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(native.imports()["native_threaded"])
+
+
+def run(thread: Thread, code: Program, limit: int = ENDLESS) -> Outcome:
+    """As the interpreter's: until the thread ends, waits, or has gone back `limit` times. Messages are the reference's."""
+    return drive(Interpreter(thread, code), limit)
+
+
+def drive(reference: Interpreter, limit: int = ENDLESS) -> Outcome:
+    """The same, with an interpreter for what has no handler."""
+    thread, code, context = reference.thread, reference.code, Context()
+    engine = threaded(thread.gen)
+    context.budget = limit
+    loop = _loop()
+    thread.save()
+    while not thread.ended:
+        linked = engine.link(code, thread.control, thread.ip, messages=False)
+        context.program = linked.address
+        status = loop(thread.block.ctypes.data, ctypes.addressof(context))
+        thread.load()
+        if status == Status.SPENT:
+            return Outcome.SPENT
+        here = thread.ip
+        if not reference.step():
+            return Outcome.WAITING
+        if thread.ip <= here and not thread.ended:
+            context.budget -= 1 + (here - thread.ip) // FAR
+            if context.budget <= 0:
+                return Outcome.SPENT
+        thread.save()
+    return Outcome.ENDED

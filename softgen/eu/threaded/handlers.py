@@ -1,0 +1,138 @@
+"""Handlers: shapes as code, written by running `step` on a State whose registers are loads and stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from softgen.errors import SoftgenError
+from softgen.eu.block import PLACES, Control, Status, offset
+from softgen.eu.environment import CompiledEnvironment
+from softgen.eu.instruction import Operand
+from softgen.eu.regions import _indirect, destination_offsets, lane_type
+from softgen.eu.semantics.send import _lengths as lengths
+from softgen.eu.semantics.send import carry_out
+from softgen.eu.step import step
+from softgen.eu.thread import REGISTER, Mode
+from softgen.eu.threaded import flow
+from softgen.eu.threaded.record import SLOTS
+from softgen.eu.threaded.shapes import Shape
+from softgen.eu.threaded.state import BlockState, Escape
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.value import Region, Value
+
+STATUS = PLACES["control"] + offset(Control, "status")
+BEHIND = SLOTS[3]  # of a send: the address of what follows
+WAITING = PLACES["control"] + offset(Control, "waiting")
+HEADER = "i64 @{}(ptr noalias %block, ptr noalias %op, ptr noalias %context)"
+
+
+PLAIN = Mode()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Everything a handler is made from: the cache's key, and the process's."""
+
+    what: str  # "compute" "branch" "label" "wait" "idle" "jump" "send"
+    shape: Shape
+    mode: Mode = PLAIN
+    accumulates: bool = False
+    single: bool = False  # one flow for all channels
+    vector: bool = False  # the vector mask counts, not the dispatch mask
+
+
+class Reach(NamedTuple):
+    """What a handler touches."""
+
+    extents: tuple[int, ...]  # bytes from each slot's start on
+    indices: tuple[int, ...]  # binding table entries
+
+
+def write(kind: Kind, name: str, module: LlvmModule) -> Reach | None:
+    """Adds a handler to a module; None where the reference must do it."""
+    m = LlvmMachine(module)
+    state = BlockState(m, kind.shape, kind.mode, kind.accumulates)
+    try:
+        WRITERS[kind.what](state, kind)
+    except (Escape, SoftgenError):
+        return None
+    m.define(HEADER.format(name))
+    return Reach(tuple(state.extents), tuple(sorted(state.indices)))
+
+
+def _compute(state: BlockState, kind: Kind) -> None:
+    one = kind.shape.instruction
+    if one.dst is not None and one.dst.indirect:  # before flags are written
+        state.check(lane_type(one.dst), state.moved(_indirect(state, one, one.dst, destination_offsets(one))))
+    step(state, one)
+    state.end()
+
+
+class _Environment(CompiledEnvironment):
+    """What a message finds; remembers the binding table entries it was asked for."""
+
+    def __init__(self, state: BlockState) -> None:
+        ip = state.m.emit(f"zext i32 {state.field('ip')} to i64")
+        super().__init__(state.m, state.gen, ip, lambda holds: self._escape(state, holds))
+        self.state = state
+
+    def _escape(self, state: BlockState, holds: Value) -> None:
+        wrong = self.m.emit(f"xor <1 x i1> {holds.payload}, splat (i1 true)")
+        state.escape_if(self.m.emit(f"extractelement <1 x i1> {wrong}, i64 0"))
+
+    def bound(self, index: int) -> Region:
+        self.state.indices.add(index)
+        return super().bound(index)
+
+
+def _send(state: BlockState, kind: Kind) -> None:
+    """A message; the end of the thread comes behind it."""
+    one, m = kind.shape.instruction, state.m
+    assert isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
+    count = lengths(state.rules, one.descriptor)
+    state.extents[:3] = [register * REGISTER for register in (count.response, count.payload, (one.extended or 0) >> 6 & 0xF)]
+    if state.rules.message_registers:
+        state.extents[1] = REGISTER
+    carry_out(state, one, _Environment(state))
+    if not one.eot:
+        state.end()
+        return
+    m.line(f"store i32 {state.field(BEHIND)}, ptr {state.at(flow.IP)}")
+    m.line(f"store i32 {int(Status.ENDED)}, ptr {state.at(STATUS)}")
+    state.end(Status.ENDED)
+
+
+def _wait(state: BlockState, kind: Kind) -> None:
+    """Takes one notification, or waits for it (IVB 2557-2560). The register is the first slot, its number the second."""
+    m = state.m
+    count = m.emit(f"load i32, ptr {state.pointers[0]}")
+    some, none = m.labels("some", "none")
+    m.line(f"br i1 {m.emit(f'icmp eq i32 {count}, 0')}, label %{none}, label %{some}")
+    m.start(none)
+    m.line(f"store i32 {m.emit(f'add i32 {state.field(SLOTS[1])}, 1')}, ptr {state.at(WAITING)}")
+    m.line(f"ret i64 {int(Status.WAITING)}")
+    m.start(some)
+    m.line(f"store i32 {m.emit(f'sub i32 {count}, 1')}, ptr {state.pointers[0]}")
+    m.line(f"store i32 0, ptr {state.at(WAITING)}")
+    m.line("ret i64 0")
+
+
+def _branch(state: BlockState, kind: Kind) -> None:
+    flow.branch(state, kind.shape.instruction, kind.single, kind.vector)
+
+
+def _label(state: BlockState, kind: Kind) -> None:
+    flow.label(state, kind.vector)
+
+
+def _idle(state: BlockState, kind: Kind) -> None:
+    state.end()
+
+
+def _jump(state: BlockState, kind: Kind) -> None:
+    state.m.line(f"ret i64 {state.field('first', 'i64')}")
+
+
+WRITERS = {"compute": _compute, "wait": _wait, "branch": _branch, "label": _label, "idle": _idle, "jump": _jump, "send": _send}

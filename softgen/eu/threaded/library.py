@@ -1,0 +1,169 @@
+"""The handlers of this process, by what they are made from: compiled together when they are first needed, and kept on disk.
+
+The cache has one object for each lot that was compiled together, and per generation an index: which lot has a handler, and how far it
+reaches from where its operands start. Both go by a stamp of everything handlers are made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import softgen
+from softgen.errors import SoftgenError
+from softgen.eu import native
+from softgen.eu.threaded.handlers import Kind, Reach, write
+from softgen.eu.threaded.shapes import text
+from softgen.lanes import jit
+from softgen.lanes.cache import Cache, default_folder
+from softgen.lanes.llvm_text import LlvmModule
+
+ROOT = Path(softgen.__file__).parent
+MADE_FROM = ("lanes/*.py", "eu/*.py", "eu/semantics/*.py", "eu/threaded/*.py", "shared_functions/**/*.py", "spec/eu/*",
+             "spec/message/*")  # fmt: skip
+
+
+Index = dict[str, tuple[str, Reach]]
+
+
+class Handler(NamedTuple):
+    address: int  # 0: the reference does it
+    reach: Reach = Reach((), ())
+
+
+REFERENCE = Handler(0)
+
+
+@cache
+def stamp() -> str:
+    """Names what handlers are made from."""
+    found = hashlib.sha256()
+    for pattern in MADE_FROM:
+        for path in sorted(ROOT.glob(pattern)):
+            if path.is_file():
+                found.update(path.read_bytes())
+    return jit.key(found.hexdigest(), jit.host())
+
+
+def name_of(kind: Kind) -> str:
+    mode = kind.mode
+    said = (kind.what, text(kind.shape), mode.rounding, mode.alt, sorted(mode.flushes), kind.accumulates, kind.single, kind.vector)
+    return "h" + hashlib.sha256(repr(said).encode()).hexdigest()[:24]
+
+
+def compile_quickly(ir: str, target: jit.Target) -> bytes:
+    """Handlers are short: what O1 does for them beyond these passes takes as long as the rest of the compiler and gains nothing."""
+    llvm = jit._llvm()
+    try:
+        module = llvm.parse_assembly(ir)
+        module.verify()
+    except RuntimeError as error:
+        raise SoftgenError(f"IR that LLVM refuses: {error}") from None
+    machine = jit._target_machine(target)
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=jit.OPTIMIZE)))
+    found: bytes = machine.emit_object(module)
+    return found
+
+
+class Library:
+    """Handlers of one generation."""
+
+    def __init__(self, gen: float, cache: Cache | None = None) -> None:
+        self.gen = gen
+        self.cache = Cache(default_folder()) if cache is None else cache
+        self.handlers: dict[Kind, Handler] = {}
+        self.codes: dict[str, jit.Code] = {}
+        self.index: Index | None = None
+        self.lots: dict[str, list[str]] = {}
+        self.lock = threading.Lock()
+
+    def get(self, kinds: Iterable[Kind]) -> dict[Kind, Handler]:
+        """The handlers of all these, made now where there are none."""
+        wanted = dict.fromkeys(kinds)
+        with self.lock:
+            missing = {kind: name_of(kind) for kind in wanted if kind not in self.handlers}
+            if missing:
+                missing = self._from_cache(missing)
+            if missing:
+                self._compile(missing)
+        return {kind: self.handlers[kind] for kind in wanted}
+
+    # -- on disk -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _key(self) -> str:
+        return f"threaded-{self.gen:g}-{stamp()}"
+
+    def _read_index(self) -> Index:
+        try:
+            found = json.loads(self.cache.load(self._key) or b"{}")
+        except ValueError:
+            found = {}
+        return {name: (lot, Reach(tuple(extents), tuple(indices))) for name, (lot, extents, indices) in found.items()}
+
+    def _from_cache(self, missing: dict[Kind, str]) -> dict[Kind, str]:
+        """Loads what the cache has; what is still missing after that."""
+        if self.index is None:
+            self.index = self._read_index()
+            for name, (lot, _) in self.index.items():
+                self.lots.setdefault(lot, []).append(name)
+        lots: dict[str, list[Kind]] = {}
+        for kind, name in missing.items():
+            if name in self.index:
+                lots.setdefault(self.index[name][0], []).append(kind)
+        for lot, kinds in lots.items():
+            if not lot:
+                self.handlers.update(dict.fromkeys(kinds, REFERENCE))
+            elif lot in self.codes or (data := self.cache.load(lot)) is not None and self._load(lot, data):
+                for kind in kinds:
+                    name, code = missing[kind], self.codes[lot]
+                    self.handlers[kind] = Handler(code.address(name), self.index[name][1])
+        return {kind: name for kind, name in missing.items() if kind not in self.handlers}
+
+    def _load(self, lot: str, data: bytes) -> bool:
+        try:
+            self.codes[lot] = jit.Code(data, tuple(self.lots[lot]), native.imports())
+        except SoftgenError:
+            return False  # whole, but of no use: make it again
+        return True
+
+    # -- made now ------------------------------------------------------------------------------------------------------
+
+    def _compile(self, missing: dict[Kind, str]) -> None:
+        module = LlvmModule()
+        made: dict[Kind, Reach] = {}
+        for kind, name in missing.items():
+            reach = write(kind, name, module)
+            if reach is None:
+                self.handlers[kind] = REFERENCE
+            else:
+                made[kind] = reach
+        lot = ""
+        assert self.index is not None
+        if made:
+            names = tuple(missing[kind] for kind in made)
+            data = compile_quickly(module.text(), jit.host())
+            jit.check(data, names, native.imports())
+            lot = hashlib.sha256((self._key + " ".join(names)).encode()).hexdigest()
+            code = self.codes[lot] = jit.Code(data, names, native.imports())
+            self.cache.save(lot, data)
+            for kind, reach in made.items():
+                self.handlers[kind] = Handler(code.address(missing[kind]), reach)
+        # Another process may have written an index meanwhile: what is lost from it costs a compilation.
+        self.index |= {name: (lot if kind in made else "", made.get(kind, REFERENCE.reach)) for kind, name in missing.items()}
+        kept = {name: (lot, *reach) for name, (lot, reach) in self.index.items()}
+        self.cache.save(self._key, json.dumps(kept, separators=(",", ":")).encode())
+
+
+@cache
+def library(gen: float) -> Library:
+    return Library(gen)

@@ -1,0 +1,208 @@
+"""Shapes: instructions without their register numbers, immediates, flag registers and quarters, which their records hold.
+
+A shape is an Instruction again, so that `step` runs on it. Where an operand's start was taken out, its sub-register is a slot's number
+times SLOT: what `step` then asks of the State tells which slot is meant, and how far into the operand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, NamedTuple, cast
+
+from softgen.eu import registers
+from softgen.eu.block import PLACES
+from softgen.eu.instruction import Instruction, Operand, make_instruction, make_operand
+from softgen.eu.predicate import FLAG, HORIZONTAL, group
+from softgen.eu.regions import COMPRESSED_4, PACKED
+from softgen.eu.rules import Rules, rules
+from softgen.eu.state import State
+from softgen.eu.thread import REGISTER
+from softgen.lanes.types import u32
+
+SLOT = 1 << 16
+FREE = 1 << 30  # a limit that nothing reaches
+IMMEDIATES = (0, 4)  # where in a record's immediate the first one stands, and a second
+
+NAMES = [one.name for one in fields(Instruction)]
+DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Instruction)}
+FIELDS = attrgetter(*NAMES)
+# What `step` looks at, but for operands and what a record holds.
+COMPUTING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "no_mask", "predicate", "predicate_invert", "condition",
+             "saturate", "acc_write", "function")  # fmt: skip
+BRANCHING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "predicate", "predicate_invert", "branch_control")
+QUARTER, FLAGS = ("quarter", "nibble"), ("flag", "flag_sub")
+SENDING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "no_mask", "predicate", "predicate_invert", "sfid", "base_mrf",
+           "eot", "descriptor", "extended")  # fmt: skip
+KEEPS_GROUP = frozenset({"mac", "mach", "sada2"})  # the accumulator they read goes by the quarter
+ALIGNED = frozenset({"line", "pln"})  # take dwords around the place that source 0 names
+WHOLE_IMMEDIATE = ALIGNED | {"dim", "movi", "smov"}  # what they do with an immediate or an offset is not a source's way
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An instruction for all that differ from it in their records only."""
+
+    instruction: Instruction
+    immediates: tuple[int, ...] = ()  # by slot: -1, or where in the record's immediate it stands
+    moves: bool = False  # the one indirect operand's offset is in its slot
+
+
+@dataclass(frozen=True)
+class Use:
+    """An instruction as a shape and what goes into its record."""
+
+    shape: Shape
+    slots: tuple[int, int, int, int] = (0, 0, 0, 0)
+    limits: tuple[int, int, int, int] = (FREE, FREE, FREE, FREE)  # how many bytes of its file follow each start
+    immediate: int = 0
+    group: int = 0
+    flag: int = 0
+
+
+class _Taken:
+    """What was taken out of an instruction's operands."""
+
+    def __init__(self, one: Instruction) -> None:
+        self.one = one
+        self.slots, self.limits, self.immediates = [0] * 4, [FREE] * 4, [-1] * 4
+        self.immediate, self.used = 0, 0
+        indirect = [operand for operand in (one.dst, *one.sources) if operand is not None and operand.indirect]
+        self.moves = len(indirect) == 1 and one.opcode not in WHOLE_IMMEDIATE  # else nobody could tell whose offset it is
+
+    def operand(self, slot: int, given: Operand) -> Operand:
+        if given.file == "imm":
+            return self._immediate(slot, given)
+        if given.file == "arf":
+            return given
+        if given.indirect:
+            return self._indirect(slot, given)
+        number, start = 0, given.number * REGISTER + given.sub
+        size = REGISTER * 128
+        if given.file == "mrf":
+            number = given.number & COMPRESSED_4
+            start -= number * REGISTER
+            size = rules(self.one.gen).message_registers * REGISTER
+        rest = start % 16 if self.one.opcode in ALIGNED else 0
+        self.slots[slot], self.limits[slot] = PLACES[given.file] + start - rest, size - start + rest
+        return changed(given, number=number, sub=(slot + 1) * SLOT + rest)
+
+    def _indirect(self, slot: int, given: Operand) -> Operand:
+        if not self.moves:
+            return given
+        self.slots[slot] = given.offset & u32.highest
+        return changed(given, offset=0)
+
+    def _immediate(self, slot: int, given: Operand) -> Operand:
+        wide = given.type in ("df", "q", "uq")
+        if given.type in PACKED or self.one.opcode in WHOLE_IMMEDIATE or wide and self.used or self.used > 1 or not slot:
+            return given
+        where = IMMEDIATES[self.used]
+        self.used += 2 if wide else 1
+        self.immediate |= (given.immediate & ((1 << 64) - 1 if wide else u32.highest)) << 8 * where
+        self.immediates[slot] = where
+        return changed(given, file="grf", number=0, sub=(slot + 1) * SLOT, vertical=0, width=1, horizontal=0, replicate=True, immediate=0)
+
+
+@lru_cache(1 << 15)
+def computing(one: Instruction) -> Use:
+    """An instruction that `step` executes."""
+    taken = _Taken(one)
+    dst = None if one.dst is None else taken.operand(0, one.dst)
+    sources = tuple(taken.operand(slot, operand) for slot, operand in enumerate(one.sources, 1))
+    kept = {"dst": dst, "sources": sources, **_kept(one, COMPUTING)}
+    by_quarter = one.acc_write or one.opcode in KEEPS_GROUP
+    first, flag = _places(one)
+    if not _moves(one) or by_quarter and one.predicate in HORIZONTAL:
+        kept |= _kept(one, (*QUARTER, *FLAGS))
+        first = flag = 0
+    elif by_quarter:
+        kept |= _kept(one, QUARTER)
+        first, flag = 0, flag - first
+    shape = Shape(_instruction(kept), tuple(taken.immediates), taken.moves)
+    return Use(shape, _four(taken.slots), _four(taken.limits), taken.immediate, first, flag)
+
+
+@lru_cache(1 << 12)
+def branching(one: Instruction) -> Use:
+    """A branch: what is left is its predicate."""
+    kept = _kept(one, BRANCHING)
+    kept |= {name: None if getattr(one, name) is None else 0 for name in ("jip", "uip")}
+    first, flag = _places(one)
+    if not _moves(one):
+        kept |= _kept(one, (*QUARTER, *FLAGS))
+        first = flag = 0
+    return Use(Shape(_instruction(kept)), group=first, flag=flag)
+
+
+@lru_cache(1 << 12)
+def sending(one: Instruction) -> Use:
+    """A message whose descriptor is known, from and to registers that are."""
+    taken = _Taken(one)
+    dst = None if one.dst is None else taken.operand(0, one.dst)
+    sources = tuple(taken.operand(slot, operand) if operand.file == "grf" else operand for slot, operand in enumerate(one.sources, 1))
+    kept = {"dst": dst, "sources": sources, **_kept(one, SENDING)}
+    first, flag = _places(one)
+    if not _moves(one):
+        kept |= _kept(one, (*QUARTER, *FLAGS))
+        first = flag = 0
+    return Use(Shape(_instruction(kept), tuple(taken.immediates)), _four(taken.slots), _four(taken.limits), 0, first, flag)
+
+
+def _kept(one: Instruction, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in names}
+
+
+def _places(one: Instruction) -> tuple[int, int]:
+    """The first channel and the first flag bit."""
+    first = group(cast(State, _Ruled(rules(one.gen))), one)
+    return first, one.flag * 2 * FLAG + one.flag_sub * FLAG + first
+
+
+class _Ruled(NamedTuple):
+    """As much of a State as says what a quarter is."""
+
+    rules: Rules
+
+
+def _moves(one: Instruction) -> bool:
+    """Whether the flag bits it looks at are those of channel 0 moved: groups of them are counted from a multiple of their size."""
+    return not _places(one)[1] % HORIZONTAL.get(one.predicate, (1, ""))[0]
+
+
+def _instruction(kept: dict[str, Any]) -> Instruction:
+    return make_instruction(*(kept.get(name, DEFAULTS[name]) for name in NAMES))
+
+
+OPERAND = [one.name for one in fields(Operand)]
+VALUES = attrgetter(*OPERAND)
+
+
+def changed(one: Operand, **new: Any) -> Operand:
+    values = dict(zip(OPERAND, VALUES(one), strict=True))
+    return make_operand(*(values | new).values())
+
+
+def _four(given: list[int]) -> tuple[int, int, int, int]:
+    a, b, c, d = given
+    return a, b, c, d
+
+
+def text(shape: Shape) -> str:
+    """A shape in words: the same for equal ones, whatever the process."""
+    one = shape.instruction
+    operands = [None if operand is None else VALUES(operand) for operand in (one.dst, *one.sources)]
+    rest = [value for name, value in zip(NAMES, FIELDS(one), strict=True) if name not in ("dst", "sources")]
+    return repr((rest, operands, shape.immediates, shape.moves))
+
+
+def place_of(operand: Operand, gen: float) -> str:
+    """The architecture register an operand names, or ''."""
+    if operand.file != "arf" or operand.indirect:
+        return ""
+    found = registers.find(operand.number, gen)
+    return found[0].name if found else ""
+
+
+__all__ = ["FREE", "SLOT", "Shape", "Use", "branching", "computing", "place_of", "sending", "text"]

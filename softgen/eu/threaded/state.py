@@ -1,0 +1,242 @@
+"""A thread's block as the State that `step` writes code for: registers are loads and stores around a pointer from the record.
+
+The block belongs to one host thread, so lanes that are not to be written may be written with what they were. Regions whose lanes stand
+close together are one load of all the bytes they cover, and a shuffle.
+"""
+
+from __future__ import annotations
+
+from softgen.eu.block import PLACES, Control, Status, offset
+from softgen.eu.instruction import Instruction
+from softgen.eu.predicate import group
+from softgen.eu.rules import Rules, rules
+from softgen.eu.state import Offsets
+from softgen.eu.thread import READ_ONLY, REGISTER, REGISTERS, Mode, architecture
+from softgen.eu.threaded.record import SLOTS, at
+from softgen.eu.threaded.shapes import SLOT, Shape
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.types import LaneType, bool_, u32
+from softgen.lanes.value import Memory, Value
+
+CONTROL = PLACES["control"]
+ACTIVE = CONTROL + offset(Control, "active")
+WIDEST = 128  # bytes that are worth a load and a shuffle instead of a load for each lane
+SHOWN = 8  # ip has three zero bits
+LEFT_TO_REFERENCE = frozenset({"tm", "cr", "ip", "sr"})  # tm: reading it; the others: writing them
+
+
+class Escape(Exception):
+    """This shape has no handler: the reference executes it."""
+
+
+class BlockState:
+    """`%block`, `%op` and `%context` are the handler's arguments. `extents`: how many bytes of each slot the handler touches."""
+
+    def __init__(self, m: LlvmMachine, shape: Shape, mode: Mode, accumulates: bool) -> None:
+        self.m, self.shape, self.mode, self.accumulates = m, shape, mode, accumulates
+        self.gen: float = shape.instruction.gen
+        self.rules: Rules = rules(self.gen)
+        self.sizes = {"grf": REGISTERS * REGISTER, "mrf": self.rules.message_registers * REGISTER, **dict(architecture(self.gen))}
+        self.extents = [0] * len(SLOTS)
+        self.pointers = [self._slot_pointer(slot) for slot in range(len(SLOTS))]
+        self.escapes = False
+        self.indices: set[int] = set()  # binding table entries that a message names
+
+    # -- places --------------------------------------------------------------------------------------------------------
+
+    def field(self, name: str, kind: str = "i32") -> str:
+        """A field of the record."""
+        return self.m.emit(f"load {kind}, ptr {self.m.emit(f'getelementptr i8, ptr %op, i64 {at(name)}')}")
+
+    def at(self, place: int) -> str:
+        """A pointer into the block."""
+        return self.m.emit(f"getelementptr i8, ptr %block, i64 {place}")
+
+    def _slot_pointer(self, slot: int) -> str:
+        immediates = self.shape.immediates
+        if immediates and immediates[slot] >= 0:
+            return self.m.emit(f"getelementptr i8, ptr %op, i64 {at('immediate') + immediates[slot]}")
+        far = self.m.emit(f"zext i32 {self.field(SLOTS[slot])} to i64")
+        return self.m.emit(f"getelementptr i8, ptr %block, i64 {far}")
+
+    def _start(self, place: str, size: int, offsets: tuple[int, ...]) -> tuple[str, list[int]]:
+        """A pointer, and the offsets counted from there."""
+        slot = offsets[0] // SLOT
+        if not slot:
+            if place in ("grf", "mrf") and max(offsets) + size > self.sizes[place]:
+                raise Escape
+            return self.at(PLACES[place]), list(offsets)
+        counted = [one - slot * SLOT for one in offsets]
+        if self.shape.immediates[slot - 1] < 0:
+            self.extents[slot - 1] = max(self.extents[slot - 1], max(counted) + size)
+        return self.pointers[slot - 1], counted
+
+    def escape_if(self, condition: str) -> None:
+        """Leaves the instruction to the reference; nothing may have been written yet."""
+        self.escapes = True
+        (fine,) = self.m.labels("fine")
+        self.m.line(f"br i1 {condition}, label %escape, label %{fine}, !prof !0")
+        self.m.start(fine)
+
+    def end(self, answer: int = 0) -> None:
+        self.m.line(f"ret i64 {answer}")
+        if self.escapes:
+            self.m.start("escape")
+            self.m.line(f"ret i64 {int(Status.ESCAPE)}")
+
+    # -- registers -----------------------------------------------------------------------------------------------------
+
+    def read(self, place: str, type: LaneType, offsets: Offsets) -> Value:
+        if isinstance(offsets, Value):
+            return self._read_indirect(type, offsets)
+        self._refresh(place)
+        pointer, counted = self._start(place, type.bytes, offsets)
+        if offsets[0] >= SLOT or max(offsets) + type.bytes <= self.sizes[place]:
+            return self.m._value(type, len(counted), self._load(type, pointer, counted))
+        inside = [one + type.bytes <= self.sizes[place] for one in offsets]
+        found = self._load(type, pointer, [one if fine else 0 for one, fine in zip(offsets, inside, strict=True)])
+        value = self.m._value(type, len(offsets), found)
+        return self.m.select(self.m.constant(bool_, [int(one) for one in inside]), value, self.m.like(value, 0))
+
+    def _refresh(self, place: str) -> None:
+        """Registers that show what is known elsewhere."""
+        if place == "tm":
+            raise Escape
+        m = self.m
+        if place == "ip":
+            shown = m.emit(f"and i32 {self.field('ip')}, {-SHOWN}")
+            m.line(f"store i32 {shown}, ptr {self.at(PLACES['ip'])}")
+        elif place == "ce":
+            m.line(f"store i32 {m.emit(f'load i32, ptr {self.at(ACTIVE)}')}, ptr {self.at(PLACES['ce'])}")
+
+    def write(self, place: str, value: Value, offsets: Offsets, mask: Value) -> None:
+        if place in READ_ONLY:
+            return
+        if place in LEFT_TO_REFERENCE:
+            raise Escape
+        if isinstance(offsets, Value):
+            self.m.store(value, self._block(), self.moved(offsets), mask)
+            return
+        pointer, counted = self._start(place, value.type.bytes, offsets)
+        if offsets[0] < SLOT and max(offsets) + value.type.bytes > self.sizes[place]:
+            inside = [one + value.type.bytes <= self.sizes[place] for one in offsets]
+            kept = mask & self.m.constant(bool_, [int(one) for one in inside])
+            self.m.store(value, Memory(self.m, (pointer, ""), place, False), self.m.constant(u32, counted), kept)
+            return
+        self._store(value, pointer, counted, mask)
+
+    # -- regions as vectors --------------------------------------------------------------------------------------------
+
+    def _covered(self, type: LaneType, counted: list[int]) -> tuple[int, list[int]] | None:
+        """The first byte of a vector that has all lanes, and where in it they are; None where it would be too long."""
+        low = min(counted)
+        if any((one - low) % type.bytes for one in counted) or max(counted) - low + type.bytes > WIDEST:
+            return None
+        return low, [(one - low) // type.bytes for one in counted]
+
+    def _load(self, type: LaneType, pointer: str, counted: list[int]) -> str:
+        m, lanes = self.m, len(counted)
+        covered = self._covered(type, counted)
+        if covered is None:
+            memory = Memory(m, (pointer, ""), "registers", False)
+            return str(m.load(type, memory, m.constant(u32, counted)).payload)
+        low, places = covered
+        here = m.emit(f"getelementptr i8, ptr {pointer}, i64 {low}") if low else pointer
+        count = max(places) + 1
+        whole = m.emit(f"load {m.vector(type, count)}, ptr {here}, align 1")
+        if places == list(range(lanes)):
+            return whole
+        return str(m._shuffle(type, count, whole, places))
+
+    def _store(self, value: Value, pointer: str, counted: list[int], mask: Value) -> None:
+        """Load, choose, store: what follows can read it at once, which a store under a mask would hold up."""
+        m, type, lanes = self.m, value.type, value.lanes
+        covered = self._covered(type, counted)
+        if covered is None or len(set(counted)) != lanes:
+            m.store(value, Memory(m, (pointer, ""), "registers", False), m.constant(u32, counted), mask)
+            return
+        low, places = covered
+        here = m.emit(f"getelementptr i8, ptr {pointer}, i64 {low}") if low else pointer
+        count = max(places) + 1
+        vector = m.vector(type, count)
+        stored, kept = str(value.payload), str(mask.payload)
+        if places != list(range(lanes)):
+            back = [places.index(one) if one in places else None for one in range(count)]
+            stored = self._spread(m.vector(type, lanes), stored, "poison", back, lanes)
+            kept = self._spread(f"<{lanes} x i1>", kept, "zeroinitializer", back, lanes)
+        if kept not in ("splat (i1 true)", "splat (i1 1)"):
+            before = m.emit(f"load {vector}, ptr {here}, align 1")
+            stored = m.emit(f"select <{count} x i1> {kept}, {vector} {stored}, {vector} {before}")
+        m.line(f"store {vector} {stored}, ptr {here}, align 1")
+
+    def _spread(self, vector: str, value: str, rest: str, back: list[int | None], lanes: int) -> str:
+        order = ", ".join(f"i32 {lanes if one is None else one}" for one in back)
+        return self.m.emit(f"shufflevector {vector} {value}, {vector} {rest}, <{len(back)} x i32> <{order}>")
+
+    # -- registers by address ------------------------------------------------------------------------------------------
+
+    def _block(self) -> Memory:
+        return Memory(self.m, ("%block", ""), "grf", False)
+
+    def moved(self, offsets: Value) -> Value:
+        """Addresses with the offset that was taken out of the instruction."""
+        one = self.shape.instruction
+        if not self.shape.moves:
+            return offsets
+        slot = next(slot for slot, operand in enumerate((one.dst, *one.sources)) if operand is not None and operand.indirect)
+        m = self.m
+        given = m._value(u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {self.field(SLOTS[slot])}, i64 0"))
+        return offsets + m.broadcast(given, offsets.lanes)
+
+    def check(self, type: LaneType, offsets: Value) -> None:
+        """Addresses that are no registers are for the reference to complain about."""
+        wrong = offsets > REGISTERS * REGISTER - type.bytes
+        self.escape_if(self.m.any_lane(wrong.lanes, str(wrong.payload)))
+
+    def _read_indirect(self, type: LaneType, offsets: Value) -> Value:
+        where = self.moved(offsets)
+        self.check(type, where)
+        return self.m.load(type, self._block(), where)
+
+    # -- channels and flags --------------------------------------------------------------------------------------------
+
+    def enabled(self, instruction: Instruction) -> Value:
+        m, lanes = self.m, instruction.exec_size
+        if instruction.no_mask:
+            return m.constant(bool_, 1, lanes)
+        active = m.emit(f"load i32, ptr {self.at(ACTIVE)}")
+        first = m.emit(f"add i32 {self.field('group')}, {group(self, instruction)}")
+        bits = m.emit(f"lshr i32 {active}, {first}")
+        return m.mask_from_bits(m._value(u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {bits}, i64 0")), lanes)
+
+    def _flag_register(self, first: int) -> tuple[str, str, str, str]:
+        """Type, pointer, all bits, and which of them is meant."""
+        m, kind = self.m, f"i{self.sizes['f'] * 8}"
+        pointer = self.at(PLACES["f"])
+        place = self.field("flag")
+        if kind != "i32":
+            place = m.emit(f"zext i32 {place} to {kind}")
+        return kind, pointer, m.emit(f"load {kind}, ptr {pointer}"), m.emit(f"add {kind} {place}, {first}")
+
+    def flags(self, first: int, count: int) -> Value:
+        m = self.m
+        kind, _, bits, place = self._flag_register(first)
+        turned = m.call("llvm.fshr", kind, [(kind, bits), (kind, bits), (kind, place)], (kind,))
+        if kind != f"i{count}":
+            turned = m.emit(f"trunc {kind} {turned} to i{count}")
+        return m._value(bool_, count, m.emit(f"bitcast i{count} {turned} to <{count} x i1>"))
+
+    def write_flags(self, first: int, value: Value, mask: Value) -> None:
+        m, lanes = self.m, value.lanes
+        kind, pointer, bits, place = self._flag_register(first)
+        turned = []
+        for one in (mask, value & mask):
+            wide = m.emit(f"bitcast <{lanes} x i1> {one.payload} to i{lanes}")
+            if kind != f"i{lanes}":
+                wide = m.emit(f"zext i{lanes} {wide} to {kind}")
+            turned.append(m.call("llvm.fshl", kind, [(kind, wide), (kind, wide), (kind, place)], (kind,)))
+        rest = m.emit(f"and {kind} {bits}, {m.emit(f'xor {kind} {turned[0]}, -1')}")
+        m.line(f"store {kind} {m.emit(f'or {kind} {rest}, {turned[1]}')}, ptr {pointer}")
+
+
+__all__ = ["BlockState", "Escape"]

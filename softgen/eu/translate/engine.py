@@ -1,0 +1,72 @@
+"""Translations compiled and kept: in memory by kernel, on disk by the bytes of its code (store.py)."""
+
+from __future__ import annotations
+
+import threading
+from weakref import WeakKeyDictionary
+
+from softgen.errors import SoftgenError
+from softgen.eu import native
+from softgen.eu.engine import Function, Threaded
+from softgen.eu.interpreter import Program
+from softgen.eu.translate.graph import Untranslatable
+from softgen.eu.translate.kernel import NAME, Key, translate
+from softgen.eu.translate.store import Store
+from softgen.lanes import jit
+
+NARROWEST = 16  # channels of a mask: a thread of eight has half of it off
+
+
+class Translator:
+    name = "t1"
+
+    def __init__(self, observe: bool = False, loops: bool = True, store: Store | None = None) -> None:
+        self.observe, self.loops, self.store = observe, loops, store or Store()
+        self._known: WeakKeyDictionary[Program, dict[Key, Function | None]] = WeakKeyDictionary()
+        self._making = threading.Lock()
+
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+        return self.translated(program, control, simd, full) or Threaded().function(program, control, simd, full, entry)
+
+    def translated(self, program: Program, control: int, simd: int, full: bool) -> Function | None:
+        """The kernel as a function; None where it cannot be one."""
+        key, known = self._key(control, simd, full), self._known.setdefault(program, {})
+        if key not in known:
+            with self._making:
+                if key not in known:
+                    known[key] = self._kept(program, key) or self._make(program, key)
+        return known[key]
+
+    def at_hand(self, program: Program, control: int, simd: int, full: bool) -> Function | None:
+        """The same, if it need not be compiled."""
+        key, known = self._key(control, simd, full), self._known.setdefault(program, {})
+        if known.get(key) is None and (found := self._kept(program, key)):
+            known[key] = found
+        return known.get(key)
+
+    def ran(self, program: Program, instructions: int) -> None:
+        """Nothing to learn from that."""
+
+    def _key(self, control: int, simd: int, full: bool) -> Key:
+        return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, self.observe, self.loops)
+
+    def _kept(self, program: Program, key: Key) -> Function | None:
+        kept = self.store.load(program, key)
+        if kept is None:
+            return None
+        try:
+            code = jit.Code(kept.data, (NAME,), native.imports())
+        except SoftgenError:
+            return None  # whole, but of no use: make it again
+        return Function(code.address(NAME), 0, kept.facts["clean"], True, code, frozenset(kept.facts["indices"]))
+
+    def _make(self, program: Program, key: Key) -> Function | None:
+        try:
+            made = translate(program, key)
+        except Untranslatable:
+            return None
+        data = jit.compile_object(made.ir, jit.host())
+        jit.check(data, (NAME,), native.imports())
+        code = jit.Code(data, (NAME,), native.imports())
+        self.store.save(program, key, made.size, data, {"clean": made.clean, "indices": sorted(made.indices)})
+        return Function(code.address(NAME), 0, made.clean, True, code, made.indices)

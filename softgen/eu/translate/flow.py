@@ -1,0 +1,77 @@
+"""Branches of a kernel that is one function: targets are labels, and the channels that wait at a target are a mask of its own.
+
+A branch leaves some channels at the next instruction and sends others to wait; then the thread goes on at one of a few places, which may
+depend on who waits where. A Choice says which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from softgen.eu.interpreter import Line, Program
+from softgen.eu.rules import Rules
+from softgen.eu.translate.graph import Static
+from softgen.lanes.machine import Machine
+from softgen.lanes.value import Value, Variable
+
+
+@dataclass
+class Choice:
+    """Here or there, by a condition of one lane. `stays` channels are left at the next instruction when it goes elsewhere; `follow`: all
+    active channels go with the thread."""
+
+    condition: Value
+    one: Choice | int
+    other: Choice | int
+    follow: bool = False
+    none_left: bool = False  # nobody is at the next instruction if `other` is taken
+
+
+class Branching(Static):
+    """`waiting` has a variable for each place where channels may wait."""
+
+    def __init__(self, m: Machine, program: Program, line: Line, rules: Rules, active: Value, taken: Value,
+                 waiting: dict[int, Variable]) -> None:  # fmt: skip
+        super().__init__(program, line)
+        self.m, self.rules, self.active, self.taken, self.waiting = m, rules, active, taken, waiting
+        self.left = active  # channels at the next instruction
+
+    def send(self, channels: Any, to: int) -> None:
+        """Of a join: channels without its predicate stay with it."""
+        if channels is not self.active:
+            self.wait(self.line.ip, self.left & ~channels)
+            self.left = channels
+
+    def part(self, leave: Any, to: int) -> None:
+        if isinstance(leave, int):
+            assert not leave
+            return
+        self.wait(to, leave)
+        self.left = self.m.like(leave, 0) if leave is self.active else self.left & ~leave
+
+    def wait(self, at: int, channels: Value) -> None:
+        variable = self.waiting[at]
+        variable.value = variable.value | channels
+
+    def any(self, channels: Value) -> Value:
+        return self.m.any(channels)
+
+    def leader(self, channels: Value) -> Value:
+        return self.m.slice(channels, 0, 1)
+
+    def anyone(self, at: int) -> Value:
+        there = self.waiting[at].value if at in self.waiting else None
+        if at == self.next:
+            return self.m.any(self.left if there is None else self.left | there)
+        assert there is not None
+        return self.m.any(there)
+
+    def either(self, condition: Value, one: Any, other: Any) -> Choice:
+        return Choice(condition, one, other)
+
+    def on_or(self, otherwise: Any) -> Choice:
+        return Choice(self.anyone(self.next), self.next, otherwise, none_left=True)
+
+    def follow(self, condition: Value, one: int, other: int) -> Choice:
+        return Choice(condition, one, other, follow=True)

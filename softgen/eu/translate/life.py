@@ -1,0 +1,77 @@
+"""Which parts of the registers must be kept where a thread is left, and given back where it is taken up: those that may still be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from softgen.eu.block import Status
+from softgen.eu.translate.registers import TRUE, Access, Part, Registers
+
+
+@dataclass(eq=False)
+class Leave:
+    """A way out of the function."""
+
+    label: str
+    status: Status
+    ip: int  # where the thread goes on
+    control: int  # its cr0.0
+    pending: frozenset[int]  # where channels may wait
+    wait: int = 0  # 1 + notification register
+    live: int = 0  # parts to keep, a bit for each
+
+
+@dataclass(eq=False)
+class Segment:
+    """Text that is entered only at its beginning: what it does with registers, in order."""
+
+    ip: int
+    entry: bool = False
+    items: list[Access | Leave] = field(default_factory=list)
+    leads: set[int] = field(default_factory=set)
+    live: int = 0  # parts that may be read before they are written whole
+
+
+def live(segments: dict[int, Segment], registers: Registers, parts: list[Part], observe: bool) -> None:
+    """Fills in `live` of every segment and leave, backward until nothing changes."""
+    number = {part: 1 << index for index, part in enumerate(parts)}
+    every = (1 << len(parts)) - 1
+    known = {access: _effect(access, registers, number) for access in registers.accesses}
+    before: dict[int, set[int]] = {}
+    for one in segments.values():
+        for to in [*one.leads, *(item.ip for item in one.items if isinstance(item, Leave))]:
+            before.setdefault(to, set()).add(one.ip)
+    todo = list(segments)
+    while todo:
+        one = segments[todo.pop()]
+        now = 0
+        for to in one.leads:
+            now |= segments[to].live
+        for item in reversed(one.items):
+            if isinstance(item, Leave):
+                item.live = _kept(item, segments, every, observe)
+                now |= item.live
+            else:
+                reads, kills = known[item]
+                now = now & ~kills | reads
+        if now != one.live:
+            one.live = now
+            todo += before.get(one.ip, ())
+
+
+def _kept(leave: Leave, segments: dict[int, Segment], every: int, observe: bool) -> int:
+    if leave.status is Status.ENDED:
+        return every if observe else 0
+    if leave.status is Status.ESCAPE or leave.ip not in segments:
+        return every
+    return segments[leave.ip].live
+
+
+def _effect(access: Access, registers: Registers, number: dict[Part, int]) -> tuple[int, int]:
+    """Parts that an access reads, and that it replaces whole."""
+    part = registers.part(access)
+    bit = number[part]
+    if access.result:
+        return bit, 0
+    whole = access.mask == TRUE and len(set(access.offsets)) * access.type.bytes == part.end - part.start
+    return (0, bit) if whole else (bit, 0)

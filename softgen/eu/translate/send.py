@@ -1,0 +1,31 @@
+"""Messages of a kernel that is one function: the shared function's own lane program, on the kernel's registers."""
+
+from __future__ import annotations
+
+from softgen.errors import GpuFault, Unsupported
+from softgen.eu.environment import CompiledEnvironment
+from softgen.eu.instruction import Instruction
+from softgen.eu.semantics.send import carry_out, compiled
+from softgen.eu.translate.state import Translated
+from softgen.lanes.value import Region
+
+
+class Environment(CompiledEnvironment):
+    """Also remembers which surfaces a kernel names, so that they can be found before it starts."""
+
+    def __init__(self, state: Translated) -> None:
+        super().__init__(state.m, state.gen, str(state.ip), lambda good: state.escape(~good))
+        self.indices = state.indices
+
+    def bound(self, index: int) -> Region:
+        self.indices.add(index)
+        return super().bound(index)
+
+
+def send(state: Translated, one: Instruction) -> None:
+    if not compiled(one):
+        raise Unsupported("this message has no translation")
+    try:
+        carry_out(state, one, Environment(state))
+    except GpuFault as fault:
+        raise Unsupported(str(fault)) from None  # it happens when the message is sent, not now

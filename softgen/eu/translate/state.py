@@ -1,0 +1,196 @@
+"""The State that instructions compute on when they become part of a function: registers as accesses that are settled later.
+
+Channels are lanes of one mask, as many as the thread was dispatched with. Flags are four masks of sixteen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from softgen.errors import Unsupported
+from softgen.eu.instruction import Instruction
+from softgen.eu.predicate import FLAG, group
+from softgen.eu.rules import Rules, rules
+from softgen.eu.state import Offsets
+from softgen.eu.thread import ACCUMULATOR_OFF, READ_ONLY, Mode, architecture, mode_of
+from softgen.eu.translate.life import Leave
+from softgen.eu.translate.registers import TRUE, Access, Registers
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.types import LaneType, bool_, i32, u8, u16, u32, u64
+from softgen.lanes.value import Value, Variable
+
+KEPT = frozenset({"grf", "mrf", "acc", "acc_d", "acc_w", "a"})  # places that instructions may write; the rest is read where it stands
+NOT_HERE = frozenset({"tm"})  # changes by itself
+SHOWN = 8  # low bits of ip that are always zero
+
+
+class Translated:
+    def __init__(self, m: LlvmMachine, gen: float, control: int, width: int, escape: Callable[[Value], None]) -> None:
+        """`escape` leaves the instruction to the reference where a condition of one lane holds; nothing may be written before it."""
+        self.m, self.gen, self.width, self.escape = m, gen, width, escape
+        self.rules: Rules = rules(gen)
+        self.control = control  # cr0.0 at the instruction that is being written
+        self.registers = Registers(m)
+        self.sizes = {"grf": 4096, "mrf": self.rules.message_registers * 32, **dict(architecture(gen))}
+        self.active: Value = self.every(width)
+        self.items: list[Access | Leave] = []  # of the segment that is being written
+        self.indices: set[int] = set()  # binding table entries that messages name
+        self.ip = 0
+        no = m.constant(bool_, 0, FLAG)
+        self.flag = [m.variable(no) for _ in range(self.sizes["f"] * 8 // FLAG)]
+
+    @property
+    def mode(self) -> Mode:
+        return mode_of(self.gen, self.control)
+
+    @property
+    def accumulates(self) -> bool:
+        return not self.control & ACCUMULATOR_OFF
+
+    def every(self, lanes: int) -> Value:
+        return self.m.constant(bool_, 1, lanes)
+
+    def none(self, lanes: int) -> Value:
+        return self.m.constant(bool_, 0, lanes)
+
+    # -- registers -----------------------------------------------------------------------------------------------------
+
+    def read(self, place: str, type: LaneType, offsets: Offsets) -> Value:
+        if isinstance(offsets, Value):
+            return self._gather(place, type, offsets)
+        self._check(place, type, offsets)
+        if place == "f":
+            return self._flag_bytes(type, offsets)
+        if place == "ce" and set(offsets) == {0} and type in (u32, i32):
+            return self.m.bitcast(self.m.broadcast(self.m.bits_from_mask(self.active), len(offsets)), type)
+        if place == "ip":
+            return self._known(self.ip & ~(SHOWN - 1), type, offsets)
+        if place == "cr" and max(offsets) + type.bytes <= 4:
+            return self._known(self.control, type, offsets)
+        if place in NOT_HERE or place == "ce":
+            raise Unsupported(f"{place} has no translation")
+        if place not in KEPT:
+            self.registers.in_block.add(place)
+        access = Access(place, type, offsets, self.m.fresh())
+        self._add(access)
+        return Value(self.m, type, len(offsets), access.result)
+
+    def _known(self, number: int, type: LaneType, offsets: tuple[int, ...]) -> Value:
+        """Parts of a number that is known now."""
+        raw = number.to_bytes(8, "little")
+        return self.m.bitcast(self.m.constant(type.unsigned, [int.from_bytes(raw[one : one + type.bytes], "little") for one in offsets]), type)
+
+    def write(self, place: str, value: Value, offsets: Offsets, mask: Value) -> None:
+        if place in READ_ONLY:
+            return
+        if isinstance(offsets, Value):
+            self._scatter(place, value, offsets, mask)
+            return
+        self._check(place, value.type, offsets)
+        if place == "f":
+            self._set_flag_bytes(value, offsets, mask)
+        elif place not in KEPT:
+            raise Unsupported(f"a write to {place} has no translation")
+        elif mask.payload == TRUE or len(set(offsets)) == len(offsets):
+            self._add(Access(place, value.type, offsets, value=value.payload, mask=mask.payload))
+        else:
+            for lanes in _apart(offsets):
+                part, on = self.m.shuffle(value, lanes), self.m.shuffle(mask, lanes)
+                self._add(Access(place, value.type, tuple(offsets[one] for one in lanes), value=part.payload, mask=on.payload))
+
+    def _add(self, access: Access) -> None:
+        self.registers.accesses.append(access)
+        self.items.append(access)
+        self.m.lines.append(access)  # type: ignore[arg-type]  # becomes text when parts are known
+
+    def _check(self, place: str, type: LaneType, offsets: tuple[int, ...]) -> None:
+        if min(offsets) < 0 or max(offsets) + type.bytes > self.sizes.get(place, 0):
+            raise Unsupported(f"a register outside {place} has no translation")
+
+    # -- by address ----------------------------------------------------------------------------------------------------
+
+    def _reach(self, place: str, type: LaneType, offsets: Value) -> str:
+        """Pointers for lanes. Outside the file, it is the reference's to complain."""
+        m, lanes = self.m, offsets.lanes
+        if place != "grf":
+            raise Unsupported(f"{place} by address has no translation")
+        self.registers.in_block.add(place)
+        self.escape(m.any(offsets > self.sizes[place] - type.bytes))
+        return m.emit(f"getelementptr i8, ptr %block, <{lanes} x i64> {m.convert(offsets, u64).payload}")
+
+    def _gather(self, place: str, type: LaneType, offsets: Value) -> Value:
+        m, lanes = self.m, offsets.lanes
+        vector, pointers = m.vector(type, lanes), f"<{lanes} x ptr>"
+        operands = [(pointers, self._reach(place, type, offsets)), ("i32", "1"), (f"<{lanes} x i1>", TRUE), (vector, "zeroinitializer")]
+        return Value(m, type, lanes, m.call("llvm.masked.gather", vector, operands, (vector, pointers)))
+
+    def _scatter(self, place: str, value: Value, offsets: Value, mask: Value) -> None:
+        m, lanes = self.m, offsets.lanes
+        places = self._reach(place, value.type, offsets)
+        vector, pointers = m.vector(value.type, lanes), f"<{lanes} x ptr>"
+        operands = [(vector, value.payload), (pointers, places), ("i32", "1"), (f"<{lanes} x i1>", mask.payload)]
+        m.call("llvm.masked.scatter", "void", operands, (vector, pointers))
+
+    # -- channels and flags --------------------------------------------------------------------------------------------
+
+    def enabled(self, instruction: Instruction) -> Value:
+        lanes = instruction.exec_size
+        return self.every(lanes) if instruction.no_mask else self.channels(group(self, instruction), lanes)
+
+    def channels(self, first: int, lanes: int) -> Value:
+        """Active channels from one on; those the thread was not dispatched with are off."""
+        here = max(min(lanes, self.width - first), 0)
+        if not here:
+            return self.none(lanes)
+        if self.active.payload == TRUE and here == lanes:
+            return self.every(lanes)
+        part = self.m.slice(self.active, first, here)
+        return part if here == lanes else self.m.concat(part, self.none(lanes - here))
+
+    def flags(self, first: int, count: int) -> Value:
+        bits = [(first + channel) % (FLAG * len(self.flag)) for channel in range(count)]
+        used = sorted({bit // FLAG for bit in bits})
+        whole = self.m.concat(*(self.flag[one].value for one in used))
+        indices = [used.index(bit // FLAG) * FLAG + bit % FLAG for bit in bits]
+        return whole if indices == list(range(whole.lanes)) else self.m.shuffle(whole, indices)
+
+    def write_flags(self, first: int, value: Value, mask: Value) -> None:
+        if mask.payload != TRUE:
+            value = self.m.select(mask, value, self.flags(first, value.lanes))
+        bits = [(first + channel) % (FLAG * len(self.flag)) for channel in range(value.lanes)]
+        for one in sorted({bit // FLAG for bit in bits}):
+            lanes = {bit % FLAG: channel for channel, bit in enumerate(bits) if bit // FLAG == one}
+            self.flag[one].value = self._placed(self.flag[one], value, lanes)
+
+    def _placed(self, flag: Variable, value: Value, lanes: dict[int, int]) -> Value:
+        """The flag with some of its bits replaced by lanes of a value."""
+        if len(lanes) == FLAG:
+            order = [lanes[bit] for bit in range(FLAG)]
+            return value if order == list(range(value.lanes)) else self.m.shuffle(value, order)
+        both = self.m.concat(flag.value, value)
+        return self.m.shuffle(both, [FLAG + lanes[bit] if bit in lanes else bit for bit in range(FLAG)])
+
+    def _flag_bytes(self, type: LaneType, offsets: tuple[int, ...]) -> Value:
+        m = self.m
+        raw = m.regroup(m.concat(*(m.bits_from_mask(one.value, u16) for one in self.flag)), u8)
+        picked = m.shuffle(raw, [one + byte for one in offsets for byte in range(type.bytes)])
+        return m.regroup(picked, type)
+
+    def _set_flag_bytes(self, value: Value, offsets: tuple[int, ...], mask: Value) -> None:
+        m, size = self.m, value.type.bytes
+        if len(offsets) != 1 or size > 4 or mask.payload != TRUE:
+            raise Unsupported("such a write to a flag register has no translation")
+        bits = m.convert(m.bitcast(value, value.type.unsigned), u32)
+        new = m.mask_from_bits(bits, 8 * size) if size < 4 else m.mask_from_bits(bits, 32)
+        self.write_flags(8 * offsets[0], new, self.every(8 * size))
+
+
+def _apart(offsets: tuple[int, ...]) -> list[list[int]]:
+    """Lanes in turns, no two of one turn at the same place: of lanes that meet, the last that is on wins."""
+    turns: list[list[int]] = []
+    for lane, at in enumerate(offsets):
+        before = sum(one == at for one in offsets[:lane])
+        if before == len(turns):
+            turns.append([])
+        turns[before].append(lane)
+    return turns

@@ -1,0 +1,70 @@
+"""Translated kernels on disk, found by the bytes of their code: a kernel that was compiled once starts without being decoded.
+
+Where a kernel ends is known only after decoding it. So what its first bytes lead to is a list of the kernels that begin so: how long each
+is, the sum of its code, and its object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import softgen
+from softgen.eu.interpreter import Program
+from softgen.lanes import jit
+from softgen.lanes.cache import Cache, default_folder
+
+BEGINNING = 64  # bytes of code that a list is kept for
+MOST = 32  # kernels of one list
+ROOMS = ("bits", "eu", "lanes", "shared_functions", "spec/eu", "spec/message")  # what a translation is made by
+
+
+class Kept(NamedTuple):
+    data: bytes  # the object
+    facts: dict[str, Any]
+
+
+@cache
+def maker() -> str:
+    """Changes whenever something does that translations depend on."""
+    root = Path(softgen.__file__).parent
+    found = hashlib.sha256()
+    for room in ROOMS:
+        for path in sorted((root / room).rglob("*")):
+            if path.suffix in (".py", ".table", ".csv", ".layout"):
+                status = path.stat()
+                found.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return found.hexdigest()
+
+
+class Store:
+    def __init__(self, folder: Path | None = None) -> None:
+        self.cache = Cache(folder or default_folder())
+
+    def _list(self, program: Program, key: object) -> str:
+        parts = (maker(), *jit.host(), f"{program.gen:g} {program.start} {key}")
+        return hashlib.sha256("\0".join(parts).encode() + program.code[:BEGINNING]).hexdigest()
+
+    def load(self, program: Program, key: object) -> Kept | None:
+        for size, total, facts in self._entries(self._list(program, key)):
+            if len(program.code) >= size and hashlib.sha256(program.code[:size]).hexdigest() == total:
+                data = self.cache.load(facts["object"])
+                return None if data is None else Kept(data, facts)
+        return None
+
+    def save(self, program: Program, key: object, size: int, data: bytes, facts: dict[str, Any]) -> None:
+        """`size` bytes of code are all that the translation depends on."""
+        if len(program.code) < size:
+            return
+        name, total = self._list(program, key), hashlib.sha256(program.code[:size]).hexdigest()
+        facts = {**facts, "object": hashlib.sha256(f"{name} {total}".encode()).hexdigest()}
+        self.cache.save(facts["object"], data)
+        known = [one for one in self._entries(name) if one[1] != total]
+        self.cache.save(name, json.dumps([(size, total, facts), *known[: MOST - 1]]).encode())
+
+    def _entries(self, name: str) -> list[tuple[int, str, dict[str, Any]]]:
+        held = self.cache.load(name)
+        return json.loads(held) if held else []

@@ -1,0 +1,85 @@
+"""A dispatch as its workers share it: the kernel, the engine, and the surfaces that compiled code can reach.
+
+Reads   GPGPU_THREAD_HEADER
+Writes  Surface entries, each when a kernel first asks for it
+"""
+
+from __future__ import annotations
+
+from softgen.bits import catalogue
+from softgen.errors import SoftgenError
+from softgen.eu.block import SURFACES, Surface
+from softgen.eu.engine import Engine, Function
+from softgen.eu.instruction import Operand
+from softgen.eu.interpreter import Program
+from softgen.eu.rules import rules
+from softgen.gpgpu.walker import Plan, Surroundings, mask
+from softgen.memory import arena
+from softgen.memory.arena import SIZE as PART
+from softgen.shared_functions import message
+from softgen.shared_functions.dataport import Surfaces
+from softgen.shared_functions.dataport.target import Memory, Nothing, Target
+
+
+class Job:
+    """Raises Unsupported, with the reason, where compiled code cannot reach the memory."""
+
+    def __init__(self, around: Surroundings, plan: Plan, program: Program, engine: Engine) -> None:
+        self.plan, self.program, self.engine, self.space = plan, program, engine, around.space
+        self.gen, self.rules = around.generation.number, rules(around.generation.number)
+        self.header = around.layout("GPGPU_THREAD_HEADER")
+        self.surfaces = Surfaces(around.generation, around.space, around.bases, plan.binding_table)
+        self.general = around.bases.get("general", 0)
+        self.table = around.space.table
+        self.entries = (Surface * SURFACES)()
+        self.known: set[int] = set()
+        self.full = all(mask(plan, x, y) == (1 << plan.simd) - 1 for y in range(plan.shape[1]) for x in range(plan.shape[0]))
+
+    def function(self, control: int, entry: int | None = None) -> Function:
+        """Code for threads whose cr0.0 is `control`, with the surfaces it names; `entry` is where one of them goes on."""
+        found = self.engine.function(self.program, control, self.plan.simd, self.full, entry)
+        for index in found.indices - self.known:
+            self.resolve(index)
+        return found
+
+    def learn(self, ip: int) -> bool:
+        """Looks at the surface of the message at an address; True if compiled code can now go on by itself."""
+        one = self.program.line(ip).instruction
+        if one.descriptor is None or isinstance(one.descriptor, Operand):
+            return False
+        found = message.identify(one.sfid, one.descriptor, self.gen)
+        index = getattr(found.values, "binding_table_index", None) if found is not None else None
+        return index is not None and index not in self.known and self.resolve(int(index))
+
+    def resolve(self, index: int) -> bool:
+        """Fills the entry of a plain buffer, or of a null surface. What is wrong with any other, the reference will say."""
+        self.known.add(index)
+        if index in catalogue.enumeration(message.SURFACES, self.gen):
+            return False
+        try:
+            target = self.surfaces.bound(index)
+        except SoftgenError:
+            return False
+        return self._fill(self.entries[index], target)
+
+    def _fill(self, entry: Surface, target: Target) -> bool:
+        entry.known = 1
+        if isinstance(target, Nothing):
+            entry.size, entry.host = 0, arena.void()
+            return True
+        if type(target) is not Memory or target.size is None:
+            return False
+        base = int(target.base)
+        if base // PART != (base + target.size - 1) // PART:
+            return False  # no one host address
+        entry.size, entry.address = target.size, base
+        entry.host = self.table[base // PART] + base % PART  # last: others may be looking
+        return True
+
+
+def most_at_once(around: Surroundings, plan: Plan) -> int:
+    """Groups that may run at the same time: scratch space is there for so many threads (BDW 22582-22611)."""
+    front = around.front.state
+    if front is None or not plan.scratch_bytes:
+        return 1 << 16
+    return max((int(front.maximum_number_of_threads) + 1) // plan.threads, 1)

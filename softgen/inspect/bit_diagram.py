@@ -1,0 +1,202 @@
+"""Bit diagrams: the dwords of a layout as rows of cells, drawn in a terminal or handed to whoever draws them elsewhere.
+
+    for row in rows(layout): row.dword, row.cells        one row per dword, cells from bit 31 down to bit 0 without a gap
+    draw(layout)                                          lines of text
+
+Second readings of the same bits (`or` on a page) are left to the table, unless nothing else stands there: each bit is shown once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from softgen.bits.layout import Field, Group, Layout
+
+COLUMNS = 3  # of text, for a bit
+MOST_ROWS = 48  # of a diagram in a terminal
+LINES = {"─": "-", "│": "|", "┌": "+", "┬": "+", "┐": "+", "├": "+", "┼": "+", "┤": "+", "└": "+", "┴": "+", "┘": "+", "┄": ".", "…": "."}
+CORNERS = {  # (first or last column, an edge above, an edge below)
+    ("left", False, True): "┌", ("left", True, True): "├", ("left", True, False): "└",
+    ("right", False, True): "┐", ("right", True, True): "┤", ("right", True, False): "┘",
+    ("inside", False, True): "┬", ("inside", True, True): "┼", ("inside", True, False): "┴", ("inside", False, False): "─",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Bits high:low of a row. `kind` is one of field, header, length, reserved, group."""
+
+    high: int
+    low: int
+    kind: str
+    text: str = ""
+    field: Field | None = None
+
+    @property
+    def width(self) -> int:
+        return self.high - self.low + 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One dword, or a run of dwords in which nothing is said."""
+
+    dword: int
+    cells: tuple[Cell, ...]
+    last: int | None = None  # of a run
+
+    @property
+    def blank(self) -> bool:
+        return len(self.cells) == 1 and self.cells[0].kind in ("reserved", "group")
+
+
+def rows(layout: Layout) -> list[Row]:
+    """All dwords from the first to the last that something stands in."""
+    header = layout.header
+    fixed = []
+    if header:
+        fixed = [Cell(high, low, "header", f"{header.value >> low & (1 << high - low + 1) - 1:#x}") for high, low in _runs(header.mask)]
+        if header.length:
+            fixed.append(Cell(*header.length, "length", "length"))
+    end = max([layout.dwords - 1, *(one.high // 32 for one in layout.fields)])
+    return _collapse(_rows(layout.fields, layout.groups, end + 1, fixed, layout.dwords * 32))
+
+
+def element_rows(group: Group) -> list[Row]:
+    """The rows of one element of a group."""
+    return _collapse(_rows(group.fields, group.groups, -(-group.size // 32), [], group.size))
+
+
+def _rows(fields: Iterable[Field], groups: Iterable[Group], dwords: int, fixed: list[Cell], bits: int) -> Iterator[Row]:
+    placed: dict[int, list[Cell]] = {}
+    taken = 0
+    for cell in fixed:
+        placed.setdefault(0, []).append(cell)
+        taken |= (1 << cell.high + 1) - (1 << cell.low)
+    for one in sorted(fields, key=lambda one: one.alternate):
+        if one.mask & taken:
+            continue
+        taken |= one.mask
+        for high, low in one.pieces:
+            for cell_dword, top, bottom in _split(high, low):
+                placed.setdefault(cell_dword, []).append(Cell(top, bottom, "field", one.name, one))
+    for group in groups:
+        end = min(bits, group.start + group.size * group.times(bits)) or group.start + group.size
+        for cell_dword, top, bottom in _split(max(end, group.start + 1) - 1, group.start):
+            mask = (1 << top + 1) - (1 << bottom) << 32 * cell_dword
+            if not taken & mask and cell_dword < dwords:
+                taken |= mask
+                placed.setdefault(cell_dword, []).append(Cell(top, bottom, "group", f"{group.name}[…]"))
+    for dword in range(dwords):
+        yield Row(dword, tuple(_filled(placed.get(dword, []), min(32, bits - 32 * dword) if bits < 32 else 32)))
+
+
+def _split(high: int, low: int) -> Iterator[tuple[int, int, int]]:
+    """(dword, high, low) of each dword a run of bits has a part in."""
+    for dword in range(low // 32, high // 32 + 1):
+        yield dword, min(high - 32 * dword, 31), max(low - 32 * dword, 0)
+
+
+def _filled(cells: list[Cell], width: int) -> Iterator[Cell]:
+    """Cells from the top down, with reserved ones between."""
+    at = width - 1
+    for cell in sorted(cells, key=lambda one: -one.high):
+        if cell.high < at:
+            yield Cell(at, cell.high + 1, "reserved")
+        yield cell
+        at = cell.low - 1
+    if at >= 0:
+        yield Cell(at, 0, "reserved")
+
+
+def _runs(mask: int) -> Iterator[tuple[int, int]]:
+    """(high, low) of the runs of ones, from the top."""
+    while mask:
+        high = mask.bit_length() - 1
+        low = high
+        while low and mask >> low - 1 & 1:
+            low -= 1
+        yield high, low
+        mask &= (1 << low) - 1
+
+
+def _collapse(found: Iterable[Row]) -> list[Row]:
+    """Dwords in which nothing is said, or which one group fills, follow each other as one row."""
+    out: list[Row] = []
+    for row in found:
+        before = out[-1] if out else None
+        if before and row.blank and before.blank and row.cells == before.cells:
+            out[-1] = Row(before.dword, before.cells, row.dword)
+        else:
+            out.append(row)
+    return out
+
+
+# -- in a terminal -------------------------------------------------------------------------------------------------
+
+
+def draw(layout: Layout, numbers: dict[tuple[str, str], int], unicode: bool = True) -> Iterator[str]:
+    """The layout, then one element of each group. A name that does not fit its cell is the number of its line in the table."""
+    yield from _drawn(rows(layout), numbers, "", unicode)
+    for group, path in _groups(layout.groups, ""):
+        many = f"{group.count} times" if group.count is not None else "as often as there is room"
+        yield f"{path}: {group.size} bits, {many}, from dword {group.start // 32}"
+        yield from _drawn(element_rows(group), numbers, path, unicode)
+
+
+def _groups(groups: Iterable[Group], prefix: str) -> Iterator[tuple[Group, str]]:
+    for group in groups:
+        path = f"{prefix}{group.name}"
+        yield group, path
+        yield from _groups(group.groups, f"{path}.")
+
+
+def _drawn(found: list[Row], numbers: dict[tuple[str, str], int], path: str, unicode: bool) -> Iterator[str]:
+    if not found:
+        return
+    margin = max(len(_label(row)) for row in found) + 1
+    width = max(cell.high for row in found for cell in row.cells) + 1
+    yield " " * margin + " " + " ".join(f"{bit:2}" for bit in reversed(range(width)))
+    above: set[int] = set()
+    for row in found[:MOST_ROWS]:
+        below = {width - 1 - cell.high for cell in row.cells}
+        yield _spoken(" " * margin + _border(above, below, width), unicode)
+        inside = "".join("│" + _inside(cell, numbers, path) for cell in row.cells)
+        yield _spoken(f"{_label(row):>{margin - 1}} {inside}│", unicode)
+        above = below
+    yield _spoken(" " * margin + _border(above, set(), width), unicode)
+    if len(found) > MOST_ROWS:
+        yield " " * margin + f"and {len(found) - MOST_ROWS} rows more"
+
+
+def _label(row: Row) -> str:
+    return f"{row.dword}" if row.last is None else f"{row.dword}-{row.last}"
+
+
+def _border(above: set[int], below: set[int], width: int) -> str:
+    """A line between two rows, with a corner where a cell of either ends."""
+    line = []
+    for column in range(width + 1):
+        if column in (0, width):
+            side = "left" if column == 0 else "right"
+            line.append(CORNERS[side, bool(above), bool(below)])
+        else:
+            line.append(CORNERS["inside", column in above, column in below])
+        line.append("─" * (COLUMNS - 1) if column < width else "")
+    return "".join(line)
+
+
+def _inside(cell: Cell, numbers: dict[tuple[str, str], int], path: str) -> str:
+    room = COLUMNS * cell.width - 1
+    if cell.kind == "reserved":
+        return "┄" * room
+    text = cell.text
+    if len(text) > room:
+        number = numbers.get((path, text))
+        text = str(number) if number is not None else text
+    return (text if len(text) <= room else text[: room - 1] + "…").center(room)
+
+
+def _spoken(line: str, unicode: bool) -> str:
+    return line if unicode else "".join(LINES.get(char, char) for char in line)

@@ -1,0 +1,54 @@
+"""The part of `softgen decode` that only error states have: registers and memory, before the commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from softgen.inspect import error_report
+from softgen.inspect.cli.output import Paint, table
+from softgen.inspect.error_report import Shown
+from softgen.trace.error_state import ErrorStateTrace
+
+
+def lines(trace: ErrorStateTrace, as_json: bool, brief: bool, colour: Paint) -> Iterator[str]:
+    if as_json:
+        yield from (json.dumps(one) for one in error_report.as_json(trace))
+        return
+    for title, text in error_report.facts(trace):
+        yield f"{title}: {text}" if title else colour(text, "heading")
+    if bad := error_report.fault(trace):
+        yield colour(f"fault at {bad[0]:#x} in the {bad[1]}", "bad")
+    yield from _registers(trace, brief, colour)
+    yield from (f"  {one.title:24} {colour(f'0x{one.text}', 'value')}" for one in error_report.fences(trace))
+    yield ""
+    yield colour("== memory in the file", "heading")
+    rows = [(f"{block.address:#014x}", block.owner, block.name, block.encoding, f"line {block.line}") for block in trace.text.blocks]
+    yield from table(rows, ("address", "owner", "what", "written as", ""))
+
+
+def _registers(trace: ErrorStateTrace, brief: bool, colour: Paint) -> Iterator[str]:
+    engine: str | None = None
+    for one in error_report.registers(trace):
+        if one.engine != engine:
+            engine = one.engine
+            yield ""
+            yield colour(f"== registers of {engine or 'the GPU'}", "heading")
+            if engine:
+                yield from (f"  {word.title:24} {word.text}" for word in error_report.words(trace, engine))
+        yield from _register(one, brief, colour)
+
+
+def _register(one: Shown, brief: bool, colour: Paint) -> Iterator[str]:
+    """A line; below it the fields that are not zero, unless the one field there is says it all."""
+    name = colour(one.name, "name") if one.layout else colour("(no page)", "note")
+    yield f"  {one.title:24} {colour(f'{one.value:#010x}', 'value')}  {name if one.name != one.title else ''}".rstrip()
+    if (busy := one.busy()) is not None:
+        yield f"    not done: {colour(', '.join(busy), 'bad')}" if busy else colour("    everything is done", "note")
+        return
+    fields = one.fields()
+    if brief or len(fields) == 1 and one.layout and one.layout.fields[0].width == 32:
+        return
+    for line in fields:
+        if not line.zero:
+            yield f"    {'  ' * line.depth}{line.name:40} {colour(line.text, 'value')}"

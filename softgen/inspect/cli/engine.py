@@ -1,0 +1,36 @@
+"""The options that all verbs which execute share: which engine, how many host threads, reproducible or not, for how long."""
+
+from __future__ import annotations
+
+import argparse
+
+from softgen.eu.engine import NAMES
+from softgen.gpgpu.compare import Compared
+from softgen.gpgpu.engines import Groups
+from softgen.inspect.cli.output import Misuse
+
+MOST_THREADS = 1024
+
+
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--engine", choices=NAMES, default="reference",
+                        help="how kernels run: the reference is plain and slow, t0 and t1 are compiled, auto is both")  # fmt: skip
+    parser.add_argument("--threads", type=int, metavar="N", help="host threads that run thread groups; one per processor unless told")
+    parser.add_argument("--deterministic", action="store_true", help="one host thread, and timestamps count up instead of telling the time")
+    parser.add_argument("--compare", metavar="A,B", help="run every dispatch on two engines and stop at the first difference")
+    parser.add_argument("--time-limit", type=float, metavar="S", help="stop after so many seconds")
+
+
+def runner(args: argparse.Namespace) -> Groups | Compared:
+    """What runs thread groups, as the options say."""
+    if args.time_limit is not None and not args.time_limit > 0:
+        raise Misuse(f"a time limit is a number of seconds above zero, not {args.time_limit:g}")
+    if args.threads is not None and not 0 < args.threads <= MOST_THREADS:
+        raise Misuse(f"host threads are 1 to {MOST_THREADS}, not {args.threads}")
+    threads = 1 if args.deterministic else args.threads
+    if args.compare is None:
+        return Groups(args.engine, threads)
+    names = args.compare.split(",")
+    if len(names) != 2 or not set(names) <= set(NAMES):
+        raise Misuse(f"two engines are compared: two of {' '.join(NAMES)} with a comma between them, not {args.compare!r}")
+    return Compared(Groups(names[0], threads), Groups(names[1], threads))

@@ -1,0 +1,157 @@
+"""`softgen run -- PROGRAM …`: an unmodified program on the software GPU."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import shutil
+import socket
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softgen.errors import SoftgenError, SpecError
+from softgen.gpgpu.compare import Compared
+from softgen.gpgpu.engines import Groups
+from softgen.inspect.cli.engine import add_engine_options, runner
+from softgen.inspect.cli.output import Misuse, complain
+
+if TYPE_CHECKING:
+    from softgen.bits.generation import Device
+    from softgen.inspect.recording import Recorder
+
+EXAMPLE = """examples:
+  softgen run -- clinfo                                  what OpenCL sees
+  softgen run --gpu icl -- python3 my_opencl_script.py   on another GPU
+  softgen run --gpu hsw -- vulkaninfo --summary
+  softgen run --record dir -- ./program                  every submission, for softgen replay and decode
+  softgen run --report report.json -- ./program          what ran, how often, and what failed
+
+exit codes: the program's own; 128 and a signal's number if one ended it; 1 if its work could not be done; 2 used wrongly"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("run", description="Run an unmodified program on the software GPU.", epilog=EXAMPLE,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--gpu", default="kbl", help="which GPU it finds (softgen gpus lists them; kbl unless told)")
+    parser.add_argument("--record", metavar="DIR", help="write every submission to a new capture directory")
+    parser.add_argument("--report", metavar="FILE", help="write what ran and what failed, as JSON")
+    parser.add_argument("--keep-going", action="store_true", help="let the program live when some of its work failed")
+    add_engine_options(parser)
+    parser.add_argument("--json", action="store_true", help="the report as one line on standard error, when the program has ended")
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM …", help="the program and its arguments")
+
+
+def run(args: argparse.Namespace) -> int:
+    from softgen.bits.generation import device
+    from softgen.driver.environment import unreachable
+    from softgen.driver.launcher import launch
+
+    command = args.program[1:] if args.program[:1] == ["--"] else args.program
+    if not command:
+        raise Misuse("no program; say: softgen run -- PROGRAM …")
+    program = shutil.which(command[0])
+    if program is None:
+        raise Misuse(f"no program {command[0]!r}: not found, or not executable")
+    if why := unreachable(program):
+        complain(f"{command[0]} {why}: it will not find the GPU")
+    runner(args)  # refuses what makes no sense
+    try:
+        gpu = device(args.gpu)
+    except SpecError as error:
+        raise Misuse(str(error)) from None
+    recorder = recording(args.record, gpu)
+    try:
+        outcome = launch(command, gpu, partial(serve, args, gpu, recorder), args.keep_going, args.time_limit)
+    finally:
+        if recorder:
+            recorder.discard()  # what is finished has been moved to its place
+    if outcome.trouble:
+        complain(outcome.trouble)
+    if not outcome.report.get("opened") and outcome.code:
+        hint(gpu)
+    tell(args, outcome.report | {"exit_code": outcome.code, "trouble": outcome.trouble})
+    return outcome.code
+
+
+def recording(path: str | None, gpu: Device) -> Recorder | None:
+    if path is None:
+        return None
+    from softgen.inspect.recording import Recorder
+
+    return Recorder(path, gpu)
+
+
+def serve(
+    args: argparse.Namespace, gpu: Device, recorder: Recorder | None, listening: dict[str, socket.socket], control: socket.socket
+) -> dict[str, Any] | None:
+    """The server's process: everything that simulates is loaded here, while the program already starts."""
+    from softgen.device.gpu import Gpu
+    from softgen.driver.execute import Executor
+    from softgen.driver.node import Shared
+    from softgen.driver.queue import Queues
+    from softgen.driver.server import DRAIN, Server, end_clients, send
+    from softgen.inspect.recording import keep_failure
+
+    def failed(text: str) -> None:
+        complain(text)
+        send(control, {"failed": text})
+
+    ran: list[Groups | Compared] = []
+    clock = itertools.count(1).__next__ if args.deterministic else None
+
+    def make(gpu: Device, spent: Callable[[], bool]) -> Gpu:
+        ran.append(runner(args))
+        return Gpu(gpu, clock, spent, groups=ran[-1])
+
+    keep = partial(keep_failure, device=gpu)
+    executor = Executor(gpu, [recorder] if recorder else [], keep, failed, make)
+    queues = Queues(executor.execute, executor.failed)
+    shared = Shared(gpu, queues, complain)
+    server = Server(shared, listening, control)
+    told = server.run()
+    if told == b"end":
+        queues.drain(DRAIN)
+    executor.ending = True
+    if not told:
+        complain("the launcher has ended; so do the simulator and the program")
+        end_clients(server.clients)
+        if recorder:
+            recorder.discard()
+        return None
+    if recorder:
+        with executor.running, recorder:
+            pass
+    return executor.as_json() | kernels(executor.report.fine, ran) | {"opened": shared.opened, "unknown_ioctls": shared.unknown}
+
+
+def kernels(fine: bool, ran: list[Groups | Compared]) -> dict[str, Any]:
+    """What the kernels came to, most expensive first."""
+    from softgen.inspect.report import approximations, kernel
+
+    groups = [each for one in ran for each in (one.both if isinstance(one, Compared) else [one])]
+    found = sorted((one for each in groups for one in each.ran.values()), key=lambda one: -one.seconds)
+    inexact = approximations(one.program for one in found)
+    notes = list(dict.fromkeys(note for each in groups for note in each.notes))
+    return {"exact": fine and not inexact, "approximate": inexact, "notes": notes, "kernels": [kernel(one) for one in found]}
+
+
+def hint(gpu: Device) -> None:
+    """The program failed and no driver ever opened the GPU: perhaps there is none."""
+    from softgen.driver.environment import missing
+
+    for line in missing(gpu):
+        complain(f"no driver opened the GPU. {line}")
+
+
+def tell(args: argparse.Namespace, report: dict[str, Any]) -> None:
+    if args.json:
+        print(json.dumps(report), file=sys.stderr)
+    if args.report:
+        try:
+            Path(args.report).write_text(json.dumps(report, indent=2) + "\n", "utf-8")
+        except OSError as error:
+            raise SoftgenError(f"{args.report}: cannot be written: {error.strerror}") from None

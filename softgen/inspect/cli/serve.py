@@ -1,0 +1,53 @@
+"""`softgen serve --tbx PORT --gpu NAME`: the simulator that Intel's OpenCL runtime connects to."""
+
+from __future__ import annotations
+
+import argparse
+
+from softgen.bits.generation import device
+from softgen.errors import SpecError
+from softgen.inspect.cli.engine import add_engine_options, runner
+from softgen.inspect.cli.output import Misuse, complain, print_json
+from softgen.trace.tbx import Options, Server
+
+EXAMPLE = """examples:
+  softgen serve --tbx 4321 --gpu skl                  then, in another shell, an OpenCL program:
+      NEOReadDebugKeys=1 SetCommandStreamReceiver=2 ProductFamilyOverride=skl TbxPort=4321 PROGRAM
+  softgen serve --tbx 0 --gpu icl --clients 1         a free port, and the end after one client
+
+It listens on the loopback interface only. A command that fails, or whose submission is out of time, is told on standard error and
+skipped: the runtime knows no errors.
+
+exit codes: 0 every client's work ran, 1 something failed, 2 used wrongly, 130 interrupted"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("serve", description="Be the simulator that Intel's OpenCL runtime connects to.",
+                                   epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--tbx", type=int, metavar="PORT", required=True, help="listen on this port of 127.0.0.1; 0 takes a free one")
+    parser.add_argument("--gpu", metavar="NAME", required=True, help="which GPU to be (softgen gpus lists them)")
+    parser.add_argument("--clients", type=int, metavar="N", help="end after so many clients")
+    add_engine_options(parser)
+    parser.add_argument("--json", action="store_true", help="at the end, one JSON object: clients and what failed")
+
+
+def run(args: argparse.Namespace) -> int:
+    if not 0 <= args.tbx < 1 << 16:
+        raise Misuse(f"a port is a number from 0 to 65535, not {args.tbx}")
+    if args.clients is not None and args.clients < 1:
+        raise Misuse(f"the number of clients is 1 or more, not {args.clients}")
+    groups = runner(args)
+    try:
+        gpu = device(args.gpu)
+    except SpecError as error:
+        raise Misuse(str(error)) from None
+    server = Server(gpu, args.tbx, Options(args.deterministic, args.time_limit, groups=groups), complain)
+    if not args.json:
+        print(f"{gpu.title} ({gpu.name}) listens on 127.0.0.1:{server.port}", flush=True)
+    try:
+        server.serve(args.clients)
+    finally:
+        if args.json:
+            print_json({"gpu": gpu.name, "port": server.port, "clients": server.clients,
+                        "failures": [what for one in server.done for what in one.failures]})  # fmt: skip
+    return 1 if any(one.failures for one in server.done) else 0

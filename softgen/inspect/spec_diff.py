@@ -1,0 +1,167 @@
+"""What changed between two GPUs: names that came and went, and for each name its fields added, removed, moved, renamed, changed.
+
+A field is the same when its name is, wherever it stands. One that lost its name while another with as many bits of the same kind, and a
+word of the old name, came to the very same place was renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from softgen.bits.catalogue import catalogue
+from softgen.bits.describe import values_of
+from softgen.bits.layout import Field, Group, Layout
+
+COMMON = {"enable", "enabled", "disable", "state", "mode", "control", "select", "mask", "number", "and", "the", "type", "bit", "value"}
+ORDER = ("added", "removed", "moved", "renamed", "changed")
+Pieces = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A field where it stands: bits from the start of the layout, of the first element for fields in groups."""
+
+    name: str  # with its groups: element.valid
+    pieces: Pieces
+    meaning: str
+    source: str
+
+    def __str__(self) -> str:
+        return place(self.pieces)
+
+
+@dataclass(frozen=True)
+class Change:
+    kind: str  # one of ORDER
+    before: Spot | None
+    after: Spot | None
+
+    @property
+    def name(self) -> str:
+        return (self.after or self.before or NOWHERE).name
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What changed in one name. Without a layout on one side, it came or went."""
+
+    name: str
+    before: Layout | None
+    after: Layout | None
+    frame: tuple[tuple[str, str, str], ...] = ()  # length, key, engines: what, before, after
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        if self.before is None or self.after is None:
+            return "added" if self.before is None else "removed"
+        return "changed" if self.frame or self.changes else "same"
+
+
+NOWHERE = Spot("", (), "", "")
+
+
+def place(pieces: Pieces) -> str:
+    """'3 29:27', or '1 63:6', pieces joined by commas."""
+    base = pieces[-1][1] // 32
+    bits = ",".join(f"{high - 32 * base}:{low - 32 * base}" if high > low else f"{high - 32 * base}" for high, low in pieces)
+    return f"{base} {bits}"
+
+
+def compare(name: str, before: Layout | None, after: Layout | None) -> Difference:
+    if before is None or after is None:
+        return Difference(name, before, after)
+    frame = tuple((what, old, new) for what, old, new in zip(("length", "key", "engines"), _frame(before), _frame(after), strict=True)
+                  if old != new)  # fmt: skip
+    return Difference(name, before, after, frame, tuple(_changes(_spots(before), _spots(after))))
+
+
+def compare_all(names: Iterable[str], old: float, new: float) -> Iterator[Difference]:
+    """Those of the names that either side has and that differ."""
+    for name in names:
+        found = compare(name, catalogue().get(name, old), catalogue().get(name, new))
+        if (found.before or found.after) and found.kind != "same":
+            yield found
+
+
+def _frame(layout: Layout) -> tuple[str, str, str]:
+    most = "" if not layout.variable else " or more" if layout.maximum is None else f" to {layout.maximum}"
+    return f"{layout.dwords}{most} dwords", layout.key, " ".join(layout.engines)
+
+
+def _spots(layout: Layout) -> dict[str, Spot]:
+    found: dict[str, Spot] = {}
+    for one, groups in layout.walk():
+        start = sum(group.start for group in groups)
+        name = ".".join([*(group.name for group in groups), one.name])
+        pieces = tuple((high + start, low + start) for high, low in one.pieces)
+        found.setdefault(name, Spot(name, pieces, _meaning(one, groups, layout.gen), one.source))
+    return found
+
+
+def _meaning(one: Field, groups: tuple[Group, ...], gen: float) -> str:
+    """The type, as text that differs when what a value means differs."""
+    values = values_of(one.type, gen)
+    kind = " | ".join(f"{value} {name}" for value, name in sorted(values.items())) if values else str(one.type)
+    counts = "".join(f" ×{group.count}" for group in groups if group.count is not None)
+    return kind + counts
+
+
+def _changes(before: dict[str, Spot], after: dict[str, Spot]) -> Iterator[Change]:
+    gone = {name: spot for name, spot in before.items() if name not in after}
+    come = {name: spot for name, spot in after.items() if name not in before}
+    found = []
+    for name, spot in list(gone.items()):
+        other = next((one for one in come.values() if one.pieces == spot.pieces and _alike(one, spot)), None)
+        if other:
+            found.append(Change("renamed", gone.pop(name), come.pop(other.name)))
+    found += [Change("added", None, spot) for spot in come.values()] + [Change("removed", spot, None) for spot in gone.values()]
+    for name in before.keys() & after.keys():
+        old, new = before[name], after[name]
+        if old.pieces != new.pieces:
+            found.append(Change("moved", old, new))
+        elif old.meaning != new.meaning:
+            found.append(Change("changed", old, new))
+    yield from sorted(found, key=lambda one: (ORDER.index(one.kind), (one.after or one.before or NOWHERE).pieces[-1][1], one.name))
+
+
+def _alike(one: Spot, other: Spot) -> bool:
+    """Two names for one thing: of one sort, and with a word in common that tells something. A bit is easily given to something else."""
+    if _sort(one) != _sort(other):
+        return False
+    return _sort(one) not in ("bool", "uint", "enum") or bool(_words(one) & _words(other)) or one.meaning == other.meaning != _sort(one)
+
+
+def _sort(spot: Spot) -> str:
+    return "enum" if " | " in spot.meaning else spot.meaning.split()[0]
+
+
+def _words(spot: Spot) -> set[str]:
+    return {word for word in spot.name.rpartition(".")[2].split("_") if len(word) > 2} - COMMON
+
+
+# -- JSON ----------------------------------------------------------------------------------------------------------
+
+
+def difference_json(found: Difference) -> dict[str, Any]:
+    if found.before is None or found.after is None:
+        only = found.after or found.before
+        return {"change": found.kind, "kind": only.kind if only else ""}
+    return {
+        "change": found.kind,
+        "kind": found.after.kind,
+        **{what: [old, new] for what, old, new in found.frame},
+        "fields": [_change_json(one) for one in found.changes],
+    }
+
+
+def _change_json(one: Change) -> dict[str, Any]:
+    found: dict[str, Any] = {"change": one.kind, "name": one.name}
+    if one.kind == "renamed" and one.before:
+        found["was"] = one.before.name
+    for side, spot in (("from", one.before), ("to", one.after)):
+        if spot:
+            found[side] = {"bits": [list(piece) for piece in spot.pieces], "meaning": spot.meaning, "source": spot.source}
+    return found

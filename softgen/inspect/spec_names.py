@@ -1,0 +1,86 @@
+"""Names of the spec, however people write them: whole, in part, as words, misspelt, as a number.
+
+    find("3DSTATE_VS")        [3DSTATE_VS]
+    find("vertex buffer")     every name with both words in it
+    find("0x2358")            the register at this offset        find("0x7a000004")   the command with this header
+    close("3DSTATE_VERTX")    what may have been meant
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from softgen.bits.catalogue import catalogue
+from softgen.bits.layout import GENERATIONS
+from softgen.bits.page import ENGINES
+
+SURFACE_FORMAT = "SURFACE_FORMAT"  # an enumeration that is a table of its own
+NUMBER = re.compile(r"0x[0-9a-f]{1,8}$", re.IGNORECASE)
+OFFSETS_END = 1 << 23  # registers fill 8 MiB; a larger number is a header
+CLOSE, MOST_CLOSE = 0.6, 4
+
+
+def known(kind: str | None = None) -> list[str]:
+    """Every name, enumerations among them."""
+    names = catalogue().names(kind) if kind != "enum" else []
+    return names + ([*sorted(catalogue().enums), SURFACE_FORMAT] if kind in (None, "enum") else [])
+
+
+def is_enum(name: str) -> bool:
+    return name == SURFACE_FORMAT or name in catalogue().enums and name not in catalogue().sections
+
+
+def find(asked: str, kind: str | None = None, gens: tuple[float, ...] = GENERATIONS) -> list[str]:
+    """The names somebody means: the one that is spelt so, else those it is a part of, else those with all its words."""
+    if NUMBER.match(asked):
+        return sorted({name for name in _numbered(int(asked, 16), gens) if kind in (None, catalogue().sections[name].kind)})
+    names, low = known(kind), asked.lower()
+    words = [word for word in re.split(r"[\s_\-.]+", low) if word]
+    ways = (lambda name: name == low, lambda name: low in name, lambda name: bool(words) and all(word in name for word in words))
+    for way in ways:
+        if low and (found := [name for name in names if way(name.lower())]):
+            return found
+    return []
+
+
+def _numbered(number: int, gens: tuple[float, ...]) -> Iterator[str]:
+    """Registers at an offset, commands with a header."""
+    from softgen.bits import registers  # a second look at every page: only for those who ask by number
+
+    for gen in gens:
+        if number < OFFSETS_END:
+            found = registers.place(number, gen)
+            yield from [found.layout.name] if found else []
+        else:
+            commands = (catalogue().find_command(number, gen, engine) for engine in ENGINES)
+            yield from (one.name for one in commands if one)
+
+
+def holders(field: str, kind: str | None = None) -> list[str]:
+    """Names that have a field called so."""
+    low, names = field.lower(), catalogue().names(kind) if kind != "enum" else []
+    pages = {name: catalogue().history(name).values() for name in names}
+    return [name for name in names if any(one.name == low for page in pages[name] for one, _ in page.walk())]
+
+
+def close(asked: str, kind: str | None = None) -> list[str]:
+    """Names that look like what was asked for: as a whole, or in one of their parts."""
+    import difflib  # a cost that those who spell well should not pay
+
+    low = asked.lower()
+    names = {name.lower(): name for name in known(kind)}
+    found = difflib.get_close_matches(low, names, MOST_CLOSE, CLOSE)
+    parts: dict[str, list[str]] = {}
+    for name in names:
+        for part in _parts(name):
+            parts.setdefault(part, []).append(name)
+    for part in difflib.get_close_matches(low, parts, MOST_CLOSE, 0.8):
+        found += [name for name in sorted(parts[part], key=len)[:2] if name not in found]
+    return [names[name] for name in found[:MOST_CLOSE]]
+
+
+def _parts(name: str) -> Iterator[str]:
+    """The ends of a name from each of its words on: vs_state and state of 3dstate_vs_state."""
+    words = name.split("_")
+    yield from ("_".join(words[at:]) for at in range(1, len(words)))

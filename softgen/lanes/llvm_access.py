@@ -1,0 +1,314 @@
+"""The functions that compiled programs reach graphics memory with: one for each kind of access, type and number of lanes.
+
+How the lanes lie is found out first: side by side (one masked load or store), all at one place (one load), or anyhow (gather, scatter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from softgen.lanes.types import LaneType
+from softgen.lanes.value import Value
+
+if TYPE_CHECKING:
+    from softgen.lanes.llvm_region import LlvmRegions
+
+# In the note's first word, above the mask: 64-bit offsets; a Table; no lanes at all; an atomic; lanes side by side from the base on; all
+# lanes at the base.
+WIDE, TABLE, BLOCK, ATOMIC, ROW, ONE = (1 << bit for bit in range(32, 38))
+SIZE_SHIFT = 40                                     # bytes of a lane
+READ, WRITE, UNKNOWN = 0, 1, 3                      # kinds of access of guard.c
+CANONICAL_BITS = 48
+_GATHERED = 32                                      # bits of a lane from which hosts can gather
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What an access function is made for."""
+
+    what: str                   # read, write, or the name of an atomic
+    type: LaneType
+    lanes: int
+    wide: bool                  # offsets of 64 bits
+    table: bool
+    quiet: bool
+    bits: int
+    canonical: bool
+
+    @property
+    def name(self) -> str:
+        kind = f"table{self.bits}{'c' if self.canonical else ''}" if self.table else "quiet" if self.quiet else "flat"
+        return f"{self.what}_{self.type}x{self.lanes}_{kind}_{'u64' if self.wide else 'u32'}"
+
+    @property
+    def atomic(self) -> bool:
+        return self.what not in ("read", "write")
+
+    @property
+    def integer(self) -> str:
+        return f"i{self.lanes}"
+
+    @property
+    def offset(self) -> str:
+        return "i64" if self.wide else "i32"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Note, host or table, size or base, offsets, mask; what is stored or computed with follows."""
+        return "ptr", "ptr", "i64", f"<{self.lanes} x {self.offset}>", self.integer
+
+
+class Access:
+    """Writes the body of an access function: its parameters are those of the shape."""
+
+    def __init__(self, m: LlvmRegions, shape: Shape) -> None:
+        self.m, self.shape = m, shape
+        self.lanes, self.size = shape.lanes, shape.type.bytes
+        self.vector = m.vector(shape.type, shape.lanes)
+        self.bools = f"<{self.lanes} x i1>"
+        self.kind, self.where = shape.offset, "%a3"
+        self.bits = self._active()
+
+    # -- what every access begins with --------------------------------------------------------------------------------
+
+    def _note(self, how: int, base: str) -> None:
+        """What is about to happen, for whoever has to explain a fault."""
+        m, shape = self.m, self.shape
+        word = self.size << SIZE_SHIFT | WIDE * (self.kind == "i64") | TABLE * shape.table | ATOMIC * shape.atomic | how
+        mask = m.emit(f"zext {shape.integer} {self.bits} to i64")
+        for place, one in enumerate((m.emit(f"or i64 {mask}, {word}"), base)):
+            m.line(f"store i64 {one}, ptr {m.emit(f'getelementptr i64, ptr %a0, i64 {place}')}")
+
+    def _remember(self) -> str:
+        """Puts the offsets where they can be found again one by one: into the note, if one is due."""
+        m, vector = self.m, f"<{self.lanes} x {self.kind}>"
+        if self.shape.quiet and not self.shape.atomic:
+            held = m.place(vector)
+        else:
+            self._note(0, "0" if self.shape.table else m.emit("ptrtoint ptr %a1 to i64"))
+            held = m.emit("getelementptr i64, ptr %a0, i64 2")
+        m.line(f"store {vector} {self.where}, ptr {held}, align 8")
+        return held
+
+    def _active(self) -> str:
+        """The lanes that touch memory, as bits; nothing more is done if there are none."""
+        m = self.m
+        mask = m.emit(f"bitcast {self.shape.integer} %a4 to {self.bools}")
+        if not self.shape.table:
+            mask = m.emit(f"and {self.bools} {mask}, {m.below('%a3', self.kind, self.lanes, '%a2', self.size)}")
+        bits = m.emit(f"bitcast {self.bools} {mask} to {self.shape.integer}")
+        some, none = m.labels("some", "none")
+        m.line(f"br i1 {m.emit(f'icmp eq {self.shape.integer} {bits}, 0')}, label %{none}, label %{some}")
+        m.start(none)
+        nothing = {"read": f"ret {self.vector} zeroinitializer", "write": "ret void"}
+        m.line(nothing.get(self.shape.what, f"ret {{ {self.vector}, {self.vector} }} zeroinitializer"))
+        m.start(some)
+        self.mask, self.bits = mask, bits
+        if self.shape.table:
+            self._addresses()
+        return bits
+
+    def _addresses(self) -> None:
+        """Offsets become addresses, checked where they must be canonical."""
+        m, far = self.m, f"<{self.lanes} x i64>"
+        offsets = "%a3" if self.shape.wide else m.emit(f"zext <{self.lanes} x i32> %a3 to {far}")
+        whole = m.emit(f"add {far} {offsets}, {m._splat('i64', self.lanes, '%a2')}")
+        if self.shape.canonical:
+            moved = m.emit(f"add {far} {whole}, splat (i64 {1 << CANONICAL_BITS - 1})")
+            wrong = m.emit(f"icmp uge {far} {moved}, splat (i64 {1 << CANONICAL_BITS})")
+            self.kind, self.where = "i64", whole
+            self._refuse(m.emit(f"and {self.bools} {wrong}, {self.mask}"), READ if self.shape.what == "read" else WRITE)
+        self.kind = "i64"
+        self.where = m.emit(f"and {far} {whole}, splat (i64 {(1 << self.shape.bits) - 1})")
+
+    def _refuse(self, wrong: str, access: int) -> None:
+        """Leaves with the lowest lane that is wrong."""
+        m = self.m
+        bad, fine = m.labels("wrong", "right")
+        m.line(f"br i1 {m.any_lane(self.lanes, wrong)}, label %{bad}, label %{fine}, !prof !0")
+        m.start(bad)
+        self._remember()
+        first = self._lowest(m.emit(f"bitcast {self.bools} {wrong} to {self.shape.integer}"))
+        address = m.emit(f"extractelement <{self.lanes} x {self.kind}> {self.where}, i64 {first}")
+        m.leave(address if self.kind == "i64" else m.emit(f"zext i32 {address} to i64"), access)
+        m.start(fine)
+
+    def _lowest(self, bits: str) -> str:
+        m, kind = self.m, self.shape.integer
+        found = m.call("llvm.cttz", kind, [(kind, bits), ("i1", "true")], (kind,))
+        return found if kind == "i64" else m.emit(f"zext {kind} {found} to i64")
+
+    # -- one place and many -----------------------------------------------------------------------------------------------
+
+    def _pointer(self, raw: str) -> str:
+        """The host's pointer to an offset or address."""
+        m = self.m
+        if self.shape.table:
+            return m.translate("%a1", raw, self.shape.bits)
+        return m.emit(f"getelementptr i8, ptr %a1, i64 {raw if self.kind == 'i64' else m.emit(f'zext i32 {raw} to i64')}")
+
+    def _place(self, held: str, lane: str) -> str:
+        """The host's pointer of a lane."""
+        m = self.m
+        return self._pointer(m.emit(f"load {self.kind}, ptr {m.emit(f'getelementptr {self.kind}, ptr {held}, i64 {lane}')}, align 1"))
+
+    def _first(self) -> tuple[str, str, str]:
+        """The lowest lane that is on: its number, offset or address, and pointer."""
+        lane = self._lowest(self.bits)
+        value = self.m.emit(f"extractelement <{self.lanes} x {self.kind}> {self.where}, i64 {lane}")
+        return lane, value, self._pointer(value)
+
+    def _pointers(self) -> str:
+        m, far = self.m, f"<{self.lanes} x i64>"
+        if not self.shape.table:
+            if self.kind == "i64":
+                return m.emit(f"getelementptr i8, ptr %a1, {far} {self.where}")
+            # Hosts gather with signed indices of 32 bits: these count from the middle.
+            middle = m.emit(f"getelementptr i8, ptr %a1, i64 {1 << 31}")
+            signed = m.emit(f"xor <{self.lanes} x i32> {self.where}, splat (i32 {-(1 << 31)})")
+            return m.emit(f"getelementptr i8, ptr {middle}, {far} {m.emit(f'sext <{self.lanes} x i32> {signed} to {far}')}")
+        part = m.emit(f"lshr {far} {self.where}, splat (i64 32)")
+        entries = m.emit(f"getelementptr i64, ptr %a1, {far} {part}")
+        operands = [(f"<{self.lanes} x ptr>", entries), ("i32", "8"), (self.bools, self.mask), (far, "zeroinitializer")]
+        bases = m.call("llvm.masked.gather", far, operands, (far, f"<{self.lanes} x ptr>"))
+        low = m.emit(f"and {far} {self.where}, splat (i64 {0xFFFFFFFF})")
+        return m.emit(f"inttoptr {far} {m.emit(f'add {far} {bases}, {low}')} to <{self.lanes} x ptr>")
+
+    def _all(self, same: str) -> str:
+        """Whether something holds in every lane that is on."""
+        m = self.m
+        missed = m.emit(f"and {self.bools} {m.emit(f'xor {self.bools} {same}, splat (i1 true)')}, {self.mask}")
+        return m.emit(f"xor i1 {m.any_lane(self.lanes, missed)}, true")
+
+    def _row(self, first: str, value: str, pointer: str) -> tuple[str, str, str]:
+        """Whether the lanes lie side by side, and where the lowest of all would be then: a pointer, and an address if there is one."""
+        m, wide = self.m, f"<{self.lanes} x {self.kind}>"
+        back = m.emit(f"mul i64 {first}, {self.size}")
+        start = m.emit(f"sub {self.kind} {value}, {back if self.kind == 'i64' else m.emit(f'trunc i64 {back} to i32')}")
+        steps = f"<{', '.join(f'{self.kind} {lane * self.size}' for lane in range(self.lanes))}>"
+        expected = m.emit(f"add {wide} {m._splat(self.kind, self.lanes, start)}, {steps}")
+        found = self._all(m.emit(f"icmp eq {wide} {self.where}, {expected}"))
+        if self.kind == "i32":      # a row that goes beyond 4 GiB does not begin again at zero
+            near = m.emit(f"icmp ule i32 {value}, {(1 << 32) - self.lanes * self.size}")
+            found = m.emit(f"and i1 {found}, {near}")
+        where = m.emit(f"sub i64 {value}, {back}") if self.shape.table else ""
+        return found, m.emit(f"getelementptr i8, ptr {pointer}, i64 {m.emit(f'sub i64 0, {back}')}"), where
+
+    def _say(self, how: int, pointer: str, address: str) -> None:
+        if not self.shape.quiet:
+            self._note(how, address or self.m.emit(f"ptrtoint ptr {pointer} to i64"))
+
+    def _each(self, body: Callable[[str], None]) -> None:
+        """A turn for each lane that is on, lowest first."""
+        m, kind = self.m, self.shape.integer
+        left = m.place(kind)
+        m.line(f"store {kind} {self.bits}, ptr {left}")
+        again, done = m.labels("lane", "lanes")
+        m.line(f"br label %{again}")
+        m.start(again)
+        bits = m.emit(f"load {kind}, ptr {left}")
+        body(self._lowest(bits))
+        rest = m.emit(f"and {kind} {bits}, {m.emit(f'sub {kind} {bits}, 1')}")
+        m.line(f"store {kind} {rest}, ptr {left}")
+        m.line(f"br i1 {m.emit(f'icmp eq {kind} {rest}, 0')}, label %{done}, label %{again}")
+        m.start(done)
+
+    # -- the accesses --------------------------------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        m, vector = self.m, self.vector
+        first, value, pointer = self._first()
+        row, start, address = self._row(first, value, pointer)
+        side_by_side, apart, one_place, anyhow = m.labels("row", "apart", "one", "anyhow")
+        m.line(f"br i1 {row}, label %{side_by_side}, label %{apart}")
+        m.start(side_by_side)
+        self._say(ROW, start, address)
+        operands = [("ptr", start), ("i32", "1"), (self.bools, self.mask), (vector, "zeroinitializer")]
+        m.line(f"ret {vector} {m.call('llvm.masked.load', vector, operands, (vector, 'ptr'))}")
+        m.start(apart)
+        equal = m.emit(f"icmp eq <{self.lanes} x {self.kind}> {self.where}, {m._splat(self.kind, self.lanes, value)}")
+        m.line(f"br i1 {self._all(equal)}, label %{one_place}, label %{anyhow}")
+        m.start(one_place)
+        self._say(ONE, pointer, value if self.shape.table else "")
+        element = m.element(self.shape.type)
+        found = m._splat(element, self.lanes, m.emit(f"load {element}, ptr {pointer}, align 1"))
+        m.line(f"ret {vector} {m.emit(f'select {self.bools} {self.mask}, {vector} {found}, {vector} zeroinitializer')}")
+        m.start(anyhow)
+        m.line(f"ret {vector} {self._gather()}")
+
+    def _gather(self) -> str:
+        m, vector, element = self.m, self.vector, self.m.element(self.shape.type)
+        narrow = self.shape.type.bits < _GATHERED
+        held = self._remember() if narrow or not self.shape.quiet else ""
+        if not narrow:
+            places = f"<{self.lanes} x ptr>"
+            operands = [(places, self._pointers()), ("i32", "1"), (self.bools, self.mask), (vector, "zeroinitializer")]
+            return m.call("llvm.masked.gather", vector, operands, (vector, places))
+        found = m.place(vector)
+        m.line(f"store {vector} zeroinitializer, ptr {found}")
+
+        def one(lane: str) -> None:
+            value = m.emit(f"load {element}, ptr {self._place(held, lane)}, align 1")
+            m.line(f"store {element} {value}, ptr {m.emit(f'getelementptr {element}, ptr {found}, i64 {lane}')}")
+        self._each(one)
+        return m.emit(f"load {vector}, ptr {found}")
+
+    def write(self) -> None:
+        m, vector = self.m, self.vector
+        row, start, address = self._row(*self._first())
+        side_by_side, anyhow = m.labels("row", "anyhow")
+        m.line(f"br i1 {row}, label %{side_by_side}, label %{anyhow}")
+        m.start(side_by_side)
+        self._say(ROW, start, address)
+        m.call("llvm.masked.store", "void", [(vector, "%a5"), ("ptr", start), ("i32", "1"), (self.bools, self.mask)], (vector, "ptr"))
+        m.line("ret void")
+        m.start(anyhow)
+        self._scatter()
+        m.line("ret void")
+
+    def _scatter(self) -> None:
+        m, vector, element = self.m, self.vector, self.m.element(self.shape.type)
+        narrow = self.shape.type.bits < _GATHERED
+        held = self._remember() if narrow or not self.shape.quiet else ""
+        if not narrow:
+            places = f"<{self.lanes} x ptr>"
+            operands = [(vector, "%a5"), (places, self._pointers()), ("i32", "1"), (self.bools, self.mask)]
+            m.call("llvm.masked.scatter", "void", operands, (vector, places))
+            return
+        given = m.place(vector)
+        m.line(f"store {vector} %a5, ptr {given}")
+
+        def one(lane: str) -> None:
+            value = m.emit(f"load {element}, ptr {m.emit(f'getelementptr {element}, ptr {given}, i64 {lane}')}")
+            m.line(f"store {element} {value}, ptr {self._place(held, lane)}, align 1")
+        self._each(one)
+
+    def change(self, operands: list[Value], one_lane: Callable[[LlvmRegions, str, list[str]], tuple[str, str]]) -> None:
+        """Atomics: what was there, and what was put there."""
+        m, vector, element = self.m, self.vector, self.m.element(self.shape.type)
+        kind = f"<{self.lanes} x {self.kind}>"
+        where = self.where
+        if not self.shape.table and not self.shape.quiet:       # a surface may begin anywhere
+            base = m.emit(f"ptrtoint ptr %a1 to {self.kind}")
+            where = m.emit(f"add {kind} {where}, {m._splat(self.kind, self.lanes, base)}")
+        rest = m.emit(f"and {kind} {where}, splat ({self.kind} {self.size - 1})")
+        self._refuse(m.emit(f"and {self.bools} {self.mask}, {m.emit(f'icmp ne {kind} {rest}, zeroinitializer')}"), UNKNOWN)
+        held = self._remember()
+        found = [m.place(vector) for _ in range(2)]
+        given = [m.place(vector) for _ in operands]
+        for place in found:
+            m.line(f"store {vector} zeroinitializer, ptr {place}")
+        for number, place in enumerate(given):
+            m.line(f"store {vector} %a{5 + number}, ptr {place}")
+
+        def one(lane: str) -> None:
+            numbers = [m.emit(f"load {element}, ptr {m.emit(f'getelementptr {element}, ptr {place}, i64 {lane}')}") for place in given]
+            for value, place in zip(one_lane(m, self._place(held, lane), numbers), found, strict=True):
+                m.line(f"store {element} {value}, ptr {m.emit(f'getelementptr {element}, ptr {place}, i64 {lane}')}")
+        self._each(one)
+        both = f"{{ {vector}, {vector} }}"
+        half = m.emit(f"insertvalue {both} poison, {vector} {m.emit(f'load {vector}, ptr {found[0]}')}, 0")
+        last = m.emit(f"load {vector}, ptr {found[1]}")
+        m.line(f"ret {both} {m.emit(f'insertvalue {both} {half}, {vector} {last}, 1')}")

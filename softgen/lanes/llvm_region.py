@@ -1,0 +1,227 @@
+"""Regions of graphics memory on the LLVM machine.
+
+A region is a piece of host memory with a size (`Flat`), or addresses that a table leads to the host with (`Table`: one entry for each
+4 GiB, see softgen.memory.arena). How the lanes lie is found out while the program runs: side by side, all at one place, or anyhow; one
+function for each kind of access does that and is shared by the whole module.
+
+Before graphics memory is touched a note says what is about to happen, so that a fault can be told by its lane: a word with the mask and
+what it is, the base, and the offsets as they are (64-bit words from `note` on). Code that sees a bad address itself calls guard_leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from softgen.lanes.llvm_access import BLOCK, CANONICAL_BITS, READ, SIZE_SHIFT, TABLE, WRITE, Access, Shape
+from softgen.lanes.llvm_memory import LlvmMemory, _every, atomic_lane
+from softgen.lanes.types import LaneType, u64
+from softgen.lanes.value import Memory, Region, Value
+
+LEAVE = "guard_leave"       # to be imported by who loads the code
+
+class Flat(NamedTuple):
+    """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet)."""
+
+    host: str
+    size: str
+    note: str
+    quiet: bool = False
+
+
+class Table(NamedTuple):
+    """Operands: the table (ptr), what counts with every offset (i64), the note. Addresses have `bits`; canonical ones are checked."""
+
+    table: str
+    base: str
+    note: str
+    bits: int = CANONICAL_BITS
+    canonical: bool = False
+
+
+class LlvmRegions(LlvmMemory):
+    """Loads, stores and atomics of regions; other memory is the base class's."""
+
+    def _load(self, type: LaneType, base: Memory, offsets: Value, mask: Value | None) -> Any:
+        if not isinstance(base, Region):
+            return super()._load(type, base, offsets, mask)
+        shape = self._shape("read", type, base, offsets)
+        return self._ask(shape, self.vector(type, offsets.lanes), base, offsets, mask, [], lambda inner: Access(inner, shape).read())
+
+    def _store(self, value: Value, base: Memory, offsets: Value, mask: Value | None) -> None:
+        if not isinstance(base, Region):
+            super()._store(value, base, offsets, mask)
+            return
+        shape = self._shape("write", value.type, base, offsets)
+        self._ask(shape, "void", base, offsets, mask, [value], lambda inner: Access(inner, shape).write())
+
+    def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:
+        if not isinstance(base, Region):
+            return super()._atomic(op, type, base, offsets, operands, mask)
+        shape, values = self._shape(op, type, base, offsets), [self._value(type, offsets.lanes, one) for one in operands]
+
+        def one_lane(inner: LlvmRegions, place: str, given: list[str]) -> tuple[str, str]:
+            old = atomic_lane(inner, op, type, place, given)
+            return old, old
+        return self._change(shape, base, offsets, mask, values, one_lane)[0]
+
+    def _update(self, type: LaneType, base: Region, offsets: Value, operands: list[Value], mask: Value,
+                function: Callable[..., Value]) -> tuple[Any, Any]:
+        if not function.__name__.isidentifier():
+            raise TypeError(f"a function for update must have a name of its own, not {function.__name__}")
+        shape = self._shape(function.__name__, type, base, offsets)
+        return self._change(shape, base, offsets, mask, operands, lambda inner, place, given: inner.retry(type, place, given, function))
+
+    def _shape(self, what: str, type: LaneType, base: Region, offsets: Value) -> Shape:
+        place = base.payload
+        table = isinstance(place, Table)
+        return Shape(what, type, offsets.lanes, offsets.type is u64, table, not table and place.quiet,
+                     place.bits if table else 0, table and place.canonical)
+
+    def _ask(self, shape: Shape, result: str, base: Region, offsets: Value, mask: Value | None, values: list[Value],
+             build: Callable[[LlvmRegions], None]) -> str:
+        """Calls the function for an access, which is written first where the module has none yet."""
+        parameters = (*shape.parameters, *(self.vector(one.type, one.lanes) for one in values))
+        name = self.internal(shape.name, result, parameters, build)
+        bits = self.emit(f"bitcast <{shape.lanes} x i1> {_every(mask)} to {shape.integer}")
+        given = (base.payload.note, *self._origin(base), offsets.payload, bits, *(one.payload for one in values))
+        call = f"call {result} {name}({', '.join(f'{kind} {one}' for kind, one in zip(parameters, given, strict=True))})"
+        if result != "void":
+            return self.emit(call)
+        self.line(call)
+        return ""
+
+    def _origin(self, base: Region) -> tuple[str, str]:
+        """Host and size, or table and base, with the region's delta in them."""
+        place = base.payload
+        if isinstance(place, Table):
+            return place.table, self.emit(f"add i64 {place.base}, {base.delta}") if base.delta else place.base
+        host, size = place.host, place.size
+        if base.delta:
+            host = self.emit(f"add i64 {host}, {base.delta}")
+            size = self.call("llvm.usub.sat", "i64", [("i64", size), ("i64", str(base.delta))], ("i64",))
+        return self.emit(f"inttoptr i64 {host} to ptr"), size
+
+    def _change(self, shape: Shape, base: Region, offsets: Value, mask: Value | None, operands: list[Value],
+                one_lane: Callable[[LlvmRegions, str, list[str]], tuple[str, str]]) -> tuple[str, str]:
+        vector = self.vector(shape.type, shape.lanes)
+        both = f"{{ {vector}, {vector} }}"
+        pair = self._ask(shape, both, base, offsets, mask, operands, lambda inner: Access(inner, shape).change(operands, one_lane))
+        return self.emit(f"extractvalue {both} {pair}, 0"), self.emit(f"extractvalue {both} {pair}, 1")
+
+    def retry(self, type: LaneType, place: str, given: list[str], function: Callable[..., Value]) -> tuple[str, str]:
+        """Computes and exchanges until nobody else was quicker."""
+        element, held = self.element(type), self.place(self.element(type))
+        self.line(f"store {element} {self.emit(f'load atomic {element}, ptr {place} monotonic, align {type.bytes}')}, ptr {held}")
+        again, done = self.labels("again", "changed")
+        self.line(f"br label %{again}")
+        self.start(again)
+        old = self.emit(f"load {element}, ptr {held}")
+        values = [self._value(type, 1, self.emit(f"insertelement <1 x {element}> poison, {element} {one}, i64 0")) for one in (old, *given)]
+        new = self.emit(f"extractelement <1 x {element}> {function(self, *values).payload}, i64 0")
+        pair = self.emit(f"cmpxchg ptr {place}, {element} {old}, {element} {new} seq_cst seq_cst, align {type.bytes}")
+        self.line(f"store {element} {self.emit(f'extractvalue {{ {element}, i1 }} {pair}, 0')}, ptr {held}")
+        self.line(f"br i1 {self.emit(f'extractvalue {{ {element}, i1 }} {pair}, 1')}, label %{done}, label %{again}")
+        self.start(done)
+        return old, new
+
+    # -- blocks ----------------------------------------------------------------------------------------------------------
+
+    def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Any:
+        if not isinstance(base, Region):
+            return super()._load_block(type, lanes, base, offset, mask, grain)
+        vector = self.vector(type, lanes)
+        pointer, inside = self._block_place(type, lanes, base, offset, mask, grain, READ)
+        if not inside:
+            return self.emit(f"load {vector}, ptr {pointer}, align 1")
+        operands = [("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside), (vector, "zeroinitializer")]
+        return self.call("llvm.masked.load", vector, operands, (vector, "ptr"))
+
+    def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None, grain: int) -> None:
+        if not isinstance(base, Region):
+            super()._store_block(value, base, offset, mask, grain)
+            return
+        vector, lanes = self.vector(value.type, value.lanes), value.lanes
+        pointer, inside = self._block_place(value.type, lanes, base, offset, mask, grain, WRITE)
+        if not inside:
+            self.line(f"store {vector} {value.payload}, ptr {pointer}, align 1")
+            return
+        operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside)]
+        self.call("llvm.masked.store", "void", operands, (vector, "ptr"))
+
+    def _block_place(self, type: LaneType, lanes: int, base: Region, offset: Value, mask: Value | None, grain: int,
+                     access: int) -> tuple[str, str]:
+        """The host address of a block, and which lanes to touch ('' for all)."""
+        first, start = self.emit(f"extractelement <1 x i64> {self._far(offset)}, i64 0"), self._origin(base)
+        if not isinstance(base.payload, Table):
+            pointer = self.emit(f"getelementptr i8, ptr {start[0]}, i64 {first}")
+            self._write_note(base, str(BLOCK | lanes * type.bytes << SIZE_SHIFT), self.emit(f"ptrtoint ptr {pointer} to i64"))
+            inside = self._lanes_before(type, lanes, first, start[1], grain)
+            return pointer, inside if mask is None else self.emit(f"and <{lanes} x i1> {inside}, {mask.payload}")
+        address = self.emit(f"add i64 {start[1]}, {first}")
+        self._write_note(base, str(BLOCK | TABLE | lanes * type.bytes << SIZE_SHIFT), address)
+        if base.payload.canonical:
+            touched = "true" if mask is None else self.any_lane(lanes, mask.payload)
+            self.leave_unless(self.emit(f"or i1 {self.is_canonical(address)}, {self.emit(f'xor i1 {touched}, true')}"), address, access)
+        return self.translate(start[0], address, base.payload.bits), "" if mask is None else mask.payload
+
+    def _write_note(self, base: Region, word: str, at: str) -> None:
+        if isinstance(base.payload, Flat) and base.payload.quiet:
+            return
+        for place, one in enumerate((word, at)):
+            self.line(f"store i64 {one}, ptr {self.emit(f'getelementptr i64, ptr {base.payload.note}, i64 {place}')}")
+
+    def _lanes_before(self, type: LaneType, lanes: int, first: str, size: str, grain: int) -> str:
+        """The lanes of a block whose grains are whole inside a size."""
+        left = self.call("llvm.usub.sat", "i64", [("i64", size), ("i64", first)], ("i64",))
+        count = self.emit(f"mul i64 {self.emit(f'udiv i64 {left}, {grain}')}, {grain // type.bytes}")
+        small = self.call("llvm.umin", "i64", [("i64", count), ("i64", str(lanes))], ("i64",))
+        many = self._splat("i16", lanes, self.emit(f"trunc i64 {small} to i16"))
+        numbers = f"<{', '.join(f'i16 {lane}' for lane in range(lanes))}>"
+        return self.emit(f"icmp ult <{lanes} x i16> {numbers}, {many}")
+
+    def _inside_region(self, base: Region, offsets: Value, size: int) -> Any:
+        if isinstance(base.payload, Table):
+            return "splat (i1 true)"
+        return self.below(self._far(offsets), "i64", offsets.lanes, self._origin(base)[1], size)
+
+    # -- pieces that access functions and blocks share --------------------------------------------------------------------
+
+    def below(self, offsets: str, kind: str, lanes: int, size: str, width: int) -> str:
+        """Lanes with room for `width` bytes before the size ends."""
+        last = self.emit(f"sub i64 {size}, {width}")
+        if kind == "i32":
+            last = self.call("llvm.umin", "i64", [("i64", last), ("i64", str(0xFFFFFFFF))], ("i64",))
+            last = self.emit(f"trunc i64 {last} to i32")
+        near = self.emit(f"icmp ule <{lanes} x {kind}> {offsets}, {self._splat(kind, lanes, last)}")
+        fits = self._splat("i1", lanes, self.emit(f"icmp uge i64 {size}, {width}"))
+        return self.emit(f"and <{lanes} x i1> {near}, {fits}")
+
+    def is_canonical(self, address: str) -> str:
+        """Whether the bits above the highest one that addresses have are all like it."""
+        moved = self.emit(f"add i64 {address}, {1 << CANONICAL_BITS - 1}")
+        return self.emit(f"icmp ult i64 {moved}, {1 << CANONICAL_BITS}")
+
+    def leave_unless(self, good: str, address: str, access: int) -> None:
+        bad, fine = self.labels("bad", "fine")
+        self.line(f"br i1 {good}, label %{fine}, label %{bad}, !prof !1")
+        self.start(bad)
+        self.leave(address, access)
+        self.start(fine)
+
+    def leave(self, address: str, access: int) -> None:
+        self.line(f"call void {self.outside(LEAVE, 'void', ('i64', 'i32'))}(i64 {address}, i32 {access})")
+        self.line("unreachable")
+
+    def translate(self, table: str, address: str, bits: int) -> str:
+        """The host's pointer to an address."""
+        reached = self.emit(f"and i64 {address}, {(1 << bits) - 1}")
+        entry = self.emit(f"getelementptr i64, ptr {table}, i64 {self.emit(f'lshr i64 {reached}, 32')}")
+        low = self.emit(f"and i64 {reached}, {0xFFFFFFFF}")
+        host = self.emit(f"add i64 {self.emit(f'load i64, ptr {entry}')}, {low}")
+        return self.emit(f"inttoptr i64 {host} to ptr")
+
+
+def region(m: object, place: Flat | Table, name: str = "") -> Region:
+    """A region for programs on an LLVM machine."""
+    return Region(cast(LlvmRegions, m), place, name)

@@ -1,0 +1,172 @@
+"""Media blocks: rectangles of a two-dimensional surface, whatever the channels; transposed reads; what a surface is.
+
+Rows of a block take a power of two of bytes in registers, four at least. Reading beyond an edge gives the nearest pixel, writing beyond
+one nothing (BDW 24171-24291, KBL 13586-13741, 14385-14507). Sizes are in the header and surface state is looked up by Python: these
+messages are not compiled.
+
+Reads   MH_MBM MH_T
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from softgen.errors import DecodeError, Unsupported
+from softgen.lanes.types import bool_, i64, u8, u32, u64
+from softgen.lanes.value import Region, Value
+from softgen.shared_functions.dataport.typed import picture
+from softgen.shared_functions.exchange import REGISTER, Exchange, answers
+from softgen.surface import tiling
+from softgen.surface.image import Image
+
+NARROWEST = 4  # bytes of a row in registers
+LARGEST = 256  # bytes of a block
+KINDS = ("1d", "2d", "3d", "cube", "buffer", "strbuf", "", "null")  # surface types by number
+MODES = {0: "normal", 2: "progressive_frame", 3: "interlaced_frame"}  # which row is nearest
+
+
+@dataclass(frozen=True)
+class Block:
+    """A rectangle of bytes, and which lines of the surface it counts."""
+
+    x: int
+    y: int
+    width: int  # bytes
+    height: int
+    step: int  # 2 where only every other line counts
+    first: int
+
+
+def number(x: Exchange, page: str, name: str) -> int:
+    return int(x.header(page, name).payload[0])
+
+
+def signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+def lines(x: Exchange, state: tuple[int, int]) -> tuple[int, int]:
+    """Every line, or every other one from the first or second on; the descriptor may say other than the surface (KBL 30421-30444)."""
+    fields = x.plan.fields
+    stride, first = state
+    if getattr(fields, "vertical_line_stride_override", 0):
+        stride, first = fields.vertical_line_stride, fields.vertical_line_stride_offset
+    return (2, first) if stride else (1, 0)
+
+
+def block(x: Exchange) -> tuple[Block, Image]:
+    one = picture(x)
+    if one.kind not in ("2d", "null") or one.is_array and one.depth > 1:
+        raise Unsupported(f"{x.plan.name} of a {one.kind} surface: not yet simulated")
+    step, first = lines(x, x.environment.lines(int(x.plan.fields.binding_table_index)))
+    left, top = (signed(number(x, "MH_MBM", name)) for name in ("x_offset", "y_offset"))
+    width, height = (number(x, "MH_MBM", name) + 1 for name in ("block_width", "block_height"))
+    if pitch(width) * height > LARGEST:
+        raise DecodeError(f"{x.plan.name}: {width} bytes by {height} rows is more than {LARGEST} bytes")
+    return Block(left, top, width, height, step, first), one
+
+
+def pitch(width: int) -> int:
+    """Bytes of a row in registers."""
+    return max(NARROWEST, 1 << (width - 1).bit_length())
+
+
+def row(x: Exchange, one: Image, what: Block, line: int, mode: str = "normal") -> tuple[Value, Value]:
+    """The bytes of a line: where they are, with the edges repeated, and which are not beyond an edge."""
+    m, size, height = x.m, one.size, one.height
+    rows = (height - what.first + what.step - 1) // what.step
+    y = nearest(what, line, rows, height, mode)
+    at = m.constant(i64, what.x, what.width) + m.lane_index(what.width, i64)
+    inside = (at >= 0) & (at < one.width * size)
+    last = (one.width - 1) * size
+    rest = m.remainder_int(m.remainder_int(at, size) + size, size)  # which byte of a pixel
+    near = m.select(at < 0, rest, m.select(at >= one.width * size, rest + last, at))
+    down = m.constant(u64, y + one.at[1], what.width)
+    offsets = tiling.offset(m, one.tiling, one.pitch, m.bitcast(near, u64) + one.at[0] * size, down)
+    on = m.constant(bool_, int(0 <= what.y + line < rows), what.width)
+    return offsets, inside & on
+
+
+def nearest(what: Block, line: int, rows: int, height: int, mode: str) -> int:
+    """The line of the surface for a line of the block; beyond the edge as the surface says (KBL 19156-19176)."""
+    y = what.y + line
+    if 0 <= y < rows or mode == "normal" or what.step == 2 and mode == "interlaced_frame":
+        return min(max(y, 0), rows - 1) * what.step + what.first
+    if mode == "progressive_frame":
+        return min(max(y * what.step + what.first, 0), height - 1)
+    last = (height - 1) - ((height - 1) % 2 != y % 2)  # the nearest of the same parity
+    return y % 2 if y < 0 else max(last, 0)
+
+
+@answers("media_block_read", "sampler_cache_media_block_read", compiled=False)
+def media_read(x: Exchange) -> None:
+    what, one = block(x)
+    m, pieces = x.m, number(x, "MH_MBM", "register_pitch_control") + 1
+    step, start = pitch(what.width) * pieces, number(x, "MH_MBM", "sub_register_offset")
+    x.expect(start + step * (what.height - 1) + what.width)
+    memory: Region = x.environment.absolute(one.base)
+    mode = MODES.get(x.environment.boundary(int(x.plan.fields.binding_table_index)), "normal")
+    found = []
+    for line in range(what.height):
+        if one.kind == "null":
+            found.append(m.constant(u8, 0, what.width))
+            continue
+        at, _ = row(x, one, what, line, mode)
+        found.append(m.load(u8, memory, at, x.any(what.width)))
+    for line, value in enumerate(found):
+        x.give(value, start + line * step, x.any(what.width))
+
+
+@answers("media_block_write", compiled=False)
+def media_write(x: Exchange) -> None:
+    what, one = block(x)
+    mode = number(x, "MH_MBM", "message_mode")
+    if mode and what.width > REGISTER:
+        raise DecodeError(f"{x.plan.name}: blocks with masks have 32 bytes a row at most, not {what.width}")
+    memory: Region = x.environment.absolute(one.base)
+    data = [x.take(u8, line * pitch(what.width), what.width) for line in range(what.height)]
+    for line, value in enumerate(data if one.kind != "null" else []):
+        at, inside = row(x, one, what, line)
+        x.m.store(value, memory, at, inside & x.any(what.width) & masked(x, mode, line, what.width))
+
+
+def masked(x: Exchange, mode: int, line: int, width: int) -> Value:
+    """The bytes of a line that the header's mask leaves: a bit for each byte, or for each dword of 4 rows by 8, in squares of squares
+    (KBL 3377-3385, 17754-17762)."""
+    bits = number(x, "MH_MBM", "mask")
+    if not mode:
+        return x.m.constant(bool_, 1, width)
+    if mode == 2:
+        return x.m.mask_from_bits(bits, width)
+    places = [(at // 4 >> 2) * 16 + (line >> 1) * 8 + (at // 4 >> 1 & 1) * 4 + (line & 1) * 2 + (at // 4 & 1) for at in range(width)]
+    return x.m.constant(bool_, [bits >> place & 1 if place < 32 else 0 for place in places])
+
+
+@answers("transpose_read", compiled=False)
+def transpose_read(x: Exchange) -> None:
+    """Dwords of a block, columns first (BDW 24256-24291)."""
+    one, m = picture(x), x.m
+    width, height = (1 << number(x, "MH_T", name) for name in ("block_width", "block_height"))
+    left, top = (signed(number(x, "MH_T", name)) for name in ("x_offset", "y_offset"))
+    step, first = lines(x, x.environment.lines(int(x.plan.fields.binding_table_index)))
+    what = Block(left, top, 4 * width, height, step, first)
+    memory: Region = x.environment.absolute(one.base)
+    x.expect(4 * width * height)
+    rows = [m.regroup(m.load(u8, memory, row(x, one, what, line)[0], x.any(4 * width)), u32) for line in range(height)]
+    whole = m.concat(*rows)
+    turned = m.shuffle(whole, [line * width + column for column in range(width) for line in range(height)])
+    x.give(turned, 0, x.any(width * height))
+
+
+@answers("read_surface_info", compiled=False)
+def read_surface_info(x: Exchange) -> None:
+    """Two registers: the instruction base, and what the surface is (KBL 18771-18884)."""
+    one, base = picture(x), x.environment.instructions()
+    level = int(x.take(u32, 0, 4).payload[3]) & 0xF
+    flat, nothing = one.kind in ("1d", "buffer"), one.kind == "null"
+    height = 0 if nothing or flat and not one.is_array else one.depth if flat else one.height >> level
+    depth = one.depth >> level if one.kind == "3d" else one.depth if one.is_array and not flat else 0
+    told = [0 if nothing else one.width >> level, height, depth, one.levels - 1, KINDS.index(one.kind), one.format.value, 0, 0]
+    x.give(x.m.constant(u32, [*[0] * 6, base & 0xFFFFFFFF, base >> 32, *told]), 0, x.m.mask_from_bits(0xFFFF, 16))
+
+

@@ -1,0 +1,89 @@
+"""Where the offsets of a message lead: which region it means, and the offsets counted as that region counts them.
+
+Reads   MH_A32_GO MH1_BTS_PSM MH2_A32 MH2_A64 DP2_EXTDESC DP_EXTDESC_BTI252
+"""
+
+from __future__ import annotations
+
+from softgen.bits import catalogue
+from softgen.errors import Unsupported
+from softgen.lanes.types import u16, u64
+from softgen.lanes.value import Region, Value
+from softgen.shared_functions import message
+from softgen.shared_functions.exchange import Exchange
+
+ADDRESS_64 = "a64_"  # how the names of messages with 64-bit addresses begin
+SCALED = "scaled_"  # and of those whose offsets are multiplied by a pitch
+LOCAL_REACH = 1 << 16  # local addresses are taken modulo this: compilers tag pointers in the bits above (public: IGC)
+STATELESS = ("stateless", "stateless_non_coherent")
+
+
+def has_addresses(x: Exchange) -> bool:
+    """Whether the payload has 64-bit addresses. With a header, scaled ones count from its base in 32 bits (KBL 25255-25261)."""
+    if x.plan.name.startswith(SCALED):
+        return x.plan.name.startswith(SCALED + ADDRESS_64) and not x.plan.header
+    return x.plan.name.startswith(ADDRESS_64)
+
+
+def region(x: Exchange, offsets: Value) -> tuple[Region, Value]:
+    """The memory a message means: by its binding table index, or 64-bit addresses by its name."""
+    if x.plan.name.startswith(SCALED):
+        return _scaled(x, offsets)
+    if has_addresses(x):
+        return x.environment.addresses(), offsets
+    index = int(x.plan.fields.binding_table_index)
+    special = catalogue.enumeration(message.SURFACES, x.plan.gen).get(index)
+    if special is None:
+        return x.environment.bound(index), offsets
+    if special == "slm":
+        return x.environment.local(), offsets & LOCAL_REACH - 1
+    if special in STATELESS:
+        return x.environment.general(buffer_base(x)), offsets
+    if special == "bindless":
+        return x.environment.bindless(bindless_offset(x)), offsets
+    raise Unsupported(f"{x.plan.name} to {special} surfaces: not yet simulated")
+
+
+def bindless_offset(x: Exchange) -> int:
+    """Where a surface's state stands, counted from the bindless base (KBL 5701-5718)."""
+    return int(catalogue.layout("DP_EXTDESC_BTI252", x.plan.gen).raw([x.extended]).surface_offset)
+
+
+def buffer_base(x: Exchange) -> Value | None:
+    """Where stateless offsets begin, counted from the general state base: a header may say so (KBL 734-750)."""
+    return x.m.convert(x.header("MH_A32_GO", "buffer_base_address"), u64) if x.plan.header else None
+
+
+def pixel_lanes(x: Exchange, count: int, first: int = 0) -> Value:
+    """Lanes that the header of a surface message leaves on (KBL 17848-17865)."""
+    lanes = x.lanes(count, first)
+    if not x.plan.header or x.plan.name.startswith((ADDRESS_64, SCALED + ADDRESS_64)):
+        return lanes
+    bits = x.m.convert(x.header("MH1_BTS_PSM", "pixel_sample_mask"), u16)
+    return lanes & x.m.mask_from_bits(bits >> first if first else bits, count)
+
+
+# -- scaled ----------------------------------------------------------------------------------------------------------
+
+
+def _scaled(x: Exchange, offsets: Value) -> tuple[Region, Value]:
+    """An offset times a pitch, plus one from the sideband for all (KBL 760-816, 1086-1135). The pitch counts bytes here."""
+    m, far, aside = x.m, x.m.convert(offsets, u64), bool(x.plan.fields.sideband_offset_enable)
+    more = int(catalogue.layout("DP2_EXTDESC", x.plan.gen).raw([x.extended]).sideband_offset) if aside else 0
+    if x.plan.name.startswith(SCALED + ADDRESS_64):
+        if not x.plan.header:
+            if aside:
+                raise Unsupported(f"{x.plan.name} with a sideband offset and no header: out of bounds by the manual, not yet simulated")
+            return x.environment.addresses(), offsets
+        base = m.broadcast(x.header("MH2_A64", "buffer_base_address"), offsets.lanes)
+        return x.environment.addresses(), base + far * _pitch(x, "MH2_A64", offsets.lanes) + more
+    if aside and not x.plan.header:
+        return x.environment.local(), far * (int(x.plan.fields.scale) + 1) + more & LOCAL_REACH - 1
+    if not x.plan.header:
+        return x.environment.general(), far
+    start = m.convert(x.header("MH2_A32", "buffer_base_address"), u64)
+    return x.environment.general(start), far * _pitch(x, "MH2_A32", offsets.lanes) + more
+
+
+def _pitch(x: Exchange, page: str, lanes: int) -> Value:
+    return x.m.broadcast(x.m.convert(x.header(page, "surface_pitch"), u64) + 1, lanes)

@@ -1,0 +1,70 @@
+"""Rules of the manuals that software has to keep, told when it does not.
+
+Reads   PIPE_CONTROL
+Writes  nothing: a broken rule is a remark, the command is executed all the same
+
+The rules are rows of spec/streamer/rules.toml.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from softgen.bits.generation import Generation
+from softgen.bits.record import Record
+
+
+class Rule(NamedTuple):
+    when: tuple[str, ...]  # fields of which one is set; none: always
+    needs: tuple[str, ...]  # fields that must all be set then
+    one_of: tuple[str, ...]  # fields of which one must be set then
+    forbids: tuple[str, ...]  # fields that must be clear then
+    value: int | None  # the value `when` must have; None: anything but zero
+    engines: tuple[str, ...]  # none: all
+    pipeline: str  # the selected one for which it holds; "": any
+    unflushed: bool  # broken while work was started that no stalling flush has followed
+    never: bool  # not to be set at all
+    nothing: bool  # something must be set
+    says: str
+
+
+@cache
+def _rules(command: str, rules: str) -> tuple[Rule, ...]:
+    text = (resources.files("softgen") / "spec" / "streamer" / "rules.toml").read_text("utf-8")
+    return tuple(_rule(row) for row in tomllib.loads(text).get(rules, {}).get(command, ()))
+
+
+def _rule(row: dict[str, Any]) -> Rule:
+    when, needs, one_of, forbids, engines = (tuple(row.get(name, ())) for name in ("when", "needs", "one_of", "forbids", "engines"))
+    never, nothing = row.get("never", False), row.get("nothing", False)
+    return Rule(when, needs, one_of, forbids, row.get("value"), engines, row.get("pipeline", ""), row.get("unflushed", False), never, nothing,
+                row["says"])  # fmt: skip
+
+
+def broken(command: str, values: Record, generation: Generation, engine: str, pipeline: str = "", unflushed: bool = False) -> Iterator[str]:
+    """What each broken rule says."""
+    for rule in _rules(command, generation.rules):
+        if rule.engines and engine not in rule.engines or rule.pipeline and pipeline != rule.pipeline:
+            continue
+        if rule.nothing or rule.unflushed:
+            if rule.nothing and not any(values) or rule.unflushed and unflushed:
+                yield rule.says
+        elif any(_set(values, name, rule.value) for name in rule.when) and not _kept(rule, values):
+            yield rule.says
+
+
+def _set(values: Record, name: str, value: int | None = None) -> bool:
+    if name not in values._fields:
+        return False
+    return bool(getattr(values, name)) if value is None else getattr(values, name) == value
+
+
+def _kept(rule: Rule, values: Record) -> bool:
+    if rule.never:
+        return False
+    one = not rule.one_of or any(_set(values, name) for name in rule.one_of)
+    return one and all(_set(values, name) for name in rule.needs) and not any(_set(values, name) for name in rule.forbids)

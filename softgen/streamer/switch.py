@@ -1,0 +1,57 @@
+"""Contexts that a ring's own commands switch, where no submission port does.
+
+Reads   MI_SET_CONTEXT CCID CS_GPR MI_PREDICATE_SRC0 MI_PREDICATE_SRC1 MI_PREDICATE_DATA MI_PREDICATE_RESULT IA_VERTICES_COUNT
+        IA_PRIMITIVES_COUNT VS_INVOCATION_COUNT GS_INVOCATION_COUNT GS_PRIMITIVES_COUNT CL_INVOCATION_COUNT CL_PRIMITIVES_COUNT
+        PS_INVOCATION_COUNT PS_DEPTH_COUNT HS_INVOCATION_COUNT DS_INVOCATION_COUNT CS_INVOCATION_COUNT
+Writes  the state that commands see from here on
+
+How these images are laid out is in no manual at hand; what a context keeps is kept by its image's address instead.
+"""
+
+from __future__ import annotations
+
+from softgen.bits.catalogue import catalogue
+from softgen.bits.record import Record
+from softgen.errors import Unsupported
+from softgen.streamer.execute import Commands, Streamer, flag, into
+
+COMMANDS: Commands = {}
+executes = into(COMMANDS)
+
+KEPT = (
+    "CS_GPR", "MI_PREDICATE_SRC0", "MI_PREDICATE_SRC1", "MI_PREDICATE_DATA", "MI_PREDICATE_RESULT", "IA_VERTICES_COUNT",
+    "IA_PRIMITIVES_COUNT", "VS_INVOCATION_COUNT", "GS_INVOCATION_COUNT", "GS_PRIMITIVES_COUNT", "CL_INVOCATION_COUNT",
+    "CL_PRIMITIVES_COUNT", "PS_INVOCATION_COUNT", "PS_DEPTH_COUNT", "HS_INVOCATION_COUNT", "DS_INVOCATION_COUNT", "CS_INVOCATION_COUNT",
+)  # fmt: skip
+VALID = 1
+
+
+@executes("MI_SET_CONTEXT")
+def set_context(cs: Streamer, cmd: Record) -> None:
+    """What the current context has is kept; what the named one kept comes back, unless that is inhibited."""
+    if cs.process_page is not None:
+        raise Unsupported("contexts are switched by the submission port here")
+    if cs.machine.held is None:
+        raise Unsupported("there is nowhere to keep contexts")
+    address, current = cmd.logical_context_address, cs.get("CCID")
+    if current & VALID and current & ~0xFFF == address and not flag(cmd, "force_restore"):
+        return
+    offsets = list(kept(cs))
+    cs.held.registers = {offset: cs.registers.read(offset) for offset in offsets}
+    held = cs.machine.held(address, cs.engine)
+    if flag(cmd, "restore_inhibit"):
+        held.renew()
+    for offset, value in held.registers.items():
+        cs.registers.write(offset, value)
+    cs.held, cs.context = held, held.context
+    cs.set("CCID", address | VALID)
+
+
+def kept(cs: Streamer) -> list[int]:
+    """The registers a context has to itself."""
+    found = []
+    for name in KEPT:
+        layout = catalogue().get(name, cs.generation.number)
+        if layout is not None:
+            found += [cs.own(name, number) + 4 * dword for number in range(layout.count) for dword in range(layout.dwords)]
+    return found

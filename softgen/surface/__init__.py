@@ -1,0 +1,9 @@
+"""Surfaces: what bytes mean as an image.
+
+In:  a surface state, and coordinates or texels as lanes of any machine.
+Out: where in memory a texel is, its channels, and channels put together to a texel.
+
+tiling.py   linear, X, Y and W: from a byte of a row to a byte of memory
+image.py    Image: a surface state understood; levels, slices, bounds
+texel.py    channels in and out of texels, by the table of formats
+"""

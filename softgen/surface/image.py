@@ -1,0 +1,133 @@
+"""Images: a surface state understood, and where its texels are (public: Intel PRM, memory data formats; Mesa isl).
+
+Levels of a picture stand below each other and from the third on beside the second; slices are `rows` apart.
+
+Reads   RENDER_SURFACE_STATE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from softgen.bits.describe import value_name
+from softgen.bits.formats import Format, surface_formats
+from softgen.bits.layout import Layout
+from softgen.bits.record import Record
+from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import bool_, u32, u64
+from softgen.lanes.value import Value
+from softgen.surface import tiling
+
+TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
+
+
+@dataclass(frozen=True)
+class Image:
+    """A surface of texels. Sizes are those of level 0 and of all there is, `first` the array element that counts as zero."""
+
+    kind: str  # 1d 2d 3d cube buffer null
+    format: Format
+    base: int
+    width: int
+    height: int
+    depth: int
+    is_array: bool
+    pitch: int
+    tiling: str
+    rows: int  # from one slice to the next
+    levels: int
+    level: int  # the level that messages call zero
+    first: int
+    align: tuple[int, int]
+    at: tuple[int, int]  # texels that the picture begins after
+
+    @property
+    def size(self) -> int:
+        """Bytes of a texel."""
+        return self.format.bits // 8
+
+    @property
+    def coordinates(self) -> int:
+        return {"1d": 1, "2d": 2, "cube": 2, "3d": 3, "buffer": 1, "null": 0}[self.kind] + (self.is_array and self.kind != "3d")
+
+
+def image(layout: Layout, state: Record, what: str) -> Image:
+    """An image by its surface state; what is not simulated is refused by name."""
+    kind = value_name(layout, state, "surface_type")
+    format = surface_formats().get(state.surface_format)
+    if kind == "strbuf" or format is None:
+        raise Unsupported(f"{what} is a {kind} surface of format {state.surface_format}: not yet simulated for this message")
+    if kind in ("buffer", "null"):
+        entries = int(state.number_of_entries) if kind == "buffer" else 0
+        return Image(kind, format, int(state.surface_base_address), entries, 1, 1, False, state.surface_pitch + 1, "linear", 0, 1, 0, 0,
+                     (1, 1), (0, 0))  # fmt: skip
+    for name, wanted in (("number_of_multisamples", 0), ("tiled_resource_mode", 0)):
+        if getattr(state, name, wanted) != wanted:
+            raise Unsupported(f"{what} has {name} {value_name(layout, state, name)}: not yet simulated for this message")
+    align = _alignment(layout, state, "horizontal"), _alignment(layout, state, "vertical")
+    width, height = int(state.width) + 1, (int(state.height) + 1 if kind != "1d" else 1)
+    is_array = bool(state.surface_array) if "surface_array" in state._fields else False
+    return Image(kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, is_array, int(state.surface_pitch) + 1,
+                 TILINGS[int(state.tile_mode)], _rows(layout, state, height, align[1]), int(state.mip_count_lod) + 1,
+                 int(state.surface_min_lod), int(state.minimum_array_element), align,
+                 (int(state.x_offset_texels), int(state.y_offset_rows)))  # fmt: skip
+
+
+def _alignment(layout: Layout, state: Record, way: str) -> int:
+    """Texels or rows that levels are aligned to."""
+    name = f"surface_{way}_alignment"
+    said = value_name(layout, state, name).split()[0] if name in state._fields else ""
+    return int(said) if said.isdigit() else 4
+
+
+def _rows(layout: Layout, state: Record, height: int, align: int) -> int:
+    """Rows from slice to slice: a field, or by the size of the first two levels."""
+    if "qpitch_rows" in state._fields and state.qpitch_rows:
+        return int(state.qpitch_rows)
+    first, second = (-(-(max(height >> level, 1)) // align) * align for level in (0, 1))
+    spaced = "surface_array_spacing" in state._fields and value_name(layout, state, "surface_array_spacing") == "full"
+    return first + second + 11 * align if spaced else first
+
+
+def levels(one: Image) -> Iterator[tuple[int, int, int, int]]:
+    """x, y, width and height of each level, in texels."""
+    x = y = 0
+    across, down = one.align
+    for level in range(one.level + one.levels):
+        width, height = max(one.width >> level, 1), max(one.height >> level, 1)
+        yield x, y, width, height
+        if level == 1:
+            x += -(-width // across) * across
+        else:
+            y += -(-height // down) * down
+
+
+def locate(m: Machine, one: Image, coordinates: list[Value], lod: Value | None) -> tuple[Value, Value]:
+    """The byte offset of texels from the base, and which of them there are. Coordinates and level are u32."""
+    lanes = coordinates[0].lanes
+    zero = m.constant(u32, 0, lanes)
+    u, *rest = [*coordinates, *[zero] * 3][:3]
+    if one.kind in ("buffer", "null"):
+        return m.convert(u, u64) * one.pitch, u < one.width if one.width else m.constant(bool_, 0, lanes)
+    v, r = (zero, rest[0]) if one.kind == "1d" else (rest[0], rest[1])
+    lod = m.constant(u32, 0, lanes) if lod is None else lod
+    x, y, inside = u, v, m.constant(bool_, 0, lanes)
+    for level, (left, top, width, height) in enumerate(levels(one)):
+        if level < one.level:
+            continue
+        here = lod == level - one.level
+        there = here & (u < width) & (v < height) & (r < _slices(one, level))
+        x, y, inside = m.select(here, u + left, x), m.select(here, v + top, y), inside | there
+        if level and one.kind in ("1d", "3d"):
+            raise Unsupported(f"a {one.kind} surface with levels: not yet simulated for this message")
+    far = [m.convert(value, u64) for value in (x, y, r)]
+    down = far[1] + (far[2] + one.first) * one.rows + one.at[1]
+    return tiling.offset(m, one.tiling, one.pitch, (far[0] + one.at[0]) * one.size, down), inside
+
+
+def _slices(one: Image, level: int) -> int:
+    if one.kind == "3d":
+        return max(one.depth >> level, 1)
+    return (one.depth * 6 if one.kind == "cube" and one.is_array else 6) if one.kind == "cube" else one.depth if one.is_array else 1

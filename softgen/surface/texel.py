@@ -1,0 +1,107 @@
+"""Texels: channels in and out of their bits, as lane programs over 32-bit words (formats: bits/formats.py).
+
+A channel is 32 bits of a lane: the bits of a float for unorm, snorm and float formats, an integer for the others.
+"""
+
+from __future__ import annotations
+
+from softgen.bits.formats import Channel, Format
+from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import f16, f32, i32, u16, u32
+from softgen.lanes.value import Value
+
+WORD = 32
+ORDER = "rgba"
+ONE = 0x3F800000
+SMALL = {11: 4, 10: 5}  # unsigned floats by their bits: how far they stand below a half
+
+
+def check(format: Format) -> None:
+    """Refuses what is no plain texel."""
+    known = ("unorm", "snorm", "uint", "sint", "float", "ufloat", "raw", "void")
+    plain = all(one.type in known and one.bits <= WORD and one.name in "rgbax" for one in format.channels)
+    if format.coding or format.space in ("srgb", "yuv") or format.block != (1, 1) or not format.bits or not plain:
+        raise Unsupported(f"texels of format {format}: not yet simulated")
+
+
+def places(format: Format) -> list[tuple[Channel, int]]:
+    """Channels with their lowest bits."""
+    found, at = [], 0
+    for one in format.channels:
+        found.append((one, at))
+        at += one.bits
+    return found
+
+
+def is_whole(format: Format) -> bool:
+    return any(one.type in ("uint", "sint") for one in format.channels)
+
+
+# -- out of memory -------------------------------------------------------------------------------------------------
+
+
+def unpack(m: Machine, format: Format, words: list[Value]) -> list[Value]:
+    """Red, green, blue and alpha of texels; what a format lacks is zero, alpha one."""
+    check(format)
+    zero = m.like(words[0], 0)
+    found = {"r": zero, "g": zero, "b": zero, "a": m.like(words[0], 1 if is_whole(format) else ONE)}
+    for one, at in places(format):
+        if one.type != "void":
+            raw = words[at // WORD] >> at % WORD if at % WORD else words[at // WORD]
+            found[one.name] = _decoded(m, one, raw if one.bits == WORD else raw & (1 << one.bits) - 1)
+    return [found[name] for name in ORDER]
+
+
+def _decoded(m: Machine, one: Channel, raw: Value) -> Value:
+    if one.type in ("uint", "raw") or one.bits == WORD and one.type in ("sint", "float"):
+        return raw
+    signed = m.bitcast(m.bitcast(raw << WORD - one.bits, i32) >> WORD - one.bits, u32) if one.bits < WORD else raw
+    if one.type == "sint":
+        return signed
+    if one.type == "unorm":
+        return m.bitcast(m.div(m.convert(raw, f32), float((1 << one.bits) - 1)), u32)
+    if one.type == "snorm":
+        ratio = m.div(m.convert(m.bitcast(signed, i32), f32), float((1 << one.bits - 1) - 1))
+        return m.bitcast(m.select(ratio < -1.0, -1.0, ratio), u32)
+    half = raw << SMALL[one.bits] if one.bits in SMALL else raw
+    return m.bitcast(m.convert(m.bitcast(m.convert(half, u16), f16), f32), u32)
+
+
+# -- into memory ---------------------------------------------------------------------------------------------------
+
+
+def pack(m: Machine, format: Format, values: list[Value]) -> list[Value]:
+    """The words of texels from red, green, blue and alpha; integers that do not fit end at the limits, floats are rounded."""
+    check(format)
+    words = [m.like(values[0], 0)] * -(-format.bits // WORD)
+    for one, at in places(format):
+        if one.type != "void":
+            bits = _encoded(m, one, values[ORDER.index(one.name)])
+            words[at // WORD] = words[at // WORD] | (bits << at % WORD if at % WORD else bits)
+    return words
+
+
+def _encoded(m: Machine, one: Channel, value: Value) -> Value:
+    if one.bits == WORD and one.type in ("uint", "sint", "float", "raw"):
+        return value
+    most, all_ones = (1 << one.bits - 1) - 1, (1 << one.bits) - 1
+    if one.type == "uint":
+        return m.select(value > all_ones, all_ones, value)
+    if one.type == "sint":
+        return _clamped(m, m.bitcast(value, i32), -most - 1, most, all_ones)
+    number = m.bitcast(value, f32)
+    if one.type in ("unorm", "snorm"):
+        low = 0.0 if one.type == "unorm" else -1.0
+        number = m.select(m.is_nan(number), 0.0, number)
+        number = m.select(number < low, low, m.select(number > 1.0, 1.0, number))
+        scaled = m.round_even(number * float(all_ones if one.type == "unorm" else most))
+        return m.bitcast(m.convert(scaled, i32), u32) & all_ones
+    if one.bits in SMALL:  # no sign: what is below zero is zero; rounded toward zero
+        small = m.convert(m.select(number < 0.0, 0.0, number), f16, "rtz")
+        return m.convert(m.bitcast(small, u16), u32) >> SMALL[one.bits] & all_ones
+    return m.convert(m.bitcast(m.convert(number, f16), u16), u32)
+
+
+def _clamped(m: Machine, value: Value, low: int, high: int, mask: int) -> Value:
+    return m.bitcast(m.select(value < low, low, m.select(value > high, high, value)), u32) & mask

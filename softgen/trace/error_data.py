@@ -1,0 +1,107 @@
+"""Memory inside an error state: dwords written as text, plainly or in base 85, the latter often deflated first.
+
+    ":" + base 85 of a zlib stream        "~" + base 85 of the bytes        "00000000 :  7a000003" per dword        "[0000] a b c d"
+
+Base 85 here: a dword is five characters from '!', the most significant first, and 'z' alone is zero. A few kilobytes may inflate to
+more than the host has, so every caller says how much room there is; pieces that are zero cost nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from softgen.errors import DecodeError
+
+PAGE = 4096
+PIECE = 1 << 20
+ZEROS = bytes(PIECE)
+DEFLATED, PLAIN = b":", b"~"
+DWORD = re.compile(rb"([0-9a-f]{8}) : {1,2}([0-9a-f]{8})$")
+ROW = re.compile(rb"\[([0-9a-f]{4,8})\]((?: [0-9a-f]{8})+)$")
+Complain = Callable[[str], DecodeError]
+
+
+@dataclass
+class Room:
+    """How many bytes a whole file may still unfold to."""
+
+    left: int
+    most: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.most = self.left
+
+    def take(self, size: int, complain: Complain) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise complain(f"the memory in this file unfolds to more than {self.most:#x} bytes")
+
+
+def unfold(text: bytes, room: Room, complain: Complain) -> list[bytes]:
+    """The bytes of a `:` or `~` line, in pieces."""
+    packed = base85(text[1:].rstrip(), complain)
+    if text[:1] == PLAIN:
+        room.take(len(packed), complain)
+        return [packed]
+    return list(_inflate(packed, room, complain))
+
+
+def base85(text: bytes, complain: Complain) -> bytes:
+    """Dwords, little-endian, out of their five characters each."""
+    import numpy as np  # only files with such memory need it
+
+    found = np.frombuffer(text, np.uint8)
+    zeros = np.flatnonzero(found == ord("z"))
+    wrong = np.flatnonzero((found < ord("!")) | (found > ord("u")) & (found != ord("z")))
+    if len(wrong):
+        raise complain(f"{text[wrong[0] : wrong[0] + 1]!r} at column {int(wrong[0]) + 2} is no character of base 85")
+    inside = np.flatnonzero((zeros - np.arange(len(zeros))) % 5)
+    if len(inside):
+        raise complain(f"a z at column {int(zeros[inside[0]]) + 2} stands inside a dword")
+    digits = np.frombuffer(text.replace(b"z", b"!!!!!"), np.uint8)
+    if len(digits) % 5:
+        raise complain(f"its last dword has {len(digits) % 5} of 5 characters; the file may be cut off")
+    values = (digits.reshape(-1, 5) - np.uint8(ord("!"))).astype(np.uint64) @ np.array([85**4, 85**3, 85**2, 85, 1], np.uint64)
+    if len(values) and int(values.max()) >> 32:
+        raise complain(f"dword {int(values.argmax())} does not fit 32 bits")
+    return values.astype("<u4").tobytes()
+
+
+def _inflate(packed: bytes, room: Room, complain: Complain) -> Iterator[bytes]:
+    """What a zlib stream unfolds to. Older kernels may leave out its end, but never a part of a page."""
+    stream, done = zlib.decompressobj(), 0
+    try:
+        while not stream.eof and (piece := stream.decompress(packed, PIECE)):
+            packed, done = stream.unconsumed_tail, done + len(piece)
+            room.take(len(piece), complain)
+            yield ZEROS if piece == ZEROS else piece
+    except zlib.error as error:
+        raise complain(f"cannot be inflated after {done:#x} bytes: {error}") from None
+    if not stream.eof and (done % PAGE or not done):
+        raise complain(f"its deflated data ends after {done:#x} bytes, inside a page; the file may be cut off")
+    if len(stream.unused_data) >= 4:  # fewer only fill up the last dword
+        raise complain(f"{len(stream.unused_data)} bytes follow the end of its deflated data")
+
+
+class Listed:
+    """Memory written dword by dword, each line with its offset."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def add(self, text: bytes, complain: Complain) -> bool:
+        """Takes a line; False when it is no such line."""
+        if m := DWORD.match(text):
+            values = m[2]
+        elif m := ROW.match(text):
+            values = m[2].replace(b" ", b"")
+        else:
+            return False
+        if int(m[1], 16) != len(self.data):
+            raise complain(f"offset {int(m[1], 16):#x} follows {len(self.data):#x} bytes; a line is missing")
+        for at in range(0, len(values), 8):
+            self.data += int(values[at : at + 8], 16).to_bytes(4, "little")
+        return True

@@ -1,0 +1,204 @@
+"""Contexts, status pages, interrupts, addresses: what the Kaby Lake and Ice Lake manuals lay out, taken apart by the pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from softgen.bits import registers
+from softgen.bits.catalogue import catalogue, layout
+from tests.bits.pages.test_three_d_pixel import unpack, words
+
+GEN = 9.0
+INTERRUPTS = "BIT_DEFINITION_FOR_INTERRUPT_CONTROL_REGISTERS_"
+
+
+# -- contexts on Kaby Lake -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-CTX-01")
+def test_context_descriptor() -> None:
+    """KBL 5209-5371."""
+    one = unpack("CONTEXT_DESCRIPTOR", GEN, (1, 0, 0xCAFE), (0, 12, 0x12345), (0, 8, 1), (0, 6, 2), (0, 3, 3), (0, 0, 7))
+    assert (one.context_id, one.context_address, one.privileged, one.fault_handling) == (0xCAFE, 0x12345000, 1, 2)
+    assert (one.addressing, one.force_restore, one.force_page_directory_restore, one.valid) == (3, 1, 1, 1)
+    values = dict(layout("CONTEXT_DESCRIPTOR", GEN).field("fault_handling").type.values)
+    assert values == {0: "hang", 1: "halt", 2: "stream"}
+
+
+EVENTS = ["idle_to_active", "preempted", "element_switch", "active_to_idle", "context_complete", "wait_on_sync_flip",
+          "wait_on_vertical_blank", "wait_on_semaphore", "wait_on_scanline"]  # fmt: skip
+
+
+@pytest.mark.behaviour("KBL-CTX-05")
+def test_context_status_events() -> None:
+    """KBL 5381-5484: a bit each from 0 up, then lite restore and the display plane or pipe that was waited for."""
+    for bit, event in enumerate(EVENTS):
+        one = unpack("CONTEXT_STATUS", GEN, (0, bit, 1), (1, 0, 77))
+        assert [name for name in EVENTS if getattr(one, name)] == [event] and one.context_id == 77
+    one = unpack("CONTEXT_STATUS", GEN, (0, 16, 8), (0, 15, 1), (0, 12, 5), (0, 11, 1))
+    assert (one.display_plane, one.lite_restore, one.display_plane_additional, one.semaphore_wait_mode) == (8, 1, 5, 1)
+
+
+@pytest.mark.behaviour("KBL-CTX-06", "KBL-CTX-07")
+def test_hardware_status_page() -> None:
+    """KBL 11498-11528: interrupt status at 0, the ring's head at 4, six status entries from 16 and the last one's number, users from 48."""
+    page = [0] * 1024
+    page[0], page[4], page[31], page[48], page[1023] = 1, 2, 5, 6, 7
+    page[16:28] = range(100, 112)
+    one = layout("HARDWARE_STATUS_PAGE_LAYOUT", GEN).unpack(page)
+    assert (one.interrupt_status, one.ring_head, one.last_written_status_offset) == (1, 2, 5)
+    assert [entry.context_id for entry in one.context_status] == [101, 103, 105, 107, 109, 111]
+    assert (len(one.general_purpose), one.general_purpose[0].value, one.general_purpose[-1].value) == (976, 6, 7)
+
+
+@pytest.mark.behaviour("KBL-CTX-08")
+def test_a_context_s_own_page() -> None:
+    """KBL 18205-18254."""
+    one = unpack("PPHWSP_LAYOUT", GEN, (4, 0, 1), (16, 0, 2), (17, 0, 1), (18, 0, 3), (20, 0, 4), (22, 0, 5), (24, 0, 0x0E000000 << 96))
+    assert (one.ring_head, one.cumulative_context_run_time, one.element_switch, one.preempt_request_received_timestamp) == (1, 2, 1, 3)
+    assert (one.context_restore_complete_timestamp, one.context_save_finished_timestamp) == (4, 5)
+    assert one.mi_semaphore_wait >> 96 == 0x0E000000
+
+
+@pytest.mark.behaviour("KBL-STAT-02")
+def test_performance_report() -> None:
+    """KBL 16250-16372: 256 bytes."""
+    one = layout("PERFORMANCE_COUNTER_REPORT", GEN).unpack(list(range(64)))
+    assert (one.report_id, one.timestamp, one.context_id, one.gpu_ticks) == (0, 1, 2, 3)
+    assert [counter.low for counter in one.a_counter] == list(range(4, 40)) and len(one.a_counter_high) == 32
+    assert len(one.b_counter) == len(one.c_counter) == 8 and (one.b_counter[0][0], one.c_counter[7][0]) == (48, 63)
+
+
+# -- interrupts and errors -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-INT-02")
+def test_render_interrupts() -> None:
+    """KBL 1962-2025."""
+    bits = {one.name: one.low for one in layout(INTERRUPTS + "RENDER", GEN).fields}
+    assert bits == {"user_interrupt": 0, "command_parser_master_error": 3, "pipe_control_notify": 4, "timeout_counter_expired": 6,
+                    "page_fault": 7, "context_switch": 8, "tiled_resource_invalid_tile_detection": 9, "l3_counter_save": 10,
+                    "wait_on_semaphore": 11}  # fmt: skip
+
+
+@pytest.mark.behaviour("KBL-INT-03")
+@pytest.mark.parametrize("engine, shift", [("BLITTER", 16), ("MEDIA_1", 0), ("MEDIA_2", 16), ("VIDEO_ENHANCEMENT", 0)])
+def test_interrupts_of_the_other_engines(engine: str, shift: int) -> None:
+    """As render's, without page fault, tiles and L3; a flush notifies instead of a pipe control; two share a register by its halves."""
+    render = {one.name.replace("pipe_control", "mi_flush_dw"): one.low for one in layout(INTERRUPTS + "RENDER", GEN).fields}
+    theirs = {one.name: one.low - shift for one in layout(INTERRUPTS + engine, GEN).fields}
+    own = ("page_fault", "tiled_resource_invalid_tile_detection", "l3_counter_save")
+    assert theirs == {name: bit for name, bit in render.items() if name not in own}
+
+
+@pytest.mark.behaviour("KBL-CS-16")
+@pytest.mark.parametrize("engine", ["", "BCS_", "VCS_", "VECS_"])
+def test_error_bits_of_each_streamer(engine: str) -> None:
+    """KBL 11257, 1664, 26367, 30127."""
+    one = unpack(f"{engine}HARDWARE_DETECTED_ERROR_BIT_DEFINITIONS", GEN, (0, 2, 1))
+    assert (one.command_privilege_violation, one.instruction_error) == (1, 0)
+
+
+# -- memory --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-MEM-01")
+@pytest.mark.parametrize("low", [0, 1, 2, 3, 4, 5, 6, 12])
+def test_addresses_keep_48_bits(low: int) -> None:
+    """KBL 9014-9211: bits 47:n; what stands above is not looked at."""
+    address = 0xFFFF_8123_4567_8000
+    one = layout(f"GRAPHICSADDRESS63_{low}", GEN)
+    assert one.unpack(words(2, (0, 0, address >> low)))[0] == (address & (1 << 48) - 1) >> low
+
+
+@pytest.mark.behaviour("KBL-MEM-02")
+def test_base_addresses() -> None:
+    """KBL 1642-1654, 24557-24597: aligned to 4 KiB or 64 bytes; in one piece or in halves."""
+    assert unpack("BASEADDRESS4KBYTEALIGNED", GEN, (0, 0, 0x1234_5678_9000)).base_address == 0x1234_5678_9000
+    assert unpack("SPLITBASEADDRESS4KBYTEALIGNED", GEN, (0, 0, 0x5678_9000), (1, 0, 0x1234)).address == 0x1234_5678_9000
+    assert unpack("SPLITBASEADDRESS64BYTEALIGNED", GEN, (0, 0, 0x5678_9040), (1, 0, 0x1234)).address == 0x1234_5678_9040
+
+
+@pytest.mark.behaviour("KBL-MEM-03")
+def test_memory_object_control() -> None:
+    """KBL 13492-13504: an index of six bits on Gen9; Gen8 has the controls themselves."""
+    assert unpack("MEMORY_OBJECT_CONTROL_STATE", 9, (0, 1, 63)).index_to_mocs_tables == 63
+    one = unpack("MEMORY_OBJECT_CONTROL_STATE", 8, (0, 5, 3), (0, 3, 3), (0, 0, 1))
+    assert (one.memory_type, one.target_cache, one.age_for_quadlru) == (3, 3, 1)
+
+
+# -- contexts of Ice Lake --------------------------------------------------------------------------------------------------
+
+UNITS = ["CSEL", "CSFE", "CSBE", "SOL", "VF", "GAMWC", "GAMT", "LNCF", "SVG", "TDL", "WM", "SC", "DM"]
+
+
+@pytest.mark.behaviour("ICL-CTX-08")
+def test_units_of_a_context_are_multiples_of_16_dwords() -> None:
+    """ICL 1895-2350; the pixel unit's length depends on a table whose length is not printed."""
+    lengths = {unit: layout(f"CONTEXT_{unit}", 11).dwords for unit in UNITS}
+    assert lengths["CSEL"] == 80 and all(length % 16 == 0 for length in lengths.values())
+
+
+def test_a_driver_s_image_begins_as_the_manual_s() -> None:
+    """CONTEXT_IMAGE, which drivers' images were checked against, and the manual's list have the same registers at the same dwords."""
+    image, listed = layout("CONTEXT_IMAGE", 11), layout("CONTEXT_CSEL", 11)
+    pairs = {"context_control": "ctx_sr_ctl", "head": "ring_buffer_head", "tail": "ring_buffer_tail", "start": "ring_buffer_start",
+             "last_page": "ring_buffer_ctl", "timestamp": "ctx_timestamp", "power": "r_pwr_clk_state"}  # fmt: skip
+    for ours, theirs in pairs.items():
+        assert image.field(ours).low // 32 == listed.field(theirs).low // 32 + 1, ours
+    for number in range(4):
+        upper, lower = (piece[1] // 32 for piece in image.field(f"page_directory_{number}").pieces)
+        assert upper == listed.field(f"pdp_{number}_upper").low // 32 + 1 and lower == listed.field(f"pdp_{number}").low // 32 + 1
+
+
+@pytest.mark.behaviour("ICL-CTX-13")
+def test_the_ring_context_has_the_context_id() -> None:
+    """ICL 1926: CCID is the last of the first load."""
+    assert layout("CONTEXT_CSEL", 11).field("ccid").low == 30 * 32
+
+
+@pytest.mark.behaviour("ICL-CTX-10")
+def test_push_constants_are_saved_twice() -> None:
+    """ICL 2224-2227, 2254-2257, 2262, 2285."""
+    geometry, pixels = layout("CONTEXT_SVG", 11), layout("CONTEXT_SVL", 11)
+    for stage, unit in (("vs", geometry), ("hs", geometry), ("ds", geometry), ("gs", geometry), ("ps", pixels)):
+        committed, not_yet = (unit.field(f"3dstate_constant_{stage}_{which}") for which in ("committed", "non_committed"))
+        assert committed.width == not_yet.width == 11 * 32 and committed.high < not_yet.low
+
+
+@pytest.mark.behaviour("ICL-CTX-03", "ICL-CTX-04")
+def test_power_context() -> None:
+    """ICL 1711-1811: a load of 110 registers; the ring is enabled last, after head, tail and start."""
+    one = layout("POWER_CONTEXT_RENDER", 11)
+    assert (one.field("load_1").low // 32, one.field("load_2").low // 32) == (1, 0xE1)
+    assert one.field("csb_interrupt_mask").high < (2 + 2 * 110) * 32 <= one.field("load_2").low
+    order = ["ring_buffer_ctl", "ring_buffer_head", "ring_buffer_tail", "ring_buffer_start", "ring_buffer_ctl_original"]
+    assert [one.field(name).low // 32 for name in order] == [6, 8, 10, 12, 14]
+
+
+@pytest.mark.behaviour("ICL-CTX-14")
+def test_position_only_context() -> None:
+    """ICL 2363-2381: 80 dwords with 14 registers at 0x18000."""
+    one = layout("POSH_CONTEXT_EL", 11)
+    saved = [field for field in one.fields if field.type.target == "CONTEXT_REGISTER"]
+    assert one.dwords == 80 and len(saved) == 14 and registers.bases(11)["position_only"] == (0x18000,)
+
+
+@pytest.mark.behaviour("ICL-CS-16")
+def test_registers_that_save_where_a_batch_was() -> None:
+    """ICL 157-181."""
+    names = ["BB_PREEMPT_ADDR", "BB_PREEMPT_ADDR_UDW", "RING_BUFFER_HEAD_PREEMPT", "BB_START_ADDR", "BB_START_ADDR_UDW", "BB_ADD_DIFF",
+             "BB_OFFSET", "SBB_PREEMPT_ADDR", "SBB_PREEMPT_ADDR_UDW", "BB_PER_CTX_PTR"]  # fmt: skip
+    assert all(catalogue().get(name, 11) for name in names)
+
+
+@pytest.mark.behaviour("ICL-REG-05")
+def test_counters() -> None:
+    """ICL 1316-1373."""
+    names = ["IA_VERTICES_COUNT", "IA_PRIMITIVES_COUNT", "VS_INVOCATION_COUNT", "HS_INVOCATION_COUNT", "DS_INVOCATION_COUNT",
+             "GS_INVOCATION_COUNT", "GS_PRIMITIVES_COUNT", "CL_INVOCATION_COUNT", "CL_PRIMITIVES_COUNT", "CPS_INVOCATION_COUNT",
+             "TIMESTAMP", "WMHWCLRVAL",
+             *(f"PS_{kind}_COUNT_SLICE{i}" for kind in ("INVOCATION", "DEPTH") for i in range(8)),
+             *(f"SO_WRITE_OFFSET{i}" for i in range(4))]  # fmt: skip
+    assert [name for name in names if not catalogue().get(name, 11)] == []
+    assert all(layout(name, 11).dwords == 2 for name in names if name.endswith("COUNT") or "SLICE" in name)

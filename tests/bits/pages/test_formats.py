@@ -1,0 +1,207 @@
+"""Formats that are decoded only: inline data of codecs, tables of video enhancement and media sampler, hash tables, small formats."""
+
+from __future__ import annotations
+
+import pytest
+
+from softgen.bits.catalogue import layout
+from tests.bits.pages.test_three_d_pixel import unpack, words
+
+GEN = 9.0
+
+# -- codec -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-MFX-02")
+def test_slice_control_of_avc() -> None:
+    """KBL 11920-12261."""
+    one = unpack(
+        "INLINE_DATA_DESCRIPTION_FOR_MFD_AVC_BSD_OBJECT",
+        GEN,
+        (0, 31, 1),
+        (0, 16, 33),
+        (0, 14, 1),
+        (0, 12, 1),
+        (0, 10, 1),
+        (0, 8, 1),
+        (0, 4, 1),
+        (1, 16, 0xBEEF),
+        (1, 4, 1),
+        (1, 3, 1),
+        (1, 0, 5),
+        (2, 31, 1),
+        (2, 24, 0x21),
+        (2, 23, 1),
+        (2, 16, 3),
+        (2, 15, 1),
+        (2, 12, 2),
+    )
+    assert (one.emulation_prevention_byte_present, one.last_slice) == (1, 1)
+    assert (one.first_mb_byte_offset_of_slice_data_or_slice_header, one.first_mb_bit_offset) == (0xBEEF, 5)
+    assert (one.concealment_method, one.concealment_picture_id, one.concealment_reference_picture_plus_field_bit) == (1, 33, 0x21)
+    assert (one.i_slice_concealment_mode, one.p_slice_concealment_mode, one.b_slice_concealment_mode) == (1, 1, 1)
+    assert (one.p_slice_inter_concealment_mode, one.b_slice_inter_direct_type_concealment_mode) == (3, 2)
+    assert one.mb_error_concealment_b_spatial_motion_vectors_override_disable == 1
+    errors = (one.bsd_premature_complete_error_handling, one.mpr_error_handling, one.entropy_error_handling, one.mb_header_error_handling)
+    assert errors == (1, 1, 1, 1)
+
+
+@pytest.mark.behaviour("BDW-MFX-03")
+def test_decoded_picture_buffer() -> None:
+    """Flags and frame numbers of sixteen pictures, and the order of views (BDW 25149-25245)."""
+    one = layout("MFD_AVC_DPB_STATE", 8)
+    data = one.unpack(words(27, (1, 0, 1), (1, 16, 2), (2, 0, 3 << 4), (3, 16, 7), (11, 0, 8), (19, 8, 9), (23, 0, 10)))
+    assert [flag.value for flag in data.non_existing_frame][:2] == [1, 0] and [flag.value for flag in data.long_term_frame][:2] == [0, 1]
+    assert (data.used_for_reference[2].value, data.ltst_frame_number_list[1].value, data.view_id[0].value) == (3, 7, 8)
+    assert (data.l0_view_order[1].value, data.l1_view_order[0].value) == (9, 10)
+
+
+@pytest.mark.behaviour("BDW-MFX-04")
+def test_picture_ids_and_how_to_turn_them_off() -> None:
+    """BDW 25295-25323."""
+    one = unpack("MFD_AVC_PICID_STATE", 8, (1, 0, 1), (2, 16, 0x1234), (9, 16, 0x5678))
+    assert (one.pictureid_remapping_disable, one.picture_id[1].value, one.picture_id[15].value, len(one.picture_id)) == (
+        1,
+        0x1234,
+        0x5678,
+        16,
+    )
+
+
+@pytest.mark.behaviour("KBL-MFX-11")
+def test_macroblock_of_vp8() -> None:
+    """KBL 12271-12533."""
+    one = unpack(
+        "INLINE_DATA_DESCRIPTION_VP8_PAK_OBJECT",
+        GEN,
+        (0, 20, 2),
+        (0, 18, 3),
+        (0, 13, 1),
+        (0, 11, 2),
+        (0, 8, 4),
+        (0, 4, 3),
+        (0, 2, 1),
+        (1, 16, 67),
+        (1, 0, 119),
+        (2, 0, 0x76543210),
+        (3, 0, 0xFEDCBA98),
+        (4, 16, 0xFFFF),
+        (11, 0, 5),
+    )
+    assert (one.mv_format, one.segment_id, one.intra_mb, one.reference_picture_select) == (2, 3, 1, 2)
+    assert (one.mb_type, one.mb_uv_mode, one.skip_mb, one.mb_y, one.mb_x) == (4, 3, 1, 67, 119)
+    assert [getattr(one, f"b_mode_for_subblock{i}") for i in range(16)] == list(range(16))
+    assert (one.mv_y_fwd_0, one.mv_x_bwd_3) == (0xFFFF, 5)
+
+
+@pytest.mark.behaviour("KBL-MFX-15")
+def test_header_blocks_for_firmware() -> None:
+    """One dword for each value of a picture's header (KBL 1532-1631, 14062-14309)."""
+    avs = unpack("AVS_INLINE_DMEM", GEN, (1, 0, 1920), (2, 0, 1088), (5, 0, 2), (19, 0, 63))
+    assert (avs.hw_width, avs.hw_height, avs.hw_picture_coding_type, avs.hw_picture_qp) == (1920, 1088, 2, 63)
+    mpeg4 = unpack("MPEG4_2_INLINE_DMEM", GEN, (4, 0, 720), (5, 0, 576), (24, 0, 1), (37, 0, 31), (49, 0, 9))
+    assert (mpeg4.hw_width, mpeg4.hw_height, mpeg4.hw_coding_type, mpeg4.hw_quant, mpeg4.hw_263_num_rows_in_gob) == (720, 576, 1, 31, 9)
+
+
+@pytest.mark.behaviour("KBL-MFX-16")
+def test_control_block_of_the_avc_encoder() -> None:
+    """KBL 6329-6600."""
+    one = unpack(
+        "ENCODER_CONTROL_STATE_PARAMETERS0",
+        GEN,
+        (0, 27, 1),
+        (0, 2, 1),
+        (5, 16, 30),
+        (5, 0, 4),
+        (7, 31, 1),
+        (7, 4, 5),
+        (7, 0, 3),
+        (9, 16, 2),
+    )
+    assert (one.avc_encoder_chroma_sub_sample_type, one.conditional_replenishment_enable, one.gop_size_parameter) == (1, 1, 30)
+    assert (one.log2_maximum_frame_number_minus4, one.transform_8x8, one.rounding_inter, one.rounding_intra) == (4, 1, 5, 3)
+    assert one.slice_pattern_per_mb_row == 2
+
+
+# -- video enhancement and media sampler --------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-VEBOX-05")
+def test_colour_correction_matrix() -> None:
+    """Nine numbers of four bits before the point and twelve behind it (KBL 27074-27177)."""
+    one = layout("VEBOX_CCM_STATE", GEN).unpack([0x80000000 | 0x1000, 0x1F000, 0x800, 0, 0, 0, 0, 0, 0xFFFF])
+    assert (one.color_correction_matrix_enable, one.c1, one.c0, one.c3, one.c8) == (1, 1.0, -1.0, 0.5, 0xFFFF / 4096)
+
+
+@pytest.mark.behaviour("KBL-VEBOX-11")
+def test_forward_gamma_table() -> None:
+    """64 points, each a pixel's value and what red, green and blue become (KBL 27868-27897, 28971-28995)."""
+    one = layout("VEBOX_FORWARD_GAMMA_CORRECTION_STATE", GEN).unpack([0] * 126 + [0x0002_0001, 0x0004_0003])
+    last = one.point[63]
+    assert len(one.point) == 64
+    assert (last.pixel_value, last.red_corrected_value, last.green_corrected_value, last.blue_corrected_value) == (1, 2, 3, 4)
+
+
+@pytest.mark.behaviour("KBL-VEBOX-15", "KBL-MSAMP-05")
+def test_taps_of_filters() -> None:
+    """Eight taps in two dwords, one bit before the point and six behind it (KBL 8812-8860, 27187-27231, 27849-27858)."""
+    data = [0xC0_40_80_01, 0x20_00_00_00]
+    expected = [1 / 64, -2.0, 1.0, -1.0, 0.0, 0.0, 0.0, 0.5]
+    directional = layout("VEBOX_CH_DIR_FILTER_COEFFICIENT", GEN).unpack(data)
+    assert [tap.value for tap in directional.filter_coefficient] == expected
+    assert [tap.filter_coefficient for tap in layout("FILTER_COEFFICIENTS", GEN).unpack(data).offset] == expected
+    assert layout("VEBOX_FILTER_COEFFICIENT", GEN).unpack([0xC0]) == layout("FILTER_COEFFICIENT", GEN).unpack([0xC0]) == (-1.0,)
+
+
+@pytest.mark.behaviour("KBL-MSAMP-02")
+def test_coefficients_of_the_video_scaler() -> None:
+    """KBL 21313-21476: eight for x and eight for y, side by side, then the inner four of a second table."""
+    one = layout("SAMPLER_STATE_8X8_AVS_COEFFICIENTS", GEN).unpack([0x40_C0_20_E0, 0, 0, 0, 0x40 << 16, 0, 0, 0])
+    assert [(tap.x_filter_coefficient, tap.y_filter_coefficient) for tap in one.table_0][:2] == [(-0.5, 0.5), (-1.0, 1.0)]
+    assert len(one.table_0) == 8 and one.table_1x_from_2[0].filter_coefficient == 1.0
+
+
+@pytest.mark.behaviour("KBL-MSAMP-04")
+def test_colour_processing_states_of_the_sampler() -> None:
+    """KBL 3691-5141: five states; the numbers have the same formats as those of video enhancement."""
+    ace = unpack("COLOR_PROCESSING_STATE_ACE_STATE", GEN, (0, 2, 26), (0, 0, 1), (1, 0, 16), (3, 24, 235), (12, 0, 1 << 10))
+    assert (ace.skin_threshold, ace.ace_enable, ace.ymin, ace.ymax, ace.s10) == (26, 1, 16, 235, 1.0)
+    csc = unpack("COLOR_PROCESSING_STATE_CSC_STATE", GEN, (0, 3, 0x1C00), (0, 0, 1), (5, 0, 0x3F0), (8, 16, 1), (8, 0, 0xFFFF))
+    assert (csc.c0, csc.transform_enable, csc.offset_in_1, csc.alpha_from_state_select, csc.color_pipe_alpha) == (-1.0, 1, -16, 1, 0xFFFF)
+    procamp = unpack("COLOR_PROCESSING_STATE_PROCAMP_STATE", GEN, (0, 17, 128), (0, 1, 0xFF0), (0, 0, 1), (1, 16, 256))
+    assert (procamp.contrast, procamp.brightness, procamp.procamp_enable, procamp.cos_c_s) == (1.0, -1.0, 1, 1.0)
+    skin = unpack("COLOR_PROCESSING_STATE_STD_STE_STATE", GEN, (0, 0, 3), (0, 24, 154), (28, 11, 1 << 8))
+    assert (skin.std_enable, skin.ste_enable, skin.v_mid, skin.hues3_dark) == (1, 1, 154, 1.0)
+    total = unpack("COLOR_PROCESSING_STATE_TCC_STATE", GEN, (0, 7, 1), (0, 8, 192), (10, 0, 448))
+    assert (total.tcc_enable, total.sat_factor1, total.uvmax_color) == (1, 1.5, 448)
+
+
+# -- small ones -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-MISC-03")
+@pytest.mark.parametrize("bits, entries, columns, rows", [(1, 32, 8, 4), (1, 64, 8, 8), (1, 128, 16, 8), (2, 64, 8, 8), (2, 128, 16, 8)])
+def test_hash_tables(bits: int, entries: int, columns: int, rows: int) -> None:
+    """KBL 16412-17720: rows by columns, the first block lowest."""
+    one = layout(f"PIXEL_HASH_TABLE_{bits}BIT_{entries}ENTRY", GEN)
+    assert one.dwords * 32 == bits * entries and columns * rows == entries
+    x, y = columns - 1, rows - 1
+    table = one.unpack(words(one.dwords, (0, bits * (columns * y + x), 1)))
+    assert len(table.row) == rows
+    last = table.row[y]
+    assert last.subslices == 1 << x if bits == 1 else [block.subslice for block in last.block] == [0] * x + [1]
+
+
+@pytest.mark.behaviour("KBL-MISC-04")
+def test_power_and_clock_formats() -> None:
+    """KBL 1403-1414, 3575-3606, 17917-17996."""
+    assert dict(layout("AUDIO_POWER_STATE_FORMAT", GEN).field("power_state").type.values) == {0: "d0", 3: "d3"}
+    assert unpack("CLOCK_GATING_DISABLE_FORMAT", GEN, (0, 0, 1)).clock_gate_disable == 1
+    power = unpack("R_PWR_CLK_STATE", GEN, (0, 18, 1), (0, 15, 2), (0, 4, 8), (0, 0, 6))
+    assert (power.enable_slice_count_request, power.slice_count_request, power.eumax, power.eumin) == (1, 2, 8, 6)
+
+
+@pytest.mark.behaviour("KBL-BLT-06")
+def test_size_of_a_plain_blit() -> None:
+    """Bytes and lines, 13 bits each (KBL 3090-3108)."""
+    assert unpack("BR14", GEN, (0, 16, 8191), (0, 0, 8190)) == (8191, 8190)

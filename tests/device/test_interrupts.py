@@ -1,0 +1,95 @@
+"""Interrupts in registers, and the watchdog."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.bits.generation import device
+from softgen.device.gpu import Gpu
+from tests.device.host import STATUS_PAGE, Host
+from tests.streamer.bench import Bench
+
+IMR, HWSTAM = 0xA8, 0x98
+BITS = {"user": 0, "error": 3, "notify": 4, "timeout": 6, "page_fault": 7, "context_switch": 8, "semaphore": 11}
+# engine's start -> (status, mask, identity, enable), lowest bit
+PLACES = {0x2000: (0x44300, 0), 0x22000: (0x44300, 16), 0x12000: (0x44310, 0), 0x1C000: (0x44310, 16), 0x1A000: (0x44330, 0)}
+
+
+def gpu(name: str = "kbl") -> Gpu:
+    return Gpu(device(name), itertools.count(1).__next__)
+
+
+@pytest.mark.behaviour("KBL-INT-02", "KBL-INT-03")
+@pytest.mark.parametrize("base", PLACES)
+@pytest.mark.parametrize("cause", BITS)
+def test_each_engine_has_its_bits(base: int, cause: str) -> None:
+    made, (first, shift) = gpu(), PLACES[base]
+    made.write_register(base + IMR, 0)
+    made.write_register(first + 4, 0)
+    made.interrupt(base, cause)
+    assert made.read_register(first + 8) == 1 << BITS[cause] + shift
+
+
+@pytest.mark.behaviour("KBL-INT-01")
+def test_status_mask_identity_enable() -> None:
+    """Masked bits do not reach the identity register; ones clear it; one more event is remembered and comes back."""
+    made = gpu()
+    assert made.read_register(0x44304) == 0xFFFFFFFF
+    made.write_register(0x2000 + IMR, 0)
+    made.interrupt(0x2000, "user")
+    assert made.read_register(0x44308) == 0
+    made.write_register(0x44304, 0)
+    made.interrupt(0x2000, "notify")
+    assert made.read_register(0x44308) == 0x10 and not made.interrupts.asserted()
+    made.write_register(0x4430C, 0x10)
+    assert made.interrupts.asserted()
+    for _ in range(3):
+        made.interrupt(0x2000, "user")
+    made.write_register(0x44308, 0x10)
+    assert made.read_register(0x44308) == 1
+    made.write_register(0x44308, 1)
+    assert made.read_register(0x44308) == 1  # the second
+    made.write_register(0x44308, 1)
+    assert made.read_register(0x44308) == 0  # a third was not remembered
+
+
+def test_an_engines_own_mask() -> None:
+    made = gpu()
+    made.write_register(0x44304, 0)
+    made.interrupt(0x2000, "user")
+    assert made.read_register(0x44308) == 0 and [one.cause for one in made.interrupts.events] == ["user"]
+
+
+@pytest.mark.behaviour("KBL-CTX-07")
+def test_the_status_page_gets_a_copy_of_what_its_mask_lets_through() -> None:
+    host = Host("kbl")
+    host.gpu.write_register(0x2080, STATUS_PAGE)
+    host.say(context := host.context(1), host.pack("MI_USER_INTERRUPT"), host.pack("MI_NOOP"))
+    host.submit(context)
+    assert host.dwords(STATUS_PAGE, 1) == [0]
+    host.gpu.write_register(0x2000 + HWSTAM, 0xFFFFFFFE)
+    host.say(context, host.pack("MI_REPORT_HEAD"), host.pack("MI_USER_INTERRUPT"))
+    host.submit(context)
+    assert host.dwords(STATUS_PAGE, 5) == [1, 0, 0, 0, 0]
+    assert host.dwords(context.address, 5)[4] == 8  # the context's own page has the head
+
+
+@pytest.mark.behaviour("ICL-WD-01", "ICL-WD-02", "ICL-WD-03")
+def test_the_watchdog() -> None:
+    """All ones start it, zeros stop it; at the threshold there is an interrupt and it starts again. Nobody can read the counter."""
+    bench = Bench("icl")
+    noops = [bench.pack("MI_NOOP")] * 100
+    control, threshold = 0x2178, 0x217C
+    bench.run(*noops)
+    assert not bench.causes()
+    bench.run(bench.load({threshold: 30}), bench.load({control: 0xFFFFFFFF}), *noops, bench.load({control: 0}), *noops)
+    assert bench.causes() == ["timeout"] * 3
+    assert bench.gpu.read_register(control) == 0 and bench.gpu.read_register(threshold) == 30
+
+
+def test_the_page_of_interrupt_bits() -> None:
+    fields = {one.name: one.low for one in layout("ENGINE_INTERRUPT", 9).fields}
+    assert fields == BITS

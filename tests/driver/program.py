@@ -1,0 +1,218 @@
+"""A program without a shim: speaks to a server as shim.c does, from inside the test.
+
+    with served("kbl") as gpu:
+        program = gpu.program()
+        handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import os
+import shutil
+import socket
+import struct
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from softgen.bits.generation import device
+from softgen.driver import protocol
+from softgen.driver.execute import Executor
+from softgen.driver.node import Runner, Shared
+from softgen.driver.protocol import MESSAGE, PART
+from softgen.driver.queue import Queues, Submission
+from softgen.driver.server import Server, listen
+from softgen.driver.uapi import ARGUMENTS, NAMES
+
+NUMBERS = {name: number for number, name in NAMES.items()}
+TYPES = {"dma-buf": ord("b"), "sync file": ord(">")}
+
+
+class Memory:
+    """Memory of the program; `address` is what an ioctl is given."""
+
+    def __init__(self, data: bytes | int) -> None:
+        self.buffer = ctypes.create_string_buffer(data, len(data)) if isinstance(data, bytes) else ctypes.create_string_buffer(data)
+        self.address = ctypes.addressof(self.buffer)
+
+    def __bytes__(self) -> bytes:
+        return self.buffer.raw
+
+
+class Program:
+    """One opened node and one thread."""
+
+    def __init__(self, folder: Path, node: str = "renderD128") -> None:
+        self.folder = folder
+        self.channel, self.node = self.connect("server"), self.connect(node, named=True)
+        self.name = bytes(self.node.getsockname()).ljust(8, b"\0")
+        self.kept: list[Memory] = []
+        self.received: list[int] = []
+
+    def connect(self, name: str, named: bool = False) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        if named:
+            connection.bind("")
+        connection.connect(str(self.folder / name))
+        return connection
+
+    def thread(self) -> Program:
+        """Another thread of the same program: the same node, its own channel."""
+        other = object.__new__(Program)
+        other.__dict__.update(self.__dict__, channel=self.connect("server"), kept=[], received=[])
+        return other
+
+    def memory(self, data: bytes | int) -> Memory:
+        self.kept.append(Memory(data))
+        return self.kept[-1]
+
+    def numbers(self, letter: str, *values: int) -> int:
+        return self.memory(struct.pack(f"<{len(values)}{letter}", *values)).address
+
+    # -- requests
+
+    def ioctl(self, name: str, /, shorter: int | None = None, **fields: Any) -> SimpleNamespace:
+        layout = ARGUMENTS[name]
+        data = layout.pack(SimpleNamespace(**{**dict.fromkeys(layout.names, 0), **fields}))
+        argument = self.memory(data[:shorter])
+        self._exchange(protocol.IOCTL, ord("d") << 8 | NUMBERS[name], argument.address, payload=bytes(argument))
+        return layout.unpack(bytes(argument))
+
+    def raw(self, number: int, data: bytes = b"") -> None:
+        argument = self.memory(data or b"\0")
+        self._exchange(protocol.IOCTL, ord("d") << 8 | number, argument.address, payload=data)
+
+    def foreign(self, kind: str, number: int, descriptor: int, data: bytes) -> bytes | None:
+        argument = self.memory(data)
+        inode = os.fstat(descriptor).st_ino
+        kind_number = self._exchange(protocol.FOREIGN, TYPES[kind] << 8 | number, argument.address, inode, bytes(argument))[0]
+        return None if kind_number == protocol.NOT_MINE else bytes(argument)
+
+    def mmap(self, offset: int, size: int) -> tuple[int, int]:
+        """The descriptor and the offset a shim would map."""
+        _, _, at = self._exchange(protocol.MMAP, offset, size)
+        return self.received.pop(), at
+
+    def _exchange(self, kind: int, a: int, b: int = 0, c: int = 0, payload: bytes = b"") -> tuple[int, int, int]:
+        self._send(kind, a, b, c, payload)
+        while True:
+            kind, a, b, c, payload, descriptors = self._receive()
+            if kind in (protocol.DONE, protocol.NOT_MINE):
+                break
+            self._serve(kind, a, b, c, payload, descriptors)
+        self.received += descriptors
+        result = a - (1 << 64) if a >> 63 else a
+        if result < 0:
+            raise OSError(-result, os.strerror(-result))
+        self._finish(payload, descriptors)
+        return kind, result, b
+
+    def _serve(self, kind: int, a: int, b: int, c: int, payload: bytes, descriptors: list[int]) -> None:
+        if kind == protocol.READ:
+            parts = list(PART.iter_unpack(payload))
+            if any(address < 4096 for address, _, _ in parts):
+                return self._send(protocol.REPLY, (-14) & protocol.WORD, 0, 0, b"")
+            self._send(protocol.REPLY, 0, 0, 0, b"".join(ctypes.string_at(address, size) for address, size, _ in parts))
+        elif kind == protocol.GIVE:
+            data = MESSAGE.pack(protocol.REPLY, 0, 0, 0, 0, b"")
+            self.channel.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [a]))])
+        elif kind == protocol.MAPS:
+            self._send(protocol.REPLY, 0, 0, 0, Path("/proc/self/maps").read_bytes())
+        else:
+            self._send(protocol.REPLY, (-38) & protocol.WORD, 0, 0, b"")
+        return None
+
+    def _finish(self, payload: bytes, descriptors: list[int]) -> None:
+        at = 0
+        while at < len(payload):
+            address, size, descriptor = PART.unpack_from(payload, at)
+            at += PART.size
+            if descriptor:
+                if address:
+                    ctypes.memmove(address, struct.pack("<i", descriptors[descriptor - 1]), 4)
+            else:
+                ctypes.memmove(address, payload[at : at + size], size)
+                at += size
+
+    def _send(self, kind: int, a: int, b: int, c: int, payload: bytes) -> None:
+        self.channel.sendall(MESSAGE.pack(kind, len(payload), a, b, c, self.name) + payload)
+
+    def _receive(self) -> tuple[int, int, int, int, bytes, list[int]]:
+        data, descriptors = b"", array.array("i")
+        size = MESSAGE.size
+        while len(data) < size:
+            more, control, _, _ = self.channel.recvmsg(size - len(data), 256)
+            assert more, "the server closed the channel"
+            for _, _, packed in control:
+                descriptors.frombytes(packed)
+            data += more
+            if len(data) == MESSAGE.size:
+                size = MESSAGE.size + MESSAGE.unpack(data)[1]
+        kind, _, a, b, c, _ = MESSAGE.unpack(data[: MESSAGE.size])
+        return kind, a, b, c, data[MESSAGE.size :], list(descriptors)
+
+    def close(self) -> None:
+        self.channel.close()
+        self.node.close()
+        for descriptor in self.received:
+            try:
+                os.close(descriptor)
+            except OSError:
+                pass
+
+
+class Held:
+    """A runner that runs nothing until it is told to."""
+
+    def __init__(self) -> None:
+        self.submissions: list[Submission] = []
+
+    def submit(self, submission: Submission) -> None:
+        self.submissions.append(submission)
+
+    def finish(self, error: int = 0) -> None:
+        self.submissions.pop(0).fence.signal(error)
+
+
+class Gpu:
+    def __init__(self, shared: Shared, server: Server, folder: Path) -> None:
+        self.shared, self.server, self.folder = shared, server, folder
+        self.programs: list[Program] = []
+        self.log: list[str] = []
+        self.told: list[str] = []
+
+    def program(self, node: str = "renderD128") -> Program:
+        self.programs.append(Program(self.folder, node))
+        return self.programs[-1]
+
+
+@contextmanager
+def served(name: str, runner: Runner | None = None, save: Callable[[Submission, str], str] = lambda submission, text: "") -> Iterator[Gpu]:
+    """A server in a thread. Without a runner the real device executes."""
+    folder = Path(tempfile.mkdtemp(prefix="softgen-test-"))
+    told: list[str] = []
+    executor = Executor(device(name), [], save, told.append)
+    log: list[str] = []
+    shared = Shared(device(name), runner or Queues(executor.execute, executor.failed), log.append)
+    ours, theirs = socket.socketpair()
+    server = Server(shared, listen(folder), theirs)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    gpu = Gpu(shared, server, folder)
+    gpu.log, gpu.told = log, told
+    try:
+        yield gpu
+    finally:
+        for program in gpu.programs:
+            program.close()
+        ours.send(b"end")
+        thread.join(5)
+        for each in (ours, theirs, *server.listening.values()):
+            each.close()
+        shutil.rmtree(folder)

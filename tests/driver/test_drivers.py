@@ -1,0 +1,111 @@
+"""The distribution's own drivers on the software GPU: what they report, and what they compute."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from softgen.driver.facts import runtimes
+from tests.conftest import SHARED, needs_shared
+from tests.driver.running import PROGRAMS, needs_driver, needs_shim, softgen_run
+
+pytestmark = needs_shim
+VULKAN = {"ivb": "IVB GT2", "hsw": "HSW GT2", "bdw": "BDW GT2", "skl": "SKL GT2", "kbl": "KBL GT2", "icl": "ICL GT2"}
+EGL = {"g45": "crocus", "ivb": "crocus", "hsw": "crocus", "bdw": "iris", "skl": "iris", "kbl": "iris", "icl": "iris"}
+# Entry points that each VA-API driver offers; none: it refuses the GPU.
+VIDEO = [("g45", "i965", 2), ("ivb", "i965", 16), ("hsw", "i965", 19), ("bdw", "i965", 17), ("skl", "i965", 28), ("kbl", "i965", 28),
+         ("icl", "i965", 0), ("hsw", "iHD", 0), ("bdw", "iHD", 7), ("skl", "iHD", 12), ("kbl", "iHD", 15), ("icl", "iHD", 30)]  # fmt: skip
+SYSTEM_PYTHON = "/usr/bin/python3"  # the distribution's: pyopencl is there
+SMALL = ("i32_arith", "slm_reduce", "cf_uniform")
+
+
+def needs_program(name: str, package: str) -> None:
+    if not shutil.which(name):
+        pytest.skip(f"{name} is absent (package {package})")
+
+
+def needs_pyopencl() -> None:
+    needs_driver("kbl", "OpenCL")
+    if not os.access(SYSTEM_PYTHON, os.X_OK) or subprocess.run([SYSTEM_PYTHON, "-c", "import pyopencl"], capture_output=True, check=False).returncode:
+        pytest.skip("pyopencl is absent (package python3-pyopencl)")
+
+
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "kbl", "icl"])
+def test_clinfo(gpu: str) -> None:
+    needs_program("clinfo", "clinfo")
+    needs_driver(gpu, "OpenCL")
+    run = softgen_run("--gpu", gpu, "--json", "--", "clinfo")
+    assert run.process.returncode == 0 and len(re.findall(r"Device Name .*Intel", run.out)) >= 1, run.err
+    assert "Number of platforms                               1" in run.out  # no other runtime is picked
+    assert json.loads(run.err.splitlines()[-1])["unknown_ioctls"] == {} and run.all_gone()
+
+
+@pytest.mark.parametrize("gpu, name", VULKAN.items())
+def test_vulkaninfo(gpu: str, name: str) -> None:
+    needs_program("vulkaninfo", "vulkan-tools")
+    needs_driver(gpu, "Vulkan")
+    run = softgen_run("--gpu", gpu, "--", "vulkaninfo", "--summary")
+    assert run.process.returncode == 0 and name in run.out and "llvmpipe" not in run.out, run.err
+
+
+@pytest.mark.parametrize("gpu, driver", EGL.items())
+def test_eglinfo(gpu: str, driver: str) -> None:
+    needs_program("eglinfo", "mesa-utils-bin")
+    needs_driver(gpu, "OpenGL")
+    run = softgen_run("--gpu", gpu, "--", "eglinfo")
+    assert run.out.count(f"EGL driver name: {driver}") == 3, run.err  # gbm, surfaceless, device
+
+
+@pytest.mark.parametrize("gpu, driver, count", VIDEO)
+def test_vainfo(gpu: str, driver: str, count: int) -> None:
+    needs_program("vainfo", "vainfo")
+    if not next(one for one in runtimes() if one.name == driver).found():
+        pytest.skip(f"the VA-API driver {driver} is absent")
+    run = softgen_run("--gpu", gpu, "--", "vainfo", "--display", "drm", "--device", "/dev/dri/renderD128", LIBVA_DRIVER_NAME=driver)
+    assert run.out.count("VAEntrypoint") == count, run.err
+
+
+@pytest.mark.parametrize("gpu", VULKAN)
+def test_a_vulkan_program_computes(gpu: str, tmp_path: Path) -> None:
+    """hasvk with relocations and copied memory (ivb, hsw), hasvk softpinned (bdw), anv."""
+    needs_program("gcc", "gcc")
+    needs_program("glslangValidator", "glslang-tools")
+    needs_driver(gpu, "Vulkan")
+    if not Path("/usr/include/vulkan/vulkan.h").exists():
+        pytest.skip("Vulkan's headers are absent (package libvulkan-dev)")
+    words, program = tmp_path / "add.inc", tmp_path / "vulkan_add"
+    subprocess.run(["glslangValidator", "-V", "-x", "-o", words, PROGRAMS / "add.comp"], check=True, capture_output=True)
+    subprocess.run(["gcc", "-O1", f'-DSPIRV="{words}"', PROGRAMS / "vulkan_add.c", "-o", program, "-lvulkan"], check=True)
+    run = softgen_run("--gpu", gpu, "--", str(program))
+    assert run.process.returncode == 0 and VULKAN[gpu] in run.out and "right: 64 of 64" in run.out, run.out + run.err
+
+
+@needs_shared("kernels")
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "kbl", "icl"])
+def test_opencl_kernels(gpu: str) -> None:
+    """Compiled by the runtime itself, from source."""
+    needs_pyopencl()
+    cases = [str(SHARED / "kernels" / name) for name in SMALL]
+    run = softgen_run("--gpu", gpu, "--", SYSTEM_PYTHON, str(SHARED / "kernels" / "run_case.py"), *cases)
+    assert run.process.returncode == 0 and f"{len(SMALL)} passed, 0 failed" in run.out, run.out + run.err
+    assert run.all_gone()
+
+
+@pytest.mark.witness
+@needs_shared("kernels")
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "kbl", "icl"])
+def test_all_opencl_kernels(gpu: str) -> None:
+    needs_pyopencl()
+    cases = sorted(str(file.parent) for file in (SHARED / "kernels").glob("*/case.json"))
+    run = softgen_run("--gpu", gpu, "--engine", "t1", "--keep-going", "--", SYSTEM_PYTHON, str(SHARED / "kernels" / "run_case.py"), *cases)
+    assert " 0 failed" in run.out, run.out + run.err
+
+
+def test_an_opencl_example_checked_with_numpy() -> None:
+    needs_pyopencl()
+    run = softgen_run("--", SYSTEM_PYTHON, str(PROGRAMS.parents[2] / "examples" / "opencl_saxpy.py"), "64")
+    assert run.process.returncode == 0 and "right" in run.out, run.out + run.err

@@ -1,0 +1,315 @@
+"""EXECBUFFER2: addresses, relocations, engines, and work that is really done."""
+
+import errno
+import itertools
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from softgen.driver.context import ENGINES, VM
+from softgen.driver.queue import Submission
+from softgen.driver.uapi import CONTEXT_PARAM, EXEC_OBJECT, EXTENSION, LOAD_BALANCE, RELOCATION
+from tests.driver.program import Gpu, Held, Program, served
+
+PINNED, NO_RELOC, LUT, FIRST = 1 << 4, 1 << 11, 1 << 12, 1 << 18
+STORE, END, SEMAPHORE = 0x10000002, 0x05000000, 0x0E000002  # MI_STORE_DATA_IMM, MI_BATCH_BUFFER_END, MI_SEMAPHORE_WAIT of 4 dwords
+
+
+@pytest.fixture
+def held() -> Held:
+    return Held()
+
+
+@pytest.fixture
+def gpu(held: Held) -> Iterator[Gpu]:
+    with served("kbl", held) as one:
+        yield one
+
+
+def buffer(program: Program, data: bytes = b"", size: int = 4096) -> int:
+    handle: int = program.ioctl("I915_GEM_CREATE", size=size).handle
+    if data:
+        program.ioctl("I915_GEM_PWRITE", handle=handle, offset=0, size=len(data), data=program.memory(data).address)
+    return handle
+
+
+def content(program: Program, handle: int, size: int = 16) -> tuple[int, ...]:
+    """Dwords of a buffer, when the GPU is done with it."""
+    data = program.memory(size)
+    program.ioctl("I915_GEM_PREAD", handle=handle, offset=0, size=size, data=data.address)
+    return struct.unpack(f"<{size // 4}I", bytes(data))
+
+
+def row(handle: int, **fields: int) -> SimpleNamespace:
+    return SimpleNamespace(**{**dict.fromkeys(EXEC_OBJECT.names, 0), "handle": handle, **fields})
+
+
+def submit(program: Program, rows: list[SimpleNamespace], **fields: int) -> list[SimpleNamespace]:
+    memory = program.memory(b"".join(EXEC_OBJECT.pack(one) for one in rows))
+    program.ioctl("I915_GEM_EXECBUFFER2", buffers=memory.address, count=len(rows), **fields)
+    return EXEC_OBJECT.unpack_all(bytes(memory))
+
+
+def refused(number: int, program: Program, rows: list[SimpleNamespace], **fields: int) -> None:
+    with pytest.raises(OSError) as found:
+        submit(program, rows, **fields)
+    assert found.value.errno == number
+
+
+def relocations(program: Program, *entries: dict[str, int]) -> dict[str, int]:
+    data = b"".join(RELOCATION.pack(SimpleNamespace(**{**dict.fromkeys(RELOCATION.names, 0), **entry})) for entry in entries)
+    return {"relocations": len(entries), "relocations_at": program.memory(data).address}
+
+
+# -- addresses
+
+
+def test_addresses_are_given_out_apart_and_kept(gpu: Gpu) -> None:
+    program = gpu.program()
+    handles = [buffer(program, size=size) for size in (4096, 65536, 4096)]
+    first = [one.offset for one in submit(program, [row(handle, alignment=65536 * (handle == 2)) for handle in handles])]
+    assert len(set(first)) == 3 and min(first) >= 0x100000 and first[1] % 65536 == 0
+    ranges = sorted(zip(first, (4096, 65536, 4096), strict=True))
+    assert all(start + size < after for (start, size), (after, _) in itertools.pairwise(ranges))
+    assert [one.offset for one in submit(program, [row(handle) for handle in handles])] == first
+
+
+def test_pinned_addresses_are_taken_as_they_are_and_others_make_room(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    loose, pinned = buffer(program), buffer(program)
+    address = submit(program, [row(loose)])[0].offset
+    found = submit(program, [row(pinned, offset=address, flags=PINNED), row(loose)])
+    assert found[0].offset == address and found[1].offset != address
+    high = 0xFFFF_8000_0000_0000 | 0x1234000  # canonical: bit 47 repeated
+    submit(program, [row(pinned, offset=high, flags=PINNED)])
+    assert held.submissions[-1].bound[0].address == 0x8000_0123_4000
+
+
+@pytest.mark.parametrize("rows, number", [
+    ([row(1, offset=0x10000, flags=PINNED), row(2, offset=0x10000, flags=PINNED)], errno.EINVAL),
+    ([row(1), row(1)], errno.EINVAL),
+    ([row(9)], errno.ENOENT),
+    ([row(1, offset=(1 << 48) - 2048, flags=PINNED)], errno.EINVAL),
+])  # fmt: skip
+def test_lists_that_make_no_sense(gpu: Gpu, rows: list[SimpleNamespace], number: int) -> None:
+    program = gpu.program()
+    buffer(program), buffer(program)
+    refused(number, program, rows)
+
+
+def test_arguments_that_make_no_sense(gpu: Gpu) -> None:
+    program = gpu.program()
+    handle = buffer(program)
+    refused(errno.EINVAL, program, [row(handle)], start=4)
+    refused(errno.EINVAL, program, [row(handle)], start=4096, size=8)
+    refused(errno.ENOENT, program, [row(handle)], context=77)
+    refused(errno.EINVAL, program, [row(handle)], flags=9)
+    refused(errno.EPERM, program, [row(handle)], flags=1 << 9)
+    with pytest.raises(OSError) as found:
+        program.ioctl("I915_GEM_EXECBUFFER2", buffers=8, count=1)
+    assert found.value.errno == errno.EFAULT
+    with pytest.raises(OSError, match="Invalid"):
+        program.ioctl("I915_GEM_EXECBUFFER2", buffers=8, count=0)
+
+
+# -- relocations
+
+
+@pytest.mark.parametrize("name, width", [("g45", 4), ("hsw", 4), ("bdw", 8), ("icl", 8)])
+@pytest.mark.parametrize("flags", [0, LUT])
+def test_a_relocation_writes_the_address_and_its_presumption(name: str, width: int, flags: int) -> None:
+    with served(name, Held()) as gpu:
+        program = gpu.program()
+        target, batch = buffer(program), buffer(program, b"\xff" * 32)
+        entries = relocations(program, {"target": 0 if flags else target, "delta": 0x40, "offset": 8, "presumed": 0})
+        address = submit(program, [row(target), row(batch, **entries)], flags=flags)[0].offset
+        found = content_now(gpu, program, batch, 24)
+        assert int.from_bytes(found[8 : 8 + width], "little") == address + 0x40 and found[8 + width :] == b"\xff" * (16 - width)
+        assert RELOCATION.unpack(bytes(program.kept[-3])).presumed == address
+
+
+def content_now(gpu: Gpu, program: Program, handle: int, size: int) -> bytes:
+    node = next(iter(gpu.server.nodes.values()))
+    thing = node.objects.get(handle)
+    assert thing is not None
+    return thing.read(0, size)
+
+
+def test_a_right_presumption_is_left_alone(gpu: Gpu) -> None:
+    program = gpu.program()
+    target, batch = buffer(program), buffer(program)
+    address = submit(program, [row(target), row(batch)])[0].offset
+    gpu.shared.runner.submissions.clear()  # type: ignore[attr-defined]
+    entries = relocations(program, {"target": target, "offset": 8, "presumed": address})
+    submit(program, [row(target), row(batch, **entries)], flags=NO_RELOC)
+    assert content_now(gpu, program, batch, 16) == bytes(16)
+
+
+@pytest.mark.parametrize("entry", [{"target": 77, "offset": 8}, {"target": 1, "offset": 4092}, {"target": 1, "offset": 6}])
+def test_relocations_that_lead_nowhere(gpu: Gpu, entry: dict[str, int]) -> None:
+    program = gpu.program()
+    target, batch = buffer(program), buffer(program)
+    refused(errno.ENOENT, program, [row(target), row(batch, **relocations(program, entry))])
+
+
+# -- contexts and engines
+
+
+def context(program: Program, **param: int) -> int:
+    """A context made with one parameter set."""
+    head = EXTENSION.pack(SimpleNamespace(next=0, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
+    setting = CONTEXT_PARAM.pack(SimpleNamespace(**{**dict.fromkeys(CONTEXT_PARAM.names, 0), **param}))
+    return int(program.ioctl("I915_GEM_CONTEXT_CREATE", flags=1, extensions=program.memory(head + setting).address).context)
+
+
+def test_an_engine_map_says_where_work_goes(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    handle = buffer(program)
+    balance = EXTENSION.pack(SimpleNamespace(next=0, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
+    balance += LOAD_BALANCE.pack(SimpleNamespace(index=1, siblings=1, flags=0, zero=0)) + struct.pack("<HH", 2, 0)
+    chain = program.memory(balance).address
+    engines = program.memory(struct.pack("<QHHHHHH", chain, 1, 0, 0xFFFF, 0xFFFF, 0, 0))
+    number = context(program, param=ENGINES, size=len(bytes(engines)), value=engines.address)
+    for index in range(3):
+        submit(program, [row(handle)], context=number, flags=index)
+    assert [one.engine for one in held.submissions] == ["bcs0", "vcs0", "rcs0"]
+    refused(errno.EINVAL, program, [row(handle)], context=number, flags=3)
+    missing = program.memory(struct.pack("<QHH", 0, 2, 1))
+    with pytest.raises(OSError, match="No such"):
+        context(program, param=ENGINES, size=12, value=missing.address)
+
+
+def test_rings_without_a_map(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    handle = buffer(program)
+    for ring in range(5):
+        submit(program, [row(handle)], flags=ring)
+    assert [one.engine for one in held.submissions] == ["rcs0", "rcs0", "vcs0", "bcs0", "vecs0"]
+
+
+def test_contexts_share_an_address_space_when_told(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    handle = buffer(program)
+    vm = program.ioctl("I915_GEM_VM_CREATE").vm
+    for number in (context(program, param=VM, value=vm), context(program, param=VM, value=vm), context(program, param=8, value=0)):
+        submit(program, [row(handle)], context=number)
+    spaces = [one.vm for one in held.submissions]
+    assert spaces[0] is spaces[1] is not spaces[2]
+    with pytest.raises(OSError, match="No such"):
+        context(program, param=VM, value=99)
+    program.ioctl("I915_GEM_VM_DESTROY", vm=vm)
+
+
+def test_old_gpus_have_one_address_space() -> None:
+    with served("hsw", held := Held()) as gpu:
+        program = gpu.program()
+        handle = buffer(program)
+        for number in (0, program.ioctl("I915_GEM_CONTEXT_CREATE").context):
+            submit(program, [row(handle)], context=number)
+        assert held.submissions[0].vm is held.submissions[1].vm
+        with pytest.raises(OSError) as found:
+            program.ioctl("I915_GEM_VM_CREATE")
+        assert found.value.errno == errno.ENODEV
+
+
+# -- work that is done
+
+
+def store(address: int, value: int) -> bytes:
+    return struct.pack("<4I", STORE, address & 0xFFFFFFFF, address >> 32, value)
+
+
+def test_work_is_done_and_seen() -> None:
+    with served("kbl") as gpu:
+        program = gpu.program()
+        target, batch = buffer(program), buffer(program, store(0x20008, 0xCAFE) + struct.pack("<2I", END, 0))
+        rows = [row(target, offset=0x20000, flags=PINNED), row(batch, offset=0x10000, flags=PINNED)]
+        submit(program, rows)
+        assert content(program, target) == (0, 0, 0xCAFE, 0)
+
+
+def test_the_batch_may_come_first_and_start_inside() -> None:
+    with served("icl") as gpu:
+        program = gpu.program()
+        target, batch = buffer(program), buffer(program, bytes(64) + store(0x20000, 7) + struct.pack("<2I", END, 0))
+        rows = [row(batch, offset=0x10000, flags=PINNED), row(target, offset=0x20000, flags=PINNED)]
+        submit(program, rows, flags=FIRST, start=64)
+        assert content(program, target)[0] == 7
+
+
+def test_buffers_change_places() -> None:
+    """The same address for another buffer, and the same buffer elsewhere: each submission sees its own."""
+    with served("skl") as gpu:
+        program = gpu.program()
+        one, two = buffer(program), buffer(program)
+        batch = buffer(program, store(0x20000, 1) + struct.pack("<2I", END, 0))
+        for target in (one, two, one):
+            submit(program, [row(target, offset=0x20000, flags=PINNED), row(batch, offset=0x10000, flags=PINNED)])
+        assert content(program, one)[0] == content(program, two)[0] == 1
+        submit(program, [row(one, offset=0x50000, flags=PINNED), row(batch, offset=0x20000, flags=PINNED)])  # overwrites itself
+        assert content(program, batch)[0] == 1
+
+
+def test_a_fault_bans_the_context_and_nobody_hangs() -> None:
+    kept: list[Submission] = []
+
+    def save(submission: Submission, text: str) -> str:
+        kept.append(submission)
+        return "somewhere"
+
+    with served("kbl", save=save) as gpu:
+        program = gpu.program()
+        batch = buffer(program, store(0x7F0000, 1) + struct.pack("<2I", END, 0))
+        first, second = (program.ioctl("I915_GEM_CONTEXT_CREATE").context for _ in range(2))
+        submit(program, [row(batch, offset=0x10000, flags=PINNED)], context=first)
+        program.ioctl("I915_GEM_WAIT", handle=batch, timeout=10**10)
+        [told] = gpu.told
+        assert "0x7f0000" in told and "MI_STORE_DATA_IMM" in told and told.endswith("kept in somewhere") and len(kept) == 1
+        refused(errno.EIO, program, [row(batch)], context=first)
+        stats = program.ioctl("I915_GET_RESET_STATS", context=first)
+        assert (stats.active, stats.pending) == (1, 0)
+        assert program.ioctl("I915_GET_RESET_STATS", context=second).active == 0
+        fine = buffer(program, struct.pack("<2I", END, 0))
+        submit(program, [row(fine)], context=second)
+        program.ioctl("I915_GEM_WAIT", handle=fine, timeout=10**10)
+        assert len(gpu.told) == 1
+
+
+def test_two_programs_at_once() -> None:
+    """Each stores into its own buffer, many times, from two threads each."""
+    with served("kbl") as gpu:
+
+        def work(program: Program, base: int, wrong: list[str]) -> None:
+            target = buffer(program)
+            number = program.ioctl("I915_GEM_CONTEXT_CREATE").context
+            for turn in range(1, 20):
+                batch = buffer(program, store(base, turn) + struct.pack("<2I", END, 0))
+                rows = [row(target, offset=base, flags=PINNED), row(batch, offset=base + 0x10000, flags=PINNED)]
+                submit(program, rows, context=number)
+                if content(program, target)[0] != turn:
+                    wrong.append(f"{base:#x}: turn {turn}")
+                program.ioctl("GEM_CLOSE", handle=batch)
+
+        wrong: list[str] = []
+        programs = [gpu.program(), gpu.program()]
+        threads = [threading.Thread(target=work, args=(one.thread(), 0x100000 * at, wrong)) for at, one in enumerate(programs * 2, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert wrong == [] and not any(thread.is_alive() for thread in threads)
+
+
+def test_resets_are_asked_for_while_work_is_pending(gpu: Gpu, held: Held) -> None:
+    """A driver that polls gets its answer a little later, and at once when the work is done."""
+    program = gpu.program()
+    submit(program, [row(buffer(program))])
+    began = time.monotonic()
+    program.ioctl("I915_GET_RESET_STATS", context=0)
+    assert time.monotonic() - began >= 0.002
+    held.finish()
+    program.ioctl("I915_GET_RESET_STATS", context=0)

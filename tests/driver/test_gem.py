@@ -1,0 +1,242 @@
+"""Buffers: handles, memory, sharing, waiting; as a driver meets them."""
+
+import errno
+import mmap
+import os
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from softgen.driver.uapi import DMABUF_SYNC_FILE, EXEC_OBJECT, EXTENSION
+from tests.driver.program import Gpu, Held, Program, served
+
+
+@pytest.fixture
+def held() -> Held:
+    return Held()
+
+
+@pytest.fixture
+def gpu(held: Held) -> Iterator[Gpu]:
+    with served("kbl", held) as one:
+        yield one
+
+
+def refused(number: int, program: Program, name: str, /, **fields: int) -> None:
+    with pytest.raises(OSError) as found:
+        program.ioctl(name, **fields)
+    assert found.value.errno == number
+
+
+def submit(program: Program, *handles: int, flags: int = 0) -> None:
+    zeros = dict.fromkeys(EXEC_OBJECT.names, 0)
+    rows = b"".join(EXEC_OBJECT.pack(SimpleNamespace(**{**zeros, "handle": one, "flags": flags})) for one in handles)
+    program.ioctl("I915_GEM_EXECBUFFER2", buffers=program.memory(rows).address, count=len(handles))
+
+
+def test_a_size_is_rounded_up_and_the_lowest_free_handle_is_given(gpu: Gpu) -> None:
+    program = gpu.program()
+    made = [program.ioctl("I915_GEM_CREATE", size=5000) for _ in range(3)]
+    assert [one.handle for one in made] == [1, 2, 3] and made[0].size == 8192
+    program.ioctl("GEM_CLOSE", handle=2)
+    assert program.ioctl("I915_GEM_CREATE", size=1).handle == 2
+    refused(errno.EINVAL, program, "GEM_CLOSE", handle=9)
+    refused(errno.EINVAL, program, "I915_GEM_CREATE", size=0)
+    refused(errno.E2BIG, program, "I915_GEM_CREATE", size=1 << 50)
+
+
+def test_handles_of_one_program_mean_nothing_to_another(gpu: Gpu) -> None:
+    one, other = gpu.program(), gpu.program()
+    handle = one.ioctl("I915_GEM_CREATE", size=4096).handle
+    refused(errno.ENOENT, other, "I915_GEM_BUSY", handle=handle)
+
+
+def test_what_is_written_is_seen_through_every_door(gpu: Gpu) -> None:
+    program = gpu.program()
+    handle = program.ioctl("I915_GEM_CREATE", size=8192).handle
+    program.ioctl("I915_GEM_PWRITE", handle=handle, offset=4090, size=12, data=program.memory(b"across pages").address)
+    read = program.memory(12)
+    program.ioctl("I915_GEM_PREAD", handle=handle, offset=4090, size=12, data=read.address)
+    assert bytes(read) == b"across pages"
+    descriptor, at = program.mmap(program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset + 4096, 4096)
+    with mmap.mmap(descriptor, 4096, offset=at) as view:
+        assert view[:6] == b" pages"
+    exported = program.ioctl("PRIME_HANDLE_TO_FD", handle=handle).fd
+    assert os.pread(exported, 12, 4090) == b"across pages" and os.lseek(exported, 0, os.SEEK_END) == 8192
+    refused(errno.EINVAL, program, "I915_GEM_PREAD", handle=handle, offset=8190, size=4, data=read.address)
+
+
+def test_mmap_beyond_a_buffer_is_refused(gpu: Gpu) -> None:
+    program = gpu.program()
+    offset = program.ioctl("I915_GEM_MMAP_OFFSET", handle=program.ioctl("I915_GEM_CREATE", size=4096).handle, flags=1).offset
+    with pytest.raises(OSError, match="Invalid"):
+        program.mmap(offset, 8192)
+    with pytest.raises(OSError, match="No such"):
+        program.mmap(offset + (7 << 40), 4096)
+
+
+def test_the_older_shorter_argument_of_mmap_gtt(gpu: Gpu) -> None:
+    program = gpu.program()
+    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    assert program.ioctl("I915_GEM_MMAP_OFFSET", shorter=16, handle=handle).offset == handle << 40
+    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=1, stride=512)
+    refused(errno.ENODEV, program, "I915_GEM_MMAP_OFFSET", handle=handle, flags=0)
+
+
+def test_a_shared_buffer_is_one_buffer(gpu: Gpu) -> None:
+    """PRIME: importing gives the handle there is already; another program shares memory and tiling."""
+    one, other = gpu.program(), gpu.program()
+    handle = one.ioctl("I915_GEM_CREATE", size=4096).handle
+    one.ioctl("I915_GEM_SET_TILING", handle=handle, mode=2, stride=128)
+    descriptor = one.ioctl("PRIME_HANDLE_TO_FD", handle=handle).fd
+    assert one.ioctl("PRIME_FD_TO_HANDLE", fd=descriptor).handle == handle
+    theirs = other.ioctl("PRIME_FD_TO_HANDLE", fd=descriptor).handle
+    assert other.ioctl("I915_GEM_GET_TILING", handle=theirs).mode == 2
+    one.ioctl("GEM_CLOSE", handle=handle)
+    other.ioctl("I915_GEM_PWRITE", handle=theirs, offset=0, size=4, data=other.memory(b"kept").address)
+    assert os.pread(descriptor, 4, 0) == b"kept"
+    other.ioctl("GEM_CLOSE", handle=theirs)
+    again = other.ioctl("PRIME_FD_TO_HANDLE", fd=descriptor).handle  # nobody had a handle, but the memory lived on
+    read = other.memory(4)
+    other.ioctl("I915_GEM_PREAD", handle=again, offset=0, size=4, data=read.address)
+    assert bytes(read) == b"kept"
+
+
+def test_a_descriptor_that_is_no_memory_is_refused(gpu: Gpu) -> None:
+    program = gpu.program()
+    reading, writing = os.pipe()
+    refused(errno.EINVAL, program, "PRIME_FD_TO_HANDLE", fd=reading)
+    os.close(reading)
+    os.close(writing)
+
+
+def test_names_for_buffers(gpu: Gpu) -> None:
+    one, other = gpu.program(), gpu.program("card0")
+    name = one.ioctl("GEM_FLINK", handle=one.ioctl("I915_GEM_CREATE", size=8192).handle).name
+    assert other.ioctl("GEM_OPEN", name=name).size == 8192
+    refused(errno.ENOENT, other, "GEM_OPEN", name=name + 1)
+
+
+@pytest.mark.parametrize("mode, stride, fine", [(0, 77, True), (1, 512, True), (1, 128, False), (2, 128, True), (2, 0, False), (3, 512, 0)])
+def test_tiling_wants_a_stride_that_fits(gpu: Gpu, mode: int, stride: int, fine: bool) -> None:
+    program = gpu.program()
+    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    if not fine:
+        refused(errno.EINVAL, program, "I915_GEM_SET_TILING", handle=handle, mode=mode, stride=stride)
+        return
+    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=mode, stride=stride)
+    assert program.ioctl("I915_GEM_GET_TILING", handle=handle).mode == mode
+
+
+def test_busy_until_the_work_is_done(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    assert program.ioctl("I915_GEM_BUSY", handle=handle).busy == 0
+    submit(program, handle, flags=1 << 2)
+    assert program.ioctl("I915_GEM_BUSY", handle=handle).busy == 1 << 16 | 1
+    refused(errno.ETIME, program, "I915_GEM_WAIT", handle=handle, timeout=0)
+    began = time.monotonic()
+    refused(errno.ETIME, program, "I915_GEM_WAIT", handle=handle, timeout=50_000_000)
+    assert time.monotonic() - began >= 0.05
+    held.finish()
+    assert program.ioctl("I915_GEM_BUSY", handle=handle).busy == 0
+    assert program.ioctl("I915_GEM_WAIT", handle=handle, timeout=10**9).timeout > 0
+
+
+@pytest.mark.parametrize("name", ["I915_GEM_SET_DOMAIN", "I915_GEM_WAIT", "I915_GEM_PREAD"])
+def test_what_needs_the_result_waits_for_it_and_others_go_on(gpu: Gpu, held: Held, name: str) -> None:
+    program = gpu.program()
+    handle, other = (program.ioctl("I915_GEM_CREATE", size=4096).handle for _ in range(2))
+    submit(program, handle)
+    fields = {"I915_GEM_WAIT": {"timeout": -1}, "I915_GEM_PREAD": {"data": program.memory(4).address, "size": 4}}.get(name, {})
+    waiting = threading.Thread(target=program.thread().ioctl, args=(name,), kwargs={"handle": handle, **fields}, daemon=True)
+    waiting.start()
+    program.ioctl("I915_GEM_SET_DOMAIN", handle=other)
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    held.finish()
+    waiting.join(2)
+    assert not waiting.is_alive()
+
+
+def test_a_buffer_leaves_its_addresses_only_when_its_work_is_done(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    submit(program, handle)
+    thing = held.submissions[0].bound[0].thing
+    program.ioctl("GEM_CLOSE", handle=handle)
+    assert thing.bound
+    held.finish()
+    assert not thing.bound
+
+
+def test_dma_buf_fences(gpu: Gpu, held: Held) -> None:
+    """A dma-buf's fences can be taken out as a sync file and put in again."""
+    program = gpu.program()
+    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    descriptor = program.ioctl("PRIME_HANDLE_TO_FD", handle=handle).fd
+    submit(program, handle, flags=1 << 2)
+    answer = program.foreign("dma-buf", 2, descriptor, DMABUF_SYNC_FILE.pack(SimpleNamespace(flags=1, fd=-1)))
+    assert answer is not None
+    fence = struct.unpack("<Ii", answer)[1]
+    other = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    second = program.ioctl("PRIME_HANDLE_TO_FD", handle=other).fd
+    program.foreign("dma-buf", 3, second, DMABUF_SYNC_FILE.pack(SimpleNamespace(flags=2, fd=fence)))
+    assert program.ioctl("I915_GEM_BUSY", handle=other).busy
+    held.finish()
+    assert not program.ioctl("I915_GEM_BUSY", handle=other).busy
+    with open(os.devnull, "rb") as file:
+        assert program.foreign("dma-buf", 0, file.fileno(), bytes(8)) is None  # somebody else's
+
+
+def test_extensions_of_creation(gpu: Gpu) -> None:
+    program = gpu.program()
+
+    def link(name: int, after: int = 0) -> int:
+        return program.memory(EXTENSION.pack(SimpleNamespace(next=after, name=name, flags=0, r0=0, r1=0, r2=0, r3=0)) + bytes(64)).address
+
+    assert program.ioctl("I915_GEM_CREATE_EXT", size=4096, extensions=link(0)).handle
+    refused(errno.EINVAL, program, "I915_GEM_CREATE_EXT", size=4096, extensions=link(0, link(1)))
+    refused(errno.EFAULT, program, "I915_GEM_CREATE_EXT", size=4096, extensions=8)
+    endless = program.memory(EXTENSION.size)
+    endless.buffer.raw = EXTENSION.pack(SimpleNamespace(next=endless.address, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
+    refused(errno.E2BIG, program, "I915_GEM_CREATE_EXT", size=4096, extensions=endless.address)
+
+
+def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    shared = mmap.mmap(-1, 8192)  # shared, so nobody may swap it
+    shared[:] = b"a" * 8192
+    view = memoryview(shared)
+    import ctypes
+
+    address = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    handle = program.ioctl("I915_GEM_USERPTR", address=address, size=8192).handle
+    shared[10] = ord("b")
+    submit(program, handle)
+    thing = held.submissions[0].bound[0].thing
+    assert thing.copied is not None and thing.read(8, 4) == b"aaba"
+    thing.write(4096, b"GPU")
+    shared[0] = ord("P")  # the program writes beside it meanwhile
+    thing.copied.give_back()
+    assert shared[4095:4100] == b"aGPUa" and shared[0] == ord("P")
+
+
+@pytest.mark.parametrize("address, size, number", [(4096, 100, errno.EINVAL), (100, 4096, errno.EINVAL), (1 << 46, 4096, errno.EFAULT)])
+def test_memory_that_is_not_there_is_refused(gpu: Gpu, address: int, size: int, number: int) -> None:
+    refused(number, gpu.program(), "I915_GEM_USERPTR", address=address, size=size)
+
+
+def test_a_closed_node_lets_go_of_everything(gpu: Gpu) -> None:
+    one, other = gpu.program(), gpu.program()
+    name = one.ioctl("GEM_FLINK", handle=one.ioctl("I915_GEM_CREATE", size=4096).handle).name
+    one.node.close()
+    end = time.monotonic() + 5
+    while gpu.shared.flinks and time.monotonic() < end:
+        time.sleep(0.01)
+    refused(errno.ENOENT, other, "GEM_OPEN", name=name)
+    assert len(gpu.server.nodes) == 1

@@ -1,0 +1,200 @@
+"""`softgen run` from outside: exit codes, signals, output; and that nothing is left, whoever dies first."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from softgen.bits.generation import device, devices
+from softgen.driver.environment import missing, unreachable
+from softgen.driver.tree import build
+from tests.driver.running import PROGRAMS, Softgen, needs_shim, softgen_run
+
+pytestmark = needs_shim
+
+
+@pytest.mark.parametrize("script, code", [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143)])
+def test_the_exit_code_is_the_programs(script: str, code: int) -> None:
+    run = softgen_run("--", "sh", "-c", script)
+    assert run.process.returncode == code, run.err
+    assert run.all_gone()
+
+
+def test_input_output_and_errors_pass_through() -> None:
+    run = softgen_run("--gpu", "icl", "--", "sh", "-c", "cat; echo problem >&2; echo $LIBVA_DRIVER_NAME$SOFTGEN_RUN >&2", text="hello\n")
+    assert run.out == "hello\n" and run.err.startswith("problem\n") and "softgen-" in run.err
+
+
+def test_input_and_output_are_the_programs_alone() -> None:
+    """The server does not hold the output open, nor does it read the input."""
+    run = Softgen("--", "sh", "-c", "echo ready; read line; echo $line")
+    assert run.process.stdout is not None and run.process.stdout.readline() == "ready\n"
+    server = run.children()[0]
+    assert os.readlink(f"/proc/{server}/fd/0") == os.readlink(f"/proc/{server}/fd/1") == os.devnull
+    assert run.finish("for the program\n") == 0 and run.out == "for the program\n"
+
+
+def test_wrong_use_is_told() -> None:
+    for arguments, told in (((), "no program"), (("--", "no-such-program"), "no program 'no-such-program'"),
+                            (("--gpu", "voodoo", "--", "true"), "no GPU is called 'voodoo'"),
+                            (("--time-limit", "-1", "--", "true"), "a time limit is a number")):  # fmt: skip
+        run = softgen_run(*arguments)
+        assert run.process.returncode == 2 and told in run.err and run.err.count("\n") == 1
+        assert run.all_gone()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])
+def test_signals_are_passed_on(number: signal.Signals) -> None:
+    script = f"import signal, sys, time\nsignal.signal({int(number)}, lambda *_: sys.exit(42))\nprint('ready', flush=True)\ntime.sleep(30)"
+    run = Softgen("--", sys.executable, "-c", script)
+    assert run.process.stdout is not None and run.process.stdout.readline() == "ready\n"
+    run.process.send_signal(number)
+    assert run.finish() == 42 and run.all_gone()
+
+
+def test_time_is_up() -> None:
+    began = time.monotonic()
+    run = softgen_run("--time-limit", "0.5", "--", "sleep", "30")
+    assert run.process.returncode == 1 and "time is up after 0.5 s" in run.err and time.monotonic() - began < 10
+    assert run.all_gone()
+
+
+def test_what_the_program_leaves_running_is_ended() -> None:
+    run = softgen_run("--", "sh", "-c", "(trap '' TERM; sleep 30) & sleep 30 & exit 3")
+    assert run.process.returncode == 3 and run.all_gone()
+
+
+def test_every_way_of_a_descriptor_and_a_process() -> None:
+    run = softgen_run("--", sys.executable, str(PROGRAMS / "doors.py"))
+    lines = run.out.splitlines()
+    assert run.process.returncode == 0 and len(lines) == 15 and all(line.endswith(" ok") for line in lines), run.out + run.err
+    assert run.err.count("\n") == 1 and "ioctl 0x9e (request 0xc010649e) is not known" in run.err
+    assert run.all_gone()
+
+
+# -- work that fails
+
+FAULT = f"""import sys; sys.path.insert(0, {str(PROGRAMS)!r})
+from node import *
+node = open_node()
+code = batch(node, (0x7654000, 1))
+submit(node, (code, 0x10000))
+wait(node, code)
+print("went on", flush=True)
+import time; time.sleep(float(sys.argv[1]))"""
+
+
+def test_a_fault_ends_the_program_and_is_kept(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    run = Softgen("--report", str(report), "--", sys.executable, "-c", FAULT, "60", state=tmp_path)
+    assert run.finish() == 1
+    assert "0x7654000" in run.err and "MI_STORE_DATA_IMM at 0x10000" in run.err and "--keep-going" in run.err
+    told = json.loads(report.read_text("utf-8"))
+    assert told["exit_code"] == 1 and len(told["faults"]) == 1 and told["submissions"] == 1
+    [capture] = told["captures"]
+    assert Path(capture).parent == tmp_path / "softgen" / "failures" and "0x7654000" in (Path(capture) / "message.txt").read_text("utf-8")
+    again = subprocess.run([sys.executable, "-m", "softgen", "replay", capture, "--json"], capture_output=True, text=True, check=False)
+    assert again.returncode == 1 and "0x7654000" in again.stdout
+    assert run.all_gone()
+
+
+def test_keep_going(tmp_path: Path) -> None:
+    run = Softgen("--keep-going", "--", sys.executable, "-c", FAULT, "0", state=tmp_path)
+    assert run.finish() == 0 and run.out == "went on\n" and "0x7654000" in run.err
+
+
+def test_a_recording_is_replayed_with_the_same_results(tmp_path: Path) -> None:
+    folder = tmp_path / "capture"
+    program = (sys.executable, str(PROGRAMS / "doors.py"), "plainly", "own_memory")
+    run = softgen_run("--gpu", "skl", "--record", str(folder), "--json", "--", *program)
+    assert run.process.returncode == 0, run.err
+    told = json.loads(run.err.splitlines()[-1])
+    assert told["gpu"] == "skl" and told["submissions"] == 4 == len(list(folder.glob("exec-*.json")))
+    again = subprocess.run([sys.executable, "-m", "softgen", "replay", str(folder), "--json"], capture_output=True, text=True, check=False)
+    found = json.loads(again.stdout)
+    assert again.returncode == 0 and found["expectations"] == {"passed": 8, "failed": 0}, again.stdout
+    second = softgen_run("--record", str(folder), "--", "true")
+    assert second.process.returncode == 1 and "already exists" in second.err
+    assert sorted(os.listdir(tmp_path)) == ["capture"]
+
+
+# -- whoever dies first
+
+
+def kill_one(who: str, after: float) -> None:
+    run = Softgen("--", sys.executable, str(PROGRAMS / "loop.py"))
+    try:
+        assert run.process.stdout is not None
+        if after < 0:  # before it is ready
+            time.sleep(-after)
+        else:
+            assert run.process.stdout.readline() == "ready\n"
+            time.sleep(after)
+        children = run.children()
+        victim = run.process.pid if who == "launcher" or len(children) < 2 else children[0 if who == "server" else 1]
+        os.kill(victim, signal.SIGKILL)
+        assert run.all_gone(), (who, after, run.alive(), run.left())
+        code = run.finish(seconds=5)
+        if victim == run.process.pid:
+            assert code == -signal.SIGKILL
+        elif who == "server":
+            assert code == 1 and "the simulator has ended" in run.err, run.err
+        else:
+            assert code == 137 and "Traceback" not in run.err, run.err
+        if who == "launcher" and after >= 0:
+            assert "the launcher has ended" in run.err
+    finally:
+        run.process.kill()
+
+
+@pytest.mark.parametrize("who", ["program", "server", "launcher"])
+@pytest.mark.parametrize("after", [-0.15, 0.0, 0.05])
+def test_one_is_killed_and_the_others_end(who: str, after: float) -> None:
+    kill_one(who, after)
+
+
+@pytest.mark.witness
+@pytest.mark.parametrize("seed", range(50))
+def test_one_is_killed_at_a_random_moment(seed: int) -> None:
+    chance = random.Random(seed)
+    kill_one(chance.choice(["program", "server", "launcher"]), chance.uniform(-1.0, 0.5))
+
+
+# -- parts
+
+
+@pytest.mark.parametrize("name", devices())
+def test_the_tree_of_each_gpu(tmp_path: Path, name: str) -> None:
+    build(tmp_path, device(name))
+    pci = (tmp_path / "sys/bus/pci/devices/0000:00:02.0").resolve()
+    assert (pci / "device").read_text("ascii") == f"{device(name).pci_id:#06x}\n"
+    assert (tmp_path / "sys/dev/char/226:128/device").resolve() == pci
+    assert (pci / "config").read_bytes()[:4] == b"\x86\x80" + device(name).pci_id.to_bytes(2, "little")
+    assert {link.resolve().name for link in (tmp_path / "dev/dri/by-path").iterdir()} == {"card0", "renderD128"}
+
+
+def test_programs_the_shim_cannot_reach(tmp_path: Path) -> None:
+    assert unreachable("/bin/sh") == "" and unreachable(str(tmp_path / "absent")) == ""
+    head = bytearray(Path(sys.executable).resolve().read_bytes()[:4096])
+    head[4] = 1
+    (tmp_path / "old").write_bytes(bytes(head))
+    assert unreachable(str(tmp_path / "old")) == "is a 32-bit program"
+    head[4], head[56:58] = 2, bytes(2)  # no program headers, so no interpreter among them
+    (tmp_path / "static").write_bytes(bytes(head))
+    assert unreachable(str(tmp_path / "static")) == "is linked statically"
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    assert unreachable(str(tmp_path / "script")) == ""
+
+
+def test_missing_drivers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    told = missing(device("kbl"))
+    assert "OpenCL: neo is not installed; apt-get install intel-opencl-icd" in told
+    assert "VA-API: iHD is not installed; apt-get install intel-media-va-driver or i965-va-driver" in told
+    assert "OpenCL: no driver supports G45" in missing(device("g45"))

@@ -1,0 +1,129 @@
+"""What each GPU says about itself."""
+
+import errno
+import struct
+from types import SimpleNamespace
+
+import pytest
+
+from softgen.bits.generation import devices
+from softgen.driver.facts import kernel, runtimes
+from softgen.driver.uapi import ENGINE_INFO, ENGINES_HEAD, QUERY_ITEM, REGION, TOPOLOGY
+from tests.driver.program import Program, served
+
+GPUS = list(devices())
+# What the public headers say about sizes; a structure of another size is read wrongly.
+SIZES = {"I915_GEM_EXECBUFFER2": 64, "VERSION": 64, "I915_QUERY": 16, "SYNCOBJ_TIMELINE_WAIT": 40, "I915_GEM_CONTEXT_CREATE": 16}
+
+
+def param(program: Program, number: int) -> int:
+    value = program.memory(4)
+    program.ioctl("I915_GETPARAM", param=number, value=value.address)
+    return int(struct.unpack("<i", bytes(value))[0])
+
+
+def query(program: Program, kind: int) -> bytes | int:
+    """Asked as drivers do: first for the size, then for the answer."""
+    item = program.memory(QUERY_ITEM.pack(SimpleNamespace(kind=kind, size=0, flags=0, data=0)))
+    program.ioctl("I915_QUERY", count=1, items=item.address)
+    size = QUERY_ITEM.unpack(bytes(item)).size
+    if size < 0:
+        return int(size)
+    data = program.memory(size)
+    item.buffer.raw = QUERY_ITEM.pack(SimpleNamespace(kind=kind, size=size, flags=0, data=data.address))
+    program.ioctl("I915_QUERY", count=1, items=item.address)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name, size", SIZES.items())
+def test_structures_have_the_kernels_size(name: str, size: int) -> None:
+    from softgen.driver.uapi import ARGUMENTS
+
+    assert ARGUMENTS[name].size == size
+
+
+def test_every_gpu_has_its_facts_and_a_driver() -> None:
+    for name in GPUS:
+        assert kernel(name).engines[0] == "rcs0"
+        assert any(name in one.gpus for one in runtimes())
+    assert {gpu for one in runtimes() for gpu in one.gpus} == set(GPUS)
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_each_gpu_is_what_devices_toml_says(name: str) -> None:
+    device = devices()[name]
+    with served(name) as gpu:
+        program = gpu.program()
+        assert param(program, 4) == device.pci_id
+        assert param(program, 51) == device.limit("timestamp_hz")
+        engines = query(program, 2)
+        assert isinstance(engines, bytes)
+        count = ENGINES_HEAD.unpack(engines).count
+        rows = [ENGINE_INFO.unpack(engines[16 + 56 * i :]) for i in range(count)]
+        names = [f"{('rcs', 'bcs', 'vcs', 'vecs')[row.kind]}{row.instance}" for row in rows]
+        assert tuple(names) == kernel(name).engines
+        topology = query(program, 1)
+        if not kernel(name).topology:
+            assert topology == -errno.ENODEV
+            return
+        assert isinstance(topology, bytes)
+        head = TOPOLOGY.unpack(topology)
+        bits = int.from_bytes(topology[16 + head.eu_offset :], "little").bit_count()
+        assert bits == device.limit("eus") == param(program, 34)
+        assert int.from_bytes(topology[16 + head.subslice_offset : 16 + head.eu_offset], "little").bit_count() == device.limit("subslices")
+
+
+def test_questions_without_an_answer() -> None:
+    with served("skl") as gpu:
+        program = gpu.program()
+        with pytest.raises(OSError, match="Invalid"):
+            param(program, 4711)
+        assert gpu.log == ["GETPARAM 4711 is not known"]
+        assert query(program, 3) == query(program, 99) == -errno.EINVAL and query(program, 5) == -errno.ENODEV
+
+
+def test_a_buffer_too_small_for_the_answer() -> None:
+    with served("icl") as gpu:
+        program = gpu.program()
+        item = program.memory(QUERY_ITEM.pack(SimpleNamespace(kind=2, size=20, flags=0, data=program.memory(20).address)))
+        program.ioctl("I915_QUERY", count=1, items=item.address)
+        assert QUERY_ITEM.unpack(bytes(item)).size == -errno.EINVAL
+
+
+def test_version_is_told_in_two_steps() -> None:
+    with served("kbl") as gpu:
+        program = gpu.program()
+        first = program.ioctl("VERSION")
+        assert (first.major, first.minor, first.name_size) == (1, 6, 4)
+        room = program.memory(first.name_size)
+        program.ioctl("VERSION", name=room.address, name_size=4)
+        assert bytes(room) == b"i915"
+
+
+def test_memory_is_the_hosts() -> None:
+    with served("kbl") as gpu:
+        found = query(gpu.program(), 4)
+        assert isinstance(found, bytes) and len(found) == 16 + 88
+        assert REGION.unpack(found[16:]).probed > 1 << 28
+
+
+def test_the_clock_moves() -> None:
+    with served("kbl") as gpu:
+        program = gpu.program()
+        first, second = (program.ioctl("I915_REG_READ", offset=0x2358 | 1).value for _ in range(2))
+        assert 0 < second - first < 12_000_000 and second < 1 << 36
+        with pytest.raises(OSError, match="Invalid"):
+            program.ioctl("I915_REG_READ", offset=0x2000)
+
+
+def test_what_is_not_known_is_said_once_and_refused_each_time() -> None:
+    with served("kbl") as gpu:
+        program = gpu.program("card0")
+        for _ in range(2):
+            with pytest.raises(OSError, match="Invalid"):
+                program.raw(0x9E, bytes(8))
+        with pytest.raises(OSError) as found:
+            program.raw(0xA0, bytes(64))  # MODE_GETRESOURCES
+        assert found.value.errno == errno.EOPNOTSUPP
+        assert len(gpu.log) == 1 and "ioctl 0x9e" in gpu.log[0]
+        assert gpu.shared.unknown == {"ioctl 0x9e": 2, "MODE_GETRESOURCES": 1}

@@ -1,0 +1,228 @@
+"""Sync objects, timelines and sync files."""
+
+import errno
+import os
+import select
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from softgen.driver.fence import Fence, Pipes, Signals, all_of
+from softgen.driver.syncobj import Syncobj
+from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, EXTENSION, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, TIMELINE_FENCES
+from tests.driver.program import Gpu, Held, Program, served
+
+ALL, FOR_SUBMIT = 1, 2
+ARRAY, IN, OUT, EXTENSIONS = 1 << 19, 1 << 16, 1 << 17, 1 << 21
+
+
+@pytest.fixture
+def held() -> Held:
+    return Held()
+
+
+@pytest.fixture
+def gpu(held: Held) -> Iterator[Gpu]:
+    with served("kbl", held) as one:
+        yield one
+
+
+def submit(program: Program, flags: int = 0, **fields: int) -> SimpleNamespace:
+    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    row = EXEC_OBJECT.pack(SimpleNamespace(**{**dict.fromkeys(EXEC_OBJECT.names, 0), "handle": handle}))
+    return program.ioctl("I915_GEM_EXECBUFFER2", buffers=program.memory(row).address, count=1, flags=flags, **fields)
+
+
+def with_fences(program: Program, *pairs: tuple[int, int]) -> dict[str, int]:
+    data = b"".join(EXEC_FENCE.pack(SimpleNamespace(handle=handle, flags=flags)) for handle, flags in pairs)
+    return {"flags": ARRAY, "fences": len(pairs), "fences_at": program.memory(data).address}
+
+
+def on_timeline(program: Program, handle: int, point: int, flags: int) -> dict[str, int]:
+    data = EXEC_FENCE.pack(SimpleNamespace(handle=handle, flags=flags))
+    body = TIMELINE_FENCES.pack(SimpleNamespace(count=1, handles=program.memory(data).address, values=program.numbers("Q", point)))
+    head = EXTENSION.pack(SimpleNamespace(next=0, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
+    return {"flags": EXTENSIONS, "fences_at": program.memory(head + body).address}
+
+
+def wait(program: Program, *handles: int, flags: int = 0, seconds: float = 0.0) -> int | str:
+    """Which came first, or the name of the error."""
+    try:
+        return int(program.ioctl("SYNCOBJ_WAIT", handles=program.numbers("I", *handles), count=len(handles), flags=flags,
+                                 timeout=time.monotonic_ns() + int(seconds * 1e9)).first)  # fmt: skip
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+
+
+def readable(descriptor: int) -> bool:
+    return bool(select.select([descriptor], [], [], 0)[0])
+
+
+def test_created_signalled_or_not(gpu: Gpu) -> None:
+    program = gpu.program()
+    empty, done = (program.ioctl("SYNCOBJ_CREATE", flags=flags).handle for flags in (0, 1))
+    assert wait(program, done) == 0
+    assert wait(program, empty) == "EINVAL"  # nobody submitted anything
+    assert wait(program, empty, flags=FOR_SUBMIT) == "ETIME"
+    assert wait(program, empty, done, flags=FOR_SUBMIT) == 1
+    assert wait(program, empty, done, flags=FOR_SUBMIT | ALL) == "ETIME"
+    program.ioctl("SYNCOBJ_DESTROY", handle=done)
+    assert wait(program, done) == "ENOENT"
+
+
+def test_signal_and_reset(gpu: Gpu) -> None:
+    program = gpu.program()
+    handle = program.ioctl("SYNCOBJ_CREATE").handle
+    program.ioctl("SYNCOBJ_SIGNAL", handles=program.numbers("I", handle), count=1)
+    assert wait(program, handle) == 0
+    program.ioctl("SYNCOBJ_RESET", handles=program.numbers("I", handle), count=1)
+    assert wait(program, handle, flags=FOR_SUBMIT) == "ETIME"
+
+
+def test_a_submission_signals_when_it_is_done(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    handle = program.ioctl("SYNCOBJ_CREATE").handle
+    submit(program, **with_fences(program, (handle, 2)))
+    assert wait(program, handle) == "ETIME"
+    results: list[int | str] = []
+    waiting = threading.Thread(target=lambda: results.append(wait(program.thread(), handle, seconds=10)))
+    waiting.start()
+    time.sleep(0.05)
+    assert results == []
+    held.finish()
+    waiting.join(2)
+    assert results == [0]
+
+
+def test_a_submission_waits_for_what_it_is_told(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    handle, empty = (program.ioctl("SYNCOBJ_CREATE").handle for _ in range(2))
+    submit(program, **with_fences(program, (handle, 2)))
+    submit(program, **with_fences(program, (handle, 1)))
+    assert held.submissions[1].after == [held.submissions[0].fence]
+    with pytest.raises(OSError, match="Invalid"):
+        submit(program, **with_fences(program, (empty, 1)))
+
+
+def test_points_of_a_timeline(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    handle = program.ioctl("SYNCOBJ_CREATE").handle
+    submit(program, **on_timeline(program, handle, 5, 2))
+    submit(program, **on_timeline(program, handle, 9, 2))
+    value = program.memory(8)
+
+    def now(flags: int = 0) -> int:
+        program.ioctl("SYNCOBJ_QUERY", handles=program.numbers("I", handle), points=value.address, count=1, flags=flags)
+        return int(struct.unpack("<Q", bytes(value))[0])
+
+    assert now() == 0 and now(1) == 9
+    held.submissions[1].fence.signal()  # the later one is done first, but a point needs all before it
+    assert now() == 0
+    held.submissions[0].fence.signal()
+    assert now() == 9
+    fields = {"handles": program.numbers("I", handle), "count": 1, "timeout": time.monotonic_ns()}
+    program.ioctl("SYNCOBJ_TIMELINE_WAIT", points=program.numbers("Q", 7), **fields)
+    with pytest.raises(OSError, match="Invalid"):
+        program.ioctl("SYNCOBJ_TIMELINE_WAIT", points=program.numbers("Q", 10), **fields)
+    program.ioctl("SYNCOBJ_TIMELINE_SIGNAL", handles=program.numbers("I", handle), points=program.numbers("Q", 20), count=1)
+    assert now() == 20
+
+
+def test_transfer_of_a_point(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    line, plain = (program.ioctl("SYNCOBJ_CREATE").handle for _ in range(2))
+    submit(program, **on_timeline(program, line, 3, 2))
+    program.ioctl("SYNCOBJ_TRANSFER", source=line, target=plain, source_point=3)
+    assert wait(program, plain) == "ETIME"
+    held.finish()
+    assert wait(program, plain) == 0
+
+
+def test_a_sync_file_becomes_readable_and_goes_anywhere(gpu: Gpu, held: Held) -> None:
+    one, other = gpu.program(), gpu.program()
+    descriptor = submit(one, flags=OUT).fence >> 32
+    assert not readable(descriptor)
+    handle = other.ioctl("SYNCOBJ_CREATE").handle
+    other.ioctl("SYNCOBJ_FD_TO_HANDLE", handle=handle, flags=1, fd=descriptor)
+    assert wait(other, handle) == "ETIME"
+    submit(other, flags=IN, fence=descriptor)
+    assert held.submissions[1].after == [held.submissions[0].fence]
+    held.finish()
+    assert readable(descriptor) and wait(other, handle) == 0
+
+
+def test_merging_and_asking_a_sync_file(gpu: Gpu, held: Held) -> None:
+    program = gpu.program()
+    first, second = (submit(program, flags=OUT).fence >> 32 for _ in range(2))
+    merged = program.foreign("sync file", 3, first, SYNC_MERGE.pack(SimpleNamespace(name=b"both", other=second, fence=-1, flags=0, pad=0)))
+    assert merged is not None
+    both = SYNC_MERGE.unpack(merged).fence
+    held.finish()
+    assert readable(first) and not readable(both)
+
+    def status(descriptor: int) -> tuple[int, int]:
+        rows = program.memory(SYNC_FENCE.size)
+        info = SimpleNamespace(name=b"", status=0, flags=0, count=1, pad=0, fences=rows.address)
+        answer = program.foreign("sync file", 4, descriptor, SYNC_INFO.pack(info))
+        assert answer is not None
+        return SYNC_INFO.unpack(answer).status, SYNC_FENCE.unpack(bytes(rows)).status
+
+    assert status(first) == (1, 1) and status(both) == (0, 0)
+    held.finish(errno.EIO)
+    assert readable(both) and status(both) == (-errno.EIO, -errno.EIO)
+
+
+def test_a_sync_object_travels_by_descriptor(gpu: Gpu) -> None:
+    one, other = gpu.program(), gpu.program()
+    handle = one.ioctl("SYNCOBJ_CREATE").handle
+    theirs = other.ioctl("SYNCOBJ_FD_TO_HANDLE", fd=one.ioctl("SYNCOBJ_HANDLE_TO_FD", handle=handle).fd).handle
+    other.ioctl("SYNCOBJ_SIGNAL", handles=other.numbers("I", theirs), count=1)
+    assert wait(one, handle) == 0
+    exported = one.ioctl("SYNCOBJ_HANDLE_TO_FD", handle=handle, flags=1).fd
+    assert readable(exported)
+    with open(os.devnull, "rb") as file, pytest.raises(OSError, match="Invalid"):
+        other.ioctl("SYNCOBJ_FD_TO_HANDLE", fd=file.fileno())
+
+
+def test_fences_together() -> None:
+    signals = Signals()
+    one, two = Fence(signals), Fence(signals)
+    both = all_of(signals, [one, two])
+    one.signal(errno.EIO)
+    assert not both.done
+    two.signal()
+    assert both.done and both.error == errno.EIO
+    assert all_of(signals, []).done and all_of(signals, [one]).error == errno.EIO
+
+
+def test_a_fence_is_done_once() -> None:
+    calls: list[int] = []
+    fence = Fence(Signals())
+    fence.then(lambda: calls.append(1))
+    fence.signal(5)
+    fence.signal()
+    fence.then(lambda: calls.append(2))
+    assert fence.error == 5 and calls == [1, 2]
+
+
+def test_a_long_line_of_points_stays_short() -> None:
+    signals = Signals()
+    line = Syncobj(signals)
+    for point in range(1, 1000):
+        line.add(point, Fence(signals, done=True))
+    assert line.value() == 999 and len(line.points) <= 64
+    assert line.fence(3) is not None
+
+
+def test_closed_descriptors_are_forgotten() -> None:
+    pipes = Pipes[str]()
+    first, inode = pipes.new("first")
+    assert pipes.find(inode) == "first"
+    os.close(first)
+    second, _ = pipes.new("second")
+    assert pipes.find(inode) is None and len(pipes.things) == 1
+    os.close(second)

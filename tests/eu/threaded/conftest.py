@@ -1,0 +1,40 @@
+"""Tests of the reference that are imported here run threaded instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from softgen.eu.interpreter import ENDLESS, Interpreter, Outcome
+from softgen.eu.threaded import engine, library
+from softgen.eu.threaded.engine import drive
+from softgen.lanes.cache import Cache
+from tests.eu.semantics import build, test_examples, test_exceptions
+
+
+class OnHandlers(Interpreter):
+    """An interpreter that does only what handlers leave to it."""
+
+    def run(self, limit: int = ENDLESS) -> Outcome:
+        return drive(self, limit)
+
+
+@pytest.fixture
+def threaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for module in (test_examples, test_exceptions):
+        monkeypatch.setattr(module, "Interpreter", OnHandlers)
+    build.CHOSEN.append("t0")
+    yield
+    build.CHOSEN.pop()
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cache]:
+    """Engines without handlers, and an empty cache."""
+    cache = Cache(tmp_path / "objects")
+    monkeypatch.setattr(engine, "shared", lambda gen: library.Library(gen, cache))
+    engine.threaded.cache_clear()
+    yield cache
+    engine.threaded.cache_clear()

@@ -1,0 +1,73 @@
+"""Branches, waits and budgets on handlers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softgen.eu.interpreter import Interpreter, Outcome
+from softgen.eu.threaded import run
+from softgen.eu.threaded.engine import threaded as engine_of
+from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, one, reg, thread
+
+CHANNELED = (7.0, 7.5, 8.0, 9.0, 11.0)
+
+
+def loop(gen: float) -> Listing:
+    """Counts to each channel's own limit, and ends when the last one is there."""
+    return Listing(gen, "top", one(gen, "add", dst(10), reg(10), imm(1)), one(gen, "cmp", dst(20), reg(10), reg(12), condition=5),
+                   branch(gen, "while", "top", predicate=1), end(gen))  # fmt: skip
+
+
+@pytest.mark.parametrize("gen", CHANNELED)
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_budgets_run_out_where_the_references_do(gen: float, limit: int) -> None:
+    """Spent in the middle, gone on with again: the same turns, registers and counts."""
+    made = [thread(gen, 0xFF, r12=np.array([1, 5, 2, 7, 3, 3, 1, 6], np.int32)) for _ in range(2)]
+    code, outcomes = loop(gen), []
+    for one_, go in zip(made, (lambda t: Interpreter(t, code).run(limit), lambda t: run(t, code, limit)), strict=True):
+        outcomes.append(until_ended(one_, go))
+    assert outcomes[0] == outcomes[1]
+    first, second = made
+    assert first.compare(second.snapshot()) == ()
+    assert (first.ip, first.executed, first.ended) == (second.ip, second.executed, second.ended)
+
+
+def until_ended(made, go) -> list[Outcome]:
+    found = []
+    while not made.ended:
+        found.append(go(made))
+    return found
+
+
+@pytest.mark.parametrize("gen", CHANNELED)
+def test_a_loop_runs_without_the_reference(gen: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it but the message at the end."""
+    steps = []
+    before = Interpreter.step
+    monkeypatch.setattr(Interpreter, "step", lambda self: steps.append(self.thread.ip) or before(self))
+    made = thread(gen, 0xFF, r12=np.full(8, 50, np.int32))
+    assert run(made, loop(gen)) is Outcome.ENDED
+    assert steps == [48] and made.executed == 151
+
+
+def test_a_wait_takes_a_notification_or_waits() -> None:
+    notification = arf(0x90, "ud", region="0;1,0")
+    code = Listing(9, one(9, "wait", notification, notification, size=1, no_mask=True), one(9, "mov", dst(3), imm(7)), end(9))
+    made = thread(9)
+    assert run(made, code) is Outcome.WAITING and made.waiting == 0 and made.ip == 0 and made.executed == 0
+    made.dwords("n")[0] = 2
+    assert run(made, code) is Outcome.ENDED
+    assert made.dwords("n")[0] == 1 and made.waiting is None and made.register(3)[0] == 7
+
+
+def test_a_thread_in_the_middle_of_a_program_goes_on_there() -> None:
+    """And what it had not linked yet, because nothing leads there, is linked then."""
+    code = Listing(9, one(9, "mov", dst(3), imm(1)), end(9), "island", one(9, "mov", dst(4), imm(2)), end(9))
+    linked = engine_of(9.0).link(code, 0, messages=False)
+    assert 32 not in linked.known
+    made = thread(9)
+    made.ip, made.channel_ip = 32, [32] * 32
+    assert run(made, code) is Outcome.ENDED
+    assert (made.register(3)[0], made.register(4)[0]) == (0, 2)
+    assert 32 in engine_of(9.0).link(code, 0, 32, messages=False).known

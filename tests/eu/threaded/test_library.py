@@ -1,0 +1,167 @@
+"""Shapes and handlers: what shares one, what is kept on disk, and what happens when that is spoilt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softgen.bits.layout import GENERATIONS
+from softgen.eu.interpreter import Interpreter, Outcome
+from softgen.eu.threaded import library, run
+from softgen.eu.threaded.engine import Threaded
+from softgen.eu.threaded.library import Library, name_of
+from softgen.eu.threaded.link import Linker
+from softgen.eu.threaded.record import OP
+from softgen.eu.threaded.shapes import FREE, computing
+from softgen.lanes.cache import Cache
+from tests.eu.random_programs.cases import generate
+from tests.eu.random_programs.engines import compare
+from tests.eu.semantics.build import NULL, Listing, arf, dst, end, imm, one, reg, scalar, thread
+
+ADD = one(9, "add", dst(10), reg(2), imm(5))
+
+
+# -- shapes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", [
+    one(9, "add", dst(11), reg(2), imm(5)),
+    one(9, "add", dst(10, sub=4), reg(7, sub=12), imm(-1)),
+    one(9, "add", dst(10), reg(2), imm(5), quarter=1),
+    replace(ADD, compacted=True, no_dd_check=True, thread_control=2),
+    one(9, "add", dst(10), reg(2), imm(5), flag=1, flag_sub=1),
+])  # fmt: skip
+def test_what_a_record_holds_makes_no_shape(other) -> None:
+    assert computing(other).shape == computing(ADD).shape
+    assert computing(other) != computing(ADD) or other.compacted
+
+
+@pytest.mark.parametrize("other", [
+    one(9, "add", dst(10), reg(2, region="8;4,2"), imm(5)),
+    one(9, "add", dst(10), reg(2), imm(5, "w")),
+    one(9, "add", dst(10), reg(2), reg(4)),
+    one(9, "add", dst(10), reg(2, negate=True), imm(5)),
+    one(9, "add", dst(10), reg(2), imm(5), size=16),
+    one(9, "add", dst(10), reg(2), imm(5), no_mask=True),
+    one(9, "add", dst(10), reg(2), imm(5), predicate=1),
+    one(8, "add", dst(10), reg(2), imm(5)),
+    one(9, "add", arf(0x20, "d"), reg(2), imm(5)),
+])  # fmt: skip
+def test_what_changes_the_code_makes_a_shape(other) -> None:
+    assert computing(other).shape != computing(ADD).shape
+
+
+def test_flags_of_groups_that_do_not_start_at_their_size_stay_in_the_shape() -> None:
+    """any16h of channels 8 to 15 looks at flags from channel 0 on: no moving that."""
+    moved, kept = (computing(one(9, "mov", dst(4), reg(6), predicate=10, quarter=quarter)) for quarter in (2, 1))
+    assert (moved.group, moved.flag, moved.shape.instruction.quarter) == (16, 16, 0)
+    assert (kept.group, kept.flag, kept.shape.instruction.quarter) == (0, 0, 1)
+
+
+def test_limits_say_how_much_of_the_file_is_left() -> None:
+    assert computing(one(9, "mov", dst(127), imm(1))).limits == (32, FREE, FREE, FREE)
+
+
+# -- kept on disk --------------------------------------------------------------------------------------------------
+
+
+def small(control: int = 0) -> Listing:
+    return Listing(9, ADD, one(9, "mul", dst(12, "f"), reg(2, "f"), scalar(3, "f")), end(9))
+
+
+def address_of(kept: Library) -> int:
+    return len([handler for handler in kept.handlers.values() if handler.address])
+
+
+def test_handlers_come_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Cache(tmp_path / "objects")
+    first = Library(9.0, cache)
+    Threaded(9.0, first).link(small())
+    again = Library(9.0, cache)
+    monkeypatch.setattr(library, "write", lambda *given: pytest.fail("compiled again"))
+    Threaded(9.0, again).link(small())
+    assert {name_of(kind) for kind in first.handlers} == {name_of(kind) for kind in again.handlers}
+    assert address_of(first) == address_of(again) >= 2
+
+
+@pytest.mark.parametrize("what", ["index", "object", "strange index", "no object"])
+def test_a_spoilt_cache_costs_a_compilation_and_nothing_else(tmp_path: Path, what: str) -> None:
+    cache = Cache(tmp_path / "objects")
+    Threaded(9.0, Library(9.0, cache)).link(small())
+    index = Library(9.0, cache)._key
+    (made,) = [path for path in cache.folder.iterdir() if path.name != index]
+    if what == "index":
+        (cache.folder / index).write_bytes(b"x" * 100)
+    elif what == "strange index":
+        cache.save(index, b"[1, 2")
+    elif what == "no object":
+        made.unlink()
+    else:
+        cache.save(made.name, b"no object at all")
+    kept = Library(9.0, cache)
+    Threaded(9.0, kept).link(small())
+    assert address_of(kept) >= 2
+
+
+def test_without_a_cache_all_is_compiled() -> None:
+    kept = Library(9.0, Cache(None))
+    Threaded(9.0, kept).link(small())
+    assert address_of(kept) >= 2
+
+
+# -- records -------------------------------------------------------------------------------------------------------
+
+
+def test_records_are_as_the_loop_wants_them() -> None:
+    linked = Threaded(9.0).link(small(), messages=False)
+    records = linked.ops.view(OP)
+    assert linked.ops.ctypes.data % 64 == 0 and list(linked.index) == [0, 0xFFFFFFFF, 1, 0xFFFFFFFF, 2]
+    assert [bool(one) for one in records["function"]] == [True, True, False, False]
+    assert list(records["ip"]) == [0, 16, 32, 48]
+    assert (records["dst"][0], records["src0"][0], records["immediate"][0]) == (320, 64, 5)
+
+
+@pytest.mark.parametrize("item", [
+    one(9, "mov", dst(127), reg(4), size=16),
+    one(9, "mov", dst(4), reg(127), size=16),
+    one(9, "mov", dst(4, indirect=True, offset=-32), reg(4)),
+    one(9, "add", dst(4, "d"), reg(4, indirect=True, offset=-32), imm(1), condition=2),
+    one(9, "line", dst(4, "f"), imm(0, "f"), reg(9, "f")),
+    one(9, "mov", dst(4), reg(4, "")),
+])  # fmt: skip
+def test_what_is_wrong_is_told_by_the_reference(item) -> None:
+    """In the same words, and with nothing changed before."""
+    told, made = [], [thread(9) for _ in range(2)]
+    code = Listing(9, item, end(9))
+    for one_, go in zip(made, (lambda t: Interpreter(t, code).run(), lambda t: run(t, code)), strict=True):
+        with pytest.raises(Exception) as caught:
+            go(one_)
+        told.append((caught.type, str(caught.value)))
+    assert told[0] == told[1]
+    assert made[0].compare(made[1].snapshot()) == ()
+
+
+def test_a_changed_cr0_means_another_program() -> None:
+    """Rounding up after the write, to nearest before it."""
+    control = arf(0x80, "ud", region="0;1,0")
+    add = one(9, "add", dst(10, "f"), reg(2, "f"), imm(0x33800000, "f"))
+    code = Listing(9, add, one(9, "or", replace(control, horizontal=1), control, imm(0x10, "ud"), size=1, no_mask=True),
+                   replace(add, dst=dst(11, "f")), end(9))  # fmt: skip
+    made = thread(9, r2=np.ones(8, np.float32))
+    assert run(made, code) is Outcome.ENDED
+    assert (made.register(10)[0], made.register(11)[0]) == (0x3F800000, 0x3F800001)
+
+
+def test_code_that_nothing_reaches_is_not_linked() -> None:
+    linker = Linker(Listing(9, end(9), one(9, "illegal", NULL)), 0, Library(9.0, Cache(None)), messages=False)
+    linker.explore(frozenset({0}))
+    assert sorted(linker.lines) == [0]
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_random_programs(gen: float) -> None:
+    for number in (1000, 1001):
+        assert compare("reference", run, generate(gen, number)) is None

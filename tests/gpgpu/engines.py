@@ -1,0 +1,46 @@
+"""Engines for tests: those there are, and one whose code does nothing but leave each instruction to the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from softgen.eu.block import Status
+from softgen.eu.engine import Function
+from softgen.eu.interpreter import Program
+from softgen.gpgpu.engines import Groups
+from softgen.lanes import jit
+
+LEAVES = f"define i64 @leaves(ptr %block, ptr %context) {{ ret i64 {Status.ESCAPE} }}"
+
+
+@cache
+def _leaves() -> jit.Code:
+    return jit.load(LEAVES, ("leaves",))
+
+
+class Leaving:
+    """Compiled code that knows no instruction: what native.c and the reference do between them is all that happens."""
+
+    name = "leaving"
+
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+        return Function(_leaves().address("leaves"), owner=_leaves())
+
+    def ran(self, program: Program, instructions: int) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Choice:
+    name: str
+    threads: int = 1
+
+    def groups(self) -> Groups:
+        if self.name.startswith("leaving"):
+            return Groups("leaving", self.threads, make=lambda name: Leaving())
+        return Groups(self.name, self.threads)
+
+
+def engines() -> list[Choice]:
+    return [Choice("reference"), Choice("leaving"), Choice("leaving, two threads", 2), Choice("t0"), Choice("t1")]

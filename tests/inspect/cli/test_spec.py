@@ -1,0 +1,182 @@
+"""`softgen spec`: look-up however people write it, diagrams, differences between GPUs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from softgen.bits import page
+from softgen.bits.catalogue import catalogue
+from softgen.bits.layout import Layout
+from softgen.inspect import spec_names
+from softgen.inspect.cli.main import main
+from softgen.inspect.spec_diff import compare
+
+
+def spec(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert main(["spec", *arguments]) == code
+    out, err = capsys.readouterr()
+    return err if code else out
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("asked", "found"), [
+    ("3dstate_vs", "3DSTATE_VS"),
+    ("depth stencil", "3DSTATE_WM_DEPTH_STENCIL"),
+    ("stencil-depth", "3DSTATE_WM_DEPTH_STENCIL"),
+    ("surface_state", "RENDER_SURFACE_STATE"),
+    ("0x2358", "TIMESTAMP"),
+    ("0x2034", "RING_BUFFER_HEAD"),
+    ("0x7a000004", "PIPE_CONTROL"),
+    ("0x05000000", "MI_BATCH_BUFFER_END"),
+    ("surface_format", "SURFACE_FORMAT"),
+])  # fmt: skip
+def test_a_name_is_found(asked: str, found: str) -> None:
+    assert found in spec_names.find(asked)
+
+
+@pytest.mark.parametrize(("asked", "meant"), [
+    ("3DSTATE_VERTX_BUFFERS", "3DSTATE_VERTEX_BUFFERS"),
+    ("pipe_contrl", "PIPE_CONTROL"),
+    ("BATCH_BUFER_START", "MI_BATCH_BUFFER_START"),
+    ("rendr_surface_state", "RENDER_SURFACE_STATE"),
+])  # fmt: skip
+def test_did_you_mean(capsys: pytest.CaptureFixture[str], asked: str, meant: str) -> None:
+    err = spec(capsys, asked, code=2)
+    assert f"no page describes '{asked}'; did you mean" in err and meant in err
+
+
+def test_what_looks_like_nothing_gets_no_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    assert spec(capsys, "qqqqqqqqqq", code=2) == "softgen: no page describes 'qqqqqqqqqq'\n"
+    assert spec(capsys, "0x7fffff", code=2) == "softgen: no page describes '0x7fffff'\n"
+    assert "'0xffffffff'" in spec(capsys, "0xffffffff", "--gpu", "kbl", code=2)
+
+
+def test_a_number_counts_on_the_gpu_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "IPEHR" in spec(capsys, "0x1c0068", "--gpu", "icl")
+    assert "no page describes '0x1c0068'" in spec(capsys, "0x1c0068", "--gpu", "ivb", code=2)
+
+
+def test_by_a_field(capsys: pytest.CaptureFixture[str]) -> None:
+    out = spec(capsys, "kernel_start_pointer")
+    assert "INTERFACE_DESCRIPTOR_DATA" in out and "3DSTATE_VS" in out
+
+
+def test_words_and_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    out = spec(capsys, "vertex", "buffer", "--kind", "command")
+    assert "3DSTATE_VERTEX_BUFFERS" in out and "VERTEX_BUFFER_STATE" not in out
+
+
+def test_enumerations(capsys: pytest.CaptureFixture[str]) -> None:
+    out = spec(capsys, "SURFACE_FORMAT")
+    assert out.startswith("SURFACE_FORMAT  enum\n") and "R32G32B32A32_FLOAT" in out
+    found = json.loads(spec(capsys, "SURFACE_FORMAT", "--json", "--gpu", "kbl"))
+    assert found["SURFACE_FORMAT"]["values"]["0"] == "R32G32B32A32_FLOAT"
+    assert "Sampler_Count" in spec(capsys, "--kind", "enum")
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_diagram_and_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    out = spec(capsys, "3DSTATE_VS", "--gpu", "kbl").splitlines()
+    assert out[0].startswith("3DSTATE_VS  command, gen 9")
+    assert any("0x7810" in line and "length" in line for line in out)
+    table = next(i for i, line in enumerate(out) if line.split()[:3] == ["dword", "bits", "name"])
+    assert table > 10 and out[table + 1].split()[:4] == ["1", "1", "63:6", "kernel_start_pointer"]
+    plain = spec(capsys, "3DSTATE_VS", "--gpu", "kbl", "--no-diagram").splitlines()
+    assert plain[2:] == out[table:]
+
+
+def test_groups_are_drawn_once(capsys: pytest.CaptureFixture[str]) -> None:
+    out = spec(capsys, "3DSTATE_VERTEX_BUFFERS", "--gpu", "kbl")
+    assert "vertex_buffer: 128 bits, as often as there is room, from dword 1" in out and "buffer_pitch" in out
+
+
+# -- differences -----------------------------------------------------------------------------------------------------
+
+
+def made(text: str) -> Layout:
+    found = page.read("p", f"source KBL 1\nstructure THING\n  gen 9  2 dwords\n{text}")
+    return found["THING", 9.0]
+
+
+OLD = """\
+    0  31:12  address_of_buffer  address
+       5:4    stays              off | on
+       3      leaves             bool
+       2      old_cache_flag     bool
+       1      takes_over         bool
+    1  31:0   goes
+"""
+NEW = """\
+    0  31:12  buffer_address     address
+       5:4    stays              off | on | maybe
+       2      new_cache_flag     bool
+       1      something_else     bool
+       0      comes              bool
+    1  15:0   goes
+"""
+
+
+def test_each_kind_of_change() -> None:
+    found = [(one.kind, one.name) for one in compare("THING", made(OLD), made(NEW)).changes]
+    assert found == [("added", "comes"), ("added", "something_else"), ("removed", "takes_over"), ("removed", "leaves"), ("moved", "goes"),
+                     ("renamed", "new_cache_flag"), ("renamed", "buffer_address"), ("changed", "stays")]  # fmt: skip
+    assert compare("THING", made(OLD), made(OLD)).kind == "same"
+    assert (compare("THING", None, made(OLD)).kind, compare("THING", made(OLD), None).kind) == ("added", "removed")
+
+
+def test_the_difference_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
+    out = spec(capsys, "3DSTATE_VS", "--diff", "kbl", "icl")
+    assert out.startswith("kbl (gen 9) to icl (gen 11)\n3DSTATE_VS  changed\n")
+    assert "+ added    7 9                 simd8_single_instance_dispatch_enable: bool" in out
+    assert "> moved    7 31:23 to 7 31:22  maximum_number_of_threads" in out
+
+
+def test_the_difference_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(spec(capsys, "3DSTATE_VS", "--diff", "kbl", "icl", "--json"))
+    assert (found["from"], found["to"]) == ("kbl", "icl")
+    changes: dict[str, Any] = {one["name"]: one for one in found["names"]["3DSTATE_VS"]["fields"]}
+    moved = changes["maximum_number_of_threads"]
+    assert (moved["change"], moved["from"]["bits"], moved["to"]["bits"]) == ("moved", [[255, 247]], [[255, 246]])
+
+
+def test_everything_that_differs(capsys: pytest.CaptureFixture[str]) -> None:
+    out = spec(capsys, "--diff", "kbl", "icl")
+    assert "+ 3DSTATE_3D_MODE" in out and "names changed" in out
+    found = json.loads(spec(capsys, "--diff", "kbl", "icl", "--json"))["names"]
+    for name, one in found.items():
+        here, there = (catalogue().get(name, gen) is not None for gen in (9.0, 11.0))
+        assert one["change"] == ("changed" if here and there else "removed" if here else "added"), name
+
+
+def test_backwards_is_the_mirror(capsys: pytest.CaptureFixture[str]) -> None:
+    there = json.loads(spec(capsys, "--diff", "hsw", "bdw", "--kind", "command", "--json"))["names"]
+    back = json.loads(spec(capsys, "--diff", "bdw", "hsw", "--kind", "command", "--json"))["names"]
+    turned = {"added": "removed", "removed": "added"}
+    assert {name: turned.get(one["change"], one["change"]) for name, one in there.items()} == {n: one["change"] for n, one in back.items()}
+    for name, one in there.items():
+        fields = sorted(turned.get(change["change"], change["change"]) for change in one.get("fields", ()))
+        assert fields == sorted(change["change"] for change in back[name].get("fields", ())), name
+
+
+def test_gpus_of_one_generation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no difference: they are of one generation" in spec(capsys, "--diff", "skl", "kbl")
+    assert json.loads(spec(capsys, "--diff", "skl", "kbl", "--json"))["names"] == {}
+    assert "no difference: 1 name compared" in spec(capsys, "MI_NOOP", "--diff", "kbl", "icl")
+
+
+@pytest.mark.parametrize(("arguments", "why"), [
+    (("--diff", "kbl", "voodoo"), "no GPU is called 'voodoo'"),
+    (("3DSTATE_PIPELINED_POINTERS", "--diff", "kbl", "icl"), "neither GPU has 3DSTATE_PIPELINED_POINTERS"),
+    (("3DSTATE_VX", "--diff", "kbl", "icl"), "did you mean 3DSTATE_VS"),
+    (("--diff", "kbl", "icl", "--gpu", "kbl"), "leave out --gpu"),
+    (("--diff", "kbl", "icl", "--kind", "enum"), "enumerations are compared with the fields that have them"),
+])  # fmt: skip
+def test_misuse_of_diff(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], why: str) -> None:
+    assert why in spec(capsys, *arguments, code=2)

@@ -1,0 +1,67 @@
+"""Bit diagrams: every bit of every layout in exactly one cell, and boxes that close."""
+
+from __future__ import annotations
+
+import pytest
+
+from softgen.bits import page
+from softgen.bits.catalogue import catalogue, layout
+from softgen.bits.layout import Layout
+from softgen.inspect import bit_diagram
+
+PAGE = """\
+source KBL 1
+structure SMALL
+  gen 8  4 dwords
+    0  31:6   pointer   address
+       5:4    mode      off | on
+    1  63:0   wide
+    or 1  31:0   other
+"""
+BOX = {
+    "┌": (False, True), "┬": (False, True), "┐": (False, True), "├": (True, True), "┼": (True, True), "┤": (True, True),
+    "└": (True, False), "┴": (True, False), "┘": (True, False),
+}  # fmt: skip
+
+
+def small() -> Layout:
+    return page.read("small.layout", PAGE)["SMALL", 8.0]
+
+
+def test_a_small_one_is_drawn_so() -> None:
+    drawn = list(bit_diagram.draw(small(), {("", "pointer"): 1, ("", "mode"): 2, ("", "wide"): 3}))
+    assert drawn[0].split() == [str(bit) for bit in reversed(range(32))]
+    assert drawn[2].startswith("0 │") and "pointer" in drawn[2] and drawn[2].count("│") == 4 and drawn[2].endswith("│ mode│┄┄┄┄┄┄┄┄┄┄┄│")
+    assert [line.split("│")[1].strip() for line in drawn[4:8:2]] == ["wide", "wide"] and "┄" in drawn[8] and len(drawn) == 10
+    assert len({len(line) for line in drawn[1:]}) == 1
+
+
+def test_without_unicode() -> None:
+    drawn = "\n".join(bit_diagram.draw(small(), {}, unicode=False))
+    assert drawn.isascii() and "+--" in drawn and "|" in drawn
+
+
+def test_a_name_that_does_not_fit_is_the_number_of_its_line() -> None:
+    drawn = list(bit_diagram.draw(layout("3DSTATE_VS", 9), {("", "enable"): 20, ("", "statistics_enable"): 17}))
+    assert "│20│" in "".join(drawn) and "│17│" in "".join(drawn)
+
+
+def test_bits_of_a_second_reading_alone_are_shown() -> None:
+    """On Gen11 the clear colours are a second reading of an address that ends inside the second of them."""
+    text = PAGE.replace("1  63:0   wide", "1  31:0   wide").replace("or 1  31:0", "or 2  31:0")
+    rows = bit_diagram.rows(page.read("p", text)["SMALL", 8.0])
+    assert [cell.text for cell in rows[2].cells] == ["other"]
+
+
+@pytest.mark.parametrize("kind", page.KINDS)
+def test_every_bit_once_and_every_box_closed(kind: str) -> None:
+    for one in (found for name in catalogue().names(kind) for found in catalogue().history(name).values()):
+        for row in bit_diagram.rows(one):
+            covered = [bit for cell in row.cells for bit in range(cell.high, cell.low - 1, -1)]
+            assert covered == list(range(31, -1, -1)), (row, one.name, one.gen)
+        lines = list(bit_diagram.draw(one, {}))
+        for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+            for column, char in enumerate(line):
+                up, down = BOX.get(char, (None, None))
+                assert up is None or (above[column : column + 1] == "│") == up, (one.name, one.gen, line)
+                assert down is None or (below[column : column + 1] == "│") == down, (one.name, one.gen, line)

@@ -1,0 +1,129 @@
+"""The browsable reference: whole, linked, and made of nothing but its own files."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from softgen.bits.catalogue import catalogue
+from softgen.inspect import spec_html
+from softgen.inspect.cli.main import main
+
+EMPTY = {"meta", "link", "input", "wbr"}
+
+
+class Checked(HTMLParser):
+    """Tags that close in order, links and anchors."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.anchors: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in EMPTY:
+            self.open.append(tag)
+        for key, value in attrs:
+            if key in ("href", "src"):
+                self.links.append(value or "")
+            elif key == "id":
+                self.anchors.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("html") / "reference"
+    count = spec_html.write(str(root))
+    assert count == len(list(root.rglob("*.html")))
+    return root
+
+
+@pytest.fixture(scope="module")
+def pages(folder: Path) -> dict[Path, Checked]:
+    return {path: Checked(path.read_text("utf-8")) for path in folder.rglob("*.html")}
+
+
+def test_every_name_has_a_page_with_all_its_fields(folder: Path, pages: dict[Path, Checked]) -> None:
+    for name in catalogue().names():
+        text = pages[folder / "item" / f"{name}.html"].text
+        for layout in catalogue().history(name).values():
+            missing = [one.name for one, groups in layout.walk() if ".".join([*(g.name for g in groups), one.name]) not in text]
+            assert missing == [], name
+    assert all((folder / "enum" / f"{name}.html").is_file() for name in catalogue().enums)
+
+
+def test_every_link_leads_somewhere(pages: dict[Path, Checked]) -> None:
+    wrong = []
+    for path, page in pages.items():
+        assert len(page.anchors) == len(set(page.anchors)), path
+        for link in page.links:
+            file, _, anchor = link.partition("#")
+            target = (path.parent / file).resolve() if file else path
+            if link != "data:," and not (target.is_file() and (not anchor or anchor in pages[target].anchors)):
+                wrong.append(f"{path.name}: {link}")
+    assert wrong == []
+
+
+def test_nothing_comes_from_outside(folder: Path) -> None:
+    """Fonts, scripts and styles are the folder's own; a page opened from a disk asks no network."""
+    for path in folder.rglob("*.*"):
+        assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", path.read_text("utf-8")), path
+
+
+def test_structures_and_enumerations_are_linked_both_ways(folder: Path, pages: dict[Path, Checked]) -> None:
+    vertex_buffers, state = (pages[folder / "item" / f"{name}.html"] for name in ("3DSTATE_VERTEX_BUFFERS", "VERTEX_BUFFER_STATE"))
+    assert "../item/VERTEX_BUFFER_STATE.html" in vertex_buffers.links and "../item/3DSTATE_VERTEX_BUFFERS.html" in state.links
+    surface, formats = pages[folder / "item" / "RENDER_SURFACE_STATE.html"], pages[folder / "enum" / "SURFACE_FORMAT.html"]
+    assert "../enum/SURFACE_FORMAT.html" in surface.links and "../item/RENDER_SURFACE_STATE.html" in formats.links
+
+
+def test_generations_that_differ_have_tabs_and_say_what_changed(folder: Path) -> None:
+    text = (folder / "item" / "3DSTATE_VS.html").read_text("utf-8")
+    assert [m.split() for m in re.findall(r'data-generations="([^"]*)"', text)] == [["7"], ["7.5"], ["8", "9"], ["11"]]
+    assert "Changes since gen 9" in text and "31:23 to 7 31:22" in text
+
+
+def test_the_search_knows_names_and_fields(folder: Path) -> None:
+    text = (folder / "names.js").read_text("utf-8")
+    rows = json.loads(text.removeprefix("const NAMES = ").removesuffix(";\n"))
+    found = {row[0]: row for row in rows if row[1] != "enum"}
+    assert set(found) == set(catalogue().names())
+    assert found["3DSTATE_VS"][1:4] == ["command", "7 7.5 8 9 11", "item/3DSTATE_VS.html"]
+    assert "kernel_start_pointer" in found["3DSTATE_VS"][4].split()
+
+
+def test_names_are_files_on_every_system() -> None:
+    for names in (catalogue().names(), [*catalogue().enums, "SURFACE_FORMAT"]):
+        assert all(re.fullmatch(r"\w+", name) for name in names) and len({name.lower() for name in names}) == len(names)
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "letter.txt").write_text("dear all")
+    assert main(["spec", "--html", str(tmp_path)]) == 1
+    assert "is not empty and holds no reference of softgen" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+    assert main(["spec", "--html", str(tmp_path / "letter.txt")]) == 1
+    assert main(["spec", "--html", "x", "--gpu", "kbl"]) == 2
+    assert main(["spec", "--html", ""]) == 2
+
+
+def test_writing_again_clears_what_is_gone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "item" / "GONE.html").write_text("old")
+    assert main(["spec", "--html", str(folder)]) == 0
+    assert "pages; open" in capsys.readouterr().out
+    assert not (folder / "item" / "GONE.html").exists()

@@ -1,0 +1,143 @@
+"""Messages as compiled code: a function around one send, run under the guard over the same memory as the interpreter's."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from softgen.errors import GpuFault
+from softgen.eu.block import PLACES, SIZE, SURFACES, Context, Control, Status, Surface, offset
+from softgen.eu.environment import BARRIER, CompiledEnvironment, explain
+from softgen.eu.instruction import Instruction, Operand
+from softgen.eu.rules import rules
+from softgen.eu.semantics.send import carry_out
+from softgen.eu.thread import REGISTER, Mode
+from softgen.lanes import jit
+from softgen.lanes.cache import Cache
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.types import LaneType, bool_, u32
+from softgen.lanes.value import Value
+from softgen.memory import arena, guard
+from softgen.memory.address_space import AddressSpace
+
+IP = 0x1230
+ACTIVE = PLACES["control"] + offset(Control, "active")
+RESPONSE, PAYLOAD, SECOND = 10, 40, 80  # registers
+FROM_CODE = 1
+RECORD = offset(Context, "record")
+
+
+class BlockState:
+    """A State whose registers are bytes behind %block; only what messages need."""
+
+    def __init__(self, m: LlvmMachine, gen: float) -> None:
+        self.m, self.gen, self.rules = m, gen, rules(gen)
+        self.mode, self.accumulates = Mode(), False
+
+    def _pointer(self, place: str, offsets: Any, type: LaneType) -> str:
+        assert isinstance(offsets, tuple) and all(b - a == type.bytes for a, b in pairwise(offsets))
+        return self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[place] + offsets[0]}")
+
+    def read(self, place: str, type: LaneType, offsets: Any) -> Value:
+        pointer, vector = self._pointer(place, offsets, type), self.m.vector(type, len(offsets))
+        return Value(self.m, type, len(offsets), self.m.emit(f"load {vector}, ptr {pointer}, align 1"))
+
+    def write(self, place: str, value: Value, offsets: Any, mask: Value) -> None:
+        pointer, vector = self._pointer(place, offsets, value.type), self.m.vector(value.type, value.lanes)
+        operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{value.lanes} x i1>", mask.payload)]
+        self.m.call("llvm.masked.store", "void", operands, (vector, "ptr"))
+
+    def enabled(self, one: Instruction) -> Value:
+        m = self.m
+        bits = m.emit(f"load <1 x i32>, ptr {m.emit(f'getelementptr i8, ptr %block, i64 {ACTIVE}')}")
+        return m.mask_from_bits(Value(m, u32, 1, bits), one.exec_size)
+
+    def flags(self, first: int, count: int) -> Value:
+        return self.m.constant(bool_, 1, count)
+
+    def write_flags(self, first: int, value: Value, mask: Value) -> None:
+        raise NotImplementedError
+
+
+def instruction(gen: float, sfid: int, descriptor: int, width: int, answer: int, split: int) -> Instruction:
+    sources = (Operand("grf", "ud", number=PAYLOAD), *([Operand("grf", "ud", number=SECOND)] if split else []))
+    dst = Operand("grf", "ud", number=RESPONSE) if answer else Operand("arf", "ud")
+    form = "sends" if split else "send"
+    if rules(gen).message_registers:
+        sources = (Operand("arf", "ud"),)
+    return Instruction(gen, form, 0x31, form, exec_size=width, dst=dst, sources=sources, sfid=sfid, descriptor=descriptor,
+                       extended=sfid | split << 6, base_mrf=1)  # fmt: skip
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _barrier(context: int) -> None:
+    Context.from_address(context).arrived += 1
+
+
+def text(one: Instruction) -> str:
+    """The IR of a function around a send, called by a frame that the guard can call."""
+    m = LlvmMachine()
+
+    def escape(condition: Value) -> None:
+        leave, stay = m.labels("leave", "stay")
+        m.line(f"br i1 {m.emit(f'extractelement <1 x i1> {condition.payload}, i64 0')}, label %{stay}, label %{leave}")
+        m.start(leave)
+        m.line(f"ret i64 {int(Status.ESCAPE)}")
+        m.start(stay)
+
+    carry_out(BlockState(m, one.gen), one, CompiledEnvironment(m, one.gen, str(IP), escape))
+    m.line("ret i64 0")
+    m.define("i64 @message(ptr %block, ptr %context)")
+    frame = LlvmMachine(m.module)
+    block, context = (frame.emit(f"load ptr, ptr {frame.emit(f'getelementptr ptr, ptr %pair, i64 {n}')}") for n in (0, 1))
+    frame.line(f"store ptr %record, ptr {frame.emit(f'getelementptr i8, ptr {context}, i64 {RECORD}')}")
+    frame.line(f"ret i64 {frame.emit(f'call i64 @message(ptr {block}, ptr {context})')}")
+    frame.define("i64 @run(ptr %pair, ptr %record)")
+    return m.module.text()
+
+
+@cache
+def code(gen: float, sfid: int, descriptor: int, width: int, answer: int, split: int) -> jit.Code:
+    leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
+    barrier = ctypes.cast(_barrier, ctypes.c_void_p).value
+    assert leave and barrier
+    imports = {"guard_leave": leave, BARRIER: barrier}
+    return jit.load(text(instruction(gen, sfid, descriptor, width, answer, split)), ("run", "message"), Cache(None), imports=imports)
+
+
+class Compiled:
+    """A block and a context over an address space."""
+
+    def __init__(self, gen: float, space: AddressSpace, local: Any, general: int) -> None:
+        self.gen, self.space, self.local = gen, space, local
+        self.block = np.zeros(SIZE, np.uint8)
+        self.surfaces = (Surface * SURFACES)()
+        self.context = Context(surfaces=ctypes.addressof(self.surfaces), local=local.ctypes.data, local_size=len(local), general=general)
+        self.table = space.table
+        self.context.table = ctypes.addressof(self.table)
+
+    def bind(self, index: int, address: int, size: int) -> None:
+        self.surfaces[index] = Surface(host=self.table[address >> 32] + (address & 0xFFFFFFFF), size=size, address=address, known=1)
+
+    def run(self, sfid: int, descriptor: int, payload: Any, second: Any, response: Any, mask: int, width: int) -> int:
+        held = self.block
+        first = PLACES["mrf"] + REGISTER if rules(self.gen).message_registers else PAYLOAD * REGISTER
+        for start, one in ((first, payload), (SECOND * REGISTER, second), (RESPONSE * REGISTER, response)):
+            held[start : start + len(one)] = one
+        held[ACTIVE : ACTIVE + 4] = np.array([mask], np.uint32).view(np.uint8)
+        found = code(self.gen, sfid, descriptor, width, len(response) // REGISTER, len(second) // REGISTER)
+        pair = (ctypes.c_uint64 * 2)(held.ctypes.data, ctypes.addressof(self.context))
+        record = guard.Record()
+        if guard.library().guard_call(found.address("run"), ctypes.addressof(pair), record):
+            raise self._fault(record)
+        response[:] = held[RESPONSE * REGISTER : RESPONSE * REGISTER + len(response)]
+        return int(record.result)
+
+    def _fault(self, record: guard.Record) -> GpuFault:
+        assert record.ip == IP
+        place = None if record.origin == FROM_CODE else arena.locate(record.address)
+        return explain(self.context, record.address, place and place.address, guard.ACCESS[record.access], self.space, f"ip {record.ip:#x}")

@@ -1,0 +1,107 @@
+"""Every message that can be compiled, with random fields, masks and addresses: as compiled code and on the interpreter, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.bits import catalogue, describe
+from softgen.bits.layout import GENERATIONS
+from softgen.errors import DecodeError, GpuFault, Unsupported
+from softgen.shared_functions import exchange, message
+from softgen.shared_functions.dataport import port
+from softgen.shared_functions.dataport.block import BYTE_PORTS
+from tests.shared_functions.sending import DATA, PAGE, SLM, STATELESS, Bench
+
+DESCRIPTORS, TURNS = 4, 8  # so many of each message, sent so often
+MOST_PAYLOAD, MOST_RESPONSE = 15, 16
+COMMON = message.COMMON | {"message_type", "subtype", "scratch", "access", "target_function_id", "target_cache", "send_commit"}
+
+
+def compilable() -> Iterator[tuple[float, str]]:
+    for gen in GENERATIONS:
+        for row in message.rows(gen):
+            if row.function in port.PORTS and row.name in exchange.PROGRAMS and row.name not in exchange.ONLY_REFERENCE:
+                yield gen, row.name
+
+
+def fields(row: message.Row, gen: float, rng: np.random.Generator) -> dict[str, int]:
+    """Values that the message's page gives a name to; any for what is a plain number."""
+    found: dict[str, int] = {}
+    for one in catalogue.layout(row.page, gen).fields:
+        if one.name in COMMON or one.type.name in ("mbz", "mbo"):
+            continue
+        names = describe.values_of(one.type, gen)
+        found[one.name] = int(rng.choice(sorted(names))) if names else int(rng.integers(0, 1 << min(one.width, 6)))
+    if "binding_table_index" in found:
+        special = set(catalogue.enumeration(message.SURFACES, gen)) & {SLM, STATELESS}
+        found["binding_table_index"] = int(rng.choice([0, 0, *special])) if not "a64_" in row.name else STATELESS
+    return found
+
+
+def places(rng: np.random.Generator, size: int) -> Any:
+    """Byte offsets of 16 lanes: one place, side by side, apart, or anywhere around the end of what there is."""
+    first, kind = int(rng.integers(0, 128)) * 4, rng.integers(0, 6)
+    lanes = np.arange(16)
+    if kind == 0:
+        found = np.full(16, first)
+    elif kind == 1:
+        found = first + lanes * size
+    elif kind == 2:
+        found = first + lanes * size + (lanes == rng.integers(0, 16)) * 4
+    elif kind == 3:
+        found = rng.integers(0, 16, 16) * 4
+    elif kind == 4:
+        found = rng.integers(0, 1 << 32, 16)
+        found[rng.integers(0, 2, 16) == 0] = first
+    else:
+        found = rng.integers(PAGE - 64, PAGE + 64, 16) // 4 * 4
+    return found + (rng.integers(0, 4, 16) if rng.integers(0, 4) == 0 else 0)
+
+
+def header(row: message.Row, at: int, rng: np.random.Generator) -> Any:
+    made = rng.integers(0, 1 << 32, 8, np.uint32)
+    if "a64_" in row.name:
+        made[:2] = at & 0xFFFFFFFF, at >> 32
+    else:
+        made[2] = at if "unaligned" in row.name or row.function in BYTE_PORTS else at // 16
+        made[5] = made[5] & 0x3FF | (DATA if "scratch" in row.name else 0)
+    return made
+
+
+def payload(row: message.Row, rng: np.random.Generator, with_header: bool) -> list[Any]:
+    name, wide = row.name, "a64_" in row.name
+    at = places(rng, int(rng.choice([1, 2, 4, 8, 4, 4]))) // (4 if name.startswith(("dword", "constant_dword")) else 1)
+    if wide:
+        at = at + DATA
+        if rng.integers(0, 4) == 0:
+            at[rng.integers(0, 16)] = 1 << int(rng.integers(47, 62))
+    parts = [header(row, int(at[0]) if wide else int(at[0]) % PAGE, rng)] if with_header else []
+    parts.append(at.astype(np.uint64 if wide else np.uint32).view(np.uint32))
+    filled = sum(len(part) for part in parts)
+    return [*parts, rng.integers(0, 1 << 32, MOST_PAYLOAD * 8 - filled, np.uint32)]
+
+
+@pytest.mark.parametrize(("gen", "name"), list(compilable()))
+def test_a_message_does_the_same_compiled(gen: float, name: str) -> None:
+    rng = np.random.default_rng([int(gen * 10), *name.encode()])
+    row = next(one for one in message.rows(gen) if one.name == name)
+    compared = 0
+    for _ in range(DESCRIPTORS):
+        chosen, width = fields(row, gen, rng), int(rng.choice([1, 8, 16, 16]))
+        said = {field.name for field in catalogue.layout(row.page, gen).fields}
+        with_header = row.header == "required" or row.header == "optional" and bool(rng.integers(0, 2))
+        for _ in range(TURNS):
+            bench = Bench(gen=gen, size=int(rng.choice([20, 256, 600, PAGE])), general=DATA)
+            mask = int(rng.choice([0xFFFF, 0, 1, 0x8000, int(rng.integers(0, 1 << 16))])) & (1 << width) - 1
+            try:
+                room = MOST_RESPONSE - ("header_present" not in said)
+                bench.send(name, *payload(row, rng, with_header), mask=mask, answer=room, width=width,
+                           **chosen | ({"header_present": int(with_header)} if "header_present" in said else {}))  # fmt: skip
+            except (GpuFault, DecodeError, Unsupported):
+                pass
+            compared += bench.compiled
+    assert compared >= TURNS, f"{compared} were compared"

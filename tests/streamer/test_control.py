@@ -1,0 +1,305 @@
+"""The road's branches: predicated starts, offsets, conditional ends, levels; where the engine is; privilege; rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.errors import DecodeError, Unsupported
+from tests.streamer.bench import DATA, GPR, OTHER, RING, Bench
+
+BB_OFFSET, RESULT_1 = 0x2158, 0x241C
+IPEHR, ACTHD, RING_HEAD, EIR, EMR, ESR = 0x2068, 0x2074, 0x2034, 0x20B0, 0x20B4, 0x20B8
+THIRD = OTHER + 0x800
+
+
+@pytest.mark.parametrize("gpu", ["hsw", "bdw", "icl"])
+def test_a_predicated_start_is_taken_only_where_the_predicate_holds(gpu: str) -> None:
+    bench = Bench(gpu)
+    bench.put(OTHER, bench.store(0, 1), bench.pack("MI_BATCH_BUFFER_END"))
+    start = bench.start(OTHER, predication_enable=1, second_level_batch_buffer=1)
+    bench.run(bench.load({RESULT_1: 0}), start, bench.store(4, 2))
+    assert bench.data(2) == [0, 2]
+    bench.run(bench.load({RESULT_1: 1}), start)
+    assert bench.data(1) == [1]
+
+
+@pytest.mark.parametrize("gpu", ["hsw", "bdw", "skl"])
+def test_a_start_may_add_an_offset(gpu: str) -> None:
+    bench = Bench(gpu)
+    bench.put(OTHER + 0x40, bench.store(0, 7), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.run(bench.load({BB_OFFSET: 0x40}), bench.start(OTHER, add_offset_enable=1))
+    assert bench.data(1) == [7]
+
+
+@pytest.mark.behaviour("ICL-CS-18")
+@pytest.mark.parametrize("gpu, comes_back", [("bdw", False), ("icl", True)])
+def test_a_third_level_only_on_the_newest(gpu: str, comes_back: bool) -> None:
+    """Elsewhere a call out of the second level is a chain; and what is chained stays at its level."""
+    bench = Bench(gpu)
+    bench.put(OTHER, bench.start(THIRD, second_level_batch_buffer=1), bench.store(4, 2), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.put(THIRD, bench.start(THIRD + 0x100))  # a chain at the third level
+    bench.put(THIRD + 0x100, bench.store(0, 1), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.run(bench.start(OTHER, second_level_batch_buffer=1), bench.store(8, 3))
+    assert bench.data(3) == [1, 2 if comes_back else 0, 3]
+
+
+@pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "icl"])
+def test_a_conditional_end(gpu: str) -> None:
+    """Memory that holds more than the command goes on; otherwise the batch ends."""
+    bench = Bench(gpu)
+    bench.put(DATA + 8, [5])
+    for data, goes_on in ((4, True), (5, False), (6, False)):
+        bench.put(DATA, [0])
+        end = bench.pack("MI_CONDITIONAL_BATCH_BUFFER_END", compare_semaphore=1, compare_data_dword=data, compare_address=DATA + 8)
+        bench.run(end, bench.store(0, 1))
+        assert bench.data(1) == [int(goes_on)]
+    bench.run(bench.pack("MI_CONDITIONAL_BATCH_BUFFER_END", compare_data_dword=9, compare_address=DATA + 8), bench.store(0, 2))
+    assert bench.data(1) == [2]  # nothing is compared
+
+
+def test_a_conditional_end_of_the_second_level_ends_the_first_too() -> None:
+    bench = Bench()
+    end = bench.pack("MI_CONDITIONAL_BATCH_BUFFER_END", compare_semaphore=1, compare_data_dword=9, compare_address=DATA + 8)
+    bench.put(THIRD, end, bench.store(0, 1), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.put(OTHER, bench.start(THIRD, second_level_batch_buffer=1), bench.store(0, 2), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.ring(bench.start(OTHER), bench.store(4, 3))
+    assert bench.data(2) == [0, 3]
+
+
+def test_a_conditional_end_may_mask_what_it_compares() -> None:
+    bench = Bench()
+    bench.put(DATA + 8, [0xF0, 0x15])
+    end = bench.pack(
+        "MI_CONDITIONAL_BATCH_BUFFER_END", compare_semaphore=1, compare_mask_mode=1, compare_data_dword=0xF, compare_address=DATA + 8
+    )
+    bench.run(end, bench.store(0, 1))
+    assert bench.data(1) == [1]  # 0x10 is more than 0xf
+
+
+def test_noop_may_write_its_number() -> None:
+    bench = Bench()
+    bench.run(bench.pack("MI_NOOP", identification_number_register_write_enable=1, identification_number=0x1234), bench.pack("MI_NOOP"))
+    assert bench.gpu.registers.read(0x2094) == 0x1234
+
+
+def test_load_register_imm_leaves_bytes_alone_that_it_is_told_to() -> None:
+    bench = Bench()
+    pair = {"register_offset": GPR, "data_dword": 0x55667788}
+    bench.run(bench.load({GPR: 0x11223344}), bench.pack("MI_LOAD_REGISTER_IMM", byte_write_disables=0b0101, entry=[pair]))
+    assert bench.gpu.registers.read(GPR) == 0x55227744
+
+
+def test_there_is_no_display_to_wait_for() -> None:
+    bench = Bench()
+    bench.run(bench.pack("MI_WAIT_FOR_EVENT"))
+    with pytest.raises(Unsupported, match=r"MI_WAIT_FOR_EVENT at 0x10000 .*no display"):
+        bench.run(bench.pack("MI_WAIT_FOR_EVENT", display_pipe_a_vertical_blank_wait_enable=1))
+
+
+def test_a_context_that_a_ring_switches_keeps_its_state() -> None:
+    bench = Bench("hsw")
+    base = bench.pack("STATE_BASE_ADDRESS", dynamic_state_base_address=0x5000, dynamic_state_base_address_modify_enable=1)
+    here, there = (bench.pack("MI_SET_CONTEXT", logical_context_address=at) for at in (0x7000, 0x9000))
+    bench.ring(here, bench.load({GPR: 5}), base, there, bench.load({GPR: 6}))
+    assert bench.gpu.contexts[0x7000, "render"].context.bases == {"dynamic": 0x5000}
+    assert bench.gpu.contexts[0x9000, "render"].context.bases == {} and bench.gpu.registers.read(GPR) == 6
+    bench.ring(here)
+    assert bench.gpu.registers.read(GPR) == 5
+    bench.ring(there, bench.pack("MI_SET_CONTEXT", logical_context_address=0x7000, restore_inhibit=1))
+    assert bench.gpu.contexts[0x7000, "render"].context.bases == {}
+
+
+# -- where it is, and what went wrong --------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("ICL-CS-08", "ICL-CS-09")
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "bdw", "icl"])
+def test_registers_follow_the_parser(gpu: str) -> None:
+    """The head has passed what was executed, at the end it is the tail; header and address are of the last command."""
+    bench = Bench(gpu)
+    read = bench.pack("MI_STORE_REGISTER_MEM", register_address=RING_HEAD, memory_address=DATA)
+    noop = bench.pack("MI_NOOP")
+    bench.ring(noop, noop, read, noop)
+    assert bench.data(1) == [8]
+    registers = bench.gpu.registers
+    assert registers.read(RING_HEAD) == 4 * (3 + len(read))
+    assert (registers.read(IPEHR), registers.read(ACTHD)) == (0, RING + 4 * (2 + len(read)))
+
+
+@pytest.mark.behaviour("KBL-CS-14", "KBL-CS-16")
+@pytest.mark.parametrize("engine, base", [("render", 0x2000), ("blitter", 0x22000), ("video", 0x12000), ("video_enhance", 0x1A000)])
+def test_what_is_no_command_is_a_fatal_error_of_its_engine(engine: str, base: int) -> None:
+    """The mask keeps it from the identity register and from being an interrupt; ones do not clear it."""
+    bench = Bench()
+    with pytest.raises(DecodeError, match="is no command"):
+        bench.run([0x3F800000 | 0x80000000], engine=engine)
+    registers = bench.gpu.registers
+    assert registers.read(base + 0xB8) == 1 and registers.read(base + 0xB0) == 0 and not bench.causes()
+    registers.write(base + 0xB4, 0)
+    with pytest.raises(DecodeError):
+        bench.run([0x3F800000 | 0x80000000], engine=engine)
+    assert registers.read(base + 0xB0) == 1 and registers.read(base + 0x68) == 0xBF800000 and bench.causes() == ["error"]
+    registers.write(base + 0xB0, 0xFFFFFFFF)
+    assert registers.read(base + 0xB0) == 1
+    assert not any(registers.read(other + 0xB8) for other in (0x2000, 0x22000, 0x12000, 0x1A000) if other != base)
+
+
+@pytest.mark.behaviour("KBL-CS-15")
+@pytest.mark.parametrize(
+    "denied",
+    [
+        {"name": "MI_ARB_ON_OFF"},
+        {"name": "MI_LOAD_REGISTER_IMM", "entry": [{"register_offset": 0x2030, "data_dword": 8}]},
+        {"name": "MI_LOAD_REGISTER_MEM", "register_address": 0x2080, "memory_address": DATA},
+    ],
+)
+def test_a_privileged_command_in_a_batch_that_is_not_is_a_noop(denied: dict) -> None:  # type: ignore[type-arg]
+    bench = Bench()
+    bench.gpu.registers.write(EMR, 0)
+    bench.put(DATA, [0x5000])
+    bench.put(OTHER, bench.pack(**denied), bench.store(0, 1), bench.pack("MI_BATCH_BUFFER_END"))
+    bench.ring(bench.start(OTHER, address_space_indicator=1))
+    registers = bench.gpu.registers
+    assert bench.data(1) == [1] and registers.read(0x2030) == registers.read(0x2080) == 0
+    assert registers.read(EIR) == registers.read(ESR) == 4 and bench.causes() == ["error"]
+    assert any("read as MI_NOOP" in remark for remark in bench.gpu.remarks)
+    registers.write(EIR, 4)
+    assert registers.read(EIR) == 0
+    bench.ring(bench.start(OTHER, address_space_indicator=0))
+    assert registers.read(EIR) == 0  # from the global space it may
+
+
+@pytest.mark.behaviour("ICL-CS-13")
+def test_a_register_may_be_given_to_batches_that_are_not_privileged() -> None:
+    bench = Bench("icl")
+    load = bench.load({0x20A8: 5})
+    bench.put(OTHER, load, bench.pack("MI_BATCH_BUFFER_END"))
+    bench.ring(bench.start(OTHER, address_space_indicator=1))
+    assert bench.gpu.registers.read(0x20A8) == 0xFFFFFFFF
+    bench.ring(bench.load({0x24D0 + 4 * 11: 0x20A8}), bench.start(OTHER, address_space_indicator=1))
+    assert bench.gpu.registers.read(0x20A8) == 5
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+STALL = {"command_streamer_stall_enable": 1}
+POST = {"post_sync_operation": 1, "address": DATA}
+RENDER_RULES = {
+    "ICL-PC-10": ({}, {**STALL}, "nothing is asked for"),
+    "ICL-PC-12": (
+        {"lri_post_sync_operation": 1, "address": GPR, **POST},
+        {"lri_post_sync_operation": 1, "address": GPR},
+        "exclude each other",
+    ),
+    "ICL-PC-13": ({"protected_memory_enable": 1}, {"protected_memory_enable": 1, **STALL}, "protected_memory_enable needs"),
+    "ICL-PC-16": ({"generic_media_state_clear": 1}, {"generic_media_state_clear": 1, **STALL}, "generic_media_state_clear needs"),
+    "ICL-PC-18": (
+        {"indirect_state_pointers_disable": 1},
+        {"indirect_state_pointers_disable": 1, **STALL},
+        "indirect_state_pointers_disable needs",
+    ),
+    "ICL-PC-19": ({"store_data_index": 1}, {"store_data_index": 1, **POST}, "store_data_index needs"),
+    "ICL-PC-20": ({"psd_sync_enable": 1}, {"psd_sync_enable": 1, **POST}, "psd_sync_enable needs"),
+    "ICL-PC-21": ({"tlb_invalidate": 1, **POST}, {"tlb_invalidate": 1, **POST, **STALL}, "tlb_invalidate needs command"),
+    "ICL-PC-22": ({"tlb_invalidate": 1, **STALL}, {"tlb_invalidate": 1, **POST, **STALL}, "tlb_invalidate needs a post"),
+    "ICL-PC-23": ({"lri_post_sync_operation": 1, **POST}, POST, "exclude each other"),
+    "ICL-PC-26": ({"protected_memory_application_id": 1}, {"protected_memory_application_id": 1, **STALL}, "application_id needs"),
+}
+POSITION_ONLY_RULES = {
+    "ICL-PC-11": "protected_memory_disable",
+    "ICL-PC-14": "protected_memory_enable",
+    "ICL-PC-17": "generic_media_state_clear",
+    "ICL-PC-25": "notify_enable",
+    "ICL-PC-27": "protected_memory_application_id",
+}
+
+
+def remarks(engine: str, **values: int) -> list[str]:
+    bench = Bench("icl")
+    bench.gpu.registers.write(0x2080, OTHER)  # a status page
+    bench.run(bench.pack("PIPE_CONTROL", **({"destination_address_type": 1} if values else {}), **values), engine=engine)
+    return list(bench.gpu.remarks)
+
+
+@pytest.mark.behaviour(
+    "ICL-PC-10",
+    "ICL-PC-12",
+    "ICL-PC-13",
+    "ICL-PC-16",
+    "ICL-PC-18",
+    "ICL-PC-19",
+    "ICL-PC-20",
+    "ICL-PC-21",
+    "ICL-PC-22",
+    "ICL-PC-23",
+    "ICL-PC-26",
+)
+@pytest.mark.parametrize("rule", RENDER_RULES)
+def test_a_rule_of_pipe_control_that_is_broken_is_told(rule: str) -> None:
+    broken, kept, says = RENDER_RULES[rule]
+    assert any(says in one for one in remarks("render", **broken)), remarks("render", **broken)
+    assert not any(says in one for one in remarks("render", **kept))
+
+
+@pytest.mark.behaviour("ICL-PC-11", "ICL-PC-14", "ICL-PC-17", "ICL-PC-24", "ICL-PC-25", "ICL-PC-27", "ICL-PC-31")
+@pytest.mark.parametrize(
+    "field",
+    [
+        *POSITION_ONLY_RULES.values(),
+        "depth_stall_enable",
+        "render_target_cache_flush_enable",
+        "depth_cache_flush_enable",
+        "stall_at_pixel_scoreboard",
+        "dc_flush_enable",
+        "post_sync_operation",
+    ],
+)
+def test_what_is_not_for_the_position_only_engine_is_told(field: str) -> None:
+    values = {field: 2 if field == "post_sync_operation" else 1, "address": DATA, **STALL}
+    assert any("not for the position-only engine" in one for one in remarks("position_only", **values))
+    assert not any("not for the position-only engine" in one for one in remarks("render", **values))
+
+
+@pytest.mark.behaviour("ICL-PC-15")
+def test_a_reset_that_no_product_may_use_is_told_and_refused() -> None:
+    bench = Bench("icl")
+    with pytest.raises(Unsupported, match="global_snapshot_count_reset"):
+        bench.run(bench.pack("PIPE_CONTROL", global_snapshot_count_reset=1))
+    assert [one.rpartition(": ")[2] for one in bench.gpu.remarks] == [
+        "global_snapshot_count_reset needs command_streamer_stall_enable",
+        "global_snapshot_count_reset is not to be used",
+    ]
+
+
+@pytest.mark.behaviour("ICL-PC-32")
+@pytest.mark.parametrize("selected, told", [(0, False), (2, True)])
+def test_a_texture_invalidation_needs_a_stall_while_compute_is_selected(selected: int, told: bool) -> None:
+    bench = Bench("icl")
+    bench.run(
+        bench.pack("PIPELINE_SELECT", pipeline_selection=selected, mask_bits=3),
+        bench.pack("PIPE_CONTROL", texture_cache_invalidation_enable=1),
+        *(
+            bench.pack("PIPE_CONTROL", **{name: 1})
+            for name in ("instruction_cache_invalidate_enable", "state_cache_invalidation_enable", "constant_cache_invalidation_enable")
+        ),
+    )
+    assert [("texture" in one) for one in bench.gpu.remarks] == [True] * told
+
+
+def test_a_rule_is_told_with_its_place_and_only_where_it_holds() -> None:
+    assert remarks("render", tlb_invalidate=1, **POST) == [
+        "PIPE_CONTROL at 0x10000 (batch 0x10000, gen 11): tlb_invalidate needs command_streamer_stall_enable"
+    ]
+    bench = Bench("skl")
+    bench.run(bench.pack("PIPE_CONTROL", tlb_invalidate=1))
+    assert not bench.gpu.remarks
+
+
+def test_the_rules_name_fields_that_exist() -> None:
+    import tomllib
+    from importlib import resources
+
+    fields = {one.name for one in layout("PIPE_CONTROL", 11).fields}
+    for row in tomllib.loads((resources.files("softgen") / "spec/streamer/rules.toml").read_text())["icl"]["PIPE_CONTROL"]:
+        assert {name for part in ("when", "needs", "one_of", "forbids") for name in row.get(part, ())} <= fields

@@ -1,0 +1,127 @@
+"""Interrupts, status pages, semaphores and reports."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.errors import SoftgenError, Unsupported
+from tests.streamer.bench import DATA, OTHER, Bench
+
+HWS_PGA = {"g45": 0x2080, "ivb": 0x4080, "bdw": 0x2080, "icl": 0x2080}
+
+
+def dwords(bench: Bench, address: int, count: int) -> list[int]:
+    return list(struct.unpack(f"<{count}I", bench.space.read(address, 4 * count)))
+
+
+@pytest.mark.behaviour("KBL-INT-04", "KBL-INT-05", "G45-SYNC-11", "ICL-SYNC-13", "ICL-SYNC-08", "ICL-PC-29")
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "kbl", "icl"])
+def test_interrupts_are_events_and_nothing_stops_for_them(gpu: str) -> None:
+    """What a flush writes is in memory when its interrupt is raised."""
+    bench = Bench(gpu)
+    seen = []
+    bench.gpu.interrupts.told = lambda event: seen.append((event.cause, event.engine, bench.data(1)[0]))
+    bench.run(
+        bench.pack("PIPE_CONTROL", post_sync_operation=1, address=DATA, immediate_data=7, notify_enable=1),
+        bench.pack("MI_USER_INTERRUPT"),
+        bench.store(0, 8),
+    )
+    assert seen == [("notify", "render", 7), ("user", "render", 7)] and bench.data(1) == [8]
+
+
+def test_a_flush_of_another_engine_notifies_too() -> None:
+    bench = Bench()
+    bench.run(bench.pack("MI_FLUSH_DW", notify_enable=1), engine="blitter")
+    assert [(one.cause, one.engine) for one in bench.gpu.interrupts.events] == [("notify", "blitter")]
+
+
+@pytest.mark.parametrize("gpu", HWS_PGA)
+def test_store_data_index_goes_to_the_status_page(gpu: str) -> None:
+    bench = Bench(gpu)
+    whole = bench.pack("MI_STORE_DATA_INDEX", offset=0x30, data_dword_0=5, data_dword_1=6)
+    with pytest.raises(Unsupported, match=r"MI_STORE_DATA_INDEX at 0x10000 .*no hardware status page is set up"):
+        bench.run(whole)
+    bench.gpu.registers.write(HWS_PGA[gpu], OTHER)
+    bench.run([whole[0] - 1, *whole[1:3]])
+    assert dwords(bench, OTHER + 0xC0, 2) == [5, 0]
+    bench.run(whole)
+    assert dwords(bench, OTHER + 0xC0, 2) == [5, 6]
+
+
+@pytest.mark.parametrize(
+    "gpu, name, engine", [("ivb", "PIPE_CONTROL", "render"), ("skl", "PIPE_CONTROL", "render"), ("skl", "MI_FLUSH_DW", "blitter")]
+)
+def test_post_sync_writes_may_go_to_the_status_page(gpu: str, name: str, engine: str) -> None:
+    bench = Bench(gpu)
+    bench.gpu.registers.write({"render": HWS_PGA.get(gpu, 0x2080), "blitter": 0x22080}[engine], OTHER)
+    bench.run(
+        bench.pack(name, post_sync_operation=1, store_data_index=1, destination_address_type=1, address=0x100, immediate_data=9),
+        engine=engine,
+    )
+    assert dwords(bench, OTHER + 0x100, 2) == [9, 0]
+
+
+def test_report_head_goes_to_dword_4() -> None:
+    bench = Bench()
+    bench.gpu.registers.write(0x2080, OTHER)
+    bench.ring(bench.pack("MI_NOOP"), bench.pack("MI_NOOP"), bench.pack("MI_REPORT_HEAD"))
+    assert dwords(bench, OTHER, 6) == [0, 0, 0, 0, 8, 0]
+
+
+@pytest.mark.behaviour("KBL-STAT-02")
+@pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
+def test_a_performance_report(gpu: str) -> None:
+    """256 bytes: its number, the time, the context, ticks; 36 counters of 40 bits less four, then 8 and 8 of 32."""
+    bench = Bench(gpu)
+    bench.put(DATA, [0xFFFFFFFF] * 65)
+    bench.run(bench.pack("MI_REPORT_PERF_COUNT", memory_address=DATA, report_id=0x1234))
+    found = dwords(bench, DATA, 65)
+    assert found[0] == 0x1234 and found[1] == found[3] == 0 and found[64] == 0xFFFFFFFF and not any(found[4:64])
+    page = layout("PERFORMANCE_COUNTER_REPORT", bench.device.generation.number)
+    record = page.unpack([*range(64)])
+    assert [one.low for one in record.a_counter] == [*range(4, 40)] and [one.count for one in record.c_counter] == [*range(56, 64)]
+    assert record.a_counter_high[4].high == 41 and len(record.a_counter_high) == 32
+
+
+def test_a_performance_report_of_another_format_is_refused() -> None:
+    bench = Bench("hsw")
+    with pytest.raises(Unsupported, match="the report's format on this generation is on no page"):
+        bench.run(bench.pack("MI_REPORT_PERF_COUNT", memory_address=DATA))
+
+
+def test_a_semaphore_may_be_a_register() -> None:
+    bench = Bench()
+    wait = bench.pack(
+        "MI_SEMAPHORE_WAIT", register_poll_mode=1, wait_mode=1, compare_operation=4, semaphore_data_dword=5, semaphore_address=0x2600
+    )
+    with pytest.raises(SoftgenError, match="waits for ever: register 0x2600 holds 0x0, sad_equal_sdd 0x5"):
+        bench.run(wait)
+    bench.run(bench.load({0x2600: 5}), wait, bench.store(0, 1))
+    assert bench.data(1) == [1]
+
+
+def test_a_mailbox_is_passed_when_it_holds_more() -> None:
+    """register_select 2 of the render engine is the blitter's mailbox."""
+    bench = Bench("ivb")
+    wait = bench.pack("MI_SEMAPHORE_MBOX", compare_semaphore=1, compare_register=1, register_select=2, semaphore_data_dword=4)
+    with pytest.raises(SoftgenError, match="waits for ever: the mailbox holds 0x4, not more than 0x4"):
+        bench.run(bench.load({0x2044: 4}), wait)
+    bench.run(bench.load({0x2044: 5}), wait, bench.store(0, 1))
+    assert bench.data(1) == [1]
+
+
+def test_a_mailbox_semaphore_in_memory() -> None:
+    bench = Bench("hsw")
+    update = bench.pack("MI_SEMAPHORE_MBOX", update_semaphore=1, semaphore_data_dword=9, semaphore_address=DATA)
+    wait = bench.pack("MI_SEMAPHORE_MBOX", compare_semaphore=1, semaphore_data_dword=8, semaphore_address=DATA)
+    bench.run(update, wait, bench.store(4, 1))
+    assert bench.data(2) == [9, 1]
+
+
+def test_a_count_that_no_product_may_reset_is_refused() -> None:
+    bench = Bench()
+    with pytest.raises(Unsupported, match="global_snapshot_count_reset"):
+        bench.run(bench.pack("PIPE_CONTROL", global_snapshot_count_reset=1))

@@ -1,0 +1,95 @@
+"""Texels: known values, there and back for every format with plain texels, and both machines agree."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from softgen.bits.formats import Format, surface_formats
+from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.signature import Lanes, Signature
+from softgen.lanes.types import u32
+from softgen.lanes.value import Value
+from softgen.surface import texel
+from tests.lanes.both import agree
+
+LANES = 16
+BY_NAME = {one.name: one for one in surface_formats().values()}
+
+
+def plain() -> list[Format]:
+    found = []
+    for one in surface_formats().values():
+        try:
+            texel.check(one)
+        except Unsupported:
+            continue
+        found.append(one)
+    return found
+
+
+def bits(number: float) -> int:
+    return int(struct.unpack("<I", struct.pack("<f", number))[0])
+
+
+def unpacked(name: str, *words: int) -> list[int]:
+    m = NumpyMachine()
+    return [int(one.payload[0]) for one in texel.unpack(m, BY_NAME[name], [m.constant(u32, word, 1) for word in words])]
+
+
+def packed(name: str, *values: int) -> list[int]:
+    m = NumpyMachine()
+    return [int(one.payload[0]) for one in texel.pack(m, BY_NAME[name], [m.constant(u32, value, 1) for value in values])]
+
+
+def test_known_values_out_of_memory() -> None:
+    assert unpacked("R8G8B8A8_UNORM", 0xFF800000) == [0, 0, bits(128 / 255), bits(1.0)]
+    assert unpacked("B8G8R8A8_UNORM", 0x00FF0000) == [bits(1.0), 0, 0, 0]
+    assert unpacked("R8G8_SNORM", 0x7F80) == [bits(-1.0), bits(1.0), 0, bits(1.0)]
+    assert unpacked("R16_SINT", 0x8000) == [0xFFFF8000, 0, 0, 1]
+    assert unpacked("R16G16_FLOAT", 0xC000_3C00) == [bits(1.0), bits(-2.0), 0, bits(1.0)]
+    assert unpacked("R11G11B10_FLOAT", 0x3C0 | 0x3C0 << 11 | 0x1E0 << 22) == [bits(1.0)] * 3 + [bits(1.0)]
+    assert unpacked("R10G10B10A2_UINT", 1 | 2 << 10 | 3 << 20 | 3 << 30) == [1, 2, 3, 3]
+
+
+def test_known_values_into_memory() -> None:
+    assert packed("R8G8B8A8_UNORM", bits(-1.0), bits(0.5), bits(7.0), bits(float("nan"))) == [0x00FF8000]
+    assert packed("R8_UINT", 300, 0, 0, 0) == [255]
+    assert packed("R8G8_SINT", 0xFFFFFF00, 200, 0, 0) == [0x7F80]
+    assert packed("R16_SNORM", bits(-1.0), 0, 0, 0) == [0x8001]
+    assert packed("R32G32_FLOAT", 1, 2, 3, 4) == [1, 2]
+    assert packed("R11G11B10_FLOAT", bits(-3.0), bits(1.0), bits(1.0), 0) == [0x3C0 << 11 | 0x1E0 << 22]
+
+
+@pytest.mark.parametrize("format", plain(), ids=str)
+def test_there_and_back(format: Format) -> None:
+    """Every texel comes back as it was, but for unused bits, NaN, and the lowest snorm, which is -1 like the one above it."""
+    count = -(-format.bits // 32)
+
+    def program(m: Machine, *words: Value) -> tuple[Value, ...]:
+        return tuple(texel.pack(m, format, texel.unpack(m, format, list(words))))
+
+    rng = np.random.default_rng(format.value)
+    words = [rng.integers(0, 1 << min(32, format.bits), LANES, np.uint32) for _ in range(count)]
+    found = agree(program, Signature((Lanes(u32, LANES),) * count, (Lanes(u32, LANES),) * count), list(words))
+    for one, at in texel.places(format):
+        mask = (1 << one.bits) - 1
+        before, after = (words_[at // 32] >> np.uint32(at % 32) & np.uint32(mask) for words_ in (words, found))
+        if one.type == "void":
+            assert not after.any()
+        elif one.type == "snorm":
+            before = np.where(before == 1 << one.bits - 1, before + 1, before)
+        small = one.type in ("float", "ufloat") and one.bits < 32
+        exponent = 0x1F << {16: 10, 11: 6, 10: 5}.get(one.bits, 0)
+        usable = (before & np.uint32(exponent)) != exponent if small else np.ones(LANES, np.bool_)
+        assert one.type == "void" or (before == after)[usable].all(), f"{one.name} of {format}"
+
+
+def test_what_is_no_plain_texel_is_refused_by_name() -> None:
+    for name in ("BC1_UNORM", "R8G8B8A8_UNORM_SRGB", "YCRCB_NORMAL", "R64G64_FLOAT"):
+        with pytest.raises(Unsupported, match=name):
+            unpacked(name, 0, 0, 0, 0)

@@ -1,0 +1,64 @@
+"""Tilings: known places, every byte of a tile once, and both machines agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.signature import Lanes, Signature
+from softgen.lanes.types import u64
+from softgen.lanes.value import Value
+from softgen.surface import tiling
+from tests.lanes.both import agree
+
+TILINGS = ("linear", "x_major", "y_major", "w_major")
+PITCH = 1024
+
+
+def place(name: str, x: int, y: int, pitch: int = PITCH) -> int:
+    m = NumpyMachine()
+    return int(tiling.offset(m, name, pitch, m.constant(u64, x, 1), m.constant(u64, y, 1)).payload[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "y", "want"),
+    [
+        ("linear", 5, 3, 3 * PITCH + 5),
+        ("x_major", 511, 0, 511), ("x_major", 0, 1, 512), ("x_major", 512, 0, 4096), ("x_major", 0, 8, 2 * 4096),
+        ("y_major", 15, 0, 15), ("y_major", 16, 0, 512), ("y_major", 0, 1, 16), ("y_major", 128, 0, 4096), ("y_major", 0, 32, 8 * 4096),
+        ("w_major", 1, 0, 1), ("w_major", 0, 1, 2), ("w_major", 2, 0, 4), ("w_major", 4, 0, 16), ("w_major", 0, 4, 32),
+        ("w_major", 0, 8, 64), ("w_major", 8, 0, 512), ("w_major", 64, 0, 4096), ("w_major", 0, 64, 8 * 4096),
+    ],
+)  # fmt: skip
+def test_known_places(name: str, x: int, y: int, want: int) -> None:
+    assert place(name, x, y) == want
+
+
+@pytest.mark.parametrize("name", TILINGS[1:])
+def test_each_byte_of_a_tile_has_a_place_of_its_own(name: str) -> None:
+    wide, high = tiling.SHAPES[name]
+    m = NumpyMachine()
+    found = set()
+    for y in range(1 << high):
+        for x in range(0, 1 << wide, 64):
+            at = m.value(u64, np.arange(x, x + 64, dtype=np.uint64))
+            found.update(tiling.offset(m, name, PITCH, at, m.constant(u64, y, 64)).payload.tolist())
+    assert found == set(range(4096))
+
+
+@pytest.mark.parametrize("name", TILINGS)
+def test_both_machines_agree(name: str) -> None:
+    def program(m: Machine, x: Value, y: Value) -> Value:
+        return tiling.offset(m, name, PITCH, x, y)
+
+    rng = np.random.default_rng(1)
+    signature = Signature((Lanes(u64, 16), Lanes(u64, 16)), (Lanes(u64, 16),))
+    agree(program, signature, [rng.integers(0, PITCH, 16, np.uint64), rng.integers(0, 5000, 16, np.uint64)])
+
+
+def test_an_unknown_tiling_is_refused() -> None:
+    with pytest.raises(Unsupported, match="tiling yf"):
+        place("yf", 0, 0)

@@ -1,0 +1,164 @@
+"""The tool that puts faults into the semantics: what it changes, what it leaves alone, what it notices; and the tree stays as it is."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import mutate
+from mutations import compiles, mutations
+
+PIECE = '''"""Says 5 things."""
+
+from __future__ import annotations
+
+
+def cut(a: int, b: int = 3) -> int:
+    """Not 7."""
+    if a < b and a:
+        return a + 1
+    if b == 2:
+        raise ValueError(f"{b} is 2")
+    assert b != 9
+    a = max(a, b)
+    return ~a if a >> 2 else floor(a)
+'''
+
+
+def edits(text: str, path: str = "x.py") -> list[str]:
+    """What each fault makes of the line it is in."""
+    return [one.applied().splitlines()[one.line - 1].strip() for one in mutations(text, path)]
+
+
+def test_the_faults_of_a_piece() -> None:
+    assert edits(PIECE) == [
+        "def cut(a: int, b: int = 4) -> int:", "def cut(a: int, b: int = 2) -> int:",
+        "if not (a < b and a):", "if False:", "if a <= b and a:", "if a < b or a:",
+        "return a - 1", "return a + 2",
+        "pass", "a = min(a, b)",
+        "return (a) if a >> 2 else floor(a)", "return ~a if not (a >> 2) else floor(a)", "return ~a if a << 2 else floor(a)",
+        "return ~a if a >> 3 else floor(a)", "return ~a if a >> 1 else floor(a)", "return ~a if a >> 2 else ceil(a)",
+    ]  # fmt: skip
+
+
+def test_operands_change_places() -> None:
+    assert "x = m.select(c, b, a)" in edits("x = m.select(c, a, b)\n")
+
+
+def test_truth_words_and_comparisons() -> None:
+    assert edits('x = op(modular=True, mode="rne")\n') == ["x = op(modular=False, mode=\"rne\")", 'x = op(modular=True, mode="rtz")']
+    assert edits("x = a not in b\n") == ["x = a in b"]
+    assert edits("x = a is not b\n") == ["x = a is b"]
+
+
+def test_text_of_the_other_machine_has_faults_and_other_text_has_none() -> None:
+    text = 'x = f"{a} = sext i8 {b} to i32"\n'
+    assert edits(text, "softgen/lanes/llvm.py") == ['x = f"{a} = zext i8 {b} to i32"']
+    assert edits(text, "softgen/eu/step.py") == []
+
+
+def test_a_key_does_not_move_with_its_line() -> None:
+    first, moved = (mutations(text, "x.py")[-1] for text in ("y = a + b\n", "# more\n\ny = a + b\n"))
+    assert first.key == moved.key == "x.py :: y = a + b :: y = a - b" and first.line != moved.line
+
+
+def test_two_hundred_faults_of_all_files() -> None:
+    picked = mutate.chosen(200, 1)
+    assert len(picked) == 200 == len({(one.path, one.start, one.end, one.text) for one in picked})
+    assert picked == mutate.chosen(200, 1) != mutate.chosen(200, 2)
+    assert {"softgen/eu/step.py", "softgen/eu/regions.py", "softgen/eu/predicate.py", "softgen/lanes/numpy.py", "softgen/lanes/llvm.py",
+            "softgen/eu/semantics/alu.py", "softgen/eu/semantics/control.py"} <= {one.path for one in picked}  # fmt: skip
+    for one in picked[::20]:
+        assert compiles(one.applied()) and ast.dump(ast.parse(one.applied())) != ast.dump(ast.parse(one.whole)), one.key
+
+
+def test_what_changes_nothing_is_still_there() -> None:
+    """Every line of equivalent_mutants.txt is about a fault the tool can make today."""
+    known = {one.key for path in {key.split(" :: ")[0] for key in mutate.equivalents()}
+             for one in mutations((ROOT / path).read_text("utf-8"), path)}  # fmt: skip
+    assert set(mutate.equivalents()) - known == set()
+
+
+@pytest.mark.parametrize("line", ["x.py :: a :: b", "x.py :: a ## why", "x.py :: a :: b ## "])
+def test_a_line_without_its_reason_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "list.txt").write_text(f"# comment\n\n{line}\n")
+    with pytest.raises(SystemExit, match=r"list.txt:3: expected"):
+        mutate.equivalents(tmp_path / "list.txt")
+
+
+# -- a whole sweep, of a package of one function -------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "tree"
+    (root / "softgen" / "eu").mkdir(parents=True)
+    (root / "tests").mkdir()
+    (root / "tools").mkdir()
+    (root / "softgen" / "__init__.py").write_text("")
+    (root / "softgen" / "eu" / "__init__.py").write_text("")
+    (root / "softgen" / "eu" / "step.py").write_text("def step(a, b):\n    return a + b\n\n\ndef other(a, b):\n    return a * b\n")
+    (root / "tests" / "test_step.py").write_text("from softgen.eu.step import step\n\n\ndef test_step():\n    assert step(2, 1) == 3\n")
+    (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
+    monkeypatch.setattr(mutate, "ROOT", root)
+    monkeypatch.setattr(mutate, "EXECUTION", ("tests/test_step.py",))
+    monkeypatch.setattr(mutate, "MACHINES", ())
+    monkeypatch.setattr(mutate, "EQUIVALENT", root / "tools" / "equivalent_mutants.txt")
+    return root
+
+
+def test_a_sweep_tells_caught_from_survived(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.read_bytes() for path in small.rglob("*") if path.is_file()}
+    picked, results = mutate.chosen(10, 1), tmp_path / "results.jsonl"
+    assert [one.what for one in picked] == ["+ becomes -", "* becomes +"]
+    mutate.sweep(picked, results, 2, tmp_path / "benches")
+    found = mutate.kept(results)
+    assert [found[one.key].caught for one in picked] == [True, False]
+    assert found[picked[0].key].how == "FAILED tests/test_step.py::test_step"
+    assert mutate.summary(picked, found) == 1
+    said = capsys.readouterr().out
+    assert "survived: softgen/eu/step.py:6  * becomes +" in said and "+    return a + b" in said
+    assert "2 of 2 faults tried: 1 caught, 0 survived that change nothing, 1 survived; caught 50.0%" in said
+    assert {path: path.read_bytes() for path in small.rglob("*") if path.is_file()} == before
+    mutate.sweep(picked, results, 2, tmp_path / "never")  # nothing is left to do
+    assert not (tmp_path / "never").exists()
+
+
+def test_a_fault_that_changes_nothing_does_not_count(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    picked = mutate.chosen(10, 1)
+    path = small / "tools" / "equivalent_mutants.txt"
+    path.write_text(f"{picked[1].key} ## nobody calls it\n")
+    known = mutate.equivalents(path)
+    monkeypatch.setattr(mutate, "equivalents", lambda: known)
+    results = {one.key: mutate.Result(one.key, one is picked[0], 0.1, "") for one in picked}
+    assert mutate.summary(picked, results) == 0 and "caught 100.0%" in capsys.readouterr().out
+
+
+def test_tests_that_fail_anyway_are_no_witness(small: Path, tmp_path: Path) -> None:
+    (small / "tests" / "test_step.py").write_text("def test_step():\n    assert False\n")
+    with pytest.raises(SystemExit, match="the tests fail without a fault"):
+        mutate.sweep(mutate.chosen(1, 1), tmp_path / "results.jsonl", 1, tmp_path / "benches")
+
+
+def test_a_fault_that_hangs_is_caught(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutate, "SECONDS", 5)
+    text = "def step(a, b):\n    while a == 0:\n        pass\n    return a + b\n"
+    (small / "softgen" / "eu" / "step.py").write_text(text)
+    one = next(one for one in mutations(text, "softgen/eu/step.py") if "!=" in one.text)
+    result, _ = mutate.Bench(tmp_path / "bench").test(one)
+    assert result.caught and result.how == "timeout"
+
+
+def test_the_command_lists_faults() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "mutate.py"), "--list", "--count", "3", "--file", "softgen/eu/predicate.py"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(found) == 3 and all("softgen/eu/predicate.py:" in line for line in found)

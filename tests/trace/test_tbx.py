@@ -1,0 +1,217 @@
+"""The socket: a client's messages over loopback, and what a simulator makes of bad ones."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from softgen.bits.generation import device
+from softgen.errors import SoftgenError
+from softgen.trace.tbx import Options, Server
+from tests.device.host import DATA, PAGE, Host
+
+REGISTER, TABLE, WRITE, READ, CONTROL = 0, 2, 4, 5, 11
+
+
+class Client:
+    def __init__(self, port: int) -> None:
+        self.stream = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.number = 0
+
+    def send(self, kind: int, *body: int, data: bytes = b"") -> None:
+        self.number += 1
+        self.stream.sendall(struct.pack(f"<3I{len(body)}I", kind, self.number, 4 * len(body), *body) + data)
+
+    def take(self, count: int) -> bytes:
+        found = b""
+        while len(found) < count:
+            more = self.stream.recv(count - len(found))
+            if not more:
+                raise ConnectionError("the server closed the connection")
+            found += more
+        return found
+
+    def write_register(self, offset: int, value: int) -> None:
+        self.send(REGISTER, 1, offset, value)
+
+    def read_register(self, offset: int) -> int:
+        self.send(REGISTER, 0, offset, 0)
+        kind, number, size, value = struct.unpack("<4I", self.take(16))
+        assert (kind, number, size) == (1, self.number, 4)
+        return int(value)
+
+    def write(self, address: int, data: bytes) -> None:
+        self.send(WRITE, address >> 32 << 24, address & 0xFFFFFFFF, len(data), data=data)
+
+    def read(self, address: int, size: int) -> bytes:
+        self.send(READ, address >> 32 << 24, address & 0xFFFFFFFF, size)
+        kind, number, body, high, low, count = struct.unpack("<6I", self.take(24))
+        assert (kind, number, body, count) == (6, self.number, 12, size) and high >> 24 << 32 | low == address
+        return self.take(size)
+
+    def close(self) -> None:
+        self.stream.close()
+
+
+class Running:
+    """A server in a thread."""
+
+    def __init__(self, gpu: str = "skl", **options: Any) -> None:
+        self.log: list[str] = []
+        self.server = Server(device(gpu), 0, Options(**options), self.log.append)
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def _serve(self) -> None:
+        try:
+            self.server.serve()
+        except OSError:
+            pass  # closed at the end of the test
+
+    def client(self) -> Client:
+        return Client(self.server.port)
+
+    def left(self) -> None:
+        """Until nobody is connected."""
+        with self.server.left:
+            assert self.server.left.wait_for(lambda: not self.server.open, 20)
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    made = Running(deterministic=True)
+    yield made
+    made.server.close()
+
+
+def upload(client: Client, host: Host) -> None:
+    """What a host has prepared: its memory and global table."""
+    for region in host.memory.physical.regions():
+        client.write(region.start, host.memory.physical.read(region.start, region.size))
+    for page in range(0, 0x80_0000, PAGE):
+        client.send(TABLE, 1, page // PAGE, page | 1, 0)
+
+
+def start(client: Client, host: Host, address: int, number: int) -> None:
+    low, high = host.pack("CONTEXT_DESCRIPTOR", context_id=number, context_address=address, privileged=1, addressing=3, valid=1)
+    for value in (0, 0, high, low):
+        client.write_register(0x2230, value)
+
+
+def test_registers_memory_and_the_global_table(running: Running) -> None:
+    client = running.client()
+    client.send(CONTROL, 0x00320002)
+    client.write_register(0x2600, 5)
+    assert client.read_register(0x2600) == 5 and client.read_register(0x2604) == 0
+    client.write(0x12_3456_7000, b"abcdef")
+    assert client.read(0x12_3456_7002, 3) == b"cde" and client.read(0x5000, 2) == b"\0\0"
+    client.send(TABLE, 1, 7, 0x7001, 0)
+    client.send(TABLE, 0, 7, 0, 0)
+    assert struct.unpack("<5I", client.take(20)) == (3, client.number, 8, 0x7001, 0)
+
+
+def test_work_runs_when_the_port_is_written(running: Running) -> None:
+    host, client = Host("skl"), running.client()
+    host.say(context := host.context(1), host.store(0, 7))
+    upload(client, host)
+    start(client, host, context.address, 1)
+    assert client.read(DATA, 4) == struct.pack("<I", 7)
+    assert client.read_register(0x2234) & 0x100
+
+
+def test_a_semaphore_that_the_client_satisfies(running: Running) -> None:
+    host, client = Host("skl"), running.client()
+    host.say(context := host.context(1), host.wait(0, 5), host.store(4, 1))
+    upload(client, host)
+    start(client, host, context.address, 1)
+    assert client.read(DATA + 4, 4) == bytes(4)
+    client.write(DATA, struct.pack("<I", 5))
+    assert client.read(DATA + 4, 4) == struct.pack("<I", 1)
+
+
+def test_a_command_that_fails_is_told_and_the_rest_is_executed(running: Running) -> None:
+    """The runtime waits for the last write of its submission and knows no errors."""
+    host, client = Host("skl"), running.client()
+    host.say(context := host.context(1), host.pack("MI_LOAD_SCAN_LINES_INCL"), host.store(0, 7))
+    upload(client, host)
+    start(client, host, context.address, 1)
+    assert client.read(DATA, 4) == struct.pack("<I", 7)
+    assert any("MI_LOAD_SCAN_LINES_INCL at 0x" in line and "not yet simulated" in line for line in running.log)
+    client.close()
+    running.left()
+    assert running.log[-1].endswith("1 failures")
+
+
+def test_clients_come_one_after_another_and_each_has_a_machine_of_its_own(running: Running) -> None:
+    for number in range(3):
+        client = running.client()
+        assert client.read_register(0x2600) == 0 and client.read(0x1000, 1) == b"\0"
+        client.write_register(0x2600, number + 1)
+        client.write(0x1000, b"x")
+        assert client.read_register(0x2600) == number + 1
+        client.close()
+        running.left()
+    assert [line for line in running.log if line.endswith("connected")] == [f"client {n}: connected" for n in (1, 2, 3)]
+
+
+def test_connections_at_the_same_time_share_a_machine(running: Running) -> None:
+    one = running.client()
+    one.write_register(0x2600, 5)
+    assert one.read_register(0x2600) == 5
+    other = running.client()
+    assert other.read_register(0x2600) == 5
+    one.close()
+    other.write_register(0x2604, 1)
+    assert other.read_register(0x2604) == 1
+
+
+BAD = {
+    "message type 0x47455420 is unknown": b"GET / HTTP/1.1\r\n\r\n"[:0] + b" TEG" + bytes(8),
+    "TBX_REGISTER_REQUEST has 12 bytes, not 4096": struct.pack("<3I", 0, 1, 4096),
+    "register 0x1000000 does not exist": struct.pack("<6I", 0, 1, 12, 1, 0x1000000, 0),
+    "register 0x2001 does not exist": struct.pack("<6I", 0, 1, 12, 0, 0x2001, 0),
+    "the global table has no entry 0xffffffff": struct.pack("<7I", 2, 1, 16, 1, 0xFFFFFFFF, 0, 0),
+    "0xffffffff bytes at once; the most is": struct.pack("<6I", 4, 1, 12, 0, 0, 0xFFFFFFFF),
+    "0xfffffff0 bytes at once": struct.pack("<6I", 5, 1, 12, 0, 0, 0xFFFFFFF0),
+    "left in the middle of a message: 5 of 12 bytes": b"\0\0\0\0\1",
+    "left in the middle of a message: 3 of 16 bytes": struct.pack("<6I", 4, 1, 12, 0, 0, 16) + b"abc",
+}
+
+
+@pytest.mark.parametrize("why", BAD)
+def test_a_client_that_sends_rubbish_is_told_of_and_the_next_is_served(running: Running, why: str) -> None:
+    client = running.client()
+    client.stream.sendall(BAD[why])
+    client.stream.shutdown(socket.SHUT_WR)
+    running_log = lambda: "\n".join(running.log)  # noqa: E731
+    assert client.stream.recv(1) == b""  # the server hung up
+    running.left()
+    assert why in running_log(), running_log()
+    client = running.client()
+    client.write_register(0x2600, 5)
+    assert client.read_register(0x2600) == 5
+
+
+def test_work_that_takes_too_long_is_given_up() -> None:
+    running = Running(time_limit=0.2)
+    host, client = Host("skl"), running.client()
+    batch = host.pages(1)
+    host.put(batch, host.pack("MI_BATCH_BUFFER_START", batch_buffer_start_address=batch, address_space_indicator=1))
+    host.say(context := host.context(1), host.pack("MI_BATCH_BUFFER_START", batch_buffer_start_address=batch, address_space_indicator=1))
+    upload(client, host)
+    start(client, host, context.address, 1)
+    assert client.read_register(0x2600) == 0
+    assert any("time is up at" in line for line in running.log)
+    running.server.close()
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    running = Running()
+    with pytest.raises(SoftgenError, match=rf"cannot listen on 127.0.0.1:{running.server.port}: Address already in use"):
+        Server(device("skl"), running.server.port)
+    running.server.close()

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Puts small faults into the semantics and the machines, one at a time, and runs tests: a fault that no test notices is a missing test.
+
+    tools/mutate.py --count 200 --seed 1            faults that the seed chooses, spread over the files by size
+    tools/mutate.py --list                          only say which
+    tools/mutate.py --only 17                       one of them, with what the tests print
+    tools/mutate.py --file softgen/eu/step.py       faults of one file
+
+Works on a copy of the package and its tests in a temporary directory, never in the tree. Results are kept in a file (--results) as they
+come; a second call goes on where the first was stopped. A fault counts as caught when the tests fail, or take too long. Faults that change
+nothing anybody could see stand in tools/equivalent_mutants.txt, each with its reason, and do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from queue import Queue
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from mutations import Mutation, compiles, mutations
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = ("softgen/eu/semantics/*.py", "softgen/eu/step.py", "softgen/eu/regions.py", "softgen/eu/predicate.py", "softgen/lanes/*.py")
+NOT_MACHINES = frozenset({"cache.py", "jit.py", "routine.py", "signature.py", "__init__.py"})  # of lanes/: how objects are kept and called
+EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
+EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_control.py", "tests/eu/semantics/test_masks.py",
+             "tests/eu/semantics/test_float_modes.py", "tests/eu/semantics/test_placed.py", "tests/eu/semantics/test_interpreter.py",
+             "tests/eu/semantics/test_math.py", "tests/eu/semantics/test_exceptions.py", "tests/eu/test_engines_agree.py",
+             "tests/eu/semantics/test_kernels.py")  # fmt: skip
+MACHINES = tuple(f"tests/lanes/test_{name}.py" for name in ("agreement", "machine", "examples", "memory", "numpy", "llvm"))
+SECONDS, WAITING = 180, 1800  # of the processor that the tests of one fault may take, and of the clock: other work is no fault
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Result:
+    key: str
+    caught: bool
+    seconds: float
+    how: str  # the test that noticed, or "timeout"
+
+
+def chosen(count: int, seed: int, only: str = "") -> list[Mutation]:
+    """Faults spread over the files by their size, at most one to a line while there are lines enough."""
+    paths = sorted(path for pattern in FILES for path in ROOT.glob(pattern) if path.parent.name != "lanes" or path.name not in NOT_MACHINES)
+    paths = [path for path in paths if not only or path == ROOT / only]
+    known = {path: mutations(path.read_text("utf-8"), str(path.relative_to(ROOT))) for path in paths}
+    known = {path: found for path, found in known.items() if found}
+    total, taken, picked = sum(map(len, known.values())), 0, list[Mutation]()
+    for index, (path, found) in enumerate(known.items()):
+        share = round(count * sum(map(len, list(known.values())[: index + 1])) / total) - taken if total else 0
+        taken += share
+        picked += spread(found, share, random.Random(f"{seed} {path.relative_to(ROOT)}"))
+    return picked
+
+
+def spread(found: list[Mutation], count: int, rng: random.Random) -> list[Mutation]:
+    mixed, lines, first, later = list(found), set[int](), list[Mutation](), list[Mutation]()
+    rng.shuffle(mixed)
+    for one in mixed:
+        (later if one.line in lines else first).append(one)
+        lines.add(one.line)
+    sound = (one for one in first + later if compiles(one.applied()))
+    return sorted(islice(sound, count), key=lambda one: (one.line, one.column))
+
+
+def equivalents(path: Path = EQUIVALENT) -> dict[str, str]:
+    """Faults that change nothing: key -> reason."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(path.read_text("utf-8").splitlines() if path.exists() else (), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        key, arrow, reason = line.partition(" ## ")
+        if not arrow or len(key.split(" :: ")) != 3 or not reason.strip():
+            raise SystemExit(f"{path.name}:{number}: expected 'FILE :: LINE :: CHANGED LINE ## REASON', not {line!r}")
+        found[key.strip()] = reason.strip()
+    return found
+
+
+# -- running -------------------------------------------------------------------------------------------------------
+
+
+class Bench:
+    """A copy of the package with its tests, into which faults are put."""
+
+    def __init__(self, folder: Path, origin: Path | None = None) -> None:
+        self.folder, self.ticks, origin = folder, int(time.time()), origin or ROOT
+        for name in ("softgen", "tests"):
+            shutil.copytree(origin / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+        shutil.copy(origin / "pyproject.toml", folder)
+
+    def _write(self, path: str, text: str) -> None:
+        """With a time of its own, so that nothing compiled from the last fault is taken for this one."""
+        self.ticks += 10
+        (self.folder / path).write_text(text, "utf-8")
+        os.utime(self.folder / path, (self.ticks, self.ticks))
+
+    def test(self, one: Mutation) -> tuple[Result, str]:
+        self._write(one.path, one.applied())
+        try:
+            return self._test(one.key, one.path)
+        finally:
+            self._write(one.path, one.whole)
+
+    def _test(self, key: str, path: str) -> tuple[Result, str]:
+        start, text, how, caught = time.monotonic(), "", "", False
+        for tests in order(path):
+            code, text = self.run([*tests], SECONDS)
+            if code != 0:
+                how, caught = noticed(text) if code > 0 else text, True
+                break
+        return Result(key, caught, time.monotonic() - start, how), text
+
+    def run(self, tests: list[str], seconds: int) -> tuple[int, str]:
+        """The exit code of pytest and what it said; negative where it took too long, or a fault brought it down."""
+        environment = {**os.environ, "PYTHONPATH": str(self.folder), "XDG_CACHE_HOME": str(self.folder / "cache"), "CI": "1",
+                       "SOFTGEN_SHARED": os.environ.get("SOFTGEN_SHARED", str(ROOT.parent / "shared"))}  # fmt: skip
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "--tb=line", "-rfE", "-p", "no:cacheprovider",
+                   "-c", "pyproject.toml", "--rootdir", str(self.folder), *tests]  # fmt: skip
+
+        def limited() -> None:
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+
+        try:
+            done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=WAITING,
+                                  preexec_fn=limited)  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return -signal.SIGALRM, "timeout"
+        if done.returncode < 0:
+            ended = signal.Signals(-done.returncode)
+            return done.returncode, "timeout" if ended in (signal.SIGXCPU, signal.SIGKILL) else f"ended by {ended.name}"
+        return done.returncode, done.stdout + done.stderr
+
+
+def order(path: str) -> list[tuple[str, ...]]:
+    """What notices soonest comes first. Machines have their own tests, and those of what runs on them."""
+    return [MACHINES, EXECUTION] if path.startswith("softgen/lanes") else [EXECUTION]
+
+
+def noticed(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return lines[0].partition(" - ")[0] if lines else next((line for line in reversed(text.splitlines()) if line.strip()), "?")[:100]
+
+
+# -- results -------------------------------------------------------------------------------------------------------
+
+
+def kept(path: Path) -> dict[str, Result]:
+    if not path.exists():
+        return {}
+    return {one["key"]: Result(**one) for one in map(json.loads, path.read_text("utf-8").splitlines())}
+
+
+def difference(one: Mutation) -> Iterator[str]:
+    lines = difflib.unified_diff(one.whole.splitlines(), one.applied().splitlines(), lineterm="", n=1)
+    return (line for line in list(lines)[3:])
+
+
+def summary(picked: list[Mutation], results: dict[str, Result]) -> int:
+    known = equivalents()
+    done = [one for one in picked if one.key in results]
+    survived = [one for one in done if not results[one.key].caught]
+    unexplained = [one for one in survived if one.key not in known]
+    for one in unexplained:
+        print(f"\nsurvived: {one.path}:{one.line}  {one.what}")
+        print("\n".join(f"    {line}" for line in difference(one)))
+        print(f"    {one.key}")
+    counted = [one for one in done if one.key not in known]
+    rate = 1 - len(unexplained) / len(counted) if counted else 1.0
+    explained = len(survived) - len(unexplained)
+    print(f"\n{len(done)} of {len(picked)} faults tried: {len(done) - len(survived)} caught, {explained} survived that change nothing, "
+          f"{len(unexplained)} survived; caught {rate:.1%}")  # fmt: skip
+    return 0 if not unexplained and len(done) == len(picked) else 1
+
+
+def sweep(picked: list[Mutation], results: Path, workers: int, temporary: Path) -> None:
+    found = kept(results)
+    left = [one for one in picked if one.key not in found]
+    if not left:
+        return
+    benches: Queue[Bench] = Queue()
+    first = Bench(temporary / "bench0")
+    benches.put(first)
+    for index in range(1, min(workers, len(left))):
+        benches.put(Bench(temporary / f"bench{index}", first.folder))
+    code, text = first.run([*EXECUTION, *MACHINES], 10 * SECONDS)
+    if code:
+        raise SystemExit(f"the tests fail without a fault, so none can be noticed:\n{text[-2000:]}")
+    random.Random(0).shuffle(left)  # so that a sweep that is stopped says something of every file
+
+    def try_one(one: Mutation) -> Result:
+        bench = benches.get()
+        try:
+            return bench.test(one)[0]
+        finally:
+            benches.put(bench)
+
+    with ThreadPoolExecutor(workers) as pool, results.open("a", encoding="utf-8") as file:
+        going = {pool.submit(try_one, one): one for one in left}
+        for number, future in enumerate(as_completed(going), len(picked) - len(left) + 1):
+            one, result = going[future], future.result()
+            file.write(json.dumps(vars(result)) + "\n")
+            file.flush()
+            word, place = "caught" if result.caught else "SURVIVED", f"{one.path}:{one.line}"
+            print(f"[{number:3}/{len(picked)}] {word:8} {result.seconds:5.1f} s  {place}  {one.what}  {result.how}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="small faults in the semantics and the machines, and whether tests notice them")
+    parser.add_argument("--count", type=int, default=200, help="how many faults")
+    parser.add_argument("--seed", type=int, default=1, help="which ones")
+    parser.add_argument("--file", default="", help="faults of this file only")
+    parser.add_argument("--list", action="store_true", help="say which, and try none")
+    parser.add_argument("--only", type=int, metavar="N", help="try the Nth of them and show what the tests print")
+    parser.add_argument("--workers", type=int, default=WORKERS, choices=(1, 2), help="at the same time")
+    parser.add_argument("--results", type=Path, help="where results are kept; the next call goes on from there")
+    given = parser.parse_args()
+    picked = chosen(given.count, given.seed, given.file)
+    if not picked:
+        parser.error(f"there is nothing to change in {given.file}")
+    results = given.results or Path(tempfile.gettempdir()) / f"softgen-mutants-{given.seed}.jsonl"
+    if given.list:
+        for number, one in enumerate(picked):
+            print(f"{number:3} {one.path}:{one.line}  {one.what}")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="softgen-mutants-") as temporary:
+        if given.only is not None:
+            one = picked[given.only]
+            print(f"{one.path}:{one.line}  {one.what}", *difference(one), sep="\n")
+            result, text = Bench(Path(temporary)).test(one)
+            print(text)
+            return 0 if result.caught else 1
+        try:
+            sweep(picked, results, given.workers, Path(temporary))
+        except KeyboardInterrupt:
+            print(f"stopped; what was tried is in {results}", file=sys.stderr)
+    return summary(picked, kept(results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
