@@ -21,6 +21,7 @@ class Measurement:
     seconds: float
     peer: str = ""
     peer_seconds: float = 0.0
+    note: str = ""
 
     @property
     def rate(self) -> float:

@@ -28,7 +28,13 @@ def measurements(names: list[str]) -> Iterator[tuple[str, Measurement]]:
 
 def row(name: str, one: Measurement) -> tuple[str, ...]:
     ratio = f"{one.ratio:.2f} x {one.peer}" if one.ratio is not None else ""
-    return paint()(name, "name"), one.what, f"{one.rate:,.0f}", f"{one.unit}/s", ratio
+    rate = (f"{one.rate:,.0f}", f"{one.unit}/s") if one.unit else ("", "")
+    return paint()(name, "name"), one.what, *rate, ratio, *([one.note] if one.note else [])
+
+
+def as_json(name: str, one: Measurement) -> dict[str, object]:
+    return {"benchmark": name, "what": one.what, "rate": one.rate, "unit": one.unit or None, "seconds": one.seconds,
+            "peer": one.peer or None, "ratio": one.ratio, "note": one.note or None}  # fmt: skip
 
 
 def main() -> int:
@@ -41,8 +47,7 @@ def main() -> int:
         parser.error(f"no benchmark {sorted(unknown)[0]!r}")
     found = list(measurements(args.names or available()))
     if args.json:
-        print_json([{"benchmark": name, "what": one.what, "rate": one.rate, "unit": one.unit, "peer": one.peer or None, "ratio": one.ratio}
-                    for name, one in found])
+        print_json([as_json(name, one) for name, one in found])
     elif found:
         print("\n".join(table([row(name, one) for name, one in found], right=(2,))))
     else:

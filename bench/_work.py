@@ -56,22 +56,27 @@ def works() -> list[Work]:
     n, side, wide, bodies, items = 1 << 20, 256, 512, 2048, 4096
     loops, hashes = 1 << 14, 1 << 16
     most = u(256)
+    mandel: list[Argument] = [np.zeros((wide, wide), u), u(wide), f(-2.0), f(-1.25), f(2.5 / wide), f(2.5 / wide), most]
+    conv: list[Argument] = [floats(1024, 1024), np.zeros((1024, 1024), f), floats(16), u(1024), u(1024)]
     return [
-        Work("saxpy", [floats(n), floats(n), f(2.5)], (n,), (256,), 1, lambda a: (*a, u(n)), relative, 1e-6),
-        Work("matmul", [floats(side, side), floats(side, side), np.zeros((side, side), f), u(side)], (side, side), (16, 16), 2,
-             lambda a: (*a,), relative, 1e-5),
-        Work("mandel", [np.zeros((wide, wide), u), u(wide), f(-2.0), f(-1.25), f(2.5 / wide), f(2.5 / wide), most], (wide, wide), (16, 16), 0,
-             lambda a: (a[0], a[1], a[1], *a[2:]), unequal, 0.005),
-        Work("nbody", [floats(bodies, 4), np.zeros((bodies, 4), f), u(bodies), f(0.01)], (bodies,), (256,), 1, lambda a: (*a,), relative, 1e-5),
+        Work("saxpy", [floats(n), floats(n), f(2.5)], (n,), (256,), 1, more(n), relative, 1e-6),
+        Work("matmul", [floats(side, side), floats(side, side), np.zeros((side, side), f), u(side)], (side, side), (16, 16), 2, tuple,
+             relative, 1e-5),
+        Work("mandel", mandel, (wide, wide), (16, 16), 0, lambda a: (a[0], a[1], a[1], *a[2:]), unequal, 0.005),
+        Work("nbody", [floats(bodies, 4), np.zeros((bodies, 4), f), u(bodies), f(0.01)], (bodies,), (256,), 1, tuple, relative, 1e-5),
         Work("hist", [rng.integers(0, 1 << 32, items * 256, dtype=u), np.zeros(256, u), most, u(items)], (items,), (256,), 1,
              lambda a: (a[0], a[1], u(items * 256)), unequal, 0.0),
-        Work("conv", [floats(1024, 1024), np.zeros((1024, 1024), f), floats(16), u(1024), u(1024)], (1024, 1024), (32, 8), 1,
-             lambda a: (*a,), relative, 1e-6),
-        Work("mandel_loop", [np.zeros(loops, f), f(0.0005), f(0.02), most], (loops,), (256,), 0, lambda a: (*a, u(loops)), relative, 1e-3, True),
-        Work("nbody_loop", [np.zeros(loops, f), f(0.01), f(0.01), most], (loops,), (256,), 0, lambda a: (*a, u(loops)), relative, 1e-4, True),
-        Work("sha", [np.zeros(hashes, u), u(7)], (hashes,), (256,), 0, lambda a: (*a, u(hashes)), unequal, 0.0, True),
-        Work("hash_loop", [np.zeros(hashes, u), u(99), most], (hashes,), (256,), 0, lambda a: (*a, u(hashes)), unequal, 0.0, True),
+        Work("conv", conv, (1024, 1024), (32, 8), 1, tuple, relative, 1e-6),
+        Work("mandel_loop", [np.zeros(loops, f), f(0.0005), f(0.02), most], (loops,), (256,), 0, more(loops), relative, 1e-3, True),
+        Work("nbody_loop", [np.zeros(loops, f), f(0.01), f(0.01), most], (loops,), (256,), 0, more(loops), relative, 1e-4, True),
+        Work("sha", [np.zeros(hashes, u), u(7)], (hashes,), (256,), 0, more(hashes), unequal, 0.0, True),
+        Work("hash_loop", [np.zeros(hashes, u), u(99), most], (hashes,), (256,), 0, more(hashes), unequal, 0.0, True),
     ]  # fmt: skip
+
+
+def more(count: int) -> Callable[[Sequence[Argument]], tuple[Argument, ...]]:
+    """The program's arguments, and how many items there are."""
+    return lambda given: (*given, np.uint32(count))
 
 
 # -- peers -------------------------------------------------------------------------------------------------------------

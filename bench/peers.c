@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { LANES = 16, MOST_BODIES = 4096, TILE = 256 };
+enum { LANES = 16, MOST_BODIES = 4096, TILE = 16 };
 
 void saxpy(const float *restrict x, float *restrict y, float a, int n)
 {
@@ -11,19 +11,30 @@ void saxpy(const float *restrict x, float *restrict y, float a, int n)
         y[i] = a * x[i] + y[i];
 }
 
+/* In tiles, as the kernel has it. */
 void matmul(const float *restrict a, const float *restrict b, float *restrict c, int n)
 {
-    for (int i = 0; i < n; i++) {
-        float row[TILE] = {0};
-        for (int k = 0; k < n; k++) {
-            float one = a[i * n + k];
+    for (int row = 0; row < n; row += TILE)
+        for (int column = 0; column < n; column += TILE) {
+            float sum[TILE][TILE] = {{0}}, as[TILE][TILE], bs[TILE][TILE];
+            for (int t = 0; t < n; t += TILE) {
+                for (int y = 0; y < TILE; y++)
 #pragma omp simd
-            for (int j = 0; j < n; j++)
-                row[j] += one * b[k * n + j];
+                    for (int x = 0; x < TILE; x++) {
+                        as[y][x] = a[(row + y) * n + t + x];
+                        bs[y][x] = b[(t + y) * n + column + x];
+                    }
+                for (int y = 0; y < TILE; y++)
+                    for (int k = 0; k < TILE; k++)
+#pragma omp simd
+                        for (int x = 0; x < TILE; x++)
+                            sum[y][x] += as[y][k] * bs[k][x];
+            }
+            for (int y = 0; y < TILE; y++)
+#pragma omp simd
+                for (int x = 0; x < TILE; x++)
+                    c[(row + y) * n + column + x] = sum[y][x];
         }
-        for (int j = 0; j < n; j++)
-            c[i * n + j] = row[j];
-    }
 }
 
 void mandel(uint32_t *restrict out, int width, int height, float x0, float y0, float dx, float dy, uint32_t most)
@@ -87,20 +98,38 @@ void hist(const uint32_t *restrict in, uint32_t *restrict bins, int n)
 
 void conv(const float *restrict in, float *restrict out, const float *restrict w, int width, int height)
 {
-    for (int y = 0; y < height; y++) {
-        if (y == 0 || y == height - 1) {
-            for (int x = 0; x < width; x++)
-                out[y * width + x] = in[y * width + x];
-            continue;
-        }
-        const float *above = in + (y - 1) * width, *here = above + width, *below = here + width;
-        float *to = out + y * width;
-        to[0] = here[0];
-        to[width - 1] = here[width - 1];
+    for (int y = 0; y < height; y++)
 #pragma omp simd
-        for (int x = 1; x < width - 1; x++)
-            to[x] = w[0] * above[x - 1] + w[1] * above[x] + w[2] * above[x + 1] + w[3] * here[x - 1] + w[4] * here[x] +
-                    w[5] * here[x + 1] + w[6] * below[x - 1] + w[7] * below[x] + w[8] * below[x + 1];
+        for (int x = 0; x < width; x++) {
+            float sum = 0;
+            if (x == 0 || y == 0 || x >= width - 1 || y >= height - 1)
+                sum = in[y * width + x];
+            else
+                for (int j = -1; j <= 1; j++)
+                    for (int i = -1; i <= 1; i++)
+                        sum += w[(j + 1) * 3 + i + 1] * in[(y + j) * width + x + i];
+            out[y * width + x] = sum;
+        }
+}
+
+/* The edges apart. */
+void conv_lanes(const float *restrict in, float *restrict out, const float *restrict w, int width, int height)
+{
+    for (int y = 0; y < height; y++) {
+        const float *here = in + y * width;
+        float *to = out + y * width;
+        for (int x = 0; x < width; x += y == 0 || y == height - 1 ? 1 : width - 1)
+            to[x] = here[x];
+        if (y == 0 || y == height - 1)
+            continue;
+#pragma omp simd
+        for (int x = 1; x < width - 1; x++) {
+            float sum = 0;
+            for (int j = -1; j <= 1; j++)
+                for (int i = -1; i <= 1; i++)
+                    sum += w[(j + 1) * 3 + i + 1] * here[j * width + x + i];
+            to[x] = sum;
+        }
     }
 }
 
@@ -150,7 +179,7 @@ void sha(uint32_t *restrict out, uint32_t salt, int n)
     }
 }
 
-void mandel_loop(float *restrict out, float dx, float dy, uint32_t count, int n)
+void mandel_loop_lanes(float *restrict out, float dx, float dy, uint32_t count, int n)
 {
     for (int first = 0; first < n; first += 4 * LANES) {
         float cr[4 * LANES], ci[4 * LANES], zr[4 * LANES] = {0}, zi[4 * LANES] = {0};
@@ -170,7 +199,7 @@ void mandel_loop(float *restrict out, float dx, float dy, uint32_t count, int n)
     }
 }
 
-void mandel_loop_outer(float *restrict out, float dx, float dy, uint32_t count, int n)
+void mandel_loop(float *restrict out, float dx, float dy, uint32_t count, int n)
 {
 #pragma omp simd
     for (int i = 0; i < n; i++) {
@@ -195,6 +224,47 @@ void nbody_loop(float *restrict out, float step, float eps2, uint32_t count, int
             q += step;
         }
         out[i] = ax;
+    }
+}
+
+void nbody_loop_lanes(float *restrict out, float step, float eps2, uint32_t count, int n)
+{
+    for (int first = 0; first < n; first += 4 * LANES) {
+        float x[4 * LANES], ax[4 * LANES] = {0}, q = 0;
+        for (int l = 0; l < 4 * LANES; l++)
+            x[l] = (float)(first + l) * 0.001f;
+        for (uint32_t k = 0; k < count; k++) {
+#pragma omp simd
+            for (int l = 0; l < 4 * LANES; l++) {
+                float d = q - x[l], inv = 1.0f / sqrtf(d * d + eps2);
+                ax[l] += d * inv * inv * inv;
+            }
+            q += step;
+        }
+        for (int l = 0; l < 4 * LANES; l++)
+            out[first + l] = ax[l];
+    }
+}
+
+void hash_loop_lanes(uint32_t *restrict out, uint32_t salt, uint32_t count, int n)
+{
+    for (int first = 0; first < n; first += 4 * LANES) {
+        uint32_t x[4 * LANES];
+        for (int l = 0; l < 4 * LANES; l++)
+            x[l] = (uint32_t)(first + l) + salt;
+        for (uint32_t k = 0; k < count; k++)
+#pragma omp simd
+            for (int l = 0; l < 4 * LANES; l++) {
+                uint32_t one = x[l];
+                one ^= one >> 16;
+                one *= 0x7feb352du;
+                one ^= one >> 15;
+                one *= 0x846ca68bu;
+                one ^= one >> 16;
+                x[l] = one + k;
+            }
+        for (int l = 0; l < 4 * LANES; l++)
+            out[first + l] = x[l];
     }
 }
 

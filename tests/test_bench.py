@@ -1,10 +1,19 @@
 """The benchmark runner prints rates and ratios."""
 
+import hashlib
+import struct
 import subprocess
 import sys
 
+import numpy as np
+import pytest
+
 import bench
-from bench.__main__ import available, row
+from bench import _work as bench_work
+from bench.__main__ import as_json, available, row
+from bench._compile import information
+from bench._program import Dispatch, descriptions
+from softgen.gpgpu.engines import Groups
 from tests.conftest import ROOT
 
 
@@ -13,6 +22,49 @@ def test_rate_and_ratio() -> None:
     assert (one.rate, one.ratio) == (2000, 2.0)
     assert row("x", one)[1:] == ("decode", "2,000", "commands/s", "2.00 x peer")
     assert bench.Measurement("decode", 1000, "commands", 0.5).ratio is None
+
+
+def test_a_summary_has_no_rate_and_a_note_comes_last() -> None:
+    one = bench.Measurement("mean", 1, "", 1.0, "C", 0.7, "worst: conv")
+    assert row("x", one)[1:] == ("mean", "", "", "0.70 x C", "worst: conv")
+    assert as_json("x", one)["ratio"] == 0.7 and as_json("x", one)["note"] == "worst: conv"
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+@pytest.mark.parametrize("name", ["saxpy", "matmul", "hist", "sha"])
+def test_programs_compute_what_numpy_does(name: str, engine: str) -> None:
+    """Small ones, as the compiler made them for a real GPU."""
+    rng = np.random.default_rng(3)
+    a, b, n = rng.random((32, 32), np.float32), rng.random((32, 32), np.float32), np.uint32(32)
+    numbers = rng.integers(0, 1 << 32, 512, np.uint32)
+    sums = [struct.unpack(">I", hashlib.sha256(struct.pack(">II", i, 7)).digest()[:4])[0] for i in range(256)]
+    arguments, size, group, result, expected = {
+        "saxpy": ([a.ravel(), b.ravel(), np.float32(2.5)], (1024,), (256,), 1, 2.5 * a.ravel() + b.ravel()),
+        "matmul": ([a, b, np.zeros_like(a), n], (32, 32), (16, 16), 2, a @ b),
+        "hist": ([numbers, np.zeros(256, np.uint32), np.uint32(2), np.uint32(256)], (256,), (256,), 1, np.bincount(numbers & 255, minlength=256)),
+        "sha": ([np.zeros(256, np.uint32), np.uint32(7)], (256,), (256,), 0, np.array(sums)),
+    }[name]  # fmt: skip
+    dispatch = Dispatch(name, arguments, size, group)
+    assert dispatch.run(Groups(engine, 1)).threads == np.prod(size) // dispatch.plan.simd
+    assert np.allclose(dispatch.arrays[result], expected, rtol=1e-5, atol=0)
+
+
+def test_every_work_has_a_program_and_a_peer() -> None:
+    source = (bench_work.SOURCE).read_text("utf-8")
+    for work in bench_work.works():
+        assert work.name in descriptions() and f"void {work.name}(" in source
+
+
+def test_ze_info_is_read() -> None:
+    text = (b"\x7fELF---\nversion: '1.20'\nkernels:\n  - name:   one\n    execution_env:\n      barrier_count: 1\n      simd_size: 16\n"
+            b"      slm_size: 2048\n    payload_arguments:\n      - arg_type: arg_byvalue\n        offset: 56\n        size: 4\n"
+            b"        arg_index: 3\n    binding_table_indices:\n      - bti_value: 2\n        arg_index: 1\n  - name: other\n"
+            b"    execution_env:\n      simd_size: 32\nkernels_misc_info:\n  - name: one\n    args_info:\n      - index: 0\n...\n")  # fmt: skip
+    found = information(text, "one")
+    assert (found["simd"], found["local"], found["barrier"]) == (16, 2048, 1)
+    assert found["payload_arguments"] == [{"arg_type": "arg_byvalue", "offset": 56, "size": 4, "arg_index": 3}]
+    assert found["binding_table_indices"] == [{"bti_value": 2, "arg_index": 1}]
+    assert information(text, "other")["simd"] == 32
 
 
 def test_best_time_calls_often_enough() -> None:

@@ -73,7 +73,7 @@ def test_a_key_does_not_move_with_its_line() -> None:
 def test_two_hundred_faults_of_all_files() -> None:
     picked = mutate.chosen(200, 1)
     assert len(picked) == 200 == len({(one.path, one.start, one.end, one.text) for one in picked})
-    assert picked == mutate.chosen(200, 1) != mutate.chosen(200, 2)
+    assert mutate.chosen(9, 1) == mutate.chosen(9, 1) != mutate.chosen(9, 2)
     assert {"softgen/eu/step.py", "softgen/eu/regions.py", "softgen/eu/predicate.py", "softgen/lanes/numpy.py", "softgen/lanes/llvm.py",
             "softgen/eu/semantics/alu.py", "softgen/eu/semantics/control.py"} <= {one.path for one in picked}  # fmt: skip
     for one in picked[::20]:
@@ -150,7 +150,7 @@ def test_tests_that_fail_anyway_are_no_witness(small: Path, tmp_path: Path) -> N
 
 
 def test_a_fault_that_hangs_is_caught(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutate, "SECONDS", 5)
+    monkeypatch.setattr(mutate, "SECONDS", 3)
     text = "def step(a, b):\n    while a == 0:\n        pass\n    return a + b\n"
     (small / "softgen" / "eu" / "step.py").write_text(text)
     one = next(one for one in mutations(text, "softgen/eu/step.py") if "!=" in one.text)

@@ -26,6 +26,7 @@ from softgen.driver import environment, server, tree
 from softgen.errors import SoftgenError
 
 TICK = 0.05  # seconds between two looks at what the server says
+STOP = 3.0  # seconds the server has to end when its work does not matter any more
 GRACE = 1.0  # seconds a program has to end when it is told to
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PASSED_ON = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
@@ -44,6 +45,7 @@ class Outcome:
     report: dict[str, Any] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)  # what the server could not do
     trouble: str = ""  # what ended the run, if not the program itself
+    signal: int = 0  # that ended the program
 
 
 def launch(command: list[str], device: Device, serve: Serve, keep_going: bool = False, limit: float | None = None) -> Outcome:
@@ -136,7 +138,7 @@ class Run:
         code = 1 if trouble or self.failed and not keep_going else 128 - code if code < 0 else code
         if self.report is None and not trouble:
             trouble = f"the simulator ended before it could report{died(self.server_status)}"
-        return Outcome(code, self.report or {}, self.failed, trouble)
+        return Outcome(code, self.report or {}, self.failed, trouble, max(-self.child.returncode, 0))
 
     def _wait(self, seconds: float) -> None:
         """Sleep until a child ends or a signal comes; pass signals on that were sent to us alone."""
@@ -196,8 +198,11 @@ class Run:
             self.control.send(b"stop" if stopped else b"end")
         except OSError:
             pass
+        until = time.monotonic() + STOP if stopped else None
         while not self._server_gone():
-            signal.sigtimedwait({signal.SIGCHLD}, TICK)
+            info = signal.sigtimedwait(BLOCKED, TICK)
+            if info and info.si_signo in PASSED_ON or until is not None and time.monotonic() > until:
+                os.kill(self.server, signal.SIGKILL)  # somebody has waited long enough
             self._listen()
         self._listen()
 

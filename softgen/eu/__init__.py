@@ -41,5 +41,6 @@ Execution
   semantics/        what each opcode computes; branches; messages
   control_register.py  the bits of cr0
   exceptions.py     into the system routine and back
+  environment.py    what compiled messages find around a thread, and whose fault a fault was
   interpreter.py    the reference: runs a thread on NumPy lanes
 """

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from softgen.errors import SoftgenError
-from softgen.eu import interpreter
-from softgen.eu.block import Context, Status
+from softgen.eu import interpreter, native
+from softgen.eu.block import CHANNELS, Context, Status
 from softgen.eu.interpreter import ENDLESS, Interpreter, Outcome, Program
 from softgen.eu.thread import Thread
 
@@ -46,29 +46,32 @@ class Engine(Protocol):
 
 
 class Threaded:
-    """t0."""
+    """t0. Without `messages`, the reference carries them out: for threads that have no memory of their own around them."""
 
     name = "t0"
+
+    def __init__(self, messages: bool = True) -> None:
+        self.messages = messages
 
     def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
         from softgen.eu.threaded.engine import threaded
 
-        linked = threaded(program.gen)
-        address, ops = linked.function(program, control, entry)
-        return Function(address, ops, owner=linked)
+        engine = threaded(program.gen)
+        linked = engine.link(program, control, entry, self.messages)
+        return Function(native.imports()["native_threaded"], linked.address, owner=linked, indices=linked.indices)
 
     def ran(self, program: Program, instructions: int) -> None:
         """Nothing to learn from that."""
 
 
-def engine(name: str) -> Engine:
+def engine(name: str, messages: bool = True) -> Engine:
     """An engine that compiles, by name."""
     if name == "t1":
         from softgen.eu.translate.engine import Translator
 
-        return Translator()
+        return Translator(messages=messages)
     if name == "t0":
-        return Threaded()
+        return Threaded(messages)
     if name == "auto":
         from softgen.eu.promotion import Promoting
 
@@ -77,10 +80,11 @@ def engine(name: str) -> Engine:
 
 
 def run(name: str, thread: Thread, program: Program, limit: int = ENDLESS, made: Engine | None = None) -> Outcome:
-    """Runs one thread on its own until it ends, waits, or has spent its backward branches."""
+    """Runs one thread on its own until it ends, waits, or has spent its backward branches. Its messages go where the thread says; an
+    engine that is given must leave them alone."""
     if name == "reference":
         return interpreter.run(thread, program, limit)
-    return drive(thread, program, limit, (made or engine(name)).function)
+    return drive(thread, program, limit, (made or engine(name, messages=False)).function)
 
 
 def drive(thread: Thread, program: Program, limit: int, function: Callable[..., Function]) -> Outcome:
@@ -90,21 +94,26 @@ def drive(thread: Thread, program: Program, limit: int, function: Callable[..., 
     made = None
     while True:
         if made is None or not made.steady:
-            made = function(program, thread.control, 32, False, thread.ip)
-        context.program = made.program
-        call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(made.address)
-        thread.save()
-        status = Status(call(thread.block.ctypes.data, ctypes.addressof(context)))
-        thread.load()
+            made = function(program, thread.control, CHANNELS, False, thread.ip)
+        status = call(made, thread, context)
         if status in OUTCOMES:
             return OUTCOMES[status]
-        if status is Status.ESCAPE:
-            before = thread.ip
-            if not interpreted.step():
-                return Outcome.WAITING
-            if thread.ended:
-                return Outcome.ENDED
-            if thread.ip <= before:
-                context.budget -= 1
-                if context.budget <= 0:
-                    return Outcome.SPENT
+        before = thread.ip
+        if status is Status.ESCAPE and not interpreted.step():
+            return Outcome.WAITING
+        if thread.ended:
+            return Outcome.ENDED
+        if thread.ip < before:
+            context.budget -= 1
+            if context.budget <= 0:
+                return Outcome.SPENT
+
+
+def call(made: Function, thread: Thread, context: Context) -> Status:
+    """One call of compiled code."""
+    context.program = made.program
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(made.address)
+    thread.save()
+    status = Status(function(thread.block.ctypes.data, ctypes.addressof(context)))
+    thread.load()
+    return status

@@ -15,7 +15,7 @@ enum { CHANNELS = 32, DEEPEST = 16, STEP = 8, LOWEST_ADDRESS = 4096 };
 enum { NOWHERE = 0xffffffff };
 /* Why native_groups came back. */
 enum reason { DONE, ESCAPED, OTHER_MODE, STUCK, LATE, STRANGE };
-enum { LATE_EVERY = 8 }; /* threads started between two looks at the clock */
+enum { LATE_EVERY = 64 }; /* threads started between two looks at the clock */
 
 struct control {
     uint32_t ip, status, active, waiting;
@@ -114,9 +114,11 @@ struct member {
 
 struct range { uint64_t start, size; };
 
-/* Code for threads that have changed their mode: cr0.0 and the place where they go on. Python adds a row when it is asked. */
-struct mode {
-    uint32_t control, ip;
+/* What Python answered a thread that came back with MODE or ESCAPE at an address, where that depends on cr0.0 alone: the next thread in the
+ * same place needs no Python. An escaped instruction that only changes cr0.0 was executed; it is here with what it makes of it. */
+struct answer {
+    uint32_t status, control, ip; /* the question */
+    uint32_t then, next, counts;
     thread_function *function;
     struct program *program;
 };
@@ -132,8 +134,8 @@ struct dispatch {
     struct program *program;
     uint64_t clean; /* function leaves the block alone when a thread ends in its first turn */
     int64_t turn; /* backward branches before others have a turn */
-    struct mode *modes;
-    uint64_t mode_count;
+    struct answer *answers;
+    uint64_t answer_count;
     uint64_t origin[3], extent[3], id_offset[3]; /* group ids: first, how many, where in a block they belong */
     uint64_t first, last; /* groups of this chunk: first is the one under way */
     uint64_t deadline; /* nanoseconds of the monotonic clock */
@@ -201,18 +203,24 @@ static void end_group(struct dispatch *d)
     d->first++;
 }
 
-/* Other code for a thread whose mode is another now; 0 if Python has to find it. */
-static int choose(const struct dispatch *d, struct member *m, uint8_t *block)
+/* Does what Python did for an earlier thread; 0 if it has to be asked. */
+static int answered(const struct dispatch *d, struct member *m, uint8_t *block, int64_t status)
 {
-    uint32_t now = *(uint32_t *)(block + place.cr), ip = control_of(block)->ip;
-    for (uint64_t i = 0; i < d->mode_count; i++)
-        if (d->modes[i].control == now && d->modes[i].ip == ip) {
-            if (d->modes[i].function == m->function && d->modes[i].program == m->program)
-                return 0; /* that did not help */
-            m->function = d->modes[i].function;
-            m->program = d->modes[i].program;
-            return 1;
-        }
+    struct control *control = control_of(block);
+    uint32_t *cr = (uint32_t *)(block + place.cr);
+    for (uint64_t i = 0; i < d->answer_count; i++) {
+        const struct answer *a = &d->answers[i];
+        if (a->status != status || a->control != *cr || a->ip != control->ip)
+            continue;
+        if (a->function == m->function && a->program == m->program && !a->counts)
+            return 0; /* that did not help */
+        *cr = a->then;
+        control->ip = a->next;
+        control->executed += a->counts;
+        m->function = a->function;
+        m->program = a->program;
+        return 1;
+    }
     return 0;
 }
 
@@ -227,7 +235,7 @@ static enum reason turn(struct dispatch *d)
     do {
         d->context->program = m->program;
         status = m->function(block, d->context);
-    } while (status == MODE && choose(d, m, block));
+    } while ((status == MODE || status == ESCAPE) && answered(d, m, block, status));
     m->status = control_of(block)->status = (uint32_t)status;
     if (control_of(block)->executed != before || status == SPENT)
         d->moved = 1;
@@ -304,7 +312,7 @@ int64_t native_layout(uint64_t *into)
     uint64_t found[] = {sizeof(struct control), offsetof(struct control, executed), offsetof(struct control, channel_ip),
                         sizeof(struct context), offsetof(struct context, budget), offsetof(struct context, offsets),
                         sizeof(struct op), sizeof(struct program), sizeof(struct member), sizeof(struct dispatch),
-                        offsetof(struct dispatch, first), sizeof(struct mode), offsetof(struct dispatch, instructions), sizeof(struct single)};
+                        offsetof(struct dispatch, first), sizeof(struct answer), offsetof(struct dispatch, instructions), sizeof(struct single)};
     memcpy(into, found, sizeof found);
     return sizeof found / sizeof *found;
 }

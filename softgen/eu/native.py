@@ -56,10 +56,19 @@ class Range(ctypes.Structure):
     _fields_ = [("start", ctypes.c_uint64), ("size", ctypes.c_uint64)]
 
 
-class Mode(ctypes.Structure):
-    """Code for threads that go on at an address with this cr0.0."""
+class Answer(ctypes.Structure):
+    """What becomes of a thread that came back with a status at an address, where that depends on cr0.0 alone."""
 
-    _fields_ = [("control", ctypes.c_uint32), ("ip", ctypes.c_uint32), ("function", ctypes.c_uint64), ("program", ctypes.c_uint64)]
+    _fields_ = [
+        ("status", ctypes.c_uint32),
+        ("control", ctypes.c_uint32),  # cr0.0
+        ("ip", ctypes.c_uint32),
+        ("then", ctypes.c_uint32),  # cr0.0 afterwards
+        ("next", ctypes.c_uint32),
+        ("counts", ctypes.c_uint32),  # instructions
+        ("function", ctypes.c_uint64),
+        ("program", ctypes.c_uint64),
+    ]
 
 
 class Dispatch(ctypes.Structure):
@@ -75,8 +84,8 @@ class Dispatch(ctypes.Structure):
         ("program", ctypes.c_uint64),
         ("clean", ctypes.c_uint64),
         ("turn", ctypes.c_int64),
-        ("modes", ctypes.c_uint64),
-        ("mode_count", ctypes.c_uint64),
+        ("answers", ctypes.c_uint64),
+        ("answer_count", ctypes.c_uint64),
         ("origin", ctypes.c_uint64 * 3),
         ("extent", ctypes.c_uint64 * 3),
         ("id_offset", ctypes.c_uint64 * 3),
@@ -104,7 +113,7 @@ def layout() -> list[int]:
     return [ctypes.sizeof(Control), offset(Control, "executed"), offset(Control, "channel_ip"),
             ctypes.sizeof(Context), offset(Context, "budget"), offset(Context, "offsets"),
             ctypes.sizeof(Op), ctypes.sizeof(Program), ctypes.sizeof(Member), ctypes.sizeof(Dispatch),
-            offset(Dispatch, "first"), ctypes.sizeof(Mode), offset(Dispatch, "instructions"), ctypes.sizeof(Single)]  # fmt: skip
+            offset(Dispatch, "first"), ctypes.sizeof(Answer), offset(Dispatch, "instructions"), ctypes.sizeof(Single)]  # fmt: skip
 
 
 @cache

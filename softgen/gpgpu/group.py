@@ -52,10 +52,10 @@ def text(instruction: Instruction) -> str:
     return " ".join(writers[dialect.chosen(None, instruction.gen)](instruction).split())
 
 
-def set_mode(thread: Thread, plan: Plan) -> None:
+def set_mode(thread: Thread, single_flow: bool, alternate: bool, rounding: int) -> None:
     """The interface descriptor's part of cr0."""
     layout = catalogue.layout("EU_CONTROL_REGISTER", thread.gen)
-    control = layout.pack(single_program_flow=plan.single_flow, alternate_float_mode=plan.alternate, rounding_mode=plan.rounding)
+    control = layout.pack(single_program_flow=single_flow, alternate_float_mode=alternate, rounding_mode=rounding)
     thread.dwords("cr")[: layout.dwords] = control
 
 
@@ -100,7 +100,7 @@ class Group:
     def _thread(self, start: Start, messages: dict[int, Any]) -> Thread:
         thread = Thread(self.gen, messages, self.plan.kernel, start.mask)
         thread.grf[: len(start.registers)] = np.frombuffer(start.registers, np.uint8)
-        set_mode(thread, self.plan)
+        set_mode(thread, self.plan.single_flow, self.plan.alternate, self.plan.rounding)
         return thread
 
     def _notify(self) -> None:

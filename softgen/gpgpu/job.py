@@ -13,7 +13,7 @@ from softgen.eu.engine import Engine, Function
 from softgen.eu.instruction import Operand
 from softgen.eu.interpreter import Program
 from softgen.eu.rules import rules
-from softgen.gpgpu.walker import Plan, Surroundings, mask
+from softgen.gpgpu.walker import Plan, Surroundings
 from softgen.memory import arena
 from softgen.memory.arena import SIZE as PART
 from softgen.shared_functions import message
@@ -33,7 +33,7 @@ class Job:
         self.table = around.space.table
         self.entries = (Surface * SURFACES)()
         self.known: set[int] = set()
-        self.full = all(mask(plan, x, y) == (1 << plan.simd) - 1 for y in range(plan.shape[1]) for x in range(plan.shape[0]))
+        self.full = not ~(plan.right_mask & plan.bottom_mask) & (1 << plan.simd) - 1
 
     def function(self, control: int, entry: int | None = None) -> Function:
         """Code for threads whose cr0.0 is `control`, with the surfaces it names; `entry` is where one of them goes on."""

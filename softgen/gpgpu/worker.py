@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from softgen.eu import block, native
 from softgen.eu.block import Context, Control, Status
 from softgen.eu.engine import Function
 from softgen.eu.environment import explain
-from softgen.eu.interpreter import Interpreter
+from softgen.eu.instruction import Instruction
+from softgen.eu.interpreter import Interpreter, Line
 from softgen.eu.native import Reason
+from softgen.eu.regions import place
 from softgen.eu.thread import Thread
 from softgen.gpgpu import group, walker
 from softgen.gpgpu.group import set_mode
@@ -34,7 +37,9 @@ Bytes = npt.NDArray[np.uint8]
 
 SLICE = 20_000_000  # nanoseconds of compiled code before Python looks around
 LINE = 64
-MODES = 16  # changes of mode that a worker knows by heart
+HEADER = walker.REGISTER  # r0
+CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # how programs change cr0
+ANSWERS = 32  # that native.c knows by heart
 
 IDS = ("thread_group_id_x", "thread_group_id_y", "thread_group_id_z")
 # What a thread that ran may have changed: registers, and what stands before `control`; control itself is one of them.
@@ -63,6 +68,24 @@ class Room:
         self.blocks, self.templates, self.local = Memory(), Memory(), Memory()
 
 
+@lru_cache(64)
+def _started(gen: float, kernel: int, single_flow: bool, alternate: bool, rounding: int, mask: int) -> bytes:
+    """The block of a thread that starts, without its payload."""
+    thread = Thread(gen, kernel=kernel, dispatch_mask=mask)
+    set_mode(thread, single_flow, alternate, rounding)
+    thread.save()
+    return thread.block.tobytes()
+
+
+def only_control(one: Instruction) -> bool:
+    """Whether all that an instruction does follows from cr0.0, and is done to cr0.0."""
+    plain = one.no_mask and one.exec_size == 1 and not one.predicate and not one.condition and not one.breakpoint
+    operands = [one.dst, *one.sources]
+    names = [place(operand, one.gen) for operand in operands if operand is not None and operand.file == "arf" and not operand.indirect]
+    immediates = sum(operand is not None and operand.file == "imm" for operand in operands)
+    return plain and one.opcode in CHANGES and len(names) + immediates == len(operands) and set(names) == {("cr", 0)}
+
+
 class Worker:
     """`number` tells workers of a dispatch apart; `look` is called now and then and may raise."""
 
@@ -72,8 +95,7 @@ class Worker:
         self.blocks = room.blocks.fit(threads * block.SIZE)
         self.local = room.local.fit(job.plan.local_bytes + LINE)
         self.members = (native.Member * threads)()
-        self.modes = (native.Mode * MODES)()
-        self.kept: set[tuple[int, int]] = set()
+        self.answers = (native.Answer * ANSWERS)()
         self.ranges = self._ranges()
         self.context = Context(
             table=ctypes.addressof(job.table), surfaces=ctypes.addressof(job.entries), local=self.local.ctypes.data,
@@ -84,7 +106,7 @@ class Worker:
         self.dispatch = native.Dispatch(
             context=ctypes.addressof(self.context), templates=templates.ctypes.data, members=ctypes.addressof(self.members),
             ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), turn=native.TURN,
-            modes=ctypes.addressof(self.modes),
+            answers=ctypes.addressof(self.answers),
             origin=(xs.start, ys.start, zs.start), extent=(len(xs), len(ys), len(zs)), id_offset=self._ids(),
         )  # fmt: skip
         for member in self.members:
@@ -106,19 +128,33 @@ class Worker:
 
     def _templates(self, before: int) -> Bytes:
         """A block for each thread of a group: all but the group's number is the same in all groups."""
+        plan, first = self.plan, self.plan.group(0)
         held = self.room.templates.fit(self.threads * block.SIZE)
-        thread, first = Thread(self.job.gen, kernel=self.plan.kernel), self.plan.group(0)
-        set_mode(thread, self.plan)
+        rows = held.reshape(self.threads, block.SIZE)
+        started = _started(self.job.gen, plan.kernel, plan.single_flow, plan.alternate, plan.rounding, (1 << plan.simd) - 1)
+        rows[:] = np.frombuffer(started, np.uint8)
+        one, other = (walker.registers(plan, first, number, self.job.header, before) for number in (0, min(1, self.threads - 1)))
+        rows[:, : len(one)] = np.frombuffer(one, np.uint8)
+        head, step = np.frombuffer(one[:HEADER], np.uint32), np.frombuffer(other[:HEADER], np.uint32)
+        numbers = np.arange(self.threads, dtype=np.uint32)
+        rows[:, :HEADER].view(np.uint32)[:] = head + numbers[:, None] * (step - head)  # what tells threads apart grows evenly
+        own, begin = plan.own * walker.REGISTER, HEADER + (0 if plan.own_first else plan.shared * walker.REGISTER)
+        data = np.frombuffer(plan.data, np.uint8)[plan.shared * walker.REGISTER :][: own * self.threads]
+        rows[:, begin : begin + own] = data.reshape(self.threads, own)
+        place = block.PLACES["control"] + Control.number.offset
+        rows[:, place : place + 4].view(np.uint32)[:, 0] = numbers
+        if not self.job.full:
+            self._mask(held)
+        self.control = int.from_bytes(rows[0, block.PLACES["cr"] :][:4].tobytes(), "little")
+        return held
+
+    def _mask(self, held: Bytes) -> None:
+        """Channels that are off in some threads."""
         width, height, _ = self.plan.shape
         for number in range(self.threads):
-            payload = walker.registers(self.plan, first, number, self.job.header, before)
-            thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
+            thread = Thread(self.job.gen, kernel=self.plan.kernel, block=held[number * block.SIZE : (number + 1) * block.SIZE])
             thread.dispatch(walker.mask(self.plan, number % width, number // width % height))
             thread.save()
-            thread.where.number = number
-            held[number * block.SIZE : (number + 1) * block.SIZE] = thread.block
-        self.control = thread.control
-        return held
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
@@ -129,8 +165,7 @@ class Worker:
         now.function, now.program, now.clean = chosen.address, chosen.program, chosen.clean
         now.first, now.last, now.threads_done, now.instructions, now.inside = first, last, 0, 0, 0
         now.deadline = time.monotonic_ns() + SLICE
-        now.mode_count = 0
-        self.kept.clear()
+        now.answer_count = 0
         while (why := self.call(now)) != Reason.DONE:
             self._answer(why)
         self.job.engine.ran(self.job.program, now.instructions)
@@ -150,7 +185,7 @@ class Worker:
             case Reason.ESCAPED:
                 self._escape()
             case Reason.OTHER_MODE:
-                self._keep_mode()
+                self._change_mode()
             case Reason.STUCK:
                 first = next(i for i, member in enumerate(self.members) if member.status != Status.ENDED)
                 raise group.stuck(self.place(first), self.dispatch.left, self.threads)
@@ -174,13 +209,18 @@ class Worker:
         self.members[number].function, self.members[number].program = chosen.address, chosen.program
         return control, ip, chosen
 
-    def _keep_mode(self) -> None:
-        """The same for a thread whose code said that its mode is another; the next one need not ask."""
+    def _change_mode(self) -> None:
+        """The same for a thread whose code said that its mode is another."""
         control, ip, chosen = self._choose()
-        if (control, ip) not in self.kept and len(self.kept) < MODES:
-            self.modes[len(self.kept)] = native.Mode(control, ip, chosen.address, chosen.program)
-            self.kept.add((control, ip))
-            self.dispatch.mode_count = len(self.kept)
+        self._remember(Status.MODE, control, ip, control, ip, chosen)
+
+    def _remember(self, status: Status, control: int, ip: int, then: int, to: int, chosen: Function) -> None:
+        """The next thread in the same place need not ask. What an engine would choose later is asked again for the next chunk."""
+        count = self.dispatch.answer_count
+        if count < ANSWERS:
+            counts = status is Status.ESCAPE
+            self.answers[count] = native.Answer(status, control, ip, then, to, counts, chosen.address, chosen.program)
+            self.dispatch.answer_count = count + 1
 
     # -- the reference lends a hand --------------------------------------------------------------------------------------
 
@@ -199,12 +239,20 @@ class Worker:
         if thread.ended:
             self.members[now.current].status = Status.ENDED
             now.left -= 1
-        elif thread.control != control and not self._now().steady or thread.ip != here + runner.code.line(here).size:
-            self._choose()
+        elif done:
+            self._go_on(thread, runner.code.line(here), control)
         if thread.ended or not done or thread.ip <= here:  # others have a turn
             now.current += 1
             if time.monotonic_ns() >= now.deadline:
                 self._look()
+
+    def _go_on(self, thread: Thread, line: Line, control: int) -> None:
+        """Finds the code for what follows an instruction that the reference ran when cr0.0 was `control`."""
+        behind = line.ip + line.size
+        if thread.control != control and not self._now().steady or thread.ip != behind:
+            self._choose()
+        if thread.ip == behind and only_control(line.instruction):
+            self._remember(Status.ESCAPE, control, line.ip, thread.control, behind, self._now())
 
     def _now(self) -> Function:
         """The current thread's code."""

@@ -12,19 +12,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from softgen.errors import SoftgenError, Unsupported
 from softgen.eu import dialect, labels, opcodes, program, types
 from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import Interpreter, Program
-from softgen.eu.regions import LANES
+from softgen.eu.regions import LANES, destination_offsets, place
 from softgen.eu.rules import execution_type
+from softgen.eu.semantics import OPS
 from softgen.eu.semantics.send import Message
 from softgen.eu.thread import Thread
 from softgen.inspect import registers
 from softgen.inspect.registers import Lanes
 from softgen.shared_functions import message
 from softgen.shared_functions.spawner import Spawner
+
+if TYPE_CHECKING:
+    from softgen.inspect.snippet_engine import Runner
 
 LIMIT = 1_000_000  # instructions
 SECONDS = 60.0
@@ -73,6 +78,7 @@ class Snippet:
         self.thread = Thread(gen, {**Spawner(gen).handlers(), 0: _nobody}, dispatch_mask=(1 << self.simd) - 1)
         code = program.assemble([*parsed.instructions, _nop(gen)])  # branches may lead behind the last instruction, and look at it
         self.interpreter = Interpreter(self.thread, Program(gen, code, name=name))
+        self.code = code[: self.end]
         for sfid in range(FUNCTIONS):
             self.thread.messages.setdefault(sfid, self._unanswered)
         self.kinds = registers.Kinds(self.thread)
@@ -97,51 +103,76 @@ class Snippet:
             self.kinds.write(one.place, offset, one.type)
 
     def run(self, limit: int = LIMIT, seconds: float = SECONDS, seen: Callable[[Step], None] | None = None,
-            tick: Callable[[], None] = lambda: None) -> Ran:  # fmt: skip
-        """Until it ends or must be stopped; `tick` is told of every instruction, `seen` what it did, which costs time."""
+            tick: Callable[[], None] = lambda: None, engine: str = "reference") -> Ran:  # fmt: skip
+        """Until it ends or must be stopped; `tick` is told of every instruction, `seen` what it did, which costs time. A compiling engine
+        runs stretches of code unless somebody wants to see."""
         thread, ran, over = self.thread, Ran(), time.monotonic() + seconds
+        runner = self._runner(engine, single=seen is not None)
+        whole = engine != "reference" and seen is None
         first = now = registers.snapshot(thread)
         last = ""
         while not thread.ended and thread.ip != self.end and not ran.problem:
-            here, channels, place = thread.ip, thread.active, self.places.get(thread.ip)
-            if place is None:
+            here, channels, spot = thread.ip, thread.active, self.places.get(thread.ip)
+            if spot is None:
                 ran.problem = f"{last} leads to {here:#x}, where no instruction of the snippet begins"
                 break
-            last = f"{place.where}: {place.text}:"
+            last = f"{spot.where}: {spot.text}:"
             if thread.executed >= limit:
                 ran.problem = f"{last} stopped after {thread.executed:,} instructions; if it is not endless, --limit allows more"
                 break
-            if thread.executed % GLANCE == 0 and time.monotonic() >= over:
+            if (whole or thread.executed % GLANCE == 0) and time.monotonic() >= over:
                 ran.problem = f"{last} stopped after {seconds:g} s and {thread.executed:,} instructions; --time-limit allows more"
                 break
-            ran.problem = self._step(last)
+            ran.problem = self._step(runner, last)
             was, now = now, registers.snapshot(thread)
-            self._written(was, now, self.interpreter.code.line(here).instruction)
+            if whole:
+                self._written_somewhere(was, now)
+            else:
+                self._written(was, now, self.interpreter.code.line(here).instruction)
             tick()
             if seen is not None:
-                seen(Step(here, place, channels, registers.changes(was, now, self.kinds)))
+                seen(Step(here, spot, channels, registers.changes(was, now, self.kinds)))
         ran.instructions, ran.changes = thread.executed, registers.changes(first, now, self.kinds)
         ran.end = "" if ran.problem else "end of thread" if thread.ended else "end of code"
         return ran
 
-    def _step(self, last: str) -> str:
-        """One instruction; what went wrong, without the place the interpreter would name."""
+    def _runner(self, engine: str, single: bool) -> Runner:
+        if engine == "reference":
+            return self.interpreter
+        from softgen.inspect.snippet_engine import Compiled  # the reference does without a compiler
+
+        return Compiled(engine, self.interpreter, self.code, single)
+
+    def _step(self, runner: Runner, last: str) -> str:
+        """Goes on; what went wrong, without the place the interpreter would name."""
         try:
-            if not self.interpreter.step():
+            if not runner.step():
                 return f"{last} waits for a notification, and nobody is there to send one"
         except SoftgenError as error:
             return f"{last} {error.__cause__ or error}"
         return ""
 
+    def _written_somewhere(self, before: registers.Snapshot, after: registers.Snapshot) -> None:
+        """The same for a stretch of code: bytes were written by the last instruction that names them."""
+        changed = registers.changed_bytes(before, after)
+        for offset in self.places:
+            one = self.interpreter.code.line(offset).instruction
+            if one.opcode not in OPS or one.dst is None or one.dst.indirect or one.dst.type not in LANES:
+                continue
+            name, start = place(one.dst, self.gen)
+            for at in (start + each for each in destination_offsets(one)):
+                if name in ("grf", "mrf", "a", "acc") and at in changed.get(name, ()):
+                    self.kinds.write(name, at, one.dst.type)
+
     def _written(self, before: registers.Snapshot, after: registers.Snapshot, one: Instruction) -> None:
         """Remembers as what the changed bytes were written."""
         kind = one.dst.type if one.dst is not None and one.dst.type in LANES else "ud"
         named = one.dst is not None and one.dst.file == "arf" and not one.dst.indirect
-        for place, offsets in registers.changed_bytes(before, after).items():
-            aside = place == "acc" and not named  # written in passing
-            if place in ("grf", "mrf", "a", "acc"):
+        for name, offsets in registers.changed_bytes(before, after).items():
+            aside = name == "acc" and not named  # written in passing
+            if name in ("grf", "mrf", "a", "acc"):
                 for offset in offsets:
-                    self.kinds.write(place, offset, _accumulated(one, kind) if aside else kind)
+                    self.kinds.write(name, offset, _accumulated(one, kind) if aside else kind)
 
 
 def _accumulated(one: Instruction, kind: str) -> str:

@@ -5,13 +5,14 @@ Out: their results: at once from NumPy arrays, or as host vector code that LLVM 
      after arithmetic is left open.
 
 types.py         LaneType: u8 to i64, f16 to f64, bool_
-value.py         Value with its operators, Variable, Memory
+value.py         Value with its operators, Variable, Memory, Region
 operations.py    the table of lane-wise operations
 machine.py       Machine: everything a program may say; start reading here
 primitives.py    what a machine must implement, and the checks in front of it
-numpy.py         NumpyMachine, the reference; numpy_memory.py has its loads, stores and atomics
+numpy.py         NumpyMachine, the reference; numpy_memory.py has its loads, stores and atomics, numpy_region.py those of graphics memory
 exact.py         correctly rounded arithmetic on Python integers, for numpy.py
 llvm.py          LlvmMachine, which writes IR: llvm_text.py is the writing, llvm_memory.py loads, stores and atomics
+llvm_region.py   those of graphics memory; llvm_access.py writes the functions that modules share for them
 rounding.py      lane programs for roundings and 16-bit operations that hosts lack, for llvm.py
 signature.py     Signature, build(): a program with inputs and outputs as a function in IR
 jit.py           load(): IR compiled for this host, or an object from cache.py; llvmlite is imported here and nowhere else

@@ -4,6 +4,7 @@ In:  the number of a shared function, the 32-bit descriptor of a message, and it
 Out: which message that is, its fields, its lengths, the descriptor of a message given by name; loads, stores and barriers carried out.
 
 message.py    descriptors: identify, describe, problems, encode; extended descriptors
+exchange.py   a message on its way, on any lane machine: what the programs that answer messages are written against
 dataport/     loads and stores: bound buffers, stateless memory, 64-bit addresses, shared local memory, atomics
 gateway.py    barriers of a thread group
 spawner.py    threads that end

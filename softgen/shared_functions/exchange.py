@@ -179,11 +179,13 @@ def plan(sfid: int, descriptor: int, gen: float) -> Plan:
 
 
 def compiled(sfid: int, descriptor: int, gen: float) -> bool:
-    """Whether a message can be part of compiled code."""
+    """Whether a message can be part of compiled code. Bindless surfaces are looked up by Python."""
     try:
-        return plan(sfid, descriptor, gen).name not in ONLY_REFERENCE
+        one = plan(sfid, descriptor, gen)
     except (DecodeError, Unsupported, SpecError):
         return False
+    index = one.fields.binding_table_index if "binding_table_index" in one.fields._fields else -1
+    return one.name not in ONLY_REFERENCE and catalogue.enumeration(message.SURFACES, gen).get(index) != "bindless"
 
 
 class ByteExchange(Exchange):

@@ -185,6 +185,7 @@ class Streamer(Parser):
                 return False
             self.parked = None
             self.whereabouts.after(place)
+        self._note_work()
         return True
 
     def _step(self, place: Place, command: Command) -> None:

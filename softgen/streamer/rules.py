@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 
+OTHERWISE: dict[str, Any] = {"pipeline": "", "unflushed": False, "never": False, "nothing": False}  # what a row need not say
+
 
 class Rule(NamedTuple):
     when: tuple[str, ...]  # fields of which one is set; none: always
@@ -40,9 +42,8 @@ def _rules(command: str, rules: str) -> tuple[Rule, ...]:
 
 def _rule(row: dict[str, Any]) -> Rule:
     when, needs, one_of, forbids, engines = (tuple(row.get(name, ())) for name in ("when", "needs", "one_of", "forbids", "engines"))
-    never, nothing = row.get("never", False), row.get("nothing", False)
-    return Rule(when, needs, one_of, forbids, row.get("value"), engines, row.get("pipeline", ""), row.get("unflushed", False), never, nothing,
-                row["says"])  # fmt: skip
+    pipeline, unflushed, never, nothing = (row.get(name, other) for name, other in OTHERWISE.items())
+    return Rule(when, needs, one_of, forbids, row.get("value"), engines, pipeline, unflushed, never, nothing, row["says"])
 
 
 def broken(command: str, values: Record, generation: Generation, engine: str, pipeline: str = "", unflushed: bool = False) -> Iterator[str]:

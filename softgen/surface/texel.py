@@ -14,13 +14,13 @@ from softgen.lanes.value import Value
 WORD = 32
 ORDER = "rgba"
 ONE = 0x3F800000
+WIDEST = {"unorm": 16, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat": 11, "raw": 32, "void": 32}  # bits, by type
 SMALL = {11: 4, 10: 5}  # unsigned floats by their bits: how far they stand below a half
 
 
 def check(format: Format) -> None:
     """Refuses what is no plain texel."""
-    known = ("unorm", "snorm", "uint", "sint", "float", "ufloat", "raw", "void")
-    plain = all(one.type in known and one.bits <= WORD and one.name in "rgbax" for one in format.channels)
+    plain = all(one.bits <= WIDEST.get(one.type, 0) and one.name in "rgbax" for one in format.channels)
     if format.coding or format.space in ("srgb", "yuv") or format.block != (1, 1) or not format.bits or not plain:
         raise Unsupported(f"texels of format {format}: not yet simulated")
 

@@ -90,6 +90,27 @@ def test_the_watchdog() -> None:
     assert bench.gpu.read_register(control) == 0 and bench.gpu.read_register(threshold) == 30
 
 
+@pytest.mark.behaviour("ICL-WD-04")
+def test_a_watchdog_without_a_threshold_is_told() -> None:
+    bench = Bench("icl")
+    bench.run(bench.load({0x2178: 0xFFFFFFFF}), *[bench.pack("MI_NOOP")] * 3, bench.load({0x2178: 0}))
+    assert len(bench.causes()) >= 3 and any("started without a threshold" in one for one in bench.gpu.remarks)
+
+
+@pytest.mark.behaviour("ICL-CTX-06", "ICL-CTX-07")
+def test_a_host_that_touches_a_contexts_registers() -> None:
+    """It stops the engine from idling first, and waits until the engine says so."""
+    made = gpu("icl")
+    made.write_register(0x2600, 5)
+    assert list(made.remarks) == ["CS_GPR[0] at 0x2600 belongs to contexts; hosts may write it only while idle messages are disabled"]
+    assert made.read_register(0x22A4) & 0x7F == 0
+    made.write_register(0x2050, 0x0001_0001)
+    assert made.read_register(0x22A4) & 0x7F == 0x30
+    made.write_register(0x2608, 5)
+    made.write_register(0x2050, 0x0001_0000)
+    assert len(made.remarks) == 1 and made.read_register(0x22A4) & 0x7F == 0
+
+
 def test_the_page_of_interrupt_bits() -> None:
     fields = {one.name: one.low for one in layout("ENGINE_INTERRUPT", 9).fields}
     assert fields == BITS

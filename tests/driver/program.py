@@ -75,6 +75,10 @@ class Program:
     def numbers(self, letter: str, *values: int) -> int:
         return self.memory(struct.pack(f"<{len(values)}{letter}", *values)).address
 
+    def owns(self, address: int, size: int) -> bool:
+        """Is this memory the test made? Anything else is a bad pointer."""
+        return any(one.address <= address and address + size <= one.address + len(one.buffer) for one in self.kept)
+
     # -- requests
 
     def ioctl(self, name: str, /, shorter: int | None = None, **fields: Any) -> SimpleNamespace:
@@ -116,10 +120,12 @@ class Program:
     def _serve(self, kind: int, a: int, b: int, c: int, payload: bytes, descriptors: list[int]) -> None:
         if kind == protocol.READ:
             parts = list(PART.iter_unpack(payload))
-            if any(address < 4096 for address, _, _ in parts):
+            if not all(self.owns(address, size) for address, size, _ in parts):
                 return self._send(protocol.REPLY, (-14) & protocol.WORD, 0, 0, b"")
             self._send(protocol.REPLY, 0, 0, 0, b"".join(ctypes.string_at(address, size) for address, size, _ in parts))
         elif kind == protocol.GIVE:
+            if not Path(f"/proc/self/fd/{a}").exists():
+                return self._send(protocol.REPLY, (-9) & protocol.WORD, 0, 0, b"")
             data = MESSAGE.pack(protocol.REPLY, 0, 0, 0, 0, b"")
             self.channel.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [a]))])
         elif kind == protocol.MAPS:
@@ -134,10 +140,11 @@ class Program:
             address, size, descriptor = PART.unpack_from(payload, at)
             at += PART.size
             if descriptor:
-                if address:
+                if self.owns(address, 4):
                     ctypes.memmove(address, struct.pack("<i", descriptors[descriptor - 1]), 4)
             else:
-                ctypes.memmove(address, payload[at : at + size], size)
+                if self.owns(address, size):
+                    ctypes.memmove(address, payload[at : at + size], size)
                 at += size
 
     def _send(self, kind: int, a: int, b: int, c: int, payload: bytes) -> None:

@@ -181,6 +181,28 @@ def test_an_escape_names_its_thread_and_goes_on_there() -> None:
     assert run() == Reason.DONE and run.dispatch.threads_done == 2
 
 
+def test_what_was_answered_once_is_not_asked_again() -> None:
+    """An escape at 0x10 with cr0.0 = 5 becomes 9 at 0x20, in code that ends; with another cr0.0 it is asked about."""
+    run = Run("escapes", threads=2, groups=(2, 1, 1))
+    for thread, control in enumerate((5, 6)):
+        run.templates[thread * SIZE + PLACES["cr"]] = control
+        run.templates[thread * SIZE + CONTROL] = 0x10
+    run.ranges[1] = Range(PLACES["sr"], SIZE - PLACES["sr"])
+    answers = (native.Answer * 1)(native.Answer(Status.ESCAPE, 5, 0x10, 9, 0x20, 1, code().address("ends"), 0))
+    run.dispatch.answers, run.dispatch.answer_count = ctypes.addressof(answers), 1
+    assert run() == Reason.ESCAPED and run.dispatch.current == 1
+    assert run.members[0].status == Status.ENDED
+    first = run.dwords(0)
+    assert first[PLACES["cr"] // 4] == 9 and first[CONTROL // 4] == 0x20 and first[EXECUTED // 4] == 2
+
+
+def test_an_answer_that_changes_nothing_is_no_answer() -> None:
+    run = Run("escapes", threads=1, groups=(1, 1, 1))
+    answers = (native.Answer * 1)(native.Answer(Status.ESCAPE, 0, 0, 0, 0, 0, code().address("escapes"), 0))
+    run.dispatch.answers, run.dispatch.answer_count = ctypes.addressof(answers), 1
+    assert run() == Reason.ESCAPED
+
+
 def test_a_status_nobody_knows_is_not_taken_for_another() -> None:
     run = Run("ends", groups=(1, 1, 1))
     run.dispatch.function = native.imports()["native_threaded"]

@@ -12,12 +12,15 @@ import pytest
 
 from softgen.device.gpu import Gpu
 from softgen.errors import GpuFault, SoftgenError, Unsupported
+from softgen.eu import block, dialect
 from softgen.eu.engine import Function
 from softgen.eu.interpreter import Program
-from softgen.gpgpu import compiled, worker
+from softgen.eu.thread import Thread
+from softgen.gpgpu import compiled, group, walker, worker
 from softgen.gpgpu.compare import Compared, Difference
 from softgen.gpgpu.compiled import Chunks
 from softgen.gpgpu.engines import Groups
+from softgen.gpgpu.job import Job as JobOf
 from softgen.gpgpu.walker import Done, Plan, Spent, Surroundings
 from softgen.memory.address_space import AddressSpace
 from tests.gpgpu.engines import Leaving
@@ -78,6 +81,29 @@ def test_a_thread_that_changes_its_mode_goes_on_in_code_for_it() -> None:
         assert found == (0x3F800001,) * 16, engine
 
 
+@pytest.mark.parametrize("own_first", [True, False])
+@pytest.mark.parametrize("masks", [(0xFFFFFFFF, 0xFFFFFFFF), (0x00FF, 0xFFFF), (0xFFFF, 0x000F)])
+def test_threads_start_as_the_reference_starts_them(own_first: bool, masks: tuple[int, int]) -> None:
+    """Every thread of a group, on the second of two host threads, whose threads have scratch space and numbers of their own."""
+    made = Job(ADD, [bytes(64)], shape=(3, 4, 1), shared=dwords(*range(16)), own=[dwords(*range(n, n + 8)) for n in range(12)],
+               right=masks[0], bottom=masks[1], front={"per_thread_scratch_space": 3, "scratch_space_base_pointer": 0x40000})  # fmt: skip
+    seen: list[tuple[Surroundings, Plan]] = []
+    with pytest.raises(StopIteration):
+        made.run(groups=lambda around, plan, spent: (seen.append((around, plan)), iter([]).__next__())[1])
+    around, plan = seen[0][0], replace(seen[0][1], own_first=own_first)
+    started = worker.Worker(JobOf(around, plan, group.load(around, plan.kernel), Leaving()), 1, worker.Room(), lambda one: None)
+    header = around.layout("GPGPU_THREAD_HEADER")
+    for number, start in enumerate(walker.starts(plan, plan.group(0), header)):
+        thread = Thread(9.0, kernel=plan.kernel, dispatch_mask=start.mask)
+        group.set_mode(thread, plan.single_flow, plan.alternate, plan.rounding)
+        thread.save()
+        thread.where.number = number
+        payload = walker.registers(plan, plan.group(0), number, header, before=12)
+        thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
+        found = started.room.templates.bytes[number * block.SIZE : (number + 1) * block.SIZE]
+        assert found.tobytes() == thread.block.tobytes(), number
+
+
 class Asked(Leaving):
     """Notes what code it is asked for."""
 
@@ -95,15 +121,41 @@ def test_the_engine_is_asked_for_each_mode() -> None:
     assert [control & 0x30 for control in asked.controls] == [0x00, 0x10]
 
 
+def test_a_change_of_mode_is_looked_up_for_the_first_thread_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    escape = worker.Worker._escape
+    monkeypatch.setattr(worker.Worker, "_escape", lambda self: (asked.append(self.control_of(self.dispatch.current).ip), escape(self))[1])
+    monkeypatch.setattr(compiled, "FIRST", 1000)
+    tiny = replace(job(MODE, 500), shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
+    tiny.address = job().address  # type: ignore[method-assign]
+    ran = tiny.run(groups=Groups("t0", 1))
+    assert ran.buffer(1)[: 500 * 16] == (0x3F800001,) * 8000
+    assert ran.gpu.counters.instructions == 500 * 10
+    assert len([ip for ip in asked if asked.count(ip) > 1]) == 0
+
+
+@pytest.mark.parametrize("line, pure", [
+    ("(W) or (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0x4C0:uw", True), ("(W) mov (1|M0) cr0.0<1>:ud 0x10:ud", True),
+    ("(W) or (1|M0) cr0.0<1>:ud r2.0<0;1,0>:ud 0x4C0:uw", False), ("or (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0x4C0:uw", False),
+    ("(W) or (1|M0) cr0.1<1>:ud cr0.0<0;1,0>:ud 0x4C0:uw", False), ("(W) mov (1|M0) r2.0<1>:ud cr0.0<0;1,0>:ud", False),
+    ("(W&f0.0) mov (1|M0) cr0.0<1>:ud 0x10:ud", False), ("(W) mov (1|M0) cr0.0<1>:ud sr0.0<0;1,0>:ud", False),
+])  # fmt: skip
+def test_what_depends_on_cr0_alone(line: str, pure: bool) -> None:
+    assert worker.only_control(Program(9.0, dialect.read(line, 9.0)).line(0).instruction) is pure
+
+
 @pytest.mark.parametrize("engine", ["t0", "t1", "leaving"])
 def test_an_endless_kernel_ends_with_the_time(engine: str) -> None:
     made = Job(ENDLESS, [bytes(4)], simd=8, shape=(2, 1, 1))
-    end = time.monotonic() + 0.3
     groups = Groups(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else Groups(engine, 1)
+    calls = iter(range(10))
+    with pytest.raises(SoftgenError, match="time is up"):  # compiled now
+        made.run(Gpu(made.device, spent=lambda: next(calls, None) is None, groups=groups))
+    end = time.monotonic() + 0.5
     gpu = Gpu(made.device, spent=lambda: time.monotonic() > end, groups=groups)
     with pytest.raises(SoftgenError, match=r"time is up: thread \d of group \(0, 0, 0\), kernel 0x40000\+0x\d+: .*(add|jmpi)"):
         made.run(gpu)
-    assert time.monotonic() < end + 2
+    assert time.monotonic() < end + 10
 
 
 def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,8 +163,14 @@ def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.M
     monkeypatch.setattr(compiled, "WORTH", -1.0)
     kernel = ENDLESS.replace("(W)  jmpi again", f"(W)  cmp (1|M0) (ge)f0.0 null<1>:d r0.1<0;1,0>:d 16:d\n(W&f0.0) jmpi again\n{END}")
     made = Job(kernel, [bytes(4)], simd=8, ends=(40, 1, 1))
-    end = time.monotonic() + 0.3
-    gpu = Gpu(made.device, spent=lambda: time.monotonic() > end, groups=Groups("t1", 2))
+    behind: list[float] = []  # when the groups that end had done so
+
+    def spent() -> bool:
+        if gpu.counters.threads == 16:
+            behind.append(time.monotonic())
+        return bool(behind) and time.monotonic() > behind[0] + 0.3
+
+    gpu = Gpu(made.device, spent=spent, groups=Groups("t1", 2))
     with pytest.raises(SoftgenError, match="time is up: thread 0 of group"):
         made.run(gpu)
     assert gpu.counters.threads == 16

@@ -28,12 +28,15 @@ def test_a_machine_with_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         raise OSError(errno.ENOSYS, "Function not implemented")
     monkeypatch.setattr(machine, "text", lambda path: "")
     monkeypatch.setattr("shutil.which", lambda name: None)
-    monkeypatch.setattr(machine, "DRIVERS", (("OpenGL", "libgl1-mesa-dri", ("/nowhere/*.so",)),))
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    monkeypatch.setattr(machine, "library", lambda pattern: "")
     monkeypatch.setattr(machine, "LIBRARIES", ("no-such-library",))
     monkeypatch.setattr(os, "memfd_create", no_memfd)
     found = by_name()
     assert found["memfd_create"].status == found["no-such-library"].status == "missing"
-    assert found["OpenGL"].advice == "apt-get install libgl1-mesa-dri" and found["OpenGL"].status == "absent"
+    opengl = found["OpenGL (iris)"]
+    assert opengl.advice == "apt-get install libgl1-mesa-dri" and opengl.status == "absent" and "bdw skl kbl icl" in opengl.detail
+    assert found["shim library"].status == found["guard library"].status == "missing"
     assert found["C compiler"].status == found["iga64"].status == "absent"
     assert found["vm.max_map_count"].detail == found["memory"].detail == "unknown"
     assert main(["doctor"]) == 1

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from softgen.bits import registers
-from softgen.bits.catalogue import catalogue
+from softgen.bits.catalogue import catalogue, find_command
 from softgen.bits.layout import Field, Layout
 from tests.conftest import SHARED, needs_shared
 
@@ -106,6 +106,38 @@ def test_a_load_s_header_counts_the_registers_behind_it(image: Layout) -> None:
         assert packed[0] == int("1100" + header[1] + header[2], 16)
 
 
+def as_batch(image: Layout) -> tuple[list[int], set[int]]:
+    """The unit with the headers of its loads and commands, all else zero, and where those headers stand."""
+    dwords, starts = [0] * image.dwords, set()
+    for one in image.fields:
+        at = one.low // 32
+        command = catalogue().get(one.type.target, GEN) if one.type.name == "struct" else None
+        header = LOAD.search(text()[line_of(one.source)]) if one.name.startswith("load_") else None
+        if header:
+            dwords[at] = int("1100" + header[1] + header[2], 16)
+        elif command and command.header:
+            length = command.header.length
+            dwords[at] = command.header.value | (one.width // 32 - command.header.bias << length[1] if length else 0)
+        if dwords[at]:
+            starts.add(at)
+    return dwords, starts
+
+
+@pytest.mark.behaviour("ICL-CTX-09")
+@pytest.mark.parametrize("unit", ["CSEL", "CSFE", "CSBE", "SOL", "GAMWC", "GAMT", "LNCF", "SVG", "SVL_TAIL", "TDL", "WM", "DM", "CSEND"])
+def test_an_image_is_a_batch(unit: str) -> None:
+    """Read as commands, a unit is no-operations, loads and state commands that end where the next begins; the last one ends the batch."""
+    dwords, starts = as_batch(catalogue().layout(f"CONTEXT_{unit}", GEN))
+    at, met = 0, set()
+    while at < len(dwords):
+        command = find_command(dwords[at], GEN, "render")
+        assert command, f"{dwords[at]:#x} at {at}"
+        met |= {at} if dwords[at] else set()
+        at += command.length(dwords[at])
+    assert at == len(dwords) and met == starts and starts
+    assert unit != "CSEND" or dwords == [0x05000000] + [0] * 127
+
+
 def test_every_unit_is_here_and_no_line_is_called_unreadable_in_vain() -> None:
     assert len(list(images())) >= 20
     lines = {line for image in images() for _, line, _ in saved(image)}
@@ -114,7 +146,6 @@ def test_every_unit_is_here_and_no_line_is_called_unreadable_in_vain() -> None:
 
 
 NO_PAGE = {  # offsets the volume names that no page has, and why
-    0x22A4: "polled once, its name is not given (ICL 1888)",
     0x23B4: "only in a table of a later generation (ICL 2502)",
     0x23B8: "only in a table of a later generation (ICL 2503)",
     0x4DFC: "the row has lost its name (ICL 2182)",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.device.gpu import COMMANDS
 from softgen.errors import DecodeError, Unsupported
+from softgen.streamer.parser import Command, Parser
 from tests.streamer.bench import DATA, GPR, OTHER, RING, Bench
 
 BB_OFFSET, RESULT_1 = 0x2158, 0x241C
@@ -88,6 +90,27 @@ def test_load_register_imm_leaves_bytes_alone_that_it_is_told_to() -> None:
     pair = {"register_offset": GPR, "data_dword": 0x55667788}
     bench.run(bench.load({GPR: 0x11223344}), bench.pack("MI_LOAD_REGISTER_IMM", byte_write_disables=0b0101, entry=[pair]))
     assert bench.gpu.registers.read(GPR) == 0x55227744
+
+
+@pytest.mark.behaviour("ICL-CS-17")
+def test_the_commands_the_manual_lists_for_the_render_engine() -> None:
+    """ICL 197-246, 1477-1483: each is executed, or one of those of the display, which say that there is none."""
+    listed = """NOOP ARB_CHECK ARB_ON_OFF BATCH_BUFFER_START BATCH_BUFFER_END CONDITIONAL_BATCH_BUFFER_END DISPLAY_FLIP LOAD_SCAN_LINES_EXCL
+        LOAD_SCAN_LINES_INCL CLFLUSH MATH REPORT_HEAD STORE_DATA_IMM ATOMIC COPY_MEM_MEM LOAD_REGISTER_REG LOAD_REGISTER_MEM
+        STORE_REGISTER_MEM SUSPEND_FLUSH USER_INTERRUPT WAIT_FOR_EVENT SEMAPHORE_SIGNAL SEMAPHORE_WAIT FORCE_WAKEUP SET_CONTEXT
+        TOPOLOGY_FILTER LOAD_REGISTER_IMM REPORT_PERF_COUNT PREDICATE"""
+    for name in listed.split():
+        page = layout(f"MI_{name}", 11)
+        assert "render" in page.engines
+        assert page.name in COMMANDS or name.startswith(("BATCH_BUFFER", "DISPLAY", "LOAD_SCAN"))
+
+
+@pytest.mark.behaviour("BDW-CS-05")
+def test_what_is_unknown_is_passed_over_by_its_length() -> None:
+    bench = Bench("bdw")
+    bench.put(OTHER, [0x7BFF0003, 1, 2, 3, 4], bench.pack("MI_NOOP"), bench.pack("MI_USER_INTERRUPT"), bench.pack("MI_BATCH_BUFFER_END"))
+    walked = [one.name for one in Parser(bench.device.generation, "render", bench.space).batch(OTHER) if isinstance(one, Command)]
+    assert walked == [None, "MI_NOOP", "MI_USER_INTERRUPT", "MI_BATCH_BUFFER_END"]
 
 
 def test_there_is_no_display_to_wait_for() -> None:
@@ -285,6 +308,30 @@ def test_a_texture_invalidation_needs_a_stall_while_compute_is_selected(selected
         ),
     )
     assert [("texture" in one) for one in bench.gpu.remarks] == [True] * told
+
+
+@pytest.mark.behaviour("ICL-SYNC-12")
+def test_a_depth_count_should_be_stalled_for() -> None:
+    told = "write ps depth count needs depth_stall_enable"
+    assert any(told in one for one in remarks("render", post_sync_operation=2, address=DATA))
+    assert not any(told in one for one in remarks("render", post_sync_operation=2, address=DATA, depth_stall_enable=1))
+
+
+@pytest.mark.behaviour("ICL-CMD-06")
+@pytest.mark.parametrize("flush, told", [({"command_streamer_stall_enable": 1}, False), ({"dc_flush_enable": 1}, True)])
+def test_the_pipeline_must_be_flushed_before_another_is_selected(flush: dict[str, int], told: bool) -> None:
+    """Work is started where the batch says so with an interrupt."""
+    bench = Bench("icl")
+
+    def start(event: object) -> None:
+        bench.gpu.counters.dispatches += 1
+
+    bench.gpu.interrupts.told = start
+    select = bench.pack("PIPELINE_SELECT", pipeline_selection=0, mask_bits=3)
+    bench.run(select, bench.pack("MI_USER_INTERRUPT"))
+    assert not bench.gpu.remarks
+    bench.run(bench.pack("PIPE_CONTROL", **flush), select)
+    assert [one.rpartition(": ")[2] for one in bench.gpu.remarks] == ["the pipeline that was active has not been flushed"] * told
 
 
 def test_a_rule_is_told_with_its_place_and_only_where_it_holds() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from functools import cache
 from weakref import WeakKeyDictionary
@@ -22,15 +23,20 @@ class Threaded:
 
     def __init__(self, gen: float, library: Library | None = None) -> None:
         self.gen, self.library = gen, library or shared(gen)
+        self.lock = threading.Lock()
         self.linked: WeakKeyDictionary[Program, dict[tuple[int, bool], Linked]] = WeakKeyDictionary()
 
     def link(self, code: Program, control: int = 0, entry: int | None = None, messages: bool = True) -> Linked:
         """The program for threads whose cr0.0 is `control`; `entry`: where one of them is, if it is not the start."""
+        with self.lock:  # host threads ask for the same program at the same time
+            return self._link(code, control, code.start if entry is None else entry, messages)
+
+    def _link(self, code: Program, control: int, entry: int, messages: bool) -> Linked:
         known = self.linked.setdefault(code, {})
         found = known.get((control, messages))
-        entry = code.start if entry is None else entry
-        if found is None or entry not in found.known and self._is_there(code, entry):
-            entries = frozenset({entry}) | (found.entries if found else frozenset())
+        if found is None or not found.whole or entry not in found.known and self._is_there(code, entry):
+            # Channels may wait for a thread wherever it has been: all of that is linked again, whatever its mode was then.
+            entries = frozenset({code.start, entry}).union(*(one.entries for one in known.values()))
             linked = Linker(code, control, self.library, messages).link(entries)
             linked.before = found
             found = known[control, messages] = linked

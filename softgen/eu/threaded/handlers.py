@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from softgen.errors import SoftgenError
@@ -11,7 +12,7 @@ from softgen.eu.environment import CompiledEnvironment
 from softgen.eu.instruction import Operand
 from softgen.eu.regions import _indirect, destination_offsets, lane_type
 from softgen.eu.semantics.send import _lengths as lengths
-from softgen.eu.semantics.send import carry_out
+from softgen.eu.semantics.send import carry_out, compiled
 from softgen.eu.step import step
 from softgen.eu.thread import REGISTER, Mode
 from softgen.eu.threaded import flow
@@ -41,6 +42,13 @@ class Kind:
     accumulates: bool = False
     single: bool = False  # one flow for all channels
     vector: bool = False  # the vector mask counts, not the dispatch mask
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.what, self.shape, self.mode, self.accumulates, self.single, self.vector))
 
 
 class Reach(NamedTuple):
@@ -90,6 +98,8 @@ class _Environment(CompiledEnvironment):
 def _send(state: BlockState, kind: Kind) -> None:
     """A message; the end of the thread comes behind it."""
     one, m = kind.shape.instruction, state.m
+    if not compiled(one):
+        raise Escape
     assert isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
     count = lengths(state.rules, one.descriptor)
     state.extents[:3] = [register * REGISTER for register in (count.response, count.payload, (one.extended or 0) >> 6 & 0xF)]

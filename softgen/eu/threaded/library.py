@@ -7,6 +7,7 @@ reaches from where its operands start. Both go by a stamp of everything handlers
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import threading
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ from softgen.lanes import jit
 from softgen.lanes.cache import Cache, default_folder
 from softgen.lanes.llvm_text import LlvmModule
 
+MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
 ROOT = Path(softgen.__file__).parent
 MADE_FROM = ("lanes/*.py", "eu/*.py", "eu/semantics/*.py", "eu/threaded/*.py", "shared_functions/**/*.py", "spec/eu/*",
              "spec/message/*")  # fmt: skip
@@ -87,15 +89,15 @@ class Library:
         self.lock = threading.Lock()
 
     def get(self, kinds: Iterable[Kind]) -> dict[Kind, Handler]:
-        """The handlers of all these, made now where there are none."""
+        """Handlers of these, made now where there are none; of more than MOST new ones at a time, the rest is left out."""
         wanted = dict.fromkeys(kinds)
         with self.lock:
             missing = {kind: name_of(kind) for kind in wanted if kind not in self.handlers}
             if missing:
                 missing = self._from_cache(missing)
             if missing:
-                self._compile(missing)
-        return {kind: self.handlers[kind] for kind in wanted}
+                self._compile(dict(itertools.islice(missing.items(), MOST)))
+        return {kind: self.handlers[kind] for kind in wanted if kind in self.handlers}
 
     # -- on disk -------------------------------------------------------------------------------------------------------
 

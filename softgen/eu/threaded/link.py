@@ -16,15 +16,14 @@ import numpy.typing as npt
 from softgen.errors import SoftgenError
 from softgen.eu import labels
 from softgen.eu.block import PLACES
-from softgen.eu.instruction import Instruction
+from softgen.eu.instruction import Instruction, Operand
 from softgen.eu.interpreter import IDLE, SENDS, Line, Program
 from softgen.eu.regions import place
 from softgen.eu.rules import rules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.control import AT_ONCE, CHANNEL, SINGLE
-from softgen.eu.semantics.send import compiled
 from softgen.eu.thread import ACCUMULATOR_OFF, SINGLE_FLOW, VECTOR_MASK, Mode, mode_of
-from softgen.eu.threaded.handlers import Kind
+from softgen.eu.threaded.handlers import PLAIN, Kind
 from softgen.eu.threaded.library import REFERENCE, Handler, Library
 from softgen.eu.threaded.record import NOWHERE, OP, PROGRAM
 from softgen.eu.threaded.shapes import Shape, Use, branching, computing, sending
@@ -59,6 +58,7 @@ class Linked:
     escapes: int = 0
     known: frozenset[int] = field(default_factory=frozenset)
     indices: frozenset[int] = frozenset()  # binding table entries that its messages name
+    whole: bool = True  # no handler that could be made is missing
     before: Linked | None = None  # somebody may still run it
 
     @property
@@ -79,6 +79,7 @@ class Linker:
         self.accumulates = not control & ACCUMULATOR_OFF
         self.vector = bool(control & VECTOR_MASK)
         self.plain = Use(Shape(Instruction(self.gen, "", 0, "none")))  # of operations that are no instruction
+        self.kinds: dict[tuple[str, Shape], Kind] = {}
         self.lines: dict[int, Line] = {}
         self.waited: set[int] = set()  # where channels may wait
         self.anywhere = False  # they may wait at any instruction
@@ -153,9 +154,14 @@ class Linker:
 
     def _kind(self, what: str, shape: Shape | None = None) -> Kind:
         shape = shape or self.plain.shape
-        if what == "compute":
-            return Kind(what, shape, self.mode, self.accumulates)
-        return Kind(what, shape, single=self.single, vector=self.vector)
+        found = self.kinds.get((what, shape))
+        if found is None:
+            computes = what == "compute"
+            found = (
+                Kind(what, shape, self.mode, self.accumulates) if computes else Kind(what, shape, PLAIN, False, self.single, self.vector)
+            )
+            self.kinds[what, shape] = found
+        return found
 
     def _op(self, line: Line) -> Op:
         one = line.instruction
@@ -176,7 +182,8 @@ class Linker:
 
     def _send(self, line: Line) -> Op:
         one = line.instruction
-        if not self.messages or not compiled(one) or any(operand is not None and operand.indirect for operand in (one.dst, *one.sources)):
+        known = isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
+        if not self.messages or not known or any(operand is not None and operand.indirect for operand in (one.dst, *one.sources)):
             return Op(line.ip, None)
         use = sending(one)
         use = replace(use, slots=(*use.slots[:3], line.ip + line.size & NOWHERE))
@@ -220,11 +227,12 @@ class Linker:
         base, memory = int(kept.ctypes.data), memoryview(kept.data)
         escapes = 0
         for number, op in enumerate(ops):
-            handler = handlers[op.kind] if op.kind is not None else REFERENCE
+            handler = handlers.get(op.kind, REFERENCE) if op.kind is not None else REFERENCE
             escapes += self._pack(memory, number, op, handler, base, body)
         for number, ip in enumerate(strays, len(ops)):
             PACK.pack_into(memory, number * OP.itemsize, 0, ip & NOWHERE, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         linked = self._finish(kept, first, entries, escapes)
+        linked.whole = all(op.kind in handlers for op in ops if op.kind is not None)
         linked.indices = frozenset(index for handler in handlers.values() for index in handler.reach.indices)
         return linked
 

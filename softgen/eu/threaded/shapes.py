@@ -7,7 +7,7 @@ times SLOT: what `step` then asks of the State tells which slot is meant, and ho
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
@@ -47,6 +47,13 @@ class Shape:
     instruction: Instruction
     immediates: tuple[int, ...] = ()  # by slot: -1, or where in the record's immediate it stands
     moves: bool = False  # the one indirect operand's offset is in its slot
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.instruction, self.immediates, self.moves))
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,7 @@ def computing(one: Instruction) -> Use:
     elif by_quarter:
         kept |= _kept(one, QUARTER)
         first, flag = 0, flag - first
-    shape = Shape(_instruction(kept), tuple(taken.immediates), taken.moves)
+    shape = _one(Shape(_instruction(kept), tuple(taken.immediates), taken.moves))
     return Use(shape, _four(taken.slots), _four(taken.limits), taken.immediate, first, flag)
 
 
@@ -133,7 +140,7 @@ def branching(one: Instruction) -> Use:
     if not _moves(one):
         kept |= _kept(one, (*QUARTER, *FLAGS))
         first = flag = 0
-    return Use(Shape(_instruction(kept)), group=first, flag=flag)
+    return Use(_one(Shape(_instruction(kept))), group=first, flag=flag)
 
 
 @lru_cache(1 << 12)
@@ -147,7 +154,15 @@ def sending(one: Instruction) -> Use:
     if not _moves(one):
         kept |= _kept(one, (*QUARTER, *FLAGS))
         first = flag = 0
-    return Use(Shape(_instruction(kept), tuple(taken.immediates)), _four(taken.slots), _four(taken.limits), 0, first, flag)
+    return Use(_one(Shape(_instruction(kept), tuple(taken.immediates))), _four(taken.slots), _four(taken.limits), 0, first, flag)
+
+
+_shapes: dict[Shape, Shape] = {}
+
+
+def _one(shape: Shape) -> Shape:
+    """Equal shapes are one object, so that comparing them is quick."""
+    return _shapes.setdefault(shape, shape)
 
 
 def _kept(one: Instruction, names: tuple[str, ...]) -> dict[str, Any]:

@@ -14,19 +14,21 @@ from softgen.eu.translate.kernel import NAME, Key, translate
 from softgen.eu.translate.store import Store
 from softgen.lanes import jit
 
-NARROWEST = 16  # channels of a mask: a thread of eight has half of it off
+NARROWEST = 8  # channels of a mask
 
 
 class Translator:
     name = "t1"
 
-    def __init__(self, observe: bool = False, loops: bool = True, store: Store | None = None) -> None:
-        self.observe, self.loops, self.store = observe, loops, store or Store()
+    def __init__(self, observe: bool = False, loops: bool = True, messages: bool = True, anywhere: bool = False,
+                 store: Store | None = None) -> None:  # fmt: skip
+        """Options as in Key."""
+        self.options, self.messages, self.store = (observe, loops, messages, anywhere), messages, store or Store()
         self._known: WeakKeyDictionary[Program, dict[Key, Function | None]] = WeakKeyDictionary()
         self._making = threading.Lock()
 
     def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
-        return self.translated(program, control, simd, full) or Threaded().function(program, control, simd, full, entry)
+        return self.translated(program, control, simd, full) or Threaded(self.messages).function(program, control, simd, full, entry)
 
     def translated(self, program: Program, control: int, simd: int, full: bool) -> Function | None:
         """The kernel as a function; None where it cannot be one."""
@@ -48,7 +50,7 @@ class Translator:
         """Nothing to learn from that."""
 
     def _key(self, control: int, simd: int, full: bool) -> Key:
-        return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, self.observe, self.loops)
+        return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, *self.options)
 
     def _kept(self, program: Program, key: Key) -> Function | None:
         kept = self.store.load(program, key)

@@ -49,7 +49,10 @@ class Static(Flow):
         return labels.target(self.instruction, self.line.ip, count)
 
     def after(self, address: int) -> int:
-        return address + self.program.line(address).size
+        try:
+            return address + self.program.line(address).size
+        except GpuFault:
+            raise Untranslatable(f"{self.instruction.opcode} at {self.line.ip:#x} leads behind {address:#x}, where nothing is") from None
 
 
 class Some:
@@ -72,7 +75,8 @@ class Probe(Static):
         self.rules, self.width = rules, width
         self.active = self.taken = Some()
         self.sent: set[int] = set()
-        self.leads: set[int] = set()
+        self.leads: set[int] = set()  # where the thread may go on
+        self.deserted: set[int] = set()  # those it goes to only if nobody is at the next instruction
 
     def send(self, channels: Any, to: int) -> None:
         """Only a join does, to the next instruction; those it does not send stay at it."""
@@ -98,12 +102,16 @@ class Probe(Static):
         if leads - {self.next}:
             self.sent.add(self.next)
         self.leads |= leads
+        self.deserted -= leads
 
     def on_or(self, otherwise: Any) -> None:
-        self.leads |= {self.next} | ({otherwise} if otherwise is not None else set())
+        if otherwise not in self.leads | {None, self.next}:
+            self.deserted.add(otherwise)
+        self.leads |= {self.next, otherwise} - {None}
 
     def follow(self, condition: Any, one: int, other: int) -> None:
         self.leads |= {one, other}
+        self.deserted -= {one, other}
 
 
 def meaning(one: Instruction, rules: Rules, single: bool) -> Meaning:
@@ -123,6 +131,7 @@ class Block:
     start: int
     lines: list[Line] = field(default_factory=list)
     leads: tuple[int, ...] = ()
+    deserted: frozenset[int] = frozenset()  # leads that are taken only if nobody is behind the block
     sent: frozenset[int] = frozenset()  # where its branch may send channels
     pending: frozenset[int] = frozenset()  # where channels may wait once those that waited for this block have come along
 
@@ -163,7 +172,7 @@ def build(program: Program, rules: Rules, single: bool, width: int) -> Graph:
         last = block.lines[-1]
         if last.ip in probes:
             probe = probes[last.ip]
-            block.leads, block.sent = tuple(sorted(probe.leads)), frozenset(probe.sent)
+            block.leads, block.sent, block.deserted = tuple(sorted(probe.leads)), frozenset(probe.sent), frozenset(probe.deserted)
         elif not last.instruction.eot:
             block.leads = (block.end,)
     _pend(program, blocks)
@@ -204,8 +213,8 @@ def _pend(program: Program, blocks: dict[int, Block]) -> None:
     while todo:
         block = blocks[todo.pop()]
         block.pending = known[block.start] - {block.start}
-        out = block.pending | block.sent
         for to in set(block.leads) & set(blocks):
+            out = (block.pending | block.sent) - ({block.end} if to in block.deserted else set())
             if to not in known or not out <= known[to]:
                 known[to] = known.get(to, frozenset()) | out
                 todo.append(to)

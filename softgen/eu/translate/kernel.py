@@ -44,6 +44,8 @@ class Key(NamedTuple):
     full: bool  # every thread has all of them
     observe: bool = False  # registers can be looked at when the thread has ended
     loops: bool = False  # a thread may be taken up again at its loops
+    messages: bool = True  # are carried out here, over the memory that the context names
+    anywhere: bool = False  # channels may wait where this code does not reach when a thread comes to its start
 
 
 @dataclass
@@ -101,7 +103,7 @@ class Kernel:
         for leave in self.leaves:
             self._leave(leave, parts)
         self.m.define(f"i64 @{NAME}(ptr noalias %block, ptr noalias %context)")
-        in_block = any(part.written and not part.variable for part in parts)
+        in_block = self.state.scattered or any(part.written and not part.variable for part in parts)
         size = max(block.end for block in self.graph.blocks.values()) - self.program.start
         entries = tuple(ip for ip, one in self.segments.items() if one.entry)
         return Translation(self.m.module.text(), entries, not in_block, frozenset(self.state.indices), size, self.escapes)
@@ -139,7 +141,7 @@ class Kernel:
 
     def _take_active(self) -> None:
         """All channels are here where nobody can be elsewhere."""
-        if self.single or not self.block.pending:
+        if self.single or not (self.block.pending or self.key.anywhere):
             self.active.value = self.state.every(self.key.width) if self.key.full else self.dispatched.value
             self.state.active = self.state.every(self.key.width) if self.key.full else self.active.value
         else:
@@ -177,7 +179,7 @@ class Kernel:
         if one.opcode == "wait":
             self._wait(line)
         elif one.opcode in SENDS:
-            send.send(self.state, one)
+            send.send(self.state, one, self.key.messages)
         elif mode.writes(one):
             self.state.control = mode.written(one, self.state.control)
         elif one.opcode in OPS:

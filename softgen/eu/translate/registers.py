@@ -157,7 +157,8 @@ class Registers:
         found = "poison"
         for lane, offset in enumerate(offsets):
             at = self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[part.place] + offset}")
-            found = self.m.emit(f"insertelement {vector} {found}, {element} {self.m.emit(f'load {element}, ptr {at}, align 1')}, i64 {lane}")
+            one = self.m.emit(f"load {element}, ptr {at}, align 1")
+            found = self.m.emit(f"insertelement {vector} {found}, {element} {one}, i64 {lane}")
         self._name(result, f"bitcast {vector} {found} to {vector}")
         return True
 

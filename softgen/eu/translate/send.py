@@ -22,8 +22,9 @@ class Environment(CompiledEnvironment):
         return super().bound(index)
 
 
-def send(state: Translated, one: Instruction) -> None:
-    if not compiled(one):
+def send(state: Translated, one: Instruction, here: bool) -> None:
+    """`here`: whether the shared function is part of the code; otherwise the reference asks it."""
+    if not here or not compiled(one):
         raise Unsupported("this message has no translation")
     try:
         carry_out(state, one, Environment(state))

@@ -34,6 +34,7 @@ class Translated:
         self.sizes = {"grf": 4096, "mrf": self.rules.message_registers * 32, **dict(architecture(gen))}
         self.active: Value = self.every(width)
         self.items: list[Access | Leave] = []  # of the segment that is being written
+        self.scattered = False  # something is written by address
         self.indices: set[int] = set()  # binding table entries that messages name
         self.ip = 0
         no = m.constant(bool_, 0, FLAG)
@@ -78,7 +79,8 @@ class Translated:
     def _known(self, number: int, type: LaneType, offsets: tuple[int, ...]) -> Value:
         """Parts of a number that is known now."""
         raw = number.to_bytes(8, "little")
-        return self.m.bitcast(self.m.constant(type.unsigned, [int.from_bytes(raw[one : one + type.bytes], "little") for one in offsets]), type)
+        numbers = [int.from_bytes(raw[one : one + type.bytes], "little") for one in offsets]
+        return self.m.bitcast(self.m.constant(type.unsigned, numbers), type)
 
     def write(self, place: str, value: Value, offsets: Offsets, mask: Value) -> None:
         if place in READ_ONLY:
@@ -126,6 +128,7 @@ class Translated:
 
     def _scatter(self, place: str, value: Value, offsets: Value, mask: Value) -> None:
         m, lanes = self.m, offsets.lanes
+        self.scattered = True
         places = self._reach(place, value.type, offsets)
         vector, pointers = m.vector(value.type, lanes), f"<{lanes} x ptr>"
         operands = [(vector, value.payload), (pointers, places), ("i32", "1"), (f"<{lanes} x i1>", mask.payload)]

@@ -17,8 +17,8 @@ from softgen.eu.interpreter import Program
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache, default_folder
 
-BEGINNING = 64  # bytes of code that a list is kept for
-MOST = 32  # kernels of one list
+BEGINNING = 16  # bytes of code that a list is kept for
+MOST = 128  # kernels of one list
 ROOMS = ("bits", "eu", "lanes", "shared_functions", "spec/eu", "spec/message")  # what a translation is made by
 
 

@@ -6,6 +6,7 @@ import argparse
 import itertools
 import json
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -31,6 +32,8 @@ EXAMPLE = """examples:
   softgen run --report report.json -- ./program          what ran, how often, and what failed
 
 exit codes: the program's own; 128 and a signal's number if one ended it; 1 if its work could not be done; 2 used wrongly"""
+
+CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
             recorder.discard()  # what is finished has been moved to its place
     if outcome.trouble:
         complain(outcome.trouble)
+    elif outcome.signal in CRASHES:
+        complain(f"{command[0]} was ended by {signal.Signals(outcome.signal).name}")
     if not outcome.report.get("opened") and outcome.code:
         hint(gpu)
     tell(args, outcome.report | {"exit_code": outcome.code, "trouble": outcome.trouble})

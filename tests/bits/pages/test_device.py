@@ -202,3 +202,13 @@ def test_counters() -> None:
              *(f"SO_WRITE_OFFSET{i}" for i in range(4))]  # fmt: skip
     assert [name for name in names if not catalogue().get(name, 11)] == []
     assert all(layout(name, 11).dwords == 2 for name in names if name.endswith("COUNT") or "SLICE" in name)
+
+
+@pytest.mark.behaviour("ICL-REG-02")
+def test_mode_registers() -> None:
+    """ICL 1258-1304."""
+    names = ["MI_MODE", "FF_MODE", "GFX_MODE", "GT_MODE", "SAMPLER_MODE", "CACHE_MODE_1", "GAFS_MODE", "FBC_RT_BASE_ADDR",
+             "FBC_RT_BASE_ADDR_UPPER", "CACHE_MODE_SS"]  # fmt: skip
+    assert [name for name in names if not catalogue().get(name, 11)] == []
+    found = registers.find(0x20A0, 11, "render")
+    assert found and found.name == "FF_MODE"

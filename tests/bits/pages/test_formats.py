@@ -68,6 +68,14 @@ def test_picture_ids_and_how_to_turn_them_off() -> None:
     )
 
 
+@pytest.mark.behaviour("BDW-MFX-07")
+def test_macroblock_of_mpeg2_is_inline() -> None:
+    """Eight dwords after the header, motion vectors among them; nothing is fetched (BDW 24473-24525)."""
+    one = layout("MFC_MPEG2_PAK_OBJECT", 8)
+    assert one.dwords == 9 and not any(field.type.name == "address" for field, _ in one.walk())
+    assert [item.value for item in one.unpack([one.pack()[0], *range(8)]).inline_data] == list(range(8))
+
+
 @pytest.mark.behaviour("KBL-MFX-11")
 def test_macroblock_of_vp8() -> None:
     """KBL 12271-12533."""
@@ -161,6 +169,41 @@ def test_coefficients_of_the_video_scaler() -> None:
     assert len(one.table_0) == 8 and one.table_1x_from_2[0].filter_coefficient == 1.0
 
 
+@pytest.mark.behaviour("KBL-MSAMP-03")
+def test_surfaces_of_the_media_sampler() -> None:
+    """KBL 13033-13481."""
+    one = unpack(
+        "MEDIA_SURFACE_STATE",
+        GEN,
+        (0, 30, 1),
+        (1, 18, 1079),
+        (1, 4, 1919),
+        (1, 2, 2),
+        (2, 27, 4),
+        (2, 26, 1),
+        (2, 22, 1),
+        (2, 3, 2047),
+        (2, 0, 3),
+        (3, 16, 8),
+        (3, 0, 1088),
+        (4, 16, 9),
+        (4, 0, 1632),
+        (5, 31, 1),
+        (5, 30, 1),
+        (6, 0, 0x1234_5678_9000),
+    )
+    assert (one.rotation, one.height, one.width, one.picture_structure) == (1, 1079, 1919, 2)
+    assert (one.surface_format, one.interleave_chroma, one.memory_compression_enable, one.surface_pitch, one.tile_mode) == (
+        4,
+        1,
+        1,
+        2047,
+        3,
+    )
+    assert (one.x_offset_for_u_cb, one.y_offset_for_u_cb, one.x_offset_for_v_cr, one.y_offset_for_v_cr) == (8, 1088, 9, 1632)
+    assert (one.vertical_line_stride, one.vertical_line_stride_offset, one.surface_base_address) == (1, 1, 0x1234_5678_9000)
+
+
 @pytest.mark.behaviour("KBL-MSAMP-04")
 def test_colour_processing_states_of_the_sampler() -> None:
     """KBL 3691-5141: five states; the numbers have the same formats as those of video enhancement."""
@@ -199,6 +242,17 @@ def test_power_and_clock_formats() -> None:
     assert unpack("CLOCK_GATING_DISABLE_FORMAT", GEN, (0, 0, 1)).clock_gate_disable == 1
     power = unpack("R_PWR_CLK_STATE", GEN, (0, 18, 1), (0, 15, 2), (0, 4, 8), (0, 0, 6))
     assert (power.enable_slice_count_request, power.slice_count_request, power.eumax, power.eumin) == (1, 2, 8, 6)
+
+
+@pytest.mark.behaviour("KBL-BLT-01")
+def test_what_the_opcode_register_mirrors() -> None:
+    """KBL 2500-2665: from bit 31 down; bits the two kinds of set-up do not share are told by their own names."""
+    one = unpack(
+        "BR00", GEN, (0, 31, 1), (0, 30, 1), (0, 22, 0x53), (0, 20, 3), (0, 15, 1), (0, 12, 5), (0, 11, 1), (0, 8, 4), (0, 5, 6), (0, 3, 1)
+    )
+    assert (one.blt_engine_busy, one.setup_instruction, one.opcode, getattr(one, "32bpp_byte_mask")) == (1, 1, 0x53, 3)
+    assert (one.source_tiling_enable, one.destination_tiling_enable, one.transparency_range_mode) == (1, 1, 4)
+    assert (one.pattern_horizontal_seed, one.pattern_vertical_seed, one.color_source, one.monochrome_source) == (5, 6, 1, 0)
 
 
 @pytest.mark.behaviour("KBL-BLT-06")

@@ -27,7 +27,7 @@ from softgen.eu.interpreter import Program
 from softgen.eu.rules import rules
 from softgen.eu.semantics.send import EXTENDED_MATH, Message
 from softgen.eu.thread import ALL, Mode, Thread
-from softgen.shared_functions import exchange, message
+from softgen.shared_functions import message
 from tests.eu.random_programs.cells import Cell, cells, seen
 from tests.eu.random_programs.flow import Flow, Item
 from tests.eu.random_programs.instructions import Maker, straight
@@ -147,16 +147,13 @@ def mode(gen: float, control: int) -> Mode:
 
 @cache
 def messages(gen: float) -> tuple[tuple[int, int], ...]:
-    """Some messages of a generation that are known and well formed: shared function and descriptor. Those that engines have compiled in
-    would not come to the test's own listener."""
+    """Some messages of a generation that are known and well formed: shared function and descriptor."""
     rng, found = random.Random(1), list[tuple[int, int]]()
     if rules(gen).math == "message":
         return tuple((EXTENDED_MATH, length << 20 | 1 << 16 | function) for function, length in _MATH)
     for _ in range(20000):
         sfid = rng.choice((2, 3, 4, 5, 9, 10, 12))
         descriptor = rng.randint(1, 4) << 25 | rng.randint(0, 4) << 20 | rng.getrandbits(1) << 19 | rng.getrandbits(19)
-        if exchange.compiled(sfid, descriptor, gen):
-            continue
         if message.identify(sfid, descriptor, gen) is not None and not check(_send(gen, "send", sfid, descriptor, 20, 40)):
             found.append((sfid, descriptor))
         if len(found) == 24:

@@ -117,4 +117,4 @@ CHOSEN = ["reference"]  # the last one runs
 def run(made: Thread, *items: Instruction | str, limit: int = 1000) -> Outcome:
     """Runs a listing, to which the end is added, on the engine that is chosen."""
     program = Listing(made.gen, *items, end(made.gen))
-    return engines.run(CHOSEN[-1], made, program, limit, Translator(observe=True) if CHOSEN[-1] == "t1" else None)
+    return engines.run(CHOSEN[-1], made, program, limit, Translator(observe=True, messages=False) if CHOSEN[-1] == "t1" else None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,18 @@ def test_a_thread_in_the_middle_of_a_program_goes_on_there() -> None:
     assert run(made, code) is Outcome.ENDED
     assert (made.register(3)[0], made.register(4)[0]) == (0, 2)
     assert 32 in engine_of(9.0).link(code, 0, 32, messages=False).known
+
+
+def test_channels_wait_across_a_change_of_mode() -> None:
+    """Those that left before cr0 was written are woken where they wait, behind it."""
+    control = arf(0x80, "ud", region="0;1,0")
+    code = Listing(9, branch(9, "goto", "there", "there", predicate=1), one(9, "mov", dst(3), imm(1)),
+                   one(9, "or", replace(control, horizontal=1), control, imm(0x10, "ud"), size=1, no_mask=True),
+                   one(9, "mov", dst(4), imm(2)), "there", branch(9, "join", "on"),
+                   "on", one(9, "mov", dst(5), imm(3)), end(9))  # fmt: skip
+    made = [thread(9), thread(9)]
+    for one_, go in zip(made, (lambda t: Interpreter(t, code).run(), lambda t: run(t, code)), strict=True):
+        one_.arf["f"][0] = 0x0F
+        go(one_)
+        assert list(one_.register(5)) == [3] * 8 and sorted(set(one_.register(4))) == [0, 2]
+    assert made[0].compare(made[1].snapshot()) == ()

@@ -112,6 +112,19 @@ def test_without_a_cache_all_is_compiled() -> None:
     assert address_of(kept) >= 2
 
 
+def test_many_new_handlers_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest is the reference's until the program is linked again."""
+    monkeypatch.setattr(library, "MOST", 2)
+    code = Listing(9, *(one(9, name, dst(10), reg(2), reg(4)) for name in ("add", "mul", "and", "or", "xor")), end(9))
+    engine = Threaded(9.0, Library(9.0, Cache(None)))
+    linked = [engine.link(code, 0, messages=False) for _ in range(4)]
+    assert [one.escapes for one in linked] == [5, 3, 2, 2] and [one.whole for one in linked] == [False, False, True, True]
+    assert linked[3] is linked[2]
+    made = thread(9, r2=np.full(8, 6, np.int32), r4=np.full(8, 3, np.int32))
+    run(made, code)
+    assert made.register(10)[0] == 5
+
+
 # -- records -------------------------------------------------------------------------------------------------------
 
 
@@ -134,7 +147,7 @@ def test_records_are_as_the_loop_wants_them() -> None:
 ])  # fmt: skip
 def test_what_is_wrong_is_told_by_the_reference(item) -> None:
     """In the same words, and with nothing changed before."""
-    told, made = [], [thread(9) for _ in range(2)]
+    told, made = [], [thread(9, 0xFFFF) for _ in range(2)]
     code = Listing(9, item, end(9))
     for one_, go in zip(made, (lambda t: Interpreter(t, code).run(), lambda t: run(t, code)), strict=True):
         with pytest.raises(Exception) as caught:

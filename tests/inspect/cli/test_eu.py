@@ -194,11 +194,25 @@ def test_the_width_of_a_thread(file: Path, capsys: Capture) -> None:
     ran(file, text, "--simd", "5", code=2)
 
 
+@pytest.mark.parametrize("trace", [[], ["--trace"]])
 @pytest.mark.parametrize("engine", ["t0", "t1"])
-def test_engines_that_are_not_built(engine: str, file: Path, capsys: Capture) -> None:
-    ran(file, ADD, "--engine", engine, code=2)
-    assert capsys.readouterr().err == f"softgen: engine {engine} is not built yet; reference is\n"
-    ran(file, ADD, "--engine", "reference")
+def test_engines_show_the_same(engine: str, trace: list[str], capsys: Capture) -> None:
+    settings = ["--set", "r2:d=1,2,3,6,7,9,18,27", *trace, "--json"]
+    ran(COLLATZ, "", *settings)
+    expected = as_json(capsys)
+    ran(COLLATZ, "", *settings, "--engine", engine)
+    assert as_json(capsys) == expected
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_engines_stop_and_complain_alike(engine: str, file: Path, capsys: Capture) -> None:
+    """Messages that nobody answers name the same place; an endless loop ends, if not at the same instruction."""
+    ran(file, SEND, code=1)
+    expected = capsys.readouterr().err
+    ran(file, SEND, "--engine", engine, code=1)
+    assert capsys.readouterr().err == expected
+    ran(file, LOOP, "--engine", engine, "--limit", "5000", code=1)
+    assert "if it is not endless, --limit allows more" in capsys.readouterr().err
 
 
 def test_limits_are_above_zero(file: Path) -> None:

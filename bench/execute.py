@@ -1,0 +1,213 @@
+"""EU kernels executed: each compiled engine beside vectorised C of the same work, CPU time of one core, best of interleaved rounds.
+
+The kernels are OpenCL programs as Intel's compiler made them for Kaby Lake (bench/programs); the C is bench/peers.c by the better of the
+compilers there are. Results are compared before anything is timed. Then: two host threads, and how soon a first result is there.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from ctypes import CDLL
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench import Measurement
+from bench._program import FOLDER, Dispatch
+from bench._work import Array, Work, peer, peers, works
+from softgen.errors import SoftgenError
+from softgen.eu.engine import engine
+from softgen.eu.interpreter import Program
+from softgen.gpgpu.engines import Groups
+
+VARIANTS = ("", "_lanes")  # ways of writing the same C; the quickest counts
+ROUNDS, SECONDS = 15, 1.5  # at most, of each
+SHORT = 0.3  # seconds of a run of the slower engine
+KSIM = 0.92e9  # SIMD8 instructions a second and core, of another simulator of this GPU
+SNIPPET = 100  # instructions
+
+
+@dataclass
+class Timed:
+    """A piece of work under the clock."""
+
+    name: str
+    run: Callable[[], object]
+    best: float = math.inf
+    spent: float = 0.0
+
+    def once(self) -> None:
+        start = time.thread_time()
+        self.run()
+        took = max(time.thread_time() - start, 1e-9)
+        self.best, self.spent = min(self.best, took), self.spent + took
+
+
+@dataclass(frozen=True)
+class Result:
+    work: Work
+    instructions: int
+    t1: float
+    t0: float  # scaled to all groups
+    c: float
+    compiler: str
+
+    @property
+    def nanoseconds(self) -> float:
+        return self.t1 / self.instructions * 1e9
+
+
+def measure() -> Iterator[Measurement]:
+    libraries = peers()
+    if not libraries:
+        print("no C compiler: nothing to compare with", file=sys.stderr)
+    results = []
+    for work in works():
+        found = measured(work, libraries)
+        results.append(found)
+        yield from told(found)
+    yield from summed(results)
+    yield from scaling()
+    yield from starting()
+    yield from loading()
+
+
+def measured(work: Work, libraries: dict[str, CDLL]) -> Result:
+    """Rounds in which everyone has a turn: what disturbs one disturbs all."""
+    fast, slow = Groups("t1", 1), Groups("t0", 1)
+    whole = work.dispatch()
+    done = whole.run(fast)
+    rivals = list(rivals_of(work, libraries, whole.arrays[work.result].copy()))
+    part, share = shortened(work, slow)
+    t1, t0 = Timed("t1", lambda: whole.run(fast)), Timed("t0", lambda: part.run(slow))
+    everyone = [t1, t0, *rivals]
+    for _ in range(ROUNDS):
+        for one in everyone:
+            if one.spent < SECONDS:
+                one.once()
+    best = min(rivals, key=lambda one: one.best, default=Timed("", lambda: None))
+    return Result(work, done.instructions, t1.best, t0.best / share, best.best, best.name)
+
+
+def rivals_of(work: Work, libraries: dict[str, CDLL], found: Array) -> Iterator[Timed]:
+    for compiler, library in libraries.items():
+        for variant in VARIANTS:
+            made = peer(library, work.name + variant, work)
+            if made is None:
+                continue
+            call, result = made
+            call()
+            apart = work.apart(found, result)
+            if not apart <= work.allowed:
+                raise SoftgenError(f"{work.name}: {compiler}'s result and ours are {apart:g} apart; {work.allowed:g} is allowed")
+            yield Timed(f"C ({compiler})", call)
+
+
+def shortened(work: Work, groups: Groups) -> tuple[Dispatch, float]:
+    """As many groups as fit a short run, and which part of all these are."""
+    whole = work.dispatch()
+    plan = whole.plan
+    whole.plan = replace(plan, grid=(plan.grid[0][:1], plan.grid[1][:1], plan.grid[2][:1]))
+    whole.run(groups)  # what happens only once
+    began = time.thread_time()
+    whole.run(groups)
+    alone = max(time.thread_time() - began, 1e-6)
+    rows = max(1, min(len(plan.grid[1]), int(SHORT / alone / len(plan.grid[0]))))
+    columns = max(1, min(len(plan.grid[0]), int(SHORT / alone))) if rows == 1 else len(plan.grid[0])
+    whole.plan = replace(plan, grid=(plan.grid[0][:columns], plan.grid[1][:rows], plan.grid[2]))
+    return whole, whole.plan.count / plan.count
+
+
+def told(one: Result) -> Iterator[Measurement]:
+    note = f"{one.nanoseconds:.2f} ns an instruction"
+    if math.isfinite(one.c):
+        yield Measurement(f"{one.work.name}, t1", one.instructions, "instructions", one.t1, one.compiler, one.c, note)
+    else:
+        yield Measurement(f"{one.work.name}, t1", one.instructions, "instructions", one.t1, note=note)
+    yield Measurement(f"{one.work.name}, t0", one.instructions, "instructions", one.t0, "t1", one.t1, f"{one.t0 / one.t1:.1f} times slower")
+
+
+def summed(results: list[Result]) -> Iterator[Measurement]:
+    """The figures that the whole is judged by."""
+    ratios = [one.c / one.t1 for one in results if math.isfinite(one.c)]
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        worst = min((one for one in results if math.isfinite(one.c)), key=lambda one: one.c / one.t1)
+        note = f"worst: {worst.work.name} {worst.c / worst.t1:.2f}"
+        yield Measurement("t1 beside C, geometric mean", 1, "", 1.0, "C", mean, note)
+    slowest = max(results, key=lambda one: one.t0 / one.t1)
+    note = f"{slowest.work.name}: {slowest.t0 / slowest.t1:.1f} times slower"
+    yield Measurement("t0 beside t1, worst", 1, "", slowest.t0, "t1", slowest.t1, note)
+    for one in results:
+        if one.work.alu:
+            rate = 2 * one.instructions / one.t1  # nearly all are SIMD16
+            yield Measurement(f"{one.work.name}, t1, as SIMD8", rate, "instructions", 1.0, "ksim's 0.92 G", rate / KSIM)
+
+
+def scaling() -> Iterator[Measurement]:
+    """Wall time with two host threads: what the host gives, which on a busy machine is little."""
+    work = next(one for one in works() if one.name == "mandel_loop")
+    arguments = [*work.arguments[:3], type(work.arguments[3])(4096)]
+    dispatch = replace(work, arguments=arguments).dispatch()
+    runs = [Groups("t1", count) for count in (1, 2)]
+    best = [math.inf, math.inf]
+    for _ in range(7):
+        for number, groups in enumerate(runs):
+            start = time.perf_counter()
+            dispatch.run(groups)
+            best[number] = min(best[number], time.perf_counter() - start)
+    cores = len(os.sched_getaffinity(0))
+    yield Measurement("two host threads", 1, "", best[1], "one", best[0], f"wall time, {cores} processors, load {os.getloadavg()[0]:.1f}")
+
+
+def starting() -> Iterator[Measurement]:
+    """The first result of a snippet in a fresh process, with an empty object cache and with a full one."""
+    text = "".join(f"{snippet_line(number)}\n" for number in range(SNIPPET))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "snippet.asm"
+        file.write_text(text, "utf-8")
+        for name in ("t0", "t1"):
+            for state in ("empty", "full"):
+                rounds = [fresh(file, name, Path(folder) / f"cache {name}{n if state == 'empty' else 0}") for n in range(3)]
+                wall, cpu = (min(one) for one in zip(*rounds, strict=True))
+                what = f"first result of {SNIPPET} instructions, {name}, {state} cache"
+                yield Measurement(what, 1, "results", wall, note=f"{wall:.2f} s, {cpu:.2f} s of CPU time")
+
+
+def snippet_line(number: int) -> str:
+    """Floats and integers in turn, over registers that follow one another."""
+    to, one, other = (f"r{10 + 2 * (number * step % 40)}.0" for step in (1, 7, 3))
+    if number % 2:
+        return f"add (16|M0) {to}<1>:f {one}<8;8,1>:f {other}<8;8,1>:f"
+    return f"mul (16|M0) {to}<1>:d {one}<8;8,1>:d {number + 3}:w"
+
+
+def fresh(file: Path, name: str, cache: Path) -> tuple[float, float]:
+    """Wall and CPU seconds of a process that runs a file."""
+    command = [sys.executable, "-m", "bench._snippet", str(file), name]
+    before, start = os.times(), time.perf_counter()
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+    wall, after = time.perf_counter() - start, os.times()
+    if ran.returncode:
+        raise SoftgenError(f"a snippet on {name}: {ran.stderr.strip()}")
+    return wall, after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def loading() -> Iterator[Measurement]:
+    """A kernel that was compiled before, by an engine that has not seen it."""
+    for name in ("saxpy", "conv"):
+        dispatch = next(one for one in works() if one.name == name).dispatch()
+        dispatch.run(Groups("t1", 1))
+        code = (FOLDER / f"{name}.dat").read_bytes()
+        best = math.inf
+        for _ in range(9):
+            made, program = engine("t1"), Program(dispatch.around.generation.number, code)
+            start = time.perf_counter()
+            made.function(program, 0, dispatch.plan.simd)
+            best = min(best, time.perf_counter() - start)
+        yield Measurement(f"{name} from the object cache, t1", 1, "kernels", best, note=f"{best * 1e3:.2f} ms")

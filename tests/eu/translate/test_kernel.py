@@ -1,0 +1,163 @@
+"""Whole kernels as functions: where they may be left and taken up, what they keep, and what they leave to the reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from softgen.eu import engine
+from softgen.eu.block import Context, Status
+from softgen.eu.instruction import Instruction
+from softgen.eu.interpreter import Interpreter, Outcome
+from softgen.eu.thread import ROUNDING, Thread
+from softgen.eu.translate import graph, mode
+from softgen.eu.translate.engine import Translator
+from softgen.eu.translate.graph import Untranslatable
+from softgen.eu.translate.kernel import Key, translate
+from tests.eu.semantics.build import GE, L, Listing, arf, branch, dst, end, imm, one, reg, scalar, thread
+
+GEN = 9
+LANES = np.arange(8, dtype=np.int32)
+CR = 0x80
+
+
+def add(number: int, amount: int) -> Instruction:
+    return one(GEN, "add", dst(number), reg(number), imm(amount))
+
+
+def compare(number: int, condition: int, value: int) -> Instruction:
+    return one(GEN, "cmp", arf(0, "d"), reg(number), imm(value), condition=condition)
+
+
+def divergent() -> Listing:
+    """r20 += 1 for channels below 3, 10 for the others, 100 for all."""
+    return Listing(GEN, compare(4, L, 3), branch(GEN, "if", "else", "end", predicate=1), add(20, 1),
+                   branch(GEN, "else", "end", "end"), "else", add(20, 10), "end", branch(GEN, "endif", "after"), "after", add(20, 100),
+                   end(GEN))  # fmt: skip
+
+
+def loop(turns: int) -> Listing:
+    return Listing(GEN, "loop", add(5, 1), compare(5, L, turns), branch(GEN, "while", "loop", predicate=1), add(20, 1), end(GEN))
+
+
+def sums(made: Thread, number: int = 20) -> list[int]:
+    return [int(value) for value in made.register(number).view(np.int32)]
+
+
+# -- where channels are --------------------------------------------------------------------------------------------
+
+
+def test_all_channels_are_back_where_nobody_waits_elsewhere() -> None:
+    code = divergent()
+    found = graph.build(code, thread(GEN).rules, single=False, width=8)
+    blocks = list(found.blocks.values())
+    assert [bool(block.pending) for block in blocks] == [False, True, True, False, False]
+    assert found.targets == {code.labels["else"], code.labels["end"]}
+    text = translate(code, Key(0, 8, full=True)).ir
+    last = text[text.index(f"at{code.labels['after']:x}:") :]
+    assert "select <8 x i1>" not in last[: last.index("br label")]
+
+
+def test_a_join_for_fewer_channels_than_the_thread_has_leaves_the_others_behind() -> None:
+    code = Listing(GEN, branch(GEN, "join", "after", size=1), "after", add(20, 1), end(GEN))
+    assert graph.build(code, thread(GEN).rules, single=False, width=8).targets == {0}
+
+
+@pytest.mark.parametrize("items, why", [
+    ([branch(GEN, "jmpi", None, None, arf(0xA0), scalar(4), size=1)], "register"),
+    ([branch(GEN, "call", "end", target=dst(10, "ud"))], "call"),
+])
+def test_what_cannot_be_one_function(items: list[Instruction], why: str) -> None:
+    with pytest.raises(Untranslatable, match=why):
+        translate(Listing(GEN, *items, "end", end(GEN)), Key(0, 8, True))
+
+
+def test_a_mask_that_is_full_and_one_that_is_not_come_to_the_same() -> None:
+    for full in (True, False):
+        made = thread(GEN, r4=LANES)
+        function = Translator(observe=True, messages=False).function(divergent(), 0, 8, full)
+        status = engine.call(function, made, Context(budget=10))
+        assert status is Status.ESCAPE  # the last message, which a thread without memory around it leaves to the reference
+        assert sums(made) == [101] * 3 + [110] * 5
+
+
+# -- leaving and coming back ---------------------------------------------------------------------------------------
+
+
+def test_a_loop_is_left_when_its_turns_are_spent_and_taken_up_where_it_was() -> None:
+    made, code, translator = thread(GEN), loop(100), Translator(observe=True, messages=False)
+    turns = 0
+    while (outcome := engine.run("t1", made, code, 30, translator)) is Outcome.SPENT:
+        turns += 1
+    assert outcome is Outcome.ENDED and turns == 3
+    assert sums(made, 5) == [100] * 8 and sums(made) == [1] * 8
+    assert made.executed == 302
+
+
+def test_what_is_not_read_any_more_is_not_kept() -> None:
+    """r30 is only used inside a turn; r20 is needed behind the loop."""
+    items = ["loop", one(GEN, "mov", dst(30), imm(7), no_mask=True), add(20, 3), add(5, 1), compare(5, L, 100),
+             branch(GEN, "while", "loop", predicate=1), one(GEN, "mov", dst(40), reg(20)), end(GEN)]  # fmt: skip
+    made = thread(GEN)
+    function = Translator(messages=False).function(Listing(GEN, *items), 0, 8, True)
+    assert engine.call(function, made, Context(budget=10)) is Status.SPENT
+    assert sums(made) == [30] * 8 and sums(made, 30) == [0] * 8
+
+
+def test_a_wait_takes_a_notification_or_leaves() -> None:
+    notification = arf(0x90, "ud", region="0;1,0")
+    code = Listing(GEN, add(20, 1), one(GEN, "wait", notification, notification, size=1), add(20, 10), end(GEN))
+    made, translator = thread(GEN), Translator(observe=True, messages=False)
+    assert engine.run("t1", made, code, 9, translator) is Outcome.WAITING
+    assert made.waiting == 0 and sums(made) == [1] * 8
+    made.dwords("n")[0] = 1
+    assert engine.run("t1", made, code, 9, translator) is Outcome.ENDED
+    assert made.dwords("n")[0] == 0 and sums(made) == [11] * 8
+
+
+def test_the_reference_lends_a_hand_in_the_middle() -> None:
+    """Reading the clock has no translation."""
+    code = Listing(GEN, add(20, 1), one(GEN, "mov", dst(30, "ud"), arf(0xC0, "ud", region="0;1,0")), add(20, 10), end(GEN))
+    made = translate(code, Key(0, 8, True, messages=False))
+    assert made.entries == (0, 32, 48) or len(made.escapes) == 2
+    ran = thread(GEN)
+    ran.clock = lambda: 77
+    engine.run("t1", ran, code, 9, Translator(observe=True, messages=False))
+    assert sums(ran) == [11] * 8 and sums(ran, 30) == [77] * 8
+
+
+def test_a_block_that_is_not_written_to_is_said_to_be_clean() -> None:
+    small, by_address = divergent(), Listing(GEN, one(GEN, "mov", dst(20, indirect=True), imm(1)), end(GEN))
+    assert translate(small, Key(0, 8, True)).clean
+    assert not translate(by_address, Key(0, 8, True)).clean
+
+
+# -- cr0 -----------------------------------------------------------------------------------------------------------
+
+
+def rounding(value: int, opcode: str = "or") -> Instruction:
+    return one(GEN, opcode, arf(CR, "ud"), arf(CR, "ud", region="0;1,0"), imm(value, "ud"), size=1, no_mask=True)
+
+
+def test_a_kernel_that_changes_its_rounding_computes_by_it() -> None:
+    third = one(GEN, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f"))
+    code = Listing(GEN, third, rounding(ROUNDING), replace(third, dst=dst(21, "f")), end(GEN))
+    values = {"r4": np.linspace(0.1, 0.9, 8, dtype=np.float32), "r5": np.linspace(1.1, 1.7, 8, dtype=np.float32)}
+    expected, made = thread(GEN, **values), thread(GEN, **values)
+    Interpreter(expected, code).run()
+    engine.run("t1", made, code, 9, Translator(observe=True, messages=False))
+    assert sums(made) != sums(made, 21)
+    assert made.snapshot() == expected.snapshot()
+
+
+def test_cr0_must_be_known_at_every_place() -> None:
+    jump = branch(GEN, "jmpi", "over", size=1, predicate=1)
+    depends = Listing(GEN, compare(4, GE, 3), jump, rounding(ROUNDING), "over", add(20, 1), end(GEN))
+    with pytest.raises(Untranslatable, match="one thing or another"):
+        translate(depends, Key(0, 8, True))
+    for strange in (rounding(4), replace(rounding(ROUNDING), predicate=1), replace(rounding(ROUNDING), no_mask=False)):
+        with pytest.raises(Untranslatable, match="not known"):
+            mode.written(strange, 0)
+    assert mode.written(rounding(ROUNDING, "xor"), ROUNDING) == 0

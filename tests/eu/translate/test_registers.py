@@ -1,0 +1,65 @@
+"""Registers of a kernel: what is used together is one part; reads and writes of any region find their bytes in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from softgen.eu.block import Status
+from softgen.eu.translate.life import Leave, Segment, live
+from softgen.eu.translate.registers import LARGEST, TRUE, Access, Registers
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.types import f32, u8, u16, u32, u64
+
+
+def reads(*spans: tuple[int, int]) -> Registers:
+    made = Registers(LlvmMachine())
+    made.accesses = [Access("grf", u32, tuple(range(start, end, 4)), "%x") for start, end in spans]
+    made.partition()
+    return made
+
+
+@pytest.mark.parametrize("spans, parts", [
+    ([(0, 32), (32, 64)], [(0, 32), (32, 64)]),                 # side by side is not together
+    ([(0, 64), (32, 96)], [(0, 96)]),
+    ([(0, 32), (64, 96), (16, 80)], [(0, 96)]),
+    ([(4, 8)], [(0, 8)]),                                       # whole units
+])  # fmt: skip
+def test_bytes_used_together_are_one_part(spans: list[tuple[int, int]], parts: list[tuple[int, int]]) -> None:
+    assert [(part.start, part.end) for part in reads(*spans).all()] == parts
+
+
+def test_large_parts_and_those_reached_by_address_stay_in_the_block() -> None:
+    made = reads((0, LARGEST), (1024, 1024 + LARGEST + 8))
+    assert [bool(part.variable) for part in made.all()] == [True, False]
+    made = Registers(LlvmMachine())
+    made.accesses, made.in_block = [Access("grf", f32, (0, 4), "%x")], {"grf"}
+    made.partition()
+    assert not next(iter(made.all())).variable
+
+
+def test_elements_across_others_are_taken_as_bytes() -> None:
+    made = Registers(LlvmMachine())
+    across, plain = Access("grf", u32, (2, 6), "%x"), Access("grf", u16, (4, 8), "%y")
+    made.accesses = [across, plain, Access("grf", u64, (0, 8), "%z"), Access("grf", u8, (15,), "%w")]
+    made.partition()
+    part = made.part(across)
+    assert made._elements(across, part) == ("i8", 16, [2, 3, 4, 5, 6, 7, 8, 9], True)
+    assert made._elements(plain, part) == ("i16", 8, [2, 4], False)
+
+
+def test_what_may_still_be_read() -> None:
+    """A part written whole is not needed before; one written under a mask is."""
+    made = Registers(LlvmMachine())
+    whole, masked = Access("grf", u32, (0, 4), value="%v"), Access("grf", u32, (32, 36), value="%v", mask="%m")
+    use = [Access("grf", u32, (0, 4), "%a"), Access("grf", u32, (32, 36), "%b")]
+    made.accesses = [whole, masked, *use]
+    made.partition()
+    parts = list(made.all())
+    leave = Leave("out", Status.SPENT, 16, 0, frozenset())
+    first, second = Segment(0, True, [whole, masked, leave], {16}), Segment(16, True, list(use))
+    live({0: first, 16: second}, made, parts, observe=False)
+    assert (first.live, second.live, leave.live) == (0b10, 0b11, 0b11)
+    gone = Leave("end", Status.ENDED, 32, 0, frozenset())
+    second.items.append(gone)
+    live({0: first, 16: second}, made, parts, observe=True)
+    assert gone.live == 0b11 and whole.mask == TRUE

@@ -1,0 +1,110 @@
+"""Regions of graphics memory: bounds drop lanes, grains are whole, updates act lane by lane, and modules share their functions."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from softgen.errors import GpuFault
+from softgen.lanes import jit
+from softgen.lanes.cache import Cache
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_region import Flat, region
+from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.machine import Machine
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.types import bool_, u8, u32, u64
+from softgen.lanes.value import Region, Value
+
+SIZE = 40
+
+
+class Held:
+    """Bytes that a region is made of on the NumPy machine."""
+
+    name = "held"
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.data = data
+
+    def inside(self, offsets: np.ndarray, width: int) -> np.ndarray:
+        return offsets + np.uint64(width) <= np.uint64(len(self.data))
+
+    def load(self, offsets: np.ndarray, width: int, mask: np.ndarray) -> np.ndarray:
+        found = np.zeros((len(offsets), width), np.uint8)
+        for lane in np.flatnonzero(mask & self.inside(offsets, width)):
+            found[lane] = self.data[int(offsets[lane]) : int(offsets[lane]) + width]
+        return found
+
+    def store(self, offsets: np.ndarray, data: np.ndarray, mask: np.ndarray) -> None:
+        for lane in np.flatnonzero(mask & self.inside(offsets, data.shape[1])):
+            self.data[int(offsets[lane]) : int(offsets[lane]) + data.shape[1]] = data[lane]
+
+    def places(self, offsets: np.ndarray, mask: np.ndarray, access: str) -> list[tuple[int, int]]:
+        return [(int(lane), int(offsets[lane])) for lane in np.flatnonzero(mask)]
+
+
+def doubled(m: Machine, old: Value, more: Value) -> Value:
+    return old * 2 + more
+
+
+def program(m: Machine, memory: Region) -> None:
+    """Reads, writes, blocks with grains, atomics and updates, in and out of bounds."""
+    offsets = m.constant(u32, [0, 4, 8, 12, 36, 37, 40, 0xFFFFFFFC])
+    found = m.load(u32, memory, offsets)
+    m.store(found + 1, memory, offsets, m.constant(bool_, [1, 0, 1, 0, 1, 1, 1, 1]))
+    m.store(m.load(u8, memory.moved(3), offsets), memory.moved(20), m.constant(u32, [5, 1, 7, 3, 2, 9, 1, 0]))
+    block = m.load_block(u32, 8, memory, m.constant(u64, 16, 1), None, 16)
+    m.store_block(block ^ 0xFF, memory, m.constant(u64, 20, 1), m.mask_from_bits(0b0111_0111, 8), 16)
+    m.atomic("add", memory, m.constant(u32, [0, 0, 0, 4, 4, 4096, 8, 0]), [m.lane_index(8)], m.mask_from_bits(0b11111011, 8))
+    old, new = m.update(u32, memory, m.constant(u32, [12, 12, 12, 12]), [m.lane_index(4)], m.mask_from_bits(0b1011, 4), doubled)
+    m.store(old + new, memory, m.constant(u32, [16, 20, 24, 28]), m.inside(memory, m.constant(u32, [37, 36, 0, 40]), 4))
+
+
+def compiled(data: np.ndarray) -> None:
+    m = LlvmMachine()
+    host = m.emit("ptrtoint ptr %block to i64")
+    program(m, region(m, Flat(host, str(len(data)), "%context")))
+    m.line("ret i64 0")
+    m.define("i64 @f(ptr %block, ptr %context)")
+    code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
+    note = np.zeros(64, np.uint64)
+    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(code.address("f"))(data.ctypes.data, note.ctypes.data)
+
+
+def test_both_machines_do_the_same_to_a_region() -> None:
+    whole = np.arange(64, dtype=np.uint8)
+    first, second = whole.copy(), whole.copy()
+    m = NumpyMachine()
+    program(m, Region(m, Held(first[:SIZE])))
+    compiled(second[:SIZE])
+    assert first.tolist() == second.tolist() and (first[SIZE:] == whole[SIZE:]).all()
+    assert (first[:SIZE] != whole[:SIZE]).sum() > 10
+
+
+def test_a_misaligned_atomic_names_its_lane() -> None:
+    m = NumpyMachine()
+    with pytest.raises(GpuFault, match=r"not a multiple of 4 \(lane 1\)"):
+        m.atomic("add", Region(m, Held(np.zeros(64, np.uint8))), m.constant(u32, [4, 6]), [m.lane_index(2)])
+
+
+def test_functions_of_a_module_share_what_they_call() -> None:
+    module = LlvmModule()
+    for name in ("f", "g"):
+        m = LlvmMachine(module)
+        memory = region(m, Flat(m.emit("ptrtoint ptr %block to i64"), "64", "%context"))
+        m.store(m.load(u32, memory, m.lane_index(8) * 4), memory.moved(4), m.lane_index(8) * 8)
+        m.line("ret i64 0")
+        m.define(f"i64 @{name}(ptr %block, ptr %context)")
+    assert module.text().count("define internal") == 2 and sorted(module.internals) == ["read_u32x8_flat_u32", "write_u32x8_flat_u32"]
+    code = jit.load(module.text(), ("f", "g"), Cache(None))
+    assert code.address("f") != code.address("g")
+
+
+def test_an_update_needs_a_function_with_a_name() -> None:
+    m = LlvmMachine()
+    memory = region(m, Flat("0", "64", "%context"))
+    with pytest.raises(TypeError, match="a name of its own"):
+        m.update(u32, memory, m.lane_index(2), [], m.mask_from_bits(3, 2), lambda m, old: old)

@@ -1,0 +1,157 @@
+"""Messages beside the common ones: two slots, dual blocks, float atomics, pairs, scaled addresses, bindless surfaces, scratch bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.shared_functions import exchange
+from tests.shared_functions.sending import DATA, SLM, STATELESS, Bench, header
+
+u32, u64, f32 = np.uint32, np.uint64, np.float32
+BOUND, FAR = {"binding_table_index": 0}, {"binding_table_index": STATELESS}
+
+
+def spots(first: int, second: int, type: Any = u32) -> np.ndarray[Any, Any]:
+    """A register with an address for each slot."""
+    made = np.zeros(32 // np.dtype(type).itemsize, type)
+    made[0], made[len(made) // 2] = first, second
+    return made
+
+
+@pytest.mark.behaviour("BDW-DP-08")
+@pytest.mark.parametrize(("name", "gen", "where", "type"),
+                         [("untyped_surface_read", 9, 0, u32), ("a64_untyped_surface_read", 8, DATA, u64)])  # fmt: skip
+def test_two_slots_read_four_dwords_each(name: str, gen: float, where: int, type: Any) -> None:
+    bench = Bench(gen=gen)
+    fields = {"simd_mode": "simd4x2", "channel_mask": "rga", "binding_table_index": STATELESS if where else 0}
+    found = bench.send(name, spots(where + 16, where + 64, type), answer=1, width=8, mask=0b0010_1111, **fields).view(u32)
+    held = bench.data.array.view(u32)
+    assert found.tolist() == [held[4], held[5], 0xEEEEEEEE, held[7], held[16], held[17], 0xEEEEEEEE, held[19]]
+
+
+def test_two_slots_write_four_dwords_each() -> None:
+    bench = Bench()
+    before = bench.data.array.view(u32).copy()
+    bench.send("untyped_surface_write", spots(0, 32), np.arange(100, 108, dtype=u32), simd_mode="simd4x2", channel_mask="rg", width=8,
+               mask=0xF0, **BOUND)  # fmt: skip
+    held = bench.data.array.view(u32)
+    assert held[8:10].tolist() == [104, 105] and (held[:8] == before[:8]).all() and (held[10:] == before[10:]).all()
+
+
+@pytest.mark.behaviour("BDW-DP-16")
+def test_atomics_of_two_slots() -> None:
+    bench = Bench()
+    data = np.array([5, 77, 0, 0, 7, 99, 0, 0], u32)
+    bench.data.array.view(u32)[[0, 1]] = 5, 8
+    found = bench.send("untyped_atomic_simd4x2", spots(0, 4), data, answer=1, operation="cmpwr", return_data=1, width=8, **BOUND).view(u32)
+    assert bench.data.array.view(u32)[:2].tolist() == [77, 8] and found[[0, 4]].tolist() == [5, 8] and found[1] == 0xEEEEEEEE
+
+
+NAN, SIGNALLING = 0x7FC00001, 0x7F800001
+
+
+@pytest.mark.parametrize(
+    ("operation", "old", "given", "new"),
+    [
+        ("fmax", 0x3F800000, 0x40000000, 0x40000000), ("fmax", 0x40000000, 0x3F800000, 0x40000000),
+        ("fmin", 0x3F800000, 0x40000000, 0x3F800000), ("fmin", 0xBF800000, 0x3F800000, 0xBF800000),
+        ("fmax", NAN, 0x3F800000, 0x3F800000), ("fmax", 0x3F800000, NAN, 0x3F800000), ("fmin", 0x3F800000, SIGNALLING, SIGNALLING),
+        ("fmax", 0x80000000, 0, 0x80000000), ("fmin", 0, 0x80000000, 0),
+    ],
+)  # fmt: skip
+def test_float_atomics(operation: str, old: int, given: int, new: int) -> None:
+    bench = Bench()
+    bench.data.array.view(u32)[0] = old
+    at = np.zeros(8, u32)
+    found = bench.send("untyped_atomic_float", at, np.full(8, given, u32), answer=1, mask=1, operation=operation, simd_mode="simd8",
+                       return_data=1, **BOUND).view(u32)  # fmt: skip
+    assert found[0] == old and bench.data.array.view(u32)[0] == new
+
+
+def test_a_float_compare_sees_equal_zeros_and_unequal_nans() -> None:
+    bench = Bench()
+    bench.data.array.view(u32)[:2] = 0x80000000, NAN
+    at, a, b = np.array([0, 4] * 4, u32), np.array([0, NAN] * 4, u32), np.full(8, 9, u32)
+    bench.send("untyped_atomic_float", at, a, b, mask=3, operation="fcmpwr", simd_mode="simd8", **BOUND)
+    assert bench.data.array.view(u32)[:2].tolist() == [9, NAN]
+
+
+def test_pairs_of_dwords_are_compared_and_written_together() -> None:
+    bench = Bench()
+    bench.data.array.view(u64)[:2] = 0x1_00000002, 0x3_00000004
+    at = np.array([0, 8] * 4, u32)
+    low, high, new_low, new_high = (np.full(8, number, u32) for number in (2, 1, 7, 9))
+    found = bench.send("untyped_atomic", at, low, high, new_low, new_high, answer=2, mask=3, operation="cmpwr_2w", simd_mode="simd8",
+                       return_data=1, **BOUND).view(u32)  # fmt: skip
+    assert bench.data.array.view(u64)[:2].tolist() == [0x9_00000007, 0x3_00000004]
+    assert found[[0, 1, 8, 9]].tolist() == [2, 4, 1, 3]
+
+
+@pytest.mark.parametrize("gen", [7, 8, 9])
+def test_dual_blocks_have_two_addresses(gen: float) -> None:
+    bench = Bench(gen=gen)
+    found = bench.send("oword_dual_block_read", header(d2=1), spots(0, 5), answer=1, width=8, data_blocks="1_register", **BOUND).view(u32)
+    held = bench.data.array.view(u32)
+    assert found.tolist() == [*held[4:8], *held[24:28]]
+    bench.send("oword_dual_block_write", header(), spots(2, 9), np.arange(32, dtype=u32), width=8, mask=0x7F, data_blocks="4_registers",
+               **BOUND)  # fmt: skip
+    assert held[8:12].tolist() == [0, 1, 2, 3] and held[12:16].tolist() == [8, 9, 10, 11] and held[36:39].tolist() == [4, 5, 6]
+
+
+@pytest.mark.behaviour("BDW-DP-06")
+def test_dual_blocks_of_addresses() -> None:
+    bench = Bench(gen=8)
+    both = header(d0=DATA, d2=DATA + 64)
+    found = bench.send("a64_oword_dual_block_read", both, answer=1, width=8, data_blocks="1_register", **FAR).view(u32)
+    assert found.tolist() == [*bench.data.array.view(u32)[:4], *bench.data.array.view(u32)[16:20]]
+
+
+def test_blocks_of_the_oldest_generation_count_bytes() -> None:
+    bench = Bench(gen=4.5)
+    found = bench.send("oword_block_read", header(d2=32), answer=1, data_blocks="2_owords", **BOUND).view(u32)
+    assert found.tolist() == bench.data.array.view(u32)[8:16].tolist() and bench.compiled == 1
+
+
+@pytest.mark.behaviour("KBL-DP-11")
+def test_scaled_offsets_are_multiplied_by_the_pitch() -> None:
+    bench = Bench(general=DATA)
+    at = np.arange(8, dtype=u32)
+    found = bench.send("scaled_untyped_surface_read", header(d0=11, d5=64, d7=0xFF), at, answer=1, width=8, mask=0xFF, simd_mode="simd8",
+                       channel_mask="r", header_present=1).view(u32)  # fmt: skip
+    assert found.tolist() == bench.data.array.view(u32)[16:40:3].tolist()
+    bench.slm.held[:] = np.arange(1024) % 256
+    local = bench.send("scaled_byte_scattered_read", at, answer=1, width=8, mask=0xFF, simd_mode="simd8", data_size="byte", scale=4,
+                       sideband_offset_enable=1).view(u32)  # fmt: skip
+    assert local.tolist() == [5 * lane for lane in range(8)]
+
+
+def test_a_bindless_surface_is_found_by_the_extended_descriptor() -> None:
+    bench = Bench()
+    bench.port.surfaces.bases = {"bindless": 0x10000, "surface": 0}
+    at = np.arange(8, dtype=u32) * 4
+    fields = {"simd_mode": "simd8", "channel_mask": "r", "binding_table_index": 252}
+    found = bench.send("untyped_surface_read", at, answer=1, width=8, **fields).view(u32)
+    assert found.tolist() == bench.data.array.view(u32)[:8].tolist() and not bench.compiled
+
+
+@pytest.mark.behaviour("KBL-DP-09")
+def test_beyond_the_threads_scratch_space_reads_are_zero_and_writes_are_dropped() -> None:
+    bench = Bench(general=DATA)
+    before = bench.data.array.copy()
+    fields = {"data_blocks": "2_registers", "hword_offset": 31}
+    found = bench.send("scratch_block_read", header(), answer=2, **fields)
+    assert found[:32].tolist() == before[992:1024].tolist() and not found[32:].any()
+    bench.send("scratch_block_write", header(), np.full(64, 255, np.uint8), channel_mode="oword", **fields)
+    assert np.flatnonzero(bench.data.array != before).tolist() == list(range(992, 1024))
+    assert (bench.send("scratch_block_read", header(d3=1), answer=2, **fields) == bench.data.array[992:1056]).all()
+
+
+def test_local_memory_and_faults_are_compared_too() -> None:
+    bench = Bench()
+    bench.send("untyped_surface_write", np.arange(8, dtype=u32) * 4, np.arange(8, dtype=u32), simd_mode="simd8", channel_mask="r",
+               binding_table_index=SLM)  # fmt: skip
+    assert bench.compiled == 1 and bench.slm.held.view(u32)[:8].tolist() == list(range(8))
+    assert {"typed_surface_read", "media_block_read"} <= exchange.ONLY_REFERENCE
