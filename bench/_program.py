@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from softgen.gpgpu.walker import Done, FrontEnd, Plan, Run, Surroundings
+from softgen.gpgpu.walker import Done, FrontEnd, Plan, Run, Spent, Surroundings
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 
@@ -53,8 +53,8 @@ class Dispatch:
         self.around = Surroundings(generation, self.space, bases, FrontEnd())
         self.plan = self._plan()
 
-    def run(self, groups: Run) -> Done:
-        done = list(groups(self.around, self.plan, lambda: False))
+    def run(self, groups: Run, spent: Spent = lambda: False) -> Done:
+        done = list(groups(self.around, self.plan, spent))
         return Done(sum(one.threads for one in done), sum(one.instructions for one in done))
 
     def _place(self, address: int, data: bytes | Array, label: str) -> Buffer:

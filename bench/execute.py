@@ -27,7 +27,7 @@ from softgen.gpgpu.engines import Groups
 
 VARIANTS = ("", "_lanes")  # ways of writing the same C; the quickest counts
 ROUNDS, SECONDS = 15, 1.5  # at most, of each
-SHORT = 0.3  # seconds of a run of the slower engine
+LONG = 3.0  # seconds that a run of the slower engine may take
 KSIM = 0.92e9  # SIMD8 instructions a second and core, of another simulator of this GPU
 SNIPPET = 100  # instructions
 
@@ -109,18 +109,21 @@ def rivals_of(work: Work, libraries: dict[str, CDLL], found: Array) -> Iterator[
 
 
 def shortened(work: Work, groups: Groups) -> tuple[Dispatch, float]:
-    """As many groups as fit a short run, and which part of all these are."""
-    whole = work.dispatch()
-    plan = whole.plan
-    whole.plan = replace(plan, grid=(plan.grid[0][:1], plan.grid[1][:1], plan.grid[2][:1]))
-    whole.run(groups)  # what happens only once
-    began = time.thread_time()
-    whole.run(groups)
-    alone = max(time.thread_time() - began, 1e-6)
-    rows = max(1, min(len(plan.grid[1]), int(SHORT / alone / len(plan.grid[0]))))
-    columns = max(1, min(len(plan.grid[0]), int(SHORT / alone))) if rows == 1 else len(plan.grid[0])
-    whole.plan = replace(plan, grid=(plan.grid[0][:columns], plan.grid[1][:rows], plan.grid[2]))
-    return whole, whole.plan.count / plan.count
+    """The whole if that is a matter of moments, else some rows or columns of groups; and which part of all these are."""
+    whole, plan = work.dispatch(), work.dispatch().plan
+    share = 1.0
+    while True:
+        began = time.thread_time()
+        try:
+            whole.run(groups, lambda start=began: time.thread_time() - start > LONG)  # type: ignore[misc]
+            return whole, whole.plan.count / plan.count
+        except SoftgenError as error:
+            if "time is up" not in str(error) or share * plan.count < 1:
+                raise
+        share /= 8
+        columns = max(1, int(len(plan.grid[0]) * min(1.0, share * len(plan.grid[1]))))
+        rows = max(1, int(len(plan.grid[1]) * share))
+        whole.plan = replace(plan, grid=(plan.grid[0][:columns], plan.grid[1][:rows], plan.grid[2]))
 
 
 def told(one: Result) -> Iterator[Measurement]:
@@ -171,6 +174,7 @@ def starting() -> Iterator[Measurement]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "snippet.asm"
         file.write_text(text, "utf-8")
+        fresh(file, "reference", Path(folder))
         for name in ("t0", "t1"):
             for state in ("empty", "full"):
                 rounds = [fresh(file, name, Path(folder) / f"cache {name}{n if state == 'empty' else 0}") for n in range(3)]
@@ -191,7 +195,9 @@ def fresh(file: Path, name: str, cache: Path) -> tuple[float, float]:
     """Wall and CPU seconds of a process that runs a file."""
     command = [sys.executable, "-m", "bench._snippet", str(file), name]
     before, start = os.times(), time.perf_counter()
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+    around = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    around.pop("PYTHONDONTWRITEBYTECODE", None)  # Python's own cache is full either way
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=around)
     wall, after = time.perf_counter() - start, os.times()
     if ran.returncode:
         raise SoftgenError(f"a snippet on {name}: {ran.stderr.strip()}")

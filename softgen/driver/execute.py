@@ -21,10 +21,15 @@ from softgen.device.gpu import Gpu
 from softgen.driver.context import Context
 from softgen.driver.queue import Submission, Turn
 from softgen.errors import SoftgenError, Unsupported
-from softgen.memory.space import Space
-from softgen.streamer.execute import Counters
+from softgen.streamer.execute import Counters, Streamer
 
 ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enhance"}  # the kernel's names
+
+
+MOST_ERRORS = 100  # a submission that fails more often is left where it is
+HANG = 10.0  # seconds a semaphore may be waited for
+LOOK_AGAIN = 0.001
+Make = Callable[[Device, Callable[[], bool], Callable[[SoftgenError], bool]], Gpu]
 
 
 class Recorder(Protocol):
@@ -32,21 +37,6 @@ class Recorder(Protocol):
 
     def before(self, submission: Submission) -> None: ...
     def after(self, submission: Submission, fine: bool) -> None: ...
-
-
-@dataclass(frozen=True)
-class Work:
-    """A batch, as the device wants it."""
-
-    engine: str
-    space: Space
-    batch: int
-    context: int = 0
-    kind: str = "batch"
-    global_space: Space | None = None
-    head: int = 0
-    tail: int = 0
-    size: int = 0
 
 
 @dataclass
@@ -64,51 +54,84 @@ class Report:
         return not (self.faults or self.unsupported)
 
 
+class Lane:
+    """A context on one engine: its device, the turn it has, and what failed in the submission that runs."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self.turn: Turn | None = None
+        self.errors: list[SoftgenError] = []
+        self.gpu = executor.make(executor.device, self.spent, self.excuse)
+
+    def over(self) -> bool:
+        """Does nobody want the result any more?"""
+        return self.executor.ending or self.turn is not None and self.turn.submission.context.cancelled
+
+    def spent(self) -> bool:
+        """Asked at every command and thread group."""
+        if self.turn is not None:
+            self.turn.pause()
+        return self.over()
+
+    def excuse(self, error: SoftgenError) -> bool:
+        """A command failed. What follows it is still done, up to the tags programs look at: nobody may be left looking for ever."""
+        if self.over() or len(self.errors) >= MOST_ERRORS:
+            return False
+        self.errors.append(error)
+        return True
+
+    def run(self, submission: Submission, turn: Turn) -> None:
+        self.turn, self.errors = turn, []
+        engine = ENGINES[submission.engine.rstrip("0123456789")]
+        streamer = Streamer(self.gpu.machine, engine, submission.vm.space, None, self.gpu.held(0, engine))
+        streamer.start_batch(submission.batch)
+        began = time.monotonic()
+        try:
+            while not streamer.run():  # a semaphore: others may run, one of them will let it pass
+                if self.over() or time.monotonic() > began + HANG:
+                    raise streamer.stuck()
+                turn.wait(LOOK_AGAIN)
+        finally:
+            self.turn = None
+        if self.errors:
+            raise self.errors[0]
+
+
 class Executor:
     """What the queues call: runs a submission on its context's device, counts, and tells what failed."""
 
     def __init__(self, device: Device, recorders: list[Recorder], save: Callable[[Submission, str], str], tell: Callable[[str], None],
-                 make: Callable[[Device, Callable[[], bool]], Gpu] = lambda device, spent: Gpu(device, spent=spent)) -> None:  # fmt: skip
+                 make: Make = lambda device, spent, excuse: Gpu(device, spent=spent, excuse=excuse)) -> None:  # fmt: skip
         """`save` keeps a failing submission and says where; `tell` is told of each failure, in words; `make` makes devices."""
         self.device, self.recorders, self.save, self.tell, self.make = device, recorders, save, tell, make
         self.report, self.counters = Report(), Counters()
-        self.gpus: weakref.WeakKeyDictionary[Context, dict[str, tuple[Gpu, list[Turn]]]] = weakref.WeakKeyDictionary()
+        self.lanes: weakref.WeakKeyDictionary[Context, dict[str, Lane]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False
 
-    def _gpu(self, context: Context, engine: str) -> tuple[Gpu, list[Turn]]:
+    def _lane(self, context: Context, engine: str) -> Lane:
         with self.lock:
-            engines = self.gpus.setdefault(context, {})
+            engines = self.lanes.setdefault(context, {})
             if engine not in engines:
-                turns: list[Turn] = []
-                engines[engine] = self.make(self.device, lambda: self._spent(turns)), turns
+                engines[engine] = Lane(self)
             return engines[engine]
 
-    def _spent(self, turns: list[Turn]) -> bool:
-        for turn in turns:
-            turn.pause()
-            if turn.submission.context.cancelled:
-                return True
-        return self.ending
-
     def execute(self, submission: Submission, turn: Turn) -> None:
-        gpu, turns = self._gpu(submission.context, submission.engine)
-        began, before = time.monotonic(), dataclasses.astuple(gpu.counters)
-        turns[:] = [turn]
+        lane = self._lane(submission.context, submission.engine)
+        began, before = time.monotonic(), dataclasses.astuple(lane.gpu.counters)
         try:
-            self._recorded(gpu, submission)
+            self._recorded(lane, submission, turn)
         finally:
-            turns.clear()
-            self._count(gpu, before, time.monotonic() - began)
+            self._count(lane.gpu, before, time.monotonic() - began)
 
-    def _recorded(self, gpu: Gpu, submission: Submission) -> None:
+    def _recorded(self, lane: Lane, submission: Submission, turn: Turn) -> None:
         fine = False
         for recorder in self.recorders:
             with self.running:
                 recorder.before(submission)
         try:
-            gpu.execute(Work(ENGINES[submission.engine.rstrip("0123456789")], submission.vm.space, submission.batch))
+            lane.run(submission, turn)
             fine = True
         finally:
             for recorder in self.recorders:

@@ -101,6 +101,14 @@ class Turn:
             self.__enter__()
 
 
+    def wait(self, seconds: float) -> None:
+        """It cannot go on now: the engine is free for others meanwhile."""
+        self.turns += 1
+        self.engine.leave()
+        time.sleep(seconds)
+        self.__enter__()
+
+
 Execute = Callable[[Submission, Turn], None]
 Failed = Callable[[Submission, BaseException], None]
 

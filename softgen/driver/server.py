@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from softgen.driver import context, gem, ioctls
 from softgen.driver.node import Node, Shared
 from softgen.driver.protocol import FOREIGN, HELLO, IOCTL, MMAP, NOT_MINE, Call, Channel, Errno, Gone, Message
 from softgen.driver.tree import NODES
-from softgen.driver.uapi import name_of
+from softgen.driver.uapi import ARGUMENTS, name_of
 
 PATIENCE = 5.0  # seconds a node that was connected may take to appear
 SWITCH = 0.001  # seconds until another thread may have the interpreter: answers to ioctls must not wait long for a kernel that runs
@@ -43,8 +44,10 @@ def listen(folder: Path) -> dict[str, socket.socket]:
 class Server:
     """Accepts and answers until the launcher says that it is over, or is gone."""
 
-    def __init__(self, gpu: Shared, listening: dict[str, socket.socket], control: socket.socket) -> None:
-        self.gpu, self.listening, self.control = gpu, listening, control
+    def __init__(self, gpu: Shared, listening: dict[str, socket.socket], control: socket.socket,
+                 trace: Callable[[str], None] | None = None) -> None:  # fmt: skip
+        """`trace` is told of every ioctl and mmap."""
+        self.gpu, self.listening, self.control, self.trace = gpu, listening, control, trace
         self.nodes: dict[bytes, Node] = {}
         self.arrived = threading.Condition()
         self.clients: set[int] = set()
@@ -119,7 +122,7 @@ class Server:
             channel.close()
 
     def _answer(self, channel: Channel, message: Message) -> None:
-        call, offset, result = Call(channel, message.b), 0, 0
+        call, offset, result, why = Call(channel, message.b), 0, 0, ""
         if message.kind == HELLO:
             return
         try:
@@ -135,15 +138,28 @@ class Server:
             else:
                 raise Gone(f"message {message.kind}")
         except Errno as refused:
-            result = -refused.number
+            result, why = -refused.number, f" {errno.errorcode.get(refused.number, refused.number)}: {refused}"
         except (Gone, KeyboardInterrupt):
             raise
         except Exception as error:  # a mistake of ours must not hang the program
             self.gpu.log(f"softgen itself failed in {name_of(message.a & 0xFF)}: {type(error).__name__}: {error}")
             result = -errno.EIO
+        if self.trace:
+            self.trace(f"{channel.program} {channel.pid}: {requested(message)}{why}")
         if result < 0:
             call = Call(channel, message.b) if not call.handed else dropped(call)
         call.done(result, offset)
+
+
+def requested(message: Message) -> str:
+    """What a program asked for, in words."""
+    if message.kind == MMAP:
+        return f"mmap of {message.b:#x} bytes at {message.a:#x}"
+    name, layout = name_of(message.a & 0xFF), ARGUMENTS.get(name_of(message.a & 0xFF))
+    if message.kind == FOREIGN or layout is None:
+        return f"{name} ({message.a:#x})"
+    fields = vars(layout.unpack(message.payload))
+    return " ".join([name, *(f"{field}={value:#x}" for field, value in fields.items() if value and field != "pad")])
 
 
 def dropped(call: Call) -> Call:

@@ -112,7 +112,7 @@ struct member {
     uint32_t dirty; /* its block is not as its template has it */
 };
 
-struct range { uint64_t start, size; };
+struct range { uint64_t start, size, zero; }; /* zero: nothing but zeros stand there when a thread starts */
 
 /* What Python answered a thread that came back with MODE or ESCAPE at an address, where that depends on cr0.0 alone: the next thread in the
  * same place needs no Python. An escaped instruction that only changes cr0.0 was executed; it is here with what it makes of it. */
@@ -180,8 +180,11 @@ static void start_group(struct dispatch *d)
         uint8_t *block = c->blocks + i * place.size, *from = d->templates + i * place.size;
         struct member *m = &d->members[i];
         if (m->dirty)
-            for (uint64_t r = 0; r < d->range_count; r++)
-                memcpy(block + d->ranges[r].start, from + d->ranges[r].start, d->ranges[r].size);
+            for (const struct range *r = d->ranges; r < d->ranges + d->range_count; r++)
+                if (r->zero)
+                    memset(block + r->start, 0, r->size);
+                else
+                    memcpy(block + r->start, from + r->start, r->size);
         else
             memcpy(block + place.control, from + place.control, offsetof(struct control, conditionals));
         *(uint32_t *)(block + place.notification) = 0; /* a barrier reaches threads that no longer run */
@@ -312,7 +315,7 @@ int64_t native_layout(uint64_t *into)
     uint64_t found[] = {sizeof(struct control), offsetof(struct control, executed), offsetof(struct control, channel_ip),
                         sizeof(struct context), offsetof(struct context, budget), offsetof(struct context, offsets),
                         sizeof(struct op), sizeof(struct program), sizeof(struct member), sizeof(struct dispatch),
-                        offsetof(struct dispatch, first), sizeof(struct answer), offsetof(struct dispatch, instructions), sizeof(struct single)};
+                        offsetof(struct dispatch, first), sizeof(struct answer), offsetof(struct dispatch, instructions), sizeof(struct single), sizeof(struct range)};
     memcpy(into, found, sizeof found);
     return sizeof found / sizeof *found;
 }

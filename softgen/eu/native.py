@@ -53,7 +53,9 @@ class Member(ctypes.Structure):
 
 
 class Range(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_uint64), ("size", ctypes.c_uint64)]
+    """Bytes of a block; `zero` if a thread starts with zeros there."""
+
+    _fields_ = [("start", ctypes.c_uint64), ("size", ctypes.c_uint64), ("zero", ctypes.c_uint64)]
 
 
 class Answer(ctypes.Structure):
@@ -113,7 +115,7 @@ def layout() -> list[int]:
     return [ctypes.sizeof(Control), offset(Control, "executed"), offset(Control, "channel_ip"),
             ctypes.sizeof(Context), offset(Context, "budget"), offset(Context, "offsets"),
             ctypes.sizeof(Op), ctypes.sizeof(Program), ctypes.sizeof(Member), ctypes.sizeof(Dispatch),
-            offset(Dispatch, "first"), ctypes.sizeof(Answer), offset(Dispatch, "instructions"), ctypes.sizeof(Single)]  # fmt: skip
+            offset(Dispatch, "first"), ctypes.sizeof(Answer), offset(Dispatch, "instructions"), ctypes.sizeof(Single), ctypes.sizeof(Range)]  # fmt: skip
 
 
 @cache

@@ -42,9 +42,10 @@ CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # how programs change c
 ANSWERS = 32  # that native.c knows by heart
 
 IDS = ("thread_group_id_x", "thread_group_id_y", "thread_group_id_z")
-# What a thread that ran may have changed: registers, and what stands before `control`; control itself is one of them.
-RANGES = (("grf", "mrf"), ("acc", "tdr"), ("control", ""))
-RARE = (("mrf", "acc"), ("tdr", "control"))  # message registers, stacks and the like
+# What a thread that ran may have changed, in pieces: from one place of a block up to another, and whether it starts as zeros.
+REST, END = "mrf", ""
+RANGES = (("acc", "sr", True), ("sr", "tdr", False), ("control", END, False))
+RARE = (("mrf", "acc", True), ("tdr", "control", True))  # message registers, stacks and the like
 
 
 class Memory:
@@ -122,9 +123,13 @@ class Worker:
         return tuple(self.job.header.field(name).low // 8 for name in IDS)
 
     def _ranges(self) -> ctypes.Array[native.Range]:
-        spans = RANGES if self.job.rules.flow == "channel" else RANGES + RARE
-        places = {**block.PLACES, "": block.PLACES["control"] + ctypes.sizeof(Control)}
-        return (native.Range * len(spans))(*[native.Range(places[first], places[last] - places[first]) for first, last in spans])
+        payload = -(-(1 + self.plan.own + self.plan.shared) * walker.REGISTER // LINE) * LINE
+        places = {**block.PLACES, END: block.PLACES["control"] + ctypes.sizeof(Control)}
+        spans = [(places[first], places[last] - places[first], zero) for first, last, zero in RANGES + RARE]
+        spans += [(0, payload, False), (payload, places[REST] - payload, True)]
+        if self.job.rules.flow == "channel":  # no message registers, and no stack that anyone uses
+            spans = [one for one in spans if one[0] not in (places[first] for first, *_ in RARE)]
+        return (native.Range * len(spans))(*[native.Range(*one) for one in spans])
 
     def _templates(self, before: int) -> Bytes:
         """A block for each thread of a group: all but the group's number is the same in all groups."""

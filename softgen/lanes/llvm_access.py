@@ -191,7 +191,7 @@ class Access:
         expected = m.emit(f"add {wide} {m._splat(self.kind, self.lanes, start)}, {steps}")
         found = self._all(m.emit(f"icmp eq {wide} {self.where}, {expected}"))
         if self.kind == "i32":      # a row that goes beyond 4 GiB does not begin again at zero
-            near = m.emit(f"icmp uge i32 {value}, 0")
+            near = m.emit(f"icmp ule i32 {value}, {(1 << 32) - self.lanes * self.size}")
             found = m.emit(f"and i1 {found}, {near}")
         where = m.emit(f"sub i64 {value}, {back}") if self.shape.table else ""
         return found, m.emit(f"getelementptr i8, ptr {pointer}, i64 {m.emit(f'sub i64 0, {back}')}"), where

@@ -139,8 +139,9 @@ def all_unanswered(volume: str) -> tuple[Unanswered, ...]:
     return tuple(row for entry, by in told if by and by.kind == "page" for row in unanswered(entry, by))
 
 
-@pytest.mark.parametrize("volume", ["KBL", "BDW"])
-def test_every_entry_is_accounted_for(volume: str) -> None:
+@pytest.mark.parametrize("volume, count", [("KBL", 405), ("BDW", 231)])
+def test_every_entry_is_accounted_for(volume: str, count: int) -> None:
+    assert len(manual.entries(volume)) == count
     lost = [f"{volume} {entry.line}  {entry.names[-1]}" for entry in manual.entries(volume) if answer(entry) is None]
     assert not lost, f"{len(lost)} of {len(manual.entries(volume))} entries have neither page nor reason:\n" + "\n".join(lost)
 

@@ -42,9 +42,9 @@ def fields(row: message.Row, gen: float, rng: np.random.Generator) -> dict[str, 
     return found
 
 
-def places(rng: np.random.Generator, size: int) -> Any:
-    """Byte offsets of 16 lanes: one place, side by side, apart, or anywhere around the end of what there is."""
-    first, kind = int(rng.integers(0, 128)) * 4, rng.integers(0, 6)
+def places(rng: np.random.Generator, size: int, end: int) -> Any:
+    """Byte offsets of 16 lanes: one place, side by side, apart, or anywhere around the end of the surface or of what there is."""
+    first, kind = int(rng.integers(0, 128)) * 4, rng.integers(0, 7)
     lanes = np.arange(16)
     if kind == 0:
         found = np.full(16, first)
@@ -58,7 +58,7 @@ def places(rng: np.random.Generator, size: int) -> Any:
         found = rng.integers(0, 1 << 32, 16)
         found[rng.integers(0, 2, 16) == 0] = first
     else:
-        found = rng.integers(PAGE - 64, PAGE + 64, 16) // 4 * 4
+        found = rng.integers(max(end - 32, 0), end + 32, 16) // 4 * 4 if kind == 5 else rng.integers(PAGE - 64, PAGE + 64, 16) // 4 * 4
     return found + (rng.integers(0, 4, 16) if rng.integers(0, 4) == 0 else 0)
 
 
@@ -72,9 +72,9 @@ def header(row: message.Row, at: int, rng: np.random.Generator) -> Any:
     return made
 
 
-def payload(row: message.Row, rng: np.random.Generator, with_header: bool) -> list[Any]:
+def payload(row: message.Row, rng: np.random.Generator, with_header: bool, end: int) -> list[Any]:
     name, wide = row.name, "a64_" in row.name
-    at = places(rng, int(rng.choice([1, 2, 4, 8, 4, 4]))) // (4 if name.startswith(("dword", "constant_dword")) else 1)
+    at = places(rng, int(rng.choice([1, 2, 4, 8, 4, 4])), end) // (4 if name.startswith(("dword", "constant_dword")) else 1)
     if wide:
         at = at + DATA
         if rng.integers(0, 4) == 0:
@@ -99,9 +99,30 @@ def test_a_message_does_the_same_compiled(gen: float, name: str) -> None:
             mask = int(rng.choice([0xFFFF, 0, 1, 0x8000, int(rng.integers(0, 1 << 16))])) & (1 << width) - 1
             try:
                 room = MOST_RESPONSE - ("header_present" not in said)
-                bench.send(name, *payload(row, rng, with_header), mask=mask, answer=room, width=width,
+                bench.send(name, *payload(row, rng, with_header, bench.size), mask=mask, answer=room, width=width,
                            **chosen | ({"header_present": int(with_header)} if "header_present" in said else {}))  # fmt: skip
             except (GpuFault, DecodeError, Unsupported):
                 pass
         compared += bench.compiled
     assert compared >= TURNS, f"{compared} were compared"
+
+
+@pytest.mark.parametrize("name", ["untyped_surface_read", "untyped_surface_write"])
+@pytest.mark.parametrize("channels", ["r", "rgba"])
+def test_a_row_that_runs_over_the_end_of_32_bits_begins_again_at_zero(name: str, channels: str) -> None:
+    """Offsets wrap, lanes do not: a surface of 4 GiB has both its ends."""
+    bench = Bench(surface={"surface_base_address": 0, "width": 0x7F, "height": 0x3FFF, "depth": 0x7FF})
+    for address in (0, (1 << 32) - PAGE):
+        bench.space.map(address, bench.data)
+    at = (np.arange(16) * 4 - 20).astype(np.uint32)
+    data = [np.arange(64, dtype=np.uint32)] if name.endswith("write") else []
+    bench.send(name, at, *data, simd_mode="simd16", channel_mask=channels, answer=8, binding_table_index=0)
+    assert bench.compiled == 1
+
+
+def test_bounds_move_with_the_channel() -> None:
+    """A lane whose last dword is beyond the end still has its first."""
+    bench = Bench(size=PAGE)
+    at = np.full(8, PAGE - 8, np.uint32)
+    found = bench.send("untyped_surface_read", at, simd_mode="simd8", channel_mask="rgba", answer=4, binding_table_index=0).view(np.uint32)
+    assert bench.compiled == 1 and found[0] and found[8] and not found[16:].any()

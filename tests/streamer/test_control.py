@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.device.gpu import COMMANDS
 from softgen.errors import DecodeError, Unsupported
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
 from softgen.streamer.parser import Command, Parser
+from softgen.trace.work import Work
 from tests.streamer.bench import DATA, GPR, OTHER, RING, Bench
 
 BB_OFFSET, RESULT_1 = 0x2158, 0x241C
@@ -191,6 +196,19 @@ def test_a_privileged_command_in_a_batch_that_is_not_is_a_noop(denied: dict) -> 
     assert registers.read(EIR) == 0
     bench.ring(bench.start(OTHER, address_space_indicator=0))
     assert registers.read(EIR) == 0  # from the global space it may
+
+
+def test_a_batch_that_is_not_privileged_cannot_reach_the_global_space() -> None:
+    """Its bits that ask for it are taken as clear."""
+    bench, other, page = Bench(), AddressSpace("global", 48), Buffer(0x2000, "global pages")
+    other.map(DATA, page)
+    bench.put(OTHER, bench.pack("MI_STORE_DATA_IMM", address=DATA, immediate_data=1 << 33 | 9, use_global_gtt=1),
+              bench.pack("PIPE_CONTROL", post_sync_operation=1, address=DATA + 8, immediate_data=7, destination_address_type=1),
+              bench.pack("MI_BATCH_BUFFER_END"))  # fmt: skip
+    ring = bench.start(OTHER, address_space_indicator=1)
+    page.view[0x1000 : 0x1000 + 4 * len(ring)] = struct.pack(f"<{len(ring)}I", *ring)
+    bench.gpu.execute(Work("render", bench.space, RING, "ring", tail=4 * len(ring), size=0x1000, global_space=other))
+    assert not page.array[:16].any() and bench.data(3)[::2] == [9, 7]
 
 
 @pytest.mark.behaviour("ICL-CS-13")

@@ -36,7 +36,7 @@ PLAIN = Mode()
 class Kind:
     """Everything a handler is made from: the cache's key, and the process's."""
 
-    what: str  # "compute" "branch" "label" "wait" "idle" "jump" "send"
+    what: str  # "compute" "branch" "label" "wait" "idle" "jump" "send" "mode" "gate"
     shape: Shape
     mode: Mode = PLAIN
     accumulates: bool = False
@@ -145,4 +145,37 @@ def _jump(state: BlockState, kind: Kind) -> None:
     state.m.line(f"ret i64 {state.field('first', 'i64')}")
 
 
-WRITERS = {"compute": _compute, "wait": _wait, "branch": _branch, "label": _label, "idle": _idle, "jump": _jump, "send": _send}
+def _mode(state: BlockState, kind: Kind) -> None:
+    """A write to cr0 whose result was known when the program was linked: the thread goes on in the other mode's records."""
+    m, control = state.m, state.at(PLACES["cr"])
+    state.escape_if(m.emit(f"icmp ne i32 {m.emit(f'load i32, ptr {control}')}, {state.field(SLOTS[1])}"))
+    m.line(f"store i32 {state.field(SLOTS[2])}, ptr {control}")
+    m.line(f"ret i64 {state.field('first', 'i64')}")
+    m.start("escape")
+    m.line(f"ret i64 {int(Status.ESCAPE)}")
+
+
+def _gate(state: BlockState, kind: Kind) -> None:
+    """Where a thread comes back into a program of two modes."""
+    m = state.m
+    control = m.emit(f"load i32, ptr {state.at(PLACES['cr'])}")
+    for slot, record in ((SLOTS[1], "first"), (SLOTS[2], "second")):
+        here, on = m.labels("here", "on")
+        m.line(f"br i1 {m.emit(f'icmp eq i32 {control}, {state.field(slot)}')}, label %{here}, label %{on}")
+        m.start(here)
+        m.line(f"ret i64 {state.field(record, 'i64')}")
+        m.start(on)
+    m.line(f"ret i64 {int(Status.MODE)}")
+
+
+WRITERS = {
+    "compute": _compute,
+    "wait": _wait,
+    "branch": _branch,
+    "label": _label,
+    "idle": _idle,
+    "jump": _jump,
+    "send": _send,
+    "mode": _mode,
+    "gate": _gate,
+}

@@ -6,8 +6,9 @@ stands before an instruction that channels may wait at while the thread comes to
 
 from __future__ import annotations
 
+import operator
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from softgen.errors import SoftgenError
 from softgen.eu import labels
 from softgen.eu.block import PLACES
+from softgen.eu.exceptions import MASTER
 from softgen.eu.instruction import Instruction, Operand
 from softgen.eu.interpreter import IDLE, SENDS, Line, Program
 from softgen.eu.regions import place
@@ -26,7 +28,7 @@ from softgen.eu.thread import ACCUMULATOR_OFF, SINGLE_FLOW, VECTOR_MASK, Mode, m
 from softgen.eu.threaded.handlers import PLAIN, Kind
 from softgen.eu.threaded.library import REFERENCE, Handler, Library
 from softgen.eu.threaded.record import NOWHERE, OP, PROGRAM
-from softgen.eu.threaded.shapes import Shape, Use, branching, computing, sending
+from softgen.eu.threaded.shapes import Shape, Use, branching, computing, place_of, sending
 
 STEP = labels.COMPACT
 PACK = struct.Struct("<QLLLLLLQLLQQ")
@@ -43,6 +45,7 @@ class Op:
     counts: int = 1
     addresses: tuple[int, int, int] = (0, 0, 0)  # of a branch: next, jip, uip
     jump: int | None = None  # an op that goes on elsewhere
+    control: int | None = None  # what it makes of cr0.0
 
 
 @dataclass
@@ -79,6 +82,7 @@ class Linker:
         self.accumulates = not control & ACCUMULATOR_OFF
         self.vector = bool(control & VECTOR_MASK)
         self.plain = Use(Shape(Instruction(self.gen, "", 0, "none")))  # of operations that are no instruction
+        self.other: Linker | None = None  # the same program in the mode that it changes to
         self.kinds: dict[tuple[str, Shape], Kind] = {}
         self.lines: dict[int, Line] = {}
         self.waited: set[int] = set()  # where channels may wait
@@ -167,6 +171,8 @@ class Linker:
         one = line.instruction
         if one.breakpoint:
             return Op(line.ip, None)
+        if (control := new_control(one, self.control)) is not None:
+            return self._mode(line, control)
         if one.opcode in OPS:
             use = computing(one)
             return Op(line.ip, self._kind("compute", use.shape), use)
@@ -179,6 +185,14 @@ class Linker:
         if one.opcode in self.table:
             return self._branch(line)
         return Op(line.ip, None)
+
+    def _mode(self, line: Line, control: int) -> Op:
+        """A write to cr0: the other of two modes, or the same again."""
+        other = self if control == self.control else self.other
+        if other is None or other.control != control or line.ip + line.size not in other.lines:
+            return Op(line.ip, None)
+        use = replace(self.plain, slots=(0, self.control, control, 0))
+        return Op(line.ip, self._kind("mode"), use, jump=line.ip + line.size, control=control)
 
     def _send(self, line: Line) -> Op:
         one = line.instruction
@@ -211,54 +225,36 @@ class Linker:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def link(self, entries: frozenset[int]) -> Linked:
+        """Records of the program in this mode and, where it changes that in a way that is plain to see, in the other one. Then a gate for
+        each instruction leads to the mode that a thread is in; threads come through it only when they come back from elsewhere."""
         self.explore(entries)
-        ops = list(self.ops())
-        handlers = self.library.get(op.kind for op in ops if op.kind is not None)
-        strays = self._strays(ops)
-        raw = np.zeros((len(ops) + len(strays) + 1) * OP.itemsize, np.uint8)
+        self._find_other(entries)
+        parts = [Part(one, list(one.ops())) for one in (self, self.other) if one is not None]
+        gates = sorted(self.lines) if self.other is not None else []
+        ops = [op for part in parts for op in part.ops]
+        handlers = self.library.get(kind for op in (*ops, *([Op(0, self._kind("gate"))] if gates else ())) if (kind := op.kind) is not None)
+        total = sum(part.place(start) for part, start in zip(parts, (0, parts[0].size), strict=False))
+        raw = np.zeros((total + len(gates) + 1) * OP.itemsize, np.uint8)
         shift = -raw.ctypes.data % OP.itemsize
-        kept = raw[shift : shift + (len(ops) + len(strays)) * OP.itemsize]
-        first: dict[int, int] = {}
-        for number, op in enumerate(ops):
-            if op.jump is None:
-                first.setdefault(op.ip, number)
-        body = {op.ip: number for number, op in enumerate(ops) if op.counts}  # behind its label
-        body.update({ip: len(ops) + number for number, ip in enumerate(strays) if ip not in body})
-        base, memory = int(kept.ctypes.data), memoryview(kept.data)
-        escapes = 0
-        for number, op in enumerate(ops):
-            handler = handlers.get(op.kind, REFERENCE) if op.kind is not None else REFERENCE
-            escapes += self._pack(memory, number, op, handler, base, body)
-        for number, ip in enumerate(strays, len(ops)):
-            PACK.pack_into(memory, number * OP.itemsize, 0, ip & NOWHERE, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-        linked = self._finish(kept, first, entries, escapes)
+        kept = raw[shift : shift + (total + len(gates)) * OP.itemsize]
+        writer = Writer(memoryview(kept.data), int(kept.ctypes.data), handlers, {part.linker.control: part.body for part in parts})
+        for part in parts:
+            part.write(writer)
+        first = parts[0].first
+        if gates:
+            first = {ip: total + number for number, ip in enumerate(gates)}
+            for ip, number in first.items():
+                writer.gate(number, ip, self._kind("gate"), parts)
+        linked = self._finish(kept, first, entries, writer.escapes)
         linked.whole = all(op.kind in handlers for op in ops if op.kind is not None)
         linked.indices = frozenset(index for handler in handlers.values() for index in handler.reach.indices)
         return linked
 
-    def _strays(self, ops: list[Op]) -> list[int]:
-        """Targets where no instruction is: the reference complains when a thread comes there."""
-        there = {op.ip for op in ops if op.counts}
-        return sorted({one for op in ops for one in (*op.addresses[1:],) if op.addresses[0] and one >= 0} - there)
-
-    def _pack(self, memory: memoryview, number: int, op: Op, handler: Handler, base: int, body: dict[int, int]) -> int:
-        use, function = op.use, handler.address
-        if use is None or not function:
-            PACK.pack_into(memory, number * OP.itemsize, 0, op.ip & NOWHERE, op.counts, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-            return op.counts
-        if any(extent > limit for extent, limit in zip(handler.reach.extents, use.limits, strict=True)):
-            function = 0
-        slots: tuple[int, ...] = use.slots
-        jumps = [0, 0]
-        if op.addresses[0]:
-            slots = *(one & NOWHERE for one in op.addresses), 0
-            jumps = [base + body[one] * OP.itemsize if one >= 0 else 0 for one in op.addresses[1:]]
-        elif op.jump is not None:
-            jumps[0] = base + body[op.jump] * OP.itemsize
-        PACK.pack_into(
-            memory, number * OP.itemsize, function, op.ip & NOWHERE, op.counts, *slots, use.immediate, use.group, use.flag, *jumps
-        )
-        return 0 if function else op.counts
+    def _find_other(self, entries: frozenset[int]) -> None:
+        changed = {new_control(line.instruction, self.control) for line in self.lines.values()} - {None, self.control}
+        if len(changed) == 1:
+            self.other = Linker(self.code, int(changed.pop() or 0), self.library, self.messages)
+            self.other.explore(entries)
 
     def _finish(self, ops: npt.NDArray[np.uint8], first: dict[int, int], entries: frozenset[int], escapes: int) -> Linked:
         start = self.code.start
@@ -269,3 +265,86 @@ class Linker:
         header = np.zeros(1, PROGRAM)
         header[0] = (ops.ctypes.data, index.ctypes.data, start, len(index))
         return Linked(ops, index, header, self.library, self.control, entries, escapes, frozenset(self.lines))
+
+
+class Part:
+    """The records of one mode: operations, then targets where no instruction is, for the reference to complain about."""
+
+    def __init__(self, linker: Linker, ops: list[Op]) -> None:
+        self.linker, self.ops = linker, ops
+        there = {op.ip for op in ops if op.counts}
+        self.strays = sorted({to for op in ops if op.addresses[0] for to in op.addresses[1:] if to >= 0} - there)
+        self.size = len(ops) + len(self.strays)
+        self.first: dict[int, int] = {}  # where a thread comes in: before an instruction's label
+        self.body: dict[int, int] = {}  # and behind it
+
+    def place(self, start: int) -> int:
+        """Gives everything its number; how many there are."""
+        self.start = start
+        for number, op in enumerate(self.ops, start):
+            if op.jump is None or op.counts:
+                self.first.setdefault(op.ip, number)
+            if op.counts:
+                self.body[op.ip] = number
+        for number, ip in enumerate(self.strays, start + len(self.ops)):
+            self.body[ip] = number
+        return self.size
+
+    def write(self, writer: Writer) -> None:
+        for number, op in enumerate(self.ops, self.start):
+            writer.write(number, op, self.linker.control)
+        for ip in self.strays:
+            writer.write(self.body[ip], Op(ip, None), self.linker.control)
+
+
+class Writer:
+    """Fills in records."""
+
+    def __init__(self, memory: memoryview, base: int, handlers: dict[Kind, Handler], bodies: dict[int, dict[int, int]]) -> None:
+        self.memory, self.base, self.handlers, self.bodies, self.escapes = memory, base, handlers, bodies, 0
+
+    def _address(self, number: int) -> int:
+        return self.base + number * OP.itemsize
+
+    def write(self, number: int, op: Op, control: int) -> None:
+        handler = self.handlers.get(op.kind, REFERENCE) if op.kind is not None else REFERENCE
+        use, body = op.use or Use(Shape(NOTHING)), self.bodies[control]
+        function = handler.address
+        if not function or any(extent > limit for extent, limit in zip(handler.reach.extents, use.limits, strict=True)):
+            self.escapes += op.counts
+            PACK.pack_into(self.memory, number * OP.itemsize, 0, op.ip & NOWHERE, op.counts, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+            return
+        slots: tuple[int, ...] = use.slots
+        jumps = [0, 0]
+        if op.addresses[0]:
+            slots = *(one & NOWHERE for one in op.addresses), 0
+            jumps = [self._address(body[one]) if one >= 0 else 0 for one in op.addresses[1:]]
+        elif op.jump is not None:
+            jumps[0] = self._address(self.bodies[control if op.control is None else op.control][op.jump])
+        rest = *slots, use.immediate, use.group, use.flag, *jumps
+        PACK.pack_into(self.memory, number * OP.itemsize, function, op.ip & NOWHERE, op.counts, *rest)
+
+    def gate(self, number: int, ip: int, kind: Kind, parts: list[Part]) -> None:
+        function = self.handlers.get(kind, REFERENCE).address
+        controls = [part.linker.control for part in parts]
+        records = [self._address(part.first[ip]) for part in parts]
+        PACK.pack_into(self.memory, number * OP.itemsize, function, ip & NOWHERE, 0, 0, *controls, 0, 0, 0, 0, *records)
+
+
+NOTHING = Instruction(0, "", 0, "none")
+UNCHANGED = SINGLE_FLOW | VECTOR_MASK | MASTER  # what of cr0.0 decides where channels and threads are
+RESULTS: dict[str, Callable[[int, int], int]] = {"and": operator.and_, "or": operator.or_}
+
+
+def new_control(one: Instruction, control: int) -> int | None:
+    """What an instruction makes of cr0.0, where that is a matter of floats and plain to see: cr0.0 and an immediate."""
+    plain = one.exec_size == 1 and one.no_mask and not (one.align16 or one.predicate or one.condition or one.saturate or one.acc_write)
+    if one.opcode not in RESULTS or not plain or one.dst is None or one.dst.file != "arf":
+        return None
+    (source, immediate), dst = one.sources, one.dst
+    if place_of(dst, one.gen) != "cr" or place_of(source, one.gen) != "cr" or dst.sub or source.sub or immediate.file != "imm":
+        return None
+    if {dst.type, source.type, immediate.type} != {"ud"} or source.negate or source.absolute:
+        return None
+    found = RESULTS[one.opcode](control, immediate.immediate & NOWHERE)
+    return None if (found ^ control) & UNCHANGED else found

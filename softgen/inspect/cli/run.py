@@ -42,6 +42,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--gpu", default="kbl", help="which GPU it finds (softgen gpus lists them; kbl unless told)")
     parser.add_argument("--record", metavar="DIR", help="write every submission to a new capture directory")
     parser.add_argument("--report", metavar="FILE", help="write what ran and what failed, as JSON")
+    parser.add_argument("--trace", metavar="TOPIC,…", help="say what happens, on standard error: ioctls")
     parser.add_argument("--keep-going", action="store_true", help="let the program live when some of its work failed")
     add_engine_options(parser)
     parser.add_argument("--json", action="store_true", help="the report as one line on standard error, when the program has ended")
@@ -61,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
         raise Misuse(f"no program {command[0]!r}: not found, or not executable")
     if why := unreachable(program):
         complain(f"{command[0]} {why}: it will not find the GPU")
+    if unknown := set((args.trace or "ioctls").split(",")) - {"ioctls"}:
+        raise Misuse(f"nothing is known to trace about {', '.join(sorted(unknown))}; there is: ioctls")
     runner(args)  # refuses what makes no sense
     try:
         gpu = device(args.gpu)
@@ -108,15 +111,15 @@ def serve(
     ran: list[Groups | Compared] = []
     clock = itertools.count(1).__next__ if args.deterministic else None
 
-    def make(gpu: Device, spent: Callable[[], bool]) -> Gpu:
+    def make(gpu: Device, spent: Callable[[], bool], excuse: Callable[[SoftgenError], bool]) -> Gpu:
         ran.append(runner(args))
-        return Gpu(gpu, clock, spent, groups=ran[-1])
+        return Gpu(gpu, clock, spent, excuse=excuse, groups=ran[-1])
 
     keep = partial(keep_failure, device=gpu)
     executor = Executor(gpu, [recorder] if recorder else [], keep, failed, make)
     queues = Queues(executor.execute, executor.failed)
     shared = Shared(gpu, queues, complain)
-    server = Server(shared, listening, control)
+    server = Server(shared, listening, control, complain if "ioctls" in (args.trace or "").split(",") else None)
     told = server.run()
     if told == b"end":
         queues.drain(DRAIN)
