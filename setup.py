@@ -3,11 +3,13 @@
 from setuptools import Extension, setup
 
 FLAGS = ["-O2", "-Wall"]
+SHIM = ("shim", "shim_channel", "shim_memory", "shim_paths")
 
 setup(
     ext_modules=[
         Extension("softgen.memory._guard", ["softgen/memory/guard.c"], extra_compile_args=FLAGS),
         Extension("softgen.eu._native", ["softgen/eu/native.c"], extra_compile_args=FLAGS),
-        Extension("softgen.driver._shim", ["softgen/driver/shim.c"], extra_compile_args=[*FLAGS, "-fvisibility=hidden"], libraries=["dl"]),
+        Extension("softgen.driver._shim", [f"softgen/driver/{name}.c" for name in SHIM], depends=["softgen/driver/shim.h"],
+                  extra_compile_args=[*FLAGS, "-fvisibility=hidden"], libraries=["dl"]),
     ]
 )

@@ -3,7 +3,7 @@
 In:  system calls of an unmodified program: ioctls on /dev/dri nodes, mmap, paths under /dev/dri and /sys.
 Out: submissions for the device, results in the program's buffers; a report of what ran and what did not.
 
-shim.c         preloaded into the program: nodes are sockets, ioctls are messages
+shim*.c        preloaded into the program: nodes are sockets, ioctls are messages
 protocol.py    the messages, and what the server may ask of the program meanwhile
 uapi.py        the ioctls and their structures
 facts.py       spec/driver: what the kernel says about each GPU, which drivers there are

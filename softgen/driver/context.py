@@ -57,9 +57,8 @@ class Vm:
                     raise Errno(errno.EINVAL, f"two buffers are pinned at {start:#x}")
             if any(end > 1 << self.space.bits for _, end in taken):
                 raise Errno(errno.EINVAL, f"a buffer is pinned beyond {self.space.bits} bits")
-            pinned = {thing: address for thing, address, _ in wanted if address is not None}
             for thing, address in list(self.placed.items()):
-                if pinned.get(thing) != address and overlaps(taken, address, address + thing.size):
+                if overlaps(taken, address, address + thing.size):
                     del self.placed[thing]
             return [self._place(thing, address, alignment) for thing, address, alignment in wanted]
 

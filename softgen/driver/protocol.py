@@ -132,6 +132,7 @@ class Call:
 
     def __init__(self, channel: Channel, argument: int = 0) -> None:
         self.channel, self.argument = channel, argument
+        self.returned = b""  # the argument, if it changed; written before all else, so that descriptors' numbers in it stay
         self.writes: list[bytes] = []
         self.handed: list[int] = []
 
@@ -175,8 +176,9 @@ class Call:
         return self.channel.ask(MAP, offset, size, descriptors=(descriptor,)).a
 
     def done(self, result: int = 0, offset: int = 0) -> None:
+        argument = PART.pack(self.argument, len(self.returned), 0) + self.returned if self.returned else b""
         try:
-            self.channel.send(DONE, result, offset, payload=b"".join(self.writes), descriptors=tuple(self.handed))
+            self.channel.send(DONE, result, offset, payload=argument + b"".join(self.writes), descriptors=tuple(self.handed))
         finally:
             for descriptor in self.handed:
                 os.close(descriptor)

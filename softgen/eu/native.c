@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-enum status { RUNNING, ENDED, WAITING, SPENT, ESCAPE, MODE, JUMP };
+enum status { RUNNING, ENDED, WAITING, SPENT, ESCAPE, MODE, JUMP, FRESH }; /* JUMP is for handlers, FRESH for members */
 enum { CHANNELS = 32, DEEPEST = 16, STEP = 8, LOWEST_ADDRESS = 4096 };
-enum { NOWHERE = 0xffffffff };
+enum { NOWHERE = 0xffffffff, NOTIFICATIONS = 12 };
 /* Why native_groups came back. */
 enum reason { DONE, ESCAPED, OTHER_MODE, STUCK, LATE, STRANGE };
 enum { LATE_EVERY = 64 }; /* threads started between two looks at the clock */
@@ -141,6 +141,7 @@ struct dispatch {
     uint64_t deadline; /* nanoseconds of the monotonic clock */
     /* where it stands */
     uint64_t inside; /* a group is under way */
+    uint64_t id[3]; /* its number */
     uint64_t current, left, moved, since_clock;
     uint64_t threads_done, instructions;
 };
@@ -166,35 +167,40 @@ static struct control *control_of(uint8_t *block)
     return (struct control *)(block + place.control);
 }
 
-/* The threads of the next group as they start; a block that nobody changed needs no more than its group's number. */
+/* The next group: where its number is, an empty local memory, nobody notified. Threads are made when their first turn comes. */
 static void start_group(struct dispatch *d)
 {
     struct context *c = d->context;
-    uint64_t number = d->first, id[3];
-    for (int i = 0; i < 3; i++, number /= d->extent[i - 1])
-        id[i] = d->origin[i] + number % d->extent[i];
+    uint64_t number = d->first;
+    for (int i = 0; i < 3; number /= d->extent[i], i++)
+        d->id[i] = d->origin[i] + number % d->extent[i];
     if (c->local_size)
         memset(c->local, 0, c->local_size);
     c->arrived = 0;
     for (uint64_t i = 0; i < c->threads; i++) {
-        uint8_t *block = c->blocks + i * place.size, *from = d->templates + i * place.size;
-        struct member *m = &d->members[i];
-        if (m->dirty)
-            for (const struct range *r = d->ranges; r < d->ranges + d->range_count; r++)
-                if (r->zero)
-                    memset(block + r->start, 0, r->size);
-                else
-                    memcpy(block + r->start, from + r->start, r->size);
-        else
-            memcpy(block + place.control, from + place.control, offsetof(struct control, conditionals));
-        *(uint32_t *)(block + place.notification) = 0; /* a barrier reaches threads that no longer run */
-        for (int axis = 0; axis < 3; axis++)
-            *(uint32_t *)(block + d->id_offset[axis]) = (uint32_t)id[axis];
-        *m = (struct member){d->function, d->program, RUNNING, !d->clean};
+        memset(c->blocks + i * place.size + place.notification, 0, NOTIFICATIONS); /* others may notify it before it starts */
+        d->members[i] = (struct member){d->function, d->program, FRESH, d->members[i].dirty};
     }
     d->current = d->moved = 0;
     d->left = c->threads;
     d->inside = 1;
+}
+
+/* A thread as it starts; a block that nobody changed needs no more than its group's number. */
+static void start_thread(const struct dispatch *d, struct member *m, uint8_t *block)
+{
+    const uint8_t *from = d->templates + d->current * place.size;
+    if (m->dirty)
+        for (const struct range *r = d->ranges; r < d->ranges + d->range_count; r++)
+            if (r->zero)
+                memset(block + r->start, 0, r->size);
+            else
+                memcpy(block + r->start, from + r->start, r->size);
+    else
+        memcpy(block + place.control, from + place.control, offsetof(struct control, conditionals));
+    for (int axis = 0; axis < 3; axis++)
+        *(uint32_t *)(block + d->id_offset[axis]) = (uint32_t)d->id[axis];
+    m->dirty = !d->clean;
 }
 
 static void end_group(struct dispatch *d)
@@ -232,6 +238,8 @@ static enum reason turn(struct dispatch *d)
 {
     struct member *m = &d->members[d->current];
     uint8_t *block = d->context->blocks + d->current * place.size;
+    if (m->status == FRESH)
+        start_thread(d, m, block);
     uint64_t before = control_of(block)->executed;
     int64_t status;
     d->context->budget = d->turn;

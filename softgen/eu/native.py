@@ -95,6 +95,7 @@ class Dispatch(ctypes.Structure):
         ("last", ctypes.c_uint64),
         ("deadline", ctypes.c_uint64),
         ("inside", ctypes.c_uint64),
+        ("id", ctypes.c_uint64 * 3),
         ("current", ctypes.c_uint64),
         ("left", ctypes.c_uint64),
         ("moved", ctypes.c_uint64),
@@ -115,7 +116,8 @@ def layout() -> list[int]:
     return [ctypes.sizeof(Control), offset(Control, "executed"), offset(Control, "channel_ip"),
             ctypes.sizeof(Context), offset(Context, "budget"), offset(Context, "offsets"),
             ctypes.sizeof(Op), ctypes.sizeof(Program), ctypes.sizeof(Member), ctypes.sizeof(Dispatch),
-            offset(Dispatch, "first"), ctypes.sizeof(Answer), offset(Dispatch, "instructions"), ctypes.sizeof(Single), ctypes.sizeof(Range)]  # fmt: skip
+            offset(Dispatch, "first"), ctypes.sizeof(Answer), offset(Dispatch, "instructions"), ctypes.sizeof(Single),
+            ctypes.sizeof(Range)]  # fmt: skip
 
 
 @cache

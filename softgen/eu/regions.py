@@ -20,10 +20,13 @@ LANES = {"ub": u8, "b": i8, "uw": u16, "w": i16, "ud": u32, "d": i32, "uq": u64,
 PACKED = {"v": i16, "uv": u16, "vf": f32}  # what the elements of a packed immediate become
 COMPRESSED_4 = 0x80  # message register number: the second half goes four registers on
 WIDE = {"ud": "acc_d", "d": "acc_d", "uw": "acc_w", "w": "acc_w"}  # where accumulators keep whole integers
+NATIVE = "nf"  # wider than a double, in accumulators only; simulated as a double, kept where they keep whole integers
 FOUR = 4  # channels that a swizzle mixes
 
 
 def lane_type(operand: Operand) -> LaneType:
+    if operand.type == NATIVE and operand.file == "arf":
+        return f64
     found = LANES.get(operand.type) or (PACKED.get(operand.type) if operand.file == "imm" else None)
     if found is None:
         raise Unsupported(f"operands of type {operand.type or '?'} are not yet simulated")
@@ -88,8 +91,6 @@ def read_source(state: State, one: Instruction, index: int) -> Value:
     if operand.file == "imm":
         return immediate(state, one, operand)
     type = lane_type(operand)
-    if state.rules.double_pairs and type is f64:
-        raise Unsupported(f"gen {state.gen:g} regions of doubles are not yet simulated")
     if operand.indirect:
         return state.read("grf", type, _indirect(state, one, operand, source_offsets(one, index)))
     name, start = place(operand, state.gen)
@@ -99,9 +100,17 @@ def read_source(state: State, one: Instruction, index: int) -> Value:
 
 
 def read_at(state: State, name: str, kind: str, offsets: tuple[int, ...]) -> Value:
+    if kind == NATIVE:
+        return state.m.bitcast(state.read(_native(name, offsets), i64, offsets), f64)
     if name == "acc" and kind in WIDE:
         return state.read(WIDE[kind], i64, _wide(kind, offsets))
     return state.read(name, LANES[kind], offsets)
+
+
+def _native(name: str, offsets: tuple[int, ...]) -> str:
+    if name != "acc" or offsets[0]:
+        raise Unsupported(f"operands of type {NATIVE} elsewhere than in acc0 are not yet simulated")
+    return WIDE["d"]
 
 
 def _wide(kind: str, offsets: tuple[int, ...]) -> tuple[int, ...]:
@@ -176,8 +185,6 @@ def write_destination(state: State, one: Instruction, value: Value, mask: Value,
     """`value` has the destination's type; `whole` is an integer result in 64 bits, for accumulators."""
     operand = one.dst
     assert operand is not None
-    if state.rules.double_pairs and value.type is f64:
-        raise Unsupported(f"gen {state.gen:g} regions of doubles are not yet simulated")
     if operand.indirect:
         state.write("grf", value, _indirect(state, one, operand, destination_offsets(one)), mask)
         return
@@ -190,6 +197,10 @@ def write_destination(state: State, one: Instruction, value: Value, mask: Value,
 
 
 def write_at(state: State, name: str, kind: str, offsets: Offsets, value: Value, mask: Value, whole: Value | None = None) -> None:
+    if kind == NATIVE:
+        assert isinstance(offsets, tuple)
+        state.write(_native(name, offsets), state.m.bitcast(value, i64), offsets, mask)
+        return
     state.write(name, value, offsets, mask)
     if name != "acc":
         return

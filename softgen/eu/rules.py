@@ -12,7 +12,7 @@ from softgen.errors import SpecError
 from softgen.eu.table import Row, load, rows
 
 COMPUTED_AS = {"ub": "w", "b": "w", "uw": "w", "w": "w", "v": "w", "uv": "w", "ud": "d", "d": "d", "uq": "q", "q": "q",
-               "hf": "hf", "f": "f", "vf": "f", "df": "df"}  # fmt: skip
+               "hf": "hf", "f": "f", "vf": "f", "df": "df", "nf": "df"}  # fmt: skip
 WORDS = {"yes": True, "no": False}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.eu import opcodes
+from softgen.eu import opcodes, pairs
 from softgen.eu.instruction import Instruction, Operand
 from softgen.eu.predicate import group, predicate
 from softgen.eu.regions import (
@@ -35,6 +35,7 @@ from softgen.lanes.value import Value
 FLOATS = {"hf": f16, "f": f32, "df": f64}
 LOGICAL = frozenset({"and", "or", "xor", "not"})
 BITWISE = LOGICAL | {"shl", "shr", "asr", "rol", "ror"}  # their conditions see the bits that are left
+NATIVE = "nf"  # what goes into an accumulator in this type is computed in it
 LARGEST = 0x7F7FFFFF  # the largest finite float
 IMPLICIT = {"w": "w", "d": "d", "q": "d", "hf": "hf", "f": "f", "df": "df"}  # what an accumulator holds for an execution type
 
@@ -44,6 +45,8 @@ def step(state: State, one: Instruction) -> None:
     meaning = OPS.get(one.opcode)
     if meaning is None:
         raise Unsupported(f"{one.opcode} is not yet simulated")
+    if state.rules.double_pairs and pairs.uses_doubles(one):
+        state, one = pairs.Paired(state, one), pairs.halved(one)
     Step(state, one, meaning).run()
 
 
@@ -65,7 +68,7 @@ def compute_type(one: Instruction, meaning: Op) -> tuple[str, LaneType]:
     used = [one.sources[index] for index in sources(one)]
     for operand in used:
         lane_type(operand)
-    kind = execution_type(operand.type for operand in used)
+    kind = execution_type(operand.type for operand in (*used, *([one.dst] if one.dst and one.dst.type == NATIVE else [])))
     if not kind:
         named = " ".join(operand.type or "?" for operand in used)
         raise DecodeError(f"{one.opcode} cannot compute with sources of types {named}")
@@ -310,9 +313,19 @@ class Step:
             return m.select(value > 1.0, 1.0, value)
         if result.type.is_float:
             return self._to_target(result)
-        if self.kind == "q" and self.instruction.opcode not in ("mov", "sel"):
+        if self.kind == "q" and self.instruction.opcode == "add":
+            result = self._full_sum(result)
+        elif self.kind == "q" and self.instruction.opcode not in ("mov", "sel"):
             raise Unsupported(f"{self.instruction.opcode} of quadwords with saturation is not yet simulated")
         return m.saturate_int(result, self.target)
+
+    def _full_sum(self, total: Value) -> Value:
+        """A sum of quadwords that ends at what 64 bits can hold."""
+        m, a, b = self.m, self.source(0), self.source(1)
+        if not total.type.is_signed:
+            return m.select(total < a, total.type.highest, total)
+        over = ((a ^ total) & (b ^ total)) < 0
+        return m.select(over, m.select(a < 0, m.like(a, a.type.lowest), m.like(a, a.type.highest)), total)
 
     def _write(self, result: Value) -> None:
         one = self.instruction

@@ -44,7 +44,7 @@ ANSWERS = 32  # that native.c knows by heart
 IDS = ("thread_group_id_x", "thread_group_id_y", "thread_group_id_z")
 # What a thread that ran may have changed, in pieces: from one place of a block up to another, and whether it starts as zeros.
 REST, END = "mrf", ""
-RANGES = (("acc", "sr", True), ("sr", "tdr", False), ("control", END, False))
+RANGES = (("acc", "sr", True), ("sr", "n", False), ("ip", "tdr", True), ("control", END, False))  # n is a group's affair
 RARE = (("mrf", "acc", True), ("tdr", "control", True))  # message registers, stacks and the like
 
 

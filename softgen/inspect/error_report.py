@@ -38,7 +38,6 @@ class Shown:
     def fields(self) -> list[describe.Line]:
         return list(describe.lines(self.layout, self.dwords[: self.layout.dwords])) if self.layout else []
 
-
     def busy(self) -> list[str] | None:
         """For a register that says which units are done: those that are not."""
         flags = [one for one in self.layout.fields if one.type.name == "bool"] if self.layout else []
@@ -73,12 +72,20 @@ def registers(trace: ErrorStateTrace) -> Iterator[Shown]:
 
 def fault(trace: ErrorStateTrace) -> tuple[int, str] | None:
     """The address that faulted, and in which table; None where nothing did."""
-    pages, said = [trace.register(name, None) for name in FAULT], trace.text.value("FAULT_TLB_DATA")
-    upper, lower = pages
-    if not said or not said.number or not upper or not lower:
+    upper, lower = (trace.register(name, None) for name in FAULT)
+    value = _fault_data(trace)
+    if not value or not upper or not lower:
         return None
-    high, low = upper.unpack([said.number >> 32]), lower.unpack([said.number & LOW])
+    high, low = upper.unpack([value >> 32]), lower.unpack([value & LOW])
     return high.fault_address_47_44 << 44 | low.fault_address_43_12 << 12, describe.value_name(upper, high, "gttsel")
+
+
+def _fault_data(trace: ErrorStateTrace) -> int:
+    """Both registers, the upper one above: from the driver's one line, or from the firmware's two."""
+    if (said := trace.text.value("FAULT_TLB_DATA")) and said.number:
+        return said.number
+    upper, lower = ((one.number or 0) if (one := trace.text.value(name)) else 0 for name in FAULT)
+    return (upper & LOW) << 32 | lower & LOW
 
 
 def fences(trace: ErrorStateTrace) -> Iterator[Value]:
@@ -103,4 +110,5 @@ def as_json(trace: ErrorStateTrace) -> Iterator[dict[str, Any]]:
         found |= {"value": one.value, "dwords": one.dwords, "line": one.line}
         yield found | ({"fields": describe.to_json(one.layout, one.dwords[: one.layout.dwords])} if one.layout else {})
     for block in trace.text.blocks:
-        yield {"memory": block.name, "owner": block.owner, "address": block.address, "encoding": block.encoding, "line": block.line}
+        where = None if block.nowhere else block.address
+        yield {"memory": block.name, "owner": block.owner, "address": where, "encoding": block.encoding, "line": block.line}

@@ -85,6 +85,8 @@ class ErrorStateTrace(Events):
             if known is None:
                 self.note(f"line {block.line}: memory called {block.name!r} is unknown and was left out")
                 continue
+            if block.nowhere:
+                continue  # no engine can reach it
             key = engine_of(block.owner) if known["table"] == "context" else None
             if key not in found:
                 found[key] = Memory(AddressSpace(f"{block.owner} context", bits))

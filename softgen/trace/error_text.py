@@ -23,8 +23,10 @@ MOST_VALUES = 1 << 16
 MOST_TEXT = 4096  # characters of a line that is no memory
 
 STREAM = re.compile(r"(\S.*) command stream:$")
-BLOCK = re.compile(r"(?P<owner>\S.*?)(?: \(submitted by (?P<who>.*) \[-?\d+\]\))? --- (?P<name>.+?)"
-                   r" = 0x(?P<high>[0-9a-f]{1,16})(?:[ _](?P<low>[0-9a-f]{8}))?$")  # fmt: skip
+BLOCK = re.compile(r"(?P<owner>\S.*?)(?: \(submitted by (?P<who>.*?) \[-?\d+\](?:, (?:ctx|bans) -?\d[^()]*(?:\(unbannable\))?)?\))? --- "
+                   r"(?P<name>.+?) = 0x(?P<high>[0-9a-f]{1,16})(?:[ _](?P<low>[0-9a-f]{8}))?$")  # fmt: skip
+FIRMWARE = re.compile(r"global --- GuC Error Capture on (\S+) command stream:$")  # 5.19 and later, where the firmware schedules
+NOWHERE = (1 << 64) - 1  # the address of what stands in no table, which only the driver has: the context new ones start from
 LIST = re.compile(r"(\S.*) --- (?:\d+|\?) (requests|waiters)\b")
 REQUEST = re.compile(r" +(?:pid|seqno) .*\btail (?:0x)?([0-9a-f]{8})$")
 SEMAPHORES = re.compile(r"(?P<name>Semaphore page) = 0x(?P<high>[0-9a-f]{1,16})$")
@@ -32,7 +34,9 @@ TABLE = re.compile(r"(Active|Pinned) .*\[\d+\]:$")
 VALUE = re.compile(r"( *)([A-Za-z][\w .?>()\-]*?)((?:\[\d+\])*)(?::| ?=) *(.*)$")
 NUMBER = re.compile(r"0x([0-9a-f]{1,16})(?:[ _](?:0x)?([0-9a-f]{8}))?((?: \[.*\])?)$")
 BUFFER = re.compile(r" +[0-9a-f]{8}(?:_[0-9a-f]{8})? +\d+ ")  # a row of the tables of buffers: address, size, domains
-KNOWN = ("    ", " pid ", " seqno ", "  seqno 0x", "  pid ", "  context timeline ")  # rows of tables, and what says nothing of the hardware
+KNOWN = ("    ", "\t", " pid ", " seqno ", "  seqno 0x", "  pid ", "  context timeline ", "Overlay, status: ", " Register file at ",
+         "Unavailable", "Has logical contexts? ", "  No matching ee-node", "  Missing GuC capture node for ",
+         )  # rows of tables, and what says nothing of the hardware  # fmt: skip
 HEX = re.compile(r"0x([0-9a-f]{1,16})\b")
 
 
@@ -86,6 +90,10 @@ class Block:
             room.take(len(self.text.data), lambda why: wrong(path, self.line, why))
             return [bytes(self.text.data)]
         return unfold(self.text, room, lambda why: wrong(path, self.line + 1, f"{self.owner} {self.name}: {why}"))
+
+    @property
+    def nowhere(self) -> bool:
+        return self.address == NOWHERE
 
     @property
     def encoding(self) -> str:
@@ -165,6 +173,7 @@ class Reader:
         self.block: Block | None = None  # whose memory the next lines hold
         self.listed: Listed | None = None
         self.asking = ""  # whose requests the next lines list
+        self.firmware: Engine | None = None  # whose registers the next lines list, as the firmware read them
 
     def line(self, number: int, data: bytes, start: int, end: int) -> None:
         first = data[start : start + 1]
@@ -179,12 +188,13 @@ class Reader:
         text = raw.decode("utf-8", "replace")
         if m := BLOCK.match(text) or SEMAPHORES.match(text):
             self.open_block(number, m)
-        elif m := STREAM.match(text):
+        elif m := FIRMWARE.match(text) or STREAM.match(text):
             self.close_block()
             kind, instance = engine_of(m[1])
             self.engine = Engine(m[1], kind, instance, number)
+            self.firmware = self.engine if m.re is FIRMWARE else None
             self.found.engines.append(self.engine)
-        elif text:
+        elif text and not (self.firmware and self.reported(number, text)):
             self.words(number, text)
 
     # -- memory --------------------------------------------------------------------------------------------------------
@@ -194,7 +204,7 @@ class Reader:
         groups = m.groupdict()
         low = groups.get("low")
         address = int(groups["high"], 16) << 32 | int(low, 16) if low else int(groups["high"], 16)
-        if address >> 48:
+        if address >> 48 and address != NOWHERE:
             raise wrong(self.path, number, f"{address:#x} is no address of a GPU")
         if len(self.found.blocks) >= MOST_BLOCKS:
             raise wrong(self.path, number, f"more than {MOST_BLOCKS} blocks of memory")
@@ -237,12 +247,30 @@ class Reader:
         elif TABLE.match(text) or BUFFER.match(text) or text.startswith(KNOWN):
             self.engine = None if not text.startswith(" ") else self.engine
         elif m := VALUE.match(text):
-            self.value(number, m)
+            self.value(number, *m.groups())
         else:
             self.found.strange.append(number)
 
-    def value(self, number: int, m: re.Match[str]) -> None:
-        indent, label, index, text = m.groups()
+    def reported(self, number: int, text: str) -> bool:
+        """Takes a line of what the firmware reported of an engine; False when it is none. Halves of a register have a line each."""
+        if text.startswith(("Coverage:", "  RegListType:")):
+            self.engine = self.firmware if not text.endswith(" Global") else None  # the list of the whole GPU comes first
+            return True
+        if not text.startswith("      ") or not (m := VALUE.match(text)):
+            return False
+        indent, label, index, said = m.groups()
+        names = tables.error_state()["firmware"]
+        if (whole := names["upper"].get(label)) and self.engine and (lower := self.engine.get(whole)) and (n := NUMBER.match(said)):
+            value = int(n[1], 16) << 32 | (lower.number or 0)
+            self.engine.values[self.engine.values.index(lower)] = Value(lower.line, whole, "", f"{value:#018x}", value)
+        else:
+            self.value(number, indent, names["label"].get(label, label), index, said)
+        return True
+
+    def value(self, number: int, indent: str, label: str, index: str, text: str) -> None:
+        if label == "ELSP" and not text.startswith("pid ") and (m := VALUE.match(f"{indent}{text}")):
+            self.value(number, *m.groups())  # an empty port has no end of its line
+            return
         if not indent:
             self.engine = None
         holder = self.engine.values if self.engine and label != "fence" else self.found.values

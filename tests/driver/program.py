@@ -53,6 +53,7 @@ class Program:
         self.channel, self.node = self.connect("server"), self.connect(node, named=True)
         self.name = bytes(self.node.getsockname()).ljust(8, b"\0")
         self.kept: list[Memory] = []
+        self.lent: list[tuple[int, int]] = []  # address and size of other memory that pointers may lead to
         self.received: list[int] = []
 
     def connect(self, name: str, named: bool = False) -> socket.socket:
@@ -77,7 +78,8 @@ class Program:
 
     def owns(self, address: int, size: int) -> bool:
         """Is this memory the test made? Anything else is a bad pointer."""
-        return any(one.address <= address and address + size <= one.address + len(one.buffer) for one in self.kept)
+        ranges = [*self.lent, *((one.address, len(one.buffer)) for one in self.kept)]
+        return any(start <= address and address + size <= start + length for start, length in ranges)
 
     # -- requests
 

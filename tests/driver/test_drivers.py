@@ -30,7 +30,8 @@ def needs_program(name: str, package: str) -> None:
 
 def needs_pyopencl() -> None:
     needs_driver("kbl", "OpenCL")
-    if not os.access(SYSTEM_PYTHON, os.X_OK) or subprocess.run([SYSTEM_PYTHON, "-c", "import pyopencl"], capture_output=True, check=False).returncode:
+    look = [SYSTEM_PYTHON, "-c", "import pyopencl"]
+    if not os.access(SYSTEM_PYTHON, os.X_OK) or subprocess.run(look, capture_output=True, check=False).returncode:
         pytest.skip("pyopencl is absent (package python3-pyopencl)")
 
 

@@ -139,6 +139,14 @@ def content_now(gpu: Gpu, program: Program, handle: int, size: int) -> bytes:
     return thing.read(0, size)
 
 
+def test_an_address_in_the_upper_half_is_written_canonically(gpu: Gpu) -> None:
+    program = gpu.program()
+    target, batch = buffer(program), buffer(program)
+    entries = relocations(program, {"target": target, "delta": 16, "offset": 0})
+    submit(program, [row(target, offset=0xFFFF_8000_0000_0000, flags=PINNED), row(batch, **entries)])
+    assert content_now(gpu, program, batch, 8) == struct.pack("<Q", 0xFFFF_8000_0000_0010)
+
+
 def test_a_right_presumption_is_left_alone(gpu: Gpu) -> None:
     program = gpu.program()
     target, batch = buffer(program), buffer(program)
@@ -154,6 +162,16 @@ def test_relocations_that_lead_nowhere(gpu: Gpu, entry: dict[str, int]) -> None:
     program = gpu.program()
     target, batch = buffer(program), buffer(program)
     refused(errno.ENOENT, program, [row(target), row(batch, **relocations(program, entry))])
+
+
+def test_work_on_the_same_buffer_keeps_its_order(gpu: Gpu, held: Held) -> None:
+    """Readers wait for writers, writers for readers and writers, nobody for readers alone; not where the driver says it knows better."""
+    program = gpu.program()
+    shared, writes, asynchronous = buffer(program), 1 << 2, 1 << 6
+    for flags in (0, 0, writes, 0, writes | asynchronous):
+        submit(program, [row(shared, flags=flags), row(buffer(program))])
+    fences = [one.fence for one in held.submissions]
+    assert [one.after for one in held.submissions] == [[], [], fences[:2], [fences[2]], []]
 
 
 # -- contexts and engines
@@ -313,3 +331,46 @@ def test_resets_are_asked_for_while_work_is_pending(gpu: Gpu, held: Held) -> Non
     assert time.monotonic() - began >= 0.002
     held.finish()
     program.ioctl("I915_GET_RESET_STATS", context=0)
+
+
+def test_what_follows_a_failing_command_is_done() -> None:
+    """A driver that looks at a tag must not look for ever."""
+    with served("kbl") as gpu:
+        program = gpu.program()
+        target, batch = buffer(program), buffer(program, store(0x7F0000, 1) + store(0x20000, 0x7A6) + struct.pack("<2I", END, 0))
+        submit(program, [row(target, offset=0x20000, flags=PINNED), row(batch, offset=0x10000, flags=PINNED)])
+        assert content(program, target)[0] == 0x7A6
+        assert len(gpu.told) == 1 and program.ioctl("I915_GET_RESET_STATS", context=0).active == 1
+
+
+def semaphore(address: int, value: int) -> bytes:
+    """MI_SEMAPHORE_WAIT: poll until memory equals the value."""
+    return struct.pack("<4I", SEMAPHORE | 1 << 15 | 4 << 12, value, address, 0)
+
+
+def test_a_semaphore_parks_its_context_until_somebody_lets_it_pass() -> None:
+    with served("kbl") as gpu:
+        program = gpu.program()
+        flag, target = buffer(program), buffer(program)
+        first, second = (program.ioctl("I915_GEM_CONTEXT_CREATE").context for _ in range(2))
+        waits = buffer(program, semaphore(0x30000, 5) + store(0x20000, 1) + struct.pack("<2I", END, 0))
+        pinned = [row(flag, offset=0x30000, flags=PINNED | 1 << 6), row(target, offset=0x20000, flags=PINNED | 1 << 6)]
+        submit(program, [*pinned, row(waits, offset=0x10000, flags=PINNED)], context=first)
+        with pytest.raises(OSError) as found:
+            program.ioctl("I915_GEM_WAIT", handle=waits, timeout=50_000_000)
+        assert found.value.errno == errno.ETIME
+        opens = buffer(program, store(0x30000, 5) + struct.pack("<2I", END, 0))
+        submit(program, [pinned[0], row(opens, offset=0x10000, flags=PINNED)], context=second)
+        program.ioctl("I915_GEM_WAIT", handle=waits, timeout=10**10)
+        assert content(program, target)[0] == 1 and gpu.told == []
+
+
+def test_a_semaphore_nobody_opens_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.execute.HANG", 0.05)
+    with served("kbl") as gpu:
+        program = gpu.program()
+        flag = buffer(program)
+        waits = buffer(program, semaphore(0x30000, 5) + struct.pack("<2I", END, 0))
+        submit(program, [row(flag, offset=0x30000, flags=PINNED), row(waits, offset=0x10000, flags=PINNED)])
+        program.ioctl("I915_GEM_WAIT", handle=waits, timeout=10**10)
+        assert len(gpu.told) == 1 and "waits for ever" in gpu.told[0]

@@ -1,5 +1,6 @@
 """Buffers: handles, memory, sharing, waiting; as a driver meets them."""
 
+import ctypes
 import errno
 import mmap
 import os
@@ -104,6 +105,17 @@ def test_a_shared_buffer_is_one_buffer(gpu: Gpu) -> None:
     read = other.memory(4)
     other.ioctl("I915_GEM_PREAD", handle=again, offset=0, size=4, data=read.address)
     assert bytes(read) == b"kept"
+
+
+def test_memory_from_elsewhere_is_one_buffer_too(gpu: Gpu) -> None:
+    """A memfd softgen did not make, imported by two programs."""
+    one, other = gpu.program(), gpu.program()
+    descriptor = os.memfd_create("elsewhere", os.MFD_ALLOW_SEALING)
+    os.truncate(descriptor, 8192)
+    first, second = (program.ioctl("PRIME_FD_TO_HANDLE", fd=descriptor).handle for program in (one, other))
+    one.ioctl("I915_GEM_SET_TILING", handle=first, mode=1, stride=512)
+    assert other.ioctl("I915_GEM_GET_TILING", handle=second).mode == 1
+    os.close(descriptor)
 
 
 def test_a_descriptor_that_is_no_memory_is_refused(gpu: Gpu) -> None:
@@ -212,9 +224,8 @@ def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu:
     shared = mmap.mmap(-1, 8192)  # shared, so nobody may swap it
     shared[:] = b"a" * 8192
     view = memoryview(shared)
-    import ctypes
-
     address = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    program.lent.append((address, 8192))
     handle = program.ioctl("I915_GEM_USERPTR", address=address, size=8192).handle
     shared[10] = ord("b")
     submit(program, handle)

@@ -187,7 +187,7 @@ def test_what_was_answered_once_is_not_asked_again() -> None:
     for thread, control in enumerate((5, 6)):
         run.templates[thread * SIZE + PLACES["cr"]] = control
         run.templates[thread * SIZE + CONTROL] = 0x10
-    run.ranges[1] = Range(PLACES["sr"], SIZE - PLACES["sr"])
+    run.ranges[1] = Range(PLACES["sr"], SIZE - PLACES["sr"], 0)
     answers = (native.Answer * 1)(native.Answer(Status.ESCAPE, 5, 0x10, 9, 0x20, 1, code().address("ends"), 0))
     run.dispatch.answers, run.dispatch.answer_count = ctypes.addressof(answers), 1
     assert run() == Reason.ESCAPED and run.dispatch.current == 1

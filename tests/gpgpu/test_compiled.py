@@ -61,6 +61,20 @@ def test_every_group_runs_once_on_however_many_host_threads(engine: str, threads
     assert not groups.notes
 
 
+@pytest.mark.parametrize("engine", ["t0", "t1", "leaving"])
+def test_a_thread_finds_nothing_of_the_one_before_it(engine: str) -> None:
+    """Each shows a register, a flag and an accumulator that nobody set, and then sets them."""
+    kernel = ADD.replace("     add (16|M0) r12.0<1>:d r20.0<8;8,1>:d r2.0<0;1,0>:d", """
+(W)  mov (1|M0) r60.0<1>:ud f1.0<0;1,0>:ud
+     add (16|M0) r12.0<1>:d r100.0<8;8,1>:d r60.0<0;1,0>:d
+     add (16|M0) r12.0<1>:f r12.0<8;8,1>:f acc0.0<8;8,1>:f
+     mov (16|M0) r100.0<1>:f 7.0:f
+     mov (16|M0) acc0.0<1>:f 3.0:f
+(W)  mov (1|M0) f1.0<1>:ud 0x40000000:ud""")  # fmt: skip
+    groups = Groups(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else Groups(engine, 1)
+    assert set(job(kernel, 100).run(groups=groups).buffer(1)[: 100 * 16]) == {0}
+
+
 def test_chunks_are_small_at_first_then_as_long_as_a_slice_and_smaller_towards_the_end() -> None:
     chunks = Chunks(100_000)
     assert chunks.take() == (0, compiled.FIRST)

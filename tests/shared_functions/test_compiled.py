@@ -89,8 +89,10 @@ def payload(row: message.Row, rng: np.random.Generator, with_header: bool, end: 
 def test_a_message_does_the_same_compiled(gen: float, name: str) -> None:
     rng = np.random.default_rng([int(gen * 10), *name.encode()])
     row = next(one for one in message.rows(gen) if one.name == name)
-    compared = 0
-    for _ in range(DESCRIPTORS):
+    compared = useful = 0
+    for _ in range(10 * DESCRIPTORS):  # some descriptors ask for more registers than a message can have
+        if useful == DESCRIPTORS:
+            break
         chosen, width = fields(row, gen, rng), int(rng.choice([1, 8, 16, 16]))
         said = {field.name for field in catalogue.layout(row.page, gen).fields}
         with_header = row.header == "required" or row.header == "optional" and bool(rng.integers(0, 2))
@@ -103,7 +105,7 @@ def test_a_message_does_the_same_compiled(gen: float, name: str) -> None:
                            **chosen | ({"header_present": int(with_header)} if "header_present" in said else {}))  # fmt: skip
             except (GpuFault, DecodeError, Unsupported):
                 pass
-        compared += bench.compiled
+        compared, useful = compared + bench.compiled, useful + bool(bench.compiled)
     assert compared >= TURNS, f"{compared} were compared"
 
 

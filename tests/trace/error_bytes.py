@@ -25,6 +25,8 @@ class Kernel:
     page_sizes: bool = False
     esr: bool = False
     user: bool = True  # buffers of the user are saved
+    context: str = ""  # what is told of who submitted, after the process
+    default: bool = False  # the context that new ones start from is saved: it has no address
 
 
 KERNELS = {
@@ -32,8 +34,11 @@ KERNELS = {
     "4.4": Kernel("4.4.0-generic", "render", "render ring", "gtt_offset", "ringbuffer", "x", requests=False, user=False),
     "4.10": Kernel("4.10.0", "render", "render ring", "gtt_offset", "ringbuffer", ":", user=False),
     "4.10 without zlib": Kernel("4.10.0", "render", "render ring", "gtt_offset", "ringbuffer", "~", user=False),
-    "4.15": Kernel("4.15.0-20-generic", "render", "rcs0", "gtt_offset", "ringbuffer", ":"),
-    "5.4 without zlib": Kernel("5.4.0", "rcs0", "rcs0", "gtt_offset", "ringbuffer", "~", page_sizes=True),
+    "4.11": Kernel("4.11.0", "render", "render ring", "gtt_offset", "ringbuffer", ":", context=", ctx 3 [7]"),
+    "4.14": Kernel("4.14.0", "render", "rcs0", "gtt_offset", "ringbuffer", ":", context=", ctx 3 [7], score 0"),
+    "4.15": Kernel("4.15.0-20-generic", "render", "rcs0", "gtt_offset", "ringbuffer", ":", context=", ctx 3 [7], score 40", default=True),
+    "4.19": Kernel("4.19.0", "rcs0", "rcs0", "gtt_offset", "ringbuffer", ":", context=", ctx 3 [7], score 0 (unbannable)", default=True),
+    "5.4 without zlib": Kernel("5.4.0", "rcs0", "rcs0", "gtt_offset", "ringbuffer", "~", page_sizes=True, default=True),
     "5.6": Kernel("5.6.6-942.native x86_64", page_sizes=True),
     "6.12": Kernel("6.12.1 x86_64", page_sizes=True, esr=True),
     "6.12 without zlib": Kernel("6.12.1 x86_64", memory="~", page_sizes=True, esr=True),
@@ -85,9 +90,9 @@ def deflate(data: bytes, finish: bool = True) -> bytes:
 def block(kernel: Kernel, name: str, address: int, data: bytes, by: str = "", finish: bool = True) -> Iterator[str]:
     data = data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")
     where = f"0x{address >> 32:08x} {address & 0xFFFFFFFF:08x}" if kernel.wide else f"0x{address:08x}"
-    who = f" (submitted by {by} [4711])" if by else ""
+    who = f" (submitted by {by} [4711]{kernel.context})" if by else ""
     yield f"{kernel.owner}{who} --- {name} = {where}"
-    if kernel.page_sizes and address >> 32:
+    if kernel.page_sizes and address >> 32 and not address >> 48:
         yield "gtt_page_sizes = 0x00010000"
     if kernel.memory == "x" and name == "HW Status":
         words = [data[at : at + 4][::-1].hex() for at in range(0, len(data), 4)]
@@ -188,4 +193,6 @@ def state(kernel: Kernel, hang: Hang, finish: bool = True) -> str:
     lines += block(kernel, kernel.ring, *hang.ring)
     lines += block(kernel, "HW Status", 0x7FDFD000, bytes(range(256)) * 16)
     lines += block(kernel, "HW context" if kernel.wide else "HW Context", 0x7FDF0000, bytes(2 * PAGE))
+    if kernel.default:
+        lines += block(kernel, "NULL context", (1 << 64) - 1, bytes(PAGE))
     return "\n".join(lines) + "\n"

@@ -39,8 +39,9 @@ def test_kernels_through_the_stock_runtime(gpu: str, binary: bool) -> None:
     environment = os.environ | {"NEOReadDebugKeys": "1", "SetCommandStreamReceiver": "2", "ProductFamilyOverride": gpu,
                                 "TbxPort": str(running.server.port)}  # fmt: skip
     choice = ["--binary", {"skl": "kbl"}.get(gpu, gpu)] if binary else []
-    done = subprocess.run([str(PYTHON), str(SHARED / "kernels" / "run_case.py"), *choice, *(str(SHARED / "kernels" / name) for name in CASES)],
-                          env=environment, capture_output=True, text=True, timeout=600)  # fmt: skip
+    kernels = SHARED / "kernels"
+    command = [str(PYTHON), str(kernels / "run_case.py"), *choice, *(str(kernels / name) for name in CASES)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     running.server.close()
     assert done.returncode == 0 and f"{len(CASES)} passed, 0 failed" in done.stdout, (
         done.stdout + done.stderr[-2000:] + "\n".join(running.log)

@@ -168,14 +168,5 @@ def _gate(state: BlockState, kind: Kind) -> None:
     m.line(f"ret i64 {int(Status.MODE)}")
 
 
-WRITERS = {
-    "compute": _compute,
-    "wait": _wait,
-    "branch": _branch,
-    "label": _label,
-    "idle": _idle,
-    "jump": _jump,
-    "send": _send,
-    "mode": _mode,
-    "gate": _gate,
-}
+WRITERS = {"compute": _compute, "wait": _wait, "branch": _branch, "label": _label, "idle": _idle, "jump": _jump, "send": _send,
+           "mode": _mode, "gate": _gate}  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,6 +29,7 @@ from softgen.eu.threaded.handlers import PLAIN, Kind
 from softgen.eu.threaded.library import REFERENCE, Handler, Library
 from softgen.eu.threaded.record import NOWHERE, OP, PROGRAM
 from softgen.eu.threaded.shapes import Shape, Use, branching, computing, place_of, sending
+from softgen.lanes.types import u16, u32
 
 STEP = labels.COMPACT
 PACK = struct.Struct("<QLLLLLLQLLQQ")
@@ -90,7 +91,8 @@ class Linker:
 
     # -- what there is -------------------------------------------------------------------------------------------------
 
-    def explore(self, entries: frozenset[int]) -> None:
+    def explore(self, entries: Iterable[int], pause: bool = False) -> None:
+        """Follows the program from all entries; `pause`: not beyond a change of mode."""
         todo = list(entries)
         while todo:
             ip = todo.pop()
@@ -103,6 +105,8 @@ class Linker:
                 targets = self._targets(line)
                 todo += [one for one in targets if one >= 0]
                 if line.instruction.eot and line.instruction.opcode in SENDS or line.instruction.opcode in ("", "illegal"):
+                    break
+                if pause and new_control(line.instruction, self.control) not in (None, self.control):
                     break
                 ip += line.size
 
@@ -227,12 +231,12 @@ class Linker:
     def link(self, entries: frozenset[int]) -> Linked:
         """Records of the program in this mode and, where it changes that in a way that is plain to see, in the other one. Then a gate for
         each instruction leads to the mode that a thread is in; threads come through it only when they come back from elsewhere."""
-        self.explore(entries)
-        self._find_other(entries)
+        self.explore_modes(entries)
         parts = [Part(one, list(one.ops())) for one in (self, self.other) if one is not None]
-        gates = sorted(self.lines) if self.other is not None else []
+        gates = sorted({*self.lines, *self.other.lines}) if self.other is not None else []
         ops = [op for part in parts for op in part.ops]
-        handlers = self.library.get(kind for op in (*ops, *([Op(0, self._kind("gate"))] if gates else ())) if (kind := op.kind) is not None)
+        kinds = [op.kind for op in ops if op.kind is not None] + [self._kind("gate")] * bool(gates)
+        handlers = self.library.get(kinds)
         total = sum(part.place(start) for part, start in zip(parts, (0, parts[0].size), strict=False))
         raw = np.zeros((total + len(gates) + 1) * OP.itemsize, np.uint8)
         shift = -raw.ctypes.data % OP.itemsize
@@ -245,20 +249,28 @@ class Linker:
             first = {ip: total + number for number, ip in enumerate(gates)}
             for ip, number in first.items():
                 writer.gate(number, ip, self._kind("gate"), parts)
-        linked = self._finish(kept, first, entries, writer.escapes)
-        linked.whole = all(op.kind in handlers for op in ops if op.kind is not None)
+        linked = self._finish(kept, {ip: number for ip, number in first.items() if ip in self.lines or gates}, entries, writer.escapes)
+        linked.whole = all(kind in handlers for kind in kinds)
         linked.indices = frozenset(index for handler in handlers.values() for index in handler.reach.indices)
         return linked
 
-    def _find_other(self, entries: frozenset[int]) -> None:
-        changed = {new_control(line.instruction, self.control) for line in self.lines.values()} - {None, self.control}
-        if len(changed) == 1:
-            self.other = Linker(self.code, int(changed.pop() or 0), self.library, self.messages)
-            self.other.explore(entries)
+    def explore_modes(self, entries: frozenset[int]) -> None:
+        """What lies behind a change of mode belongs to the other mode, if it is always the same one."""
+        self.explore(entries, pause=True)
+        found = {line.ip + line.size: new_control(line.instruction, self.control) for line in self.lines.values()}
+        found = {ip: control for ip, control in found.items() if control not in (None, self.control)}
+        if len(set(found.values())) != 1:
+            self.explore(found)
+            return
+        self.other = other = Linker(self.code, int(next(iter(found.values())) or 0), self.library, self.messages)
+        other.explore(found)
+        # Channels may wait in one mode for a thread that comes by in the other.
+        self.waited = other.waited = self.waited | other.waited
+        self.anywhere = other.anywhere = self.anywhere or other.anywhere
 
     def _finish(self, ops: npt.NDArray[np.uint8], first: dict[int, int], entries: frozenset[int], escapes: int) -> Linked:
         start = self.code.start
-        places = {(ip - start) // STEP: number for ip, number in first.items() if ip >= start and ip in self.lines}
+        places = {(ip - start) // STEP: number for ip, number in first.items() if ip >= start}
         index = np.full(max(places, default=0) + 1, NOWHERE, np.uint32)
         for where, number in places.items():
             index[where] = number
@@ -326,13 +338,15 @@ class Writer:
 
     def gate(self, number: int, ip: int, kind: Kind, parts: list[Part]) -> None:
         function = self.handlers.get(kind, REFERENCE).address
-        controls = [part.linker.control for part in parts]
-        records = [self._address(part.first[ip]) for part in parts]
+        there = [part for part in parts if ip in part.linker.lines]
+        controls = [part.linker.control for part in (there * 2)[:2]]
+        records = [self._address(part.first[ip]) for part in (there * 2)[:2]]
         PACK.pack_into(self.memory, number * OP.itemsize, function, ip & NOWHERE, 0, 0, *controls, 0, 0, 0, 0, *records)
 
 
 NOTHING = Instruction(0, "", 0, "none")
 UNCHANGED = SINGLE_FLOW | VECTOR_MASK | MASTER  # what of cr0.0 decides where channels and threads are
+UNSIGNED = {"ud": u32.highest, "uw": u16.highest}  # immediates that are taken as they are
 RESULTS: dict[str, Callable[[int, int], int]] = {"and": operator.and_, "or": operator.or_}
 
 
@@ -344,7 +358,7 @@ def new_control(one: Instruction, control: int) -> int | None:
     (source, immediate), dst = one.sources, one.dst
     if place_of(dst, one.gen) != "cr" or place_of(source, one.gen) != "cr" or dst.sub or source.sub or immediate.file != "imm":
         return None
-    if {dst.type, source.type, immediate.type} != {"ud"} or source.negate or source.absolute:
+    if {dst.type, source.type} != {"ud"} or immediate.type not in UNSIGNED or source.negate or source.absolute:
         return None
-    found = RESULTS[one.opcode](control, immediate.immediate & NOWHERE)
+    found = RESULTS[one.opcode](control, immediate.immediate & UNSIGNED[immediate.type])
     return None if (found ^ control) & UNCHANGED else found

@@ -23,7 +23,8 @@ def lines(trace: ErrorStateTrace, as_json: bool, brief: bool, colour: Paint) -> 
     yield from (f"  {one.title:24} {colour(f'0x{one.text}', 'value')}" for one in error_report.fences(trace))
     yield ""
     yield colour("== memory in the file", "heading")
-    rows = [(f"{block.address:#014x}", block.owner, block.name, block.encoding, f"line {block.line}") for block in trace.text.blocks]
+    rows = [("nowhere" if block.nowhere else f"{block.address:#014x}", block.owner, block.name, block.encoding, f"line {block.line}")
+            for block in trace.text.blocks]  # fmt: skip
     yield from table(rows, ("address", "owner", "what", "written as", ""))
 
 

@@ -72,8 +72,8 @@ def _scaled(x: Exchange, offsets: Value) -> tuple[Region, Value]:
     more = int(catalogue.layout("DP2_EXTDESC", x.plan.gen).raw([x.extended]).sideband_offset) if aside else 0
     if x.plan.name.startswith(SCALED + ADDRESS_64):
         if not x.plan.header:
-            if aside:
-                raise Unsupported(f"{x.plan.name} with a sideband offset and no header: out of bounds by the manual, not yet simulated")
+            if aside:  # out of bounds (KBL 1101-1103, 1128-1132): where no local memory is
+                return x.environment.local(), m.constant(u64, LOCAL_REACH, offsets.lanes)
             return x.environment.addresses(), offsets
         base = m.broadcast(x.header("MH2_A64", "buffer_base_address"), offsets.lanes)
         return x.environment.addresses(), base + far * _pitch(x, "MH2_A64", offsets.lanes) + more

@@ -145,6 +145,32 @@ def own_memory():
     return struct.unpack_from("<I", memory, 0x1000)[0] == 79 and memory[:4] == b"here"
 
 
+def lent_while_written():
+    """Another thread writes to memory while it is taken over: no write may be lost. Only promised where userfaultfd is allowed."""
+    held = ctypes.CDLL(None).syscall(323, os.O_CLOEXEC | 1) if os.uname().machine == "x86_64" else -1
+    if held < 0:
+        return True
+    os.close(held)
+    node, size = open_node(), 1 << 20
+    for turn in range(8):
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+        def write(memory=memory):
+            for at in range(size):
+                memory[at] = 1
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        while not memory[2000 + 100000 * turn]:
+            pass
+        ioctl(node, 0x73, struct.pack("<QQII", address, size, 0, 0))
+        writer.join()
+        if memory[:] != b"\1" * size:
+            return False
+    return True
+
+
 def on_the_stack():
     """Memory that cannot be swapped, because the thread that asks runs on it: copied, and written back."""
     node, fine = open_node(), []
@@ -217,7 +243,7 @@ def request_of(number):
 
 
 CASES = (plainly, duplicated, forked, executed, swept, threaded, sent, looked_at, found_step_by_step, found_by_libudev, own_memory,
-         on_the_stack, shared_memory, fences, refused)  # fmt: skip
+         lent_while_written, on_the_stack, shared_memory, fences, refused)  # fmt: skip
 
 if __name__ == "__main__":
     for case in CASES:

@@ -13,16 +13,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from softgen.errors import SoftgenError
+from softgen.eu import engine
 from softgen.eu.check import check
 from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import Interpreter, Outcome, Program, run
 from softgen.eu.thread import Thread
+from softgen.eu.translate.engine import Translator
 from softgen.lanes.numpy import DTYPES, NumpyMachine
 from softgen.lanes.types import LaneType
 from tests.eu.random_programs.cases import Case
@@ -40,7 +43,21 @@ def reference(thread: Thread, code: Program) -> Outcome:
     return run(thread, code, BUDGET)
 
 
-ENGINES: dict[str, Engine] = {"reference": reference}
+@cache
+def _compiling(name: str) -> engine.Engine:
+    """Registers can be looked at afterwards; messages go to the test's own listeners."""
+    return Translator(observe=True, messages=False) if name == "t1" else engine.engine(name, messages=False)
+
+
+def t0(thread: Thread, code: Program) -> Outcome:
+    return engine.run("t0", thread, code, BUDGET, _compiling("t0"))
+
+
+def t1(thread: Thread, code: Program) -> Outcome:
+    return engine.run("t1", thread, code, BUDGET, _compiling("t1"))
+
+
+ENGINES: dict[str, Engine] = {"reference": reference, "t0": t0, "t1": t1}
 
 
 # -- states --------------------------------------------------------------------------------------------------------

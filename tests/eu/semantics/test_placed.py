@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS
-from softgen.errors import GpuFault, Unsupported
+from softgen.errors import GpuFault
 from softgen.eu.instruction import VXH, Operand
 from softgen.eu.regions import small_float
 from softgen.eu.thread import Thread
@@ -302,8 +302,3 @@ def test_what_a_register_lacks_reads_zero() -> None:
     made.dwords("cr")[:] = 0, 0, 7
     run(made, one(9, "mov", dst(20, "ud"), arf(0x80, "ud", 8, "8;8,1"), size=4))
     assert dwords(made, 20, 4) == [7, 0, 0, 0]
-
-
-def test_doubles_of_gen_7_are_not_built() -> None:
-    with pytest.raises(Unsupported, match=r"gen 7, kernel 0x0\+0x0: mov.*: gen 7 regions of doubles"):
-        run(thread(7), one(7, "mov", dst(20, "df"), reg(4, "df", "4;4,1", negate=True), size=4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS
+from softgen.eu.block import Context, Status
 from softgen.eu.interpreter import Interpreter, Outcome
 from softgen.eu.threaded import library, run
 from softgen.eu.threaded.engine import Threaded
+from softgen.eu.threaded.engine import _loop as loop
 from softgen.eu.threaded.library import Library, name_of
-from softgen.eu.threaded.link import Linker
+from softgen.eu.threaded.link import Linker, new_control
 from softgen.eu.threaded.record import OP
 from softgen.eu.threaded.shapes import FREE, computing
 from softgen.lanes.cache import Cache
@@ -166,6 +169,44 @@ def test_a_changed_cr0_means_another_program() -> None:
     made = thread(9, r2=np.ones(8, np.float32))
     assert run(made, code) is Outcome.ENDED
     assert (made.register(10)[0], made.register(11)[0]) == (0x3F800000, 0x3F800001)
+
+
+def test_a_plain_change_of_mode_needs_no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What compilers write at the start of a kernel; a thread that comes back later is led to the mode it is in."""
+    control = arf(0x80, "ud", region="0;1,0")
+    add = one(9, "add", dst(10, "f"), reg(2, "f"), imm(0x33800000, "f"))
+    notification = arf(0x90, "ud", region="0;1,0")
+    code = Listing(9, add, one(9, "or", replace(control, horizontal=1), control, imm(0x10, "ud"), size=1, no_mask=True),
+                   one(9, "wait", notification, notification, size=1, no_mask=True), replace(add, dst=dst(11, "f")), end(9))  # fmt: skip
+    steps = []
+    before = Interpreter.step
+    monkeypatch.setattr(Interpreter, "step", lambda self: steps.append(self.thread.ip) or before(self))
+    made, linked = thread(9, r2=np.ones(8, np.float32)), Threaded(9.0).link(code, 0, messages=False)
+    context = Context(budget=100, program=linked.address)
+    made.save()
+    assert loop()(made.block.ctypes.data, ctypes.addressof(context)) == Status.WAITING
+    made.load()
+    assert (made.control, made.ip, made.executed, made.register(10)[0]) == (0x10, 32, 2, 0x3F800000)
+    made.dwords("n")[0] = 1
+    assert loop()(made.block.ctypes.data, ctypes.addressof(context)) == Status.ESCAPE
+    made.load()
+    assert (made.ip, made.executed, made.register(11)[0], steps) == (64, 4, 0x3F800001, [])
+    made.dwords("cr")[0] = 0x20
+    made.ip = 48
+    made.save()
+    assert loop()(made.block.ctypes.data, ctypes.addressof(context)) == Status.MODE
+
+
+@pytest.mark.parametrize("change, wanted", [
+    ({}, 0x4C1), ({"sources": (arf(0x80, "ud"), imm(0x04C004C0, "uw"))}, 0x4C1),
+    ({"predicate": 1}, None), ({"no_mask": False}, None), ({"exec_size": 8}, None), ({"opcode": "add"}, None),
+    ({"dst": arf(0x80, "ud", sub=4)}, None), ({"sources": (arf(0x80, "ud", sub=4), imm(0x4C0, "ud"))}, None),
+    ({"sources": (arf(0x80, "ud"), imm(1 << 31, "ud"))}, None), ({"sources": (arf(0x80, "ud"), imm(4, "ud"))}, None),
+])  # fmt: skip
+def test_only_plain_changes_of_float_modes_are_foreseen(change, wanted) -> None:
+    """Not those that change where channels are, nor exceptions."""
+    plain = one(9, "or", arf(0x80, "ud"), arf(0x80, "ud"), imm(0x4C0, "ud"), size=1, no_mask=True)
+    assert new_control(replace(plain, **change), 1) == wanted
 
 
 def test_code_that_nothing_reaches_is_not_linked() -> None:
