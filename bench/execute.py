@@ -25,7 +25,7 @@ from softgen.eu.engine import engine
 from softgen.eu.interpreter import Program
 from softgen.gpgpu.engines import Groups
 
-VARIANTS = ("", "_lanes")  # ways of writing the same C; the quickest counts
+VARIANTS = ("",)  # ways of writing the same C; the quickest counts
 ROUNDS, SECONDS = 15, 1.5  # at most, of each
 LONG = 3.0  # seconds that a run of the slower engine may take
 KSIM = 0.92e9  # SIMD8 instructions a second and core, of another simulator of this GPU

@@ -1,8 +1,9 @@
-/* The work of bench/programs as a C programmer writes it for one core: plain loops that the compiler may vectorise. */
+/* The work of bench/programs as a C programmer writes it for one core: plain loops that the compiler may vectorise. Where a loop goes
+ * round inside the one over work items, which compilers do not vectorise, it goes round WIDE of them, as the kernels do. */
 #include <math.h>
 #include <stdint.h>
 
-enum { LANES = 16, MOST_BODIES = 4096, TILE = 16 };
+enum { LANES = 16, MOST_BODIES = 4096, WIDE = 2 * LANES };
 
 void saxpy(const float *restrict x, float *restrict y, float a, int n)
 {
@@ -11,29 +12,15 @@ void saxpy(const float *restrict x, float *restrict y, float a, int n)
         y[i] = a * x[i] + y[i];
 }
 
-/* In tiles, as the kernel has it. */
 void matmul(const float *restrict a, const float *restrict b, float *restrict c, int n)
 {
-    for (int row = 0; row < n; row += TILE)
-        for (int column = 0; column < n; column += TILE) {
-            float sum[TILE][TILE] = {{0}}, as[TILE][TILE], bs[TILE][TILE];
-            for (int t = 0; t < n; t += TILE) {
-                for (int y = 0; y < TILE; y++)
+    for (int row = 0; row < n; row++)
 #pragma omp simd
-                    for (int x = 0; x < TILE; x++) {
-                        as[y][x] = a[(row + y) * n + t + x];
-                        bs[y][x] = b[(t + y) * n + column + x];
-                    }
-                for (int y = 0; y < TILE; y++)
-                    for (int k = 0; k < TILE; k++)
-#pragma omp simd
-                        for (int x = 0; x < TILE; x++)
-                            sum[y][x] += as[y][k] * bs[k][x];
-            }
-            for (int y = 0; y < TILE; y++)
-#pragma omp simd
-                for (int x = 0; x < TILE; x++)
-                    c[(row + y) * n + column + x] = sum[y][x];
+        for (int column = 0; column < n; column++) {
+            float sum = 0;
+            for (int k = 0; k < n; k++)
+                sum += a[row * n + k] * b[k * n + column];
+            c[row * n + column] = sum;
         }
 }
 
@@ -112,27 +99,6 @@ void conv(const float *restrict in, float *restrict out, const float *restrict w
         }
 }
 
-/* The edges apart. */
-void conv_lanes(const float *restrict in, float *restrict out, const float *restrict w, int width, int height)
-{
-    for (int y = 0; y < height; y++) {
-        const float *here = in + y * width;
-        float *to = out + y * width;
-        for (int x = 0; x < width; x += y == 0 || y == height - 1 ? 1 : width - 1)
-            to[x] = here[x];
-        if (y == 0 || y == height - 1)
-            continue;
-#pragma omp simd
-        for (int x = 1; x < width - 1; x++) {
-            float sum = 0;
-            for (int j = -1; j <= 1; j++)
-                for (int i = -1; i <= 1; i++)
-                    sum += w[(j + 1) * 3 + i + 1] * here[j * width + x + i];
-            to[x] = sum;
-        }
-    }
-}
-
 #define ROTATE(x, n) ((x) >> (n) | (x) << (32 - (n)))
 #define ROUND(a, b, c, d, e, f, g, h, k, w)                                                                                      \
     {                                                                                                                            \
@@ -179,82 +145,54 @@ void sha(uint32_t *restrict out, uint32_t salt, int n)
     }
 }
 
-void mandel_loop_lanes(float *restrict out, float dx, float dy, uint32_t count, int n)
+void mandel_loop(float *restrict out, float dx, float dy, uint32_t count, int n)
 {
-    for (int first = 0; first < n; first += 4 * LANES) {
-        float cr[4 * LANES], ci[4 * LANES], zr[4 * LANES] = {0}, zi[4 * LANES] = {0};
-        for (int l = 0; l < 4 * LANES; l++) {
+    for (int first = 0; first < n; first += WIDE) {
+        float cr[WIDE], ci[WIDE], zr[WIDE] = {0}, zi[WIDE] = {0};
+        for (int l = 0; l < WIDE; l++) {
             cr[l] = dx * (float)(first + l & 1023) - 0.5f;
             ci[l] = dy * (float)(first + l >> 10);
         }
         for (uint32_t k = 0; k < count; k++)
 #pragma omp simd
-            for (int l = 0; l < 4 * LANES; l++) {
+            for (int l = 0; l < WIDE; l++) {
                 float a = zr[l] * zr[l], b = zi[l] * zi[l];
                 zi[l] = 2.0f * zr[l] * zi[l] + ci[l];
                 zr[l] = a - b + cr[l];
             }
-        for (int l = 0; l < 4 * LANES; l++)
+        for (int l = 0; l < WIDE; l++)
             out[first + l] = zr[l] + zi[l];
-    }
-}
-
-void mandel_loop(float *restrict out, float dx, float dy, uint32_t count, int n)
-{
-#pragma omp simd
-    for (int i = 0; i < n; i++) {
-        float cr = dx * (float)(i & 1023) - 0.5f, ci = dy * (float)(i >> 10), zr = 0, zi = 0;
-        for (uint32_t k = 0; k < count; k++) {
-            float a = zr * zr, b = zi * zi;
-            zi = 2.0f * zr * zi + ci;
-            zr = a - b + cr;
-        }
-        out[i] = zr + zi;
     }
 }
 
 void nbody_loop(float *restrict out, float step, float eps2, uint32_t count, int n)
 {
-#pragma omp simd
-    for (int i = 0; i < n; i++) {
-        float x = (float)i * 0.001f, ax = 0, q = 0;
-        for (uint32_t k = 0; k < count; k++) {
-            float d = q - x, inv = 1.0f / sqrtf(d * d + eps2);
-            ax += d * inv * inv * inv;
-            q += step;
-        }
-        out[i] = ax;
-    }
-}
-
-void nbody_loop_lanes(float *restrict out, float step, float eps2, uint32_t count, int n)
-{
-    for (int first = 0; first < n; first += 4 * LANES) {
-        float x[4 * LANES], ax[4 * LANES] = {0}, q = 0;
-        for (int l = 0; l < 4 * LANES; l++)
+    for (int first = 0; first < n; first += WIDE) {
+        float x[WIDE], ax[WIDE] = {0}, q = 0;
+        for (int l = 0; l < WIDE; l++)
             x[l] = (float)(first + l) * 0.001f;
         for (uint32_t k = 0; k < count; k++) {
 #pragma omp simd
-            for (int l = 0; l < 4 * LANES; l++) {
+            for (int l = 0; l < WIDE; l++) {
                 float d = q - x[l], inv = 1.0f / sqrtf(d * d + eps2);
                 ax[l] += d * inv * inv * inv;
             }
             q += step;
         }
-        for (int l = 0; l < 4 * LANES; l++)
+        for (int l = 0; l < WIDE; l++)
             out[first + l] = ax[l];
     }
 }
 
-void hash_loop_lanes(uint32_t *restrict out, uint32_t salt, uint32_t count, int n)
+void hash_loop(uint32_t *restrict out, uint32_t salt, uint32_t count, int n)
 {
-    for (int first = 0; first < n; first += 4 * LANES) {
-        uint32_t x[4 * LANES];
-        for (int l = 0; l < 4 * LANES; l++)
+    for (int first = 0; first < n; first += WIDE) {
+        uint32_t x[WIDE];
+        for (int l = 0; l < WIDE; l++)
             x[l] = (uint32_t)(first + l) + salt;
         for (uint32_t k = 0; k < count; k++)
 #pragma omp simd
-            for (int l = 0; l < 4 * LANES; l++) {
+            for (int l = 0; l < WIDE; l++) {
                 uint32_t one = x[l];
                 one ^= one >> 16;
                 one *= 0x7feb352du;
@@ -263,24 +201,8 @@ void hash_loop_lanes(uint32_t *restrict out, uint32_t salt, uint32_t count, int 
                 one ^= one >> 16;
                 x[l] = one + k;
             }
-        for (int l = 0; l < 4 * LANES; l++)
+        for (int l = 0; l < WIDE; l++)
             out[first + l] = x[l];
     }
 }
 
-void hash_loop(uint32_t *restrict out, uint32_t salt, uint32_t count, int n)
-{
-#pragma omp simd
-    for (int i = 0; i < n; i++) {
-        uint32_t x = (uint32_t)i + salt;
-        for (uint32_t k = 0; k < count; k++) {
-            x ^= x >> 16;
-            x *= 0x7feb352du;
-            x ^= x >> 15;
-            x *= 0x846ca68bu;
-            x ^= x >> 16;
-            x += k;
-        }
-        out[i] = x;
-    }
-}

@@ -20,6 +20,7 @@ from softgen.bits.generation import Device
 from softgen.device.gpu import Gpu
 from softgen.driver.context import Context
 from softgen.driver.queue import Submission, Turn
+from softgen.driver.userptr import Copied
 from softgen.errors import SoftgenError, Unsupported
 from softgen.streamer.execute import Counters, Streamer
 
@@ -61,6 +62,8 @@ class Lane:
         self.executor = executor
         self.turn: Turn | None = None
         self.errors: list[SoftgenError] = []
+        self.copies: list[Copied] = []  # memory of the program that is copied
+        self.seen = -1  # commands done when it was last given back
         self.gpu = executor.make(executor.device, self.spent, self.excuse)
 
     def over(self) -> bool:
@@ -71,6 +74,10 @@ class Lane:
         """Asked at every command and thread group."""
         if self.turn is not None:
             self.turn.pause()
+            if self.copies and self.gpu.counters.commands != self.seen:  # the next command may write a tag: what it stands for comes first
+                self.seen = self.gpu.counters.commands
+                for copy in self.copies:
+                    copy.give_back()
         return self.over()
 
     def excuse(self, error: SoftgenError) -> bool:
@@ -82,6 +89,7 @@ class Lane:
 
     def run(self, submission: Submission, turn: Turn) -> None:
         self.turn, self.errors = turn, []
+        self.copies, self.seen = [bound.thing.copied for bound in submission.bound if bound.thing.copied], -1
         engine = ENGINES[submission.engine.rstrip("0123456789")]
         streamer = Streamer(self.gpu.machine, engine, submission.vm.space, None, self.gpu.held(0, engine))
         streamer.start_batch(submission.batch)

@@ -57,12 +57,12 @@ class Submission:
 
 
 class Engine:
-    """Whose turn it is: the one that came first among those that had the fewest turns."""
+    """Whose turn it is: the one of the earliest round, and of those the one that came first."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.waiting: list[tuple[int, int]] = []  # (turns had, sequence)
-        self.free = True
+        self.waiting: list[tuple[int, int]] = []  # (round, sequence)
+        self.free, self.round = True, 0
 
     def take(self, turns: int, sequence: int) -> None:
         with self.changed:
@@ -82,7 +82,7 @@ class Turn:
     """A submission's hold on its engine."""
 
     def __init__(self, engine: Engine, submission: Submission) -> None:
-        self.engine, self.submission, self.turns = engine, submission, 0
+        self.engine, self.submission, self.turns = engine, submission, engine.round
         self.until = 0.0
 
     def __enter__(self) -> Turn:
@@ -93,18 +93,21 @@ class Turn:
     def __exit__(self, *_: object) -> None:
         self.engine.leave()
 
+    def _leave(self) -> None:
+        """To the end of the line: behind all that wait now, before all that come later."""
+        self.turns += 1
+        self.engine.round = max(self.engine.round, self.turns)
+        self.engine.leave()
+
     def pause(self) -> None:
         """Called often while it runs: let somebody else run, if somebody waits and it was long enough."""
         if self.engine.waiting and time.monotonic() > self.until:
-            self.turns += 1
-            self.engine.leave()
+            self._leave()
             self.__enter__()
-
 
     def wait(self, seconds: float) -> None:
         """It cannot go on now: the engine is free for others meanwhile."""
-        self.turns += 1
-        self.engine.leave()
+        self._leave()
         time.sleep(seconds)
         self.__enter__()
 

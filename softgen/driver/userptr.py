@@ -45,19 +45,21 @@ class Copied:
     pid: int
     address: int
     buffer: Buffer
-    before: bytes = field(default=b"", repr=False)
+    before: list[bytes] = field(default_factory=list, repr=False)  # in parts
 
     def bring(self, call: Call) -> None:
-        self.before = call.read(self.address, self.buffer.size)
-        self.buffer.view[:] = self.before
+        data = call.read(self.address, self.buffer.size)
+        self.buffer.view[:] = data
+        self.before = [data[start : start + PART] for start in range(0, len(data), PART)]
 
     def give_back(self) -> None:
         """Changed bytes only: the program may be writing beside them."""
-        for start in range(0, len(self.before), PART):
-            now, then = bytes(self.buffer.view[start : start + PART]), self.before[start : start + PART]
-            if now != then:
+        for number, then in enumerate(self.before):
+            view = self.buffer.view[number * PART : (number + 1) * PART]
+            if view != then:
+                self.before[number] = now = bytes(view)
                 for first, last in changed(then, now):
-                    write_to(self.pid, self.address + start + first, now[first:last])
+                    write_to(self.pid, self.address + number * PART + first, now[first:last])
 
 
 def changed(then: bytes, now: bytes) -> list[tuple[int, int]]:

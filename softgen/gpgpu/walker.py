@@ -14,6 +14,7 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
@@ -37,6 +38,7 @@ class FrontEnd:
     state: Record | None = None  # MEDIA_VFE_STATE
     constants: bytes = b""  # the CURBE
     descriptors: bytes = b""
+    group: object = None  # a thread group that is being put together (media.Pending)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,19 @@ class Surroundings:
 
 
 Grid = tuple[range, range, range]  # of group ids: x, y, z
+
+
+class Payloads(Protocol):
+    """Registers of threads that differ in more than their number."""
+
+    @property
+    def registers(self) -> int:
+        """Of the thread that has most."""
+        ...
+
+    def of(self, plan: Plan, number: int, slot: int) -> bytes:
+        """One thread's, from r0 on; `slot` tells its scratch space from others'."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,12 @@ class Plan:
     single_flow: bool
     alternate: bool
     rounding: int
+    payloads: Payloads | None = None  # in place of a GPGPU thread's
+
+    @property
+    def registers(self) -> int:
+        """What threads start with, header included."""
+        return self.payloads.registers if self.payloads else 1 + self.own + self.shared
 
     @property
     def threads(self) -> int:
@@ -161,27 +182,34 @@ def plan(around: Surroundings, walker: Record, dimensions: tuple[int, int, int] 
     skip = _optional(one, "constant_urb_entry_read_offset") * REGISTER
     data = indirect_data(around, walker) if fetched else around.front.constants[skip:]
     _check_constants(own, shared, count, data, "the data it fetches" if fetched else "the CURBE")
-    state, front = around.layout("INTERFACE_DESCRIPTOR_DATA"), around.front.state
     return Plan(
-        kernel=one.kernel_start_pointer, simd=SIMD[mode], shape=shape, grid=_grid(walker, dimensions),
+        simd=SIMD[mode], shape=shape, grid=_grid(walker, dimensions),
         right_mask=walker.right_execution_mask, bottom_mask=walker.bottom_execution_mask,
-        own=own, shared=shared, own_first=fetched, data=data,
-        local_bytes=kibibytes(value_name(state, one, "shared_local_memory_size")), barrier=bool(one.barrier_enable),
-        binding_table=one.binding_table_pointer, sampler=one.sampler_state_pointer,
-        scratch_base=front.scratch_space_base_pointer if front else 0, scratch_code=front.per_thread_scratch_space if front else 0,
-        scratch_bytes=kibibytes(value_name(around.layout("MEDIA_VFE_STATE"), front, "per_thread_scratch_space")) if front else 0,
-        single_flow=bool(one.single_program_flow), alternate=bool(one.floating_point_mode), rounding=one.rounding_mode,
+        own=own, shared=shared, own_first=fetched, data=data, **described(around, one),
     )  # fmt: skip
 
 
-def descriptor(around: Surroundings, index: int) -> Record:
+def described(around: Surroundings, one: Record) -> dict[str, Any]:
+    """The parts of a Plan that interface descriptor and front end say."""
+    state, front = around.layout("INTERFACE_DESCRIPTOR_DATA"), around.front.state
+    return {
+        "kernel": one.kernel_start_pointer,
+        "local_bytes": kibibytes(value_name(state, one, "shared_local_memory_size")), "barrier": bool(one.barrier_enable),
+        "binding_table": one.binding_table_pointer, "sampler": one.sampler_state_pointer,
+        "scratch_base": front.scratch_space_base_pointer if front else 0, "scratch_code": front.per_thread_scratch_space if front else 0,
+        "scratch_bytes": kibibytes(value_name(around.layout("MEDIA_VFE_STATE"), front, "per_thread_scratch_space")) if front else 0,
+        "single_flow": bool(one.single_program_flow), "alternate": bool(one.floating_point_mode), "rounding": one.rounding_mode,
+    }  # fmt: skip
+
+
+def descriptor(around: Surroundings, index: int, by: str = "GPGPU_WALKER") -> Record:
     """An interface descriptor, of those that were loaded."""
     layout = around.layout("INTERFACE_DESCRIPTOR_DATA")
     size = 4 * layout.dwords
     held = around.front.descriptors[index * size : (index + 1) * size]
     if len(held) < size:
         loaded = len(around.front.descriptors) // size
-        raise DecodeError(f"GPGPU_WALKER: interface descriptor {index} is asked for, {loaded} are loaded")
+        raise DecodeError(f"{by}: interface descriptor {index} is asked for, {loaded} are loaded")
     return layout.raw(array("I", held))
 
 
@@ -192,7 +220,7 @@ def indirect_data(around: Surroundings, walker: Record) -> bytes:
 def kibibytes(name: str) -> int:
     """A size as pages name it: '0', '4k' … '64k'."""
     if not name.removesuffix("k").isdigit():
-        raise DecodeError(f"GPGPU_WALKER: a size of local memory or scratch space has {name}, which means nothing")
+        raise DecodeError(f"a size of local memory or scratch space has {name}, which means nothing")
     return int(name.removesuffix("k")) * KIB
 
 
@@ -225,6 +253,14 @@ def starts(plan: Plan, group: tuple[int, int, int], header: Layout) -> Iterator[
         yield Start(number, mask(plan, number % width, number // width % height), registers(plan, group, number, header))
 
 
+def uses(plan: Plan, slot: int) -> dict[str, int]:
+    """What headers of all kinds say: where a thread finds its surfaces, samplers and scratch space."""
+    return {
+        "fixed_function_thread_id": slot & 0x3FF, "scratch_space_offset": plan.scratch_base + slot * plan.scratch_bytes & ALL,
+        "per_thread_scratch_space": plan.scratch_code, "binding_table_pointer": plan.binding_table, "sampler_state_pointer": plan.sampler,
+    }  # fmt: skip
+
+
 def mask(plan: Plan, x: int, y: int) -> int:
     """Channels that are on: fewer in the last column and row (BDW 21435-21438)."""
     width, height, _ = plan.shape
@@ -236,12 +272,10 @@ def mask(plan: Plan, x: int, y: int) -> int:
 def registers(plan: Plan, group: tuple[int, int, int], number: int, header: Layout, before: int = 0) -> bytes:
     """Registers from r0 on. A thread's number in its group is what tells its scratch space from others': groups run one after another,
     unless there are `before` threads that run at the same time."""
+    if plan.payloads is not None:
+        return plan.payloads.of(plan, number, before + number)
     x, y, z = group
-    slot = before + number
-    scratch = plan.scratch_base + slot * plan.scratch_bytes & ALL
-    first = header.pack(thread_group_id_x=x, thread_group_id_y=y, thread_group_id_z=z, fixed_function_thread_id=slot,
-                        scratch_space_offset=scratch, per_thread_scratch_space=plan.scratch_code,
-                        binding_table_pointer=plan.binding_table, sampler_state_pointer=plan.sampler)  # fmt: skip
+    first = header.pack(thread_group_id_x=x, thread_group_id_y=y, thread_group_id_z=z, **uses(plan, before + number))
     shared = plan.data[: plan.shared * REGISTER]
     begin = (plan.shared + number * plan.own) * REGISTER
     own = plan.data[begin : begin + plan.own * REGISTER]

@@ -41,6 +41,8 @@ HEADER = walker.REGISTER  # r0
 CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # how programs change cr0
 ANSWERS = 32  # that native.c knows by heart
 
+Triple = tuple[int, int, int]
+SAME = "binding_table_pointer"
 IDS = ("thread_group_id_x", "thread_group_id_y", "thread_group_id_z")
 # What a thread that ran may have changed, in pieces: from one place of a block up to another, and whether it starts as zeros.
 REST, END = "mrf", ""
@@ -103,12 +105,12 @@ class Worker:
             local_size=job.plan.local_bytes, blocks=self.blocks.ctypes.data, threads=threads, general=job.general,
         )  # fmt: skip
         templates = self._templates(number * threads)
-        xs, ys, zs = job.plan.grid
+        origin, extent, offsets = self._ids(templates)
         self.dispatch = native.Dispatch(
             context=ctypes.addressof(self.context), templates=templates.ctypes.data, members=ctypes.addressof(self.members),
             ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), turn=native.TURN,
             answers=ctypes.addressof(self.answers),
-            origin=(xs.start, ys.start, zs.start), extent=(len(xs), len(ys), len(zs)), id_offset=self._ids(),
+            origin=origin, extent=extent, id_offset=offsets,
         )  # fmt: skip
         for member in self.members:
             member.dirty = 1  # what an earlier dispatch left
@@ -118,12 +120,19 @@ class Worker:
 
     # -- how threads start -----------------------------------------------------------------------------------------------
 
-    def _ids(self) -> tuple[int, ...]:
-        """Where the group's number stands in r0."""
-        return tuple(self.job.header.field(name).low // 8 for name in IDS)
+    def _ids(self, templates: Bytes) -> tuple[Triple, Triple, Triple]:
+        """Of the groups' numbers: the first, how many, and where in r0 they stand. A header that has none says the same in all threads
+        where it names the binding table: that is what is written there."""
+        if self.plan.payloads is not None:
+            place = self.job.header.field(SAME).low // 32 * 4
+            held = int.from_bytes(templates[place : place + 4].tobytes(), "little")
+            return (held,) * 3, (1,) * 3, (place,) * 3
+        xs, ys, zs = self.plan.grid
+        x, y, z = (self.job.header.field(name).low // 8 for name in IDS)
+        return (xs.start, ys.start, zs.start), (len(xs), len(ys), len(zs)), (x, y, z)
 
     def _ranges(self) -> ctypes.Array[native.Range]:
-        payload = -(-(1 + self.plan.own + self.plan.shared) * walker.REGISTER // LINE) * LINE
+        payload = -(-self.plan.registers * walker.REGISTER // LINE) * LINE
         places = {**block.PLACES, END: block.PLACES["control"] + ctypes.sizeof(Control)}
         spans = [(places[first], places[last] - places[first], zero) for first, last, zero in RANGES + RARE]
         spans += [(0, payload, False), (payload, places[REST] - payload, True)]
@@ -138,20 +147,30 @@ class Worker:
         rows = held.reshape(self.threads, block.SIZE)
         started = _started(self.job.gen, plan.kernel, plan.single_flow, plan.alternate, plan.rounding, (1 << plan.simd) - 1)
         rows[:] = np.frombuffer(started, np.uint8)
-        one, other = (walker.registers(plan, first, number, self.job.header, before) for number in (0, min(1, self.threads - 1)))
-        rows[:, : len(one)] = np.frombuffer(one, np.uint8)
-        head, step = np.frombuffer(one[:HEADER], np.uint32), np.frombuffer(other[:HEADER], np.uint32)
         numbers = np.arange(self.threads, dtype=np.uint32)
-        rows[:, :HEADER].view(np.uint32)[:] = head + numbers[:, None] * (step - head)  # what tells threads apart grows evenly
-        own, begin = plan.own * walker.REGISTER, HEADER + (0 if plan.own_first else plan.shared * walker.REGISTER)
-        data = np.frombuffer(plan.data, np.uint8)[plan.shared * walker.REGISTER :][: own * self.threads]
-        rows[:, begin : begin + own] = data.reshape(self.threads, own)
+        if plan.payloads is not None:
+            for number, row in enumerate(rows):
+                registers = walker.registers(plan, first, number, self.job.header, before)
+                row[: len(registers)] = np.frombuffer(registers, np.uint8)
+        else:
+            self._grid_templates(rows, numbers, before)
         place = block.PLACES["control"] + Control.number.offset
         rows[:, place : place + 4].view(np.uint32)[:, 0] = numbers
         if not self.job.full:
             self._mask(held)
         self.control = int.from_bytes(rows[0, block.PLACES["cr"] :][:4].tobytes(), "little")
         return held
+
+    def _grid_templates(self, rows: Bytes, numbers: npt.NDArray[np.uint32], before: int) -> None:
+        """Payloads of a GPGPU group's threads."""
+        plan, first = self.plan, self.plan.group(0)
+        one, other = (walker.registers(plan, first, number, self.job.header, before) for number in (0, min(1, self.threads - 1)))
+        rows[:, : len(one)] = np.frombuffer(one, np.uint8)
+        head, step = np.frombuffer(one[:HEADER], np.uint32), np.frombuffer(other[:HEADER], np.uint32)
+        rows[:, :HEADER].view(np.uint32)[:] = head + numbers[:, None] * (step - head)  # what tells threads apart grows evenly
+        own, begin = plan.own * walker.REGISTER, HEADER + (0 if plan.own_first else plan.shared * walker.REGISTER)
+        data = np.frombuffer(plan.data, np.uint8)[plan.shared * walker.REGISTER :][: own * self.threads]
+        rows[:, begin : begin + own] = data.reshape(self.threads, own)
 
     def _mask(self, held: Bytes) -> None:
         """Channels that are off in some threads."""

@@ -21,6 +21,7 @@ from softgen.inspect.spec_html_page import PLURALS, Tab
 from softgen.inspect.spec_names import known
 
 OWN = ("item", "enum")  # folders that are ours to clear
+MARK = "const NAMES = "  # how names.js begins: what a folder of ours is known by
 
 
 class Reference:
@@ -75,10 +76,18 @@ def _look(layout: Layout) -> tuple[object, ...]:
 def write(folder: str) -> int:
     """Writes all pages, and says how many."""
     root = Path(folder)
+    try:
+        return _write(root)
+    except (OSError, ValueError) as error:
+        name = getattr(error, "filename", None) or root
+        raise SoftgenError(f"{name}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _write(root: Path) -> int:
     _prepare(root)
     book = Reference()
-    written = {"index.html": pages.frame("softgen spec", "", _index(book)), "style.css": STYLE, "search.js": SCRIPT}
-    written["names.js"] = f"const NAMES = {json.dumps(list(_names(book)), separators=(',', ':'))};\n"
+    written = {"names.js": f"{MARK}{json.dumps(list(_names(book)), separators=(',', ':'))};\n"}  # first: a run cut short can be run again
+    written |= {"index.html": pages.frame("softgen spec", "", _index(book)), "style.css": STYLE, "search.js": SCRIPT}
     for name, tabs in book.tabs.items():
         written[f"item/{name}.html"] = pages.frame(f"{name} · softgen spec", "../", pages.item(name, tabs, book))
     for name in book.enums:
@@ -90,7 +99,9 @@ def write(folder: str) -> int:
 
 def _prepare(root: Path) -> None:
     """A folder of our own: new, empty, or one that an earlier run wrote."""
-    if root.is_dir() and any(root.iterdir()) and not (root / "names.js").is_file():
+    names = root / "names.js"
+    ours = names.is_file() and names.read_bytes().startswith(MARK.encode())
+    if root.is_dir() and any(root.iterdir()) and not ours:
         raise SoftgenError(f"{root}: is not empty and holds no reference of softgen; name another folder")
     for folder in OWN:
         (root / folder).mkdir(parents=True, exist_ok=True)

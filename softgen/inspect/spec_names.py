@@ -18,7 +18,7 @@ from softgen.bits.page import ENGINES
 SURFACE_FORMAT = "SURFACE_FORMAT"  # an enumeration that is a table of its own
 NUMBER = re.compile(r"0x[0-9a-f]{1,8}$", re.IGNORECASE)
 OFFSETS_END = 1 << 23  # registers fill 8 MiB; a larger number is a header
-CLOSE, MOST_CLOSE = 0.6, 4
+CLOSE, NEARLY, MOST_CLOSE = 0.6, 0.8, 4
 
 
 def known(kind: str | None = None) -> list[str]:
@@ -32,12 +32,13 @@ def is_enum(name: str) -> bool:
 
 
 def find(asked: str, kind: str | None = None, gens: tuple[float, ...] = GENERATIONS) -> list[str]:
-    """The names somebody means: the one that is spelt so, else those it is a part of, else those with all its words."""
+    """The names somebody means: the one that is spelt so, else those it is a part of, those with all its words, those without the _."""
     if NUMBER.match(asked):
         return sorted({name for name in _numbered(int(asked, 16), gens) if kind in (None, catalogue().sections[name].kind)})
     names, low = known(kind), asked.lower()
     words = [word for word in re.split(r"[\s_\-.]+", low) if word]
-    ways = (lambda name: name == low, lambda name: low in name, lambda name: bool(words) and all(word in name for word in words))
+    ways = (lambda name: name == low, lambda name: low in name, lambda name: bool(words) and all(word in name for word in words),
+            lambda name: bool(words) and "".join(words) in name.replace("_", ""))  # fmt: skip
     for way in ways:
         if low and (found := [name for name in names if way(name.lower())]):
             return found
@@ -65,17 +66,21 @@ def holders(field: str, kind: str | None = None) -> list[str]:
 
 
 def close(asked: str, kind: str | None = None) -> list[str]:
-    """Names that look like what was asked for: as a whole, or in one of their parts."""
+    """Names that look like what was asked for: as far as it was typed, as a whole, or in one of their parts."""
     import difflib  # a cost that those who spell well should not pay
 
     low = asked.lower()
     names = {name.lower(): name for name in known(kind)}
-    found = difflib.get_close_matches(low, names, MOST_CLOSE, CLOSE)
+    starts: dict[str, str] = {}
+    for name in sorted(names, key=len):  # the shortest of those that begin alike
+        starts.setdefault(name[: len(low) + 1], name)
+    found = [starts[start] for start in difflib.get_close_matches(low, starts, 2, NEARLY)]
+    found += [name for name in difflib.get_close_matches(low, names, MOST_CLOSE, CLOSE) if name not in found]
     parts: dict[str, list[str]] = {}
     for name in names:
         for part in _parts(name):
             parts.setdefault(part, []).append(name)
-    for part in difflib.get_close_matches(low, parts, MOST_CLOSE, 0.8):
+    for part in difflib.get_close_matches(low, parts, MOST_CLOSE, NEARLY):
         found += [name for name in sorted(parts[part], key=len)[:2] if name not in found]
     return [names[name] for name in found[:MOST_CLOSE]]
 

@@ -10,11 +10,12 @@ what it is, the base, and the offsets as they are (64-bit words from `note` on).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
 from softgen.lanes.llvm_access import BLOCK, CANONICAL_BITS, READ, SIZE_SHIFT, TABLE, WRITE, Access, Shape
 from softgen.lanes.llvm_memory import LlvmMemory, _every, atomic_lane
+from softgen.lanes.llvm_near import Near
 from softgen.lanes.types import LaneType, u64
 from softgen.lanes.value import Memory, Region, Value
 
@@ -45,15 +46,32 @@ class LlvmRegions(LlvmMemory):
     def _load(self, type: LaneType, base: Memory, offsets: Value, mask: Value | None) -> Any:
         if not isinstance(base, Region):
             return super()._load(type, base, offsets, mask)
-        shape = self._shape("read", type, base, offsets)
-        return self._ask(shape, self.vector(type, offsets.lanes), base, offsets, mask, [], lambda inner: Access(inner, shape).read())
+        shape, vector = self._shape("read", type, base, offsets), self.vector(type, offsets.lanes)
+        near, found = Near(self, shape, base, offsets, mask), self.place(vector)
+        for pointer in near.row():
+            operands = [("ptr", pointer), ("i32", "1"), (near.bools, near.mask), (vector, "zeroinitializer")]
+            self.line(f"store {vector} {self.call('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {found}")
+        for pointer in near.one():
+            element = self.element(type)
+            every = self._splat(element, shape.lanes, self.emit(f"load {element}, ptr {pointer}, align 1"))
+            on = self.emit(f"select {near.bools} {near.mask}, {vector} {every}, {vector} zeroinitializer")
+            self.line(f"store {vector} {on}, ptr {found}")
+        far = self._ask(shape, vector, base, offsets, mask, [], lambda inner: Access(inner, shape).read())
+        self.line(f"store {vector} {far}, ptr {found}")
+        near.end()
+        return self.emit(f"load {vector}, ptr {found}")
 
     def _store(self, value: Value, base: Memory, offsets: Value, mask: Value | None) -> None:
         if not isinstance(base, Region):
             super()._store(value, base, offsets, mask)
             return
-        shape = self._shape("write", value.type, base, offsets)
+        shape, vector = self._shape("write", value.type, base, offsets), self.vector(value.type, value.lanes)
+        near = Near(self, shape, base, offsets, mask)
+        for pointer in near.row():
+            operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (near.bools, near.mask)]
+            self.call("llvm.masked.store", "void", operands, (vector, "ptr"))
         self._ask(shape, "void", base, offsets, mask, [value], lambda inner: Access(inner, shape).write())
+        near.end()
 
     def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:
         if not isinstance(base, Region):
@@ -131,39 +149,59 @@ class LlvmRegions(LlvmMemory):
         if not isinstance(base, Region):
             return super()._load_block(type, lanes, base, offset, mask, grain)
         vector = self.vector(type, lanes)
-        pointer, inside = self._block_place(type, lanes, base, offset, mask, grain, READ)
-        if not inside:
-            return self.emit(f"load {vector}, ptr {pointer}, align 1")
-        operands = [("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside), (vector, "zeroinitializer")]
-        return self.call("llvm.masked.load", vector, operands, (vector, "ptr"))
+        found = self.place(vector)
+        for pointer, inside in self._block_places(type, lanes, base, offset, mask, grain, READ):
+            if inside:
+                operands = [("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside), (vector, "zeroinitializer")]
+                value = self.call("llvm.masked.load", vector, operands, (vector, "ptr"))
+            else:
+                value = self.emit(f"load {vector}, ptr {pointer}, align 1")
+            self.line(f"store {vector} {value}, ptr {found}")
+        return self.emit(f"load {vector}, ptr {found}")
 
     def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None, grain: int) -> None:
         if not isinstance(base, Region):
             super()._store_block(value, base, offset, mask, grain)
             return
         vector, lanes = self.vector(value.type, value.lanes), value.lanes
-        pointer, inside = self._block_place(value.type, lanes, base, offset, mask, grain, WRITE)
-        if not inside:
-            self.line(f"store {vector} {value.payload}, ptr {pointer}, align 1")
-            return
-        operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside)]
-        self.call("llvm.masked.store", "void", operands, (vector, "ptr"))
+        for pointer, inside in self._block_places(value.type, lanes, base, offset, mask, grain, WRITE):
+            if inside:
+                operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside)]
+                self.call("llvm.masked.store", "void", operands, (vector, "ptr"))
+            else:
+                self.line(f"store {vector} {value.payload}, ptr {pointer}, align 1")
 
-    def _block_place(self, type: LaneType, lanes: int, base: Region, offset: Value, mask: Value | None, grain: int,
-                     access: int) -> tuple[str, str]:
-        """The host address of a block, and which lanes to touch ('' for all)."""
+    def _block_places(self, type: LaneType, lanes: int, base: Region, offset: Value, mask: Value | None, grain: int,
+                      access: int) -> Iterator[tuple[str, str]]:
+        """The host address of a block, and which lanes to touch ('' for all): where it has an end, once for a block that lies whole before
+        it and once for any other."""
         first, start = self.emit(f"extractelement <1 x i64> {self._far(offset)}, i64 0"), self._origin(base)
-        if not isinstance(base.payload, Table):
-            pointer = self.emit(f"getelementptr i8, ptr {start[0]}, i64 {first}")
-            self._write_note(base, str(BLOCK | lanes * type.bytes << SIZE_SHIFT), self.emit(f"ptrtoint ptr {pointer} to i64"))
-            inside = self._lanes_before(type, lanes, first, start[1], grain)
-            return pointer, inside if mask is None else self.emit(f"and <{lanes} x i1> {inside}, {mask.payload}")
-        address = self.emit(f"add i64 {start[1]}, {first}")
+        if isinstance(base.payload, Table):
+            yield self._block_address(lanes, type, base, base.payload, first, mask, access), "" if mask is None else mask.payload
+            return
+        size = lanes * type.bytes
+        pointer = self.emit(f"getelementptr i8, ptr {start[0]}, i64 {first}")
+        self._write_note(base, str(BLOCK | size << SIZE_SHIFT), self.emit(f"ptrtoint ptr {pointer} to i64"))
+        fits, last = self.emit(f"icmp uge i64 {start[1]}, {size}"), self.emit(f"sub i64 {start[1]}, {size}")
+        whole, part, done = self.labels("whole", "part", "block")
+        self.line(f"br i1 {self.emit(f'and i1 {fits}, ' + self.emit(f'icmp ule i64 {first}, {last}'))}, label %{whole}, label %{part}")
+        self.start(whole)
+        yield pointer, "" if mask is None else mask.payload
+        self.line(f"br label %{done}")
+        self.start(part)
+        inside = self._lanes_before(type, lanes, first, start[1], grain)
+        yield pointer, inside if mask is None else self.emit(f"and <{lanes} x i1> {inside}, {mask.payload}")
+        self.line(f"br label %{done}")
+        self.start(done)
+
+    def _block_address(self, lanes: int, type: LaneType, base: Region, place: Table, first: str, mask: Value | None, access: int) -> str:
+        table, start = self._origin(base)
+        address = self.emit(f"add i64 {start}, {first}")
         self._write_note(base, str(BLOCK | TABLE | lanes * type.bytes << SIZE_SHIFT), address)
-        if base.payload.canonical:
+        if place.canonical:
             touched = "true" if mask is None else self.any_lane(lanes, mask.payload)
             self.leave_unless(self.emit(f"or i1 {self.is_canonical(address)}, {self.emit(f'xor i1 {touched}, true')}"), address, access)
-        return self.translate(start[0], address, base.payload.bits), "" if mask is None else mask.payload
+        return self.translate(table, address, place.bits)
 
     def _write_note(self, base: Region, word: str, at: str) -> None:
         if isinstance(base.payload, Flat) and base.payload.quiet:

@@ -1,16 +1,20 @@
-"""Commands that the compute front end executes: loads of constants and descriptors, and the walker that starts threads.
+"""Commands that the compute front end executes: loads of constants and descriptors, and those that start threads.
 
 Reads   MEDIA_VFE_STATE MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD MEDIA_STATE_FLUSH GPGPU_WALKER
-        GPGPU_DISPATCHDIMX GPGPU_DISPATCHDIMY GPGPU_DISPATCHDIMZ
+        MEDIA_OBJECT MEDIA_OBJECT_PRT MEDIA_OBJECT_GRPID MEDIA_OBJECT_WALKER
+        GPGPU_DISPATCHDIMX GPGPU_DISPATCHDIMY GPGPU_DISPATCHDIMZ MI_PREDICATE_RESULT
 Writes  the front end's state; dispatches, whose threads do the rest
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from softgen.bits import catalogue
 from softgen.bits.record import Record
-from softgen.errors import Unsupported
-from softgen.gpgpu import group, walker
+from softgen.errors import SoftgenError
+from softgen.gpgpu import group, media, walker
+from softgen.gpgpu.media import Pending
 from softgen.streamer.execute import Commands, Streamer, into
 
 COMMANDS: Commands = {}
@@ -25,35 +29,91 @@ def around(cs: Streamer) -> walker.Surroundings:
 
 @executes("MEDIA_VFE_STATE")
 def media_vfe_state(cs: Streamer, cmd: Record) -> None:
+    finish_group(cs)
     cs.held.front.state = cmd
 
 
 @executes("MEDIA_CURBE_LOAD")
 def media_curbe_load(cs: Streamer, cmd: Record) -> None:
+    finish_group(cs)
     walker.load_constants(around(cs), cmd)
 
 
 @executes("MEDIA_INTERFACE_DESCRIPTOR_LOAD")
 def media_interface_descriptor_load(cs: Streamer, cmd: Record) -> None:
+    finish_group(cs)
     walker.load_descriptors(around(cs), cmd)
 
 
 @executes("MEDIA_STATE_FLUSH")
 def media_state_flush(cs: Streamer, cmd: Record) -> None:
-    """Threads have ended when their walker is done: nothing is left to wait for (BDW 23688-23775)."""
+    """Threads have ended when their command is done: nothing is left to wait for (BDW 23688-23775), but a group without an end."""
+    finish_group(cs)
 
 
 @executes("GPGPU_WALKER")
 def gpgpu_walker(cs: Streamer, cmd: Record) -> None:
-    if cmd.predicate_enable:
-        raise Unsupported("predicate_enable is not yet simulated")
-    surroundings = around(cs)
-    plan = walker.plan(surroundings, cmd, dimensions(cs) if cmd.indirect_parameter_enable else None)
+    finish_group(cs)
+    if cmd.predicate_enable and not cs.predicate():
+        return
     cs.counters.dispatches += 1
+    run(cs, [walker.plan(around(cs), cmd, dimensions(cs) if cmd.indirect_parameter_enable else None)])
+
+
+@executes("MEDIA_OBJECT", "MEDIA_OBJECT_PRT")
+def media_object(cs: Streamer, cmd: Record) -> None:
+    finish_group(cs)
+    cs.counters.dispatches += 1
+    run(cs, [media.single(around(cs), cmd)])
+
+
+@executes("MEDIA_OBJECT_WALKER")
+def media_object_walker(cs: Streamer, cmd: Record) -> None:
+    finish_group(cs)
+
+    def look() -> None:
+        if cs.machine.spent():
+            raise SoftgenError("time is up before the walk has ended")
+
+    cs.counters.dispatches += 1
+    run(cs, media.walked(around(cs), cmd, look))
+
+
+@executes("MEDIA_OBJECT_GRPID")
+def media_object_grpid(cs: Streamer, cmd: Record) -> None:
+    """Threads of a group begin together, when the last of them has come."""
+    held = cs.held.front.group
+    if isinstance(held, Pending) and (held.id, held.descriptor) != (cmd.groupid, cmd.interface_descriptor_offset):
+        finish_group(cs)
+    if not isinstance(cs.held.front.group, Pending):
+        cs.held.front.group = Pending(cmd.groupid, cmd.interface_descriptor_offset, [])
+        cs.counters.dispatches += 1
+    cs.held.front.group.commands.append(cmd)
+    if cmd.end_of_thread_group:
+        _run_group(cs)
+
+
+def finish_group(cs: Streamer) -> None:
+    """A group that is not at its end when something else comes: its threads run all the same."""
+    held = cs.held.front.group
+    if isinstance(held, Pending):
+        cs.machine.remark(f"MEDIA_OBJECT_GRPID: no thread of group {held.id:#x} has its end_of_thread_group set")
+        _run_group(cs)
+
+
+def _run_group(cs: Streamer) -> None:
+    held, cs.held.front.group = cs.held.front.group, None
+    assert isinstance(held, Pending)
+    run(cs, [media.grouped(around(cs), held)])
+
+
+def run(cs: Streamer, plans: Iterable[walker.Plan]) -> None:
+    surroundings = around(cs)
     cs.written = True
-    for done in (cs.machine.groups or group.run)(surroundings, plan, cs.machine.spent):
-        cs.counters.threads += done.threads
-        cs.counters.instructions += done.instructions
+    for plan in plans:
+        for done in (cs.machine.groups or group.run)(surroundings, plan, cs.machine.spent):
+            cs.counters.threads += done.threads
+            cs.counters.instructions += done.instructions
 
 
 def dimensions(cs: Streamer) -> tuple[int, int, int]:

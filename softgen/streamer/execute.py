@@ -185,8 +185,14 @@ class Streamer(Parser):
                 return False
             self.parked = None
             self.whereabouts.after(place)
+        self._settle()
         self._note_work()
         return True
+
+    def _settle(self) -> None:
+        """Threads that commands have collected, but not started, run at the end at the latest."""
+        if self.held.front.group is not None:
+            self._execute_function(self.machine.commands["MEDIA_STATE_FLUSH"], self.command)
 
     def _step(self, place: Place, command: Command) -> None:
         self.whereabouts.at(command)
@@ -255,7 +261,10 @@ class Streamer(Parser):
         if not self.place.privileged and privilege.denies(self, command):
             self.whereabouts.violation(command)
             return
-        function = self.machine.commands.get(command.name)
+        self._execute_function(self.machine.commands.get(command.name), command)
+
+    def _execute_function(self, function: Execute | None, command: Command) -> None:
+        assert command.name is not None
         try:
             if function is not None:
                 function(self, command.record)

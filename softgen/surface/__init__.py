@@ -6,4 +6,5 @@ Out: where in memory a texel is, its channels, and channels put together to a te
 tiling.py   linear, X, Y and W: from a byte of a row to a byte of memory
 image.py    Image: a surface state understood; levels, slices, bounds
 texel.py    channels in and out of texels, by the table of formats
+fetch.py    texels out of memory
 """

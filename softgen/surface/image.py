@@ -1,6 +1,7 @@
 """Images: a surface state understood, and where its texels are (public: Intel PRM, memory data formats; Mesa isl).
 
 Levels of a picture stand below each other and from the third on beside the second; slices are `rows` apart.
+The numbers of an image are Python's, or single lanes in code that serves many images of a kind.
 
 Reads   RENDER_SURFACE_STATE
 """
@@ -16,11 +17,14 @@ from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import bool_, u32, u64
+from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value
 from softgen.surface import tiling
 
 TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
+ITSELF = ("red", "green", "blue", "alpha")
+
+Number = int | Value
 
 
 @dataclass(frozen=True)
@@ -29,19 +33,23 @@ class Image:
 
     kind: str  # 1d 2d 3d cube buffer null
     format: Format
-    base: int
-    width: int
-    height: int
-    depth: int
+    base: Number
+    width: Number
+    height: Number
+    depth: Number
     is_array: bool
-    pitch: int
+    pitch: Number
     tiling: str
-    rows: int  # from one slice to the next
+    rows: Number  # from one slice to the next
     levels: int
     level: int  # the level that messages call zero
-    first: int
+    first: Number
     align: tuple[int, int]
     at: tuple[int, int]  # texels that the picture begins after
+    select: tuple[str, ...] = ITSELF  # what a reader gets as red, green, blue and alpha
+    base_level: int = 0  # in halves: below it a picture is magnified
+    samples: int = 1
+    palette: int = 0
 
     @property
     def size(self) -> int:
@@ -51,6 +59,13 @@ class Image:
     @property
     def coordinates(self) -> int:
         return {"1d": 1, "2d": 2, "cube": 2, "3d": 3, "buffer": 1, "null": 0}[self.kind] + (self.is_array and self.kind != "3d")
+
+
+def spread(m: Machine, number: Number, type: LaneType, lanes: int) -> Value:
+    """A number of an image in every lane."""
+    if isinstance(number, Value):
+        return m.broadcast(m.convert(number, type), lanes)
+    return m.constant(type, number, lanes)
 
 
 def image(layout: Layout, state: Record, what: str) -> Image:
@@ -72,7 +87,17 @@ def image(layout: Layout, state: Record, what: str) -> Image:
     return Image(kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, is_array, int(state.surface_pitch) + 1,
                  TILINGS[int(state.tile_mode)], _rows(layout, state, height, align[1]), int(state.mip_count_lod) + 1,
                  int(state.surface_min_lod), int(state.minimum_array_element), align,
-                 (int(state.x_offset_texels), int(state.y_offset_rows)))  # fmt: skip
+                 (int(state.x_offset_texels), int(state.y_offset_rows)), _select(layout, state),
+                 int(state.base_mip_level) if "base_mip_level" in state._fields else 0, 1,
+                 int(getattr(state, "multisample_position_palette_index", 0)))  # fmt: skip
+
+
+def _select(layout: Layout, state: Record) -> tuple[str, ...]:
+    """What stands for red, green, blue and alpha (KBL 20098-20151)."""
+    names = [f"shader_channel_select_{one}" for one in ITSELF]
+    if names[0] not in state._fields:
+        return ITSELF
+    return tuple(value_name(layout, state, name) for name in names)
 
 
 def _alignment(layout: Layout, state: Record, way: str) -> int:
@@ -93,6 +118,7 @@ def _rows(layout: Layout, state: Record, height: int, align: int) -> int:
 
 def levels(one: Image) -> Iterator[tuple[int, int, int, int]]:
     """x, y, width and height of each level, in texels."""
+    assert isinstance(one.width, int) and isinstance(one.height, int)
     x = y = 0
     across, down = one.align
     for level in range(one.level + one.levels):
@@ -106,28 +132,43 @@ def levels(one: Image) -> Iterator[tuple[int, int, int, int]]:
 
 def locate(m: Machine, one: Image, coordinates: list[Value], lod: Value | None) -> tuple[Value, Value]:
     """The byte offset of texels from the base, and which of them there are. Coordinates and level are u32."""
-    lanes = coordinates[0].lanes
+    lanes = coordinates[0].lanes if coordinates else 1
     zero = m.constant(u32, 0, lanes)
     u, *rest = [*coordinates, *[zero] * 3][:3]
     if one.kind in ("buffer", "null"):
-        return m.convert(u, u64) * one.pitch, u < one.width if one.width else m.constant(bool_, 0, lanes)
+        if one.kind == "null":
+            return m.convert(u, u64), m.constant(bool_, 0, lanes)
+        return m.convert(u, u64) * spread(m, one.pitch, u64, lanes), u < spread(m, one.width, u32, lanes)
     v, r = (zero, rest[0]) if one.kind == "1d" else (rest[0], rest[1])
-    lod = m.constant(u32, 0, lanes) if lod is None else lod
-    x, y, inside = u, v, m.constant(bool_, 0, lanes)
-    for level, (left, top, width, height) in enumerate(levels(one)):
-        if level < one.level:
-            continue
-        here = lod == level - one.level
-        there = here & (u < width) & (v < height) & (r < _slices(one, level))
-        x, y, inside = m.select(here, u + left, x), m.select(here, v + top, y), inside | there
-        if level and one.kind in ("1d", "3d"):
-            raise Unsupported(f"a {one.kind} surface with levels: not yet simulated for this message")
+    if one.level or one.levels > 1:
+        x, y, inside = _leveled(m, one, u, v, r, zero if lod is None else lod)
+    else:
+        x, y, inside = u, v, (u < spread(m, one.width, u32, lanes)) & (r < _slices(m, one, 0, lanes))
+        inside = inside if one.kind == "1d" else inside & (v < spread(m, one.height, u32, lanes))
+        inside = inside if lod is None else inside & (lod == 0)
     far = [m.convert(value, u64) for value in (x, y, r)]
-    down = far[1] + (far[2] + one.first) * one.rows + one.at[1]
-    return tiling.offset(m, one.tiling, one.pitch, (far[0] + one.at[0]) * one.size, down), inside
+    down = far[1] + (far[2] + spread(m, one.first, u64, lanes)) * spread(m, one.rows, u64, lanes) + one.at[1]
+    return tiling.offset(m, one.tiling, spread(m, one.pitch, u64, lanes), (far[0] + one.at[0]) * one.size, down), inside
 
 
-def _slices(one: Image, level: int) -> int:
-    if one.kind == "3d":
-        return max(one.depth >> level, 1)
-    return (one.depth * 6 if one.kind == "cube" and one.is_array else 6) if one.kind == "cube" else one.depth if one.is_array else 1
+def _leveled(m: Machine, one: Image, u: Value, v: Value, r: Value, lod: Value) -> tuple[Value, Value, Value]:
+    """Where a texel of a level stands in the picture of all levels, and whether it is there."""
+    if one.kind in ("1d", "3d"):
+        raise Unsupported(f"a {one.kind} surface with levels: not yet simulated for this message")
+    x, y, inside = u, v, m.constant(bool_, 0, u.lanes)
+    for level, (left, top, width, height) in enumerate(levels(one)):
+        if level >= one.level:
+            here = lod == level - one.level
+            there = here & (u < width) & (v < height) & (r < _slices(m, one, level, u.lanes))
+            x, y, inside = m.select(here, u + left, x), m.select(here, v + top, y), inside | there
+    return x, y, inside
+
+
+def _slices(m: Machine, one: Image, level: int, lanes: int) -> Value:
+    if one.kind != "3d" and not one.is_array:
+        return m.constant(u32, 6 if one.kind == "cube" else 1, lanes)
+    if one.kind == "3d" and level:
+        assert isinstance(one.depth, int)
+        return m.constant(u32, max(one.depth >> level, 1), lanes)
+    depth = spread(m, one.depth, u32, lanes)
+    return depth * 6 if one.kind == "cube" else depth

@@ -8,20 +8,25 @@ from __future__ import annotations
 from softgen.bits.formats import Channel, Format
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import f16, f32, i32, u16, u32
+from softgen.lanes.types import f16, f32, f64, i32, u16, u32
 from softgen.lanes.value import Value
 
 WORD = 32
 ORDER = "rgba"
 ONE = 0x3F800000
-WIDEST = {"unorm": 16, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat": 11, "raw": 32, "void": 32}  # bits, by type
+COPIES = {"l": "rgb", "i": "rgba"}  # luminance and intensity stand for several channels
+WIDEST = {"unorm": 24, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat": 11, "raw": 32, "void": 32}  # bits, by type
 SMALL = {11: 4, 10: 5}  # unsigned floats by their bits: how far they stand below a half
 
 
-def check(format: Format) -> None:
-    """Refuses what is no plain texel."""
-    plain = all(one.bits <= WIDEST.get(one.type, 0) and one.name in "rgbax" for one in format.channels)
-    if format.coding or format.space in ("srgb", "yuv") or format.block != (1, 1) or not format.bits or not plain:
+ROOT = (0.35, 0.65, 5)  # of x^0.4: a line near it, and how often Newton's step makes it better
+
+
+def check(format: Format, reading: bool = False) -> None:
+    """Refuses what is no plain texel. Some can only be read."""
+    names, spaces = ("rgbaxli", ("yuv",)) if reading else ("rgbax", ("srgb", "yuv"))
+    plain = all(one.bits <= WIDEST.get(one.type, 0) and one.name in names for one in format.channels)
+    if format.coding or format.space in spaces or format.block != (1, 1) or not format.bits or not plain:
         raise Unsupported(f"texels of format {format}: not yet simulated")
 
 
@@ -43,14 +48,34 @@ def is_whole(format: Format) -> bool:
 
 def unpack(m: Machine, format: Format, words: list[Value]) -> list[Value]:
     """Red, green, blue and alpha of texels; what a format lacks is zero, alpha one."""
-    check(format)
-    zero = m.like(words[0], 0)
-    found = {"r": zero, "g": zero, "b": zero, "a": m.like(words[0], 1 if is_whole(format) else ONE)}
+    check(format, reading=True)
+    found = {name: m.like(words[0], bits) for name, bits in missing(format).items()}
     for one, at in places(format):
         if one.type != "void":
             raw = words[at // WORD] >> at % WORD if at % WORD else words[at // WORD]
-            found[one.name] = _decoded(m, one, raw if one.bits == WORD else raw & (1 << one.bits) - 1)
+            value = _decoded(m, one, raw if one.bits == WORD else raw & (1 << one.bits) - 1)
+            if format.space == "srgb" and one.name != "a":
+                value = _linear(m, value)
+            found.update(dict.fromkeys(COPIES.get(one.name, one.name), value))
     return [found[name] for name in ORDER]
+
+
+def missing(format: Format) -> dict[str, int]:
+    """What channels are that a format does not have: zero, alpha one (KBL 20968-20972)."""
+    return {"r": 0, "g": 0, "b": 0, "a": 1 if is_whole(format) else ONE}
+
+
+def _linear(m: Machine, value: Value) -> Value:
+    """A channel of sRGB made linear: c / 12.92, and ((c + 0.055) / 1.055) ^ 2.4 above 0.04045; within one unit in the last place."""
+    c = m.convert(m.bitcast(value, f32), f64)
+    x = m.div(c + 0.055, 1.055)
+    start, slope, steps = ROOT
+    root, square = x * slope + start, x * x
+    for _ in range(steps):
+        fourth = root * root * (root * root)
+        root = root - m.div(fourth * root - square, fourth * 5.0)
+    found = m.select(c > 0.04045, square * root, m.div(c, 12.92))
+    return m.bitcast(m.convert(found, f32), u32)
 
 
 def _decoded(m: Machine, one: Channel, raw: Value) -> Value:

@@ -14,14 +14,14 @@ PAGE = 4096
 SHAPES = {"x_major": (9, 3), "y_major": (7, 5), "w_major": (6, 6)}  # bits of the byte in a row, and of the row
 
 
-def offset(m: Machine, tiling: str, pitch: int, x: Value, y: Value) -> Value:
-    """`x` is a byte of row `y`, both u64; so is the offset from the surface's base."""
+def offset(m: Machine, tiling: str, pitch: Value | int, x: Value, y: Value) -> Value:
+    """`x` is a byte of row `y`, all u64; so is the offset from the surface's base."""
     if tiling == "linear":
         return y * pitch + x
     if tiling not in SHAPES:
         raise Unsupported(f"surfaces with tiling {tiling}: not yet simulated")
     wide, high = SHAPES[tiling]
-    across = (pitch // 2 if tiling == "w_major" else pitch) >> wide  # tiles side by side
+    across = pitch >> wide + (tiling == "w_major")  # tiles side by side
     tile = (y >> high) * across + (x >> wide)
     return tile * PAGE + _inside(m, tiling, x & (1 << wide) - 1, y & (1 << high) - 1)
 

@@ -43,6 +43,8 @@ class Room:
 def unfold(text: bytes, room: Room, complain: Complain) -> list[bytes]:
     """The bytes of a `:` or `~` line, in pieces."""
     packed = base85(text[1:].rstrip(), complain)
+    if not packed:
+        return []  # the kernel found no room for a single page
     if text[:1] == PLAIN:
         room.take(len(packed), complain)
         return [packed]

@@ -25,6 +25,7 @@ MOST_TEXT = 4096  # characters of a line that is no memory
 STREAM = re.compile(r"(\S.*) command stream:$")
 BLOCK = re.compile(r"(?P<owner>\S.*?)(?: \(submitted by (?P<who>.*?) \[-?\d+\](?:, (?:ctx|bans) -?\d[^()]*(?:\(unbannable\))?)?\))? --- "
                    r"(?P<name>.+?) = 0x(?P<high>[0-9a-f]{1,16})(?:[ _](?P<low>[0-9a-f]{8}))?$")  # fmt: skip
+ADDRESS = re.compile(r" = 0x[0-9a-f]{1,16}(?:[ _][0-9a-f]{8})?$")  # asked for first: a line without it costs BLOCK a long search
 FIRMWARE = re.compile(r"global --- GuC Error Capture on (\S+) command stream:$")  # 5.19 and later, where the firmware schedules
 NOWHERE = (1 << 64) - 1  # the address of what stands in no table, which only the driver has: the context new ones start from
 LIST = re.compile(r"(\S.*) --- (?:\d+|\?) (requests|waiters)\b")
@@ -186,7 +187,7 @@ class Reader:
         if self.block and self.dwords(number, raw):
             return
         text = raw.decode("utf-8", "replace")
-        if m := BLOCK.match(text) or SEMAPHORES.match(text):
+        if ADDRESS.search(text, max(0, len(text) - 40)) and (m := BLOCK.match(text) or SEMAPHORES.match(text)):
             self.open_block(number, m)
         elif m := FIRMWARE.match(text) or STREAM.match(text):
             self.close_block()

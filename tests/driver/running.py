@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
+import weakref
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,7 @@ class Softgen:
         self.mark = f"SOFTGEN_TEST={uuid.uuid4()}"
         name, _, value = self.mark.partition("=")
         self.folder = tempfile.mkdtemp(prefix="sg-")
+        weakref.finalize(self, shutil.rmtree, self.folder, True)
         places = {"TMPDIR": self.folder, "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": str(state or self.folder)}
         told = {**os.environ, name: value, **places, **environment}
         self.process = subprocess.Popen([sys.executable, "-m", "softgen", "run", *arguments], cwd=ROOT, env=told, text=True,

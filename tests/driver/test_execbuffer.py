@@ -1,7 +1,10 @@
 """EXECBUFFER2: addresses, relocations, engines, and work that is really done."""
 
+import ctypes
 import errno
 import itertools
+import mmap
+import os
 import struct
 import threading
 import time
@@ -374,3 +377,50 @@ def test_a_semaphore_nobody_opens_is_a_failure(monkeypatch: pytest.MonkeyPatch) 
         submit(program, [row(flag, offset=0x30000, flags=PINNED), row(waits, offset=0x10000, flags=PINNED)])
         program.ioctl("I915_GEM_WAIT", handle=waits, timeout=10**10)
         assert len(gpu.told) == 1 and "waits for ever" in gpu.told[0]
+
+
+def test_nothing_is_kept_of_what_is_closed() -> None:
+    """Descriptors and address space of a server that works for long."""
+    with served("kbl") as gpu:
+        program = gpu.program()
+
+        def once() -> None:
+            target, batch = buffer(program), buffer(program, store(0x20000, 3) + struct.pack("<2I", END, 0))
+            rows = [row(target, offset=0x20000, flags=PINNED), row(batch, offset=0x10000, flags=PINNED)]
+            submit(program, rows, flags=1 << 17)  # with a sync file
+            assert content(program, target)[0] == 3
+            for handle in (target, batch):
+                program.ioctl("GEM_CLOSE", handle=handle)
+            os.close(program.received.pop())
+
+        for _ in range(5):
+            once()
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(50):
+            once()
+        assert len(os.listdir("/proc/self/fd")) <= before + 4
+        [node] = gpu.server.nodes.values()
+        context = node.contexts.get(0)
+        assert context is not None and not context.vm.placed and not context.vm.mapped and not gpu.shared.objects
+
+
+def test_copied_memory_is_there_before_the_tag_is() -> None:
+    """A program that looks at a tag in a buffer must find the result in memory that was only copied."""
+    with served("kbl") as gpu:
+        program, shared = gpu.program(), mmap.mmap(-1, 4096)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memoryview(shared)))
+        program.lent.append((address, 4096))
+        user = program.ioctl("I915_GEM_USERPTR", address=address, size=4096).handle
+        tag = buffer(program)
+        code = store(0x20000, 0xD0) + store(0x30000, 1) + semaphore(0x30004, 1) + struct.pack("<2I", END, 0)  # result, tag, and it goes on
+        places = ((user, 0x20000), (tag, 0x30000), (buffer(program, code), 0x10000))
+        submit(program, [row(handle, offset=offset, flags=PINNED) for handle, offset in places])
+        [node] = gpu.server.nodes.values()
+        thing = node.objects.get(tag)
+        assert thing is not None
+        end = time.monotonic() + 10
+        while thing.read(0, 4) == bytes(4) and time.monotonic() < end:
+            pass
+        assert shared[0] == 0xD0 and not thing.idle()
+        thing.write(4, struct.pack("<I", 1))
+        program.ioctl("I915_GEM_WAIT", handle=tag, timeout=10**10)

@@ -219,3 +219,13 @@ def test_missing_drivers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "OpenCL: neo is not installed; apt-get install intel-opencl-icd" in told
     assert "VA-API: iHD is not installed; apt-get install intel-media-va-driver or i965-va-driver" in told
     assert "OpenCL: no driver supports G45" in missing(device("g45"))
+
+
+def test_ioctls_are_shown_on_request() -> None:
+    run = softgen_run("--trace", "ioctls", "--", sys.executable, str(PROGRAMS / "doors.py"), "refused")
+    lines = run.err.splitlines()
+    assert any("I915_GETPARAM param=0x4" in line and "EFAULT" not in line for line in lines)
+    assert any("I915_GEM_EXECBUFFER2 buffers=0x8 count=0x1 EFAULT" in line for line in lines), run.err
+    assert any("MODE_GETRESOURCES" in line and "MODE_GETRESOURCES: there is no display" in line for line in lines)
+    wrong = softgen_run("--trace", "weather", "--", "true")
+    assert wrong.process.returncode == 2 and "there is: ioctls" in wrong.err

@@ -5,6 +5,8 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from softgen.driver.fence import Fence, Signals
 from softgen.driver.queue import Queues, Submission, Turn
 
@@ -94,6 +96,25 @@ def test_one_that_hangs_lets_others_have_their_turn() -> None:
     assert not hanging.fence.done
     over.set()
     wait(hanging)
+
+
+def test_a_long_one_is_not_kept_waiting_by_those_that_keep_coming(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.queue.SLICE", 0.001)
+    done: list[int] = []
+
+    def execute(one: Submission, turn: Turn) -> None:
+        for _ in range(5 if one.sequence == 1 else 1):
+            time.sleep(0.003)
+            turn.pause()
+        done.append(one.sequence)
+
+    queues = Queues(execute, nobody)
+    streams = Context("even"), Context("odd")
+    long, others = submission(1, Context("long")), [submission(number, streams[number % 2]) for number in range(2, 60)]
+    for one in (long, *others):
+        queues.submit(one)
+    wait(long, *others)
+    assert done.index(1) < 30
 
 
 def test_a_failure_is_told_and_what_follows_it_in_its_context_fails_too() -> None:

@@ -117,7 +117,11 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, capsys: pytest.
     assert main(["spec", "--html", str(tmp_path)]) == 1
     assert "is not empty and holds no reference of softgen" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+    (tmp_path / "names.js").write_text("var theirs;")
+    assert main(["spec", "--html", str(tmp_path)]) == 1
+    capsys.readouterr()
     assert main(["spec", "--html", str(tmp_path / "letter.txt")]) == 1
+    assert capsys.readouterr().err == f"softgen: {tmp_path}/letter.txt/item: cannot be written: Not a directory\n"
     assert main(["spec", "--html", "x", "--gpu", "kbl"]) == 2
     assert main(["spec", "--html", ""]) == 2
 

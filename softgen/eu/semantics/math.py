@@ -21,7 +21,7 @@ from softgen.errors import DecodeError, Unsupported
 from softgen.eu import opcodes
 from softgen.eu.semantics import Computation, op
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import bool_, f64, i64, u64
+from softgen.lanes.types import bool_, f32, f64, i64, u64
 from softgen.lanes.value import Value
 
 LN2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068000949339362196969471560586")
@@ -96,7 +96,14 @@ def inv(m: Machine, x: Value) -> Value:
 
 
 def rsq(m: Machine, x: Value) -> Value:
-    return m.div(m.like(x, 1.0), m.sqrt(x))
+    """In singles a quotient of roundings is off by more than one may be: what it lacks comes from the square, with its rounding error."""
+    y = m.div(m.like(x, 1.0), m.sqrt(x))
+    if x.type is not f32:
+        return y
+    product = x * y
+    lacks = m.fma(-product, y, m.like(x, 1.0)) - m.fma(x, y, -product) * y
+    better = m.fma(y * 0.5, lacks, y)
+    return m.select(m.is_nan(lacks), y, better)  # of zero and infinity there is nothing to correct
 
 
 def power(m: Machine, x: Value, y: Value) -> Value:
@@ -115,6 +122,7 @@ FLOATS: dict[str, Callable[..., Value]] = {"inv": inv, "log": log2, "exp": exp2,
                                            "fdiv": divide, "pow": power}  # fmt: skip
 POSITIVE = frozenset({"log", "rsq", "sqrt"})  # of absolute values in ALT mode (IVB 1063-1073)
 ONCE = frozenset({"inv", "sqrt", "fdiv"})  # correctly rounded in the type itself: in doubles they would be rounded twice
+SINGLE = ONCE | {"rsq"}  # what singles are computed with as they are
 
 
 def evaluate(m: Machine, name: str, alt: bool, *sources: Value) -> Value:
@@ -122,7 +130,7 @@ def evaluate(m: Machine, name: str, alt: bool, *sources: Value) -> Value:
     type = sources[0].type
     if alt and name in POSITIVE:
         sources = (m.absolute(sources[0]), *sources[1:])
-    if name in ONCE:
+    if name in (SINGLE if type is f32 else ONCE):
         return FLOATS[name](m, *sources)
     return m.convert(FLOATS[name](m, *(m.convert(one, f64) for one in sources)), type)
 

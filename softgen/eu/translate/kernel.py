@@ -262,7 +262,7 @@ class Kernel:
         """Leaves for good, or where a condition holds."""
         self._count()
         pending = (self.block.pending | self.block.sent) & self.graph.targets
-        leave = Leave(f"leave{len(self.leaves)}", status, ip, self.state.control, pending, wait)
+        leave = Leave(f"leave{len(self.leaves)}", status, ip, self.state.control, pending, wait, bool(condition))
         self.leaves.append(leave)
         self.segment.items.append(leave)
         if not condition:

@@ -18,6 +18,7 @@ class Leave:
     control: int  # its cr0.0
     pending: frozenset[int]  # where channels may wait
     wait: int = 0  # 1 + notification register
+    perhaps: bool = False  # the thread may also stay
     live: int = 0  # parts to keep, a bit for each
 
 
@@ -49,7 +50,7 @@ def live(segments: dict[int, Segment], registers: Registers, parts: list[Part], 
             now |= segments[to].live
         for item in reversed(one.items):
             if isinstance(item, Leave):
-                item.live = _kept(item, segments, every, observe)
+                item.live = _kept(item, one, segments, known, every, observe, now)
                 now |= item.live
             else:
                 reads, kills = known[item]
@@ -59,12 +60,21 @@ def live(segments: dict[int, Segment], registers: Registers, parts: list[Part], 
             todo += before.get(one.ip, ())
 
 
-def _kept(leave: Leave, segments: dict[int, Segment], every: int, observe: bool) -> int:
+def _kept(leave: Leave, here: Segment, segments: dict[int, Segment], known: dict[Access, tuple[int, int]], every: int,
+          observe: bool, behind: int) -> int:  # fmt: skip
+    """What must be in the block where a thread is left; `behind` is what the code after that needs."""
     if leave.status is Status.ENDED:
         return every if observe else 0
-    if leave.status is Status.ESCAPE or leave.ip not in segments:
+    if observe or leave.status is Status.ESCAPE and not leave.perhaps:
         return every
-    return segments[leave.ip].live
+    if leave.status is Status.ESCAPE:  # the reference does this instruction, and goes on as this code would
+        found = behind
+        for item in here.items:
+            if isinstance(item, Access) and item.ip == leave.ip:
+                reads, kills = known[item]
+                found |= reads | kills
+        return found
+    return segments[leave.ip].live if leave.ip in segments else every
 
 
 def _effect(access: Access, registers: Registers, number: dict[Part, int]) -> tuple[int, int]:

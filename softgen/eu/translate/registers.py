@@ -30,6 +30,7 @@ class Access:
     result: str = ""
     value: str = ""
     mask: str = TRUE
+    ip: int = 0  # of the instruction
 
     @property
     def span(self) -> tuple[int, int]:

@@ -101,6 +101,7 @@ class Translated:
                 self._add(Access(place, value.type, tuple(offsets[one] for one in lanes), value=part.payload, mask=on.payload))
 
     def _add(self, access: Access) -> None:
+        access.ip = self.ip
         self.registers.accesses.append(access)
         self.items.append(access)
         self.m.lines.append(access)  # type: ignore[arg-type]  # becomes text when parts are known

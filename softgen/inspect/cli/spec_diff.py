@@ -39,7 +39,8 @@ def wanted(asked: str | None, kind: str | None, gens: tuple[float, float]) -> li
         raise Misuse("enumerations are compared with the fields that have them; name one of those")
     if asked is None:
         return catalogue().names(kind)
-    names = [name for name in spec_names.find(asked, kind, gens) if not spec_names.is_enum(name)]
+    named = spec_names.find(asked, kind, gens) or (spec_names.holders(asked, kind) if asked.isidentifier() else [])
+    names = [name for name in named if not spec_names.is_enum(name)]
     if not names:
         meant = spec_names.close(asked, kind)
         raise Misuse(f"no page describes {asked!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from softgen.bits import catalogue
 from softgen.errors import Unsupported
-from softgen.lanes.types import LaneType, u8, u16, u32
+from softgen.lanes.types import u32
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions import message
 from softgen.shared_functions.dataport import simd4x2
@@ -17,7 +17,7 @@ from softgen.shared_functions.dataport.atomic import operation, perform, returne
 from softgen.shared_functions.dataport.reach import bindless_offset, pixel_lanes
 from softgen.shared_functions.dataport.scattered import channels
 from softgen.shared_functions.exchange import REGISTER, Exchange, answers
-from softgen.surface import texel
+from softgen.surface import fetch, texel
 from softgen.surface.image import Image, locate
 
 EIGHT = 8
@@ -35,13 +35,6 @@ def picture(x: Exchange) -> Image:
         raise Unsupported(f"{x.plan.name} to {special}: no surface with a format")
     found = x.environment.picture(index, False)
     return found
-
-
-def words(one: Image) -> list[tuple[int, LaneType]]:
-    """The pieces of a texel: byte and type."""
-    if one.size <= u32.bytes:
-        return [(0, next(type for type in (u8, u16, u32) if type.bytes >= one.size))]
-    return [(at, u32) for at in range(0, one.size, u32.bytes)]
 
 
 class Typed:
@@ -63,13 +56,11 @@ class Typed:
         self.memory: Region = x.environment.absolute(self.one.base)
 
     def load(self) -> list[Value]:
-        m = self.x.m
-        raw = [m.convert(m.load(type, self.memory.moved(at), self.at, self.inside), u32) for at, type in words(self.one)]
-        return texel.unpack(m, self.one.format, raw)
+        return fetch.load(self.x.m, self.one, self.memory, self.at, self.inside)
 
     def store(self, values: list[Value]) -> None:
         m = self.x.m
-        for (at, type), word in zip(words(self.one), texel.pack(m, self.one.format, values), strict=True):
+        for (at, type), word in zip(fetch.words(self.one), texel.pack(m, self.one.format, values), strict=True):
             m.store(m.convert(word, type), self.memory.moved(at), self.at, self.inside)
 
 

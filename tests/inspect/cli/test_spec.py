@@ -34,6 +34,8 @@ def spec(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
     ("0x7a000004", "PIPE_CONTROL"),
     ("0x05000000", "MI_BATCH_BUFFER_END"),
     ("surface_format", "SURFACE_FORMAT"),
+    ("pipecontrol", "PIPE_CONTROL"),
+    ("MiBatchBufferStart", "MI_BATCH_BUFFER_START"),
 ])  # fmt: skip
 def test_a_name_is_found(asked: str, found: str) -> None:
     assert found in spec_names.find(asked)
@@ -41,6 +43,7 @@ def test_a_name_is_found(asked: str, found: str) -> None:
 
 @pytest.mark.parametrize(("asked", "meant"), [
     ("3DSTATE_VERTX_BUFFERS", "3DSTATE_VERTEX_BUFFERS"),
+    ("3DSTATE_VERTX", "did you mean 3DSTATE_VERTEX_BUFFERS"),
     ("pipe_contrl", "PIPE_CONTROL"),
     ("BATCH_BUFER_START", "MI_BATCH_BUFFER_START"),
     ("rendr_surface_state", "RENDER_SURFACE_STATE"),
@@ -169,6 +172,11 @@ def test_gpus_of_one_generation(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no difference: they are of one generation" in spec(capsys, "--diff", "skl", "kbl")
     assert json.loads(spec(capsys, "--diff", "skl", "kbl", "--json"))["names"] == {}
     assert "no difference: 1 name compared" in spec(capsys, "MI_NOOP", "--diff", "kbl", "icl")
+
+
+def test_a_fields_name_compares_what_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(spec(capsys, "surface_pitch", "--diff", "kbl", "icl", "--json"))["names"]
+    assert "RENDER_SURFACE_STATE" in found and "3DSTATE_VS" not in found
 
 
 @pytest.mark.parametrize(("arguments", "why"), [

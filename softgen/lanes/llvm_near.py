@@ -1,0 +1,86 @@
+"""The common ways that lanes lie, seen where a program touches graphics memory: side by side, or all at one place.
+
+What is found out here costs a few instructions and keeps the rest in registers; anything else is a call of the access function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from softgen.lanes.llvm_access import ONE, ROW, SIZE_SHIFT, TABLE, Shape
+from softgen.lanes.llvm_memory import _every
+from softgen.lanes.value import Region, Value
+
+if TYPE_CHECKING:
+    from softgen.lanes.llvm_region import LlvmRegions
+
+
+class Near:
+    """`for pointer in near.row(): …` writes what is done where the lanes stand in a row, `one()` where all are at one place; what follows
+    is for all others, up to `end()`. Every lane counts, on or off: whoever is off and elsewhere makes it a call."""
+
+    def __init__(self, m: LlvmRegions, shape: Shape, base: Region, offsets: Value, mask: Value | None) -> None:
+        self.m, self.shape, self.note = m, shape, base.payload.note
+        self.bools, self.mask = f"<{shape.lanes} x i1>", _every(mask)
+        self.where, self.kind = offsets.payload, shape.offset
+        self.origin, self.bound = m._origin(base)
+        self.first = m.emit(f"extractelement <{shape.lanes} x {self.kind}> {self.where}, i64 0")
+        self.far = self.first if shape.wide else m.emit(f"zext i32 {self.first} to i64")
+        (self.done,) = m.labels("near")
+
+    def row(self) -> Iterator[str]:
+        size = self.shape.type.bytes
+        steps = f"<{', '.join(f'{self.kind} {lane * size}' for lane in range(self.shape.lanes))}>"
+        expected = self.m.emit(f"add <{self.shape.lanes} x {self.kind}> {self._splat()}, {steps}")
+        yield from self._try(expected, self.shape.lanes * size, ROW)
+
+    def one(self) -> Iterator[str]:
+        yield from self._try(self._splat(), self.shape.type.bytes, ONE)
+
+    def end(self) -> None:
+        self.m.line(f"br label %{self.done}")
+        self.m.start(self.done)
+
+    def _splat(self) -> str:
+        return self.m._splat(self.kind, self.shape.lanes, self.first)
+
+    def _try(self, expected: str, total: int, how: int) -> Iterator[str]:
+        m, shape = self.m, self.shape
+        same = m.emit(f"icmp eq <{shape.lanes} x {self.kind}> {self.where}, {expected}")
+        all_same = m.emit(f"icmp eq {shape.integer} {m.emit(f'bitcast {self.bools} {same} to {shape.integer}')}, -1")
+        good, other = m.labels("so", "other")
+        m.line(f"br i1 {m.emit(f'and i1 {all_same}, {self._inside(total)}')}, label %{good}, label %{other}")
+        m.start(good)
+        pointer, address = self._pointer()
+        self._say(how, address)
+        yield pointer
+        m.line(f"br label %{self.done}")
+        m.start(other)
+
+    def _inside(self, total: int) -> str:
+        """Whether so many bytes from the first lane on may be touched."""
+        m = self.m
+        if self.shape.table:
+            address = m.emit(f"add i64 {self.bound}, {self.far}")
+            return m.is_canonical(address) if self.shape.canonical else "true"
+        last = m.emit(f"sub i64 {self.bound}, {total}")
+        return m.emit(f"and i1 {m.emit(f'icmp uge i64 {self.bound}, {total}')}, {m.emit(f'icmp ule i64 {self.far}, {last}')}")
+
+    def _pointer(self) -> tuple[str, str]:
+        """The host's pointer to the first lane, and its address in words of the note."""
+        m = self.m
+        if self.shape.table:
+            address = m.emit(f"and i64 {m.emit(f'add i64 {self.bound}, {self.far}')}, {(1 << self.shape.bits) - 1}")
+            return m.translate(self.origin, address, self.shape.bits), address
+        pointer = m.emit(f"getelementptr i8, ptr {self.origin}, i64 {self.far}")
+        return pointer, m.emit(f"ptrtoint ptr {pointer} to i64")
+
+    def _say(self, how: int, address: str) -> None:
+        if self.shape.quiet:
+            return
+        m = self.m
+        mask = m.emit(f"zext {self.shape.integer} {m.emit(f'bitcast {self.bools} {self.mask} to {self.shape.integer}')} to i64")
+        word = m.emit(f"or i64 {mask}, {self.shape.type.bytes << SIZE_SHIFT | TABLE * self.shape.table | how}")
+        for place, one in enumerate((word, address)):
+            m.line(f"store i64 {one}, ptr {m.emit(f'getelementptr i64, ptr {self.note}, i64 {place}')}")
