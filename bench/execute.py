@@ -25,7 +25,6 @@ from softgen.eu.engine import engine
 from softgen.eu.interpreter import Program
 from softgen.gpgpu.engines import Groups
 
-VARIANTS = ("",)  # ways of writing the same C; the quickest counts
 ROUNDS, SECONDS = 15, 1.5  # at most, of each
 LONG = 3.0  # seconds that a run of the slower engine may take
 KSIM = 0.92e9  # SIMD8 instructions a second and core, of another simulator of this GPU
@@ -96,16 +95,15 @@ def measured(work: Work, libraries: dict[str, CDLL]) -> Result:
 
 def rivals_of(work: Work, libraries: dict[str, CDLL], found: Array) -> Iterator[Timed]:
     for compiler, library in libraries.items():
-        for variant in VARIANTS:
-            made = peer(library, work.name + variant, work)
-            if made is None:
-                continue
-            call, result = made
-            call()
-            apart = work.apart(found, result)
-            if not apart <= work.allowed:
-                raise SoftgenError(f"{work.name}: {compiler}'s result and ours are {apart:g} apart; {work.allowed:g} is allowed")
-            yield Timed(f"C ({compiler})", call)
+        made = peer(library, work.name, work)
+        if made is None:
+            continue
+        call, result = made
+        call()
+        apart = work.apart(found, result)
+        if not apart <= work.allowed:
+            raise SoftgenError(f"{work.name}: {compiler}'s result and ours are {apart:g} apart; {work.allowed:g} is allowed")
+        yield Timed(f"C ({compiler})", call)
 
 
 def shortened(work: Work, groups: Groups) -> tuple[Dispatch, float]:

@@ -14,14 +14,14 @@ void saxpy(const float *restrict x, float *restrict y, float a, int n)
 
 void matmul(const float *restrict a, const float *restrict b, float *restrict c, int n)
 {
-    for (int row = 0; row < n; row++)
+    for (int row = 0; row < n; row++) {
+        for (int column = 0; column < n; column++)
+            c[row * n + column] = 0;
+        for (int k = 0; k < n; k++)
 #pragma omp simd
-        for (int column = 0; column < n; column++) {
-            float sum = 0;
-            for (int k = 0; k < n; k++)
-                sum += a[row * n + k] * b[k * n + column];
-            c[row * n + column] = sum;
-        }
+            for (int column = 0; column < n; column++)
+                c[row * n + column] += a[row * n + k] * b[k * n + column];
+    }
 }
 
 void mandel(uint32_t *restrict out, int width, int height, float x0, float y0, float dx, float dy, uint32_t most)
@@ -79,8 +79,8 @@ void nbody(const float *restrict pos, float *restrict acc, int n, float eps2)
 
 void hist(const uint32_t *restrict in, uint32_t *restrict bins, int n)
 {
-    for (int i = 0; i < n; i++)
-        bins[in[i] & 255]++;
+    for (int i = 0; i < n; i++) /* others may count too */
+        __atomic_fetch_add(&bins[in[i] & 255], 1, __ATOMIC_SEQ_CST);
 }
 
 void conv(const float *restrict in, float *restrict out, const float *restrict w, int width, int height)

@@ -62,11 +62,16 @@ def _places() -> dict[str, int]:
 
 
 PLACES = _places()
-SIZE = -(-(PLACES["control"] + ctypes.sizeof(Control)) // 4096) * 4096
+# An odd number of cache lines: the same register of all threads of a group must not fall into the same few places of a cache.
+SIZE = (-(-(PLACES["control"] + ctypes.sizeof(Control)) // _ALIGN) | 1) * _ALIGN
+
+
+KNOWN, TOLD = 1, 3  # values of Surface.known
 
 
 class Surface(ctypes.Structure):
-    """A buffer that messages reach by its binding table index. Without a host address, its messages are for the reference."""
+    """A buffer that messages reach by its binding table index. Without a host address, its messages are for the reference; so is the first
+    message with a lane outside (`known` says when that has been told)."""
 
     _fields_ = [("host", ctypes.c_uint64), ("size", ctypes.c_uint64), ("address", ctypes.c_uint64), ("known", ctypes.c_uint64)]
 

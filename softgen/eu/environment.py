@@ -6,15 +6,16 @@ Before a message touches graphics memory its instruction's ip goes into the guar
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 
 from softgen.bits.generation import generation
 from softgen.errors import GpuFault, Unsupported
-from softgen.eu.block import Context, Surface, offset
+from softgen.eu.block import KNOWN, Context, Surface, offset
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_access import ATOMIC, BLOCK, CANONICAL_BITS, ONE, ROW, SIZE_SHIFT, TABLE, WIDE
 from softgen.lanes.llvm_region import LEAVE, Flat, Table, region
-from softgen.lanes.types import bool_
+from softgen.lanes.types import LaneType, bool_
 from softgen.lanes.value import Region, Value
 from softgen.memory import arena
 from softgen.memory.space import Space
@@ -30,14 +31,23 @@ class CompiledEnvironment:
     def __init__(self, m: LlvmMachine, gen: float, ip: str, escape: Callable[[Value], None]) -> None:
         self.m, self.gen, self.ip, self.escape = m, gen, ip, escape
         self.bits = generation(gen).address_bits
+        self._inside: Value | None = None  # whether all lanes of the message under way are inside their buffer, or need not be
+
+    def within(self, index: int, offsets: Value, mask: Value, what: str) -> None:
+        """The first lane outside a buffer is the reference's to tell."""
+        m, (size, known) = self.m, (self._surface(index, name) for name in ("size", "known"))
+        least = m.emit(f"call i64 @llvm.umin.i64(i64 {size}, i64 {offsets.type.highest})")
+        if offsets.type.bits < 64:
+            least = m.emit(f"trunc i64 {least} to i{offsets.type.bits}")
+        end = m.broadcast(self._lane(offsets.type, least), offsets.lanes)
+        self._inside = ~m.any(mask & (offsets >= end)) | self._lane(bool_, m.emit(f"icmp ugt i64 {known}, {KNOWN}"))
 
     def bound(self, index: int) -> Region:
-        m, (host, size) = self.m, (index * 32 + offset(Surface, name) for name in ("host", "size"))
-        surfaces = self._field("surfaces", "ptr")
-        place = self._load("i64", surfaces, host)
-        there = m.emit(f"insertelement <1 x i1> poison, i1 {m.emit(f'icmp ne i64 {place}, 0')}, i64 0")
-        self.escape(Value(m, bool_, 1, there))
-        return region(m, Flat(place, self._load("i64", surfaces, size), self._announce()), f"surface {index}")
+        m, (place, size) = self.m, (self._surface(index, name) for name in ("host", "size"))
+        there = self._lane(bool_, m.emit(f"icmp ne i64 {place}, 0"))
+        self.escape(there if self._inside is None else there & self._inside)
+        self._inside = None
+        return region(m, Flat(place, size, self._announce()), f"surface {index}")
 
     def bindless(self, offset: int) -> Region:
         raise Unsupported(f"compiled code has no table of bindless surfaces (offset {offset:#x})")
@@ -61,6 +71,14 @@ class CompiledEnvironment:
         """Says which instruction is about to touch memory; where the note goes."""
         self.m.line(f"store i64 {self.ip}, ptr {self._field('record', 'ptr')}")
         return self.m.emit(f"getelementptr i8, ptr %context, i64 {offset(Context, 'mask')}")
+
+    def _lane(self, type: LaneType, operand: str) -> Value:
+        """One scalar as a lane."""
+        kind = f"i{1 if type is bool_ else type.bits}"
+        return Value(self.m, type, 1, self.m.emit(f"insertelement <1 x {kind}> poison, {kind} {operand}, i64 0"))
+
+    def _surface(self, index: int, name: str) -> str:
+        return self._load("i64", self._field("surfaces", "ptr"), index * ctypes.sizeof(Surface) + offset(Surface, name))
 
     def _field(self, name: str, kind: str = "i64") -> str:
         return self._load(kind, "%context", offset(Context, name))

@@ -20,6 +20,7 @@ from softgen.eu.thread import Thread
 from softgen.gpgpu.walker import Done, Plan, Spent, Start, Surroundings, starts
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
 from softgen.shared_functions.gateway import Gateway
+from softgen.shared_functions.sampler import SamplerPort, Samplers
 from softgen.shared_functions.spawner import Spawner
 
 TURN = 500  # backward branches a thread may take before others have a turn
@@ -30,6 +31,7 @@ def run(around: Surroundings, plan: Plan, spent: Spent = lambda: False, program:
     """Every group of a dispatch, in order. `spent` says when time is up."""
     program = program or load(around, plan.kernel)
     surfaces = Surfaces(around.generation, around.space, around.bases, plan.binding_table)
+    surfaces.tell = lambda sender, index, what: around.tell(accessed(program, sender, what))
     for group in plan.groups():
         if spent():
             raise too_late(group, program)
@@ -71,6 +73,11 @@ def place(number: int, group: tuple[int, int, int], code: Program, ip: int) -> s
     return f"thread {number} of group {group}, {where(code, ip)}"
 
 
+def accessed(code: Program, sender: object, what: str) -> str:
+    """What a thread's message did, with its place."""
+    return f"{where(code, sender.ip)}: {what}" if isinstance(sender, Thread) else what
+
+
 def stuck(place: str, left: int, threads: int) -> SoftgenError:
     what = "waits for a barrier that others of its group will not reach"
     return SoftgenError(f"{place} {what}; {left} of {threads} threads are left")
@@ -92,7 +99,8 @@ class Group:
         self.gen, self.plan, self.group = around.generation.number, plan, group
         port = DataPort(surfaces, LocalMemory(plan.local_bytes))
         gateway = Gateway(self.gen, plan.threads, self._notify)
-        messages: dict[int, Any] = {**port.handlers(), **gateway.handlers(), **Spawner(self.gen).handlers()}
+        sampler = SamplerPort(surfaces, Samplers(around.generation, around.space, around.bases, plan.sampler))
+        messages: dict[int, Any] = {**port.handlers(), **gateway.handlers(), **Spawner(self.gen).handlers(), **sampler.handlers()}
         header = around.layout("GPGPU_THREAD_HEADER")
         self.threads = [self._thread(start, messages) for start in starts(plan, group, header)]
         self.runners = [Interpreter(thread, program, text=text) for thread in self.threads]

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from softgen.bits import catalogue
 from softgen.errors import SoftgenError
-from softgen.eu.block import SURFACES, Surface
+from softgen.eu.block import KNOWN, SURFACES, TOLD, Surface
 from softgen.eu.engine import Engine, Function
 from softgen.eu.instruction import Operand
 from softgen.eu.interpreter import Program
 from softgen.eu.rules import rules
+from softgen.gpgpu import group
 from softgen.gpgpu.walker import Plan, Surroundings
 from softgen.memory import arena
 from softgen.memory.arena import SIZE as PART
 from softgen.shared_functions import message
 from softgen.shared_functions.dataport import Surfaces
 from softgen.shared_functions.dataport.target import Memory, Nothing, Target
+from softgen.shared_functions.sampler import Samplers
 
 
 class Job:
@@ -29,6 +31,8 @@ class Job:
         self.gen, self.rules = around.generation.number, rules(around.generation.number)
         self.header = around.layout("GPGPU_THREAD_HEADER")
         self.surfaces = Surfaces(around.generation, around.space, around.bases, plan.binding_table)
+        self.samplers = Samplers(around.generation, around.space, around.bases, plan.sampler)
+        self.surfaces.tell, self.tell = self._outside, around.tell
         self.general = around.bases.get("general", 0)
         self.table = around.space.table
         self.entries = (Surface * SURFACES)()
@@ -62,10 +66,15 @@ class Job:
             return False
         return self._fill(self.entries[index], target)
 
+    def _outside(self, sender: object, index: int, what: str) -> None:
+        """An access outside a buffer: told once."""
+        self.entries[index].known = TOLD
+        self.tell(group.accessed(self.program, sender, what))
+
     def _fill(self, entry: Surface, target: Target) -> bool:
-        entry.known = 1
+        entry.known = KNOWN
         if isinstance(target, Nothing):
-            entry.size, entry.host = 0, arena.void()
+            entry.known, entry.size, entry.host = TOLD, 0, arena.void()
             return True
         if type(target) is not Memory or target.size is None:
             return False

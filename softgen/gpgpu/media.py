@@ -89,19 +89,17 @@ def grouped(around: Surroundings, pending: Pending) -> Plan:
 
 def _part(around: Surroundings, command: Record, number: int) -> bytes:
     _check(around, command)
-    held = inline(command)
-    kinds = [bool(held), bool(_optional(command, "indirect_data_length")), bool(_lengths(around, command) != (0, 0))]
-    if held and any(kinds[1:]):
-        raise DecodeError("MEDIA_OBJECT_GRPID: inline data, and indirect data or constants too; only one of them is allowed")
+    held, fetched, (own, shared) = inline(command), bool(_optional(command, "indirect_data_length")), _lengths(around, command)
+    if held and (fetched or own or shared):
+        raise DecodeError("inline data, and indirect data or constants too; only one of them is allowed")
     if held:
         return held
-    own, shared = _lengths(around, command)
-    data = indirect(around, command) if kinds[1] else _curbe(around, command)
-    begin, need = (shared + number * own) * REGISTER, (shared + (number + 1) * own) * REGISTER
-    if need > len(data):
-        raise DecodeError(f"MEDIA_OBJECT_GRPID: thread {number} of its group needs {need} bytes of data, there are {len(data)}")
-    parts = data[: shared * REGISTER], data[begin:need]
-    return parts[1] + parts[0] if kinds[1] else parts[0] + parts[1]
+    data = indirect(around, command) if fetched else _curbe(around, command)
+    begin, end = (shared + number * own) * REGISTER, (shared + (number + 1) * own) * REGISTER
+    if end > len(data):
+        raise DecodeError(f"thread {number} of its group needs {end} bytes of data, there are {len(data)}")
+    every, each = data[: shared * REGISTER], data[begin:end]
+    return each + every if fetched else every + each
 
 
 def _place(command: Record) -> Place:

@@ -46,9 +46,10 @@ def groups(command: Record, level: int, look: Callable[[], None]) -> Iterator[li
 
 
 def walk(command: Record, look: Callable[[], None]) -> Iterator[tuple[Steps, Place]]:
-    whole = range(command.global_resolution_x), range(command.global_resolution_y)
-    start, stride = (command.global_start_x, command.global_start_y), (command.global_outer_loop_stride_x, command.global_outer_loop_stride_y)
-    unit, watch = (command.global_inner_loop_unit_x, command.global_inner_loop_unit_y), Watch(look)
+    width, height = pair(command, "global_resolution")
+    whole = range(width), range(height)
+    start, stride, unit = (pair(command, f"global_{name}") for name in ("start", "outer_loop_stride", "inner_loop_unit"))
+    watch = Watch(look)
     for i in range(command.global_loop_exec_count + 1):
         for j, corner in ray(moved(start, i, stride), unit, whole, watch):
             for steps, (x, y) in block(command, inside(command, corner, whole), watch):
@@ -58,15 +59,15 @@ def walk(command: Record, look: Callable[[], None]) -> Iterator[tuple[Steps, Pla
 
 def inside(command: Record, corner: Point, whole: Box) -> Box:
     """A block, without what of it is beyond the end of everything."""
-    size = command.block_resolution_x, command.block_resolution_y
+    size = pair(command, "block_resolution")
     x, y = (range(min(size[axis], len(whole[axis]) - corner[axis])) for axis in (0, 1))
     return x, y
 
 
 def block(command: Record, box: Box, watch: Watch) -> Iterator[tuple[Steps, Point]]:
     """The local loops, over one block."""
-    start, stride = (command.local_start_x, command.local_start_y), (command.local_outer_loop_stride_x, command.local_outer_loop_stride_y)
-    middle, unit = (command.mid_loop_unit_x, command.local_mid_loop_unit_y), (command.local_inner_loop_unit_x, command.local_inner_loop_unit_y)
+    start, stride, unit = (pair(command, f"local_{name}") for name in ("start", "outer_loop_stride", "inner_loop_unit"))
+    middle = command.mid_loop_unit_x, command.local_mid_loop_unit_y
     for i in range(command.local_loop_exec_count + 1):
         for j in range(command.middle_loop_extra_steps + 1):
             for k, point in ray(moved(moved(start, i, stride), j, middle), unit, box, watch):
@@ -102,6 +103,10 @@ def ray(start: Point, unit: Point, box: Box, watch: Watch) -> Iterator[tuple[int
 def _leaves(at: int, step: int, side: range) -> bool:
     """Outside, and not on the way in."""
     return at < 0 and step <= 0 or at >= len(side) and step >= 0
+
+
+def pair(command: Record, name: str) -> Point:
+    return getattr(command, f"{name}_x"), getattr(command, f"{name}_y")
 
 
 def moved(start: Point, times: int, step: Point) -> Point:

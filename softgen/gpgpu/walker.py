@@ -49,6 +49,7 @@ class Surroundings:
     space: Space
     bases: Mapping[str, int]
     front: FrontEnd
+    tell: Callable[[str], None] = lambda text: None  # of what is no error, but may be a mistake
 
     def layout(self, name: str) -> Layout:
         return catalogue.layout(name, self.generation.number)

@@ -31,6 +31,7 @@ from softgen.gpgpu.job import Job
 from softgen.memory import arena, guard
 from softgen.shared_functions.dataport import DataPort, LocalMemory
 from softgen.shared_functions.gateway import Gateway
+from softgen.shared_functions.sampler import SamplerPort
 from softgen.shared_functions.spawner import Spawner
 
 Bytes = npt.NDArray[np.uint8]
@@ -296,7 +297,8 @@ class Worker:
             local.held = self.local[: self.plan.local_bytes]
             gateway = Gateway(gen, 1, lambda: native.barrier(self.context))  # who has come is counted there
             port = DataPort(self.job.surfaces, local)
-            self.messages = {**port.handlers(), **gateway.handlers(), **Spawner(gen).handlers()}
+            sampler = SamplerPort(self.job.surfaces, self.job.samplers)
+            self.messages = {**port.handlers(), **gateway.handlers(), **Spawner(gen).handlers(), **sampler.handlers()}
         return self.messages
 
     # -- words -----------------------------------------------------------------------------------------------------------

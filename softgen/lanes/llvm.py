@@ -23,6 +23,12 @@ _BITWISE = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
 _COMPARE = {"equal": ("eq", "oeq"), "not_equal": ("ne", "une"), "less": ("lt", "olt"), "less_equal": ("le", "ole"),
             "greater": ("gt", "ogt"), "greater_equal": ("ge", "oge")}
 _WHOLE = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_even": "roundeven"}
+YES, NO = "splat (i1 1)", "splat (i1 0)"                # masks that are known; programs that look at them see less work
+_KNOWN: dict[str, Callable[..., str | None]] = {
+    "bit_and": lambda a, b: b if a == YES or b == NO else a if b == YES or a == NO else None,
+    "bit_or": lambda a, b: a if a == YES or b == NO else b if b == YES or a == NO else None,
+    "bit_not": lambda a: {YES: NO, NO: YES}.get(a),
+}
 _COUNT = {"leading_zeros": "ctlz", "trailing_zeros": "cttz", "count_ones": "ctpop", "reverse_bits": "bitreverse"}
 
 
@@ -97,6 +103,8 @@ class LlvmMachine(LlvmRegions):
         if type is f16:
             return self._half(name, lanes, payloads)
         vector, first = self.vector(type, lanes), payloads[0]
+        if type is bool_ and name in _KNOWN and (found := _KNOWN[name](*payloads)) is not None:
+            return found
         if name in _COMPARE:
             return self.emit(f"{self._comparison(name, type)} {vector} {first}, {payloads[1]}")
         if name in _ARITHMETIC:
@@ -170,6 +178,8 @@ class LlvmMachine(LlvmRegions):
 
     def _select(self, type: LaneType, lanes: int, condition: Any, a: Any, b: Any) -> Any:
         vector = self.vector(type, lanes)
+        if condition in (YES, NO):
+            return a if condition == YES else b
         return self.emit(f"select <{lanes} x i1> {condition}, {vector} {a}, {vector} {b}")
 
     # -- from one type to another ------------------------------------------------------------------------------------------
@@ -210,6 +220,8 @@ class LlvmMachine(LlvmRegions):
 
     def _shuffle(self, type: LaneType, lanes: int, a: Any, indices: list[int]) -> Any:
         vector = self.vector(type, lanes)
+        if a in (YES, NO):
+            return a
         order = ", ".join(f"i32 {one}" for one in indices)
         return self.emit(f"shufflevector {vector} {a}, {vector} poison, <{len(indices)} x i32> <{order}>")
 

@@ -42,6 +42,10 @@ class Environment(Protocol):
         """The buffer of a binding table index."""
         ...
 
+    def within(self, index: int, offsets: Value, mask: Value, what: str) -> None:
+        """Called before `bound`: somebody may want to know of lanes that are outside the buffer. `what` is the message's name."""
+        ...
+
     def bindless(self, offset: int) -> Region:
         """The buffer whose state stands at an offset from the bindless surface base."""
         ...

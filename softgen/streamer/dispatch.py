@@ -24,7 +24,11 @@ DIMENSIONS = ("GPGPU_DISPATCHDIMX", "GPGPU_DISPATCHDIMY", "GPGPU_DISPATCHDIMZ")
 
 
 def around(cs: Streamer) -> walker.Surroundings:
-    return walker.Surroundings(cs.generation, cs.space, cs.context.bases, cs.held.front)
+    return walker.Surroundings(cs.generation, cs.space, cs.context.bases, cs.held.front, lambda text: tell(cs, text))
+
+
+def tell(cs: Streamer, text: str) -> None:
+    cs.machine.remark(f"{cs.command.name} at {cs.command.address:#x} (batch {cs.command.batch:#x}, {cs.generation}): {text}")
 
 
 @executes("MEDIA_VFE_STATE")

@@ -1,4 +1,5 @@
-"""Texels out of memory: by coordinates, as channels. Outside the image all channels are zero."""
+"""Texels out of memory: by coordinates, as channels. Outside the image all bits of a texel are zero; channels that its format lacks are
+what they always are."""
 
 from __future__ import annotations
 
@@ -24,4 +25,4 @@ def load(m: Machine, one: Image, memory: Region, at: Value, mask: Value) -> list
 
 def fetch(m: Machine, one: Image, memory: Region, places: list[Value], lod: Value | None, mask: Value) -> list[Value]:
     at, inside = locate(m, one, places, lod)
-    return [m.select(inside, value, 0) for value in load(m, one, memory, at, mask & inside)]
+    return load(m, one, memory, at, mask & inside)

@@ -1,7 +1,6 @@
 """Images: a surface state understood, and where its texels are (public: Intel PRM, memory data formats; Mesa isl).
 
 Levels of a picture stand below each other and from the third on beside the second; slices are `rows` apart.
-The numbers of an image are Python's, or single lanes in code that serves many images of a kind.
 
 Reads   RENDER_SURFACE_STATE
 """
@@ -24,8 +23,6 @@ from softgen.surface import tiling
 TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
 ITSELF = ("red", "green", "blue", "alpha")
 
-Number = int | Value
-
 
 @dataclass(frozen=True)
 class Image:
@@ -33,23 +30,24 @@ class Image:
 
     kind: str  # 1d 2d 3d cube buffer null
     format: Format
-    base: Number
-    width: Number
-    height: Number
-    depth: Number
+    base: int
+    width: int
+    height: int
+    depth: int
     is_array: bool
-    pitch: Number
+    pitch: int
     tiling: str
-    rows: Number  # from one slice to the next
+    rows: int  # from one slice to the next
     levels: int
     level: int  # the level that messages call zero
-    first: Number
+    first: int
     align: tuple[int, int]
     at: tuple[int, int]  # texels that the picture begins after
     select: tuple[str, ...] = ITSELF  # what a reader gets as red, green, blue and alpha
     base_level: int = 0  # in halves: below it a picture is magnified
     samples: int = 1
     palette: int = 0
+    across: int = 0  # texels from one slice to the next, where they stand side by side
 
     @property
     def size(self) -> int:
@@ -61,7 +59,7 @@ class Image:
         return {"1d": 1, "2d": 2, "cube": 2, "3d": 3, "buffer": 1, "null": 0}[self.kind] + (self.is_array and self.kind != "3d")
 
 
-def spread(m: Machine, number: Number, type: LaneType, lanes: int) -> Value:
+def spread(m: Machine, number: int | Value, type: LaneType, lanes: int) -> Value:
     """A number of an image in every lane."""
     if isinstance(number, Value):
         return m.broadcast(m.convert(number, type), lanes)
@@ -85,11 +83,16 @@ def image(layout: Layout, state: Record, what: str) -> Image:
     width, height = int(state.width) + 1, (int(state.height) + 1 if kind != "1d" else 1)
     is_array = bool(state.surface_array) if "surface_array" in state._fields else False
     return Image(kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, is_array, int(state.surface_pitch) + 1,
-                 TILINGS[int(state.tile_mode)], _rows(layout, state, height, align[1]), int(state.mip_count_lod) + 1,
+                 TILINGS[int(state.tile_mode)], 0 if _across(state, kind) else _rows(layout, state, height, align[1]),
+                 int(state.mip_count_lod) + 1,
                  int(state.surface_min_lod), int(state.minimum_array_element), align,
                  (int(state.x_offset_texels), int(state.y_offset_rows)), _select(layout, state),
                  int(state.base_mip_level) if "base_mip_level" in state._fields else 0, 1,
-                 int(getattr(state, "multisample_position_palette_index", 0)))  # fmt: skip
+                 int(getattr(state, "multisample_position_palette_index", 0)), _across(state, kind))  # fmt: skip
+
+
+def _across(state: Record, kind: str) -> int:
+    return int(state.qpitch_texels) if kind == "1d" and "qpitch_texels" in state._fields else 0
 
 
 def _select(layout: Layout, state: Record) -> tuple[str, ...]:
@@ -118,7 +121,6 @@ def _rows(layout: Layout, state: Record, height: int, align: int) -> int:
 
 def levels(one: Image) -> Iterator[tuple[int, int, int, int]]:
     """x, y, width and height of each level, in texels."""
-    assert isinstance(one.width, int) and isinstance(one.height, int)
     x = y = 0
     across, down = one.align
     for level in range(one.level + one.levels):
@@ -147,8 +149,10 @@ def locate(m: Machine, one: Image, coordinates: list[Value], lod: Value | None) 
         inside = inside if one.kind == "1d" else inside & (v < spread(m, one.height, u32, lanes))
         inside = inside if lod is None else inside & (lod == 0)
     far = [m.convert(value, u64) for value in (x, y, r)]
-    down = far[1] + (far[2] + spread(m, one.first, u64, lanes)) * spread(m, one.rows, u64, lanes) + one.at[1]
-    return tiling.offset(m, one.tiling, spread(m, one.pitch, u64, lanes), (far[0] + one.at[0]) * one.size, down), inside
+    slices = far[2] + spread(m, one.first, u64, lanes)
+    down = far[1] + slices * spread(m, one.rows, u64, lanes) + one.at[1]
+    along = far[0] + one.at[0] if one.kind != "1d" else far[0] + slices * spread(m, one.across, u64, lanes) + one.at[0]
+    return tiling.offset(m, one.tiling, spread(m, one.pitch, u64, lanes), along * one.size, down), inside
 
 
 def _leveled(m: Machine, one: Image, u: Value, v: Value, r: Value, lod: Value) -> tuple[Value, Value, Value]:
@@ -168,7 +172,6 @@ def _slices(m: Machine, one: Image, level: int, lanes: int) -> Value:
     if one.kind != "3d" and not one.is_array:
         return m.constant(u32, 6 if one.kind == "cube" else 1, lanes)
     if one.kind == "3d" and level:
-        assert isinstance(one.depth, int)
         return m.constant(u32, max(one.depth >> level, 1), lanes)
     depth = spread(m, one.depth, u32, lanes)
     return depth * 6 if one.kind == "cube" else depth

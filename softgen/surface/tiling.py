@@ -35,5 +35,3 @@ def _inside(m: Machine, tiling: str, x: Value, y: Value) -> Value:
     for bit in range(3):
         found = found | (x >> bit & 1) << 2 * bit | (y >> bit & 1) << 2 * bit + 1
     return found
-
-

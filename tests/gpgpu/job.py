@@ -69,6 +69,7 @@ class Job:
     front: dict[str, Any] = field(default_factory=dict)
     before: list[list[int]] = field(default_factory=list)  # commands before the walker
     after: list[list[int]] = field(default_factory=list)
+    starts_threads: list[list[int]] | None = None  # commands in place of the walker
 
     @property
     def device(self) -> Device:
@@ -105,7 +106,8 @@ class Job:
             self.pack("STATE_BASE_ADDRESS", **bases), self.pack("MEDIA_VFE_STATE", **self.front),
             *([load] if data and not self.fetched else []),
             self.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", interface_descriptor_total_length=32, interface_descriptor_data_start_address=0),
-            *self.before, self.pack("GPGPU_WALKER", **walker), *self.after, self.pack("MI_BATCH_BUFFER_END"),
+            *self.before, *([self.pack("GPGPU_WALKER", **walker)] if self.starts_threads is None else self.starts_threads), *self.after,
+            self.pack("MI_BATCH_BUFFER_END"),
         ]  # fmt: skip
         return b"".join(dwords(*one) for one in commands)
 

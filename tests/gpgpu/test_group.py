@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from softgen.device.gpu import Gpu
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.gpgpu.walker import Run
 from tests.gpgpu.engines import engines
-from tests.gpgpu.job import ADD, END, Job, vector_add, words
+from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
 
 # Each thread puts its number + 1 into local memory at its own place, waits, and copies its neighbour's to surface 0.
 NEIGHBOUR = f"""
@@ -102,11 +104,51 @@ def test_a_fault_names_command_kernel_instruction_and_lane(groups: Run) -> None:
         Job(kernel, [bytes(4), bytes(4)], own=[words(*range(16))], shared=bytes(32)).run(groups=groups)
 
 
+@pytest.mark.parametrize("size, lane", [(256, None), (128 + 12, 3), (128, 0)])
+def test_accesses_outside_a_buffer_are_told_once_and_do_nothing(size: int, lane: int | None, groups: Run) -> None:
+    """Surface 0 has so many bytes; the third group is the first that goes beyond its end."""
+    job = vector_add("skl")
+    job.buffers = [bytes(size), bytes(256)]
+    ran = job.run(groups=groups)
+    assert ran.buffer(1) == (1000,) * 64
+    place = r"GPGPU_WALKER at 0x[0-9a-f]+ \(batch 0x10000, gen 9\): kernel 0x40000\+0x40: send .*"
+    if lane is None:
+        assert not ran.gpu.remarks
+    else:
+        (said,) = ran.gpu.remarks
+        offset = 128 + 4 * lane
+        assert re.fullmatch(rf"{place}: out of bounds: untyped_surface_read at offset {offset:#x} of surface 0, "
+                            rf"which has {size:#x} bytes \(lane {lane}\)", said)  # fmt: skip
+
+
+def test_null_surfaces_are_no_mistake(groups: Run) -> None:
+    job, null = vector_add("skl"), dwords(*vector_add("skl").pack("RENDER_SURFACE_STATE", surface_type=7))
+    job.surface = lambda number, data: Job.surface(job, number, data) if number else null  # type: ignore[method-assign]
+    ran = job.run(groups=groups)
+    assert ran.buffer(1) == (1000,) * 64 and not ran.gpu.remarks
+
+
+# An atomic addition at an offset that is no multiple of four, in surface 0; only lanes 2 and 3 of 16.
+MISALIGNED = f"""
+(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+     mov (8|M0)  r10.0<1>:ud 0x6:ud
+     mov (8|M0)  r11.0<1>:ud 0x1:ud
+     send (8|M0) r12 r10 0xC 0x0410B700
+{END}
+"""
+
+
+def test_misaligned_atomics_are_faults_with_their_lane(groups: Run) -> None:
+    who = r"GPGPU_WALKER at 0x[0-9a-f]+ \(batch 0x10000, gen 9\), gen 9, kernel 0x40000\+0x30: send .*"
+    with pytest.raises(GpuFault, match=rf"atomic at 0x100006 in job by {who}: not a multiple of 4 \(lane 2\)"):
+        Job(MISALIGNED, [bytes(16)], simd=8, right=0xC).run(groups=groups)
+
+
 def test_a_message_that_is_not_built_is_named_with_its_place(groups: Run) -> None:
     kernel = f"""
 (W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
-     send (8|M0) r10 r127 0x2 0x02420001
+     send (8|M0) null r127 0x3 0x02000002
 {END}
 """
-    with pytest.raises(Unsupported, match=r"GPGPU_WALKER at .*kernel 0x40000\+0x10: send .*shared function 2"):
+    with pytest.raises(Unsupported, match=r"GPGPU_WALKER at .*kernel 0x40000\+0x10: send .*gateway: forward_message"):
         Job(kernel, [bytes(4)], simd=8).run(groups=groups)

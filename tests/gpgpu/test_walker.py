@@ -9,7 +9,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.bits.describe import value_name
 from softgen.bits.generation import device
-from softgen.errors import DecodeError, GpuFault, Unsupported
+from softgen.errors import DecodeError, GpuFault
 from softgen.gpgpu import walker
 from softgen.gpgpu.walker import FrontEnd, Surroundings
 from tests.gpgpu.job import DYNAMIC, END, Job, dwords
@@ -182,9 +182,14 @@ def test_the_rounding_mode_a_thread_starts_with(mode: int) -> None:
     assert control >> 4 & 3 == mode
 
 
-def test_a_predicated_walker_is_refused() -> None:
-    with pytest.raises(Unsupported, match=r"GPGPU_WALKER at .*gen 9\): predicate_enable is not yet simulated"):
-        Job(KERNEL, [bytes(4)], walker={"predicate_enable": 1}).run()
+@pytest.mark.behaviour("BDW-CS-08")
+@pytest.mark.parametrize("result", [0, 1])
+def test_a_predicated_walker_runs_when_the_predicate_says_so(result: int) -> None:
+    job = Job(TICKETS, [bytes(4), bytes(64)], simd=8, walker={"predicate_enable": 1})
+    job.before = [job.pack("MI_LOAD_REGISTER_IMM", entry=[{"register_offset": 0x2418, "data_dword": result}])]
+    job.after = [job.pack("MI_STORE_DATA_IMM", address=job.address(1) + 32, immediate_data=7)]  # what follows is executed anyway
+    ran = job.run()
+    assert ran.gpu.counters.threads == ran.gpu.counters.dispatches == ran.buffer(0)[0] == result and ran.buffer(1)[8] == 7
 
 
 def test_a_kernel_that_is_not_there_faults() -> None:

@@ -23,7 +23,7 @@ from softgen.eu.thread import ALT, REGISTER, Thread
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, f32, i32, i64, u16, u32
 from softgen.lanes.value import Value
-from softgen.shared_functions import dataport, exchange, gateway, spawner  # noqa: F401   the others answer messages by being loaded
+from softgen.shared_functions import dataport, exchange, gateway, sampler, spawner  # noqa: F401   the others answer messages by being loaded
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -94,6 +94,8 @@ class Kernel:
         registers.partition()
         parts = list(registers.all())
         live(self.segments, registers, parts, self.key.observe)
+        for part in self._dormant(parts):
+            part.variable = ""
         self._enter(parts)
         for one in body:
             if isinstance(one, Access):
@@ -102,11 +104,36 @@ class Kernel:
                 self.m.lines.append(one)
         for leave in self.leaves:
             self._leave(leave, parts)
-        self.m.define(f"i64 @{NAME}(ptr noalias %block, ptr noalias %context)")
+        self.m.define(f"i64 @{NAME}(ptr noalias %block, ptr noalias %context) alignstack(64)")  # registers that do not fit stand there
         in_block = self.state.scattered or any(part.written and not part.variable for part in parts)
         size = max(block.end for block in self.graph.blocks.values()) - self.program.start
         entries = tuple(ip for ip, one in self.segments.items() if one.entry)
         return Translation(self.m.module.text(), entries, not in_block, frozenset(self.state.indices), size, self.escapes)
+
+    def _dormant(self, parts: list[Part]) -> list[Part]:
+        """What outlives a wait and is not used in a loop of its own need not go to and fro: it stays in the block."""
+        waits = {ip for ip, one in self.segments.items() if self.program.line(ip).instruction.opcode == "wait"}
+        if not waits:
+            return []
+        kept = 0
+        for ip in waits:
+            kept |= self.segments[ip].live
+        for block in self.graph.blocks.values():
+            here = block.lines[-1].ip
+            for to in block.leads:
+                if to <= here and not any(to <= ip <= here for ip in waits):
+                    kept &= ~self._used(to, here, parts)
+        return [part for number, part in enumerate(parts) if kept >> number & 1]
+
+    def _used(self, first: int, last: int, parts: list[Part]) -> int:
+        """The parts that instructions of a stretch of code name."""
+        number = {part: 1 << index for index, part in enumerate(parts)}
+        found = 0
+        for access in self.state.registers.accesses:
+            if first <= access.ip <= last:
+                for part in self.state.registers.covering(access):
+                    found |= number[part]
+        return found
 
     def _block(self, block: Block) -> None:
         self.block = block

@@ -78,10 +78,15 @@ def _kept(leave: Leave, here: Segment, segments: dict[int, Segment], known: dict
 
 
 def _effect(access: Access, registers: Registers, number: dict[Part, int]) -> tuple[int, int]:
-    """Parts that an access reads, and that it replaces whole."""
-    part = registers.part(access)
-    bit = number[part]
+    """Parts that an access reads, and those that it replaces whole."""
+    parts = registers.covering(access)
+    every = sum(number[part] for part in parts)
     if access.result:
-        return bit, 0
-    whole = access.mask == TRUE and len(set(access.offsets)) * access.type.bytes == part.end - part.start
-    return (0, bit) if whole else (bit, 0)
+        return every, 0
+    if access.mask != TRUE:
+        return every, 0
+    low, high = access.span
+    if len(set(access.offsets)) * access.type.bytes != high - low:
+        return every, 0
+    whole = sum(number[part] for part in parts if low <= part.start and part.end <= high)
+    return every & ~whole, whole

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions import message
@@ -24,18 +26,31 @@ class DataPort:
         self.surfaces, self.held = surfaces, local
         self.gen, self.space = surfaces.gen, surfaces.space
         self.base = surfaces.bases.get("general", 0)
+        self.sender: object = None  # of the message under way
 
     def handlers(self) -> dict[int, Callable[[object, Sent], None]]:
         """For the table of a thread: shared function number -> who answers."""
         return {sfid: self.handle for sfid, name in message.shared_functions(self.gen).items() if name in PORTS}
 
     def handle(self, thread: object, sent: Sent) -> None:
+        self.sender = thread
         answer(sent, self.gen, self)
 
     # -- the environment of messages -----------------------------------------------------------------------------------
 
     def bound(self, index: int) -> Region:
         return self._region(self.surfaces.bound(index))
+
+    def within(self, index: int, offsets: Value, mask: Value, what: str) -> None:
+        """Tells of the first access outside a buffer, which does nothing or reads zero; null surfaces are meant to be used so."""
+        size = self.surfaces.bound(index).size
+        if index in self.surfaces.told or not size:
+            return
+        outside = np.flatnonzero(mask.payload & (offsets.payload >= size))
+        if len(outside):
+            self.surfaces.told.add(index)
+            where = f"offset {int(offsets.payload[outside[0]]):#x} of surface {index}, which has {size:#x} bytes (lane {outside[0]})"
+            self.surfaces.tell(self.sender, index, f"out of bounds: {what} at {where}")
 
     def bindless(self, offset: int) -> Region:
         return self._region(self.surfaces.bindless(offset))

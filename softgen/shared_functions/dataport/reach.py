@@ -34,6 +34,8 @@ def region(x: Exchange, offsets: Value) -> tuple[Region, Value]:
     index = int(x.plan.fields.binding_table_index)
     special = catalogue.enumeration(message.SURFACES, x.plan.gen).get(index)
     if special is None:
+        untyped = "untyped" in x.plan.name
+        x.environment.within(index, offsets, pixel_lanes(x, offsets.lanes) if untyped else x.lanes(offsets.lanes), x.plan.name)
         return x.environment.bound(index), offsets
     if special == "slm":
         return x.environment.local(), offsets & LOCAL_REACH - 1

@@ -6,7 +6,7 @@ Reads   BINDING_TABLE_STATE RENDER_SURFACE_STATE
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
@@ -26,6 +26,8 @@ class Surfaces:
 
     def __init__(self, generation: Generation, space: Space, bases: Mapping[str, int], binding_table: int) -> None:
         self.gen, self.space, self.bases, self.table = generation.number, space, bases, binding_table
+        self.tell: Callable[[object, int, str], None] = lambda sender, index, what: None  # of the first access outside each buffer
+        self.told: set[int] = set()
         self._targets: dict[int, Target] = {}
         self._states: dict[tuple[int, bool], tuple[Record, Layout, str]] = {}
 

@@ -5,6 +5,7 @@ Reads   SAMPLER_STATE SAMPLER_BORDER_COLOR_STATE
 
 from __future__ import annotations
 
+import struct
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,12 +17,9 @@ from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.errors import GpuFault, Unsupported
-from softgen.lanes.exact import apply as exactly
-from softgen.lanes.types import f32
 from softgen.memory.space import Space
 from softgen.surface import texel
 
-AXES = ("x", "y", "z")
 BORDERS = ("clamp_border", "half_border")
 FILTERS = ("nearest", "linear")
 ORDER = texel.ORDER
@@ -113,7 +111,8 @@ class Samplers:
         layout = catalogue.layout("SAMPLER_BORDER_COLOR_STATE", self.gen)
         held = self._read(layout, self.base + pointer, f"border colour of {what}")
         if small:
-            parts = [exactly("div", f32, "rne", [_bits(int(getattr(held, f"border_color_{one}_as_u8")))], [_bits(255)])[0] for one in COLOURS]
+            floats = struct.pack("<4f", *(getattr(held, f"border_color_{one}_as_u8") / 255 for one in COLOURS))
+            parts = list(struct.unpack("<4I", floats))
         else:
             parts = [int(getattr(held, f"border_color_{one}_as_float")) for one in COLOURS]
         return parts[0], parts[1], parts[2], parts[3]

@@ -173,8 +173,12 @@ def test_shader_stages_have_one_face(stage: str) -> None:
         assert (kernel.name, kernel.base, kernel.target) == ("address", "general" if gen < 7 else "instruction", "kernel")
 
 
-@pytest.mark.parametrize("name", ["3DSTATE_VS", "3DSTATE_VERTEX_BUFFERS", "3DPRIMITIVE", "3DSTATE_URB_VS", "3DSTATE_CONSTANT_VS"])
+@pytest.mark.parametrize("name", [
+    "3DSTATE_VS", "3DSTATE_VERTEX_BUFFERS", "3DPRIMITIVE", "3DSTATE_URB_VS", "3DSTATE_CONSTANT_VS", "3DSTATE_CLIP", "3DSTATE_SF",
+    "3DSTATE_VIEWPORT_STATE_POINTERS_SF_CLIP", "3DSTATE_SCISSOR_STATE_POINTERS", "3DSTATE_MULTISAMPLE", "3DSTATE_RASTER",
+    "3DSTATE_DRAWING_RECTANGLE", "3DSTATE_SBE", "3DSTATE_SAMPLE_PATTERN", "PIPE_CONTROL", "STATE_BASE_ADDRESS",
+])  # fmt: skip
 def test_the_position_only_streamer_takes_them(name: str) -> None:
-    """ICL 500-523; it takes nothing of the later shaders."""
+    """ICL 500-557; it takes nothing of the later shaders."""
     assert "position_only" in catalogue.layout(name, 11).engines
     assert "position_only" not in catalogue.layout("3DSTATE_GS", 11).engines

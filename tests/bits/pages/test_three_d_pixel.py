@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from softgen.bits.catalogue import find_command, layout
+from softgen.bits.catalogue import enumeration, find_command, layout
 from softgen.bits.layout import GENERATIONS
 
 
@@ -170,6 +170,7 @@ def test_pixel_shader_extras() -> None:
     assert unpack("3DSTATE_PS_EXTRA", 9, (1, 0, 2)).input_coverage_mask_state == 2
 
 
+@pytest.mark.behaviour("BDW-Z-01", "BDW-Z-16")
 def test_depth_buffer() -> None:
     """BDW 2743-2955."""
     r = unpack("3DSTATE_DEPTH_BUFFER", 8, (1, 29, 1), (1, 28, 1), (1, 22, 1), (1, 18, 3), (1, 0, 4095), (2, 0, 0xFFFE_0012_3000),
@@ -182,8 +183,12 @@ def test_depth_buffer() -> None:
     assert (r.stencil_buffer_enable, r.mocs, r.surface_pitch, r.surface_base_address, r.qpitch_rows) == (1, 0x78, 127, 0x1000, 12)
     r = unpack("3DSTATE_HIER_DEPTH_BUFFER", 8, (1, 25, 0x78), (1, 0, 127), (2, 0, 0x2000), (4, 0, 3))
     assert (r.mocs, r.surface_pitch, r.surface_base_address, r.qpitch_rows) == (0x78, 127, 0x2000, 12)
+    kinds = dict(layout("3DSTATE_DEPTH_BUFFER", 8).field("surface_type").type.values)
+    assert enumeration("Depth_Format", 8) == {1: "d32_float", 3: "d24_unorm_x8_uint", 5: "d16_unorm"}
+    assert kinds == {0: "1d", 1: "2d", 2: "3d", 3: "cube", 7: "null"}
 
 
+@pytest.mark.behaviour("BDW-Z-06")
 def test_stencil_references_changed_their_place() -> None:
     """Until 8 COLOR_CALC_STATE, on 9 the fourth dword of 3DSTATE_WM_DEPTH_STENCIL: neither manual alone says so."""
     place = [(name, gen) for name in ("COLOR_CALC_STATE", "3DSTATE_WM_DEPTH_STENCIL") for gen in GENERATIONS[1:]

@@ -6,7 +6,7 @@ import pytest
 
 from softgen.eu.block import Status
 from softgen.eu.translate.life import Leave, Segment, live
-from softgen.eu.translate.registers import LARGEST, TRUE, Access, Registers
+from softgen.eu.translate.registers import TRUE, Access, Registers
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import f32, u8, u16, u32, u64
 
@@ -28,9 +28,13 @@ def test_bytes_used_together_are_one_part(spans: list[tuple[int, int]], parts: l
     assert [(part.start, part.end) for part in reads(*spans).all()] == parts
 
 
-def test_large_parts_and_those_reached_by_address_stay_in_the_block() -> None:
-    made = reads((0, LARGEST), (1024, 1024 + LARGEST + 8))
-    assert [bool(part.variable) for part in made.all()] == [True, False]
+def test_registers_in_ever_other_company_are_parts_by_themselves() -> None:
+    made = reads(*((start, start + 64) for start in range(0, 192, 32)))
+    assert [(part.start, part.end) for part in made.all()] == [(at, at + 32) for at in range(0, 224, 32)]
+    assert [part.start for part in made.covering(made.accesses[1])] == [32, 64]
+
+
+def test_what_an_address_reaches_stays_in_the_block() -> None:
     made = Registers(LlvmMachine())
     made.accesses, made.in_block = [Access("grf", f32, (0, 4), "%x")], {"grf"}
     made.partition()
@@ -42,9 +46,9 @@ def test_elements_across_others_are_taken_as_bytes() -> None:
     across, plain = Access("grf", u32, (2, 6), "%x"), Access("grf", u16, (4, 8), "%y")
     made.accesses = [across, plain, Access("grf", u64, (0, 8), "%z"), Access("grf", u8, (15,), "%w")]
     made.partition()
-    part = made.part(across)
-    assert made._elements(across, part) == ("i8", 16, [2, 3, 4, 5, 6, 7, 8, 9], True)
-    assert made._elements(plain, part) == ("i16", 8, [2, 4], False)
+    parts = made.covering(across)
+    assert made._elements(across, parts) == ("i8", 16, [2, 3, 4, 5, 6, 7, 8, 9], True)
+    assert made._elements(plain, parts) == ("i16", 8, [2, 4], False)
 
 
 def test_what_may_still_be_read() -> None:

@@ -1,0 +1,78 @@
+"""Coordinates become texels.
+
+A coordinate is first brought near the picture and scaled to texels; then it is a number with 8 bits of fraction, rounded or cut as the
+sampler state says (KBL 22602-22652; public: Mesa anv, subTexelPrecisionBits); last, texels outside the picture are mapped into it.
+Where the manuals are silent, repeated and mirrored coordinates are reduced as OpenCL C has it (public: OpenCL 3.0, 8.2).
+"""
+
+from __future__ import annotations
+
+from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import f32, i32
+from softgen.lanes.value import Value
+
+FRACTION = 8
+UNIT, HALF = 1 << FRACTION, 1 << FRACTION - 1
+FAR = 64.0  # texels outside a picture that are as good as any further away: more than offsets reach
+MODES = ("wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border", "mirror_101")
+
+
+def check(mode: str) -> None:
+    if mode not in MODES:
+        raise Unsupported(f"coordinates with address mode {mode}: not yet simulated")
+
+
+def scaled(m: Machine, mode: str, normalised: bool, u: Value, size: Value) -> Value:
+    """A coordinate in texels; `size` is i32. What is no number is zero."""
+    check(mode)
+    width = m.convert(size, f32)
+    if normalised:
+        if mode == "wrap":
+            u = u - m.floor(u)
+        elif mode == "mirror":
+            u = m.absolute(u - m.round_even(u * 0.5) * 2.0)
+        elif mode == "mirror_once":
+            u = m.absolute(u)
+        u = u * width
+    u = m.select(m.is_nan(u), 0.0, u)
+    if mode == "half_border":
+        return _between(m, u, m.like(u, 0.0), width)
+    return _between(m, u, m.like(u, -FAR), width + FAR) if mode in ("clamp", "clamp_border", "mirror_once") else u
+
+
+def _between(m: Machine, u: Value, low: Value, high: Value) -> Value:
+    u = m.select(u < low, low, u)
+    return m.select(u > high, high, u)
+
+
+def fixed(m: Machine, u: Value, rounds: bool) -> Value:
+    """Texels with 8 bits of fraction, i32."""
+    far = u * float(UNIT)
+    return m.convert(m.floor(far + 0.5 if rounds else far), i32)
+
+
+def texel(m: Machine, mode: str, at: Value, size: Value, smooth: bool) -> tuple[Value, Value | None]:
+    """The texel that stands for one of any number, and where it is the border instead. `smooth`: others count too."""
+    last = size - 1
+    if mode == "wrap":
+        return _modulo(m, at, size), None
+    if mode == "mirror":
+        turn = _modulo(m, at, size + size)
+        return m.select(turn < size, turn, size + last - turn), None
+    if mode == "mirror_101":
+        period = m.select(last > 0, last + last, 1)
+        turn = _modulo(m, at, period)
+        return m.select(turn < size, turn, period - turn), None
+    if mode == "mirror_once":
+        at = m.select(at < 0, ~at, at)
+    inside = m.select(at < 0, 0, m.select(at > last, last, at))
+    # Mesa has nearest texels of GL_CLAMP in this mode too, and there the edge is meant (public: Mesa brw_sampler_state.c).
+    if mode == "clamp_border" or mode == "half_border" and smooth:
+        return inside, (at < 0) | (at > last)
+    return inside, None
+
+
+def _modulo(m: Machine, a: Value, b: Value) -> Value:
+    rest = m.remainder_int(a, b)
+    return m.select(rest < 0, rest + b, rest)

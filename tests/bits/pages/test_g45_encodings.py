@@ -1,0 +1,170 @@
+"""Gen4.5: codes, units and reserved bits of the G45 manual, as the pages state them."""
+
+from __future__ import annotations
+
+import pytest
+
+from softgen.bits import describe
+from softgen.bits.catalogue import enumeration, layout
+from softgen.inspect.decoding import Decoder
+from softgen.streamer.indirect import Kernel, State
+from softgen.streamer.parser import Command
+from softgen.trace.file import open_trace
+from tests.bits.pages.test_three_d_pixel import single, unpack, words
+from tests.conftest import ROOT
+
+GEN = 4.5
+UNITS = {"VS_STATE", "GS_STATE", "CLIP_STATE", "SF_STATE", "WM_STATE"}
+
+
+@pytest.mark.behaviour("G45-FF-03")
+def test_kernels_stand_at_the_general_base_plus_their_pointer() -> None:
+    """64-byte units from the general base (G45 1469), in the pages and in what a driver sent."""
+    for name in UNITS:
+        pointer = next(one for one in layout(name, GEN).fields if one.name.startswith("kernel_start_pointer"))
+        assert (pointer.low, pointer.type.base, pointer.type.target) == (6, "general", "kernel"), name
+    base, pointers, kernels = 0, set[int](), set[int]()
+    for _, items in Decoder(open_trace(ROOT / "tests" / "data" / "g45-gles-tri")).work():
+        for item in items:
+            match item.what:
+                case Command(name="STATE_BASE_ADDRESS") as one:
+                    assert one.layout
+                    base = one.layout.unpack(one.dwords).general_state_base_address
+                case State() as one if one.layout.name in UNITS:
+                    record = one.layout.unpack(one.dwords)
+                    pointers.add(base + (record.kernel_start_pointer_0 if one.layout.name == "WM_STATE" else record.kernel_start_pointer))
+                case Kernel() as one:
+                    kernels.add(one.address)
+    assert kernels and kernels <= pointers
+
+
+@pytest.mark.behaviour("G45-SYNC-07")
+def test_the_texture_cache_has_a_bit_of_its_own() -> None:
+    """G45 1828-1829."""
+    assert unpack("PIPE_CONTROL", GEN, (0, 10, 1)).texture_cache_invalidation_enable == 1
+
+
+@pytest.mark.behaviour("G45-VF-02")
+def test_an_indirect_count_is_an_address() -> None:
+    """G45 2280, 2313-2314."""
+    page = layout("3DPRIMITIVE", GEN)
+    for indirect in (0, 1):
+        lines = {one.name: one.text for one in describe.lines(page, words(6, (0, 9, indirect), (1, 0, 0x1240), header=0x7B000004))}
+        assert ("vertex_count_address" in lines) == bool(indirect)
+    assert "0x1240" in lines["vertex_count_address"]
+
+
+@pytest.mark.behaviour("G45-VF-04")
+def test_topologies() -> None:
+    """G45 2342-2366."""
+    found = enumeration("3D_Prim_Topo_Type", GEN)
+    assert set(found) == {*range(0x01, 0x15), 0x16}
+    assert (found[1], found[5], found[0xD], found[0xF], found[0x10], found[0x16]) == (
+        "pointlist", "tristrip", "tristrip_reverse", "rectlist", "lineloop", "trifan_nostipple")  # fmt: skip
+
+
+@pytest.mark.behaviour("G45-VF-26")
+def test_what_a_component_stores() -> None:
+    """G45 2229-2237: nothing, the source, 0, 1.0, 1, and three ids."""
+    one = unpack("3DSTATE_VERTEX_ELEMENTS", GEN, (2, 28, 0), (2, 24, 1), (2, 20, 5), (2, 16, 7)).vertex_element[0]
+    names = enumeration("3D_Vertex_Component_Control", GEN)
+    assert [names[one[i]] for i in (4, 5, 6, 7)] == ["nostore", "store_src", "store_vid", "store_pid"]
+    assert list(names.values()) == ["nostore", "store_src", "store_0", "store_1_fp", "store_1_int", "store_vid", "store_iid", "store_pid"]
+
+
+@pytest.mark.behaviour("G45-VFE-20")
+def test_scratch_counts_kilobytes_for_media_and_powers_for_3d() -> None:
+    """G45 9335-9338, 2844-2852: 11 is twelve kilobytes in the one, two megabytes in the other."""
+    for name, dword, told in (("VFE_STATE", 0, "11 (means 12)"), ("VS_STATE", 2, "11")):
+        page = layout(name, GEN)
+        lines = {one.name: one.text for one in describe.lines(page, words(page.dwords, (dword, 0, 11)))}
+        assert lines["per_thread_scratch_space"] == told
+
+
+@pytest.mark.behaviour("G45-VLD-04")
+def test_what_the_bitstream_decoder_is_told() -> None:
+    """G45 9379-9413."""
+    one = unpack("VLD_STATE", GEN, (0, 28, 1), (0, 24, 2), (0, 20, 3), (0, 16, 4), (0, 14, 2), (0, 12, 3), (0, 11, 1), (0, 9, 1), (0, 7, 1), (1, 9, 2))
+    assert (one.f_code_1_1, one.f_code_1_0, one.f_code_0_1, one.f_code_0_0, one.intra_dc_precision) == (1, 2, 3, 4, 2)
+    assert (one.top_field_first, one.frame_prediction_frame_dct, one.concealment_motion_vector) == (1, 0, 1)
+    assert (one.quantizer_scale_type, one.intra_vlc_format, one.scan_order) == (0, 1, 0)
+    page = layout("VLD_STATE", GEN)
+    assert (describe.value_name(page, one, "picture_structure"), describe.value_name(page, one, "picture_coding_type")) == ("frame", "p")
+
+
+@pytest.mark.behaviour("G45-VLD-27")
+def test_leftovers_of_the_bitstream_decoder_are_reserved() -> None:
+    """DW1[12:11] and [8:0], which the table still lists (G45 9408-9415)."""
+    told = describe.reserved(layout("VLD_STATE", GEN), [0, 0x1FFF, 0, 0])
+    assert [str(one) for one in told] == ["dword 1 bits 8:0 = 0x1ff", "dword 1 bits 12:11 = 0x3"]
+
+
+@pytest.mark.behaviour("G45-TS-22")
+def test_there_is_no_scoreboard_yet() -> None:
+    """G45 9463-9502: its dwords are reserved on this generation, and used on later ones."""
+    used = [0, 0, 0, 0, 0x800000FF, 0x12345678, 0x12345678, 0]
+    assert [one.low // 32 for one in describe.reserved(layout("VFE_STATE_EX", GEN), used)][:1] == [4]
+    assert describe.reserved(layout("VFE_STATE_EX", 9.0), used) == []
+
+
+@pytest.mark.behaviour("G45-VIT-12")
+def test_inline_data_of_vc1_takes_two_registers() -> None:
+    """G45 10985, though 11843 draws one."""
+    assert -(-layout("MEDIA_OBJECT_EX_VC1_IT_INLINE_DATA", GEN).dwords // 8) == 2
+
+
+@pytest.mark.behaviour("G45-AIT-06")
+@pytest.mark.parametrize(("code", "vectors"), [(0, "0"), (2, "2"), (4, "8"), (5, "16"), (6, "32")])
+def test_how_many_motion_vectors_follow(code: int, vectors: str) -> None:
+    """G45 9959-9968."""
+    page = layout("MEDIA_OBJECT_EX_AVC_IT_INLINE_DATA", GEN)
+    assert describe.value_name(page, unpack(page.name, GEN, (0, 20, code)), "mv_size") == vectors
+
+
+@pytest.mark.behaviour("G45-IS-13")
+def test_inline_fields_of_a_macroblock() -> None:
+    """G45 9709-9798: field selects, kinds of motion and transform, the picture, where the macroblock stands."""
+    one = unpack("MEDIA_OBJECT_IS_INLINE_DATA", GEN, (0, 28, 9), (0, 27, 1), (0, 24, 2), (0, 21, 1), (0, 18, 1), (0, 16, 1), (2, 6, 0x2A),
+                 (4, 16, 0xFFFE), (7, 0, 5), (8, 18, 3), (8, 16, 2), (9, 20, 17))  # fmt: skip
+    assert (one.motion_vertical_field_select, one.second_field, one.motion_type, one.dct_type) == (9, 1, 2, 1)
+    assert (one.macroblock_motion_backward, one.macroblock_motion_forward, one.macroblock_intra_type) == (1, 0, 1)
+    assert (one.coded_block_pattern, one.field_0_forward_vertical, one.field_1_backward_horizontal) == (0x2A, -2, 5)
+    assert (one.picture_coding_type, one.picture_structure, one.vertical_origin) == (3, 2, 17)
+
+
+@pytest.mark.behaviour("G45-SF-42")
+def test_widths_of_lines_and_of_their_smooth_ends() -> None:
+    """U3.1, and four regions (G45 5687-5701)."""
+    assert [unpack("SF_STATE", GEN, (6, 24, code)).line_width for code in (0, 1, 15)] == [0.0, 0.5, 7.5]
+    page = layout("SF_STATE", GEN)
+    regions = [describe.value_name(page, unpack("SF_STATE", GEN, (6, 22, code)), "line_end_cap_antialiasing_region_width") for code in range(4)]
+    assert regions == ["0.5 pixels", "1.0 pixels", "2.0 pixels", "4.0 pixels"]
+
+
+@pytest.mark.behaviour("G45-CC-12")
+def test_compare_functions() -> None:
+    """G45 8226-8236."""
+    page = layout("COLOR_CALC_STATE", GEN)
+    names = [describe.value_name(page, unpack(page.name, GEN, (2, 12, code)), "depth_test_function") for code in range(8)]
+    assert names == ["always", "never", "less", "equal", "lequal", "greater", "notequal", "gequal"]
+
+
+@pytest.mark.behaviour("G45-CC-21")
+def test_blend_factors() -> None:
+    """Nineteen, the inverse of each 10h further on (G45 8340-8360)."""
+    found = enumeration("3D_Color_Buffer_Blend_Factor", GEN)
+    assert len(found) == 19 and (min(found), max(found)) == (0x01, 0x1A)
+    assert (found[0x01], found[0x11], found[0x03], found[0x06], found[0x0A]) == ("one", "zero", "src_alpha", "src_alpha_saturate", "src1_alpha")
+    inverted = {code for code, name in found.items() if name.startswith("inv_")}
+    assert inverted == {0x12, 0x13, 0x14, 0x15, 0x17, 0x18, 0x19, 0x1A}
+    assert all(found[code] == f"inv_{found[code - 0x10]}" for code in inverted)
+    state = unpack("COLOR_CALC_STATE", GEN, (5, 7, 0x1A), (5, 2, 0x11))
+    assert (state.source_alpha_blend_factor, state.destination_alpha_blend_factor) == (0x1A, 0x11)
+
+
+@pytest.mark.behaviour("G45-CC-28")
+def test_the_constant_colour_is_four_floats_of_the_group_that_is_not_pipelined() -> None:
+    """G45 7961-7999."""
+    one = unpack("3DSTATE_CONSTANT_COLOR", GEN, *((1 + i, 0, single(value)) for i, value in enumerate((0.25, -1.5, 2.0, 1.0))))
+    assert tuple(one)[-4:] == (0.25, -1.5, 2.0, 1.0)
+    assert layout("3DSTATE_CONSTANT_COLOR", GEN).key.split(".")[2] == "1"

@@ -1,0 +1,367 @@
+"""The sampler: address modes, filters, formats, kinds of surfaces, and how messages ask and are answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.errors import DecodeError, GpuFault, Unsupported
+from tests.shared_functions.sending import BASE, header
+from tests.shared_functions.texture import AXES, MODES, ROUNDING, STATES, Texture
+
+Kind = tuple[str, bool]
+SHAPES: dict[Kind, tuple[int, ...]] = {("1d", False): (13,), ("1d", True): (13, 4), ("2d", False): (13, 7), ("2d", True): (13, 7, 4),
+                                       ("3d", False): (13, 7, 5)}  # fmt: skip
+CHANNELS = ("R8", "R8G8", "R8G8B8A8", "R16", "R16G16", "R16G16B16A16")
+FILTERED = [f"{one}_{type}" for one in CHANNELS for type in ("UNORM", "SNORM")]
+FILTERED += ["R16_FLOAT", "R16G16_FLOAT", "R16G16B16A16_FLOAT", "R32_FLOAT", "R32G32_FLOAT", "R32G32B32A32_FLOAT", "B8G8R8A8_UNORM",
+             "B8G8R8X8_UNORM", "A8_UNORM", "L8_UNORM", "I8_UNORM", "L16_UNORM", "R10G10B10A2_UNORM", "B5G6R5_UNORM"]  # fmt: skip
+WHOLE = [f"{one}_{type}" for one in (*CHANNELS, "R32", "R32G32", "R32G32B32A32") for type in ("UINT", "SINT")]
+
+
+def modes(name: str) -> dict[str, int]:
+    return {f"tc{axis}_address_control_mode": MODES[name] for axis in "xyz"}
+
+
+def filters(name: str) -> dict[str, int]:
+    linear = int(name == "linear")
+    return {"mag_mode_filter": linear, "min_mode_filter": linear} | (ROUNDING if linear else {})
+
+
+def coordinates(one: Texture, lanes: int = 16, seed: int = 2) -> list[Any]:
+    """Some inside and many outside, slices too."""
+    random, normal = np.random.default_rng(seed), not one.sampler.get("non_normalized_coordinate_enable")
+    found = [random.uniform(-2.5, 3.5, lanes) * (1 if normal else size) for size in one.shape]
+    if one.array:
+        found[-1] = random.uniform(-1, one.shape[-1] + 1, lanes)
+    return [place.astype(np.float32) for place in found]
+
+
+def floats(bits: Any) -> Any:
+    return np.ascontiguousarray(bits).view(np.float32).astype(np.float64)
+
+
+def agrees(one: Texture, lanes: int = 16, **more: Any) -> None:
+    for seed in range(3):
+        places = coordinates(one, lanes, seed)
+        got, wanted = floats(one.ask("sample_lz", *places, lanes=lanes, **more)), one.expected(places)
+        assert np.allclose(got, wanted, rtol=1e-6, atol=2e-6), f"lane {np.argmax(np.abs(got - wanted).max(1))}"
+
+
+# -- addresses and filters ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-SAMP-02")
+@pytest.mark.parametrize("filter", ["nearest", "linear"])
+@pytest.mark.parametrize("mode", ["wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border"])
+@pytest.mark.parametrize("kind", SHAPES)
+def test_every_kind_of_surface_in_every_mode(kind: Kind, mode: str, filter: str) -> None:
+    agrees(Texture(kind=kind[0], array=kind[1], shape=SHAPES[kind], sampler=modes(mode) | filters(filter)))
+
+
+@pytest.mark.behaviour("KBL-SAMP-19")
+@pytest.mark.parametrize("filter", ["nearest", "linear"])
+@pytest.mark.parametrize("mode", ["clamp", "clamp_border", "half_border"])
+@pytest.mark.parametrize("kind", [("2d", False), ("2d", True), ("3d", False)])
+def test_coordinates_may_count_texels(kind: Kind, mode: str, filter: str) -> None:
+    plain = {"non_normalized_coordinate_enable": 1}
+    agrees(Texture(kind=kind[0], array=kind[1], shape=SHAPES[kind], sampler=modes(mode) | filters(filter) | plain))
+
+
+@pytest.mark.parametrize("filter", ["nearest", "linear"])
+@pytest.mark.parametrize("width", [1, 13])
+def test_gen_11_mirrors_without_the_edge_twice(width: int, filter: str) -> None:
+    agrees(Texture(gen=11, shape=(width, 7), sampler=modes("mirror_101") | filters(filter)))
+
+
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_axes_have_modes_of_their_own(gen: float) -> None:
+    chosen = {"tcx_address_control_mode": MODES["wrap"], "tcy_address_control_mode": MODES["clamp_border"],
+              "tcz_address_control_mode": MODES["mirror"]}  # fmt: skip
+    one = Texture(gen=gen, kind="3d", shape=(13, 7, 5), sampler=chosen | filters("linear"))
+    places = coordinates(one)
+    assert np.allclose(floats(one.ask("sample_l", np.zeros(16, np.float32), *places)), one.expected(places), rtol=1e-6, atol=2e-6)
+
+
+@pytest.mark.behaviour("KBL-SAMP-20")
+def test_addresses_are_rounded_or_cut_to_a_256th_of_a_texel() -> None:
+    at = np.float32(0.5 + 3.0 / 512)  # a texel and a half behind 256ths
+    for rounds, part in ((ROUNDING, 2 / 256), ({}, 1 / 256)):
+        one = Texture(
+            kind="1d", shape=(4,), format="R32_FLOAT", sampler=modes("clamp") | {"mag_mode_filter": 1, "min_mode_filter": 1} | rounds
+        )
+        texels = one.texels[0, 0, :, 0]
+        found = floats(one.ask("sample_lz", np.full(16, at / np.float32(4))))[0, 0]
+        assert found == pytest.approx(texels[0] * (1 - part) + texels[1] * part, rel=1e-6)
+
+
+@pytest.mark.behaviour("KBL-SAMP-16")
+def test_nearest_and_linear_differ() -> None:
+    places = [np.full(16, 0.1, np.float32), np.full(16, 0.3, np.float32)]
+    found = {way: floats(Texture(sampler=modes("clamp") | filters(way)).ask("sample_lz", *places))[0] for way in ("nearest", "linear")}
+    texels = Texture().texels[0]
+    assert (found["nearest"] == texels[2, 1]).all()  # 0.1 * 13 = 1.3, 0.3 * 7 = 2.1
+    x, y = round((1.3 - 0.5) * 256) / 256, round((2.1 - 0.5) * 256) / 256 - 1
+    assert found["linear"] == pytest.approx(
+        (texels[1, 0] * (1 - x) + texels[1, 1] * x) * (1 - y) + (texels[2, 0] * (1 - x) + texels[2, 1] * x) * y
+    )
+
+
+def test_what_weighs_nothing_does_not_count() -> None:
+    one = Texture(kind="1d", shape=(4,), format="R32_FLOAT", sampler=modes("clamp") | filters("linear"))
+    one.data.array[:16].view(np.float32)[:] = [1, np.nan, np.inf, 2]
+    places = np.array([0.5, 3.5, 0.0, 9.0], np.float32) / 4
+    assert floats(one.ask("sample_lz", np.resize(places, 16)))[:4, 0].tolist() == [1, 2, 1, 2]
+
+
+def test_coordinates_that_are_no_numbers_are_zero_and_large_ones_are_outside() -> None:
+    odd = np.resize(np.array([np.nan, np.inf, -np.inf, 1e30, -1e30], np.float32), 16)
+    for mode, wanted in (("clamp", [0, 12, 0, 12, 0]), ("wrap", [0, 0, 0, 0, 0])):
+        one = Texture(kind="1d", shape=(13,), format="R32_FLOAT", sampler=modes(mode))
+        assert floats(one.ask("sample_lz", odd))[:5, 0].tolist() == one.texels[0, 0, wanted, 0].tolist()
+
+
+# -- formats --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", FILTERED)
+def test_formats_are_filtered(format: str) -> None:
+    agrees(Texture(format=format, sampler=modes("clamp_border") | filters("linear")))
+
+
+@pytest.mark.parametrize("format", WHOLE)
+def test_integers_arrive_as_they_are(format: str) -> None:
+    border = np.array([5, 6, 7, 8], np.int64)
+    one = Texture(format=format, sampler=modes("clamp_border"), border=border)
+    places = coordinates(one)
+    got = one.ask("sample_lz", *places)
+    signed = format.endswith("SINT")
+    assert (got.view(np.int32) if signed else got).astype(np.int64).tolist() == one.expected(places).astype(np.int64).tolist()
+
+
+def test_srgb_is_made_linear_and_alpha_is_not() -> None:
+    one = Texture(kind="1d", shape=(256,), format="R8G8B8A8_UNORM_SRGB", sampler=modes("clamp"))
+    one.data.array[:1024].reshape(256, 4)[:] = np.arange(256)[:, None]
+    c = np.arange(256) / 255
+    linear = np.where(c > 0.04045, ((c + 0.055) / 1.055) ** 2.4, c / 12.92)
+    for first in range(0, 256, 16):
+        found = floats(one.ask("ld_lz", np.arange(first, first + 16)))
+        assert found[:, :3] == pytest.approx(np.repeat(linear[first : first + 16, None], 3, 1), rel=2e-7, abs=1e-9)
+        assert found[:, 3] == pytest.approx(c[first : first + 16], rel=1e-7)
+
+
+@pytest.mark.behaviour("KBL-SAMP-24")
+def test_a_border_has_only_the_channels_of_its_format() -> None:
+    outside = [np.full(16, -3, np.float32)] * 2
+    wanted = {"R8_UNORM": [0.25, 0, 0, 1], "R8G8_UNORM": [0.25, 0.5, 0, 1], "B8G8R8A8_UNORM": [0.25, 0.5, 0.75, 2],
+              "A8_UNORM": [0, 0, 0, 2], "L8_UNORM": [0.25, 0.25, 0.25, 1], "I8_UNORM": [0.25] * 4}  # fmt: skip
+    for format, colour in wanted.items():
+        found = floats(Texture(format=format, sampler=modes("clamp_border")).ask("sample_lz", *outside))
+        assert found[0].tolist() == colour, format
+    small = Texture(
+        format="R8_UNORM", sampler=modes("clamp_border") | {"texture_border_color_mode": 1}, border=np.array([0x80FF3300, 0, 0, 0])
+    )
+    assert floats(small.ask("sample_lz", *outside))[0] == pytest.approx([0, 0x33 / 255, 1, 0x80 / 255])
+
+
+@pytest.mark.behaviour("KBL-SAMP-10")
+def test_channel_selects_choose_but_not_for_resinfo() -> None:
+    chosen = dict(zip((f"shader_channel_select_{name}" for name in ("red", "green", "blue", "alpha")), (6, 1, 0, 4), strict=True))
+    one, plain = Texture(surface=chosen), Texture()
+    places = coordinates(one)
+    found, before = (floats(each.ask("sample_lz", *places)) for each in (one, plain))
+    assert (found[:, [0, 3]] == before[:, [2, 0]]).all() and (found[:, 1] == 1).all() and (found[:, 2] == 0).all()
+    assert (one.ask("resinfo", np.zeros(16, np.int64)) == plain.ask("resinfo", np.zeros(16, np.int64))).all()
+    whole = Texture(format="R32_UINT", surface={"shader_channel_select_green": 1})
+    assert (whole.ask("sample_lz", *places)[:, 1] == 1).all()
+
+
+# -- messages -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-SAMP-01")
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_simd_modes_and_masked_lanes(lanes: int) -> None:
+    one = Texture()
+    places, mask = coordinates(one, lanes), 0b1010_0110
+    found = one.ask("sample_lz", *places, lanes=lanes, mask=mask)
+    on = np.array([mask >> lane & 1 for lane in range(lanes)], bool)
+    assert (floats(found)[on] == one.expected(places)[on]).all() and (found[~on] == 0xEEEEEEEE).all()
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_a_short_answer_has_the_first_channels(lanes: int) -> None:
+    one = Texture()
+    places = coordinates(one, lanes)
+    whole = one.ask("sample_lz", *places, lanes=lanes)
+    assert (one.ask("sample_lz", *places, lanes=lanes, answer=2 * lanes // 8) == whole[:, :2]).all()
+
+
+@pytest.mark.parametrize("masked", range(16))
+def test_masked_channels_are_left_out(masked: int) -> None:
+    one = Texture()
+    places, whole = coordinates(one), Texture().ask("sample_lz", *coordinates(one))
+    left = [channel for channel in range(4) if not masked >> channel & 1]
+    found = one.send("sample_lz", header(d2=masked << 12, d3=STATES), *places, answer=2 * len(left), simd_mode=2, header_present=1)
+    assert (found.view(np.uint32).reshape(-1, 16).T == whole[:, left]).all()
+
+
+def test_a_header_brings_offsets_and_a_table_of_samplers() -> None:
+    one, other = Texture(kind="3d", shape=(13, 7, 5), sampler=modes("wrap")), STATES + 0x40
+    one.put(one.state, other, layout("SAMPLER_STATE", 9).pack(**modes("clamp")))
+    places = [np.full(16, 0.5, np.float32)] * 3
+    for table, wanted in ((STATES, (0, 6, 2)), (other, (0, 6, 4))):
+        top = header(d2=(2 << 8 | 0b1101 << 4 | 5), d3=table | 7)  # u + 2, v - 3, r + 5; the lowest bits are scratch space
+        found = one.send("sample_lz", top, *places, answer=8, simd_mode=2, header_present=1, split=None).view(np.float32)
+        z, y, x = (2 + 5) % 5 if table == STATES else 4, 3 - 3, 6 + 2
+        assert found[0] == one.texels[z, y, x, 0], wanted
+
+
+@pytest.mark.parametrize(("gen", "order"), [(8, (0, 3, 1, 2)), (9, (0, 1, 3, 2)), (11, (0, 1, 3, 2))])
+def test_ld_takes_texels_by_number(gen: float, order: tuple[int, ...]) -> None:
+    one = Texture(gen=gen, kind="2d", array=True, shape=(13, 7, 4))
+    random = np.random.default_rng(4)
+    places = [*(random.integers(0, size, 16) for size in one.shape), np.zeros(16, np.int64)]
+    places[0][1], places[1][2], places[2][3], places[3][4] = 13, 7, 4, 1
+    found = floats(one.ask("ld", *(places[place] for place in order)))
+    for lane in range(16):
+        x, y, z, _ = (int(place[lane]) for place in places)
+        assert found[lane].tolist() == ([0] * 4 if 1 <= lane <= 4 else one.texels[z, y, x].tolist())
+
+
+def test_outside_channels_that_a_format_lacks_stay_what_they_are() -> None:
+    one = Texture(format="R8G8_UINT")
+    assert one.ask("ld_lz", np.full(16, 99), np.zeros(16, np.int64))[0].tolist() == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("gen", [8, 9])
+def test_ld_of_a_buffer(gen: float) -> None:
+    one = Texture(
+        gen=gen, kind="buffer", format="R32_UINT", shape=(100,), surface={"width": 99, "height": 0, "depth": 0, "surface_pitch": 3}
+    )
+    found = one.ask("ld", np.array([0, 5, 99, 100, *range(12)]))
+    held = one.data.array.view(np.uint32)
+    assert found[:4, 0].tolist() == [held[0], held[5], held[99], 0]
+
+
+@pytest.mark.behaviour("KBL-SAMP-25")
+def test_a_disabled_sampler_and_a_null_surface_give_zeros() -> None:
+    for one in (Texture(sampler={"sampler_disable": 1}), Texture(surface={"surface_type": 7})):
+        assert (one.ask("sample_lz", *coordinates(one)) == 0).all()
+    assert (Texture(surface={"surface_type": 7}).ask("ld_lz", np.zeros(16, np.int64)) == 0).all()
+
+
+def test_resinfo_tells_sizes_of_levels() -> None:
+    levels = np.resize([0, 1, 2, 3], 16)
+    wanted = {("1d", True): [13, 4, 0], ("2d", False): [13, 7, 0], ("2d", True): [13, 7, 4], ("3d", False): [13, 7, 5]}
+    for (kind, array), sizes in wanted.items():
+        one = Texture(kind=kind, array=array, shape=SHAPES[kind, array], surface={"mip_count_lod": 2})
+        found = one.ask("resinfo", levels)
+        for lane in range(4):
+            less = (
+                [max(size >> lane, 1) if size and axis < AXES[kind] else size for axis, size in enumerate(sizes)] if lane < 3 else [0, 0, 0]
+            )
+            assert found[lane].tolist() == [*less, 3]
+
+
+def test_sampleinfo_tells_of_one_sample() -> None:
+    assert Texture(surface={"multisample_position_palette_index": 5}).ask("sampleinfo", np.zeros(16, np.int64))[0].tolist() == [1, 5, 0, 0]
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_answers_of_16_bits_fill_a_register_for_a_channel(lanes: int) -> None:
+    for format, kind in (("R8G8B8A8_UNORM", np.float16), ("R16G16B16A16_UINT", np.uint16)):
+        one = Texture(format=format)
+        places = coordinates(one, lanes)
+        mode = {8: 1, 16: 2}[lanes]
+        found = one.send("sample_lz", *places, answer=4, width=lanes, simd_mode=mode, return_format=1).view(np.uint16).reshape(4, 16)
+        assert (found[:, :lanes].T == one.expected(places).astype(np.float32).astype(kind).view(np.uint16)).all()
+        assert (found[:, lanes:] == 0xEEEE).all()
+
+
+def test_two_slots_of_a_register() -> None:
+    one = Texture(gen=8, sampler=modes("wrap"))
+    at = np.array([0.1, 0.2, 0, 0, 0.7, 0.9, 0, 0], np.float32)
+    found = one.send("sample_l", at, answer=1, width=8, simd_mode=0).view(np.float32).reshape(2, 4)
+    assert (found == one.expected([at[::4], at[1::4]])).all()
+    nine = Texture(gen=9, sampler=modes("wrap"))
+    top = header(d2=1 << 22, d3=STATES)
+    assert (nine.send("sample_l", top, at, answer=1, width=8, simd_mode=0, header_present=1).view(np.float32).reshape(2, 4) == found).all()
+
+
+# -- levels ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-SAMP-09")
+@pytest.mark.behaviour("KBL-SAMP-17")
+def test_levels_are_clamped_and_chosen_or_mixed() -> None:
+    shape = {"mip_count_lod": 2, "height": 7, "width": 7}
+    limits = {"max_lod": 3.0}
+    lods = np.resize(np.array([-1, 0, 0.25, 0.5, 1, 1.75, 2, 9], np.float32), 16)
+    middle = [np.full(16, 0.99, np.float32)] * 2
+
+    def picture(**state: float) -> Any:
+        one = Texture(shape=(8, 20), format="R32_FLOAT", surface=shape, sampler=modes("clamp") | limits | state)
+        held = one.data.array[: one.pitch * 20].view(np.float32).reshape(20, -1)
+        held[:8, :8], held[8:12, :4], held[8:10, 4:6] = 0, 1, 2  # levels 0 and 1 below each other, 2 beside
+        return floats(one.ask("sample_l", lods, *middle))[:8, 0].tolist()
+
+    assert picture(mip_mode_filter=1) == [0, 0, 0, 1, 1, 2, 2, 2]
+    assert picture(mip_mode_filter=3) == [0, 0, 0.25, 0.5, 1, 1.75, 2, 2]
+    assert picture(mip_mode_filter=0, min_lod=1.0) == [1] * 8  # the level of the lowest (KBL 22290-22292)
+    assert picture(mip_mode_filter=3, min_lod=1.5) == [1.5, 1.5, 1.5, 1.5, 1.5, 1.75, 2, 2]
+    assert picture(mip_mode_filter=3, min_lod=2.0, max_lod=1.0) == [2] * 8
+    assert picture(mip_mode_filter=3, max_lod=1.25) == [0, 0, 0.25, 0.5, 1, 1.25, 1.25, 1.25]
+
+
+def test_larger_and_smaller_have_filters_of_their_own() -> None:
+    one = Texture(sampler=modes("clamp") | {"mag_mode_filter": 1, "min_mode_filter": 0})
+    ways = {way: Texture(sampler=modes("clamp") | {"mag_mode_filter": way, "min_mode_filter": way}) for way in (0, 1)}
+    places, lods = coordinates(one), np.resize(np.array([-1, 0, 0.1, 3], np.float32), 16)
+    found = one.ask("sample_l", lods, *places)
+    for lane in range(16):
+        assert found[lane].tolist() == ways[int(lods[lane] <= 0)].ask("sample_lz", *places)[lane].tolist()
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_simulated_is_named() -> None:
+    at = [np.zeros(16, np.float32)] * 2
+    for one, words in ((Texture(sampler={"mag_mode_filter": 2}), "mag_mode_filter anisotropic"), (Texture(kind="cube"), "cube surface"),
+                       (Texture(sampler={"chromakey_enable": 1}), "chromakey_enable"),
+                       (Texture(sampler=modes("cube")), "address mode cube"), (Texture(gen=9, sampler={"reduction_type_enable": 1}), "reduction_type_enable")):  # fmt: skip
+        with pytest.raises(Unsupported, match=words):
+            one.ask("sample_lz", *at)
+    with pytest.raises(Unsupported, match="level of detail"):
+        Texture(sampler={"mag_mode_filter": 1}).ask("sample", *at)
+    with pytest.raises(Unsupported, match="gather4"):
+        Texture().ask("gather4", *at)
+    with pytest.raises(Unsupported, match="simd8d"):
+        Texture().send("sample_lz", *at, answer=4, simd_mode=0)
+
+
+def test_states_that_are_not_there_are_faults() -> None:
+    one, top = Texture(), header(d3=0x100000)
+    with pytest.raises(GpuFault, match="state of sampler 3 should be there") as caught:
+        one.send("sample_lz", top, np.zeros(32, np.float32), answer=8, simd_mode=2, header_present=1, sampler_index=3)
+    assert caught.value.address == BASE + 0x100000 + 3 * 16
+
+
+def test_a_texel_that_is_not_mapped_is_a_fault_of_its_lane() -> None:
+    one = Texture(format="R8_UNORM", shape=(16, 4), surface={"height": 4000})
+    rows = np.zeros(16, np.float32)
+    rows[5] = 0.9
+    with pytest.raises(GpuFault, match="lane 5"):
+        one.ask("sample_lz", np.zeros(16, np.float32), rows)
+
+
+def test_missing_parameters_are_zero_and_a_header_must_be_there() -> None:
+    one = Texture(sampler=modes("wrap"))
+    u = coordinates(one)[0]
+    assert (one.ask("sample_lz", u) == one.ask("sample_lz", u, np.zeros(16, np.float32))).all()
+    with pytest.raises(DecodeError, match="header"):
+        one.send("sample_lz", answer=8, simd_mode=2, header_present=1)
