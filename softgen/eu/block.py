@@ -76,12 +76,31 @@ class Surface(ctypes.Structure):
     _fields_ = [("host", ctypes.c_uint64), ("size", ctypes.c_uint64), ("address", ctypes.c_uint64), ("known", ctypes.c_uint64)]
 
 
+SAMPLERS = 16  # sampler indices
+# What can be done with the texels of a surface, and the place of the function that does it; samples have one for each sampler.
+TEXTURED = {("read", 8): 0, ("write", 8): 1, ("load", 8): 2, ("load", 16): 3, ("sample", 8): 4, ("sample", 16): 4 + SAMPLERS}
+NUMBERS = ("base", "width", "height", "depth", "pitch", "rows", "first", "across")  # of an image, that code of its kind finds here
+
+
+class Picture(ctypes.Structure):
+    """A surface of texels. A function is `void f(context, picture, arguments, mask)`: arguments are lanes of 32 bits, one parameter behind
+    the other, and answers come to stand in their place. Where there is none, messages are for the reference."""
+
+    _fields_ = [("functions", ctypes.c_uint64 * (4 + 2 * SAMPLERS)), *((name, ctypes.c_uint64) for name in NUMBERS)]
+
+
+class Bindings(ctypes.Structure):
+    """What the field `surfaces` of a context points at."""
+
+    _fields_ = [("surfaces", Surface * SURFACES), ("pictures", Picture * SURFACES), ("samplers", ctypes.c_uint64)]  # where states begin
+
+
 class Context(ctypes.Structure):
     """All pointers are host addresses."""
 
     _fields_ = [
         ("table", ctypes.c_uint64),  # host bases of the address space's 4 GiB parts
-        ("surfaces", ctypes.c_uint64),  # Surface[SURFACES]
+        ("surfaces", ctypes.c_uint64),  # Bindings
         ("local", ctypes.c_uint64),  # shared local memory of the group
         ("local_size", ctypes.c_uint64),
         ("record", ctypes.c_uint64),  # the guard's: its first word is the ip of the message under way

@@ -34,6 +34,7 @@ def gathered(report: Report, engines: Iterable[Groups]) -> dict[str, Any]:
         "approximate": inexact,
         "unsupported": [asdict(one) for one in report.unsupported],
         "faults": [asdict(one) for one in report.faults],
+        "remarks": report.remarks,
         "expectations": {"passed": report.passed, "failed": report.failed},
         "counters": asdict(report.counters),
         "engines": [{"name": each.name, "threads": each.threads, "notes": each.notes} for each in groups],

@@ -66,6 +66,10 @@ class Environment(Protocol):
         """The thread has come to the barrier of its group."""
         ...
 
+    def textured(self, x: Exchange, what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
+        """Something done to the texels of the message's surface (texture.py): so many answers."""
+        ...
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -153,16 +157,15 @@ class Exchange(ABC):
 
 Program = Callable[[Exchange], None]
 PROGRAMS: dict[str, Program] = {}
-ONLY_REFERENCE: set[str] = set()  # messages whose programs need what only Python knows: they are not compiled
+CONDITIONS: dict[str, Callable[[Plan], bool]] = {}  # which messages can be compiled; the others need what only Python knows
 
 
-def answers(*names: str, compiled: bool = True) -> Callable[[Program], Program]:
+def answers(*names: str, compiled: bool | Callable[[Plan], bool] = True) -> Callable[[Program], Program]:
     """This program answers the messages of these names."""
 
     def keep(program: Program) -> Program:
         PROGRAMS.update(dict.fromkeys(names, program))
-        if not compiled:
-            ONLY_REFERENCE.update(names)
+        CONDITIONS.update(dict.fromkeys(names, compiled if callable(compiled) else lambda plan: bool(compiled)))
         return program
 
     return keep
@@ -189,7 +192,7 @@ def compiled(sfid: int, descriptor: int, gen: float) -> bool:
     except (DecodeError, Unsupported, SpecError):
         return False
     index = one.fields.binding_table_index if "binding_table_index" in one.fields._fields else -1
-    return one.name not in ONLY_REFERENCE and catalogue.enumeration(message.SURFACES, gen).get(index) != "bindless"
+    return CONDITIONS[one.name](one) and catalogue.enumeration(message.SURFACES, gen).get(index) != "bindless"
 
 
 class ByteExchange(Exchange):

@@ -49,6 +49,7 @@ class Report:
     failed: list[str] = field(default_factory=list)
     faults: list[Trouble] = field(default_factory=list)
     unsupported: list[Trouble] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)  # no errors, but what software should not do
 
     @property
     def fine(self) -> bool:
@@ -62,6 +63,7 @@ class Report:
         self.failed += other.failed
         self.faults += other.faults
         self.unsupported += other.unsupported
+        self.remarks += other.remarks
 
 
 def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
@@ -78,6 +80,7 @@ def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable
             _check(gpu, event, report, trace.name)
         if spent():
             break
+    report.remarks += gpu.remarks
     return report
 
 

@@ -81,8 +81,10 @@ def test_register_files() -> None:
 
 
 @pytest.mark.behaviour("EU-136")
-@pytest.mark.parametrize(("text", "number", "sub"), [("a0.2<0,1,0>UW", 0x10, 4), ("acc1<8,8,1>F", 0x21, 0), ("f1.1<0,1,0>UW", 0x31, 2),
-                                                     ("sr0.1<0,1,0>UD", 0x70, 4), ("cr0.2<0,1,0>UD", 0x80, 8), ("n0.1<0,1,0>UD", 0x90, 4)])  # fmt: skip
+@pytest.mark.parametrize(("text", "number", "sub"), [
+    ("a0.2<0,1,0>UW", 0x10, 4), ("acc1<8,8,1>F", 0x21, 0), ("f1.1<0,1,0>UW", 0x31, 2), ("sr0.1<0,1,0>UD", 0x70, 4),
+    ("cr0.2<0,1,0>UD", 0x80, 8), ("n0.1<0,1,0>UD", 0x90, 4),
+])  # fmt: skip
 def test_architecture_registers_are_a_kind_an_instance_and_a_byte(text: str, number: int, sub: int) -> None:
     """IVB 1653-1692."""
     size = 8 if text.startswith("acc") else 1

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from softgen.errors import GpuFault
-from softgen.eu.block import PLACES, SIZE, SURFACES, Context, Control, Status, Surface, offset
+from softgen.eu.block import PLACES, SIZE, SURFACES, TOLD, Context, Control, Status, Surface, offset
 from softgen.eu.environment import BARRIER, CompiledEnvironment, explain
 from softgen.eu.instruction import Instruction, Operand
 from softgen.eu.rules import rules
@@ -121,7 +121,7 @@ class Compiled:
         self.context.table = ctypes.addressof(self.table)
 
     def bind(self, index: int, address: int, size: int) -> None:
-        self.surfaces[index] = Surface(host=self.table[address >> 32] + (address & 0xFFFFFFFF), size=size, address=address, known=1)
+        self.surfaces[index] = Surface(host=self.table[address >> 32] + (address & 0xFFFFFFFF), size=size, address=address, known=TOLD)
 
     def run(self, sfid: int, descriptor: int, payload: Any, second: Any, response: Any, mask: int, width: int) -> int:
         held = self.block

@@ -96,14 +96,14 @@ def inv(m: Machine, x: Value) -> Value:
 
 
 def rsq(m: Machine, x: Value) -> Value:
-    """In singles a quotient of roundings is off by more than one may be: what it lacks comes from the square, with its rounding error."""
-    y = m.div(m.like(x, 1.0), m.sqrt(x))
+    """Singles: root and quotient are rounded, together too much; what each lacks is found exactly, and put in."""
+    root = m.sqrt(x)
+    y = m.div(m.like(x, 1.0), root)
     if x.type is not f32:
         return y
-    product = x * y
-    lacks = m.fma(-product, y, m.like(x, 1.0)) - m.fma(x, y, -product) * y
-    better = m.fma(y * 0.5, lacks, y)
-    return m.select(m.is_nan(lacks), y, better)  # of zero and infinity there is nothing to correct
+    rest = m.fma(-root, root, x)  # of the root's square
+    lacks = m.fma(rest * (y * y), m.like(x, -0.5), m.fma(-root, y, m.like(x, 1.0)))
+    return m.select(lacks == lacks, m.fma(y, lacks, y), y)  # of zero and infinity there is nothing to correct
 
 
 def power(m: Machine, x: Value, y: Value) -> Value:

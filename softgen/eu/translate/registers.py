@@ -15,10 +15,13 @@ from softgen.eu.block import PLACES
 from softgen.lanes.llvm import YES, LlvmMachine
 from softgen.lanes.types import LaneType
 
-UNIT = 8  # bytes that every part is a multiple of
+UNIT, WIDE = 4, 8  # bytes that every part is a multiple of, and where something in it is as large
 LARGEST = 128  # bytes of a part that is more than one register
 REGISTER = 32
 TRUE = YES
+
+
+Span = tuple[int, int, bool]  # from, to, and whether something in it is wide
 
 
 @dataclass(eq=False)
@@ -67,18 +70,12 @@ class Registers:
 
     def partition(self) -> None:
         """Call when every access is known."""
-        spans: dict[str, list[tuple[int, int]]] = {}
+        spans: dict[str, list[Span]] = {}
         for access in self.accesses:
             low, high = access.span
-            spans.setdefault(access.place, []).append((low // UNIT * UNIT, -(-high // UNIT) * UNIT))
+            spans.setdefault(access.place, []).append((low // UNIT * UNIT, -(-high // UNIT) * UNIT, access.type.bytes > UNIT))
         for place, found in spans.items():
-            merged: list[tuple[int, int]] = []
-            for low, high in sorted(set(found)):
-                if merged and low < merged[-1][1]:
-                    merged[-1] = merged[-1][0], max(merged[-1][1], high)
-                else:
-                    merged.append((low, high))
-            parts = [Part(place, low, high) for span in merged for low, high in self._apart(place, *span)]
+            parts = [Part(place, low, high) for span in _merged(found) for low, high in self._apart(place, *span)]
             for part in parts:
                 if place not in self.in_block:
                     part.variable = self.m.place(part.vector)
@@ -235,3 +232,18 @@ class Registers:
         for lane, offset in enumerate(offsets):
             at = self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[access.place] + offset}")
             self.m.line(f"store {element} {self.m.emit(f'extractelement {vector} {value}, i64 {lane}')}, ptr {at}, align 1")
+
+
+def _merged(spans: list[Span]) -> list[tuple[int, int]]:
+    """Spans that overlap become one; where something in it is wide, it begins and ends accordingly."""
+    while True:
+        merged: list[Span] = []
+        for low, high, wide in sorted(set(spans)):
+            if merged and low < merged[-1][1]:
+                first, last, before = merged[-1]
+                merged[-1] = first, max(last, high), before or wide
+            else:
+                merged.append((low, high, wide))
+        spans = [(low // WIDE * WIDE, -(-high // WIDE) * WIDE, True) if wide else (low, high, False) for low, high, wide in merged]
+        if spans == merged:
+            return [(low, high) for low, high, _ in merged]

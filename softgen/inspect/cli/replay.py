@@ -30,6 +30,9 @@ EXAMPLE = """examples:
 exit codes: 0 everything ran and every expectation was met, 1 something did not, 2 used wrongly"""
 
 
+REMARKS = 20  # that are shown of a file
+
+
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("replay", description="Execute what a driver submitted, and check what the file expects of it.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
@@ -59,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         tell(args.report, gathered(whole, groups.both if isinstance(groups, Compared) else [groups]))
     if args.json:
         print_json(as_json(whole))
-        for wrong in whole.failed:
+        for wrong in [*whole.failed, *whole.remarks]:
             complain(wrong)
     return 0 if whole.fine else 1
 
@@ -104,6 +107,9 @@ def lines(file: str, gpu: str, report: Report, seconds: float, colour: Paint) ->
     found += [f"  {colour('not met', 'bad')} {wrong}" for wrong in report.failed]
     found += [f"  {colour('fault', 'bad')} {one}" for one in report.faults]
     found += [f"  {colour('unsupported', 'warn')} {one}" for one in report.unsupported]
+    found += [f"  {colour('remark', 'warn')} {one}" for one in report.remarks[:REMARKS]]
+    if len(report.remarks) > REMARKS:
+        found.append(f"  and {len(report.remarks) - REMARKS} more; --report has them all")
     return found
 
 

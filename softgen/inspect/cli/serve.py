@@ -15,10 +15,13 @@ EXAMPLE = """examples:
       NEOReadDebugKeys=1 SetCommandStreamReceiver=2 ProductFamilyOverride=skl TbxPort=4321 PROGRAM
   softgen serve --tbx 0 --gpu icl --clients 1         a free port, and the end after one client
 
-It listens on the loopback interface only. A command that fails, or whose submission is out of time, is told on standard error and
-skipped: the runtime knows no errors.
+It listens on the loopback interface only. A command that fails, or whose submission is out of time (two minutes, unless --time-limit
+says otherwise), is told on standard error and skipped: the runtime knows no errors.
 
 exit codes: 0 every client's work ran, 1 something failed, 2 used wrongly, 130 interrupted"""
+
+
+SECONDS = 120.0  # of one submission: what has no end must not keep everybody waiting
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,6 +31,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--gpu", metavar="NAME", required=True, help="which GPU to be (softgen gpus lists them)")
     parser.add_argument("--clients", type=int, metavar="N", help="end after so many clients")
     add_engine_options(parser)
+    parser.set_defaults(time_limit=SECONDS)
     parser.add_argument("--json", action="store_true", help="at the end, one JSON object: clients and what failed")
 
 

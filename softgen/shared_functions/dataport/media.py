@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.types import bool_, i64, u8, u32, u64
 from softgen.lanes.value import Region, Value
-from softgen.shared_functions.dataport.typed import picture
 from softgen.shared_functions.exchange import REGISTER, Exchange, answers
+from softgen.shared_functions.texture import picture
 from softgen.surface import tiling
 from softgen.surface.image import Image
 

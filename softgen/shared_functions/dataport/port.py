@@ -11,7 +11,8 @@ from softgen.lanes.value import Region, Value
 from softgen.shared_functions import message
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import Addresses, LocalMemory, Memory, Target
-from softgen.shared_functions.exchange import Sent, answer
+from softgen.shared_functions.exchange import Exchange, Sent, answer
+from softgen.shared_functions.texture import at_once
 from softgen.surface.image import Image
 
 PORTS = ("data_port_read", "data_port_write", "render_cache", "sampler_cache", "data_port_2", "constant_cache", "read_only", "data_cache_0",
@@ -63,6 +64,9 @@ class DataPort:
 
     def local(self) -> Region:
         return self._region(self.held)
+
+    def textured(self, x: Exchange, what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
+        return at_once(x, what, None, given, mask)
 
     # -- for messages that only the interpreter answers ------------------------------------------------------------------
 

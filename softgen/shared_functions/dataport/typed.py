@@ -2,39 +2,30 @@
 
 Eight lanes; coordinates U, V, R and the level are registers of their own, as many as the message has room for (KBL 23744-23774).
 
-Surface state is looked up by Python: these messages are not compiled.
+Reads and writes are operations on texels (texture.py). For atomics and counters, surface state is looked up by Python: they are not
+compiled.
 """
 
 from __future__ import annotations
 
-from softgen.bits import catalogue
 from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
 from softgen.lanes.types import u32
 from softgen.lanes.value import Region, Value
-from softgen.shared_functions import message
 from softgen.shared_functions.dataport import simd4x2
 from softgen.shared_functions.dataport.atomic import operation, perform, returned
-from softgen.shared_functions.dataport.reach import bindless_offset, pixel_lanes
+from softgen.shared_functions.dataport.reach import pixel_lanes
 from softgen.shared_functions.dataport.scattered import channels
-from softgen.shared_functions.exchange import REGISTER, Exchange, answers
+from softgen.shared_functions.exchange import REGISTER, Exchange, Plan, answers
+from softgen.shared_functions.texture import operation as operation_on_texels
+from softgen.shared_functions.texture import picture
 from softgen.surface import fetch, texel
 from softgen.surface.image import Image, locate
 
 EIGHT = 8
 FIRST = {"low_8": 0, "high_8": 8}  # of the instruction's channels
 LEVEL = 3  # the coordinate that is no coordinate
-
-
-def picture(x: Exchange) -> Image:
-    index = int(x.plan.fields.binding_table_index)
-    special = catalogue.enumeration(message.SURFACES, x.plan.gen).get(index)
-    if special == "bindless":
-        found: Image = x.environment.picture(bindless_offset(x), True)
-        return found
-    if special is not None:
-        raise Unsupported(f"{x.plan.name} to {special}: no surface with a format")
-    found = x.environment.picture(index, False)
-    return found
+FOUR = 4  # coordinates, and channels
 
 
 class Typed:
@@ -55,38 +46,63 @@ class Typed:
         self.inside = self.mask & inside
         self.memory: Region = x.environment.absolute(self.one.base)
 
-    def load(self) -> list[Value]:
-        return fetch.load(self.x.m, self.one, self.memory, self.at, self.inside)
 
-    def store(self, values: list[Value]) -> None:
-        m = self.x.m
-        for (at, type), word in zip(fetch.words(self.one), texel.pack(m, self.one.format, values), strict=True):
-            m.store(m.convert(word, type), self.memory.moved(at), self.at, self.inside)
+def _plain(plan: Plan) -> bool:
+    """Whether a message has eight lanes."""
+    return plan.words.get("slot_group") in FIRST
 
 
-@answers("typed_surface_read", compiled=False)
+def _asked(x: Exchange, behind: int) -> tuple[bool, list[Value], Value, int]:
+    """Whether a message has two slots, its coordinates and level, who takes part, and where data begins; `behind`: registers of data."""
+    group = x.plan.words.get("slot_group", "")
+    if group not in FIRST:
+        return True, [simd4x2.firsts(x, u32, 0, place) for place in range(FOUR)], simd4x2.slots(x), REGISTER
+    held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - behind
+    places = [x.take(u32, place * REGISTER, EIGHT) for place in range(max(held, 1))]
+    missing = [x.m.constant(u32, 0, EIGHT)] * FOUR
+    return False, [*places, *missing][:FOUR], pixel_lanes(x, EIGHT, FIRST[group]), held * REGISTER
+
+
+@answers("typed_surface_read", compiled=_plain)
 def typed_read(x: Exchange) -> None:
-    """Out of bounds, all channels are zero."""
-    one, m = Typed(x, 0), x.m
-    found = [m.select(one.inside, value, 0) for value in one.load()]
-    if one.slots:
+    m, (slots, places, mask, _) = x.m, _asked(x, 0)
+    x.expect(REGISTER if slots else len(channels(x)) * REGISTER)
+    found = x.environment.textured(x, "read", 0, places, mask, FOUR)
+    if slots:
         for slot in range(simd4x2.SLOTS):
             for channel in channels(x):
-                x.give(m.slice(found[channel], slot, 1), slot * 16 + channel * 4, m.slice(one.mask, slot, 1))
+                x.give(m.slice(found[channel], slot, 1), slot * 16 + channel * 4, m.slice(mask, slot, 1))
         return
     for number, channel in enumerate(channels(x)):
-        x.give(found[channel], number * REGISTER, one.mask)
+        x.give(found[channel], number * REGISTER, mask)
 
 
-@answers("typed_surface_write", compiled=False)
+@operation_on_texels("read")
+def read(m: Machine, one: Image, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+    """Out of bounds, all channels are zero."""
+    texel.check(one.format)
+    at, inside = locate(m, one, given[:LEVEL], given[LEVEL])
+    return [m.select(inside, value, 0) for value in fetch.load(m, one, memory, at, mask & inside)]
+
+
+@answers("typed_surface_write", compiled=_plain)
 def typed_write(x: Exchange) -> None:
     """A channel that the message leaves out is written as zero."""
     meant = channels(x)
-    one, m = Typed(x, len(meant)), x.m
-    values = [m.constant(u32, 0, one.mask.lanes)] * 4
+    slots, places, mask, behind = _asked(x, len(meant))
+    values = [x.m.constant(u32, 0, mask.lanes)] * FOUR
     for number, channel in enumerate(meant):
-        values[channel] = simd4x2.firsts(x, u32, one.behind, channel) if one.slots else x.take(u32, one.behind + number * REGISTER, EIGHT)
-    one.store(values)
+        values[channel] = simd4x2.firsts(x, u32, behind, channel) if slots else x.take(u32, behind + number * REGISTER, EIGHT)
+    x.environment.textured(x, "write", 0, places + values, mask, 0)
+
+
+@operation_on_texels("write")
+def write(m: Machine, one: Image, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+    texel.check(one.format)
+    at, inside = locate(m, one, given[:LEVEL], given[LEVEL])
+    for (byte, type), word in zip(fetch.words(one), texel.pack(m, one.format, given[FOUR:]), strict=True):
+        m.store(m.convert(word, type), memory.moved(byte), at, mask & inside)
+    return []
 
 
 @answers("typed_atomic", "typed_atomic_simd4x2", compiled=False)

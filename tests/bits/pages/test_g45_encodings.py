@@ -84,7 +84,8 @@ def test_scratch_counts_kilobytes_for_media_and_powers_for_3d() -> None:
 @pytest.mark.behaviour("G45-VLD-04")
 def test_what_the_bitstream_decoder_is_told() -> None:
     """G45 9379-9413."""
-    one = unpack("VLD_STATE", GEN, (0, 28, 1), (0, 24, 2), (0, 20, 3), (0, 16, 4), (0, 14, 2), (0, 12, 3), (0, 11, 1), (0, 9, 1), (0, 7, 1), (1, 9, 2))
+    one = unpack("VLD_STATE", GEN, (0, 28, 1), (0, 24, 2), (0, 20, 3), (0, 16, 4), (0, 14, 2), (0, 12, 3), (0, 11, 1), (0, 9, 1),
+                 (0, 7, 1), (1, 9, 2))  # fmt: skip
     assert (one.f_code_1_1, one.f_code_1_0, one.f_code_0_1, one.f_code_0_0, one.intra_dc_precision) == (1, 2, 3, 4, 2)
     assert (one.top_field_first, one.frame_prediction_frame_dct, one.concealment_motion_vector) == (1, 0, 1)
     assert (one.quantizer_scale_type, one.intra_vlc_format, one.scan_order) == (0, 1, 0)
@@ -137,7 +138,8 @@ def test_widths_of_lines_and_of_their_smooth_ends() -> None:
     """U3.1, and four regions (G45 5687-5701)."""
     assert [unpack("SF_STATE", GEN, (6, 24, code)).line_width for code in (0, 1, 15)] == [0.0, 0.5, 7.5]
     page = layout("SF_STATE", GEN)
-    regions = [describe.value_name(page, unpack("SF_STATE", GEN, (6, 22, code)), "line_end_cap_antialiasing_region_width") for code in range(4)]
+    states = [unpack("SF_STATE", GEN, (6, 22, code)) for code in range(4)]
+    regions = [describe.value_name(page, one, "line_end_cap_antialiasing_region_width") for one in states]
     assert regions == ["0.5 pixels", "1.0 pixels", "2.0 pixels", "4.0 pixels"]
 
 
@@ -154,7 +156,7 @@ def test_blend_factors() -> None:
     """Nineteen, the inverse of each 10h further on (G45 8340-8360)."""
     found = enumeration("3D_Color_Buffer_Blend_Factor", GEN)
     assert len(found) == 19 and (min(found), max(found)) == (0x01, 0x1A)
-    assert (found[0x01], found[0x11], found[0x03], found[0x06], found[0x0A]) == ("one", "zero", "src_alpha", "src_alpha_saturate", "src1_alpha")
+    assert [found[code] for code in (0x01, 0x11, 0x03, 0x06, 0x0A)] == ["one", "zero", "src_alpha", "src_alpha_saturate", "src1_alpha"]
     inverted = {code for code, name in found.items() if name.startswith("inv_")}
     assert inverted == {0x12, 0x13, 0x14, 0x15, 0x17, 0x18, 0x19, 0x1A}
     assert all(found[code] == f"inv_{found[code - 0x10]}" for code in inverted)

@@ -22,7 +22,7 @@ def reads(*spans: tuple[int, int]) -> Registers:
     ([(0, 32), (32, 64)], [(0, 32), (32, 64)]),                 # side by side is not together
     ([(0, 64), (32, 96)], [(0, 96)]),
     ([(0, 32), (64, 96), (16, 80)], [(0, 96)]),
-    ([(4, 8)], [(0, 8)]),                                       # whole units
+    ([(4, 8), (12, 16)], [(4, 8), (12, 16)]),
 ])  # fmt: skip
 def test_bytes_used_together_are_one_part(spans: list[tuple[int, int]], parts: list[tuple[int, int]]) -> None:
     assert [(part.start, part.end) for part in reads(*spans).all()] == parts

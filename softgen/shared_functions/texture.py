@@ -1,0 +1,52 @@
+"""What messages do with texels, as lane programs that know a surface's kind and format.
+
+For the interpreter such a program runs at once. Compiled kernels call it as a function that was made for the surface (eu/textured.py), so
+that they need not know what will be bound. Parameters and answers are lanes of 32 bits.
+
+    @operation("load")
+    def load(m, one, how, memory, given, mask): …       # given: u, v, r, lod
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from softgen.bits import catalogue
+from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.value import Region, Value
+from softgen.shared_functions import message
+from softgen.shared_functions.dataport.reach import bindless_offset
+from softgen.shared_functions.exchange import Exchange
+from softgen.surface.image import Image
+
+Operation = Callable[[Machine, Image, Any, Region, list[Value], Value], list[Value]]
+OPERATIONS: dict[str, Operation] = {}
+
+
+def operation(name: str) -> Callable[[Operation], Operation]:
+    def keep(program: Operation) -> Operation:
+        OPERATIONS[name] = program
+        return program
+
+    return keep
+
+
+def picture(x: Exchange) -> Image:
+    """The surface that a message names."""
+    index = int(x.plan.fields.binding_table_index)
+    special = catalogue.enumeration(message.SURFACES, x.plan.gen).get(index)
+    if special == "bindless":
+        found: Image = x.environment.picture(bindless_offset(x), True)
+        return found
+    if special is not None:
+        raise Unsupported(f"{x.plan.name} to {special}: no surface with a format")
+    found = x.environment.picture(index, False)
+    return found
+
+
+def at_once(x: Exchange, what: str, how: Any, given: list[Value], mask: Value) -> list[Value]:
+    """For the interpreter."""
+    one = picture(x)
+    return OPERATIONS[what](x.m, one, how, x.environment.absolute(one.base), given, mask)
