@@ -11,14 +11,15 @@ from collections.abc import Callable
 
 from softgen.bits.generation import generation
 from softgen.errors import GpuFault, Unsupported
-from softgen.eu.block import KNOWN, Context, Surface, offset
+from softgen.eu.block import KNOWN, TEXTURED, Bindings, Context, Picture, Surface, offset
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_access import ATOMIC, BLOCK, CANONICAL_BITS, ONE, ROW, SIZE_SHIFT, TABLE, WIDE
 from softgen.lanes.llvm_region import LEAVE, Flat, Table, region
-from softgen.lanes.types import LaneType, bool_
+from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.memory import arena
 from softgen.memory.space import Space
+from softgen.shared_functions.exchange import Exchange
 
 BARRIER = "native_barrier"
 IMPORTS = (LEAVE, BARRIER)  # what code with messages may call: who loads it gives their addresses
@@ -63,6 +64,29 @@ class CompiledEnvironment:
 
     def local(self) -> Region:
         return region(self.m, Flat(self._field("local"), self._field("local_size"), self._announce(), quiet=True), "local memory")
+
+    def textured(self, x: Exchange, what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
+        """A call of the function that was made for the surface."""
+        m, lanes, index = self.m, mask.lanes, int(x.plan.fields.binding_table_index)
+        bindings = self._field("surfaces", "ptr")
+        place = offset(Bindings, "pictures") + index * ctypes.sizeof(Picture)
+        function = self._load("i64", bindings, place + 8 * (TEXTURED[what, lanes] + sampler))
+        self.escape(self._lane(bool_, m.emit(f"icmp ne i64 {function}, 0")))
+        room = m.place(f"[{max(len(given), count)} x <{lanes} x i32>], align 64")
+        places = [m.emit(f"getelementptr i8, ptr {room}, i64 {4 * lanes * number}") for number in range(max(len(given), count))]
+        for pointer, value in zip(places, given, strict=False):
+            m.line(f"store {m.typed(m.bitcast(value, u32))}, ptr {pointer}, align 4")
+        self._announce()
+        bits = m.emit(f"extractelement <1 x i32> {m.bits_from_mask(mask).payload}, i64 0")
+        picture = m.emit(f"getelementptr i8, ptr {bindings}, i64 {place}")
+        code = m.emit(f"inttoptr i64 {function} to ptr")
+        m.line(f"call void {code}(ptr %context, ptr {picture}, ptr {room}, i32 {bits})")
+        return [Value(m, u32, lanes, m.emit(f"load <{lanes} x i32>, ptr {pointer}, align 4")) for pointer in places[:count]]
+
+    def table(self, given: Value) -> None:
+        """The table of samplers that a message points at must be that of the dispatch."""
+        place = self._load("i64", self._field("surfaces", "ptr"), offset(Bindings, "samplers"))
+        self.escape(self.m.convert(given, u64) == self._lane(u64, place))
 
     def barrier(self) -> None:
         self.m.line(f"call void {self.m.outside(BARRIER, 'void', ('ptr',))}(ptr %context)")

@@ -1,18 +1,19 @@
 """A dispatch as its workers share it: the kernel, the engine, and the surfaces that compiled code can reach.
 
 Reads   GPGPU_THREAD_HEADER
-Writes  Surface entries, each when a kernel first asks for it
+Writes  Surface and Picture entries, each when a kernel first asks for it
 """
 
 from __future__ import annotations
 
 from softgen.bits import catalogue
 from softgen.errors import SoftgenError
-from softgen.eu.block import KNOWN, SURFACES, TOLD, Surface
+from softgen.eu.block import KNOWN, TOLD, Bindings, Surface
 from softgen.eu.engine import Engine, Function
 from softgen.eu.instruction import Operand
 from softgen.eu.interpreter import Program
 from softgen.eu.rules import rules
+from softgen.eu.textured import Pictures
 from softgen.gpgpu import group
 from softgen.gpgpu.walker import Plan, Surroundings
 from softgen.memory import arena
@@ -21,6 +22,7 @@ from softgen.shared_functions import message
 from softgen.shared_functions.dataport import Surfaces
 from softgen.shared_functions.dataport.target import Memory, Nothing, Target
 from softgen.shared_functions.sampler import Samplers
+from softgen.shared_functions.texture import Asked, textured
 
 
 class Job:
@@ -35,7 +37,10 @@ class Job:
         self.surfaces.tell, self.tell = self._outside, around.tell
         self.general = around.bases.get("general", 0)
         self.table = around.space.table
-        self.entries = (Surface * SURFACES)()
+        self.bindings = Bindings(samplers=plan.sampler)
+        self.entries = self.bindings.surfaces
+        self.pictures = Pictures(self.bindings, around.generation.address_bits)
+        self.asked: set[tuple[int, Asked]] = set()
         self.known: set[int] = set()
         self.full = not ~(plan.right_mask & plan.bottom_mask) & (1 << plan.simd) - 1
 
@@ -52,8 +57,22 @@ class Job:
         if one.descriptor is None or isinstance(one.descriptor, Operand):
             return False
         found = message.identify(one.sfid, one.descriptor, self.gen)
+        if found is not None and (asked := textured(one.sfid, one.descriptor, self.gen)):
+            return self._texels(asked, int(found.values.binding_table_index))
         index = getattr(found.values, "binding_table_index", None) if found is not None else None
         return index is not None and index not in self.known and self.resolve(int(index))
+
+    def _texels(self, asked: Asked, index: int) -> bool:
+        """Has a function made for what a message does to the texels of a surface."""
+        key = (index, asked)
+        if key in self.asked or index in catalogue.enumeration(message.SURFACES, self.gen):
+            return False
+        self.asked.add(key)
+        try:
+            how = self.samplers.sampling(asked.sampler) if asked.samples else None
+            return self.pictures.fill(index, asked.what, asked.lanes, asked.sampler, self.surfaces.picture(index, False), how)
+        except SoftgenError:
+            return False
 
     def resolve(self, index: int) -> bool:
         """Fills the entry of a plain buffer, or of a null surface. What is wrong with any other, the reference will say."""

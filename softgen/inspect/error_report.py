@@ -12,7 +12,7 @@ from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.error_text import Value
 
 LOW = 0xFFFFFFFF
-FACTS = ("Kernel", "Time", "Platform", "PCI ID", "PCI Revision", "Active process", "Reset count")
+FACTS = ("Kernel", "Time", "Platform", "Subplatform", "PCI ID", "PCI Revision", "Active process", "Reset count")
 FAULT = ("FAULT_TLB_DATA1", "FAULT_TLB_DATA0")  # the line has the upper register first
 
 
@@ -56,18 +56,23 @@ def facts(trace: ErrorStateTrace) -> Iterator[tuple[str, str]]:
             yield one.title, one.text
 
 
+def is_register(one: Value) -> bool:
+    """A number with a name in capitals; others are the driver's own."""
+    return one.number is not None and one.label[:2].isupper()
+
+
 def registers(trace: ErrorStateTrace) -> Iterator[Shown]:
     """Every register of the file: the GPU's first, then engine by engine."""
     for one in trace.text.values:
         if one.label == "FAULT_TLB_DATA" and one.number is not None:
             for name, value in zip(FAULT, (one.number >> 32, one.number & LOW), strict=True):
                 yield Shown("", name, value, trace.register(name, None), one.line)
-        elif one.number is not None and not one.title.startswith(FACTS):
-            yield Shown("", one.title, one.number, trace.register(one.label, None), one.line)
+        elif is_register(one) and not one.title.startswith(FACTS):
+            yield Shown("", one.title, one.number or 0, trace.register(one.label, None), one.line)
     for engine in trace.text.engines:
         for one in engine.values:
-            if one.number is not None:
-                yield Shown(engine.name, one.title, one.number, trace.register(one.label, engine.kind), one.line)
+            if is_register(one):
+                yield Shown(engine.name, one.title, one.number or 0, trace.register(one.label, engine.kind), one.line)
 
 
 def fault(trace: ErrorStateTrace) -> tuple[int, str] | None:
@@ -96,7 +101,7 @@ def fences(trace: ErrorStateTrace) -> Iterator[Value]:
 def words(trace: ErrorStateTrace, engine: str) -> Iterator[Value]:
     """What an engine's lines say that is no register."""
     for one in next(one for one in trace.text.engines if one.name == engine).values:
-        if one.number is None:
+        if not is_register(one):
             yield one
 
 

@@ -5,12 +5,15 @@ In:  a replay's Report and what the engines counted. Out: one dictionary for mac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from softgen.eu import opcodes
+from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import Program
+from softgen.eu.program import instructions
+from softgen.eu.program import kernel as extent
 from softgen.gpgpu.engines import Groups, Ran
 from softgen.inspect.cli.output import Paint, counted, table
 from softgen.trace.replay import Report
@@ -49,9 +52,15 @@ def kernel(one: Ran) -> dict[str, Any]:
 
 def approximations(programs: Iterable[Program]) -> dict[str, str]:
     """Functions that the hardware itself only approximates and that a kernel which ran has, with the largest error."""
-    ones = (line.instruction for program in programs for line in list(program.lines.values()) if line.instruction.opcode == "math")
+    ones = (one for program in programs for one in decoded(program) if one.opcode == "math")
     used = {found.name for one in ones if (found := opcodes.function(one.function, one.gen)) is not None}
     return {name: BOUNDS[name] for name in sorted(used) if name in BOUNDS}
+
+
+def decoded(program: Program) -> Iterator[Instruction]:
+    """All of a kernel: an engine that kept a translation has decoded nothing."""
+    end, _ = extent(program.code, program.gen)
+    return (one for *_, one in instructions(program.code[:end], program.gen))
 
 
 def lines(found: dict[str, Any], colour: Paint) -> list[str]:

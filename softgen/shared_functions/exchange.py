@@ -157,7 +157,8 @@ class Exchange(ABC):
 
 Program = Callable[[Exchange], None]
 PROGRAMS: dict[str, Program] = {}
-CONDITIONS: dict[str, Callable[[Plan], bool]] = {}  # which messages can be compiled; the others need what only Python knows
+ONLY_REFERENCE: set[str] = set()  # messages whose programs need what only Python knows: they are not compiled
+CONDITIONS: dict[str, Callable[[Plan], bool]] = {}  # or only some of them are
 
 
 def answers(*names: str, compiled: bool | Callable[[Plan], bool] = True) -> Callable[[Program], Program]:
@@ -165,7 +166,10 @@ def answers(*names: str, compiled: bool | Callable[[Plan], bool] = True) -> Call
 
     def keep(program: Program) -> Program:
         PROGRAMS.update(dict.fromkeys(names, program))
-        CONDITIONS.update(dict.fromkeys(names, compiled if callable(compiled) else lambda plan: bool(compiled)))
+        if callable(compiled):
+            CONDITIONS.update(dict.fromkeys(names, compiled))
+        elif not compiled:
+            ONLY_REFERENCE.update(names)
         return program
 
     return keep
@@ -192,7 +196,9 @@ def compiled(sfid: int, descriptor: int, gen: float) -> bool:
     except (DecodeError, Unsupported, SpecError):
         return False
     index = one.fields.binding_table_index if "binding_table_index" in one.fields._fields else -1
-    return CONDITIONS[one.name](one) and catalogue.enumeration(message.SURFACES, gen).get(index) != "bindless"
+    if one.name in ONLY_REFERENCE or one.name in CONDITIONS and not CONDITIONS[one.name](one):
+        return False
+    return catalogue.enumeration(message.SURFACES, gen).get(index) != "bindless"
 
 
 class ByteExchange(Exchange):

@@ -10,7 +10,7 @@ that they need not know what will be bound. Parameters and answers are lanes of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from softgen.bits import catalogue
 from softgen.errors import Unsupported
@@ -18,11 +18,35 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions import message
 from softgen.shared_functions.dataport.reach import bindless_offset
-from softgen.shared_functions.exchange import Exchange
+from softgen.shared_functions.exchange import Exchange, Plan, compiled, plan
 from softgen.surface.image import Image
 
 Operation = Callable[[Machine, Image, Any, Region, list[Value], Value], list[Value]]
 OPERATIONS: dict[str, Operation] = {}
+
+
+class Asked(NamedTuple):
+    """What a message wants done."""
+
+    what: str
+    lanes: int
+    sampler: int = 0
+
+    @property
+    def samples(self) -> bool:
+        return self.what == "sample"
+
+
+ASKERS: dict[str, Callable[[Plan], Asked]] = {}  # by the name of a message that can be compiled
+
+
+def textured(sfid: int, descriptor: int, gen: float) -> Asked | None:
+    """What a message that is part of compiled code wants done to texels; None for others."""
+    if not compiled(sfid, descriptor, gen):
+        return None
+    found = plan(sfid, descriptor, gen)
+    asker = ASKERS.get(found.name)
+    return asker(found) if asker else None
 
 
 def operation(name: str) -> Callable[[Operation], Operation]:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from softgen.errors import GpuFault
-from softgen.eu.block import PLACES, SIZE, SURFACES, TOLD, Context, Control, Status, Surface, offset
+from softgen.eu.block import PLACES, SIZE, TOLD, Bindings, Context, Control, Status, Surface, offset
 from softgen.eu.environment import BARRIER, CompiledEnvironment, explain
 from softgen.eu.instruction import Instruction, Operand
 from softgen.eu.rules import rules
 from softgen.eu.semantics.send import carry_out
+from softgen.eu.textured import Pictures
 from softgen.eu.thread import REGISTER, Mode
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
@@ -115,8 +116,10 @@ class Compiled:
     def __init__(self, gen: float, space: AddressSpace, local: Any, general: int) -> None:
         self.gen, self.space, self.local = gen, space, local
         self.block = np.zeros(SIZE, np.uint8)
-        self.surfaces = (Surface * SURFACES)()
-        self.context = Context(surfaces=ctypes.addressof(self.surfaces), local=local.ctypes.data, local_size=len(local), general=general)
+        self.bindings = Bindings()
+        self.surfaces = self.bindings.surfaces
+        self.pictures = Pictures(self.bindings, space.bits)
+        self.context = Context(surfaces=ctypes.addressof(self.bindings), local=local.ctypes.data, local_size=len(local), general=general)
         self.table = space.table
         self.context.table = ctypes.addressof(self.table)
 

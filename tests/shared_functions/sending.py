@@ -20,6 +20,7 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.shared_functions import exchange, message
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
+from softgen.shared_functions.texture import textured
 from tests.shared_functions.compiled import Compiled
 
 PAGE, BASE, TABLE, DATA = 0x1000, 0x10000, 0x800, 0x20000
@@ -51,6 +52,7 @@ class Bench:
     local: int = 1024
     general: int = 0
     surface: dict[str, Any] = field(default_factory=dict)
+    samplers: int = 0  # where their states begin
 
     def __post_init__(self) -> None:
         self.space = AddressSpace("bench", 48)
@@ -95,6 +97,7 @@ class Bench:
             held[:] = was
         twin = Compiled(self.gen, self.space, self.slm.held, self.general)
         index = sent.descriptor & 0xFF
+        self._prepare(twin, sent, index)
         target = self.port.surfaces.known().get(index)
         if target is not None:
             twin.bind(index, int(getattr(target, "base", 0)), target.size or 0)
@@ -112,6 +115,15 @@ class Bench:
             assert response.tolist() == sent.response.tolist(), "the answer differs"
             for held, wanted in zip(self._memories(), after, strict=True):
                 assert (held == wanted).all(), f"memory differs at {np.flatnonzero(held != wanted)}"
+
+    def _prepare(self, twin: Compiled, sent: Sent, index: int) -> None:
+        """The function for what a message does to texels."""
+        asked = textured(sent.sfid, sent.descriptor, self.gen)
+        if asked is None:
+            return
+        twin.bindings.samplers = self.samplers
+        how = self.port.sampling(asked.sampler, None) if asked.samples else None
+        twin.pictures.fill(index, asked.what, asked.lanes, asked.sampler, self.port.picture(index, False), how)
 
     def _memories(self) -> list[Any]:
         return [self.data.array, self.state.array, self.slm.held]

@@ -179,6 +179,15 @@ def test_what_stands_behind_an_engine_is_not_its_own(tmp_path: Path) -> None:
     assert found.tails == {"rcs0": 0x120}
 
 
+def test_numbers_of_the_driver_are_no_registers(tmp_path: Path) -> None:
+    read(tmp_path, GPU + ENGINE.lstrip("\n") + CAPABILITIES.lstrip("\n"))
+    trace = ErrorStateTrace(tmp_path / "error.txt")
+    shown = {one.title for one in error_report.registers(trace)}
+    assert {"IER", "GTIER[5]", "CCID", "HEAD", "PP_DIR_BASE", "GEOM_SVGUNIT_INSTDONE[0][3]"} <= shown
+    assert not {"Subplatform", "Missed interrupts", "ring->head", "last_seqno", "memory-regions", "PCI ID"} & shown
+    assert ("ring->head", "0x00000000") in [(one.title, one.text) for one in error_report.words(trace, "rcs0")]
+
+
 def test_an_empty_port_has_no_line_of_its_own(tmp_path: Path) -> None:
     (engine,) = read(tmp_path, "rcs0 command stream:\n  HEAD:  0x00000010\n  ELSP[0]:  ELSP[1]:  hung: 1\n").engines
     assert [(one.title, one.text) for one in engine.values][1:] == [("hung", "1")]

@@ -10,14 +10,21 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.generation import device
+from softgen.gpgpu.engines import Groups
 from softgen.trace.tbx import Server
 from tests.conftest import SHARED, needs_shared
 from tests.trace.test_tbx import Running
 
 RUNTIME = Path("/etc/OpenCL/vendors/intel.icd")
 PYTHON = shutil.which("python3", path="/usr/bin:/bin")
-CASES = ["i32_arith", "vec4_ops", "ndrange_ids", "const_table", "conv_int_sat", "f32_arith", "bitrev_loop", "cf_uniform", "slm_reduce",
-         "atom_global", "sg_vote", "struct_aos"]  # fmt: skip
+# Newer versions of pyopencl have no create_image any more, which the cases were written with.
+RUN = """import runpy, sys
+import pyopencl as cl
+if not hasattr(cl, "create_image"):
+    cl.create_image = lambda context, flags, form, shape, hostbuf=None: cl.Image(context, flags, form, shape=shape, hostbuf=hostbuf)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 def has_runtime() -> bool:
@@ -28,21 +35,23 @@ def has_runtime() -> bool:
 
 @pytest.mark.witness
 @needs_shared("kernels")
+@pytest.mark.parametrize("engine", ["t0", "t1", "auto"])
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("gpu", ["bdw", "skl", "icllp"])
-def test_kernels_through_the_stock_runtime(gpu: str, binary: bool) -> None:
-    """`binary`: what the compiler made of them before, instead of the source."""
+def test_kernels_through_the_stock_runtime(gpu: str, binary: bool, engine: str) -> None:
+    """`binary`: what the compiler made of them before, instead of the source. What cannot be run there, the runtime's client skips."""
     if not has_runtime():
         pytest.skip("Intel's OpenCL runtime or pyopencl is absent")
-    running = Running(gpu)
+    running = Running(gpu, groups=Groups(engine), time_limit=120)
     assert isinstance(running.server, Server) and device(gpu)
     environment = os.environ | {"NEOReadDebugKeys": "1", "SetCommandStreamReceiver": "2", "ProductFamilyOverride": gpu,
                                 "TbxPort": str(running.server.port)}  # fmt: skip
     choice = ["--binary", {"skl": "kbl"}.get(gpu, gpu)] if binary else []
     kernels = SHARED / "kernels"
-    command = [str(PYTHON), str(kernels / "run_case.py"), *choice, *(str(kernels / name) for name in CASES)]
+    cases = sorted(one.parent for one in kernels.glob("*/case.json"))
+    command = [str(PYTHON), "-c", RUN, str(kernels / "run_case.py"), *choice, *map(str, cases)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     running.server.close()
-    assert done.returncode == 0 and f"{len(CASES)} passed, 0 failed" in done.stdout, (
-        done.stdout + done.stderr[-2000:] + "\n".join(running.log)
-    )
+    said = done.stdout + done.stderr[-2000:] + "\n".join(running.log)
+    assert done.returncode == 0 and " 0 failed" in done.stdout and not [line for line in running.log if "out of bounds" in line], said
+    assert int(done.stdout.split()[-6]) >= len(cases) - 4, said

@@ -14,7 +14,7 @@ MOST_THREADS = 1024
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=NAMES, default="auto",
-                        help="how kernels run: the reference is plain and slow, t0 and t1 are compiled, auto begins as t0 and goes on as t1")  # fmt: skip
+                        help="how kernels run: the reference is plain and slow, t0 and t1 are compiled, auto is t0, then t1")  # fmt: skip
     parser.add_argument("--threads", type=int, metavar="N", help="host threads that run thread groups; one per processor unless told")
     parser.add_argument("--deterministic", action="store_true", help="one host thread, and timestamps count up instead of telling the time")
     parser.add_argument("--compare", metavar="A,B", help="run every dispatch on two engines and stop at the first difference")

@@ -17,8 +17,8 @@ from softgen.shared_functions.dataport.atomic import operation, perform, returne
 from softgen.shared_functions.dataport.reach import pixel_lanes
 from softgen.shared_functions.dataport.scattered import channels
 from softgen.shared_functions.exchange import REGISTER, Exchange, Plan, answers
+from softgen.shared_functions.texture import ASKERS, Asked, picture
 from softgen.shared_functions.texture import operation as operation_on_texels
-from softgen.shared_functions.texture import picture
 from softgen.surface import fetch, texel
 from softgen.surface.image import Image, locate
 
@@ -50,6 +50,10 @@ class Typed:
 def _plain(plan: Plan) -> bool:
     """Whether a message has eight lanes."""
     return plan.words.get("slot_group") in FIRST
+
+
+ASKERS["typed_surface_read"] = lambda plan: Asked("read", EIGHT)
+ASKERS["typed_surface_write"] = lambda plan: Asked("write", EIGHT)
 
 
 def _asked(x: Exchange, behind: int) -> tuple[bool, list[Value], Value, int]:

@@ -71,6 +71,28 @@ def test_faults_and_what_is_missing_are_exit_code_1(tmp_path: Path, capsys: pyte
     assert found["faults"][0]["file"] == fault and found["unsupported"][0]["submission"] == "submission 0 on render"
 
 
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1", "auto"])
+def test_what_software_should_not_do_is_remarked(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Here it reads behind the end of a buffer, which the hardware answers with zeros."""
+    job = vector_add("skl")
+    job.buffers = [job.buffers[0][:200], bytes(256)]
+    file, kept = str(aub(tmp_path / "out.aub", job, GOOD[:200])), tmp_path / "report.json"
+    assert cli.main(["replay", file, "--engine", engine, "--threads", "1", "--report", str(kept)]) == 0
+    said = "out of bounds: untyped_surface_read at offset 0xc8 of surface 0, which has 0xc8 bytes (lane 2)"
+    shown = capsys.readouterr().out
+    assert re.search(rf"remark GPGPU_WALKER at 0x.*kernel 0x\w+\+0x40: send .*: {re.escape(said)}\n", shown)
+    (remark,) = json.loads(kept.read_text())["remarks"]
+    assert remark.endswith(said)
+    assert cli.main(["replay", file, "--engine", engine, "--json"]) == 0
+    assert "out of bounds: untyped_surface_read at offset" in capsys.readouterr().err
+
+
+def test_the_fast_engine_is_the_usual_one(tmp_path: Path) -> None:
+    file, kept = str(aub(tmp_path / "add.aub", vector_add("skl"), GOOD)), tmp_path / "report.json"
+    assert cli.main(["replay", file, "--report", str(kept)]) == 0
+    assert [one["name"] for one in json.loads(kept.read_text())["engines"]] == ["auto"]
+
+
 def test_the_time_limit_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(aub(tmp_path / "add.aub", vector_add("skl"), GOOD))
     assert cli.main(["replay", file, "--time-limit", "0.000001"]) == 1

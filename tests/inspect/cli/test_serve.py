@@ -12,6 +12,7 @@ import threading
 
 import pytest
 
+from softgen.gpgpu.engines import Groups
 from softgen.inspect.cli.main import main
 
 
@@ -56,3 +57,14 @@ def test_json_at_the_end(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     monkeypatch.setattr(tbx.Server, "serve", lambda self, clients: self.close())
     assert main(["serve", "--tbx", "0", "--gpu", "bdw", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) | {"port": 0} == {"gpu": "bdw", "port": 0, "clients": 0, "failures": []}
+
+
+@pytest.mark.parametrize("given, limit", [([], 120.0), (["--time-limit", "7"], 7.0)])
+def test_submissions_have_a_limit_and_the_fast_engine_unless_told(given: list[str], limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    from softgen.trace import tbx
+
+    seen: list[tbx.Server] = []
+    monkeypatch.setattr(tbx.Server, "serve", lambda self, clients: (seen.append(self), self.close()))
+    assert main(["serve", "--tbx", "0", "--gpu", "bdw", *given]) == 0
+    options = seen[0].options
+    assert options.time_limit == limit and isinstance(options.groups, Groups) and options.groups.name == "auto"

@@ -1,0 +1,49 @@
+"""auto: a dispatch begins on t0, and goes on as t1 when its kernel proves hot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from softgen.eu.engine import Function
+from softgen.eu.interpreter import Program
+from softgen.eu.promotion import Promoting
+from softgen.gpgpu import compiled
+from softgen.gpgpu.engines import Groups
+from tests.gpgpu.job import ADD
+from tests.gpgpu.test_compiled import MANY, MODE, SLOW, job
+
+
+class Watched(Promoting):
+    """Waits for each translation that it began, and counts what it was asked and told."""
+
+    def __init__(self) -> None:
+        super().__init__(hot=1)
+        self.translated = self.executed = 0
+
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+        found = super().function(program, control, simd, full, entry)
+        for one in self.workers:
+            one.join()
+        self.translated += not found.program
+        return found
+
+    def ran(self, program: Program, instructions: int) -> None:
+        super().ran(program, instructions)
+        self.executed += instructions
+
+
+@pytest.mark.parametrize("kernel, expected", [(ADD, 1000), (SLOW, 1000), (MODE, 0x3F800001)])
+def test_chunks_of_a_hot_kernel_run_translated(kernel: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "SLICE", 100_000)  # short chunks
+    watched = Watched()
+    made = job(kernel)
+    if kernel is MODE:
+        made = replace(made, shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
+        made.address = job().address  # type: ignore[method-assign]
+    ran = made.run(groups=Groups("auto", 1, make=lambda name: watched))
+    assert ran.buffer(1) == (expected,) * 16 * MANY
+    assert watched.translated
+    assert watched.executed == ran.gpu.counters.instructions == made.run(groups=Groups("t0", 1)).gpu.counters.instructions
