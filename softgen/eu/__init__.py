@@ -43,4 +43,12 @@ Execution
   exceptions.py     into the system routine and back
   environment.py    what compiled messages find around a thread, and whose fault a fault was
   interpreter.py    the reference: runs a thread on NumPy lanes
+  pairs.py          doubles where each counts as two channels
+Engines
+  block.py          a thread and its surroundings as compiled code sees them
+  engine.py         who runs threads, by name
+  threaded/         t0: a compiled handler for each instruction
+  translate/        t1: the whole kernel as one function
+  promotion.py      from the one to the other
+  native.py         native.c: t0's loop, thread groups in turns, their barrier
 """

@@ -83,6 +83,12 @@ class CompiledEnvironment:
         m.line(f"call void {code}(ptr %context, ptr {picture}, ptr {room}, i32 {bits})")
         return [Value(m, u32, lanes, m.emit(f"load <{lanes} x i32>, ptr {pointer}, align 4")) for pointer in places[:count]]
 
+    def moved(self, offsets: list[Value]) -> list[Value]:
+        """Messages that add offsets to coordinates are for the reference."""
+        for one in offsets:
+            self.escape(one == 0)
+        return []
+
     def table(self, given: Value) -> None:
         """The table of samplers that a message points at must be that of the dispatch."""
         place = self._load("i64", self._field("surfaces", "ptr"), offset(Bindings, "samplers"))

@@ -6,13 +6,14 @@ A function is made for a kind of surface and, where it samples, for a sampler st
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from dataclasses import fields, replace
-from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from softgen.errors import SoftgenError
 from softgen.eu.block import NUMBERS, TEXTURED, Bindings, Context, Picture, offset
 from softgen.lanes import jit
+from softgen.lanes.cache import Cache, default_folder
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_region import LEAVE, Table, region
 from softgen.lanes.types import bool_, u32, u64
@@ -23,6 +24,17 @@ from softgen.surface.image import Image
 
 NAME = "texels"
 GIVEN = {"read": 4, "write": 8, "load": 4, "sample": 5}  # parameters
+PATIENCE = 40  # messages of a kind that the reference answers before code is made for them: that takes as long
+
+
+class Form(NamedTuple):
+    """All that code is made for: an image without its numbers, and how it is sampled."""
+
+    what: str
+    lanes: int
+    one: Image
+    how: Any
+    bits: int  # of an address
 
 
 class Pictures:
@@ -30,34 +42,49 @@ class Pictures:
 
     def __init__(self, bindings: Bindings, bits: int) -> None:
         self.bindings, self.bits = bindings, bits
-        self.alive: list[jit.Code] = []
+        self.refused: set[tuple[int, str, int, int]] = set()
 
-    def fill(self, index: int, what: str, lanes: int, sampler: int, one: Image, how: Any) -> bool:
-        """Makes the function for a surface; False where it takes the reference."""
+    def fill(self, index: int, what: str, lanes: int, sampler: int, one: Image, how: Any, hurry: bool = False) -> bool:
+        """Has the function for a surface, if it is there or due; False where the reference must answer."""
+        place = (index, what, lanes, sampler)
+        if place in self.refused:
+            return False
         if one.levels > 1 or one.level:
+            self.refused.add(place)
             return False
         try:
-            code = function(what, lanes, form(one), how, self.bits)
-        except SoftgenError:
-            return False  # the reference will say what is wrong
+            code = function(Form(what, lanes, replace(one, **_NO_NUMBERS), how, self.bits), hurry)
+        except SoftgenError:  # the reference will say what is wrong
+            self.refused.add(place)
+            return False
+        if code is None:
+            return False
         entry = self.bindings.pictures[index]
         for name in NUMBERS:
             setattr(entry, name, getattr(one, name))
-        self.alive.append(code)
         entry.functions[TEXTURED[what, lanes] + sampler] = code.address(NAME)  # last: others may be looking
         return True
 
 
-def form(one: Image) -> Image:
-    """All that code is made for: an image without its numbers."""
-    return replace(one, **dict.fromkeys(NUMBERS, 0))
+_NO_NUMBERS: dict[str, Any] = dict.fromkeys(NUMBERS, 0)
+_made: dict[Form, jit.Code] = {}  # for as long as the process lives: kernels may be about to call it
+_asked: Counter[Form] = Counter()
 
 
-@lru_cache(maxsize=1 << 10)
-def function(what: str, lanes: int, one: Image, how: Any, bits: int) -> jit.Code:
-    leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
-    assert leave
-    return jit.load(text(what, lanes, one, how, bits), (NAME,), imports={LEAVE: leave})
+def function(form: Form, hurry: bool = False) -> jit.Code | None:
+    """The code of a form: made before, or in the cache, or asked for often enough; None if none of these."""
+    if form not in _made:
+        _asked[form] += 1
+        first = _asked[form] == 1
+        if not first and _asked[form] < PATIENCE and not hurry:
+            return None
+        ir = text(*form)
+        if not hurry and _asked[form] < PATIENCE and Cache(default_folder()).load(jit.key(ir, jit.host())) is None:
+            return None
+        leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
+        assert leave
+        _made[form] = jit.load(ir, (NAME,), imports={LEAVE: leave})
+    return _made[form]
 
 
 def text(what: str, lanes: int, one: Image, how: Any, bits: int) -> str:
@@ -74,7 +101,8 @@ def text(what: str, lanes: int, one: Image, how: Any, bits: int) -> str:
     values: dict[str, Any] = {name: Value(m, u64, 1, m.emit(f"insertelement <1 x i64> poison, i64 {one}, i64 0"))
                               for name, one in numbers.items()}  # fmt: skip
     for number, value in enumerate(OPERATIONS[what](m, replace(one, **values), how, memory, given, mask)):
-        m.line(f"store {m.typed(m.bitcast(value, u32))}, ptr {m.emit(f'getelementptr i8, ptr %arguments, i64 {4 * lanes * number}')}, align 4")
+        place = m.emit(f"getelementptr i8, ptr %arguments, i64 {4 * lanes * number}")
+        m.line(f"store {m.typed(m.bitcast(value, u32))}, ptr {place}, align 4")
     m.line("ret void")
     m.define(f"void @{NAME}(ptr %context, ptr %picture, ptr %arguments, i32 %mask)")
     return m.module.text()

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from softgen.bits.record import Record
 from softgen.gpgpu.walker import REGISTER, FrontEnd
 
-ALIGNMENT = 64
 DESCRIPTORS = 64  # at most
 DESCRIPTOR = 32
 
@@ -23,22 +22,22 @@ def front_end(command: Record) -> Iterator[str]:
         yield f"a stack of size {stack} is part of the scratch space, whose size is {command.per_thread_scratch_space}"
 
 
-def constants(front: FrontEnd, command: Record) -> Iterator[str]:
+def constants(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]:
     """MEDIA_CURBE_LOAD (BDW 22582-22611)."""
-    if command.curbe_data_start_address % ALIGNMENT:
-        yield f"constants at {command.curbe_data_start_address:#x} should begin at a multiple of {ALIGNMENT}"
+    if command.curbe_data_start_address % alignment:
+        yield f"constants at {command.curbe_data_start_address:#x} should begin at a multiple of {alignment}"
     allocated = front.state.curbe_allocation_size * REGISTER if front.state else 0
     if command.curbe_total_data_length > allocated:
         yield f"{command.curbe_total_data_length} bytes of constants, {allocated} are allocated for them"
 
 
-def descriptors(front: FrontEnd, command: Record) -> Iterator[str]:
+def descriptors(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]:
     """MEDIA_INTERFACE_DESCRIPTOR_LOAD (BDW 22619-22694)."""
     length, start = command.interface_descriptor_total_length, command.interface_descriptor_data_start_address
     if length % DESCRIPTOR or not 0 < length <= DESCRIPTORS * DESCRIPTOR:
         yield f"{length} bytes are not 1 to {DESCRIPTORS} interface descriptors of {DESCRIPTOR}"
-    if start % ALIGNMENT:
-        yield f"interface descriptors at {start:#x} should begin at a multiple of {ALIGNMENT}"
+    if start % alignment:
+        yield f"interface descriptors at {start:#x} should begin at a multiple of {alignment}"
     if front.used:
         yield "descriptors have been used since the last MEDIA_STATE_FLUSH, and may still be kept"
 

@@ -40,7 +40,6 @@ class Job:
         self.bindings = Bindings(samplers=plan.sampler)
         self.entries = self.bindings.surfaces
         self.pictures = Pictures(self.bindings, around.generation.address_bits)
-        self.asked: set[tuple[int, Asked]] = set()
         self.known: set[int] = set()
         self.full = not ~(plan.right_mask & plan.bottom_mask) & (1 << plan.simd) - 1
 
@@ -63,11 +62,9 @@ class Job:
         return index is not None and index not in self.known and self.resolve(int(index))
 
     def _texels(self, asked: Asked, index: int) -> bool:
-        """Has a function made for what a message does to the texels of a surface."""
-        key = (index, asked)
-        if key in self.asked or index in catalogue.enumeration(message.SURFACES, self.gen):
+        """Looks for a function that does what a message wants done to the texels of a surface."""
+        if index in catalogue.enumeration(message.SURFACES, self.gen):
             return False
-        self.asked.add(key)
         try:
             how = self.samplers.sampling(asked.sampler) if asked.samples else None
             return self.pictures.fill(index, asked.what, asked.lanes, asked.sampler, self.surfaces.picture(index, False), how)

@@ -38,6 +38,7 @@ class FrontEnd:
     state: Record | None = None  # MEDIA_VFE_STATE
     constants: bytes = b""  # the CURBE
     descriptors: bytes = b""
+    used: bool = False  # have descriptors been used since MEDIA_STATE_FLUSH?
     group: object = None  # a thread group that is being put together (media.Pending)
 
 

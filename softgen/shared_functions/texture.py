@@ -5,6 +5,8 @@ that they need not know what will be bound. Parameters and answers are lanes of 
 
     @operation("load")
     def load(m, one, how, memory, given, mask): …       # given: u, v, r, lod
+
+Reads   DP_EXTDESC_BTI252
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions import message
-from softgen.shared_functions.dataport.reach import bindless_offset
 from softgen.shared_functions.exchange import Exchange, Plan, compiled, plan
 from softgen.surface.image import Image
 
@@ -55,6 +56,11 @@ def operation(name: str) -> Callable[[Operation], Operation]:
         return program
 
     return keep
+
+
+def bindless_offset(x: Exchange) -> int:
+    """Where a surface's state stands, counted from the bindless base (KBL 5701-5718)."""
+    return int(catalogue.layout("DP_EXTDESC_BTI252", x.plan.gen).raw([x.extended]).surface_offset)
 
 
 def picture(x: Exchange) -> Image:

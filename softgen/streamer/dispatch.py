@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.errors import SoftgenError
-from softgen.gpgpu import group, media, walker
+from softgen.gpgpu import checks, group, media, walker
 from softgen.gpgpu.media import Pending
 from softgen.streamer.execute import Commands, Streamer, into
 
@@ -27,6 +27,12 @@ def around(cs: Streamer) -> walker.Surroundings:
     return walker.Surroundings(cs.generation, cs.space, cs.context.bases, cs.held.front, lambda text: tell(cs, text))
 
 
+def check(cs: Streamer, broken: Iterable[str]) -> None:
+    """Rules that a command breaks are told."""
+    for text in broken:
+        tell(cs, text)
+
+
 def tell(cs: Streamer, text: str) -> None:
     cs.machine.remark(f"{cs.command.name} at {cs.command.address:#x} (batch {cs.command.batch:#x}, {cs.generation}): {text}")
 
@@ -34,18 +40,21 @@ def tell(cs: Streamer, text: str) -> None:
 @executes("MEDIA_VFE_STATE")
 def media_vfe_state(cs: Streamer, cmd: Record) -> None:
     finish_group(cs)
+    check(cs, checks.front_end(cmd))
     cs.held.front.state = cmd
 
 
 @executes("MEDIA_CURBE_LOAD")
 def media_curbe_load(cs: Streamer, cmd: Record) -> None:
     finish_group(cs)
+    check(cs, checks.constants(cs.held.front, cmd, cs.generation.curbe_alignment))
     walker.load_constants(around(cs), cmd)
 
 
 @executes("MEDIA_INTERFACE_DESCRIPTOR_LOAD")
 def media_interface_descriptor_load(cs: Streamer, cmd: Record) -> None:
     finish_group(cs)
+    check(cs, checks.descriptors(cs.held.front, cmd, cs.generation.curbe_alignment))
     walker.load_descriptors(around(cs), cmd)
 
 
@@ -53,6 +62,7 @@ def media_interface_descriptor_load(cs: Streamer, cmd: Record) -> None:
 def media_state_flush(cs: Streamer, cmd: Record) -> None:
     """Threads have ended when their command is done: nothing is left to wait for (BDW 23688-23775), but a group without an end."""
     finish_group(cs)
+    cs.held.front.used = False
 
 
 @executes("GPGPU_WALKER")
@@ -61,6 +71,7 @@ def gpgpu_walker(cs: Streamer, cmd: Record) -> None:
     if cmd.predicate_enable and not cs.predicate():
         return
     cs.counters.dispatches += 1
+    check(cs, checks.walker(cmd, cs.generation.walker_data))
     run(cs, [walker.plan(around(cs), cmd, dimensions(cs) if cmd.indirect_parameter_enable else None)])
 
 
@@ -113,7 +124,7 @@ def _run_group(cs: Streamer) -> None:
 
 def run(cs: Streamer, plans: Iterable[walker.Plan]) -> None:
     surroundings = around(cs)
-    cs.written = True
+    cs.written = cs.held.front.used = True
     for plan in plans:
         for done in (cs.machine.groups or group.run)(surroundings, plan, cs.machine.spent):
             cs.counters.threads += done.threads

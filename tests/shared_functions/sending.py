@@ -20,7 +20,7 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.shared_functions import exchange, message
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
-from softgen.shared_functions.texture import textured
+from softgen.shared_functions.texture import Asked, textured
 from tests.shared_functions.compiled import Compiled
 
 PAGE, BASE, TABLE, DATA = 0x1000, 0x10000, 0x800, 0x20000
@@ -122,8 +122,10 @@ class Bench:
         if asked is None:
             return
         twin.bindings.samplers = self.samplers
-        how = self.port.sampling(asked.sampler, None) if asked.samples else None
-        twin.pictures.fill(index, asked.what, asked.lanes, asked.sampler, self.port.picture(index, False), how)
+        twin.pictures.fill(index, asked.what, asked.lanes, asked.sampler, self.port.picture(index, False), self._how(asked), hurry=True)
+
+    def _how(self, asked: Asked) -> object:
+        return None
 
     def _memories(self) -> list[Any]:
         return [self.data.array, self.state.array, self.slm.held]

@@ -49,6 +49,7 @@ def agrees(one: Texture, lanes: int = 16, **more: Any) -> None:
         places = coordinates(one, lanes, seed)
         got, wanted = floats(one.ask("sample_lz", *places, lanes=lanes, **more)), one.expected(places)
         assert np.allclose(got, wanted, rtol=1e-6, atol=2e-6), f"lane {np.argmax(np.abs(got - wanted).max(1))}"
+    assert one.compiled == 3, "compiled code was not asked"
 
 
 # -- addresses and filters ------------------------------------------------------------------------------------------------
@@ -201,12 +202,12 @@ def test_a_short_answer_has_the_first_channels(lanes: int) -> None:
 
 
 @pytest.mark.parametrize("masked", range(16))
-def test_masked_channels_are_left_out(masked: int) -> None:
+def test_masked_channels_are_left_out_in_compiled_code_too(masked: int) -> None:
     one = Texture()
     places, whole = coordinates(one), Texture().ask("sample_lz", *coordinates(one))
     left = [channel for channel in range(4) if not masked >> channel & 1]
     found = one.send("sample_lz", header(d2=masked << 12, d3=STATES), *places, answer=2 * len(left), simd_mode=2, header_present=1)
-    assert (found.view(np.uint32).reshape(-1, 16).T == whole[:, left]).all()
+    assert (found.view(np.uint32).reshape(-1, 16).T == whole[:, left]).all() and one.compiled == 1
 
 
 def test_a_header_brings_offsets_and_a_table_of_samplers() -> None:
@@ -218,6 +219,7 @@ def test_a_header_brings_offsets_and_a_table_of_samplers() -> None:
         found = one.send("sample_lz", top, *places, answer=8, simd_mode=2, header_present=1, split=None).view(np.float32)
         z, y, x = (2 + 5) % 5 if table == STATES else 4, 3 - 3, 6 + 2
         assert found[0] == one.texels[z, y, x, 0], wanted
+    assert not one.compiled, "compiled code leaves these to the reference"
 
 
 @pytest.mark.parametrize(("gen", "order"), [(8, (0, 3, 1, 2)), (9, (0, 1, 3, 2)), (11, (0, 1, 3, 2))])

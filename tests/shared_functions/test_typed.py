@@ -39,6 +39,7 @@ def test_a_typed_read_takes_texels_by_their_coordinates(gen: float) -> None:
     found = bench.send("typed_surface_read", regs(X, 2), answer=1, slot_group="low_8", channel_mask="r", **BOUND).view(u32)
     row = bench.data.array[2 * PITCH :].view(u32)
     assert found.tolist() == row[:8].tolist()
+    assert bench.compiled == 1, "compiled code was not asked"
 
 
 @pytest.mark.behaviour("KBL-DP-27")

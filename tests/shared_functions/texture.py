@@ -16,6 +16,7 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.shared_functions.dataport import LocalMemory, Surfaces
 from softgen.shared_functions.sampler import SamplerPort, Samplers
+from softgen.shared_functions.texture import Asked
 from tests.shared_functions.sending import BASE, DATA, PAGE, TABLE, Bench
 
 Array = np.ndarray[Any, Any]
@@ -59,7 +60,7 @@ class Texture(Bench):
         self.put(self.state, TABLE, [0])
         self.put(self.state, STATES, layout("SAMPLER_STATE", self.gen).pack(border_color_pointer=BORDER, **self.sampler))
         self.put(self.state, BORDER, list(np.asarray(self.border).astype(np.asarray(self.border).dtype.kind + "4").view(np.uint32)))
-        self.slm = LocalMemory(0)
+        self.slm, self.samplers = LocalMemory(1), STATES
         bases = {"surface": BASE, "dynamic": BASE}
         self.port: Any = SamplerPort(Surfaces(generation(self.gen), self.space, bases, TABLE),
                                      Samplers(generation(self.gen), self.space, bases, STATES))  # fmt: skip
@@ -80,6 +81,9 @@ class Texture(Bench):
         rows = self.data.array[: self.pitch * self.rows * depth].reshape(depth, self.rows, self.pitch)
         rows[:, :height, : width * size] = raw.reshape(depth, height, -1)
         return meaning(self.look, raw)
+
+    def _how(self, asked: Asked) -> object:
+        return self.port.sampling(asked.sampler) if asked.samples else None
 
     def expected(self, places: list[Array]) -> Array:
         """What the sampler state makes of coordinates: a row of four numbers for each lane."""

@@ -96,14 +96,14 @@ def inv(m: Machine, x: Value) -> Value:
 
 
 def rsq(m: Machine, x: Value) -> Value:
-    """Singles: root and quotient are rounded, together too much; what each lacks is found exactly, and put in."""
-    root = m.sqrt(x)
-    y = m.div(m.like(x, 1.0), root)
+    """Singles: root and quotient are rounded, together too much. What x y² lacks of one is found with the rounding error of x y, and put
+    in; nothing of that is ever too small for a float."""
+    y = m.div(m.like(x, 1.0), m.sqrt(x))
     if x.type is not f32:
         return y
-    rest = m.fma(-root, root, x)  # of the root's square
-    lacks = m.fma(rest * (y * y), m.like(x, -0.5), m.fma(-root, y, m.like(x, 1.0)))
-    return m.select(lacks == lacks, m.fma(y, lacks, y), y)  # of zero and infinity there is nothing to correct
+    product = x * y
+    lacks = m.fma(-m.fma(x, y, -product), y, m.fma(-product, y, m.like(x, 1.0)))
+    return m.select(lacks == lacks, m.fma(y * 0.5, lacks, y), y)  # of zero and infinity there is nothing to correct
 
 
 def power(m: Machine, x: Value, y: Value) -> Value:

@@ -1,6 +1,6 @@
 """Where the offsets of a message lead: which region it means, and the offsets counted as that region counts them.
 
-Reads   MH_A32_GO MH1_BTS_PSM MH2_A32 MH2_A64 DP2_EXTDESC DP_EXTDESC_BTI252
+Reads   MH_A32_GO MH1_BTS_PSM MH2_A32 MH2_A64 DP2_EXTDESC
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from softgen.lanes.types import u16, u64
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions import message
 from softgen.shared_functions.exchange import Exchange
+from softgen.shared_functions.texture import bindless_offset
 
 ADDRESS_64 = "a64_"  # how the names of messages with 64-bit addresses begin
 SCALED = "scaled_"  # and of those whose offsets are multiplied by a pitch
@@ -44,11 +45,6 @@ def region(x: Exchange, offsets: Value) -> tuple[Region, Value]:
     if special == "bindless":
         return x.environment.bindless(bindless_offset(x)), offsets
     raise Unsupported(f"{x.plan.name} to {special} surfaces: not yet simulated")
-
-
-def bindless_offset(x: Exchange) -> int:
-    """Where a surface's state stands, counted from the bindless base (KBL 5701-5718)."""
-    return int(catalogue.layout("DP_EXTDESC_BTI252", x.plan.gen).raw([x.extended]).surface_offset)
 
 
 def buffer_base(x: Exchange) -> Value | None:

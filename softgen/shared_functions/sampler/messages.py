@@ -3,24 +3,26 @@
 Parameters stand one behind the other, a register for each eight lanes; what the message has no room for is zero. A 1D array has its
 slice where v would be, a 2D array where r would be (public: Mesa brw_lower_logical_sends.cpp; observed: Intel's OpenCL compiler).
 
-Surface and sampler states are looked up by Python: these messages are not compiled.
+What depends on states is an operation on texels (texture.py). Compiled code leaves the less common messages to the reference.
 
 Reads   MH_SAMPLER
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from softgen.bits.generation import generation
 from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, f16, f32, i32, u16, u32
-from softgen.lanes.value import Value
+from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport import simd4x2
-from softgen.shared_functions.dataport.typed import picture
-from softgen.shared_functions.exchange import REGISTER, Exchange, answers
-from softgen.shared_functions.sampler.filters import Reader, nothing, selected
+from softgen.shared_functions.exchange import REGISTER, Exchange, Plan, answers
+from softgen.shared_functions.sampler.filters import AXES, Reader, nothing, selected
 from softgen.shared_functions.sampler.state import Sampling
+from softgen.shared_functions.texture import ASKERS, Asked, operation, picture
 from softgen.surface import texel
 from softgen.surface.fetch import fetch
 from softgen.surface.image import Image, spread
@@ -44,6 +46,11 @@ class Shape:
     mask: Value
 
 
+def _plain(plan: Plan) -> bool:
+    """Whether a message can be compiled: its shape is known, and so is its level of detail."""
+    return plan.name in ASKERS and plan.words.get("simd_mode") in LANES and plan.words.get("return_format") != "16_bit"
+
+
 def shape(x: Exchange) -> Shape:
     mode = x.plan.words.get("simd_mode", "")
     if mode in LANES:
@@ -64,24 +71,24 @@ def parameters(x: Exchange, its: Shape, order: tuple[str, ...], type: LaneType) 
     if its.slots:
         return found | {name: simd4x2.firsts(x, type, 0, place) for place, name in enumerate(SLOT_PARAMETERS)}
     size = its.lanes * type.bytes
-    held = (x.sent - (REGISTER if x.plan.header else 0)) // size
+    held = max(x.sent - (REGISTER if x.plan.header else 0), 0) // size
     return found | {name: x.take(type, place * size, its.lanes) for place, name in enumerate(order[:held])}
 
 
-def offsets(x: Exchange, lanes: int) -> list[Value] | None:
-    """Texels that the header adds to coordinates: four bits with a sign."""
-    if not x.plan.header:
-        return None
+def offsets(x: Exchange, lanes: int) -> list[Value]:
+    """Texels that the header adds to coordinates: four bits with a sign. In compiled code there may be none."""
     m = x.m
-    return [m.broadcast(m.bitcast(x.header(HEADER, name) << 28, i32) >> 28, lanes) for name in OFFSETS]
+    held = [x.header(HEADER, name) for name in OFFSETS] if x.plan.header else []
+    moved: list[Value] = x.environment.moved([m.bitcast(one << 28, i32) >> 28 for one in held])
+    return [m.bitcast(m.broadcast(one, lanes), u32) for one in moved]
 
 
 # -- the answer -----------------------------------------------------------------------------------------------------------
 
 
-def respond(x: Exchange, its: Shape, values: list[Value], narrow: LaneType | None = None) -> None:
+def respond(x: Exchange, its: Shape, values: list[Value]) -> None:
     """Channels that the header masks are left out and the others move up; without a header, those there is no room for are left out
-    (KBL 13880-13887). `narrow`: the type that 16-bit answers have."""
+    (KBL 13880-13887)."""
     m = x.m
     masked = [x.header(HEADER, name) == 1 for name in MASKS] if x.plan.header else []
     if its.slots:
@@ -89,8 +96,8 @@ def respond(x: Exchange, its: Shape, values: list[Value], narrow: LaneType | Non
         return
     if masked:
         values = _compacted(x, values, [m.broadcast(one, its.lanes) for one in masked])
-    if narrow is not None:
-        values = [_narrowed(x, value, narrow) for value in values]
+    if x.plan.words.get("return_format") == "16_bit":
+        values = _narrowed(x, values)
     step = max(its.lanes * values[0].type.bytes, REGISTER)  # a channel begins with a register
     for number, value in enumerate(values[: x.answered // step]):
         x.give(value, number * step, its.mask)
@@ -105,11 +112,12 @@ def _compacted(x: Exchange, values: list[Value], masked: list[Value]) -> list[Va
     return found
 
 
-def _narrowed(x: Exchange, value: Value, type: LaneType) -> Value:
+def _narrowed(x: Exchange, values: list[Value]) -> list[Value]:
+    """As 16 bits; whether that are floats or integers is the surface's affair."""
     m = x.m
-    if type is f16:
-        return m.bitcast(m.convert(m.bitcast(value, f32), f16), u16)
-    return m.convert(value, u16)
+    if texel.is_whole(picture(x).format):
+        return [m.convert(value, u16) for value in values]
+    return [m.bitcast(m.convert(m.bitcast(value, f32), f16), u16) for value in values]
 
 
 def _give_slots(x: Exchange, its: Shape, values: list[Value], masked: list[Value]) -> None:
@@ -121,54 +129,62 @@ def _give_slots(x: Exchange, its: Shape, values: list[Value], masked: list[Value
             x.give(m.slice(value, slot, 1), slot * REGISTER // its.lanes + number * u32.bytes, on)
 
 
-def _narrow(x: Exchange, one: Image) -> LaneType | None:
-    if x.plan.words.get("return_format") != "16_bit":
-        return None
-    return u16 if texel.is_whole(one.format) else f16
-
-
 # -- the messages -----------------------------------------------------------------------------------------------------------
 
 
-def sampling(x: Exchange) -> Sampling:
-    """The sampler state; a header has a pointer to the table of its own (public: Mesa brw_lower_logical_sends.cpp)."""
-    table = x.header(HEADER, "sampler_state_pointer") if x.plan.header else None
-    found: Sampling = x.environment.sampling(int(x.plan.fields.sampler_index), table)
-    return found
-
-
-@answers(*SAMPLE, compiled=False)
+@answers(*SAMPLE, compiled=_plain)
 def sample(x: Exchange) -> None:
-    m, its, one, how = x.m, shape(x), picture(x), sampling(x)
+    its = shape(x)
     given = parameters(x, its, SAMPLE[x.plan.name], f32)
-    moved, narrow = offsets(x, its.lanes), _narrow(x, one)
+    moved = offsets(x, its.lanes)
+    if x.plan.header:  # a table of samplers of its own (public: Mesa brw_lower_logical_sends.cpp)
+        x.environment.table(x.header(HEADER, "sampler_state_pointer"))
+    places = [given[name] for name in ("u", "v", "r", "ai")] + ([given["lod"]] if "lod" in given else [])
+    if x.plan.name == "sample_lz":
+        places.append(x.m.constant(f32, 0.0, its.lanes))
+    places = [x.m.bitcast(place, u32) for place in places]
+    found = x.environment.textured(x, "sample", int(x.plan.fields.sampler_index), places + moved, its.mask, 4)
+    respond(x, its, found)
+
+
+@operation("sample")
+def sampled(m: Machine, one: Image, how: Sampling, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+    """Given are u, v, r and slice, the level if it is known, and offsets if there are any."""
     if how.disabled or one.kind == "null":  # all zeros (KBL 22222-22227, 18924-18926)
-        respond(x, its, nothing(m, its.lanes), narrow)
-        return
-    lod = {"sample_l": given.get("lod"), "sample_lz": m.constant(f32, 0.0, its.lanes)}.get(x.plan.name)
-    reader = Reader(m, one, how, x.environment.absolute(one.base), its.mask)
-    places = [given[name] for name in ("u", "v", "r", "ai") if name in given]
-    respond(x, its, selected(m, one, reader.sample(places, lod, moved)), narrow)
+        return nothing(m, mask.lanes)
+    places, rest = [m.bitcast(value, f32) for value in given[:4]], given[4:]
+    lod = m.bitcast(rest[0], f32) if len(rest) % 3 else None
+    moved = [m.bitcast(value, i32) for value in rest[-3:]] if len(rest) >= 3 else None
+    return selected(m, one, Reader(m, one, how, memory, mask).sample(places, lod, moved))
 
 
-@answers("ld", "ld_lz", compiled=False)
+@answers("ld", "ld_lz", compiled=_plain)
 def ld(x: Exchange) -> None:
-    """Texels by their numbers. Outside the surface and its levels, all channels are zero. A header's offsets are added behind the check
-    of bounds (public: Mesa brw_fs_visitor.cpp), so what they lead to must be checked again."""
-    m, its, one = x.m, shape(x), picture(x)
+    its = shape(x)
     order = generation(x.plan.gen).ld_parameters if x.plan.name == "ld" else ("u", "v", "r")
-    given = parameters(x, its, order, u32)
-    moved, narrow = offsets(x, its.lanes), _narrow(x, one)
+    given = {"lod": x.m.constant(u32, 0, its.lanes)} | parameters(x, its, order, u32)
+    places = [given[name] for name in ("u", "v", "r", "lod")] + offsets(x, its.lanes)
+    respond(x, its, x.environment.textured(x, "load", 0, places, its.mask, 4))
+
+
+@operation("load")
+def loaded(m: Machine, one: Image, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+    """Texels by their numbers. Outside the surface and its levels, texels are zero. Offsets are added behind the hardware's check of bounds
+    (public: Mesa brw_fs_visitor.cpp); what they lead to must be inside too."""
     if one.kind == "null":
-        respond(x, its, nothing(m, its.lanes), narrow)
-        return
-    places = [given[name] for name in ("u", "v", "r")]
-    if moved is not None and one.kind not in ("buffer", "null"):
-        axes = {"1d": 1, "2d": 2, "3d": 3}.get(one.kind, 0)
-        places = [place + m.bitcast(moved[axis], u32) if axis < axes else place for axis, place in enumerate(places)]
-    lod = given["lod"] if x.plan.name == "ld" and one.kind != "buffer" else None
-    found = fetch(m, one, x.environment.absolute(one.base), places, lod, its.mask)
-    respond(x, its, selected(m, one, found), narrow)
+        return nothing(m, mask.lanes)
+    places, lod, moved = given[:3], given[3], given[4:]
+    for axis, by in enumerate(moved[: AXES.get(one.kind, 0)]):
+        places[axis] = places[axis] + by
+    found = fetch(m, one, memory, places, None if one.kind == "buffer" else lod, mask)
+    return selected(m, one, found)
+
+
+def _asked(what: str) -> Callable[[Plan], Asked]:
+    return lambda plan: Asked(what, LANES[plan.words["simd_mode"]], int(plan.fields.sampler_index) if what == "sample" else 0)
+
+
+ASKERS.update({"sample_l": _asked("sample"), "sample_lz": _asked("sample"), "ld": _asked("load"), "ld_lz": _asked("load")})
 
 
 @answers("resinfo", compiled=False)

@@ -79,6 +79,12 @@ def test_inverse_and_roots(name: str, truth: Callable[[Decimal], Decimal], bound
     assert worst(name, sample(1), truth) <= bound + 1e-9
 
 
+def test_roots_of_the_smallest_floats() -> None:
+    """Where what is left of a square is no longer a float."""
+    tiny = np.random.default_rng(5).integers(1, 0x01000000, 600, np.uint32).view(np.float32)
+    assert worst("rsq", tiny, lambda x: 1 / x.sqrt()) <= 0.501
+
+
 def test_logarithm_of_all_floats() -> None:
     assert worst("log", sample(2), lambda x: x.ln() / LN2) <= 0.51
 

@@ -1,0 +1,169 @@
+"""Commands of a batch together: several walkers, constants loaded again, flushes, masks at the edges, scratch space, and broken rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.gpgpu.walker import Run
+from tests.gpgpu.engines import engines
+from tests.gpgpu.job import DYNAMIC, END, Job, Ran, dwords
+
+ALL = 0xFFFFFFFF
+# Each thread writes dword 0 of r1 to surface 0, at its group's place.
+SHOWS = f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  shl (8|M0) r10.0<1>:ud r0.1<0;1,0>:ud 2:w
+(W)  mov (8|M0) r11.0<1>:ud r1.0<8;8,1>:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+{END}
+"""
+# Each channel that is on writes 1 + its thread's number at its place: surface 0, 32 dwords a thread.
+MARKS = f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  and (1|M0) r5.0<1>:ud r0.5<0;1,0>:ud 0x3FF:ud
+(W)  shl (1|M0) r6.0<1>:ud r5.0<0;1,0>:ud 7:w
+(W)  add (1|M0) r5.0<1>:ud r5.0<0;1,0>:ud 1:ud
+(W)  mov (8|M0) r4.0<1>:uw 0x76543210:v
+(W)  add (8|M0) r4.8<1>:uw r4.0<8;8,1>:uw 8:uw
+(W)  add (16|M0) r7.0<1>:uw r4.0<16;16,1>:uw 16:uw
+     shl (16|M0) r10.0<1>:ud r4.0<16;16,1>:uw 2:w
+     shl (16|M16) r20.0<1>:ud r7.0<16;16,1>:uw 2:w
+     add (16|M0) r10.0<1>:ud r10.0<8;8,1>:ud r6.0<0;1,0>:ud
+     add (16|M16) r20.0<1>:ud r20.0<8;8,1>:ud r6.0<0;1,0>:ud
+     mov (16|M0) r12.0<1>:ud r5.0<0;1,0>:ud
+     mov (16|M16) r22.0<1>:ud r5.0<0;1,0>:ud
+     send (16|M0) null:w r10 0xC 0x08025E00
+     send (16|M16) null:w r20 0xC 0x08025E00
+{END}
+"""
+
+
+@pytest.fixture(params=engines(), ids=lambda one: one.name)
+def groups(request: pytest.FixtureRequest) -> Run:
+    made: Run = request.param.groups()
+    return made
+
+
+def walker(job: Job, **values: Any) -> list[int]:
+    ends = {f"thread_group_id_{axis}_dimension": 1 for axis in "xyz"}
+    return job.pack("GPGPU_WALKER", **{"simd_size": 0, "right_execution_mask": 0xFF, "bottom_execution_mask": 0xFF, **ends, **values})
+
+
+@pytest.mark.behaviour("BDW-MEDIA-04")
+def test_each_walker_has_the_constants_that_were_loaded_last(groups: Run) -> None:
+    """The same CURBE, loaded three times in a batch; the last load begins a register later."""
+    job = Job(SHOWS, [bytes(16)], simd=8, shared=dwords(*[10] * 8), fetched=False, front={"curbe_allocation_size": 2})
+    job.starts_threads = []
+    for number, value in enumerate((10, 20, 30)):
+        job.starts_threads += [
+            job.pack("MI_STORE_DATA_IMM", address=DYNAMIC + 0x100, immediate_data=value),
+            job.pack("MEDIA_CURBE_LOAD", curbe_total_data_length=32, curbe_data_start_address=0x100),
+            job.pack("MI_STORE_DATA_IMM", address=DYNAMIC + 0x100, immediate_data=99),
+            walker(job, thread_group_id_starting_x=number, thread_group_id_x_dimension=number + 1),
+        ]
+    ran = job.run(groups=groups)
+    assert ran.buffer(0)[:3] == (10, 20, 30) and ran.gpu.counters.dispatches == 3 and not ran.gpu.remarks
+
+
+def test_the_curbe_may_be_read_from_an_offset_on(groups: Run) -> None:
+    job = Job(SHOWS, [bytes(16)], simd=8, shared=dwords(*[10] * 8, *[20] * 8, *[30] * 8), fetched=False)
+    job.descriptor = {"cross_thread_constant_data_read_length": 1, "constant_urb_entry_read_offset": 2}
+    assert job.run(groups=groups).buffer(0)[0] == 30
+
+
+@pytest.mark.behaviour("BDW-MEDIA-18")
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
+def test_behind_a_flush_everything_has_been_written(gpu: str, groups: Run) -> None:
+    """A command copies what the thread wrote, and a second walker finds the copy among its constants."""
+    job = Job(SHOWS, [bytes(16)], gpu, simd=8, shared=dwords(*[10] * 8), fetched=False)
+    job.after = [
+        job.pack("MEDIA_STATE_FLUSH", flush_to_go=1),
+        job.pack("MI_COPY_MEM_MEM", destination_memory_address=job.address(0) + 12, source_memory_address=job.address(0)),
+    ]
+    assert job.run(groups=groups).buffer(0) == (10, 0, 0, 10)
+
+
+@pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04")
+@pytest.mark.parametrize("simd", [8, 16, 32])
+@pytest.mark.parametrize(
+    "right, bottom", [(0xFFFFFFFF, 0xFFFFFFFF), (0x0001FF37, 0xFFFFFFFF), (0xFFFFFFFF, 0x80000085), (0x0F0F0F0F, 0x00FFFF3C)]
+)
+def test_channels_at_the_edges(simd: int, right: int, bottom: int, groups: Run) -> None:
+    """Two by two threads: the right mask holds for the last column, the bottom mask for the last row, both in the corner."""
+    ran = Job(MARKS, [bytes(4 * 128)], simd=simd, shape=(2, 2, 1), right=right, bottom=bottom).run(groups=groups)
+    found, full = ran.buffer(0), (1 << simd) - 1
+    for number, mask in enumerate((full, full & right, full & bottom, full & right & bottom)):
+        assert found[32 * number : 32 * number + 32] == tuple(number + 1 if mask >> n & 1 else 0 for n in range(32)), number
+
+
+@pytest.mark.parametrize("gpu, code, size", [("bdw", 0, 1 << 10), ("skl", 3, 8 << 10), ("icl", 11, 2 << 20), ("kbl", 1, 2 << 10)])
+def test_each_thread_has_scratch_space_of_its_own(gpu: str, code: int, size: int, groups: Run) -> None:
+    kernel = SHOWS.replace("r0.1<0;1,0>:ud 2:w", "r5.0<0;1,0>:ud 2:w").replace("r1.0<8;8,1>", "r0.5<0;1,0>")
+    kernel = kernel.replace("(W)  shl", "(W)  and (1|M0) r5.0<1>:ud r0.5<0;1,0>:ud 0x3FF:ud\n(W)  shl")
+    front = {"scratch_space_base_pointer": 0x8000, "per_thread_scratch_space": code}
+    found = Job(kernel, [bytes(16)], gpu, simd=8, shape=(4, 1, 1), front=front).run(groups=groups).buffer(0)
+    assert found == tuple(0x8000 + number * size + number for number in range(4))
+
+
+@pytest.mark.behaviour("KBL-GPGPU-11")
+@pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "kbl", "icl"])
+def test_all_sizes_of_local_memory(gpu: str) -> None:
+    page = layout("INTERFACE_DESCRIPTOR_DATA", Job("", [], gpu).gen).field("shared_local_memory_size")
+    names = [name for _, name in page.type.values]
+    assert names == (["0", "4k", "8k", "16k", "32k", "64k"] if gpu in ("ivb", "hsw", "bdw") else
+                     ["0", "1k", "2k", "4k", "8k", "16k", "32k", "64k"])  # fmt: skip
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------------
+
+
+def said(ran: Ran) -> list[str]:
+    return [one.partition("): ")[2] for one in ran.gpu.remarks]
+
+
+@pytest.mark.behaviour("BDW-GPGPU-06")
+@pytest.mark.parametrize("gpu, size, told", [("bdw", 4032, False), ("bdw", 4064, True), ("skl", 4064, False), ("skl", 63488, True)])
+def test_indirect_data_has_a_largest_size(gpu: str, size: int, told: bool) -> None:
+    job = Job(SHOWS, [bytes(1 << 16)], gpu, simd=8)
+    job.walker = {"indirect_data_length": size, "indirect_data_start_address": job.address(0)}
+    most = 4032 if gpu == "bdw" else 63487
+    assert said(job.run()) == ([f"{size} bytes of indirect data; there should be at most {most}"] if told else [])
+
+
+@pytest.mark.behaviour("BDW-GPGPU-06")
+def test_indirect_data_is_whole_registers() -> None:
+    job = Job(SHOWS, [bytes(64)], simd=8)
+    job.walker = {"indirect_data_length": 40, "indirect_data_start_address": job.address(0)}
+    assert said(job.run()) == ["40 bytes of indirect data are no multiple of 32"]
+
+
+@pytest.mark.behaviour("BDW-MEDIA-04")
+def test_constants_have_room_and_begin_at_a_line() -> None:
+    job = Job(SHOWS, [bytes(4)], simd=8, front={"curbe_allocation_size": 1})
+    job.before = [job.pack("MEDIA_CURBE_LOAD", curbe_total_data_length=64, curbe_data_start_address=0x120)]
+    assert said(job.run()) == ["constants at 0x120 should begin at a multiple of 64", "64 bytes of constants, 32 are allocated for them"]
+
+
+@pytest.mark.behaviour("BDW-MEDIA-05")
+def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> None:
+    job = Job(SHOWS, [bytes(4)], simd=8)
+    load, length = (
+        {"interface_descriptor_total_length": 32, "interface_descriptor_data_start_address": 0},
+        "interface_descriptor_total_length",
+    )
+    job.after = [job.pack("MEDIA_STATE_FLUSH"), job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load), walker(job)]
+    assert said(job.run()) == []
+    job.after = [job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load)]
+    assert said(job.run()) == ["descriptors have been used since the last MEDIA_STATE_FLUSH, and may still be kept"]
+    job.after = [job.pack("MEDIA_STATE_FLUSH"), job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load | {length: 2080}),
+                 job.pack("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load | {"interface_descriptor_data_start_address": 32})]  # fmt: skip
+    assert said(job.run()) == ["2080 bytes are not 1 to 64 interface descriptors of 32",
+                               "interface descriptors at 0x20 should begin at a multiple of 64"]  # fmt: skip
+
+
+def test_a_stack_is_part_of_the_scratch_space() -> None:
+    job = Job(SHOWS, [bytes(4)], simd=8, front={"stack_size": 3, "per_thread_scratch_space": 2})
+    assert said(job.run()) == ["a stack of size 3 is part of the scratch space, whose size is 2"]
