@@ -54,8 +54,8 @@ def works() -> list[Work]:
     floats: Callable[..., Array] = lambda *shape: rng.random(shape, dtype=np.float32)  # noqa: E731
     u, f = np.uint32, np.float32
     n, side, wide, bodies, items = 1 << 20, 256, 512, 2048, 4096
-    loops, hashes = 1 << 14, 1 << 16
-    most = u(256)
+    loops, hashes = 1 << 14, 1 << 18
+    most, turns = u(256), u(2048)
     mandel: list[Argument] = [np.zeros((wide, wide), u), u(wide), f(-2.0), f(-1.25), f(2.5 / wide), f(2.5 / wide), most]
     conv: list[Argument] = [floats(1024, 1024), np.zeros((1024, 1024), f), floats(16), u(1024), u(1024)]
     return [
@@ -67,8 +67,8 @@ def works() -> list[Work]:
         Work("hist", [rng.integers(0, 1 << 32, items * 256, dtype=u), np.zeros(256, u), most, u(items)], (items,), (256,), 1,
              lambda a: (a[0], a[1], u(items * 256)), unequal, 0.0),
         Work("conv", conv, (1024, 1024), (32, 8), 1, tuple, relative, 1e-6),
-        Work("mandel_loop", [np.zeros(loops, f), f(0.0005), f(0.02), most], (loops,), (256,), 0, more(loops), relative, 1e-3, True),
-        Work("nbody_loop", [np.zeros(loops, f), f(0.01), f(0.01), most], (loops,), (256,), 0, more(loops), relative, 1e-4, True),
+        Work("mandel_loop", [np.zeros(loops, f), f(0.0005), f(0.02), turns], (loops,), (256,), 0, more(loops), relative, 1e-3, True),
+        Work("nbody_loop", [np.zeros(loops, f), f(0.01), f(0.01), turns], (loops,), (256,), 0, more(loops), relative, 1e-4, True),
         Work("sha", [np.zeros(hashes, u), u(7)], (hashes,), (256,), 0, more(hashes), unequal, 0.0, True),
         Work("hash_loop", [np.zeros(hashes, u), u(99), most], (hashes,), (256,), 0, more(hashes), unequal, 0.0, True),
     ]  # fmt: skip

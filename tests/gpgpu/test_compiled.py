@@ -217,6 +217,24 @@ def test_the_first_group_that_faults_is_the_one_that_is_told(engine: str, monkey
     assert said[0] == said[1] and "write at 0x0" in said[0] and "(lane 0)" in said[0]
 
 
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+@pytest.mark.parametrize("kind, remarks", [("null", 0), ("short", 1)])
+def test_lanes_outside_are_the_references_only_once(engine: str, kind: str, remarks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a null surface, not even that."""
+    asked: list[int] = []
+    escape = worker.Worker._escape
+    monkeypatch.setattr(worker.Worker, "_escape", lambda self: (asked.append(self.control_of(self.dispatch.current).ip), escape(self))[1])
+    made = job(count=64)
+    if kind == "null":
+        null = dwords(*made.pack("RENDER_SURFACE_STATE", surface_type=7))
+        made.surface = lambda number, data: Job.surface(made, number, data) if number else null  # type: ignore[method-assign]
+    else:
+        made.buffers = [bytes(256), bytes(64 * MANY)]
+    ran = made.run(groups=Groups(engine, 1))
+    assert ran.buffer(1)[: 64 * 16] == (1000,) * 1024
+    assert len(ran.gpu.remarks) == remarks and asked.count(0x40) <= remarks
+
+
 def test_space_without_host_addresses_is_for_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: AddressSpace) -> object:
         raise Unsupported("job has no host addresses")

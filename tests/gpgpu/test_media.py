@@ -209,6 +209,13 @@ def test_only_one_kind_of_payload_is_allowed() -> None:
         job("skl", TICKETS, [bytes(4)], ("MEDIA_OBJECT_GRPID", {"inline_data": data(1), "end_of_thread_group": 1, **fetch})).run()
 
 
+def test_threads_of_no_group_have_no_local_memory() -> None:
+    """What they add to it is not there."""
+    kernel = "".join(line + "\n" for line in SUM.splitlines() if "wait" not in line and "0x02000004" not in line)
+    ran = job("skl", kernel, [bytes(64)], ("MEDIA_OBJECT", {"inline_data": data(3)}), descriptor={"shared_local_memory_size": 3}).run()
+    assert ran.gpu.counters.threads == 1 and ran.buffer(0)[3] == 0
+
+
 # -- MEDIA_OBJECT_WALKER -------------------------------------------------------------------------------------------------
 
 
