@@ -11,7 +11,7 @@ what it finds when it is taken up again is settled afterwards, when all is known
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.block import PLACES, Context, Control, Status, offset
@@ -177,11 +177,14 @@ class Kernel:
     def _straight(self, line: Line) -> bool:
         """Writes an instruction that is no branch; False if its block ends with it."""
         one = line.instruction
-        mark = len(self.m.lines), len(self.state.registers.accesses), len(self.leaves), len(self.segment.items)
+        held: tuple[list[Any], ...] = self.m.lines, self.state.registers.accesses, self.leaves, self.segment.items
+        mark, behind = [len(one_list) for one_list in held], self.behind
         try:
             self._meaning(line)
         except (Unsupported, DecodeError) as error:
-            del self.m.lines[mark[0] :], self.state.registers.accesses[mark[1] :], self.leaves[mark[2] :], self.segment.items[mark[3] :]
+            for one_list, length in zip(held, mark, strict=True):
+                del one_list[length:]
+            self.behind = behind
             self.escapes.append(f"{line.ip:#x} {one.opcode}: {error}")
             self._exit(Status.ESCAPE, line.ip)
             return self._resume(line.ip + line.size)
@@ -216,9 +219,9 @@ class Kernel:
         """Takes a notification, or leaves (IVB 2557-2560)."""
         number = notification(line.instruction)
         at = self._place("n", 4 * number)
-        count = self.m.emit(f"load i32, ptr {at}")
+        count = self.m.emit(f"load volatile i32, ptr {at}")  # whoever is last at a barrier notifies all
         self._exit(Status.WAITING, line.ip, self.m.emit(f"icmp eq i32 {count}, 0"), wait=number + 1)
-        self.m.line(f"store i32 {self.m.emit(f'sub i32 {count}, 1')}, ptr {at}")
+        self.m.line(f"store volatile i32 {self.m.emit(f'sub i32 {count}, 1')}, ptr {at}")
 
     # -- branches ------------------------------------------------------------------------------------------------------
 

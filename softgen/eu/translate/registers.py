@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from softgen.eu.block import PLACES
 from softgen.lanes.llvm import YES, LlvmMachine
@@ -89,7 +90,7 @@ class Registers:
         if high - low <= LARGEST or place in self.in_block:
             return [(low, high)]
         cuts = [low, *range(low // REGISTER * REGISTER + REGISTER, high, REGISTER), high]
-        return list(zip(cuts, cuts[1:], strict=False))
+        return list(pairwise(cuts))
 
     def covering(self, access: Access) -> list[Part]:
         """The parts that an access is of, side by side."""
