@@ -45,6 +45,8 @@ EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_con
              "tests/eu/semantics/test_math.py", "tests/eu/semantics/test_exceptions.py", "tests/eu/test_engines_agree.py",
              "tests/eu/semantics/test_kernels.py")  # fmt: skip
 MACHINES = tuple(f"tests/lanes/test_{name}.py" for name in ("agreement", "machine", "examples", "memory", "numpy", "llvm"))
+REGIONS = ("tests/lanes/test_region.py", "tests/shared_functions/test_dataport.py", "tests/shared_functions/test_compiled.py")
+REACH = frozenset({"llvm_access.py", "llvm_near.py", "llvm_region.py", "numpy_region.py"})  # of lanes/: what messages are tests of
 SECONDS, WAITING = 180, 1800  # of the processor that the tests of one fault may take, and of the clock: other work is no fault
 WORKERS = 2
 
@@ -151,6 +153,8 @@ class Bench:
 
 def order(path: str) -> list[tuple[str, ...]]:
     """What notices soonest comes first. Machines have their own tests, and those of what runs on them."""
+    if Path(path).name in REACH or path.endswith("semantics/send.py"):
+        return [REGIONS, MACHINES]
     return [MACHINES, EXECUTION] if path.startswith("softgen/lanes") else [EXECUTION]
 
 
@@ -200,7 +204,7 @@ def sweep(picked: list[Mutation], results: Path, workers: int, temporary: Path) 
     benches.put(first)
     for index in range(1, min(workers, len(left))):
         benches.put(Bench(temporary / f"bench{index}", first.folder))
-    code, text = first.run([*EXECUTION, *MACHINES], 10 * SECONDS)
+    code, text = first.run([*EXECUTION, *MACHINES, *REGIONS], 10 * SECONDS)
     if code:
         raise SystemExit(f"the tests fail without a fault, so none can be noticed:\n{text[-2000:]}")
     random.Random(0).shuffle(left)  # so that a sweep that is stopped says something of every file
