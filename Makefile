@@ -1,7 +1,7 @@
-# make demo      set up everything, then a guided tour of a real capture in the terminal
+# make demo      set up everything, then a guided tour of a real capture, and an OpenCL program that makes a picture
 # make test      set up the same way, then run the tests         (TESTS=tests/trace for one room)
 # make lint      ruff and mypy
-# make bench     speed, as ratios
+# make bench     speed, as ratios to peers and goals
 # make witness   long runs against outside programs
 # make docs      write the generated pages again
 # make clean     remove what was built, and .venv
@@ -19,23 +19,24 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 BUILT  := pyproject.toml constraints.txt setup.py tools/setup $(wildcard softgen/*/*.c)
 
-.PHONY: demo test lint bench witness docs setup clean moved
+.PHONY: demo test lint bench witness docs setup drivers clean moved
 .DEFAULT_GOAL := demo
 
-demo: setup
+demo: drivers
 	@$(BIN)/python examples/tour.py
+	@$(BIN)/python examples/picture.py
 
-test: setup
+test: drivers
 	$(BIN)/python -m pytest -q -n $(WORKERS) $(TESTS)
 
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: setup
+bench: drivers
 	@$(BIN)/python -m bench
 
-witness: setup
+witness: drivers
 	HYPOTHESIS_PROFILE=night $(BIN)/python -m pytest -q -n $(WORKERS) -m witness $(TESTS); code=$$?; [ $$code -eq 5 ] && echo "no witness tests yet" || exit $$code
 
 docs: setup
@@ -43,6 +44,9 @@ docs: setup
 	mv docs/behaviours.md.new docs/behaviours.md
 
 setup: $(STAMP)
+
+drivers: setup
+	@tools/drivers
 
 # The stamp holds the folder it was made for: a virtual environment that was copied or moved points at the old place.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))

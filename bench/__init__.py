@@ -22,6 +22,7 @@ class Measurement:
     peer: str = ""
     peer_seconds: float = 0.0
     note: str = ""
+    quantity: str = "seconds"  # what `seconds` counts, where it is not time
 
     @property
     def rate(self) -> float:

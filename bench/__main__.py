@@ -33,7 +33,7 @@ def row(name: str, one: Measurement) -> tuple[str, ...]:
 
 
 def as_json(name: str, one: Measurement) -> dict[str, object]:
-    return {"benchmark": name, "what": one.what, "rate": one.rate, "unit": one.unit or None, "seconds": one.seconds,
+    return {"benchmark": name, "what": one.what, "rate": one.rate, "unit": one.unit or None, one.quantity: one.seconds,
             "peer": one.peer or None, "ratio": one.ratio, "note": one.note or None}  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """The benchmark runner prints rates and ratios."""
 
 import hashlib
+import os
 import struct
 import subprocess
 import sys
@@ -10,9 +11,11 @@ import pytest
 
 import bench
 from bench import _work as bench_work
+from bench import driver
 from bench.__main__ import as_json, available, row
 from bench._compile import information
 from bench._program import Dispatch, descriptions
+from softgen.errors import SoftgenError
 from softgen.gpgpu.engines import Groups
 from tests.conftest import ROOT
 
@@ -78,3 +81,24 @@ def test_an_unknown_benchmark_is_misuse() -> None:
     found = subprocess.run([sys.executable, "-m", "bench", "nonsense"], capture_output=True, text=True, cwd=ROOT, check=False)
     assert found.returncode == 2 and "no benchmark 'nonsense'" in found.stderr
     assert "nonsense" not in available()
+
+
+def test_what_a_program_says_about_its_waits() -> None:
+    assert driver.wait_times("1024 sums, 0 of them wrong\nwaits 700.5 900.0 12000.0 us\n") == pytest.approx((700.5e-6, 900e-6, 12e-3))
+    with pytest.raises(SoftgenError, match="said nothing about waits"):
+        driver.wait_times("1024 sums, 0 of them wrong\n")
+
+
+def test_memory_of_a_server_that_is_not_there() -> None:
+    assert driver.server_memory(os.getpid()) == 0.0
+
+
+def test_without_a_driver_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    [one] = driver.measure()
+    assert "intel-opencl-icd" in one.note and one.ratio is None
+
+
+def test_memory_is_not_called_time() -> None:
+    one = bench.Measurement("memory", 1, "", 101.0, "the goal", 200.0, quantity="megabytes")
+    assert as_json("x", one)["megabytes"] == 101.0 and "seconds" not in as_json("x", one) and row("x", one)[-1] == "1.98 x the goal"

@@ -14,6 +14,6 @@ context.py     contexts and address spaces
 syncobj.py     sync objects; fence.py: fences and sync files
 execbuffer.py  EXECBUFFER2 becomes a submission; queue.py: queues and turns; execute.py: the device does it, failures are told
 ioctls.py      which function answers which ioctl
-server.py      the process that listens; tree.py: the /dev/dri and /sys it shows
+server.py      who listens and answers; service.py: its process, until the launcher ends; tree.py: the /dev/dri and /sys it shows
 environment.py what each runtime must be told; launcher.py: a program, its server and their end
 """

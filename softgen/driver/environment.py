@@ -8,10 +8,13 @@ import stat
 import struct
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from softgen.bits.generation import Device
 from softgen.driver.facts import Runtime, runtimes, runtimes_of
 from softgen.errors import SoftgenError
+
+if TYPE_CHECKING:
+    from softgen.bits.generation import Device
 
 INTERPRETER = 3  # the program header of programs that a dynamic loader starts
 

@@ -1,7 +1,7 @@
 """The launcher: starts the server and the program, passes signals and the exit code on, and leaves nothing behind.
 
 Whoever of the three ends first, the others learn of it: the launcher waits for both as their parent, the server has a socket to the
-launcher, and the program is ended by the kernel when the launcher is gone.
+launcher (service.py), and the program is ended by the kernel when the launcher is gone.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import secrets
+import select
 import shutil
 import signal
 import socket
@@ -19,22 +20,24 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from softgen.bits.generation import Device
-from softgen.driver import environment, server, tree
+from softgen.driver import environment, service
 from softgen.errors import SoftgenError
+
+if TYPE_CHECKING:
+    from softgen.bits.generation import Device
 
 TICK = 0.05  # seconds between two looks at what the server says
 STOP = 3.0  # seconds the server has to end when its work does not matter any more
-GRACE = 1.0  # seconds a program has to end when it is told to
+GRACE = 0.7  # seconds a program and all it started have to end when they are told to
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PASSED_ON = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
 BLOCKED = PASSED_ON | {signal.SIGCHLD}
 FROM_KERNEL = 0x80  # si_code of what a terminal sends: the program has got it too
 
 _libc = ctypes.CDLL(None)
-Serve = Callable[[dict[str, socket.socket], socket.socket], dict[str, Any] | None]
+Serve = Callable[[service.Service], dict[str, Any]]
 
 
 @dataclass
@@ -48,8 +51,9 @@ class Outcome:
     signal: int = 0  # that ended the program
 
 
-def launch(command: list[str], device: Device, serve: Serve, keep_going: bool = False, limit: float | None = None) -> Outcome:
-    """Run a program on the GPU. `serve` is called in a process of its own with the sockets of the run."""
+def launch(command: list[str], device: Device, serve: Serve, orphaned: Callable[[], None] = lambda: None, keep_going: bool = False,
+           limit: float | None = None) -> Outcome:  # fmt: skip
+    """Run a program on the GPU. `serve` is called in a process of its own; there, `orphaned` is called if the launcher dies."""
     program = shutil.which(command[0])
     if program is None:
         raise SoftgenError(f"no program {command[0]!r} can be run: not found, or not executable")
@@ -57,7 +61,7 @@ def launch(command: list[str], device: Device, serve: Serve, keep_going: bool = 
     folder = Path(short_folder()) / f"softgen-{secrets.token_hex(6)}"  # made by the server, removed by whoever lives longer
     run = Run(command, program, device, folder, before)
     try:
-        run.start(serve)
+        run.start(serve, orphaned)
         return run.watch(keep_going, limit)
     finally:
         run.clean()
@@ -86,19 +90,19 @@ class Run:
         self.report: dict[str, Any] | None = None
         self.told_to_end: float | None = None
 
-    def start(self, serve: Serve) -> None:
+    def start(self, serve: Serve, orphaned: Callable[[], None]) -> None:
         environment.shim()  # or nothing is started at all
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         ours, theirs = socket.socketpair()
         self.server = os.fork()
         if not self.server:
             ours.close()
-            serve_and_exit(serve, self.device, theirs, self.folder)
+            service.run(serve, self.device, theirs, self.folder, orphaned)
         theirs.close()
         ours.setblocking(False)
         self.control = ours
         while not self.ready and not self.failed and not self._server_gone():
-            signal.sigtimedwait({signal.SIGCHLD}, 0.002)
+            select.select([ours], [], [], TICK)  # readable as well when the server is gone
             self._listen()
         if not self.ready:
             raise SoftgenError(f"the simulator did not start{died(self.server_status)}{''.join(f': {why}' for why in self.failed)}")
@@ -193,7 +197,7 @@ class Run:
     def _finish(self, stopped: bool) -> None:
         """The program is over: nothing of it may run on, and the server writes what it has to."""
         assert self.control is not None
-        end_descendants({self.server})
+        end_descendants({self.server}, self.told_to_end or time.monotonic())
         try:
             self.control.send(b"stop" if stopped else b"end")
         except OSError:
@@ -219,27 +223,6 @@ class Run:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def serve_and_exit(serve: Serve, device: Device, control: socket.socket, folder: Path) -> None:
-    """The server's process, from its first moment to its last; it never returns."""
-    code = 1
-    try:
-        server.prepare()
-        folder.mkdir(0o700)
-        tree.build(folder / "tree", device)
-        listening = server.listen(folder)
-        server.send(control, {"ready": True})
-        report = serve(listening, control)
-        if report is None:
-            shutil.rmtree(folder, ignore_errors=True)  # the launcher cannot
-        else:
-            server.send(control, {"report": report})
-            code = 0
-    except BaseException as error:
-        server.send(control, {"failed": f"the simulator cannot go on: {type(error).__name__}: {error}"})
-    finally:
-        os._exit(code)
-
-
 def children() -> list[int]:
     try:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()]
@@ -247,9 +230,9 @@ def children() -> list[int]:
         return []  # a kernel without that file: nobody to look after
 
 
-def end_descendants(spared: set[int]) -> None:
-    """What the program started and left running: told to end, then ended."""
-    until, told = time.monotonic() + GRACE, set[int]()
+def end_descendants(spared: set[int], began: float) -> None:
+    """What the program started and left running: told to end, then ended. The program itself was told when this `began`."""
+    until, told = began + GRACE, set[int]()
     while left := [pid for pid in children() if pid not in spared]:
         late = time.monotonic() > until
         for pid in left:

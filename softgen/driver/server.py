@@ -7,62 +7,43 @@ descriptor of it; and `server`, a channel for each thread, on which ioctls come.
 from __future__ import annotations
 
 import errno
-import json
 import os
-import resource
 import selectors
-import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from softgen.driver import context, gem, ioctls
 from softgen.driver.node import Node, Shared
 from softgen.driver.protocol import FOREIGN, HELLO, IOCTL, MMAP, NOT_MINE, Call, Channel, Errno, Gone, Message
+from softgen.driver.service import Service
 from softgen.driver.tree import NODES
 from softgen.driver.uapi import ARGUMENTS, name_of
 
 PATIENCE = 5.0  # seconds a node that was connected may take to appear
-SWITCH = 0.001  # seconds until another thread may have the interpreter: answers to ioctls must not wait long for a kernel that runs
-DESCRIPTORS = 1 << 16
 DRAIN = 5.0  # seconds that work may go on when nobody waits for it any more
 
 
-def listen(folder: Path) -> dict[str, socket.socket]:
-    """The sockets of a run; made before the server starts, so that nobody comes too early."""
-    found = {}
-    for name in ("server", *NODES):
-        found[name] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        found[name].bind(str(folder / name))
-        found[name].listen(128)
-    return found
-
-
 class Server:
-    """Accepts and answers until the launcher says that it is over, or is gone."""
+    """Accepts and answers until the launcher says that it is over."""
 
-    def __init__(self, gpu: Shared, listening: dict[str, socket.socket], control: socket.socket,
-                 trace: Callable[[str], None] | None = None) -> None:  # fmt: skip
+    def __init__(self, gpu: Shared, service: Service, trace: Callable[[str], None] | None = None) -> None:
         """`trace` is told of every ioctl and mmap."""
-        self.gpu, self.listening, self.control, self.trace = gpu, listening, control, trace
+        self.gpu, self.service, self.listening, self.trace = gpu, service, service.listening, trace
         self.nodes: dict[bytes, Node] = {}
         self.arrived = threading.Condition()
-        self.clients: set[int] = set()
         self.selector = selectors.DefaultSelector()
 
     def run(self) -> bytes:
-        """Until the launcher says `end` or `stop`; nothing: it is gone."""
+        """Until the launcher says `end` or `stop`."""
         for name, listener in self.listening.items():
             listener.setblocking(False)
             self.selector.register(listener, selectors.EVENT_READ, name)
-        self.selector.register(self.control, selectors.EVENT_READ, "control")
+        self.selector.register(self.service.control, selectors.EVENT_READ, "control")
         while True:
             for key, _ in self.selector.select():
                 if key.data == "control":
-                    return self.control.recv(64)
+                    return self.service.told()
                 if isinstance(key.data, str):
                     self._accept(key.data)
                 else:
@@ -112,13 +93,14 @@ class Server:
             return self.nodes[key]
 
     def _serve(self, channel: Channel) -> None:
-        self.clients.add(channel.pid)
+        self.service.clients.append(channel.pid)
         try:
             while True:
                 self._answer(channel, channel.receive())
         except Gone:
             pass
         finally:
+            self.service.clients.remove(channel.pid)
             channel.close()
 
     def _answer(self, channel: Channel, message: Message) -> None:
@@ -167,35 +149,3 @@ def dropped(call: Call) -> Call:
     for descriptor in call.handed:
         os.close(descriptor)
     return Call(call.channel, call.argument)
-
-
-def prepare() -> None:
-    """What the process needs before it serves: its own session (a terminal's signals are for the program), descriptors, quick turns."""
-    os.setsid()
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1):  # who reads the program's output must see its end when it ends
-        os.dup2(nothing, stream)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(max(DESCRIPTORS, 1), hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    sys.setswitchinterval(SWITCH)
-
-
-def send(control: socket.socket, message: dict[str, Any]) -> None:
-    """A line for the launcher; it may be gone."""
-    try:
-        control.sendall(json.dumps(message).encode() + b"\n")
-    except OSError:
-        pass
-
-
-def end_clients(clients: set[int]) -> None:
-    """Without a launcher nobody looks after the programs: they end too."""
-    for pid in clients:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except OSError:
-            pass

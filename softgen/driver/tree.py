@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from softgen.bits.generation import Device
 from softgen.driver.facts import kernel
+
+if TYPE_CHECKING:
+    from softgen.bits.generation import Device
 
 PCI = "sys/devices/pci0000:00/0000:00:02.0"
 NODES = {"card0": 0, "renderD128": 128}

@@ -42,6 +42,7 @@ Execution
   control_register.py  the bits of cr0
   exceptions.py     into the system routine and back
   environment.py    what compiled messages find around a thread, and whose fault a fault was
+  textured.py       functions that compiled kernels call for the texels of a surface
   interpreter.py    the reference: runs a thread on NumPy lanes
   pairs.py          doubles where each counts as two channels
 Engines

@@ -46,8 +46,9 @@ class Pictures:
 
     def fill(self, index: int, what: str, lanes: int, sampler: int, one: Image, how: Any, hurry: bool = False) -> bool:
         """Has the function for a surface, if it is there or due; False where the reference must answer."""
-        place = (index, what, lanes, sampler)
-        if place in self.refused:
+        place, slot = (index, what, lanes, sampler), TEXTURED[what, lanes] + sampler
+        entry = self.bindings.pictures[index]
+        if place in self.refused or entry.functions[slot]:  # it was something else that compiled code left for
             return False
         if one.levels > 1 or one.level:
             self.refused.add(place)
@@ -59,10 +60,9 @@ class Pictures:
             return False
         if code is None:
             return False
-        entry = self.bindings.pictures[index]
         for name in NUMBERS:
             setattr(entry, name, getattr(one, name))
-        entry.functions[TEXTURED[what, lanes] + sampler] = code.address(NAME)  # last: others may be looking
+        entry.functions[slot] = code.address(NAME)  # last: others may be looking
         return True
 
 

@@ -17,7 +17,6 @@ from softgen.eu.textured import Pictures
 from softgen.gpgpu import group
 from softgen.gpgpu.walker import Plan, Surroundings
 from softgen.memory import arena
-from softgen.memory.arena import SIZE as PART
 from softgen.shared_functions import message
 from softgen.shared_functions.dataport import Surfaces
 from softgen.shared_functions.dataport.target import Memory, Nothing, Target
@@ -95,10 +94,11 @@ class Job:
         if type(target) is not Memory or target.size is None:
             return False
         base = int(target.base)
-        if base // PART != (base + target.size - 1) // PART:
-            return False  # no one host address
+        at = self.space.in_one_piece(base, target.size)
+        if at is None:
+            return False
         entry.size, entry.address = target.size, base
-        entry.host = self.table[base // PART] + base % PART  # last: others may be looking
+        entry.host = at  # last: others may be looking
         return True
 
 

@@ -7,11 +7,13 @@ Every check reads; none changes anything. What a check cannot read it reports as
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import platform
 import re
 import resource
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +27,7 @@ VECTOR_FLAGS = (("avx512f", "avx512dq", "avx512vl", "avx512bw"), ("avx2", "fma")
 MAP_COUNT = 262_144         # each buffer of an address space is a mapping of its own; Linux allows 65,530 unless told
 OPEN_FILES = 65_536         # each buffer is a memfd
 MEMORY = 4 * GIB
+TRIAL = 30.0                # seconds a program may take that only opens the GPU
 
 # Outside programs that long tests compare with: command, package, what for.
 ORACLES = (
@@ -52,6 +55,7 @@ def examine() -> Iterator[Finding]:
     yield from python()
     yield from build()
     yield from drivers()
+    yield from gpus()
     yield from oracles()
 
 
@@ -180,6 +184,7 @@ def drivers() -> Iterator[Finding]:
         yield Finding(area, f"{one.api} ({one.name})", "ok" if found else "absent",
                       f"{found or 'not installed'} (for {' '.join(one.gpus)})", "" if found else f"apt-get install {one.package}")
     yield shim()
+    yield found_by_a_program()
     yield reachable_memory()
 
 
@@ -194,6 +199,39 @@ def shim() -> Finding:
     except OSError as error:
         return Finding(area, "shim library", "missing", str(error), advice, needed=True)
     return Finding(area, "shim library", "ok", found, needed=True)
+
+
+def found_by_a_program() -> Finding:
+    """Whether it all works together: a small program, started as `softgen run` starts any, opens the GPU."""
+    area, name = "drivers (for softgen run)", "a program on the GPU"
+    probe = "import os; os.close(os.open('/dev/dri/renderD128', os.O_RDWR))"
+    command = [sys.executable, "-m", "softgen", "run", "--json", "--", sys.executable, "-c", probe]
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=TRIAL, check=False)
+        lines = ran.stderr.strip().splitlines() or ["it said nothing"]
+        opened = ran.returncode == 0 and json.loads(lines[-1])["opened"]
+    except subprocess.TimeoutExpired:
+        return Finding(area, name, "low", f"no end after {TRIAL:g} s", "try: softgen run --trace ioctls -- clinfo")
+    except (OSError, ValueError, KeyError) as error:
+        return Finding(area, name, "missing", str(error), "softgen run does not work here", needed=True)
+    if not opened:
+        return Finding(area, name, "missing", lines[0], "softgen run does not work here", needed=True)
+    return Finding(area, name, "ok", "one was started, and it opened /dev/dri/renderD128", needed=True)
+
+
+def gpus() -> Iterator[Finding]:
+    """What programs find on each GPU, with the drivers that are installed."""
+    from softgen.bits.generation import devices
+    from softgen.driver.environment import missing
+    from softgen.driver.facts import runtimes_of
+
+    for one in devices().values():
+        there = {driver.api: driver.name for driver in reversed(runtimes_of(one.name)) if driver.found()}
+        lacking = [line.partition("; ")[2] for line in missing(one) if "not installed" in line]
+        detail = ", ".join(f"{api} ({name})" for api, name in reversed(there.items())) or "no driver is installed"
+        yield Finding("GPUs (softgen run --gpu …)", one.name, "absent" if lacking else "ok", detail, "; ".join(dict.fromkeys(lacking)))
+    yield Finding("GPUs (softgen run --gpu …)", "drawing and video", "low", "not simulated yet",
+                  "OpenCL and Vulkan compute programs run; others find the GPU and stop at their first draw or picture")
 
 
 def reachable_memory() -> Finding:

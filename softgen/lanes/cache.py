@@ -11,6 +11,7 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 LARGEST = 256 << 20         # bytes kept
 _SUM = 32
@@ -21,6 +22,14 @@ def default_folder() -> Path:
     return (Path(root) if root.startswith("/") else Path(os.path.expanduser("~/.cache"))) / "softgen" / "objects"
 
 
+class Kept(NamedTuple):
+    """A file of the cache."""
+
+    used: float     # when, in seconds as time.time() has them
+    size: int
+    path: str
+
+
 class Cache:
     """`load` and `save` never raise; None in, or a folder that is not ours alone, and nothing is kept."""
 
@@ -29,7 +38,7 @@ class Cache:
 
     def load(self, key: str) -> bytes | None:
         """The object kept under a key, or None; one that does not match its sum is removed."""
-        if self.folder is None or not self._private():
+        if self.folder is None or not self.private():
             return None
         path = self.folder / key
         try:
@@ -47,7 +56,7 @@ class Cache:
             return
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self._private():
+            if not self.private():
                 return
             handle, name = tempfile.mkstemp(dir=self.folder, prefix=".new-")
             try:
@@ -61,7 +70,7 @@ class Cache:
         except OSError:
             return
 
-    def _private(self) -> bool:
+    def private(self) -> bool:
         """Objects are code: a folder that others can write to, or that is not ours, is left alone."""
         try:
             found = os.lstat(self.folder or "")
@@ -69,20 +78,38 @@ class Cache:
             return False
         return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
+    def kept(self) -> list[Kept]:
+        """Every file, the one that was used longest ago first."""
+        found = []
+        try:
+            with os.scandir(self.folder or "") as entries:
+                for entry in entries:
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue                        # another process was quicker
+                    found.append(Kept(status.st_mtime, status.st_size, entry.path))
+        except OSError:
+            return []
+        return sorted(found)
+
+    def clear(self) -> int:
+        """Removes everything, of a folder that is ours; how many files that were. Who runs meanwhile compiles again."""
+        removed = 0
+        for one in self.kept() if self.private() else ():
+            try:
+                os.unlink(one.path)
+                removed += 1
+            except OSError:
+                pass                                    # gone already, or no file
+        return removed
+
     def _shrink(self) -> None:
         """Drops what was used longest ago until the rest fits."""
-        assert self.folder is not None
-        found = []
-        with os.scandir(self.folder) as entries:
-            for entry in entries:
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue                            # another process was quicker
-                found.append((status.st_mtime, status.st_size, entry.path))
-        size = sum(one for _, one, _ in found)
-        for _, one, path in sorted(found):
+        found = self.kept()
+        size = sum(one.size for one in found)
+        for one in found:
             if size <= self.largest:
                 return
-            Path(path).unlink(missing_ok=True)
-            size -= one
+            Path(one.path).unlink(missing_ok=True)
+            size -= one.size

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from softgen.errors import DriverError, GpuFault, SoftgenError
 from softgen.memory import arena, host
-from softgen.memory.arena import SIZE, TAIL, Arena
+from softgen.memory.arena import SIZE, Arena
 from softgen.memory.space import Region, Space, Table
 from softgen.memory.store import Store
 
@@ -112,6 +112,18 @@ class AddressSpace(Space):
                 self._table = table
         return self._table
 
+    def in_one_piece(self, address: int, size: int) -> int | None:
+        part, over, table = address // SIZE, address % SIZE + size - SIZE, self.table
+        if over > SIZE or address + size > 1 << self.bits:
+            return None
+        with self._changing:
+            if over > 0 and part not in self._arenas:
+                self._reserve(part, table)
+            if over > 0 and over > (held := self._arenas[part]).tail:
+                begin, held.tail = held.tail, host.round_up(over)
+                self._show_tail(part, begin, held.tail)
+        return table[part] + address % SIZE
+
     def _check_range(self, address: int, size: int, verb: str) -> None:
         if address % host.PAGE or size % host.PAGE or size <= 0:
             raise DriverError(f"{self.name}: cannot {verb} at {address:#x}, {size:#x} bytes: only whole pages of {host.PAGE} bytes")
@@ -131,11 +143,15 @@ class AddressSpace(Space):
     def _reserve(self, part: int, table: Table) -> None:
         new = self._arenas[part] = Arena(self, part)
         table[part] = new.base
-        border = (part + 1) * SIZE
+        self._show_tail(part, 0, new.tail)
+
+    def _show_tail(self, part: int, begin: int, end: int) -> None:
+        """These bytes of the next part, behind a part."""
+        border, base = (part + 1) * SIZE, self._arenas[part].base
         for mapping in self._index[1]:
-            first, last = max(mapping.start, border), min(mapping.end, border + TAIL)
+            first, last = max(mapping.start, border + begin), min(mapping.end, border + end)
             if first < last:
-                self._show(mapping, iter([(new.base + SIZE + first - border, first, last - first)]))
+                self._show(mapping, iter([(base + SIZE + first - border, first, last - first)]))
 
     def _show(self, mapping: Mapping, pieces: Iterator[tuple[int, int, int]]) -> None:
         for at, start, size in pieces:
@@ -151,9 +167,10 @@ class AddressSpace(Space):
             first, last = max(start, part * SIZE), min(end, (part + 1) * SIZE)
             if part in self._arenas:
                 yield self._arenas[part].base + first % SIZE, first, last - first
-            if part - 1 in self._arenas and first % SIZE < TAIL:
-                last = min(last, part * SIZE + TAIL)
-                yield self._arenas[part - 1].base + SIZE + first % SIZE, first, last - first
+            before = self._arenas.get(part - 1)
+            if before and first % SIZE < before.tail:
+                last = min(last, part * SIZE + before.tail)
+                yield before.base + SIZE + first % SIZE, first, last - first
 
     # Access
 

@@ -3,7 +3,7 @@
 A host process has 47 bits of addresses and cannot mirror 48 in one piece. Arenas are cut from a few large zones, so the
 guard's signal handler has only zones to compare with, and they are never given back: a zone costs no memory.
 Each arena has a tail: a contiguous access of compiled code that starts below a 4 GiB boundary and ends above it finds
-there what the next part begins with.
+there what the next part begins with. Where a surface lies across the boundary, the tail grows until it shows the rest of it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from softgen.memory import host
 from softgen.memory.space import Space
 
 SIZE = 1 << 32
-TAIL = 1 << 16  # shows the beginning of the next part; larger than any one access
-STRIDE = SIZE + (1 << 21)  # a multiple of 2 MiB, so that large host pages stay possible
-_PER_ZONE = 256
+TAIL = 1 << 16  # shows the beginning of the next part at least so far; larger than any one access
+STRIDE = 2 * SIZE  # a tail never needs more than the next part
+_PER_ZONE = 128
 _MOST_ZONES = 64  # guard.c has room for as many
 
 _zones: list[tuple[int, int]] = []
@@ -33,10 +33,10 @@ _on_zone: list[Callable[[int, int], None]] = []
 class Arena:
     """One reserved part. Pages in it are host pages or PROT_NONE."""
 
-    __slots__ = ("base",)
+    __slots__ = ("base", "tail")
 
     def __init__(self, owner: Space, part: int) -> None:
-        self.base = _take()
+        self.base, self.tail = _take(), TAIL
         _owners[self.base] = weakref.ref(owner), part
 
     def release(self) -> None:

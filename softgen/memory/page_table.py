@@ -92,6 +92,9 @@ class PageTableSpace(Space):
             self._mirrored = self._now()  # after the walk: what it reads is watched from then on
         return self._mirror.table
 
+    def in_one_piece(self, address: int, size: int) -> int | None:
+        return self._mirror.in_one_piece(address, size) if self._mirror else None
+
     def _now(self) -> tuple[int, int]:
         return self.walk.epoch, 0 if self.memory.zero else self.memory.pages_written
 

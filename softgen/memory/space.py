@@ -50,6 +50,10 @@ class Space(ABC):
         there is none; then only the reference can run."""
         raise Unsupported(f"{self.name} has no host addresses: compiled code cannot reach it")
 
+    def in_one_piece(self, address: int, size: int) -> int | None:
+        """For compiled code: the host address where all these bytes are seen side by side, as long as `table` is valid. None: nowhere."""
+        return None
+
     def read32(self, address: int) -> int:
         return int.from_bytes(self.read(address, 4), "little")
 

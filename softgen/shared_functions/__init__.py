@@ -5,6 +5,8 @@ Out: which message that is, its fields, its lengths, the descriptor of a message
 
 message.py    descriptors: identify, describe, problems, encode; extended descriptors
 exchange.py   a message on its way, on any lane machine: what the programs that answer messages are written against
+texture.py    what messages do with texels: operations that know a surface's kind and format
+sampler/      texels by coordinates, filtered
 dataport/     loads and stores: bound buffers, stateless memory, 64-bit addresses, shared local memory, atomics
 gateway.py    barriers of a thread group
 spawner.py    threads that end

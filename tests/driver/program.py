@@ -27,7 +27,8 @@ from softgen.driver.execute import Executor
 from softgen.driver.node import Runner, Shared
 from softgen.driver.protocol import MESSAGE, PART
 from softgen.driver.queue import Queues, Submission
-from softgen.driver.server import Server, listen
+from softgen.driver.server import Server
+from softgen.driver.service import Service, listen
 from softgen.driver.uapi import ARGUMENTS, NAMES
 
 NUMBERS = {name: number for number, name in NAMES.items()}
@@ -210,7 +211,7 @@ def served(name: str, runner: Runner | None = None, save: Callable[[Submission, 
     log: list[str] = []
     shared = Shared(device(name), runner or Queues(executor.execute, executor.failed), log.append)
     ours, theirs = socket.socketpair()
-    server = Server(shared, listen(folder), theirs)
+    server = Server(shared, Service(theirs, folder, listen(folder)))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     gpu = Gpu(shared, server, folder)

@@ -14,6 +14,8 @@ import pytest
 from softgen.bits.generation import device, devices
 from softgen.driver.environment import missing, unreachable
 from softgen.driver.tree import build
+from softgen.eu.engine import NAMES
+from softgen.inspect.cli import engine as cli_engine
 from tests.driver.running import PROGRAMS, Softgen, needs_shim, softgen_run
 
 pytestmark = needs_shim
@@ -187,7 +189,33 @@ def test_one_is_killed_at_a_random_moment(seed: int) -> None:
     kill_one(chance.choice(["program", "server", "launcher"]), chance.uniform(-1.0, 0.5))
 
 
+STUBBORN = "trap '' TERM; sh -c \"trap '' TERM; while :; do sleep 60; done\" & echo ready; while :; do sleep 60; done"
+
+
+@pytest.mark.parametrize("who", ["server", "launcher"])
+@pytest.mark.parametrize("script", [STUBBORN, "setsid sleep 60 & (sleep 60 &) ; echo ready; sleep 60"], ids=["stubborn", "scattered"])
+def test_whoever_is_killed_what_the_program_started_ends(who: str, script: str) -> None:
+    """Processes that ignore being told, that left their session or parent, or that never opened the GPU."""
+    run = Softgen("--", "sh", "-c", script)
+    assert run.process.stdout is not None and run.process.stdout.readline() == "ready\n"
+    os.kill(run.process.pid if who == "launcher" else run.children()[0], signal.SIGKILL)
+    assert run.all_gone(), (run.alive(), run.left())
+    assert run.finish(seconds=5) == (-signal.SIGKILL if who == "launcher" else 1)
+
+
 # -- parts
+
+
+def test_the_launcher_loads_nothing_that_simulates() -> None:
+    code = ("import sys; import softgen.inspect.cli.run, softgen.driver.launcher, softgen.bits.generation as g; g.device('kbl')\n"
+            "rooms = tuple(f'softgen.{room}' for room in ('eu', 'device', 'gpgpu', 'streamer', 'memory'))\n"
+            "print([m for m in sys.modules if m in ('numpy', 'llvmlite') or m.startswith(rooms)])")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
+def test_the_command_line_names_every_engine() -> None:
+    assert cli_engine.NAMES == NAMES
 
 
 @pytest.mark.parametrize("name", devices())

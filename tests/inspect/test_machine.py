@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def test_a_machine_with_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     opengl = found["OpenGL (iris)"]
     assert opengl.advice == "apt-get install libgl1-mesa-dri" and opengl.status == "absent" and "bdw skl kbl icl" in opengl.detail
     assert found["shim library"].status == found["guard library"].status == "missing"
+    assert found["kbl"].detail == "no driver is installed" and "apt-get install intel-opencl-icd" in found["kbl"].advice
     assert found["C compiler"].status == found["iga64"].status == "absent"
     assert found["vm.max_map_count"].detail == found["memory"].detail == "unknown"
     assert main(["doctor"]) == 1
@@ -75,3 +77,28 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     shown = json.loads(capsys.readouterr().out)
     assert shown["ok"] == (code == 0)
     assert {"area", "name", "status", "detail", "advice", "needed"} == set(shown["findings"][0])
+
+
+def test_each_gpu_says_what_programs_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [pattern] if "intel.icd" in pattern or "anv" in pattern else [])
+    found = {one.name: one for one in machine.gpus()}
+    assert found["kbl"].detail == "OpenCL (neo)" and found["g45"].detail == "no driver is installed"
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [pattern])
+    found = {one.name: one for one in machine.gpus()}
+    assert found["kbl"].detail == "OpenGL (iris), Vulkan (anv), OpenCL (neo), VA-API (iHD)" and found["kbl"].status == "ok"
+    assert found["g45"].detail == "OpenGL (crocus), VA-API (i965)" and found["g45"].status == "ok"
+
+
+@pytest.mark.parametrize("out, code, status", [('{"opened": 1}', 0, "ok"), ('{"opened": 0}', 0, "missing"), ("softgen: no", 1, "missing"),
+                                               ("nonsense", 0, "missing"), ("", 0, "missing")])  # fmt: skip
+def test_a_program_is_tried(out: str, code: int, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("subprocess.run", lambda command, **_: subprocess.CompletedProcess(command, code, "", out))
+    assert machine.found_by_a_program().status == status
+
+
+def test_a_program_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forever(command: list[str], **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, 1)
+
+    monkeypatch.setattr("subprocess.run", forever)
+    assert machine.found_by_a_program().status == "low"

@@ -71,6 +71,32 @@ def test_tails_show_the_next_part_whichever_was_mapped_first(low_first: bool) ->
     assert host_bytes(space, GIB4 - PAGE, PAGE + arena.TAIL) == bytes(low.view) + bytes(high.view[: arena.TAIL])
 
 
+@pytest.mark.parametrize("mapped_first", [True, False])
+def test_a_large_surface_across_a_boundary_is_seen_in_one_piece(mapped_first: bool) -> None:
+    space, buffer, start = AddressSpace("s"), Buffer(1 << 20, "b"), 2 * GIB4 - 0x40000
+    if mapped_first:
+        space.map(start, buffer)
+    at = space.in_one_piece(start + 4, (1 << 20) - 8)
+    if not mapped_first:
+        space.map(start, buffer)
+    buffer.view[::PAGE] = bytes(range(256))
+    assert at is not None and ctypes.string_at(at, (1 << 20) - 8) == bytes(buffer.view[4:-4])
+    space.unmap(start + 0x80000, PAGE)
+    with pytest.raises(DriverError):
+        space.map(start, buffer)  # all else is still there
+    other = Buffer(PAGE, "other")
+    other.view[:] = b"o" * PAGE
+    space.map(start + 0x80000, other)
+    assert ctypes.string_at(at + 0x80000 - 4, PAGE) == b"o" * PAGE, "what is mapped later is seen as well"
+
+
+def test_what_lies_in_one_part_needs_no_tail() -> None:
+    space = AddressSpace("s", 40)
+    assert space.in_one_piece(GIB4 + 5, 100) == arena.void() + 5 and not space._arenas
+    assert space.in_one_piece(GIB4 - 4, 2 * GIB4) is None, "more than two parts"
+    assert space.in_one_piece((1 << 40) - 4, 8) is None, "behind the last part there is none"
+
+
 def test_unmap_splits_and_leaves_the_rest() -> None:
     space, buffer = AddressSpace("s"), Buffer(4 * PAGE, "b")
     buffer.view[::PAGE] = bytes(range(4))

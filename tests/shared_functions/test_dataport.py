@@ -239,6 +239,20 @@ def test_a_block_past_the_end_reads_zero_from_there() -> None:
     assert found[:16].tolist() == list(range(32, 48)) and not found[16:].any()
 
 
+@pytest.mark.parametrize("name", ["oword_unaligned_block_read", "constant_oword_unaligned_block_read"])
+def test_a_block_that_ends_behind_the_surface_has_the_dwords_inside(name: str) -> None:
+    """As compilers read the last dwords of a buffer: in[2] to in[4] of int in[5], with one block."""
+    bench = Bench(size=20)
+    found = bench.send(name, header(d2=8), answer=1, data_blocks="1_oword_low", **BOUND)
+    assert found[:16].view(u32).tolist() == [*bench.data.array.view(u32)[2:5].tolist(), 0]
+
+
+def test_a_block_written_over_the_end_of_a_surface_keeps_to_the_dwords_inside() -> None:
+    bench = Bench(size=40)
+    bench.send("oword_block_write", header(d2=2), lanes(8, 1, 1), data_blocks="1_oword_low", **BOUND)
+    assert bench.data.array.view(u32)[8:10].tolist() == [1, 2] and bench.data.array[40:48].tolist() == list(range(40, 48))
+
+
 @pytest.mark.behaviour("BDW-DP-12")
 def test_constant_blocks() -> None:
     for gen in (8, 9):

@@ -55,7 +55,7 @@ def agrees(one: Texture, lanes: int = 16, **more: Any) -> None:
 # -- addresses and filters ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-SAMP-02")
+@pytest.mark.behaviour("KBL-SAMP-05")
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("mode", ["wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border"])
 @pytest.mark.parametrize("kind", SHAPES)
@@ -63,7 +63,6 @@ def test_every_kind_of_surface_in_every_mode(kind: Kind, mode: str, filter: str)
     agrees(Texture(kind=kind[0], array=kind[1], shape=SHAPES[kind], sampler=modes(mode) | filters(filter)))
 
 
-@pytest.mark.behaviour("KBL-SAMP-19")
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("mode", ["clamp", "clamp_border", "half_border"])
 @pytest.mark.parametrize("kind", [("2d", False), ("2d", True), ("3d", False)])
@@ -88,18 +87,24 @@ def test_axes_have_modes_of_their_own(gen: float) -> None:
 
 
 @pytest.mark.behaviour("KBL-SAMP-20")
-def test_addresses_are_rounded_or_cut_to_a_256th_of_a_texel() -> None:
-    at = np.float32(0.5 + 3.0 / 512)  # a texel and a half behind 256ths
-    for rounds, part in ((ROUNDING, 2 / 256), ({}, 1 / 256)):
-        one = Texture(
-            kind="1d", shape=(4,), format="R32_FLOAT", sampler=modes("clamp") | {"mag_mode_filter": 1, "min_mode_filter": 1} | rounds
-        )
-        texels = one.texels[0, 0, :, 0]
-        found = floats(one.ask("sample_lz", np.full(16, at / np.float32(4))))[0, 0]
-        assert found == pytest.approx(texels[0] * (1 - part) + texels[1] * part, rel=1e-6)
+@pytest.mark.parametrize(("axis", "way"), [(axis, way) for axis in range(3) for way in ("mag", "min")])
+def test_addresses_are_rounded_or_cut_to_a_256th_of_a_texel(axis: int, way: str) -> None:
+    """Each coordinate by itself, for larger and for smaller pictures."""
+    name = "uvr"[axis]
+    at, ways = np.float32(0.5 + 3.0 / 512), {"mag_mode_filter": 1, "min_mode_filter": 1}  # one and a half 256ths behind a texel
+    one = Texture(
+        kind="3d", shape=(4, 4, 4), format="R32_FLOAT", sampler=modes("clamp") | ways | {f"{name}_address_{way}_filter_rounding_enable": 1}
+    )
+    lods = np.array([0, 5] * 8, np.float32)  # magnified and not
+    for along in range(3):
+        places = [np.full(16, at if along == other else 0.5, np.float32) / np.float32(4) for other in range(3)]
+        found = floats(one.ask("sample_l", lods, *places))[:2, 0]
+        first, second = one.texels[0, 0, 0, 0], one.texels[tuple(int(2 - along == place) for place in range(3))][0]
+        for lane, now in enumerate(("mag", "min")):
+            part = (2 if along == axis and now == way else 1) / 256
+            assert found[lane] == pytest.approx(first * (1 - part) + second * part, rel=1e-6)
 
 
-@pytest.mark.behaviour("KBL-SAMP-16")
 def test_nearest_and_linear_differ() -> None:
     places = [np.full(16, 0.1, np.float32), np.full(16, 0.3, np.float32)]
     found = {way: floats(Texture(sampler=modes("clamp") | filters(way)).ask("sample_lz", *places))[0] for way in ("nearest", "linear")}
@@ -168,7 +173,6 @@ def test_a_border_has_only_the_channels_of_its_format() -> None:
     assert floats(small.ask("sample_lz", *outside))[0] == pytest.approx([0, 0x33 / 255, 1, 0x80 / 255])
 
 
-@pytest.mark.behaviour("KBL-SAMP-10")
 def test_channel_selects_choose_but_not_for_resinfo() -> None:
     chosen = dict(zip((f"shader_channel_select_{name}" for name in ("red", "green", "blue", "alpha")), (6, 1, 0, 4), strict=True))
     one, plain = Texture(surface=chosen), Texture()
@@ -249,7 +253,6 @@ def test_ld_of_a_buffer(gen: float) -> None:
     assert found[:4, 0].tolist() == [held[0], held[5], held[99], 0]
 
 
-@pytest.mark.behaviour("KBL-SAMP-25")
 def test_a_disabled_sampler_and_a_null_surface_give_zeros() -> None:
     for one in (Texture(sampler={"sampler_disable": 1}), Texture(surface={"surface_type": 7})):
         assert (one.ask("sample_lz", *coordinates(one)) == 0).all()
@@ -273,6 +276,7 @@ def test_sampleinfo_tells_of_one_sample() -> None:
     assert Texture(surface={"multisample_position_palette_index": 5}).ask("sampleinfo", np.zeros(16, np.int64))[0].tolist() == [1, 5, 0, 0]
 
 
+@pytest.mark.behaviour("KBL-SAMP-01")
 @pytest.mark.parametrize("lanes", [8, 16])
 def test_answers_of_16_bits_fill_a_register_for_a_channel(lanes: int) -> None:
     for format, kind in (("R8G8B8A8_UNORM", np.float16), ("R16G16B16A16_UINT", np.uint16)):
@@ -297,8 +301,6 @@ def test_two_slots_of_a_register() -> None:
 # -- levels ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-SAMP-09")
-@pytest.mark.behaviour("KBL-SAMP-17")
 def test_levels_are_clamped_and_chosen_or_mixed() -> None:
     shape = {"mip_count_lod": 2, "height": 7, "width": 7}
     limits = {"max_lod": 3.0}

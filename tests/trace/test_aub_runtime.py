@@ -32,5 +32,5 @@ def test_files_of_the_stock_runtime(case: str, gpu: str, tmp_path: Path) -> None
     expected = int(done.stdout.split()[-1])
     for engine in ("reference", "t0", "t1", "auto"):
         report = replay(open_trace(tmp_path / "made.aub"), groups=Groups(engine))
-        assert report.fine and report.passed == expected > 0, (engine, report.failed, report.faults, report.unsupported)
+        assert report.fine and report.passed >= expected > 0, (engine, report.failed, report.faults, report.unsupported)
         assert not report.remarks, report.remarks

@@ -25,6 +25,7 @@ class Translator:
         """Options as in Key."""
         self.options, self.messages, self.store = (observe, loops, messages, anywhere), messages, store or Store()
         self._known: WeakKeyDictionary[Program, dict[Key, Function | None]] = WeakKeyDictionary()
+        self._looked: WeakKeyDictionary[Program, set[Key]] = WeakKeyDictionary()
         self._making = threading.Lock()
 
     def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
@@ -40,10 +41,12 @@ class Translator:
         return known[key]
 
     def at_hand(self, program: Program, control: int, simd: int, full: bool) -> Function | None:
-        """The same, if it need not be compiled."""
-        key, known = self._key(control, simd, full), self._known.setdefault(program, {})
-        if known.get(key) is None and (found := self._kept(program, key)):
-            known[key] = found
+        """The same, if it need not be compiled. The disk is asked once: every dispatch comes here."""
+        key, known, looked = self._key(control, simd, full), self._known.setdefault(program, {}), self._looked.setdefault(program, set())
+        if key not in known and key not in looked:
+            looked.add(key)
+            if found := self._kept(program, key):
+                known[key] = found
         return known.get(key)
 
     def ran(self, program: Program, instructions: int) -> None:

@@ -13,6 +13,8 @@ EXAMPLE = """examples:
   softgen behaviours                             covered and total per manual and unit
   softgen behaviours --manual BDW --unit VF      the behaviours of one unit, each with its tests
   softgen behaviours --uncovered --manual KBL    what is still open
+
+exit codes: 0 fine, 1 tests cite behaviours that do not exist, or there are no tests, 2 used wrongly
 """
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from softgen.eu.engine import NAMES
-from softgen.gpgpu.compare import Compared
-from softgen.gpgpu.engines import Groups
 from softgen.inspect.cli.output import Misuse
 
+if TYPE_CHECKING:
+    from softgen.gpgpu.compare import Compared
+    from softgen.gpgpu.engines import Groups
+
+NAMES = ("reference", "t0", "t1", "auto")  # softgen.eu.engine has the same; it loads what the command line alone does not need
 MOST_THREADS = 1024
 
 
@@ -21,16 +24,25 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-limit", type=float, metavar="S", help="stop after so many seconds")
 
 
-def runner(args: argparse.Namespace) -> Groups | Compared:
-    """What runs thread groups, as the options say."""
+def check(args: argparse.Namespace) -> None:
+    """Refuses options that make no sense."""
     if args.time_limit is not None and not args.time_limit > 0:
         raise Misuse(f"a time limit is a number of seconds above zero, not {args.time_limit:g}")
     if args.threads is not None and not 0 < args.threads <= MOST_THREADS:
         raise Misuse(f"host threads are 1 to {MOST_THREADS}, not {args.threads}")
+    names = [] if args.compare is None else args.compare.split(",")
+    if args.compare is not None and (len(names) != 2 or not set(names) <= set(NAMES)):
+        raise Misuse(f"two engines are compared: two of {' '.join(NAMES)} with a comma between them, not {args.compare!r}")
+
+
+def runner(args: argparse.Namespace) -> Groups | Compared:
+    """What runs thread groups, as the options say."""
+    from softgen.gpgpu.compare import Compared
+    from softgen.gpgpu.engines import Groups
+
+    check(args)
     threads = 1 if args.deterministic else args.threads
     if args.compare is None:
         return Groups(args.engine, threads)
-    names = args.compare.split(",")
-    if len(names) != 2 or not set(names) <= set(NAMES):
-        raise Misuse(f"two engines are compared: two of {' '.join(NAMES)} with a comma between them, not {args.compare!r}")
-    return Compared(Groups(names[0], threads), Groups(names[1], threads))
+    first, second = args.compare.split(",")
+    return Compared(Groups(first, threads), Groups(second, threads))

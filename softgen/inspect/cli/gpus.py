@@ -13,6 +13,8 @@ EXAMPLE = """examples:
   softgen gpus kbl             one GPU: PCI ids, sizes, what its generation can do
   softgen gpus 0x5916          the GPU with this PCI id
   softgen gpus --json          all of it, for machines
+
+exit codes: 0 fine, 2 used wrongly
 """
 
 

@@ -7,21 +7,23 @@ import itertools
 import json
 import shutil
 import signal
-import socket
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgen.errors import SoftgenError, SpecError
-from softgen.gpgpu.compare import Compared
-from softgen.gpgpu.engines import Groups
-from softgen.inspect.cli.engine import add_engine_options, runner
+from softgen.inspect.cli.engine import add_engine_options, check, runner
 from softgen.inspect.cli.output import Misuse, complain
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
+    from softgen.device.gpu import Gpu
+    from softgen.driver.service import Service
+    from softgen.gpgpu.compare import Compared
+    from softgen.gpgpu.engines import Groups
     from softgen.inspect.recording import Recorder
 
 EXAMPLE = """examples:
@@ -33,6 +35,7 @@ EXAMPLE = """examples:
 
 exit codes: the program's own; 128 and a signal's number if one ended it; 1 if its work could not be done; 2 used wrongly"""
 
+PATIENCE = 0.5  # seconds
 CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
 
 
@@ -64,14 +67,14 @@ def run(args: argparse.Namespace) -> int:
         complain(f"{command[0]} {why}: it will not find the GPU")
     if unknown := set((args.trace or "ioctls").split(",")) - {"ioctls"}:
         raise Misuse(f"nothing is known to trace about {', '.join(sorted(unknown))}; there is: ioctls")
-    runner(args)  # refuses what makes no sense
+    check(args)
     try:
         gpu = device(args.gpu)
     except SpecError as error:
         raise Misuse(str(error)) from None
     recorder = recording(args.record, gpu)
     try:
-        outcome = launch(command, gpu, partial(serve, args, gpu, recorder), args.keep_going, args.time_limit)
+        outcome = launch(command, gpu, partial(serve, args, gpu, recorder), partial(orphaned, recorder), args.keep_going, args.time_limit)
     finally:
         if recorder:
             recorder.discard()  # what is finished has been moved to its place
@@ -93,51 +96,94 @@ def recording(path: str | None, gpu: Device) -> Recorder | None:
     return Recorder(path, gpu)
 
 
-def serve(
-    args: argparse.Namespace, gpu: Device, recorder: Recorder | None, listening: dict[str, socket.socket], control: socket.socket
-) -> dict[str, Any] | None:
-    """The server's process: everything that simulates is loaded here, while the program already starts."""
-    from softgen.device.gpu import Gpu
-    from softgen.driver.execute import Executor
-    from softgen.driver.node import Shared
-    from softgen.driver.queue import Queues
-    from softgen.driver.server import DRAIN, Server, end_clients, send
-    from softgen.inspect.recording import keep_failure
-
-    def failed(text: str) -> None:
-        complain(text)
-        send(control, {"failed": text})
-
-    ran: list[Groups | Compared] = []
-    clock = itertools.count(1).__next__ if args.deterministic else None
-
-    def make(gpu: Device, spent: Callable[[], bool], excuse: Callable[[SoftgenError], bool]) -> Gpu:
-        ran.append(runner(args))
-        return Gpu(gpu, clock, spent, excuse=excuse, groups=ran[-1])
-
-    keep = partial(keep_failure, device=gpu)
-    executor = Executor(gpu, [recorder] if recorder else [], keep, failed, make)
-    queues = Queues(executor.execute, executor.failed)
-    shared = Shared(gpu, queues, complain)
-    server = Server(shared, listening, control, complain if "ioctls" in (args.trace or "").split(",") else None)
-    told = server.run()
-    if told == b"end":
-        queues.drain(DRAIN)
-    executor.ending = True
-    if not told:
-        complain("the launcher has ended; so do the simulator and the program")
-        end_clients(server.clients)
-        if recorder:
-            recorder.discard()
-        return None
+def orphaned(recorder: Recorder | None) -> None:
+    """In the server's process, when the launcher is gone."""
+    complain("the launcher has ended; so do the simulator and the program")
     if recorder:
-        with executor.running, recorder:
-            pass
-    return executor.as_json() | kernels(executor.report.fine, ran) | {"opened": shared.opened, "unknown_ioctls": shared.unknown}
+        recorder.discard()
+
+
+def load(gpu: Device, engine: str, loaded: threading.Event) -> None:
+    """Everything that simulates, while the program starts; then, while it finds its way, what its first work would wait for."""
+    try:
+        import softgen.device.gpu
+        import softgen.driver.execute
+        import softgen.driver.server
+        import softgen.inspect.recording
+    finally:
+        loaded.set()
+    from softgen.bits.registers import place
+
+    place(0, gpu.generation.number)
+    if engine in ("t0", "auto"):
+        import softgen.eu.promotion
+        import softgen.gpgpu.compiled  # noqa: F401
+        from softgen.eu.threaded.engine import threaded
+
+        threaded(gpu.generation.number)
+
+
+def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, service: Service) -> dict[str, Any]:
+    """The server's process, until the launcher says that it is over."""
+    loaded = threading.Event()
+    threading.Thread(target=load, args=(gpu, args.engine, loaded), name="load", daemon=True).start()
+    if service.quiet() and not (args.report or args.json or recorder):
+        return {}  # the program never looked for a GPU, and nobody wants to hear about it
+    loaded.wait()
+    return Simulator(args, gpu, recorder, service).run()
+
+
+class Simulator:
+    """The parts of a server, put together as the options say."""
+
+    def __init__(self, args: argparse.Namespace, gpu: Device, recorder: Recorder | None, service: Service) -> None:
+        from softgen.driver.execute import Executor
+        from softgen.driver.node import Shared
+        from softgen.driver.queue import Queues
+        from softgen.driver.server import Server
+        from softgen.inspect.recording import keep_failure
+
+        self.args, self.recorder, self.service = args, recorder, service
+        self.clock = itertools.count(1).__next__ if args.deterministic else None
+        self.ran: list[Groups | Compared] = []
+        keep = partial(keep_failure, device=gpu)
+        self.executor = Executor(gpu, [recorder] if recorder else [], keep, self.failed, self.make)
+        self.queues = Queues(self.executor.execute, self.executor.failed)
+        self.shared = Shared(gpu, self.queues, complain)
+        self.server = Server(self.shared, service, complain if "ioctls" in (args.trace or "").split(",") else None)
+        service.orphaned.append(self.leave)
+
+    def failed(self, text: str) -> None:
+        complain(text)
+        self.service.tell({"failed": text})
+
+    def make(self, gpu: Device, spent: Callable[[], bool], excuse: Callable[[SoftgenError], bool]) -> Gpu:
+        from softgen.device.gpu import Gpu
+
+        self.ran.append(runner(self.args))
+        return Gpu(gpu, self.clock, spent, excuse=excuse, groups=self.ran[-1])
+
+    def leave(self) -> None:
+        """Nobody wants the work that still runs, nor to be told about it; a recorder may end its sentence."""
+        self.executor.ending = True
+        self.executor.running.acquire(timeout=PATIENCE)
+
+    def run(self) -> dict[str, Any]:
+        from softgen.driver.server import DRAIN
+
+        if self.server.run() == b"end":
+            self.queues.drain(DRAIN)
+        self.executor.ending = True
+        if self.recorder:
+            with self.executor.running, self.recorder:
+                pass
+        counted = {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown}
+        return self.executor.as_json() | kernels(self.executor.report.fine, self.ran) | counted
 
 
 def kernels(fine: bool, ran: list[Groups | Compared]) -> dict[str, Any]:
     """What the kernels came to, most expensive first."""
+    from softgen.gpgpu.compare import Compared
     from softgen.inspect.report import approximations, kernel
 
     groups = [each for one in ran for each in (one.both if isinstance(one, Compared) else [one])]

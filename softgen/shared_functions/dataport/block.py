@@ -2,6 +2,8 @@
 
 A block is transferred whole, whatever channels are on, except that nothing happens when none is (public Intel PRM, data port blocks).
 Writes of whole registers look at the channels, OWord by OWord or dword by dword (KBL 3552-3565, 11846-11862).
+At the end of a surface the dwords inside count: Intel's compiler reads the last few of a buffer with a block that ends behind it (a dword
+that is only partly inside is outside: public, Mesa's isl pads buffers for that reason).
 
 Reads   MH_A32_GO MH_A64_OWB MH_A64_OWDB MH_A64_HWB MH_A32_HWB
 """
@@ -41,13 +43,13 @@ def in_bytes(x: Exchange, offset: Value) -> Value:
          "sampler_cache_oword_unaligned_block_read", "a64_oword_block_read", "a64_oword_unaligned_block_read")  # fmt: skip
 def oword_read(x: Exchange) -> None:
     memory, offset, count, half = place(x)
-    x.give(x.m.load_block(u32, count, memory, offset, x.any(count), OWORD), half, x.any(count))
+    x.give(x.m.load_block(u32, count, memory, offset, x.any(count)), half, x.any(count))
 
 
 @answers("oword_block_write", "a64_oword_block_write")
 def oword_write(x: Exchange) -> None:
     memory, offset, count, half = place(x)
-    x.m.store_block(x.take(u32, half, count), memory, offset, x.any(count), OWORD)
+    x.m.store_block(x.take(u32, half, count), memory, offset, x.any(count))
 
 
 # -- dual OWord blocks: two addresses, each with its half of every register -----------------------------------------------
@@ -93,7 +95,7 @@ def dwords(x: Exchange) -> int:
 def hword_read(x: Exchange) -> None:
     count = dwords(x)
     memory, offset = region(x, x.header("MH_A64_HWB", "block_offset"))
-    x.give(x.m.load_block(u32, count, memory, offset, x.any(count), OWORD), 0, x.any(count))
+    x.give(x.m.load_block(u32, count, memory, offset, x.any(count)), 0, x.any(count))
 
 
 @answers("a64_hword_block_write")

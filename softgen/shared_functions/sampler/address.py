@@ -52,9 +52,14 @@ def fixed(m: Machine, u: Value, rounds: bool) -> Value:
     return m.convert(m.floor(far + 0.5 if rounds else far), i32)
 
 
-def texel(m: Machine, mode: str, at: Value, size: Value, smooth: bool) -> tuple[Value, Value | None]:
-    """The texel that stands for one of any number, and where it is the border instead. `smooth`: others count too."""
+def texel(m: Machine, mode: str, at: Value, size: Value, smooth: bool, near: bool) -> tuple[Value, Value | None]:
+    """The texel that stands for one of any number, and where it is the border instead. `smooth`: others count too; `near`: it is at most
+    one texel outside, if its coordinate was brought near at all."""
     last = size - 1
+    if near and mode == "wrap":
+        return m.select(at < 0, at + size, m.select(at > last, at - size, at)), None
+    if near and mode == "mirror":  # beyond an edge stands the edge again
+        mode = "clamp"
     if mode == "wrap":
         return _modulo(m, at, size), None
     if mode == "mirror":

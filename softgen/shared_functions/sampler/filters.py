@@ -126,19 +126,19 @@ class Reader:
 
     def _taps(self, axis: int, u: Value, offset: Value | None, level: Value | None, smooth: bool, rounds: bool) -> Iterator[Tap]:
         m, mode = self.m, self.how.modes[axis]
-        size = self._extent(axis, level)
+        size, near = self._extent(axis, level), self.how.normalised and offset is None
         far = address.fixed(m, address.scaled(m, mode, self.how.normalised, u, size), rounds)
         if smooth:
             far = far - address.HALF
         first = far >> address.FRACTION
         first = first if offset is None else first + offset
         if not smooth:
-            at, border = address.texel(m, mode, first, size, False)
+            at, border = address.texel(m, mode, first, size, False, near)
             yield Tap(at, None, border)
             return
         part = m.convert(far & address.UNIT - 1, f32) * (1 / address.UNIT)
         for at, weight in ((first, 1.0 - part), (first + 1, part)):
-            at, border = address.texel(m, mode, at, size, True)
+            at, border = address.texel(m, mode, at, size, True, near)
             yield Tap(at, weight, border)
 
     def _extent(self, axis: int, level: Value | None) -> Value:

@@ -119,7 +119,7 @@ def test_the_first_difference_ends_it(tmp_path: Path, capsys: pytest.CaptureFixt
                 patch.setitem(semantics.OPS, "add", replace(right, function=lambda c, a, b: right.function(c, a, b) - 1))
                 yield from super().__call__(*args)
 
-    monkeypatch.setattr("softgen.inspect.cli.engine.Groups", planted)
+    monkeypatch.setattr("softgen.gpgpu.engines.Groups", planted)
     file = str(aub(tmp_path / "add.aub", vector_add("skl"), GOOD))
     assert cli.main(["replay", file, file, "--compare", "reference,t1"]) == 1
     shown = capsys.readouterr().out

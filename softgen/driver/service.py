@@ -1,0 +1,153 @@
+"""The server's process, seen from its launcher: the sockets and files of a run, a line to the launcher, and the end.
+
+A thread waits for the launcher's end from the first moment on, whatever the rest of the process does meanwhile: loads, simulates, or
+writes a recording. Then what belongs to the run ends with it. Nothing that simulates is loaded here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softgen.driver import tree
+
+if TYPE_CHECKING:
+    from softgen.bits.generation import Device
+
+DESCRIPTORS = 1 << 16
+SWITCH = 0.001  # seconds until another thread may have the interpreter: answers to ioctls must not wait long for a kernel that runs
+INSIST = 1.0  # seconds in which new processes of a run are looked for, when it ends without its launcher
+SOCKETS = ("server", *tree.NODES)
+
+
+class Service:
+    """What a server has from its launcher."""
+
+    def __init__(self, control: socket.socket, folder: Path, listening: dict[str, socket.socket] | None = None) -> None:
+        self.control, self.folder, self.listening = control, folder, listening or {}
+        self.clients: list[int] = []  # processes, one for each channel
+        self.orphaned: list[Callable[[], None]] = []  # what is done when the launcher is gone, the latest first
+        self.building = threading.Lock()
+
+    def build(self, device: Device) -> None:
+        """The folder that programs are led to. The launcher may start them when this is done."""
+        with self.building:
+            self.folder.mkdir(0o700)
+            tree.build(self.folder / "tree", device)
+            self.listening = listen(self.folder)
+        self.tell({"ready": True})
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """A line for the launcher; it may be gone."""
+        try:
+            self.control.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            pass
+
+    def quiet(self) -> bytes | None:
+        """Waits for the first program that connects; None: here it is. Otherwise the launcher says `end` or `stop` before."""
+        found, _, _ = select.select([self.control, *self.listening.values()], [], [])
+        return self.told() if self.control in found and len(found) == 1 else None
+
+    def told(self) -> bytes:
+        """What the launcher says. If it has gone, another thread ends this process."""
+        try:
+            if said := self.control.recv(64):
+                return said
+        except OSError:
+            pass
+        threading.Event().wait()
+        raise AssertionError("unreachable")
+
+    def watch(self) -> None:
+        threading.Thread(target=self._end_with_launcher, name="launcher", daemon=True).start()
+
+    def _end_with_launcher(self) -> None:
+        gone = select.poll()
+        gone.register(self.control, select.POLLRDHUP)
+        gone.poll()
+        with self.building:  # what is half made could not be removed
+            try:
+                for last in reversed(self.orphaned):
+                    last()
+                end_all(self.folder, self.clients)
+            finally:
+                shutil.rmtree(self.folder, ignore_errors=True)
+                os._exit(1)
+
+
+def run(serve: Callable[[Service], dict[str, Any]], device: Device, control: socket.socket, folder: Path,
+        orphaned: Callable[[], None]) -> None:  # fmt: skip
+    """The process, from its first moment to its last; it never returns."""
+    code, service = 1, Service(control, folder)
+    try:
+        service.orphaned.append(orphaned)
+        prepare()
+        service.watch()
+        service.build(device)
+        service.tell({"report": serve(service)})
+        code = 0
+    except BaseException as error:
+        service.tell({"failed": f"the simulator cannot go on: {type(error).__name__}: {error}"})
+    finally:
+        os._exit(code)
+
+
+def prepare() -> None:
+    """What the process needs before it serves: its own session (a terminal's signals are for the program), descriptors, quick turns."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):  # who reads the program's output must see its end when it ends
+        os.dup2(nothing, stream)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(max(DESCRIPTORS, 1), hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    sys.setswitchinterval(SWITCH)
+
+
+def listen(folder: Path) -> dict[str, socket.socket]:
+    """The sockets of a run; made before any program starts, so that nobody comes too early."""
+    found = {}
+    for name in SOCKETS:
+        found[name] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        found[name].bind(str(folder / name))
+        found[name].listen(128)
+    return found
+
+
+def members(folder: Path) -> set[int]:
+    """Processes that were started in a run, whoever their parents are: its folder stands in their environment."""
+    mark, found = b"SOFTGEN_RUN=" + os.fsencode(folder) + b"\0", set()
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and int(name) != os.getpid() and mark in Path("/proc", name, "environ").read_bytes() + b"\0":
+                found.add(int(name))
+        except OSError:
+            pass  # somebody else's, or gone
+    return found
+
+
+def end_all(folder: Path, clients: list[int]) -> None:
+    """Without a launcher nobody looks after the programs: they end too, and what they start meanwhile."""
+    until = time.monotonic() + INSIST
+    while (left := members(folder) | set(clients)) and time.monotonic() < until:
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        time.sleep(0.01)

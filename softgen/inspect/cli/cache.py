@@ -1,0 +1,63 @@
+"""`softgen cache`: the compiled objects on disk, how many there are, where, and how to be rid of them."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from softgen.inspect.cli.output import counted, paint, print_json, table
+
+EXAMPLE = """examples:
+  softgen cache                where it is, how large it is, when it was used
+  softgen cache --clear        remove every object; programs that run meanwhile compile theirs again
+  softgen cache --json         the same for machines
+
+XDG_CACHE_HOME says where it is. What was used longest ago makes room; nothing breaks without a cache.
+
+exit codes: 0 fine, 1 some of it could not be removed, 2 used wrongly"""
+MEGABYTE = 1e6
+AGES = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser("cache", description="The cache of compiled objects.", epilog=EXAMPLE,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--clear", action="store_true", help="remove every object")
+    parser.add_argument("--json", action="store_true", help="one object, for machines")
+
+
+def age(seconds: float) -> str:
+    """'3 days ago'."""
+    unit, size = next((one for one in AGES if seconds >= one[1]), AGES[-1])
+    return f"{counted(max(int(seconds // size), 0), unit)} ago"
+
+
+def run(args: argparse.Namespace) -> int:
+    from softgen.lanes.cache import Cache, default_folder
+
+    cache = Cache(default_folder())
+    removed = cache.clear() if args.clear else 0
+    kept, exists = cache.kept(), default_folder().exists()
+    size, state = sum(one.size for one in kept), "ok" if cache.private() else "unsafe" if exists else "empty"
+    told = {"folder": str(default_folder()), "state": state, "objects": len(kept), "bytes": size, "limit": cache.largest,
+            "oldest": kept[0].used if kept else None, "newest": kept[-1].used if kept else None, "removed": removed}  # fmt: skip
+    if args.json:
+        print_json(told)
+    else:
+        show(told)
+    return int(args.clear and bool(kept))
+
+
+def show(told: dict[str, Any]) -> None:
+    colour, now = paint(), time.time()
+    notes = {"ok": "", "empty": "not made yet", "unsafe": "not used: it is not a folder that you alone can write to"}
+    note = notes[told["state"]]
+    rows = [("folder", told["folder"] + (f" ({note})" if note else "")), ("objects", f"{told['objects']:,}"),
+            ("size", f"{told['bytes'] / MEGABYTE:.1f} MB of {told['limit'] / MEGABYTE:.0f} MB")]  # fmt: skip
+    for name in ("oldest", "newest"):
+        if told[name] is not None:
+            rows.append((name, f"last used {age(now - told[name])}"))
+    if told["removed"]:
+        rows.append(("removed", f"{told['removed']:,}"))
+    print("\n".join(table([(colour(name, "name"), value) for name, value in rows])))
