@@ -11,7 +11,7 @@ spec_names.py  names of the spec, however people write them; spec_diff.py what c
 bit_diagram.py the dwords of a layout as rows of cells, and as lines of text
 spec_html.py   the browsable reference; spec_html_page.py its pages, spec_html_assets.py their look and their search
 kernels.py     the kernels that the state of a trace points to
-snippet.py     a piece of EU assembly, run on a thread of its own
+snippet.py     a piece of EU assembly, run on a thread of its own; snippet_engine.py is who runs it
 recording.py   what `run` keeps: a whole run, or a submission that failed, as a capture
 registers.py   registers as people write and read them
 behaviours.py  the numbered behaviours of the manuals and the tests that show them

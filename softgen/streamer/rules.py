@@ -35,9 +35,13 @@ class Rule(NamedTuple):
 
 
 @cache
+def _table() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((resources.files("softgen") / "spec" / "streamer" / "rules.toml").read_text("utf-8"))
+
+
+@cache
 def _rules(command: str, rules: str) -> tuple[Rule, ...]:
-    text = (resources.files("softgen") / "spec" / "streamer" / "rules.toml").read_text("utf-8")
-    return tuple(_rule(row) for row in tomllib.loads(text).get(rules, {}).get(command, ()))
+    return tuple(_rule(row) for row in _table().get(rules, {}).get(command, ()))
 
 
 def _rule(row: dict[str, Any]) -> Rule:

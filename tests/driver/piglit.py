@@ -20,6 +20,7 @@ from tests.driver.running import Softgen
 HOME = Path("/usr/lib/x86_64-linux-gnu/piglit")
 TESTER = HOME / "bin" / "cl-program-tester"
 KNOWN = ROOT / "tests" / "driver" / "piglit_failures.txt"
+SUFFIXES = (".cl", ".program_test")
 EACH = 20  # one file in so many is in the sample
 PATIENCE = 120  # seconds a file may take
 WORDS = re.compile(r"^PIGLIT: (\{.*\})$", re.MULTILINE)
@@ -28,8 +29,8 @@ LOOP = f"""
 import subprocess, sys
 for name in sys.argv[1:]:
     try:
-        done = subprocess.run([{str(TESTER)!r}, name], cwd={str(HOME)!r}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout={PATIENCE})
-        said = done.stdout
+        command, both = [{str(TESTER)!r}, name], dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said = subprocess.run(command, cwd={str(HOME)!r}, timeout={PATIENCE}, **both).stdout
     except subprocess.TimeoutExpired:
         said = b""
     print("FILE", name, flush=True)
@@ -54,7 +55,7 @@ class Outcome:
 
 def files() -> list[str]:
     """Every file with tests; the templates for new tests hold none."""
-    found = [one for where in ("tests/cl", "generated_tests/cl") for one in (HOME / where).rglob("*") if one.suffix in (".cl", ".program_test")]
+    found = [one for where in ("tests/cl", "generated_tests/cl") for one in (HOME / where).rglob("*") if one.suffix in SUFFIXES]
     return sorted(str(one.relative_to(HOME)) for one in found if not one.name.startswith("template_program"))
 
 

@@ -37,12 +37,13 @@ def check(args: argparse.Namespace) -> None:
 
 def runner(args: argparse.Namespace) -> Groups | Compared:
     """What runs thread groups, as the options say."""
-    from softgen.gpgpu.compare import Compared
     from softgen.gpgpu.engines import Groups
 
     check(args)
     threads = 1 if args.deterministic else args.threads
     if args.compare is None:
         return Groups(args.engine, threads)
+    from softgen.gpgpu.compare import Compared
+
     first, second = args.compare.split(",")
     return Compared(Groups(first, threads), Groups(second, threads))

@@ -21,6 +21,8 @@ from softgen.inspect.cli.output import Misuse, complain
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
     from softgen.device.gpu import Gpu
+    from softgen.driver.execute import Executor
+    from softgen.driver.queue import Submission
     from softgen.driver.service import Service
     from softgen.gpgpu.compare import Compared
     from softgen.gpgpu.engines import Groups
@@ -36,6 +38,7 @@ EXAMPLE = """examples:
 exit codes: the program's own; 128 and a signal's number if one ended it; 1 if its work could not be done; 2 used wrongly"""
 
 PATIENCE = 0.5  # seconds
+HURRY = 5  # threads take turns so many times as often while one of them only loads
 CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
 
 
@@ -103,33 +106,42 @@ def orphaned(recorder: Recorder | None) -> None:
         recorder.discard()
 
 
-def load(gpu: Device, engine: str, loaded: threading.Event) -> None:
-    """Everything that simulates, while the program starts; then, while it finds its way, what its first work would wait for."""
+def load(gpu: Device, engine: str, answering: threading.Event) -> None:
+    """First what answers the program's questions; then, while it finds its way, what executes, and what its first work would wait for."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(usual / HURRY)  # questions come first
     try:
-        import softgen.device.gpu
-        import softgen.driver.execute
         import softgen.driver.server
-        import softgen.inspect.recording
     finally:
-        loaded.set()
-    from softgen.bits.registers import place
+        answering.set()
+    import softgen.driver.execute
+    from softgen.bits import catalogue, registers
 
-    place(0, gpu.generation.number)
-    if engine in ("t0", "auto"):
+    registers.place(0, gpu.generation.number)  # reads all pages of registers
+    catalogue.find_command(0, gpu.generation.number, "render")
+    if engine != "reference":
         import softgen.eu.promotion
         import softgen.gpgpu.compiled  # noqa: F401
         from softgen.eu.threaded.engine import threaded
+        from softgen.lanes import jit
 
         threaded(gpu.generation.number)
+        jit.host()
+    sys.setswitchinterval(usual)
+
+
+def wanted(args: argparse.Namespace) -> bool:
+    """Will anybody read the report?"""
+    return bool(args.report or args.json)
 
 
 def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, service: Service) -> dict[str, Any]:
     """The server's process, until the launcher says that it is over."""
-    loaded = threading.Event()
-    threading.Thread(target=load, args=(gpu, args.engine, loaded), name="load", daemon=True).start()
-    if service.quiet() and not (args.report or args.json or recorder):
-        return {}  # the program never looked for a GPU, and nobody wants to hear about it
-    loaded.wait()
+    answering = threading.Event()
+    threading.Thread(target=load, args=(gpu, args.engine, answering), name="load", daemon=True).start()
+    if service.quiet() and not (wanted(args) or recorder):
+        return {}  # the program never looked for a GPU
+    answering.wait()
     return Simulator(args, gpu, recorder, service).run()
 
 
@@ -137,21 +149,33 @@ class Simulator:
     """The parts of a server, put together as the options say."""
 
     def __init__(self, args: argparse.Namespace, gpu: Device, recorder: Recorder | None, service: Service) -> None:
-        from softgen.driver.execute import Executor
         from softgen.driver.node import Shared
         from softgen.driver.queue import Queues
         from softgen.driver.server import Server
-        from softgen.inspect.recording import keep_failure
 
-        self.args, self.recorder, self.service = args, recorder, service
+        self.args, self.gpu, self.recorder, self.service = args, gpu, recorder, service
         self.clock = itertools.count(1).__next__ if args.deterministic else None
         self.ran: list[Groups | Compared] = []
-        keep = partial(keep_failure, device=gpu)
-        self.executor = Executor(gpu, [recorder] if recorder else [], keep, self.failed, self.make)
-        self.queues = Queues(self.executor.execute, self.executor.failed)
+        self.made: Executor | None = None
+        self.making = threading.Lock()
+        self.queues = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
         self.shared = Shared(gpu, self.queues, complain)
         self.server = Server(self.shared, service, complain if "ioctls" in (args.trace or "").split(",") else None)
         service.orphaned.append(self.leave)
+
+    def executor(self) -> Executor:
+        """Made when the first work comes: questions need not wait until all of it is loaded."""
+        with self.making:
+            if self.made is None:
+                from softgen.driver.execute import Executor
+
+                self.made = Executor(self.gpu, [self.recorder] if self.recorder else [], self.keep, self.failed, self.make)
+            return self.made
+
+    def keep(self, submission: Submission, message: str) -> str:
+        from softgen.inspect.recording import keep_failure
+
+        return keep_failure(submission, message, self.gpu)
 
     def failed(self, text: str) -> None:
         complain(text)
@@ -165,28 +189,32 @@ class Simulator:
 
     def leave(self) -> None:
         """Nobody wants the work that still runs, nor to be told about it; a recorder may end its sentence."""
-        self.executor.ending = True
-        self.executor.running.acquire(timeout=PATIENCE)
+        if self.made:
+            self.made.ending = True
+            self.made.running.acquire(timeout=PATIENCE)
 
     def run(self) -> dict[str, Any]:
         from softgen.driver.server import DRAIN
 
         if self.server.run() == b"end":
             self.queues.drain(DRAIN)
-        self.executor.ending = True
+        executor = self.executor()
+        executor.ending = True
         if self.recorder:
-            with self.executor.running, self.recorder:
+            with executor.running, self.recorder:
                 pass
         counted = {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown}
-        return self.executor.as_json() | kernels(self.executor.report.fine, self.ran) | counted
+        if not wanted(self.args):
+            return counted
+        return executor.as_json() | kernels(executor.report.fine, self.ran) | counted
 
 
 def kernels(fine: bool, ran: list[Groups | Compared]) -> dict[str, Any]:
     """What the kernels came to, most expensive first."""
-    from softgen.gpgpu.compare import Compared
+    from softgen.gpgpu.engines import Groups
     from softgen.inspect.report import approximations, kernel
 
-    groups = [each for one in ran for each in (one.both if isinstance(one, Compared) else [one])]
+    groups = [each for one in ran for each in ([one] if isinstance(one, Groups) else one.both)]
     found = sorted((one for each in groups for one in each.ran.values()), key=lambda one: -one.seconds)
     inexact = approximations(one.program for one in found)
     notes = list(dict.fromkeys(note for each in groups for note in each.notes))
