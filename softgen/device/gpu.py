@@ -71,9 +71,9 @@ class Memory(Protocol):
 class Gpu:
     def __init__(self, device: Device, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
                  memory: Memory | None = None, excuse: Callable[[SoftgenError], bool] = lambda error: False,
-                 groups: Run | None = None) -> None:  # fmt: skip
+                 groups: Run | None = None, trace: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
         """`clock` gives timestamps, the host's unless told; `spent` says when time is up; `excuse` whether to go on behind a command
-        that failed; `groups` runs dispatches."""
+        that failed; `groups` runs dispatches; `trace` is told what happens, by topic."""
         self.device, self.generation = device, device.generation
         self.clock = clock or host_clock(device)
         self.registers, self.counters = Registers(self.generation, self.clock), Counters()
@@ -84,7 +84,7 @@ class Gpu:
         self._idle_states()
         self.machine = Machine(self.generation, COMMANDS, self.registers, self.clock, self.counters, spent, self.interrupt, self.signal,
                                memory.update_table if memory else None, self.remark, self.tick, excuse, self.held,
-                               device.limit("slices"), groups)  # fmt: skip
+                               device.limit("slices"), groups, trace)  # fmt: skip
         self.contexts: dict[tuple[int, str], Held] = {}
         self.port = submission.port(device)
         table = submission.submission(device)

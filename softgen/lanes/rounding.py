@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import LaneType, f16, f32, f64, i64, u32, u64
+from softgen.lanes.types import LaneType, f16, f32, f64, i32, i64, u32, u64
 from softgen.lanes.value import Value
 
 Sides = tuple[Value, Value]         # where the exact result is above the rounded one, and where below
@@ -216,5 +216,7 @@ def narrow_to_half(m: Machine, a: Value) -> Value:
 
 
 def fma_half(m: Machine, a: Value, b: Value, c: Value) -> Value:
-    total, error = two_sum(wide(m, a) * wide(m, b), wide(m, c))
+    """In f32: a product has 22 bits, and no sum but zero is below 2**-48, far from f32's own denormals."""
+    first, second, third = (m.convert(one, f32) for one in (a, b, c))
+    total, error = two_sum(first * second, third)
     return m.convert(to_odd(m, total, (error > 0.0, error < 0.0)), f16)

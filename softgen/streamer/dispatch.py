@@ -126,9 +126,17 @@ def run(cs: Streamer, plans: Iterable[walker.Plan]) -> None:
     surroundings = around(cs)
     cs.written = cs.held.front.used = True
     for plan in plans:
+        if cs.machine.trace is not None:
+            cs.machine.trace("dispatches", described(surroundings, plan))
         for done in (cs.machine.groups or group.run)(surroundings, plan, cs.machine.spent):
             cs.counters.threads += done.threads
             cs.counters.instructions += done.instructions
+
+
+def described(surroundings: walker.Surroundings, plan: walker.Plan) -> str:
+    """A dispatch in a line."""
+    kernel = surroundings.address("instruction", plan.kernel)
+    return f"kernel {kernel:#x}, {plan.count} groups of {plan.threads} threads, SIMD{plan.simd}, {plan.local_bytes} bytes of local memory"
 
 
 def dimensions(cs: Streamer) -> tuple[int, int, int]:

@@ -97,6 +97,7 @@ class Machine:
     held: Callable[[int, str], Held] | None = None  # MI_SET_CONTEXT: what the context at an address keeps
     slices: int = 1
     groups: Run | None = None  # runs the thread groups of dispatches; the reference unless told
+    trace: Callable[[str, str], None] | None = None  # is told what happens: topic, and a line of text
 
 
 @dataclass(frozen=True)
@@ -254,6 +255,8 @@ class Streamer(Parser):
         if self.skipping and command.name != "MI_SET_PREDICATE":
             return
         self.command = command
+        if self.machine.trace is not None:
+            self.machine.trace("commands", f"{self.engine} {command.address:#x} {command.name}")
         self._note_work()
         pipeline, unflushed = self.context.pipeline(), self.held.unflushed
         for broken in rules.broken(command.name, command.record, self.generation, self.engine, pipeline, unflushed):

@@ -67,9 +67,10 @@ class Report:
 
 
 def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
-           groups: Run | None = None) -> Report:  # fmt: skip
-    """Everything a trace did, in order, until it ends or time is up. `groups` runs the thread groups of dispatches."""
-    gpu = Gpu(trace.device, clock, spent, groups=groups)
+           groups: Run | None = None, told: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
+    """Everything a trace did, in order, until it ends or time is up. `groups` runs the thread groups of dispatches; `told` hears what
+    happens, by topic."""
+    gpu = Gpu(trace.device, clock, spent, groups=groups, trace=told)
     report = Report(gpu.counters)
     for event in events(trace):
         if isinstance(event, Work):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from softgen.inspect.cli.output import Misuse
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 NAMES = ("reference", "t0", "t1", "auto")  # softgen.eu.engine has the same; it loads what the command line alone does not need
 MOST_THREADS = 1024
+TOPICS = ("commands", "dispatches")  # of what the GPU does
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +25,26 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deterministic", action="store_true", help="one host thread, and timestamps count up instead of telling the time")
     parser.add_argument("--compare", metavar="A,B", help="run every dispatch on two engines and stop at the first difference")
     parser.add_argument("--time-limit", type=float, metavar="S", help="stop after so many seconds")
+
+
+def add_trace_option(parser: argparse.ArgumentParser, *more: str) -> None:
+    topics = (*more, *TOPICS)
+    parser.add_argument("--trace", metavar="TOPIC,…", help=f"say what happens, on standard error: {' '.join(topics)}")
+
+
+def traced(args: argparse.Namespace, *more: str) -> Callable[[str, str], None] | None:
+    """Who tells people what happens, as far as they asked."""
+    topics, known = set(filter(None, (args.trace or "").split(","))), (*more, *TOPICS)
+    if unknown := sorted(topics - set(known)):
+        raise Misuse(f"nothing is known to trace about {', '.join(unknown)}; there is: {' '.join(known)}")
+    if not topics & set(TOPICS):
+        return None
+
+    def tell(topic: str, text: str) -> None:
+        if topic in topics:
+            print(f"{topic}: {text}", file=sys.stderr)
+
+    return tell
 
 
 def check(args: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from softgen.gpgpu.compare import Compared
-from softgen.inspect.cli.engine import add_engine_options, runner
+from softgen.inspect.cli.engine import add_engine_options, add_trace_option, runner, traced
 from softgen.inspect.cli.output import Paint, Progress, complain, paint, print_json
 from softgen.inspect.report import gathered
 from softgen.inspect.report import lines as report_lines
@@ -24,6 +24,7 @@ EXAMPLE = """examples:
   softgen replay *.aub --time-limit 60                stop after a minute
   softgen replay vadd.aub --engine t1 --threads 1     compiled kernels, one host thread
   softgen replay vadd.aub --compare reference,t1      both engines; the first difference is named
+  softgen replay vadd.aub --trace dispatches          every dispatch, on standard error
   softgen replay vadd.aub --report -                  what was exact, hot kernels
   softgen replay error.txt                            what the kernel saved of a hang, as far as it goes
 
@@ -39,6 +40,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("file", nargs="+", help="capture directory, AUB file, i915 error state, hang dump or raw batch")
     parser.add_argument("--gpu", help="which GPU it is for; needed for raw batches and hang dumps only (softgen gpus lists them)")
     add_engine_options(parser)
+    add_trace_option(parser)
     parser.add_argument("--report", metavar="FILE", help="what ran, how exactly, what did not, hot kernels: JSON in a file, or text for -")
     parser.add_argument("--json", action="store_true", help="one JSON object for all files together")
 
@@ -46,12 +48,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(args: argparse.Namespace) -> int:
     from softgen.inspect.cli.decode import opened
 
-    groups, whole = runner(args), Report()
+    groups, whole, told = runner(args), Report(), traced(args)
     with Progress("commands and thread groups executed") as progress:
         spent = limit(args.time_limit, progress)
         for file in args.file:
             trace, began = opened(file, args.gpu, "render"), time.monotonic()
-            report = replay(trace, itertools.count(1).__next__ if args.deterministic else None, spent, groups)
+            report = replay(trace, itertools.count(1).__next__ if args.deterministic else None, spent, groups, told)
             whole.add(report)
             if not args.json:
                 for line in lines(file, trace.device.name, report, time.monotonic() - began, paint()):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgen.errors import SoftgenError, SpecError
-from softgen.inspect.cli.engine import add_engine_options, check, runner
+from softgen.inspect.cli.engine import add_engine_options, add_trace_option, check, runner, traced
 from softgen.inspect.cli.output import Misuse, complain
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--gpu", default="kbl", help="which GPU it finds (softgen gpus lists them; kbl unless told)")
     parser.add_argument("--record", metavar="DIR", help="write every submission to a new capture directory")
     parser.add_argument("--report", metavar="FILE", help="write what ran and what failed, as JSON")
-    parser.add_argument("--trace", metavar="TOPIC,…", help="say what happens, on standard error: ioctls")
+    add_trace_option(parser, "ioctls")
     parser.add_argument("--keep-going", action="store_true", help="let the program live when some of its work failed")
     add_engine_options(parser)
     parser.add_argument("--json", action="store_true", help="the report as one line on standard error, when the program has ended")
@@ -68,8 +68,7 @@ def run(args: argparse.Namespace) -> int:
         raise Misuse(f"no program {command[0]!r}: not found, or not executable")
     if why := unreachable(program):
         complain(f"{command[0]} {why}: it will not find the GPU")
-    if unknown := set((args.trace or "ioctls").split(",")) - {"ioctls"}:
-        raise Misuse(f"nothing is known to trace about {', '.join(sorted(unknown))}; there is: ioctls")
+    traced(args, "ioctls")
     check(args)
     try:
         gpu = device(args.gpu)
@@ -185,7 +184,7 @@ class Simulator:
         from softgen.device.gpu import Gpu
 
         self.ran.append(runner(self.args))
-        return Gpu(gpu, self.clock, spent, excuse=excuse, groups=self.ran[-1])
+        return Gpu(gpu, self.clock, spent, excuse=excuse, groups=self.ran[-1], trace=traced(self.args, "ioctls"))
 
     def leave(self) -> None:
         """Nobody wants the work that still runs, nor to be told about it; a recorder may end its sentence."""

@@ -47,6 +47,16 @@ def test_a_capture_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 submissions, 3 batches" in shown and "1 dispatch, 4 threads, 60 instructions" in shown and "expectations" not in shown
 
 
+def test_what_happens_is_told_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(aub(tmp_path / "a.aub", vector_add("skl"), GOOD))
+    assert cli.main(["replay", file, "--trace", "dispatches"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"dispatches: kernel 0x[0-9a-f]+, \d+ groups of \d+ threads, SIMD\d+, 0 bytes of local memory", line)
+    assert cli.main(["replay", file, "--trace", "commands,dispatches"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert line in told and any(re.fullmatch(r"commands: render 0x[0-9a-f]+ GPGPU_WALKER", one) for one in told)
+
+
 def test_an_expectation_that_is_not_met_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(aub(tmp_path / "bad.aub", vector_add("skl"), dwords(5)))
     assert cli.main(["replay", file]) == 1
@@ -158,7 +168,7 @@ def test_an_endless_kernel_is_named_when_time_is_up(engine: str, tmp_path: Path,
 
 @pytest.mark.parametrize("arguments", [[], ["x.aub", "--time-limit", "0"], ["x.aub", "--threads", "0"], ["x.aub", "--compare", "t1"],
                                        ["x.aub", "--compare", "t1,t7"], ["x.aub", "--time-limit", "nan"], ["x.aub", "--engine", "t9"],
-                                       ["x.aub", "--gpu", "voodoo"], [""]])  # fmt: skip
+                                       ["x.aub", "--gpu", "voodoo"], ["x.aub", "--trace", "secrets"], [""]])  # fmt: skip
 def test_misuse_is_exit_code_2(arguments: list[str]) -> None:
     assert cli.main(["replay", *arguments]) == 2
 
