@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import LaneType, f16, f32, f64, i32, i64, u32, u64
+from softgen.lanes.types import LaneType, f16, f32, f64, i64, u32, u64
 from softgen.lanes.value import Value
 
 Sides = tuple[Value, Value]         # where the exact result is above the rounded one, and where below

@@ -76,19 +76,30 @@ def image(layout: Layout, state: Record, what: str) -> Image:
         entries = int(state.number_of_entries) if kind == "buffer" else 0
         return Image(kind, format, int(state.surface_base_address), entries, 1, 1, False, state.surface_pitch + 1, "linear", 0, 1, 0, 0,
                      (1, 1), (0, 0))  # fmt: skip
-    for name, wanted in (("number_of_multisamples", 0), ("tiled_resource_mode", 0)):
-        if getattr(state, name, wanted) != wanted:
-            raise Unsupported(f"{what} has {name} {value_name(layout, state, name)}: not yet simulated for this message")
+    if getattr(state, "number_of_multisamples", 0):
+        raise Unsupported(f"{what} has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated for "
+                          "this message")  # fmt: skip
     align = _alignment(layout, state, "horizontal"), _alignment(layout, state, "vertical")
     width, height = int(state.width) + 1, (int(state.height) + 1 if kind != "1d" else 1)
     is_array = bool(state.surface_array) if "surface_array" in state._fields else False
     return Image(kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, is_array, int(state.surface_pitch) + 1,
-                 TILINGS[int(state.tile_mode)], 0 if _across(state, kind) else _rows(layout, state, height, align[1]),
+                 _tiling(layout, state, kind, format, what), 0 if _across(state, kind) else _rows(layout, state, height, align[1]),
                  int(state.mip_count_lod) + 1,
                  int(state.surface_min_lod), int(state.minimum_array_element), align,
                  (int(state.x_offset_texels), int(state.y_offset_rows)), _select(layout, state),
                  int(state.base_mip_level) if "base_mip_level" in state._fields else 0, 1,
                  int(getattr(state, "multisample_position_palette_index", 0)), _across(state, kind))  # fmt: skip
+
+
+def _tiling(layout: Layout, state: Record, kind: str, format: Format, what: str) -> str:
+    """Tiled resources order the bits of a tile by the size of a texel."""
+    if not getattr(state, "tiled_resource_mode", 0):
+        return TILINGS[int(state.tile_mode)]
+    mode = value_name(layout, state, "tiled_resource_mode")
+    if kind != "2d" or state.mip_count_lod or f"{mode}_{format.bits}" not in tiling.orders():
+        described = f"a {kind} surface of {format.bits} bits with {state.mip_count_lod + 1} levels"
+        raise Unsupported(f"{what} is {described} in {mode}: not yet simulated for this message")
+    return f"{mode}_{format.bits}"
 
 
 def _across(state: Record, kind: str) -> int:

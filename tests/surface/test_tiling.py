@@ -14,7 +14,7 @@ from softgen.lanes.value import Value
 from softgen.surface import tiling
 from tests.lanes.both import agree
 
-TILINGS = ("linear", "x_major", "y_major", "w_major")
+TILINGS = tuple(tiling.orders())
 PITCH = 1024
 
 
@@ -31,6 +31,9 @@ def place(name: str, x: int, y: int, pitch: int = PITCH) -> int:
         ("y_major", 15, 0, 15), ("y_major", 16, 0, 512), ("y_major", 0, 1, 16), ("y_major", 128, 0, 4096), ("y_major", 0, 32, 8 * 4096),
         ("w_major", 1, 0, 1), ("w_major", 0, 1, 2), ("w_major", 2, 0, 4), ("w_major", 4, 0, 16), ("w_major", 0, 4, 32),
         ("w_major", 0, 8, 64), ("w_major", 8, 0, 512), ("w_major", 64, 0, 4096), ("w_major", 0, 64, 8 * 4096),
+        ("tileyf_32", 16, 0, 128), ("tileyf_32", 0, 7, 7 * 16), ("tileyf_32", 0, 8, 256), ("tileyf_32", 32, 0, 512),
+        ("tileyf_32", 128, 0, 4096), ("tileyf_8", 16, 0, 512), ("tileyf_128", 16, 0, 64), ("tileys_32", 128, 0, 8192),
+        ("tileys_32", 0, 32, 4096), ("tileys_32", 512, 0, 65536),
     ],
 )  # fmt: skip
 def test_known_places(name: str, x: int, y: int, want: int) -> None:
@@ -39,14 +42,15 @@ def test_known_places(name: str, x: int, y: int, want: int) -> None:
 
 @pytest.mark.parametrize("name", TILINGS[1:])
 def test_each_byte_of_a_tile_has_a_place_of_its_own(name: str) -> None:
-    wide, high = tiling.SHAPES[name]
+    order = tiling.orders()[name]
+    wide, high = order.count("X"), order.count("Y")
     m = NumpyMachine()
     found = set()
     for y in range(1 << high):
         for x in range(0, 1 << wide, 64):
             at = m.value(u64, np.arange(x, x + 64, dtype=np.uint64))
             found.update(tiling.offset(m, name, PITCH, at, m.constant(u64, y, 64)).payload.tolist())
-    assert found == set(range(4096))
+    assert found == set(range(1 << len(order)))
 
 
 @pytest.mark.parametrize("name", TILINGS)

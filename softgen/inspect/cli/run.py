@@ -106,27 +106,36 @@ def orphaned(recorder: Recorder | None) -> None:
 
 
 def load(gpu: Device, engine: str, answering: threading.Event) -> None:
-    """First what answers the program's questions; then, while it finds its way, what executes, and what its first work would wait for."""
+    """First what answers the program's questions; then, while it finds its way, what its first work would wait for."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(usual / HURRY)  # questions come first
     try:
-        import softgen.driver.server
+        import softgen.driver.server  # noqa: F401
+
+        answering.set()
+        warm(gpu.generation.number, engine)
+    except Exception:
+        pass  # who needs what could not be loaded meets the same and tells it
     finally:
         answering.set()
+        sys.setswitchinterval(usual)
+
+
+def warm(gen: float, engine: str) -> None:
+    """What executes, and the tables that are read once."""
     import softgen.driver.execute
     from softgen.bits import catalogue, registers
 
-    registers.place(0, gpu.generation.number)  # reads all pages of registers
-    catalogue.find_command(0, gpu.generation.number, "render")
+    registers.place(0, gen)  # reads all pages of registers
+    catalogue.find_command(0, gen, "render")
     if engine != "reference":
         import softgen.eu.promotion
         import softgen.gpgpu.compiled  # noqa: F401
         from softgen.eu.threaded.engine import threaded
         from softgen.lanes import jit
 
-        threaded(gpu.generation.number)
+        threaded(gen)
         jit.host()
-    sys.setswitchinterval(usual)
 
 
 def wanted(args: argparse.Namespace) -> bool:
