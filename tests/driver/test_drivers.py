@@ -18,7 +18,8 @@ VULKAN = {"ivb": "IVB GT2", "hsw": "HSW GT2", "bdw": "BDW GT2", "skl": "SKL GT2"
 EGL = {"g45": "crocus", "ivb": "crocus", "hsw": "crocus", "bdw": "iris", "skl": "iris", "kbl": "iris", "icl": "iris"}
 # Entry points that each VA-API driver offers; none: it refuses the GPU.
 VIDEO = [("g45", "i965", 2), ("ivb", "i965", 16), ("hsw", "i965", 19), ("bdw", "i965", 17), ("skl", "i965", 28), ("kbl", "i965", 28),
-         ("icl", "i965", 0), ("hsw", "iHD", 0), ("bdw", "iHD", 7), ("skl", "iHD", 12), ("kbl", "iHD", 15), ("icl", "iHD", 30)]  # fmt: skip
+         ("icl", "i965", 0), ("g45", "iHD", 0), ("ivb", "iHD", 0), ("hsw", "iHD", 0), ("bdw", "iHD", 7),
+         ("skl", "iHD", 12), ("kbl", "iHD", 15), ("icl", "iHD", 30)]  # fmt: skip
 SYSTEM_PYTHON = "/usr/bin/python3"  # the distribution's: pyopencl is there
 SMALL = ("i32_arith", "slm_reduce", "cf_uniform")
 
@@ -43,6 +44,14 @@ def test_clinfo(gpu: str) -> None:
     assert run.process.returncode == 0 and len(re.findall(r"Device Name .*Intel", run.out)) >= 1, run.err
     assert "Number of platforms                               1" in run.out  # no other runtime is picked
     assert json.loads(run.err.splitlines()[-1])["unknown_ioctls"] == {} and run.all_gone()
+
+
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw"])
+def test_clinfo_finds_nothing_where_the_runtime_supports_nothing(gpu: str) -> None:
+    needs_program("clinfo", "clinfo")
+    needs_driver("kbl", "OpenCL")
+    run = softgen_run("--gpu", gpu, "--", "clinfo")
+    assert "Device Name" not in run.out and run.all_gone(), run.out + run.err
 
 
 @pytest.mark.parametrize("gpu, name", VULKAN.items())
