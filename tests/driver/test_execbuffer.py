@@ -8,7 +8,6 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -20,17 +19,6 @@ from tests.driver.program import Gpu, Held, Program, served
 
 PINNED, NO_RELOC, LUT, FIRST = 1 << 4, 1 << 11, 1 << 12, 1 << 18
 STORE, END, SEMAPHORE = 0x10000002, 0x05000000, 0x0E000002  # MI_STORE_DATA_IMM, MI_BATCH_BUFFER_END, MI_SEMAPHORE_WAIT of 4 dwords
-
-
-@pytest.fixture
-def held() -> Held:
-    return Held()
-
-
-@pytest.fixture
-def gpu(held: Held) -> Iterator[Gpu]:
-    with served("kbl", held) as one:
-        yield one
 
 
 def buffer(program: Program, data: bytes = b"", size: int = 4096) -> int:

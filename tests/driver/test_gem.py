@@ -7,24 +7,12 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 
 from softgen.driver.uapi import DMABUF_SYNC_FILE, EXEC_OBJECT, EXTENSION
-from tests.driver.program import Gpu, Held, Program, served
-
-
-@pytest.fixture
-def held() -> Held:
-    return Held()
-
-
-@pytest.fixture
-def gpu(held: Held) -> Iterator[Gpu]:
-    with served("kbl", held) as one:
-        yield one
+from tests.driver.program import Gpu, Held, Program
 
 
 def refused(number: int, program: Program, name: str, /, **fields: int) -> None:

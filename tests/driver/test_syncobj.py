@@ -6,7 +6,6 @@ import select
 import struct
 import threading
 import time
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -14,21 +13,10 @@ import pytest
 from softgen.driver.fence import Fence, Pipes, Signals, all_of
 from softgen.driver.syncobj import Syncobj
 from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, EXTENSION, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, TIMELINE_FENCES
-from tests.driver.program import Gpu, Held, Program, served
+from tests.driver.program import Gpu, Held, Program
 
 ALL, FOR_SUBMIT = 1, 2
 ARRAY, IN, OUT, EXTENSIONS = 1 << 19, 1 << 16, 1 << 17, 1 << 21
-
-
-@pytest.fixture
-def held() -> Held:
-    return Held()
-
-
-@pytest.fixture
-def gpu(held: Held) -> Iterator[Gpu]:
-    with served("kbl", held) as one:
-        yield one
 
 
 def submit(program: Program, flags: int = 0, **fields: int) -> SimpleNamespace:

@@ -337,6 +337,7 @@ def test_what_is_not_simulated_is_named() -> None:
     at = [np.zeros(16, np.float32)] * 2
     for one, words in ((Texture(sampler={"mag_mode_filter": 2}), "mag_mode_filter anisotropic"), (Texture(kind="cube"), "cube surface"),
                        (Texture(sampler={"chromakey_enable": 1}), "chromakey_enable"),
+                       (Texture(sampler={"texture_lod_bias": 1, **filters("linear"), "min_mode_filter": 0}), "texture_lod_bias"),
                        (Texture(sampler=modes("cube")), "address mode cube"),
                        (Texture(gen=9, sampler={"reduction_type_enable": 1}), "reduction_type_enable")):  # fmt: skip
         with pytest.raises(Unsupported, match=words):

@@ -35,11 +35,11 @@ class Flow(ABC):
 
     @property
     @abstractmethod
-    def jip(self) -> int: ...
+    def jip(self) -> Any: ...
 
     @property
     @abstractmethod
-    def uip(self) -> int: ...
+    def uip(self) -> Any: ...
 
     @abstractmethod
     def after(self, address: int) -> int:
@@ -77,8 +77,24 @@ class Flow(ABC):
         return self.either(self.anyone(self.next), self.next, otherwise)
 
 
+class Counted(Flow):
+    """A branch whose targets are addresses, known from what it counts."""
+
+    @property
+    def jip(self) -> int:
+        return self._target(self.instruction.jip)
+
+    @property
+    def uip(self) -> int:
+        return self._target(self.instruction.uip)
+
+    @abstractmethod
+    def _target(self, count: int | None) -> int:
+        """Where a count leads; None stands in a register."""
+
+
 @dataclass
-class Branch(Flow):
+class Branch(Counted):
     """A branch that runs at once, on a thread."""
 
     thread: Thread
@@ -94,14 +110,6 @@ class Branch(Flow):
 
     def __post_init__(self) -> None:
         self.rules = self.thread.rules
-
-    @property
-    def jip(self) -> int:
-        return self._target(self.instruction.jip)
-
-    @property
-    def uip(self) -> int:
-        return self._target(self.instruction.uip)
 
     def _target(self, count: int | None) -> int:
         """Where an offset leads; without one in the instruction, the register says it, in the same unit."""

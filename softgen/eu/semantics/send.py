@@ -57,7 +57,7 @@ class Lengths:
     header: bool
 
 
-def _lengths(rules: Rules, descriptor: int) -> Lengths:
+def lengths(rules: Rules, descriptor: int) -> Lengths:
     """Registers sent and received (public: Mesa elk_eu.h; KBL 8173-8226)."""
     if rules.math == "message":
         return Lengths(descriptor >> 20 & 0xF, descriptor >> 16 & 0xF, False)
@@ -67,7 +67,7 @@ def _lengths(rules: Rules, descriptor: int) -> Lengths:
 def message(thread: Thread, one: Instruction, mask: int, first: int) -> Message:
     """The message an instruction sends now. Older generations collect it in message registers, with an implied move of source 0."""
     descriptor, extended = _value(thread, one.descriptor), _value(thread, one.extended)
-    count = _lengths(thread.rules, descriptor)
+    count = lengths(thread.rules, descriptor)
     if thread.rules.message_registers:
         payload = _collected(thread, one, count.payload)
     else:
@@ -149,7 +149,7 @@ class StateExchange(exchange.Exchange):
     def __init__(self, state: State, one: Instruction, plan: exchange.Plan, environment: exchange.Environment) -> None:
         self.state, self.one = state, one
         assert isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
-        extended, count = one.extended or 0, _lengths(state.rules, one.descriptor)
+        extended, count = one.extended or 0, lengths(state.rules, one.descriptor)
         self.file, self.first = "grf", 0 if state.rules.message_registers else self._start(one.sources[0])
         if state.rules.message_registers:
             self._collect(one)

@@ -11,8 +11,7 @@ from softgen.eu.block import PLACES, Control, Status, offset
 from softgen.eu.environment import CompiledEnvironment
 from softgen.eu.instruction import Operand
 from softgen.eu.regions import _indirect, destination_offsets, lane_type
-from softgen.eu.semantics.send import _lengths as lengths
-from softgen.eu.semantics.send import carry_out, compiled
+from softgen.eu.semantics.send import carry_out, compiled, lengths
 from softgen.eu.step import step
 from softgen.eu.thread import REGISTER, Mode
 from softgen.eu.threaded import flow

@@ -16,7 +16,7 @@ from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import IDLE, SENDS, Line, Program
 from softgen.eu.rules import Rules
 from softgen.eu.semantics import OPS
-from softgen.eu.semantics.control import AT_ONCE, CHANNEL, SINGLE, Flow, Meaning
+from softgen.eu.semantics.control import AT_ONCE, CHANNEL, SINGLE, Counted, Meaning
 
 LONGEST = 1 << 16  # instructions of a kernel that is translated whole
 
@@ -28,20 +28,12 @@ class Untranslatable(SoftgenError):
 # -- where a branch may lead ---------------------------------------------------------------------------------------
 
 
-class Static(Flow):
+class Static(Counted):
     """What all flows have whose targets are known before the kernel runs."""
 
     def __init__(self, program: Program, line: Line) -> None:
         self.program, self.line, self.instruction = program, line, line.instruction
         self.next = line.ip + line.size
-
-    @property
-    def jip(self) -> int:
-        return self._target(self.instruction.jip)
-
-    @property
-    def uip(self) -> int:
-        return self._target(self.instruction.uip)
 
     def _target(self, count: int | None) -> int:
         if count is None:

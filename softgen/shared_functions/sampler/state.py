@@ -73,13 +73,16 @@ def understood(layout: Layout, state: Record, what: str) -> Sampling:
     modes = word["tcx_address_control_mode"], word["tcy_address_control_mode"], word["tcz_address_control_mode"]
     rounds = [tuple(bool(getattr(state, f"{axis}_address_{way}_filter_rounding_enable")) for axis in "uvr") for way in ("mag", "min")]
     fraction = 8 if layout.field("min_lod").width == 12 else 6
-    return Sampling(
+    found = Sampling(
         bool(state.sampler_disable), word["mag_mode_filter"], word["min_mode_filter"], word["mip_mode_filter"], modes,
         not getattr(state, "non_normalized_coordinate_enable", 0), (rounds[0][0], rounds[0][1], rounds[0][2]),
         (rounds[1][0], rounds[1][1], rounds[1][2]), (int(state.min_lod) << 8 - fraction, int(state.max_lod) << 8 - fraction),
         word["lod_preclamp_mode"] == "ogl", int(getattr(state, "base_mip_level", 0)),
         small_border=word.get("texture_border_color_mode") == "dx9",
     )  # fmt: skip
+    if state.texture_lod_bias and (found.mip != "none" or not found.same):
+        raise Unsupported(f"{what} has a texture_lod_bias that decides between levels or filters: not yet simulated")
+    return found
 
 
 class Samplers:
