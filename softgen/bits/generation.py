@@ -26,6 +26,7 @@ class Generation:
     def __getattr__(self, name: str) -> Any:
         for key, value in object.__getattribute__(self, "capabilities"):
             if key == name:
+                self.__dict__[name] = value  # not looked for again
                 return value
         if name.startswith("__"):
             raise AttributeError(name)

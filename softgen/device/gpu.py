@@ -155,8 +155,10 @@ class Gpu:
         """An engine raises an interrupt; its status page gets a copy of the bits that HWSTAM lets through (KBL 11498-11501)."""
         bit = self.interrupts.raised(self.names.get(base, ""), base, cause)
         engine, gen = self.engines.get(base), self.generation.number
+        if engine is None:
+            return
         mask, where = (catalogue().get(name, gen) for name in ("HWSTAM", "HWS_PGA"))
-        if engine is None or mask is None or where is None:
+        if mask is None or where is None:
             return
         page = self.registers.read(base + (where.offset or 0)) & ~0xFFF
         if page and bit & ~self.registers.read(base + (mask.offset or 0)):

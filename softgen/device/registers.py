@@ -38,6 +38,7 @@ class Registers:
         self.generation, self.clock = generation, clock
         self.values: dict[int, int] = {}
         self._places: dict[int, Place | None] = {}
+        self._plain: set[int] = set()  # registers that just keep what is written
         self._reads: dict[int, Callable[[], int]] = {}
         self._writes: dict[int, Callable[[int], None]] = {}
 
@@ -47,6 +48,7 @@ class Registers:
     def on_write(self, offset: int, take: Callable[[int], None]) -> None:
         """`take` gets what is written, instead of the register."""
         self._writes[offset] = take
+        self._plain.discard(offset)
 
     def place(self, offset: int) -> Place | None:
         if offset not in self._places:
@@ -66,6 +68,9 @@ class Registers:
         return self.values.get(offset, DWORD if place and place.layout.name in MASKED_AFTER_RESET else 0)
 
     def write(self, offset: int, value: int) -> None:
+        if offset in self._plain:
+            self.values[offset] = value & DWORD
+            return
         if offset in self._writes:
             self._writes[offset](value & DWORD)
             return
@@ -75,6 +80,8 @@ class Registers:
             value = self.values.get(offset, 0) & ~mask & HALF | value & mask
         elif place and place.layout.name == "EIR":
             value = self.values.get(offset, 0) & (~value | place.layout.field(FATAL).mask)
+        else:
+            self._plain.add(offset)
         self.values[offset] = value & DWORD
 
     def raise_error(self, offset: int, value: int) -> None:

@@ -4,12 +4,12 @@ In:  system calls of an unmodified program: ioctls on /dev/dri nodes, mmap, path
 Out: submissions for the device, results in the program's buffers; a report of what ran and what did not.
 
 shim*.c        preloaded into the program: nodes are sockets, ioctls are messages
-protocol.py    the messages, and what the server may ask of the program meanwhile
+protocol.py    the messages, and what the server may ask of the program meanwhile; process.py: memory it reads and writes by itself
 uapi.py        the ioctls and their structures
 facts.py       spec/driver: what the kernel says about each GPU, which drivers there are
 node.py        what an opened node owns, what all share
 query.py       questions about the GPU
-gem.py         buffers; userptr.py: the program's own memory as a buffer
+gem.py         buffers; userptr.py: the program's own memory as a buffer; aperture.py: tiled buffers row by row
 context.py     contexts and address spaces
 syncobj.py     sync objects; fence.py: fences and sync files
 execbuffer.py  EXECBUFFER2 becomes a submission; queue.py: queues and turns; execute.py: the device does it, failures are told

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import stat
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,10 +72,10 @@ def unreachable(program: str) -> str:
     return "" if INTERPRETER in kinds or len(head) < 64 else "is linked statically"
 
 
-def missing(device: Device) -> list[str]:
-    """A line for each API whose driver for this GPU is not installed, or does not exist."""
+def missing(device: Device, apis: Collection[str] | None = None) -> list[str]:
+    """A line for each API (of these) whose driver for this GPU is not installed, or does not exist."""
     lines = []
-    for api in dict.fromkeys(one.api for one in runtimes()):
+    for api in dict.fromkeys(one.api for one in runtimes() if apis is None or one.api in apis):
         serving = [one for one in runtimes_of(device.name) if one.api == api]
         if not serving:
             lines.append(f"{api}: no driver supports {device.title}")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import errno
 import struct
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from softgen.driver import aperture, gem, syncobj
 from softgen.driver import context as contexts
-from softgen.driver import gem, syncobj
 from softgen.driver.fence import Fence
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.queue import Bound, Submission
@@ -40,7 +40,7 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
         raise Errno(errno.EIO, "the context is banned: work of it failed before")
     if not 0 < arg.count <= MOST_BUFFERS:
         raise Errno(errno.EINVAL, f"{arg.count} buffers")
-    rows = EXEC_OBJECT.unpack_all(call.read(arg.buffers, arg.count * EXEC_OBJECT.size))
+    rows = EXEC_OBJECT.rows(call.read(arg.buffers, arg.count * EXEC_OBJECT.size))
     things = [gem.one(node, row.handle) for row in rows]
     if len(set(things)) != len(things):
         raise Errno(errno.EINVAL, "a buffer is listed twice")
@@ -65,23 +65,26 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
         bound=[Bound(thing, address, row.handle, row.flags, row.relocations)
                for thing, address, row in zip(things, addresses, rows, strict=True)],
         batch=addresses[batch] + arg.start, batch_index=batch, batch_start=arg.start, batch_size=arg.size, relocations=relocations,
-        fence=Fence(node.gpu.signals), after=waits + implicit(things, rows),
+        fence=aperture.fence(node.gpu.signals, things), after=waits + implicit(things, rows),
     )  # fmt: skip
     enqueue(node, call, arg, submission, signals)
 
 
 def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission, signals: list[tuple[syncobj.Syncobj, int]]) -> None:
-    for bound in submission.bound:
-        bound.thing.use(submission.fence, submission.engine, bool(bound.flags & WRITE))
-    for target, point in signals:
-        target.add(point, submission.fence)
     if arg.flags & FENCE_OUT:
         call.hand(call.argument + FENCE_AT, node.gpu.sync_files.make(submission.fence))
-    submission.context.last = submission.fence
-    node.gpu.runner.submit(submission)
+    with node.gpu.lock:  # who waits for this work must come behind it in its line
+        for bound in submission.bound:
+            bound.thing.use(submission.fence, submission.engine, bool(bound.flags & WRITE))
+        for target, point in signals:
+            target.add(point, submission.fence)
+        submission.context.last = submission.fence
+        call.later = node.gpu.runner.at_once(submission)
+        if call.later is None:
+            node.gpu.runner.submit(submission)
 
 
-def implicit(things: list[gem.Object], rows: list[SimpleNamespace]) -> list[Fence]:
+def implicit(things: list[gem.Object], rows: list[Any]) -> list[Fence]:
     """A buffer that other work writes must be finished first; one this work writes, by readers too."""
     return [
         use.fence
@@ -92,9 +95,7 @@ def implicit(things: list[gem.Object], rows: list[SimpleNamespace]) -> list[Fenc
     ]
 
 
-def relocate(
-    node: Node, call: Call, arg: SimpleNamespace, rows: list[SimpleNamespace], things: list[gem.Object], addresses: list[int]
-) -> int:
+def relocate(node: Node, call: Call, arg: SimpleNamespace, rows: list[Any], things: list[gem.Object], addresses: list[int]) -> int:
     """Write the addresses buffers have into the places the driver named. All lists come with one question to the program."""
     total: int = sum(row.relocations for row in rows)
     if not total:
@@ -106,7 +107,7 @@ def relocate(
     width, at = node.gpu.kernel.address_size, 0
     for row, thing in zip(rows, things, strict=True):
         moved = False
-        entries = RELOCATION.unpack_all(data[at : at + row.relocations * RELOCATION.size])
+        entries = RELOCATION.rows(data[at : at + row.relocations * RELOCATION.size])
         at += row.relocations * RELOCATION.size
         for number, entry in enumerate(entries):
             target = entry.target if arg.flags & HANDLE_LUT else by_handle.get(entry.target, len(rows))

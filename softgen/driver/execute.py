@@ -127,7 +127,7 @@ class Executor:
 
     def execute(self, submission: Submission, turn: Turn) -> None:
         lane = self._lane(submission.context, submission.engine)
-        began, before = time.monotonic(), dataclasses.astuple(lane.gpu.counters)
+        began, before = time.monotonic(), dict(vars(lane.gpu.counters))
         try:
             self._recorded(lane, submission, turn)
         finally:
@@ -146,13 +146,13 @@ class Executor:
                 with self.running:
                     recorder.after(submission, fine)
 
-    def _count(self, gpu: Gpu, before: tuple[int, ...], seconds: float) -> None:
+    def _count(self, gpu: Gpu, before: dict[str, int], seconds: float) -> None:
         with self.lock:
             self.report.submissions += 1
             self.report.seconds += seconds
-            for one, then in zip(dataclasses.fields(Counters), before, strict=True):
-                more = getattr(gpu.counters, one.name) - then
-                setattr(self.counters, one.name, getattr(self.counters, one.name) + more)
+            now, total = vars(gpu.counters), vars(self.counters)
+            for name, then in before.items():
+                total[name] += now[name] - then
 
     def failed(self, submission: Submission, error: BaseException) -> None:
         """Called when a submission could not be done; says so, and keeps it."""

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
 from softgen.driver import userptr
+from softgen.driver.aperture import View
 from softgen.driver.fence import Fence, all_of
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.uapi import ENGINE_CLASSES, EXTENSION
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
 OFFSET_BITS = 40  # an mmap offset is a handle, above the offset inside the buffer
+APERTURE = 1 << OFFSET_BITS - 1  # of such an offset: the rows of a tiled buffer, in order
 TILINGS = {0: ("none", 1), 1: ("X", 512), 2: ("Y", 128)}  # kernel's number -> name, what a stride must be a multiple of
 MMAP_GTT, MMAP_MOST = 0, 3
 CREATE_MEMORY_REGIONS = 0
@@ -55,10 +57,16 @@ class Object:
         self.caching = int(gpu.kernel.llc)
         self.uses: list[Use] = []
         self.bound: set[Vm] = set()
+        self.view: View | None = None  # if a program maps it through the aperture
         self.inode = 0 if user else os.fstat(pieces[0].buffer.fd).st_ino
 
+    def seen(self) -> None:
+        """The program asks about it: both sides of the aperture are brought to the same."""
+        if self.view:
+            self.view.sync()
+
     def use(self, fence: Fence, engine: str, write: bool) -> None:
-        self.uses = [use for use in self.uses if not use.fence.done] + [Use(fence, engine, write)]
+        self.uses = [*(self.busy() if self.uses else ()), Use(fence, engine, write)]
 
     def busy(self) -> list[Use]:
         return [use for use in self.uses if not use.fence.done]
@@ -212,17 +220,19 @@ def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
         raise Errno(errno.EINVAL, f"GEM_MMAP_OFFSET flags {arg.flags}")
     if thing.user:
         raise Errno(errno.ENODEV, "memory of the program itself cannot be mapped")
-    if arg.flags == MMAP_GTT and thing.tiling:
-        raise Errno(errno.ENODEV, "a linear view of a tiled buffer through the aperture is not there")
     arg.offset = arg.handle << OFFSET_BITS
+    if arg.flags == MMAP_GTT and (thing.tiling or thing.view):
+        thing.view = thing.view or View(thing)
+        arg.offset |= APERTURE
 
 
 def mapped(node: Node, offset: int, size: int) -> tuple[int, int]:
     """mmap() of a node: the memory's descriptor, and where in it."""
-    thing, inside = one(node, offset >> OFFSET_BITS), offset % (1 << OFFSET_BITS)
+    thing, inside = one(node, offset >> OFFSET_BITS), offset % APERTURE
     if thing.user or inside + size > round_up(thing.size) or inside % PAGE:
         raise Errno(errno.EINVAL, f"mmap of {size:#x} bytes from {inside:#x} of a buffer of {thing.size:#x}")
-    return thing.pieces[0].buffer.fd, inside
+    thing.seen()
+    return (thing.view if offset & APERTURE and thing.view else thing.pieces[0]).buffer.fd, inside
 
 
 def read(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -237,6 +247,7 @@ def write(node: Node, call: Call, arg: SimpleNamespace) -> None:
     check_range(thing, arg)
     wait_idle(node, call, thing)
     thing.write(arg.offset, call.read(arg.data, arg.size))
+    thing.seen()
 
 
 def check_range(thing: Object, arg: SimpleNamespace) -> None:
@@ -246,6 +257,7 @@ def check_range(thing: Object, arg: SimpleNamespace) -> None:
 
 def wait_idle(node: Node, call: Call, thing: Object, writes_only: bool = False) -> None:
     node.gpu.signals.wait(lambda: not any(use.write or not writes_only for use in thing.busy()), None, call.channel.gone)
+    thing.seen()
 
 
 def set_domain(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -262,6 +274,7 @@ def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
         arg.timeout = max(arg.timeout - (time.monotonic_ns() - began), 0)
     if not idle:
         raise Errno(errno.ETIME)
+    thing.seen()
 
 
 def busy(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -281,7 +294,10 @@ def set_tiling(node: Node, call: Call, arg: SimpleNamespace) -> None:
     thing = one(node, arg.handle)
     if arg.mode not in TILINGS or arg.mode and (not arg.stride or arg.stride % TILINGS[arg.mode][1]):
         raise Errno(errno.EINVAL, f"tiling {arg.mode} with a stride of {arg.stride}")
+    thing.seen()
     thing.tiling, thing.stride = arg.mode, arg.stride if arg.mode else 0
+    if thing.view:
+        thing.view.arrange()
     arg.stride, arg.swizzle = thing.stride, 0
 
 
@@ -320,6 +336,11 @@ def import_(node: Node, call: Call, arg: SimpleNamespace) -> None:
     arg.handle = keep(node, thing)
 
 
+def finished(node: Node, call: Call, arg: SimpleNamespace) -> None:
+    """SW_FINISH: the processor has drawn."""
+    one(node, arg.handle).seen()
+
+
 def nothing(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """Granted, and nothing is to be done."""
 
@@ -328,7 +349,7 @@ HANDLERS = {
     "GEM_CLOSE": close, "GEM_FLINK": flink, "GEM_OPEN": open_name, "PRIME_HANDLE_TO_FD": export, "PRIME_FD_TO_HANDLE": import_,
     "I915_GEM_CREATE": create, "I915_GEM_CREATE_EXT": create_extended, "I915_GEM_USERPTR": from_user, "I915_GEM_MMAP": map_old,
     "I915_GEM_MMAP_OFFSET": map_offset, "I915_GEM_PREAD": read, "I915_GEM_PWRITE": write, "I915_GEM_SET_DOMAIN": set_domain,
-    "I915_GEM_SW_FINISH": nothing, "I915_GEM_WAIT": wait, "I915_GEM_BUSY": busy, "I915_GEM_THROTTLE": nothing, "I915_GEM_MADVISE": advise,
+    "I915_GEM_SW_FINISH": finished, "I915_GEM_WAIT": wait, "I915_GEM_BUSY": busy, "I915_GEM_THROTTLE": nothing, "I915_GEM_MADVISE": advise,
     "I915_GEM_SET_TILING": set_tiling, "I915_GEM_GET_TILING": get_tiling, "I915_GEM_SET_CACHING": set_caching,
     "I915_GEM_GET_CACHING": get_caching,
 }  # fmt: skip

@@ -49,6 +49,8 @@ class Outcome:
     failed: list[str] = field(default_factory=list)  # what the server could not do
     trouble: str = ""  # what ended the run, if not the program itself
     signal: int = 0  # that ended the program
+    loads: list[str] = field(default_factory=list)  # APIs whose libraries its processes had loaded when they ended
+    seeks: list[str] = field(default_factory=list)  # APIs for which they looked around for a driver: none was named to them
 
 
 def launch(command: list[str], device: Device, serve: Serve, orphaned: Callable[[], None] = lambda: None, keep_going: bool = False,
@@ -142,7 +144,12 @@ class Run:
         code = 1 if trouble or self.failed and not keep_going else 128 - code if code < 0 else code
         if self.report is None and not trouble:
             trouble = f"the simulator ended before it could report{died(self.server_status)}"
-        return Outcome(code, self.report or {}, self.failed, trouble, max(-self.child.returncode, 0))
+        ended_by = max(-self.child.returncode, 0)
+        return Outcome(code, self.report or {}, self.failed, trouble, ended_by, self._remarks("loads"), self._remarks("seeks"))
+
+    def _remarks(self, kind: str) -> list[str]:
+        """What the shim noticed, as files in the run's folder."""
+        return sorted(path.name.removeprefix(f"{kind}-") for path in self.folder.glob(f"{kind}-*"))
 
     def _wait(self, seconds: float) -> None:
         """Sleep until a child ends or a signal comes; pass signals on that were sent to us alone."""

@@ -21,7 +21,7 @@ from softgen.memory.store import Buffer
 if TYPE_CHECKING:
     from softgen.driver.context import Context, Vm
     from softgen.driver.gem import Object
-    from softgen.driver.queue import Submission
+    from softgen.driver.queue import Later, Submission
 
 Thing = TypeVar("Thing")
 
@@ -68,6 +68,7 @@ class Runner(Protocol):
     """What executes submissions."""
 
     def submit(self, submission: Submission) -> None: ...
+    def at_once(self, submission: Submission) -> Later | None: ...
 
 
 class Shared:

@@ -2,6 +2,9 @@
 
 A submission waits for its fences; meanwhile those of other contexts go on. One that runs for long lets others of its engine have a turn:
 it is asked at every command and thread group whether time is up, and there it may pause.
+
+Where nothing has to be waited for and the work before was short, the thread that brings a submission runs it at once: waking another
+thread would take longer than the work. If it takes long after all, somebody else goes on with what that thread does otherwise.
 """
 
 from __future__ import annotations
@@ -10,9 +13,10 @@ import errno
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from softgen.driver.fence import Fence
 
@@ -22,10 +26,10 @@ if TYPE_CHECKING:
 
 LINGER = 2.0  # seconds a line's thread waits for more work
 SLICE = 0.05  # seconds until another context may have the engine
+SHORT = 0.001  # seconds of work for which a thread may be kept from what it does otherwise
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """A buffer in a submission."""
 
     thing: Object
@@ -66,6 +70,9 @@ class Engine:
 
     def take(self, turns: int, sequence: int) -> None:
         with self.changed:
+            if self.free and not self.waiting:
+                self.free = False
+                return
             self.waiting.append((turns, sequence))
             while not (self.free and min(self.waiting) == (turns, sequence)):
                 self.changed.wait()
@@ -78,14 +85,34 @@ class Engine:
             self.changed.notify_all()
 
 
+class Caller:
+    """Who runs a submission: a thread of its own, or the one that brought it and has something else to do: `let_go` finds another."""
+
+    def __init__(self, let_go: Callable[[], None] | None = None) -> None:
+        self.let_go, self.until = let_go, time.monotonic() + SHORT
+
+    def look(self) -> None:
+        """Called often."""
+        if self.let_go is not None and time.monotonic() > self.until:
+            self.leave()
+
+    def leave(self) -> None:
+        """Before anything that may take long."""
+        if self.let_go is not None:
+            let_go, self.let_go = self.let_go, None
+            let_go()
+
+
 class Turn:
     """A submission's hold on its engine."""
 
-    def __init__(self, engine: Engine, submission: Submission) -> None:
-        self.engine, self.submission, self.turns = engine, submission, engine.round
+    def __init__(self, engine: Engine, submission: Submission, caller: Caller | None = None) -> None:
+        self.engine, self.submission, self.turns, self.caller = engine, submission, engine.round, caller or Caller()
         self.until = 0.0
 
     def __enter__(self) -> Turn:
+        if not self.engine.free:
+            self.caller.leave()
         self.engine.take(self.turns, self.submission.sequence)
         self.until = time.monotonic() + SLICE
         return self
@@ -101,12 +128,14 @@ class Turn:
 
     def pause(self) -> None:
         """Called often while it runs: let somebody else run, if somebody waits and it was long enough."""
+        self.caller.look()
         if self.engine.waiting and time.monotonic() > self.until:
             self._leave()
             self.__enter__()
 
     def wait(self, seconds: float) -> None:
         """It cannot go on now: the engine is free for others meanwhile."""
+        self.caller.leave()
         self._leave()
         time.sleep(seconds)
         self.__enter__()
@@ -114,15 +143,27 @@ class Turn:
 
 Execute = Callable[[Submission, Turn], None]
 Failed = Callable[[Submission, BaseException], None]
+Later = Callable[[Callable[[], None]], None]  # runs a submission; is given what to call if that takes long
+
+
+class Line:
+    """The submissions of a context on an engine, run one after another. All but `turn` is changed under the queues' lock."""
+
+    def __init__(self) -> None:
+        self.waiting: queue.SimpleQueue[Submission] = queue.SimpleQueue()
+        self.turn = threading.Lock()  # held while one runs
+        self.count = 0  # of those that wait or run
+        self.served = False  # by a thread
+        self.short = False  # was the last one?
 
 
 class Queues:
-    """A line of submissions for each context and engine, each with a thread while there is work, and a little longer."""
+    """A line of submissions for each context and engine, each with a thread while there is work for it, and a little longer."""
 
     def __init__(self, execute: Execute, failed: Failed) -> None:
         self.execute, self.failed = execute, failed
         self.engines: dict[str, Engine] = {}
-        self.lines: dict[tuple[Context, str], queue.SimpleQueue[Submission]] = {}
+        self.lines: weakref.WeakKeyDictionary[Context, dict[str, Line]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.pending, self.less = 0, threading.Condition()
 
@@ -131,44 +172,73 @@ class Queues:
         with self.less:
             return self.less.wait_for(lambda: not self.pending, seconds)
 
-    def submit(self, submission: Submission) -> None:
-        key = submission.context, submission.engine
+    def _line(self, submission: Submission) -> Line:
+        self.engines.setdefault(submission.engine, Engine())
+        return self.lines.setdefault(submission.context, {}).setdefault(submission.engine, Line())
+
+    def _more(self, line: Line) -> None:
+        line.count += 1
         with self.less:
             self.pending += 1
-        with self.lock:
-            self.engines.setdefault(submission.engine, Engine())
-            started = key in self.lines
-            self.lines.setdefault(key, queue.SimpleQueue()).put(submission)
-        if not started:
-            threading.Thread(target=self._run, args=(key,), name=f"{submission.engine} context", daemon=True).start()
 
-    def _run(self, key: tuple[Context, str]) -> None:
-        line = self.lines[key]
+    def submit(self, submission: Submission) -> None:
+        with self.lock:
+            line = self._line(submission)
+            self._more(line)
+            line.waiting.put(submission)
+            started, line.served = line.served, True
+        if not started:
+            threading.Thread(target=self._run, args=(line,), name=f"{submission.engine} context", daemon=True).start()
+
+    def at_once(self, submission: Submission) -> Later | None:
+        """What runs a submission in the thread that calls it, which it must soon; None: it has to be submitted."""
+        with self.lock:
+            line = self._line(submission)
+            if line.count or not line.short or not all(fence.done for fence in submission.after):
+                return None
+            self._more(line)
+            line.turn.acquire()  # it is free: nobody else is in the line
+        return lambda let_go: self._one(line, submission, Caller(let_go))
+
+    def _run(self, line: Line) -> None:
         while True:
             try:
-                submission = line.get(timeout=LINGER)
+                submission = line.waiting.get(timeout=LINGER)
             except queue.Empty:
                 with self.lock:
-                    if line.empty():
-                        del self.lines[key]
+                    if line.waiting.empty():
+                        line.served = False
                         return
                 continue
-            self._one(submission)
+            line.turn.acquire()
+            self._one(line, submission, Caller())
+            del submission  # nobody's context is kept
+
+    def _one(self, line: Line, submission: Submission, caller: Caller) -> None:
+        """Whoever calls this has the line's turn, and gives it back."""
+        if not all(fence.done for fence in submission.after):
+            submission.fence.signals.wait(lambda: all(fence.done for fence in submission.after), None)
+        began = time.monotonic()
+        try:
+            self._carry_out(submission, caller)
+        finally:
+            line.turn.release()
+            with self.lock:
+                line.count, line.short = line.count - 1, time.monotonic() - began < SHORT
             with self.less:
                 self.pending -= 1
                 self.less.notify_all()
 
-    def _one(self, submission: Submission) -> None:
-        signals, things = submission.fence.signals, [bound.thing for bound in submission.bound]
-        signals.wait(lambda: all(fence.done for fence in submission.after), None)
+    def _carry_out(self, submission: Submission, caller: Caller) -> None:
         if submission.context.banned:
             submission.fence.signal(errno.EIO)
             return
-        entered = False
+        entered, things = False, [bound.thing for bound in submission.bound]
         try:
-            submission.vm.enter([(bound.thing, bound.address) for bound in submission.bound])  # before its turn: it may have to wait
+            # Before its turn: it may have to wait.
+            submission.vm.enter([(bound.thing, bound.address) for bound in submission.bound], caller.leave)
             entered = True
-            with Turn(self.engines[submission.engine], submission) as turn:
+            with Turn(self.engines[submission.engine], submission, caller) as turn:
                 self.execute(submission, turn)
             for thing in things:
                 if thing.copied:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from softgen.driver import context, gem, ioctls
 from softgen.driver.node import Node, Shared
 from softgen.driver.protocol import FOREIGN, HELLO, IOCTL, MMAP, NOT_MINE, Call, Channel, Errno, Gone, Message
+from softgen.driver.queue import Later
 from softgen.driver.service import Service
 from softgen.driver.tree import NODES
 from softgen.driver.uapi import ARGUMENTS, name_of
@@ -94,19 +95,26 @@ class Server:
 
     def _serve(self, channel: Channel) -> None:
         self.service.clients.append(channel.pid)
+        self._go_on(channel)
+
+    def _go_on(self, channel: Channel) -> None:
+        """Answer until the program has ended, or another thread does this."""
+        ours = True
         try:
-            while True:
-                self._answer(channel, channel.receive())
+            while ours:
+                ours = self._answer(channel, channel.receive())
         except Gone:
             pass
         finally:
-            self.service.clients.remove(channel.pid)
-            channel.close()
+            if ours:
+                self.service.clients.remove(channel.pid)
+                channel.close()
 
-    def _answer(self, channel: Channel, message: Message) -> None:
+    def _answer(self, channel: Channel, message: Message) -> bool:
+        """False: another thread answers from now on, because this one has work to do."""
         call, offset, result, why = Call(channel, message.b), 0, 0, ""
         if message.kind == HELLO:
-            return
+            return True
         try:
             if message.kind == IOCTL:
                 ioctls.answer(self.node(message.name), call, message.a, message.payload)
@@ -116,7 +124,7 @@ class Server:
             elif message.kind == FOREIGN:
                 if not ioctls.foreign(self.gpu, call, message.a, message.c, message.payload):
                     channel.send(NOT_MINE)
-                    return
+                    return True
             else:
                 raise Gone(f"message {message.kind}")
         except Errno as refused:
@@ -128,9 +136,28 @@ class Server:
             result = -errno.EIO
         if self.trace:
             self.trace(f"{channel.program} {channel.pid}: {requested(message)}{why}")
+        later = call.later
         if result < 0:
             call = Call(channel, message.b) if not call.handed else dropped(call)
-        call.done(result, offset)
+        try:
+            call.done(result, offset)
+        except Gone:
+            if later is not None:
+                later(lambda: None)  # others may wait for its work
+            raise
+        return later is None or self._work(later, channel)
+
+    def _work(self, later: Later, channel: Channel) -> bool:
+        """Work that is mostly over before the program has its next question; if it takes longer, another thread hears that."""
+        alone = True
+
+        def let_go() -> None:
+            nonlocal alone
+            alone = False
+            threading.Thread(target=self._go_on, args=(channel,), name="channel", daemon=True).start()
+
+        later(let_go)
+        return alone
 
 
 def requested(message: Message) -> str:

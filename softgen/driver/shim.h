@@ -41,6 +41,8 @@ int node_of(int fd, char *name);
 int minor_of_path(const char *path);
 int open_node(int minor, int flags);
 
+void remark(const char *kind, const char *api);
+
 /* shim_channel.c */
 void start_channels(void);
 void forget_channel(void);

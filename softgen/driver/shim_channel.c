@@ -85,14 +85,16 @@ static int send_all(int fd, const struct message *message, const void *payload, 
     return 0;
 }
 
-/* Bytes, and the descriptors that came with them. */
-static int receive(int fd, void *to, size_t size, int *descriptors, int *count)
+/* Bytes, and the descriptors that came with them. 1: a signal came before the first of them, and `may_stop`. */
+static int receive(int fd, void *to, size_t size, int *descriptors, int *count, int may_stop)
 {
     union { struct cmsghdr head; char room[CMSG_SPACE(MOST_DESCRIPTORS * sizeof(int))]; } control;
     while (size) {
         struct iovec part = {to, size};
         struct msghdr in = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
         ssize_t got = syscall(SYS_recvmsg, fd, &in, MSG_CMSG_CLOEXEC);
+        if (got < 0 && errno == EINTR && may_stop)
+            return 1;
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -104,8 +106,16 @@ static int receive(int fd, void *to, size_t size, int *descriptors, int *count)
         }
         to = (char *)to + got;
         size -= (size_t)got;
+        may_stop = 0;
     }
     return 0;
+}
+
+/* Ioctls that only wait: a signal whose handler does not restart them ends them, as it does in the kernel. */
+static int only_waits(const struct message *request)
+{
+    static const unsigned char waiting[] = {0x5f, 0x6c, 0xc3, 0xca}; /* SET_DOMAIN, WAIT, SYNCOBJ_WAIT, SYNCOBJ_TIMELINE_WAIT */
+    return request->kind == IOCTL && memchr(waiting, (int)(request->a & 0xff), sizeof waiting) != NULL;
 }
 
 /* A thread's channel. The program may have forked, or closed or replaced every descriptor it does not know: the socket is
@@ -285,10 +295,16 @@ int64_t exchange(const struct message *request, const void *payload, struct mess
         lost();
     for (;;) {
         int descriptors[MOST_DESCRIPTORS], count = 0;
-        if (receive(channel->fd, last, sizeof *last, descriptors, &count))
+        int stopped = receive(channel->fd, last, sizeof *last, descriptors, &count, only_waits(request));
+        if (stopped < 0)
             lost();
+        if (stopped) {
+            close_channel(channel); /* the server learns so that nobody waits any more */
+            channel->busy = 0;
+            return -EINTR;
+        }
         char *data = last->size <= ROOM ? small : malloc(last->size);
-        if (!data || receive(channel->fd, data, last->size, NULL, NULL))
+        if (!data || receive(channel->fd, data, last->size, NULL, NULL, 0))
             lost();
         int over = last->kind == DONE || last->kind == NOT_MINE;
         if (!over)

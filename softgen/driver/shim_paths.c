@@ -1,6 +1,7 @@
 /* Paths: what lies under /dev/dri and, about it, under /sys is looked up in a small tree the server made. */
 #include "shim.h"
 #include <dirent.h>
+#include <glob.h>
 #include <linux/magic.h>
 #include <stdarg.h>
 #include <sys/sysmacros.h>
@@ -220,6 +221,10 @@ EXPORT DIR *opendir(const char *path)
 {
     NEXT(DIR *, opendir, const char *);
     char buffer[PATH_MAX];
+    if (run_length && strstr(path, "/OpenCL/vendors")) /* a loader that was told which driver to take does not look there */
+        remark("seeks", "OpenCL");
+    else if (run_length && strstr(path, "/vulkan/icd.d"))
+        remark("seeks", "Vulkan");
     return next(redirect(path, buffer));
 }
 
@@ -278,3 +283,37 @@ EXPORT char *realpath(const char *path, char *to)
 }
 EXPORT char *__realpath_chk(const char *path, char *to, size_t room) { return (void)room, realpath(path, to); }
 EXPORT char *canonicalize_file_name(const char *path) { return realpath(path, NULL); }
+
+/* libc looks around by itself in here, past our doors: it is told to use them. */
+EXPORT int glob(const char *pattern, int flags, int (*failed)(const char *, int), glob_t *found)
+{
+    NEXT(int, glob, const char *, int, int (*)(const char *, int), glob_t *);
+    if (run_length && !(flags & GLOB_ALTDIRFUNC) && (!strncmp(pattern, "/dev/", 5) || !strncmp(pattern, "/sys/", 5))) {
+        found->gl_opendir = (void *(*)(const char *))opendir;
+        found->gl_readdir = (struct dirent *(*)(void *))readdir;
+        found->gl_closedir = (void (*)(void *))closedir;
+        found->gl_stat = stat;
+        found->gl_lstat = lstat;
+        flags |= GLOB_ALTDIRFUNC;
+    }
+    return next(pattern, flags, failed, found);
+}
+EXPORT int glob64(const char *pattern, int flags, int (*failed)(const char *, int), glob64_t *found)
+{
+    return glob(pattern, flags, failed, (glob_t *)found);
+}
+
+/* ls asks for these of every file. */
+#define ATTRIBUTES(name, parameters, ...)                         \
+    EXPORT ssize_t name parameters                                \
+    {                                                             \
+        static ssize_t(*next) parameters;                         \
+        char buffer[PATH_MAX];                                    \
+        if (!next)                                                \
+            next = (ssize_t(*) parameters)dlsym(RTLD_NEXT, #name); \
+        return next(redirect(path, buffer), __VA_ARGS__);         \
+    }
+ATTRIBUTES(getxattr, (const char *path, const char *name, void *value, size_t size), name, value, size)
+ATTRIBUTES(lgetxattr, (const char *path, const char *name, void *value, size_t size), name, value, size)
+ATTRIBUTES(listxattr, (const char *path, char *list, size_t size), list, size)
+ATTRIBUTES(llistxattr, (const char *path, char *list, size_t size), list, size)

@@ -7,13 +7,13 @@ only the bytes that changed are written back, before any fence is done.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from softgen.driver.process import write_to
 from softgen.driver.protocol import Call, Errno
 from softgen.memory.store import Buffer
 
@@ -25,7 +25,6 @@ LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) [0-9a-f]+:
 OURS = "/memfd:softgen userptr"
 PART = 1 << 20  # compared and written back in parts, so that most are skipped at once
 
-_libc = ctypes.CDLL(None, use_errno=True)
 Parts = list[tuple[Buffer, int, int]]
 
 
@@ -69,20 +68,6 @@ def changed(then: bytes, now: bytes) -> list[tuple[int, int]]:
     differ = np.frombuffer(then, np.uint8) != np.frombuffer(now, np.uint8)
     edges = np.flatnonzero(np.diff(np.concatenate(([False], differ, [False])).astype(np.int8)))
     return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2], strict=True)]
-
-
-class _Iovec(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
-
-
-def write_to(pid: int, address: int, data: bytes) -> None:
-    """Write into another process; one that has ended needs nothing any more."""
-    source = ctypes.create_string_buffer(data, len(data))
-    here, there = _Iovec(ctypes.addressof(source), len(data)), _Iovec(address, len(data))
-    done = _libc.process_vm_writev(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
-    number = ctypes.get_errno()
-    if done != len(data) and number not in (errno.ESRCH, 0):
-        raise OSError(number, f"memory of process {pid} at {address:#x} cannot be written: {os.strerror(number)}")
 
 
 def mappings(text: str, start: int, end: int) -> list[Mapping]:

@@ -109,7 +109,9 @@ class Context(ctypes.Structure):
         ("blocks", ctypes.c_uint64),  # the group's threads, SIZE bytes each
         ("threads", ctypes.c_uint64),
         ("arrived", ctypes.c_uint64),  # threads at the barrier
+        ("notified", ctypes.c_uint64),  # somebody was, since the group began
         ("general", ctypes.c_uint64),  # general state base address
+        ("turns", ctypes.c_uint64),  # threads that a function which runs several has before it, this one counted; none is one
         ("mask", ctypes.c_uint64),  # of the message under way: its channels, and
         ("base", ctypes.c_uint64),  # address that the offsets count from
         ("offsets", ctypes.c_uint64 * CHANNELS),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from softgen.errors import SoftgenError
@@ -28,16 +29,34 @@ class Function(NamedTuple):
     program: int = 0  # for context.program
     clean: bool = False  # registers are as they were when a thread ends on its first call
     steady: bool = False  # goes on being right when a thread changes its cr0
+    joint: bool = False  # runs several threads, one behind the other (block.py)
+    needs: tuple[tuple[int, int], ...] | None = None  # bytes of a block (from, how many) that must be as a thread starts; none: all
     owner: object = None  # lives as long as the code is used
     indices: frozenset[int] = frozenset()  # binding table entries that its messages name
+
+
+@dataclass(frozen=True)
+class Row:
+    """Elements of general registers, side by side from byte `start` on, each `step` more than the one before it, modulo their width."""
+
+    start: int
+    size: int  # bytes of an element
+    count: int
+    step: int
+    highest: int | None = None  # none of them is more, as an unsigned number
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size * self.count
 
 
 class Engine(Protocol):
     name: str
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         """Code for threads with this cr0.0 and so many channels; `full`: all of them are on in every thread; `entry`: where one of them
-        is, if it is not at the start."""
+        is, if it is not at the start; `payload`: what lies evenly in registers when any of them starts."""
         ...
 
     def ran(self, program: Program, instructions: int) -> None:
@@ -53,7 +72,8 @@ class Threaded:
     def __init__(self, messages: bool = True) -> None:
         self.messages = messages
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         from softgen.eu.threaded.engine import threaded
 
         engine = threaded(program.gen)

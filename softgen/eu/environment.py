@@ -12,6 +12,7 @@ from collections.abc import Callable
 from softgen.bits.generation import generation
 from softgen.errors import GpuFault, Unsupported
 from softgen.eu.block import KNOWN, TEXTURED, Bindings, Context, Picture, Surface, offset
+from softgen.lanes import ramp
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_access import ATOMIC, BLOCK, CANONICAL_BITS, ONE, ROW, SIZE_SHIFT, TABLE, WIDE
 from softgen.lanes.llvm_region import LEAVE, Flat, Table, region
@@ -22,6 +23,7 @@ from softgen.memory.space import Space
 from softgen.shared_functions.exchange import Exchange
 
 BARRIER = "native_barrier"
+SLOT = 4  # bytes: what a lane reaches, mostly
 IMPORTS = (LEAVE, BARRIER)  # what code with messages may call: who loads it gives their addresses
 
 
@@ -32,22 +34,49 @@ class CompiledEnvironment:
     def __init__(self, m: LlvmMachine, gen: float, ip: str, escape: Callable[[Value], None]) -> None:
         self.m, self.gen, self.ip, self.escape = m, gen, ip, escape
         self.bits = generation(gen).address_bits
-        self._inside: Value | None = None  # whether all lanes of the message under way are inside their buffer, or need not be
+        self._checked = False  # that the message under way has a buffer
 
     def within(self, index: int, offsets: Value, mask: Value, what: str) -> None:
-        """The first lane outside a buffer is the reference's to tell."""
+        """The first lane outside a buffer is the reference's to tell. Lanes that are known to lie evenly are inside if the last one is;
+        then there is a buffer, too."""
         m, (size, known) = self.m, (self._surface(index, name) for name in ("size", "known"))
-        least = m.emit(f"call i64 @llvm.umin.i64(i64 {size}, i64 {offsets.type.highest})")
+        sure, check = m.labels("sure", "check")
+        self.part()
+        m.line(f"br i1 {self._evenly(size, offsets, mask)}, label %{sure}, label %{check}, !prof !1")
+        m.start(check)
+        least = m.call("llvm.umin", "i64", [("i64", size), ("i64", str(offsets.type.highest))], ("i64",))
         if offsets.type.bits < 64:
             least = m.emit(f"trunc i64 {least} to i{offsets.type.bits}")
         end = m.broadcast(self._lane(offsets.type, least), offsets.lanes)
-        self._inside = ~m.any(mask & (offsets >= end)) | self._lane(bool_, m.emit(f"icmp ugt i64 {known}, {KNOWN}"))
+        inside = ~m.any(mask & (offsets >= end)) | self._lane(bool_, m.emit(f"icmp ugt i64 {known}, {KNOWN}"))
+        self.escape(inside & self._there(index))
+        m.line(f"br label %{sure}")
+        m.start(sure)
+        self._checked = True
+
+    def part(self) -> None:
+        """The code parts, and may be left on one of the ways only: what is said when it is left must hold on both."""
+
+    def _evenly(self, size: str, offsets: Value, mask: Value) -> str:
+        """Whether lanes are known to be all inside (an i1)."""
+        m, held = self.m, ramp.usable(self.m, offsets.payload, mask.payload)
+        if held is None or held.step >> offsets.type.bits - 1:
+            return "false"
+        total = held.step * (offsets.lanes - 1) + SLOT
+        first = held.first() if offsets.type.bits == 64 else m.emit(f"zext i{offsets.type.bits} {held.first()} to i64")
+        good = m.room_for(first, size, total)
+        for condition in held.conditions:
+            good = m.emit(f"and i1 {good}, {condition()}")
+        return good
+
+    def _there(self, index: int) -> Value:
+        return self._lane(bool_, self.m.emit(f"icmp ne i64 {self._surface(index, 'host')}, 0"))
 
     def bound(self, index: int) -> Region:
         m, (place, size) = self.m, (self._surface(index, name) for name in ("host", "size"))
-        there = self._lane(bool_, m.emit(f"icmp ne i64 {place}, 0"))
-        self.escape(there if self._inside is None else there & self._inside)
-        self._inside = None
+        if not self._checked:
+            self.escape(self._there(index))
+        self._checked = False
         return region(m, Flat(place, size, self._announce()), f"surface {index}")
 
     def bindless(self, offset: int) -> Region:
@@ -62,8 +91,9 @@ class CompiledEnvironment:
     def addresses(self) -> Region:
         return region(self.m, Table(self._field("table", "ptr"), "0", self._announce(), self.bits, canonical=True), "memory")
 
-    def local(self) -> Region:
-        return region(self.m, Flat(self._field("local"), self._field("local_size"), self._announce(), quiet=True), "local memory")
+    def local(self, plain: bool = False) -> Region:
+        note = "null" if plain else self._announce()
+        return region(self.m, Flat(self._field("local"), self._field("local_size"), note, quiet=True), "local memory")
 
     def textured(self, x: Exchange, what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
         """A call of the function that was made for the surface."""
@@ -108,14 +138,15 @@ class CompiledEnvironment:
         return Value(self.m, type, 1, self.m.emit(f"insertelement <1 x {kind}> poison, {kind} {operand}, i64 0"))
 
     def _surface(self, index: int, name: str) -> str:
-        return self._load("i64", self._field("surfaces", "ptr"), index * ctypes.sizeof(Surface) + offset(Surface, name))
+        bindings = self._field("surfaces", "ptr", f", !dereferenceable !{{i64 {ctypes.sizeof(Bindings)}}}, !align !{{i64 8}}")
+        return self._load("i64", bindings, index * ctypes.sizeof(Surface) + offset(Surface, name))
 
-    def _field(self, name: str, kind: str = "i64") -> str:
-        return self._load(kind, "%context", offset(Context, name))
+    def _field(self, name: str, kind: str = "i64", more: str = "") -> str:
+        return self._load(kind, "%context", offset(Context, name), more)
 
-    def _load(self, kind: str, base: str, place: int) -> str:
+    def _load(self, kind: str, base: str, place: int, more: str = "") -> str:
         """Nothing of this changes while a function runs."""
-        return self.m.emit(f"load {kind}, ptr {self.m.emit(f'getelementptr i8, ptr {base}, i64 {place}')}, !invariant.load !2")
+        return self.m.emit(f"load {kind}, ptr {self.m.emit(f'getelementptr i8, ptr {base}, i64 {place}')}, !invariant.load !2{more}")
 
 
 # -- after a fault -------------------------------------------------------------------------------------------------

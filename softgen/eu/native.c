@@ -10,12 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-enum status { RUNNING, ENDED, WAITING, SPENT, ESCAPE, MODE, JUMP, FRESH }; /* JUMP is for handlers, FRESH for members */
-enum { CHANNELS = 32, DEEPEST = 16, STEP = 8, LOWEST_ADDRESS = 4096 };
+enum status { RUNNING, ENDED, WAITING, SPENT, ESCAPE, MODE, FRESH }; /* FRESH: a thread that did not start yet */
+enum { CHANNELS = 32, DEEPEST = 16, STEP = 8 };
 enum { NOWHERE = 0xffffffff, NOTIFICATIONS = 12 };
 /* Why native_groups came back. */
 enum reason { DONE, ESCAPED, OTHER_MODE, STUCK, LATE, STRANGE };
-enum { LATE_EVERY = 64 }; /* threads started between two looks at the clock */
+enum { LATE_EVERY = 256 }; /* threads started between two looks at the clock */
 
 struct control {
     uint32_t ip, status, active, waiting;
@@ -32,7 +32,7 @@ struct context {
     int64_t budget;
     struct program *program;
     uint8_t *blocks;
-    uint64_t threads, arrived, general, mask, base, offsets[CHANNELS];
+    uint64_t threads, arrived, notified, general, turns, mask, base, offsets[CHANNELS];
 };
 
 typedef int64_t thread_function(uint8_t *block, struct context *context);
@@ -40,7 +40,7 @@ typedef int64_t thread_function(uint8_t *block, struct context *context);
 /* -- the threaded engine ------------------------------------------------------------------------------------------------------------- */
 
 struct op;
-typedef int64_t handler(uint8_t *block, struct op *op, struct context *context);
+typedef int64_t handler(uint8_t *block, struct op *op, struct context *context, uint64_t executed);
 struct op {
     handler *function;
     uint32_t ip, counts;
@@ -72,35 +72,37 @@ static struct op *find(const struct program *program, uint32_t ip)
     return program->ops + program->index[at / STEP];
 }
 
-int64_t native_threaded(uint8_t *block, struct context *context)
+/* The handler of an op that is left to the reference. */
+int64_t native_escape(uint8_t *block, struct op *op, struct context *context, uint64_t executed)
 {
     struct control *control = (struct control *)(block + place.control);
-    const struct program *program = context->program;
-    struct op *op = find(program, control->ip);
-    uint64_t executed = 0;
-    int64_t answer = ESCAPE;
-    while (op) {
-        answer = op->function ? op->function(block, op, context) : ESCAPE;
-        if (!answer) {
-            executed += op->counts;
-            op++;
-        } else if (answer >= LOWEST_ADDRESS) {
-            executed += op->counts;
-            op = (struct op *)answer;
-        } else if (answer == JUMP) {
-            executed += op->counts;
-            op = find(program, control->ip);
-            answer = ESCAPE; /* where nothing is, for the reference to complain */
-        } else {
-            if (answer == ENDED || answer == SPENT)
-                executed += op->counts;
-            else
-                control->ip = op->ip;
-            break;
-        }
-    }
+    (void)context;
+    control->ip = op->ip;
     control->executed += executed;
-    return answer;
+    return ESCAPE;
+}
+
+/* Handlers do not clear the upper halves of vector registers behind each op, which C that uses the lower ones would suffer from. */
+#if defined(__x86_64__)
+__attribute__((target("avx")))
+static void clear_upper_halves(void)
+{
+    __builtin_ia32_vzeroupper();
+}
+#endif
+
+/* Each handler calls the next one in its place, until one leaves: then the block is as the thread stands, and what it gives is a status. */
+int64_t native_threaded(uint8_t *block, struct context *context)
+{
+    struct op *op = find(context->program, ((struct control *)(block + place.control))->ip);
+    if (!op)
+        return ESCAPE; /* where nothing is, for the reference to complain */
+    int64_t status = op->function(block, op, context, 0);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx"))
+        clear_upper_halves();
+#endif
+    return status;
 }
 
 /* -- groups -------------------------------------------------------------------------------------------------------------------------- */
@@ -108,8 +110,7 @@ int64_t native_threaded(uint8_t *block, struct context *context)
 struct member {
     thread_function *function; /* for the mode the thread is in */
     struct program *program;
-    uint32_t status;
-    uint32_t dirty; /* its block is not as its template has it */
+    uint64_t dirty; /* its block is not as its template has it */
 };
 
 struct range { uint64_t start, size, zero; }; /* zero: nothing but zeros stand there when a thread starts */
@@ -133,6 +134,8 @@ struct dispatch {
     thread_function *function;
     struct program *program;
     uint64_t clean; /* function leaves the block alone when a thread ends in its first turn */
+    uint64_t joint; /* function runs as many threads as context->turns says, one after another */
+    uint64_t start; /* where threads start */
     int64_t turn; /* backward branches before others have a turn */
     struct answer *answers;
     uint64_t answer_count;
@@ -141,8 +144,10 @@ struct dispatch {
     uint64_t deadline; /* nanoseconds of the monotonic clock */
     /* where it stands */
     uint64_t inside; /* a group is under way */
-    uint64_t id[3]; /* its number */
+    uint64_t id[3], numbered; /* its number, and one more than which group would be next */
     uint64_t current, left, moved, since_clock;
+    uint64_t executed; /* instructions of the group, as counted last */
+    uint64_t apart; /* a thread of the group goes on with another function: each is called for itself */
     uint64_t threads_done, instructions;
 };
 
@@ -151,6 +156,7 @@ void native_barrier(struct context *context)
     if (++context->arrived < context->threads)
         return;
     context->arrived = 0;
+    context->notified = 1;
     for (uint64_t i = 0; i < context->threads; i++)
         ++*(uint32_t *)(context->blocks + i * place.size + place.notification);
 }
@@ -167,23 +173,21 @@ static struct control *control_of(uint8_t *block)
     return (struct control *)(block + place.control);
 }
 
-/* The next group: where its number is, an empty local memory, nobody notified. Threads are made when their first turn comes. */
-static void start_group(struct dispatch *d)
+/* The group's number on each axis: one further than the last, or counted where there is none. */
+static void number_group(struct dispatch *d)
 {
-    struct context *c = d->context;
-    uint64_t number = d->first;
-    for (int i = 0; i < 3; number /= d->extent[i], i++)
-        d->id[i] = d->origin[i] + number % d->extent[i];
-    if (c->local_size)
-        memset(c->local, 0, c->local_size);
-    c->arrived = 0;
-    for (uint64_t i = 0; i < c->threads; i++) {
-        memset(c->blocks + i * place.size + place.notification, 0, NOTIFICATIONS); /* others may notify it before it starts */
-        d->members[i] = (struct member){d->function, d->program, FRESH, d->members[i].dirty};
+    if (d->first + 1 != d->numbered) {
+        uint64_t number = d->first;
+        for (int i = 0; i < 3; number /= d->extent[i], i++)
+            d->id[i] = d->origin[i] + number % d->extent[i];
+    } else {
+        for (int i = 0; i < 3; i++) {
+            if (++d->id[i] < d->origin[i] + d->extent[i])
+                break;
+            d->id[i] = d->origin[i];
+        }
     }
-    d->current = d->moved = 0;
-    d->left = c->threads;
-    d->inside = 1;
+    d->numbered = d->first + 2;
 }
 
 /* The group's number goes into the first register, in one piece where the host can: what loads it next must not wait for several stores.
@@ -193,18 +197,20 @@ typedef uint32_t header __attribute__((vector_size(32), aligned(4), may_alias));
 #if defined(__x86_64__)
 __attribute__((target("avx2")))
 #endif
-static void wide_header(const struct dispatch *d, uint8_t *block, const uint8_t *from)
+static void wide_headers(const struct dispatch *d, uint64_t first, uint64_t end)
 {
     const header number = {0, 1, 2, 3, 4, 5, 6, 7};
-    header made = *(const header *)from;
+    header ids = {0}, kept = ~ids;
     for (int axis = 0; axis < 3; axis++) {
         header here = (header)(number == (uint32_t)(d->id_offset[axis] / 4));
-        made = (made & ~here) | ((uint32_t)d->id[axis] & here);
+        ids = (ids & ~here) | ((uint32_t)d->id[axis] & here);
+        kept &= ~here;
     }
-    *(header *)block = made;
+    for (uint64_t at = first * place.size; at < end * place.size; at += place.size)
+        *(header *)(d->context->blocks + at) = (*(const header *)(d->context->blocks + at) & kept) | ids;
 }
 
-static void put_header(const struct dispatch *d, uint8_t *block, const uint8_t *from)
+static void put_headers(const struct dispatch *d, uint64_t first, uint64_t end)
 {
     int near = d->id_offset[0] < sizeof(header) && d->id_offset[1] < sizeof(header) && d->id_offset[2] < sizeof(header);
 #if defined(__x86_64__)
@@ -214,35 +220,66 @@ static void put_header(const struct dispatch *d, uint8_t *block, const uint8_t *
     near &= wide;
 #endif
     if (near)
-        wide_header(d, block, from);
+        wide_headers(d, first, end);
     else
-        for (int axis = 0; axis < 3; axis++)
-            *(uint32_t *)(block + d->id_offset[axis]) = (uint32_t)d->id[axis];
+        for (uint64_t i = first; i < end; i++)
+            for (int axis = 0; axis < 3; axis++)
+                *(uint32_t *)(d->context->blocks + i * place.size + d->id_offset[axis]) = (uint32_t)d->id[axis];
 }
 
-/* A thread as it starts; a block that nobody changed needs no more than its group's number. */
-static void start_thread(const struct dispatch *d, struct member *m, uint8_t *block)
+/* A block as a thread starts, without its group's number; where nobody changed it, there is not much to do. */
+static void start_block(const struct dispatch *d, uint64_t number)
 {
-    const uint8_t *from = d->templates + d->current * place.size;
-    if (m->dirty)
-        for (const struct range *r = d->ranges; r < d->ranges + d->range_count; r++)
-            if (r->zero)
-                memset(block + r->start, 0, r->size);
-            else
-                memcpy(block + r->start, from + r->start, r->size);
-    else
-        memcpy(block + place.control, from + place.control, offsetof(struct control, conditionals));
-    put_header(d, block, from);
+    struct member *m = &d->members[number];
+    uint8_t *block = d->context->blocks + number * place.size;
+    const uint8_t *from = d->templates + number * place.size;
+    if (!m->dirty) {
+        struct control *control = control_of(block);
+        control->ip = d->start;
+        control->status = control->waiting = 0;
+        control->executed = 0;
+        return;
+    }
+    for (const struct range *r = d->ranges; r < d->ranges + d->range_count; r++)
+        if (r->zero)
+            memset(block + r->start, 0, r->size);
+        else
+            memcpy(block + r->start, from + r->start, r->size);
     m->dirty = !d->clean;
 }
 
-static void end_group(struct dispatch *d)
+static void seat_members(struct dispatch *d)
 {
-    for (uint64_t i = 0; i < d->context->threads; i++)
-        d->instructions += control_of(d->context->blocks + i * place.size)->executed;
-    d->threads_done += d->context->threads;
-    d->inside = 0;
-    d->first++;
+    for (uint64_t i = 0; i < d->context->threads; i++) {
+        d->members[i].function = d->function;
+        d->members[i].program = d->program;
+    }
+}
+
+/* The next group: where its number is, an empty local memory, nobody notified. Threads are made now if one function runs them all, else
+ * when their first turn comes: others may notify them before. */
+static void start_group(struct dispatch *d)
+{
+    struct context *c = d->context;
+    number_group(d);
+    if (c->local_size)
+        memset(c->local, 0, c->local_size);
+    if (d->apart || d->members->function != d->function || d->members->program != d->program)
+        seat_members(d);
+    if (c->notified)
+        for (uint64_t i = 0; i < c->threads; i++)
+            memset(c->blocks + i * place.size + place.notification, 0, NOTIFICATIONS);
+    for (uint64_t i = 0; i < c->threads; i++)
+        if (d->joint)
+            start_block(d, i);
+        else
+            control_of(c->blocks + i * place.size)->status = FRESH;
+    if (d->joint)
+        put_headers(d, 0, c->threads);
+    c->arrived = c->notified = d->current = d->moved = d->executed = 0;
+    d->apart = !d->joint;
+    d->left = c->threads;
+    d->inside = 1;
 }
 
 /* Does what Python did for an earlier thread; 0 if it has to be asked. */
@@ -266,21 +303,29 @@ static int answered(const struct dispatch *d, struct member *m, uint8_t *block, 
     return 0;
 }
 
+static enum reason reason_of(int64_t status)
+{
+    return status == ESCAPE ? ESCAPED : status == MODE ? OTHER_MODE : status == WAITING ? DONE : status == SPENT ? LATE : STRANGE;
+}
+
 /* One turn of one thread: why to go back to Python now, or DONE. A thread that moved is one that did something or need not wait. */
 static enum reason turn(struct dispatch *d)
 {
     struct member *m = &d->members[d->current];
     uint8_t *block = d->context->blocks + d->current * place.size;
-    if (m->status == FRESH)
-        start_thread(d, m, block);
+    if (control_of(block)->status == FRESH) {
+        start_block(d, d->current);
+        put_headers(d, d->current, d->current + 1);
+    }
     uint64_t before = control_of(block)->executed;
     int64_t status;
     d->context->budget = d->turn;
     do {
         d->context->program = m->program;
+        d->context->turns = 1;
         status = m->function(block, d->context);
     } while ((status == MODE || status == ESCAPE) && answered(d, m, block, status));
-    m->status = control_of(block)->status = (uint32_t)status;
+    control_of(block)->status = (uint32_t)status;
     if (control_of(block)->executed != before || status == SPENT)
         d->moved = 1;
     if (status == ENDED) {
@@ -289,15 +334,14 @@ static enum reason turn(struct dispatch *d)
         return DONE;
     }
     m->dirty = 1;
-    return status == ESCAPE ? ESCAPED : status == MODE ? OTHER_MODE : status == WAITING ? DONE : status == SPENT ? LATE : STRANGE;
+    return reason_of(status);
 }
 
 /* Each thread that is left has its turn. d->current is the one to go on with; LATE, ESCAPED and OTHER_MODE leave it where it stands. */
 static enum reason round_of_turns(struct dispatch *d)
 {
     for (; d->current < d->context->threads; d->current++) {
-        struct member *m = &d->members[d->current];
-        if (m->status == ENDED)
+        if (control_of(d->context->blocks + d->current * place.size)->status == ENDED)
             continue;
         enum reason why = turn(d);
         if (why == LATE) {
@@ -315,11 +359,82 @@ static enum reason round_of_turns(struct dispatch *d)
     return DONE;
 }
 
+/* Who is left after all had a turn together, and whether anybody did something. */
+static void look_round(struct dispatch *d)
+{
+    uint64_t executed = 0;
+    d->left = 0;
+    for (uint64_t i = 0; i < d->context->threads; i++) {
+        const struct control *control = control_of(d->context->blocks + i * place.size);
+        executed += control->executed;
+        if (control->status != ENDED) {
+            d->members[i].dirty = 1;
+            d->left++;
+        }
+    }
+    d->moved |= executed != d->executed;
+    d->executed = executed;
+}
+
+/* What a thread that came back before its turn was over needs; DONE if all is well and the others can go on. */
+static enum reason interrupted(struct dispatch *d, int64_t status)
+{
+    struct member *m = &d->members[d->current];
+    uint8_t *block = d->context->blocks + d->current * place.size;
+    control_of(block)->status = (uint32_t)status;
+    m->dirty = d->moved = 1;
+    if (status == SPENT) {
+        d->current++;
+        return late(d) ? LATE : DONE;
+    }
+    if (!answered(d, m, block, status))
+        return reason_of(status);
+    d->apart = m->function != d->function || m->program != d->program;
+    return DONE;
+}
+
+/* The same by one function that runs one thread after another: less to and fro, and what they have in common is done once. */
+static enum reason joint_turns(struct dispatch *d)
+{
+    struct context *c = d->context;
+    while (d->current < c->threads && !d->apart) {
+        c->budget = d->turn;
+        c->program = d->program;
+        c->turns = c->threads - d->current;
+        int64_t status = d->function(c->blocks + d->current * place.size, c);
+        if (status == ENDED || status == WAITING)
+            break;
+        d->current = c->threads - c->turns;
+        enum reason why = interrupted(d, status);
+        if (why != DONE)
+            return why;
+    }
+    look_round(d);
+    if (d->apart)
+        return DONE; /* those that had no turn yet have it one by one */
+    if (d->left && !d->moved)
+        return STUCK;
+    d->current = d->moved = 0;
+    return DONE;
+}
+
+static void end_group(struct dispatch *d)
+{
+    if (d->apart || d->moved) /* somebody ended in Python's hands: nobody has looked since */
+        look_round(d);
+    d->instructions += d->executed;
+    d->threads_done += d->context->threads;
+    d->inside = 0;
+    d->first++;
+}
+
 /* Runs until the chunk is done or Python is needed; called again, it goes on. After ESCAPED, Python has executed the instruction, stored the
  * thread's status in its member, and moved on to the next thread if this one now waits, or ended (then one fewer is left). */
 int64_t native_groups(struct dispatch *d, void *record)
 {
     d->context->record = record;
+    if (d->inside && d->joint)
+        look_round(d); /* Python may have sent a thread its own way, and who is left was not counted yet */
     for (;;) {
         if (!d->inside) {
             if (d->first == d->last)
@@ -333,7 +448,7 @@ int64_t native_groups(struct dispatch *d, void *record)
             start_group(d);
         }
         while (d->left) {
-            enum reason why = round_of_turns(d);
+            enum reason why = d->apart ? round_of_turns(d) : joint_turns(d);
             if (why != DONE)
                 return why;
         }

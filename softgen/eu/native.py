@@ -20,7 +20,6 @@ from softgen.memory.space import Space
 TURN = 20_000  # backward branches a compiled thread may take before others have a turn
 STEP = 8  # bytes between places where an instruction may start
 NOWHERE = 0xFFFFFFFF  # in an index: no instruction starts there
-JUMP = 6  # what a handler answers when the thread goes on at the ip it stored
 
 
 class Reason(IntEnum):
@@ -49,7 +48,7 @@ class Program(ctypes.Structure):
 class Member(ctypes.Structure):
     """A thread of the group under way."""
 
-    _fields_ = [("function", ctypes.c_uint64), ("program", ctypes.c_uint64), ("status", ctypes.c_uint32), ("dirty", ctypes.c_uint32)]
+    _fields_ = [("function", ctypes.c_uint64), ("program", ctypes.c_uint64), ("dirty", ctypes.c_uint64)]
 
 
 class Range(ctypes.Structure):
@@ -85,6 +84,8 @@ class Dispatch(ctypes.Structure):
         ("function", ctypes.c_uint64),
         ("program", ctypes.c_uint64),
         ("clean", ctypes.c_uint64),
+        ("joint", ctypes.c_uint64),
+        ("start", ctypes.c_uint64),
         ("turn", ctypes.c_int64),
         ("answers", ctypes.c_uint64),
         ("answer_count", ctypes.c_uint64),
@@ -96,10 +97,13 @@ class Dispatch(ctypes.Structure):
         ("deadline", ctypes.c_uint64),
         ("inside", ctypes.c_uint64),
         ("id", ctypes.c_uint64 * 3),
+        ("numbered", ctypes.c_uint64),
         ("current", ctypes.c_uint64),
         ("left", ctypes.c_uint64),
         ("moved", ctypes.c_uint64),
         ("since_clock", ctypes.c_uint64),
+        ("executed", ctypes.c_uint64),
+        ("apart", ctypes.c_uint64),
         ("threads_done", ctypes.c_uint64),
         ("instructions", ctypes.c_uint64),
     ]

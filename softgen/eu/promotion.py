@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from weakref import WeakKeyDictionary
 
-from softgen.eu.engine import Function, Threaded
+from softgen.eu.engine import Function, Row, Threaded
 from softgen.eu.interpreter import Program
 from softgen.eu.translate.engine import Translator
 
@@ -18,12 +18,13 @@ class Promoting:
     def __init__(self, hot: int = HOT) -> None:
         self.hot, self.slow, self.fast = hot, Threaded(), Translator()
         self._ran: WeakKeyDictionary[Program, int] = WeakKeyDictionary()
-        self._asked: WeakKeyDictionary[Program, set[tuple[int, int, bool]]] = WeakKeyDictionary()
+        self._asked: WeakKeyDictionary[Program, set[tuple[int, int, bool, tuple[Row, ...]]]] = WeakKeyDictionary()
         self.workers: list[threading.Thread] = []
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         asked = self._asked.setdefault(program, set())
-        key = control, simd, full
+        key = control, simd, full, payload
         at_start = entry is None or entry == program.start
         if at_start and (found := self.fast.at_hand(program, *key)):
             return found

@@ -8,6 +8,7 @@ media.py     the same for root threads of the media pipeline; media_walk.py is t
 checks.py    rules that software must keep in these commands
 engines.py   which engine runs a dispatch, and what kernels came to
 group.py     the reference: one thread group, its threads, its local memory, its barrier
-compiled.py  compiled engines: groups handed out in chunks to host threads; job.py is what these share, worker.py one of them
+compiled.py  compiled engines: groups handed out in chunks to host threads; job.py is what these share, worker.py one of them,
+             templates.py how its threads start; rows.py what lies evenly in their registers
 compare.py   two engines on the same dispatch, and where they first differ
 """

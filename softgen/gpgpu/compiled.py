@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from softgen.eu.engine import Engine
 from softgen.eu.interpreter import Program
 from softgen.gpgpu import group
-from softgen.gpgpu.job import Job, most_at_once
+from softgen.gpgpu.job import Entries, Job, most_at_once
 from softgen.gpgpu.walker import Done, Plan, Spent, Surroundings
 from softgen.gpgpu.worker import SLICE, Room, Worker
 
@@ -23,10 +23,10 @@ PATIENCE = 0.02  # seconds between looks at the time while others finish
 
 
 class Rooms:
-    """Rooms of host threads, kept from one dispatch to the next."""
+    """Rooms of host threads, and one for surfaces, kept from one dispatch to the next."""
 
     def __init__(self, threads: int) -> None:
-        self.threads = threads
+        self.threads, self.entries = threads, Entries()
         self._rooms: list[Room] = []
 
     def __getitem__(self, number: int) -> Room:
@@ -72,7 +72,7 @@ class Crew:
     def __init__(self, job: Job, rooms: Rooms, most: int, spent: Spent) -> None:
         self.job, self.rooms, self.most, self.spent = job, rooms, min(rooms.threads, most), spent
         self.chunks = Chunks(job.plan.count)
-        self.stop = threading.Event()
+        self.stopped = False
         self.late = False
         self.errors: list[tuple[int, BaseException]] = []
         self.done: list[Done] = []
@@ -81,7 +81,7 @@ class Crew:
     def run(self) -> Iterator[Done]:
         first = Worker(self.job, 0, self.rooms[0], self._look_and_ask)
         try:
-            while not self.stop.is_set() and (chunk := self.chunks.take()):
+            while not self.stopped and (chunk := self.chunks.take()):
                 if self.spent():
                     raise group.too_late(self.job.plan.group(chunk[0]), self.job.program)
                 self._work(first, *chunk)
@@ -91,12 +91,12 @@ class Crew:
         except Stopped:
             pass
         except GeneratorExit:
-            self.stop.set()
+            self.stopped = True
             self._wait()
             raise
         except BaseException as error:
             self.errors.append((int(first.dispatch.first), error))
-            self.stop.set()
+            self.stopped = True
         self._wait()
         yield from self._finished()
         if self.errors:  # the one of the earliest group, as the reference would have it
@@ -121,18 +121,18 @@ class Crew:
 
     def _other(self, worker: Worker) -> None:
         try:
-            while not self.stop.is_set() and (chunk := self.chunks.take()):
+            while not self.stopped and (chunk := self.chunks.take()):
                 self._work(worker, *chunk)
         except Stopped:
             pass
         except BaseException as error:  # the calling thread raises it
             self.errors.append((int(worker.dispatch.first), error))
-            self.stop.set()
+            self.stopped = True
 
     def _look(self, worker: Worker) -> None:
         if self.late:
-            raise group.late(worker.place())
-        if self.stop.is_set():
+            raise group.late(worker.place(worker.busy()))
+        if self.stopped:
             raise Stopped
 
     def _look_and_ask(self, worker: Worker) -> None:
@@ -144,10 +144,10 @@ class Crew:
             for thread in self.others:
                 while thread.is_alive():
                     thread.join(PATIENCE)
-                    if not self.stop.is_set() and self.spent():
+                    if not self.stopped and self.spent():
                         self.late = True
         finally:  # Ctrl-C: nobody is left behind that writes memory
-            self.stop.set()
+            self.stopped = True
             for thread in self.others:
                 thread.join()
 
@@ -156,4 +156,4 @@ def run(around: Surroundings, plan: Plan, program: Program, engine: Engine, room
     """Every group of a dispatch. Unsupported, before anything ran, where compiled code cannot reach the memory."""
     if not plan.count or not plan.threads:
         return
-    yield from Crew(Job(around, plan, program, engine), rooms, most_at_once(around, plan), spent).run()
+    yield from Crew(Job(around, plan, program, engine, rooms.entries), rooms, most_at_once(around, plan), spent).run()

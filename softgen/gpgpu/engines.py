@@ -44,18 +44,17 @@ class Programs:
     """Kernels by where they are: the same bytes at the same place are the same Program, so that engines need not look twice."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[float, int, str], Program] = {}
+        self._kept: dict[tuple[float, int, int], Program] = {}
 
     def load(self, around: Surroundings, kernel: int) -> Program:
-        now = group.load(around, kernel)
-        key = now.gen, now.start, now.name
+        address, code = group.code(around, kernel)
+        key = around.generation.number, kernel, address
         held = self._kept.get(key)
-        if held is not None and held.code == now.code:
-            return held
-        if len(self._kept) >= KEPT:
-            self._kept.clear()
-        self._kept[key] = now
-        return now
+        if held is None or held.code != code:
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
+            held = self._kept[key] = Program(key[0], code, kernel, f"kernel {address:#x}")
+        return held
 
 
 class Groups:

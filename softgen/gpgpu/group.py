@@ -39,11 +39,17 @@ def run(around: Surroundings, plan: Plan, spent: Spent = lambda: False, program:
 
 
 def load(around: Surroundings, kernel: int) -> Program:
+    address, held = code(around, kernel)
+    return Program(around.generation.number, held, kernel, f"kernel {address:#x}")
+
+
+def code(around: Surroundings, kernel: int) -> tuple[int, bytes]:
+    """Where a kernel is, and the bytes that stand there now; where it ends nobody says."""
     address = around.address("instruction", kernel)
     held = around.space.extent(address, LONGEST)
     if not held:
         raise GpuFault(address, "instruction fetch", around.space.name)
-    return Program(around.generation.number, around.space.read(address, held), kernel, f"kernel {address:#x}")
+    return address, around.space.read(address, held)
 
 
 def text(instruction: Instruction) -> str:

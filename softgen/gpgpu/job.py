@@ -6,28 +6,55 @@ Writes  Surface and Picture entries, each when a kernel first asks for it
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
+
 from softgen.bits import catalogue
 from softgen.errors import SoftgenError
-from softgen.eu.block import KNOWN, TOLD, Bindings, Surface
+from softgen.eu.block import KNOWN, TOLD, Bindings, Picture, Surface, offset
 from softgen.eu.engine import Engine, Function
 from softgen.eu.instruction import Operand
 from softgen.eu.interpreter import Program
 from softgen.eu.rules import rules
 from softgen.eu.textured import Pictures
 from softgen.gpgpu import group
+from softgen.gpgpu.rows import rows
 from softgen.gpgpu.walker import Plan, Surroundings
 from softgen.memory import arena
 from softgen.shared_functions import message
 from softgen.shared_functions.dataport import Surfaces
-from softgen.shared_functions.dataport.target import Memory, Nothing, Target
 from softgen.shared_functions.sampler import Samplers
 from softgen.shared_functions.texture import Asked, textured
+
+SURFACE, PICTURE = ctypes.sizeof(Surface), ctypes.sizeof(Picture)
+
+
+@cache
+def _special(gen: float) -> frozenset[int]:
+    """Binding table indices that mean something else than an entry."""
+    return frozenset(catalogue.enumeration(message.SURFACES, gen))
+
+
+class Entries:
+    """Room for the surfaces of one dispatch after another: what the last one filled is emptied before the next begins."""
+
+    def __init__(self) -> None:
+        self.bindings, self.filled = Bindings(), set[int]()
+        self.surfaces, self.pictures = (ctypes.addressof(self.bindings) + offset(Bindings, one) for one in ("surfaces", "pictures"))
+
+    def empty(self, samplers: int) -> Bindings:
+        for index in self.filled:
+            ctypes.memset(self.surfaces + index * SURFACE, 0, SURFACE)
+            ctypes.memset(self.pictures + index * PICTURE, 0, PICTURE)
+        self.filled.clear()
+        self.bindings.samplers = samplers
+        return self.bindings
 
 
 class Job:
     """Raises Unsupported, with the reason, where compiled code cannot reach the memory."""
 
-    def __init__(self, around: Surroundings, plan: Plan, program: Program, engine: Engine) -> None:
+    def __init__(self, around: Surroundings, plan: Plan, program: Program, engine: Engine, entries: Entries | None = None) -> None:
         self.plan, self.program, self.engine, self.space = plan, program, engine, around.space
         self.gen, self.rules = around.generation.number, rules(around.generation.number)
         self.header = around.layout("GPGPU_THREAD_HEADER")
@@ -36,15 +63,17 @@ class Job:
         self.surfaces.tell, self.tell = self._outside, around.tell
         self.general = around.bases.get("general", 0)
         self.table = around.space.table
-        self.bindings = Bindings(samplers=plan.sampler)
+        entries = entries or Entries()
+        self.bindings, self.filled = entries.empty(plan.sampler), entries.filled
         self.entries = self.bindings.surfaces
         self.pictures = Pictures(self.bindings, around.generation.address_bits)
         self.known: set[int] = set()
+        self.rows = rows(plan)
         self.full = not ~(plan.right_mask & plan.bottom_mask) & (1 << plan.simd) - 1
 
     def function(self, control: int, entry: int | None = None) -> Function:
         """Code for threads whose cr0.0 is `control`, with the surfaces it names; `entry` is where one of them goes on."""
-        found = self.engine.function(self.program, control, self.plan.simd, self.full, entry)
+        found = self.engine.function(self.program, control, self.plan.simd, self.full, entry, self.rows)
         for index in found.indices - self.known:
             self.resolve(index)
         return found
@@ -62,8 +91,9 @@ class Job:
 
     def _texels(self, asked: Asked, index: int) -> bool:
         """Looks for a function that does what a message wants done to the texels of a surface."""
-        if index in catalogue.enumeration(message.SURFACES, self.gen):
+        if index in _special(self.gen):
             return False
+        self.filled.add(index)
         try:
             how = self.samplers.sampling(asked.sampler) if asked.samples else None
             return self.pictures.fill(index, asked.what, asked.lanes, asked.sampler, self.surfaces.picture(index, False), how)
@@ -73,32 +103,33 @@ class Job:
     def resolve(self, index: int) -> bool:
         """Fills the entry of a plain buffer, or of a null surface. What is wrong with any other, the reference will say."""
         self.known.add(index)
-        if index in catalogue.enumeration(message.SURFACES, self.gen):
+        self.filled.add(index)
+        if index in _special(self.gen):
             return False
         try:
-            target = self.surfaces.bound(index)
+            found = self.surfaces.plain(index)
         except SoftgenError:
             return False
-        return self._fill(self.entries[index], target)
+        return self._fill(self.entries[index], found)
 
     def _outside(self, sender: object, index: int, what: str) -> None:
         """An access outside a buffer: told once."""
+        self.filled.add(index)
         self.entries[index].known = TOLD
         self.tell(group.accessed(self.program, sender, what))
 
-    def _fill(self, entry: Surface, target: Target) -> bool:
+    def _fill(self, entry: Surface, found: tuple[int, int] | None) -> bool:
         entry.known = KNOWN
-        if isinstance(target, Nothing):
+        if found is None:
             entry.known, entry.size, entry.host = TOLD, 0, arena.void()
             return True
-        if type(target) is not Memory or target.size is None:
-            return False
-        base = int(target.base)
-        at = self.space.in_one_piece(base, target.size)
+        base, size = found
+        base &= (1 << self.space.bits) - 1
+        at = self.space.in_one_piece(base, size)
         if at is None:
             return False
-        entry.size, entry.address = target.size, base
-        entry.host = at  # last: others may be looking
+        entry.address, entry.host = base, at
+        entry.size = size  # last: others may be looking, and what is inside is there
         return True
 
 

@@ -14,10 +14,11 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 from softgen.bits import catalogue
-from softgen.bits.describe import value_name
+from softgen.bits.describe import value_name, values_of
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
@@ -169,21 +170,20 @@ def load_descriptors(around: Surroundings, command: Record) -> None:
 
 def plan(around: Surroundings, walker: Record, dimensions: tuple[int, int, int] | None = None) -> Plan:
     """`dimensions` stand in for the command's own where it takes them from registers."""
-    layout = around.layout("GPGPU_WALKER")
     one = descriptor(around, walker.interface_descriptor_offset)
     shape = (walker.thread_width_counter_maximum + 1, walker.thread_height_counter_maximum + 1, walker.thread_depth_counter_maximum + 1)
     count = shape[0] * shape[1] * shape[2]
     if count != one.number_of_threads_in_gpgpu_thread_group:
         said = one.number_of_threads_in_gpgpu_thread_group
         raise DecodeError(f"GPGPU_WALKER: {' x '.join(map(str, shape))} threads in a group, its interface descriptor says {said}")
-    mode = value_name(layout, walker, "simd_size")
+    mode = _mode(around.generation.number, walker.simd_size)
     if mode not in SIMD:
         raise DecodeError(f"GPGPU_WALKER: simd_size must be simd8, simd16 or simd32, not {mode}")
     own, shared = one.constant_urb_entry_read_length, _optional(one, "cross_thread_constant_data_read_length")
     fetched = bool(_optional(walker, "indirect_data_length"))
     skip = _optional(one, "constant_urb_entry_read_offset") * REGISTER
     data = indirect_data(around, walker) if fetched else around.front.constants[skip:]
-    _check_constants(own, shared, count, data, "the data it fetches" if fetched else "the CURBE")
+    data = _constants(around, own, shared, count, data, fetched)
     return Plan(
         simd=SIMD[mode], shape=shape, grid=_grid(walker, dimensions),
         right_mask=walker.right_execution_mask, bottom_mask=walker.bottom_execution_mask,
@@ -191,15 +191,25 @@ def plan(around: Surroundings, walker: Record, dimensions: tuple[int, int, int] 
     )  # fmt: skip
 
 
+@lru_cache(64)
+def _mode(gen: float, code: int) -> str:
+    return values_of(catalogue.layout("GPGPU_WALKER", gen).field("simd_size").type, gen).get(code, f"value {code}")
+
+
 def described(around: Surroundings, one: Record) -> dict[str, Any]:
     """The parts of a Plan that interface descriptor and front end say."""
-    state, front = around.layout("INTERFACE_DESCRIPTOR_DATA"), around.front.state
+    return _described(around.generation.number, one, around.front.state)
+
+
+@lru_cache(256)
+def _described(gen: float, one: Record, front: Record | None) -> dict[str, Any]:
+    state = catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen)
     return {
         "kernel": one.kernel_start_pointer,
         "local_bytes": kibibytes(value_name(state, one, "shared_local_memory_size")), "barrier": bool(one.barrier_enable),
         "binding_table": one.binding_table_pointer, "sampler": one.sampler_state_pointer,
         "scratch_base": front.scratch_space_base_pointer if front else 0, "scratch_code": front.per_thread_scratch_space if front else 0,
-        "scratch_bytes": kibibytes(value_name(around.layout("MEDIA_VFE_STATE"), front, "per_thread_scratch_space")) if front else 0,
+        "scratch_bytes": kibibytes(value_name(catalogue.layout("MEDIA_VFE_STATE", gen), front, "per_thread_scratch_space")) if front else 0,
         "single_flow": bool(one.single_program_flow), "alternate": bool(one.floating_point_mode), "rounding": one.rounding_mode,
     }  # fmt: skip
 
@@ -212,7 +222,12 @@ def descriptor(around: Surroundings, index: int, by: str = "GPGPU_WALKER") -> Re
     if len(held) < size:
         loaded = len(around.front.descriptors) // size
         raise DecodeError(f"{by}: interface descriptor {index} is asked for, {loaded} are loaded")
-    return layout.raw(array("I", held))
+    return _descriptor(around.generation.number, held)
+
+
+@lru_cache(256)
+def _descriptor(gen: float, data: bytes) -> Record:
+    return catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen).raw(array("I", data))
 
 
 def indirect_data(around: Surroundings, walker: Record) -> bytes:
@@ -231,12 +246,19 @@ def _optional(values: Record, name: str) -> int:
     return int(getattr(values, name)) if name in values._fields else 0
 
 
-def _check_constants(own: int, shared: int, threads: int, data: bytes, where: str) -> None:
+def _constants(around: Surroundings, own: int, shared: int, threads: int, data: bytes, fetched: bool) -> bytes:
+    """What threads start with. Where less is fetched than they take, the rest is what happened to be there: zeros here. Intel's runtime has
+    kernels without local ids take a register of them all the same (observed: version 23.43)."""
     if 1 + own + shared > MOST_REGISTERS:
         raise DecodeError(f"GPGPU_WALKER: {1 + own + shared} registers of payload; a thread has {MOST_REGISTERS}")
     need = (shared + own * threads) * REGISTER
-    if need > len(data):
-        raise DecodeError(f"GPGPU_WALKER: {threads} threads need {need} bytes of constants, {where} holds {len(data)}")
+    if need <= len(data):
+        return data
+    said = f"GPGPU_WALKER: {threads} threads need {need} bytes of constants"
+    if not fetched:
+        raise DecodeError(f"{said}, the CURBE holds {len(data)}")
+    around.tell(f"{said}, {len(data)} are fetched: the rest is taken as zeros")
+    return data.ljust(need, b"\0")
 
 
 def _grid(walker: Record, dimensions: tuple[int, int, int] | None) -> Grid:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits import catalogue
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import block, native
 from softgen.eu.block import Context, Control, Status
@@ -26,19 +27,15 @@ from softgen.eu.native import Reason
 from softgen.eu.regions import place
 from softgen.eu.thread import Thread
 from softgen.gpgpu import group, walker
-from softgen.gpgpu.group import set_mode
 from softgen.gpgpu.job import Job
+from softgen.gpgpu.templates import LINE, Memory, Templates
 from softgen.memory import arena, guard
 from softgen.shared_functions.dataport import DataPort, LocalMemory
 from softgen.shared_functions.gateway import Gateway
 from softgen.shared_functions.sampler import SamplerPort
 from softgen.shared_functions.spawner import Spawner
 
-Bytes = npt.NDArray[np.uint8]
-
 SLICE = 20_000_000  # nanoseconds of compiled code before Python looks around
-LINE = 64
-HEADER = walker.REGISTER  # r0
 CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # how programs change cr0
 ANSWERS = 32  # that native.c knows by heart
 
@@ -51,34 +48,34 @@ RANGES = (("acc", "sr", True), ("sr", "n", False), ("ip", "tdr", True), ("contro
 RARE = (("mrf", "acc", True), ("tdr", "control", True))  # message registers, stacks and the like
 
 
-class Memory:
-    """Bytes that begin at a cache line; they grow and are kept from one dispatch to the next."""
-
-    def __init__(self) -> None:
-        self.bytes: Bytes = np.zeros(0, np.uint8)
-
-    def fit(self, size: int) -> Bytes:
-        if len(self.bytes) < size:
-            raw = np.zeros(size + LINE, np.uint8)
-            self.bytes = raw[-raw.ctypes.data % LINE :][:size]
-        return self.bytes[:size]
-
-
 class Room:
-    """What a host thread needs to run groups."""
+    """What a host thread keeps from one dispatch to the next."""
 
     def __init__(self) -> None:
         self.call = native.Call("native_groups")
-        self.blocks, self.templates, self.local = Memory(), Memory(), Memory()
+        self.blocks, self.templates, self.local = Memory(), Templates(), Memory()
+        self.members = (native.Member * 0)()
+        self.ranges: ctypes.Array[native.Range] | None = None
+        self.dirty: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)  # of each member
+        self.answers = (native.Answer * ANSWERS)()
+        self.context = Context()
+        self.dispatch = native.Dispatch(context=ctypes.addressof(self.context), answers=ctypes.addressof(self.answers))
 
+    def seat(self, threads: int) -> None:
+        """Blocks for so many threads."""
+        size = len(self.blocks.bytes)
+        self.blocks.fit(threads * block.SIZE)
+        if len(self.members) != threads:
+            self.members = (native.Member * threads)()
+            words = np.frombuffer(memoryview(self.members).cast("B"), np.uint32)
+            self.dirty = words[native.Member.dirty.offset // 4 :: ctypes.sizeof(native.Member) // 4]
+        elif size == len(self.blocks.bytes):
+            return
+        self.spoil()
 
-@lru_cache(64)
-def _started(gen: float, kernel: int, single_flow: bool, alternate: bool, rounding: int, mask: int) -> bytes:
-    """The block of a thread that starts, without its payload."""
-    thread = Thread(gen, kernel=kernel, dispatch_mask=mask)
-    set_mode(thread, single_flow, alternate, rounding)
-    thread.save()
-    return thread.block.tobytes()
+    def spoil(self) -> None:
+        """Blocks are not as their templates have them."""
+        self.dirty[:] = 1
 
 
 def only_control(one: Instruction) -> bool:
@@ -90,96 +87,68 @@ def only_control(one: Instruction) -> bool:
     return plain and one.opcode in CHANGES and len(names) + immediates == len(operands) and set(names) == {("cr", 0)}
 
 
+@cache
+def _places(gen: float) -> tuple[int, int, int, int]:
+    """Where in r0 the group's number stands, and the binding table's address."""
+    header = catalogue.layout("GPGPU_THREAD_HEADER", gen)
+    x, y, z = (header.field(name).low // 8 for name in IDS)
+    return x, y, z, header.field(SAME).low // 32 * 4
+
+
+@cache
+def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None) -> ctypes.Array[native.Range]:
+    payload = -(-registers * walker.REGISTER // LINE) * LINE
+    places = {**block.PLACES, END: block.PLACES["control"] + ctypes.sizeof(Control)}
+    spans = [(places[first], places[last] - places[first], zero) for first, last, zero in RANGES + RARE]
+    spans += [(0, payload, False), (payload, places[REST] - payload, True)]
+    if needs is not None:
+        copied = [(start, start + size) for start, size, zero in spans if not zero]
+        behind = [(max(start, payload), start + size) for start, size in needs if start + size > payload]
+        zeros = [one for one in behind if not any(start <= one[0] < end for start, end in copied)]  # sr and cr are not
+        spans = [*(one for one in spans if not one[2]), *((start, end - start, True) for start, end in zeros)]
+    elif flow == "channel":  # no message registers, and no stack that anyone uses
+        spans = [one for one in spans if one[0] not in (places[first] for first, *_ in RARE)]
+    return (native.Range * len(spans))(*[native.Range(*one) for one in spans])
+
+
 class Worker:
     """`number` tells workers of a dispatch apart; `look` is called now and then and may raise."""
 
     def __init__(self, job: Job, number: int, room: Room, look: Callable[[Worker], None]) -> None:
         self.job, self.plan, self.room, self.look, self.call = job, job.plan, room, look, room.call
         self.threads = threads = job.plan.threads
-        self.blocks = room.blocks.fit(threads * block.SIZE)
-        self.local = room.local.fit(job.plan.local_bytes + LINE)
-        self.members = (native.Member * threads)()
-        self.answers = (native.Answer * ANSWERS)()
-        self.ranges = self._ranges()
-        self.context = Context(
-            table=ctypes.addressof(job.table), surfaces=ctypes.addressof(job.entries), local=self.local.ctypes.data,
-            local_size=job.plan.local_bytes, blocks=self.blocks.ctypes.data, threads=threads, general=job.general,
-        )  # fmt: skip
-        templates = self._templates(number * threads)
-        origin, extent, offsets = self._ids(templates)
-        self.dispatch = native.Dispatch(
-            context=ctypes.addressof(self.context), templates=templates.ctypes.data, members=ctypes.addressof(self.members),
-            ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), turn=native.TURN,
-            answers=ctypes.addressof(self.answers),
-            origin=origin, extent=extent, id_offset=offsets,
-        )  # fmt: skip
-        for member in self.members:
-            member.dirty = 1  # what an earlier dispatch left
+        room.seat(threads)
+        if room.templates.make(job, number * threads):
+            room.spoil()
+        self.control, self.members, self.answers = room.templates.control, room.members, room.answers
+        self.blocks, self.local = room.blocks.bytes, room.local.fit(job.plan.local_bytes + LINE)
+        self.context, self.dispatch = room.context, room.dispatch
+        self._connect()
         self.functions: dict[tuple[int, int], Function] = {}  # alive while their code may run
         self.runners: dict[int, Interpreter] = {}
         self.messages: dict[int, Any] = {}
 
-    # -- how threads start -----------------------------------------------------------------------------------------------
+    def _connect(self) -> None:
+        """The structures that native.c reads are the last dispatch's: everything in them that belongs to one is said anew."""
+        job, room, around, now = self.job, self.room, self.context, self.dispatch
+        around.table, around.surfaces, around.general = ctypes.addressof(job.table), ctypes.addressof(job.entries), job.general
+        around.local, around.local_size = room.local.address, self.plan.local_bytes
+        around.blocks, around.threads, around.notified = room.blocks.address, self.threads, 1
+        now.templates, now.members = room.templates.address, ctypes.addressof(self.members)
+        now.turn, now.start = native.TURN, self.plan.kernel
+        now.origin, now.extent, now.id_offset = self._ids()
+        now.numbered = 0
 
-    def _ids(self, templates: Bytes) -> tuple[Triple, Triple, Triple]:
+    def _ids(self) -> tuple[Triple, Triple, Triple]:
         """Of the groups' numbers: the first, how many, and where in r0 they stand. A header that has none says the same in all threads
         where it names the binding table: that is what is written there."""
+        *places, same = _places(self.job.gen)
         if self.plan.payloads is not None:
-            place = self.job.header.field(SAME).low // 32 * 4
-            held = int.from_bytes(templates[place : place + 4].tobytes(), "little")
-            return (held,) * 3, (1,) * 3, (place,) * 3
+            held = int.from_bytes(self.room.templates.bytes[same : same + 4].tobytes(), "little")
+            return (held,) * 3, (1,) * 3, (same,) * 3
         xs, ys, zs = self.plan.grid
-        x, y, z = (self.job.header.field(name).low // 8 for name in IDS)
+        x, y, z = places
         return (xs.start, ys.start, zs.start), (len(xs), len(ys), len(zs)), (x, y, z)
-
-    def _ranges(self) -> ctypes.Array[native.Range]:
-        payload = -(-self.plan.registers * walker.REGISTER // LINE) * LINE
-        places = {**block.PLACES, END: block.PLACES["control"] + ctypes.sizeof(Control)}
-        spans = [(places[first], places[last] - places[first], zero) for first, last, zero in RANGES + RARE]
-        spans += [(0, payload, False), (payload, places[REST] - payload, True)]
-        if self.job.rules.flow == "channel":  # no message registers, and no stack that anyone uses
-            spans = [one for one in spans if one[0] not in (places[first] for first, *_ in RARE)]
-        return (native.Range * len(spans))(*[native.Range(*one) for one in spans])
-
-    def _templates(self, before: int) -> Bytes:
-        """A block for each thread of a group: all but the group's number is the same in all groups."""
-        plan, first = self.plan, self.plan.group(0)
-        held = self.room.templates.fit(self.threads * block.SIZE)
-        rows = held.reshape(self.threads, block.SIZE)
-        started = _started(self.job.gen, plan.kernel, plan.single_flow, plan.alternate, plan.rounding, (1 << plan.simd) - 1)
-        rows[:] = np.frombuffer(started, np.uint8)
-        numbers = np.arange(self.threads, dtype=np.uint32)
-        if plan.payloads is not None:
-            for number, row in enumerate(rows):
-                registers = walker.registers(plan, first, number, self.job.header, before)
-                row[: len(registers)] = np.frombuffer(registers, np.uint8)
-        else:
-            self._grid_templates(rows, numbers, before)
-        place = block.PLACES["control"] + Control.number.offset
-        rows[:, place : place + 4].view(np.uint32)[:, 0] = numbers
-        if not self.job.full:
-            self._mask(held)
-        self.control = int.from_bytes(rows[0, block.PLACES["cr"] :][:4].tobytes(), "little")
-        return held
-
-    def _grid_templates(self, rows: Bytes, numbers: npt.NDArray[np.uint32], before: int) -> None:
-        """Payloads of a GPGPU group's threads."""
-        plan, first = self.plan, self.plan.group(0)
-        one, other = (walker.registers(plan, first, number, self.job.header, before) for number in (0, min(1, self.threads - 1)))
-        rows[:, : len(one)] = np.frombuffer(one, np.uint8)
-        head, step = np.frombuffer(one[:HEADER], np.uint32), np.frombuffer(other[:HEADER], np.uint32)
-        rows[:, :HEADER].view(np.uint32)[:] = head + numbers[:, None] * (step - head)  # what tells threads apart grows evenly
-        own, begin = plan.own * walker.REGISTER, HEADER + (0 if plan.own_first else plan.shared * walker.REGISTER)
-        data = np.frombuffer(plan.data, np.uint8)[plan.shared * walker.REGISTER :][: own * self.threads]
-        rows[:, begin : begin + own] = data.reshape(self.threads, own)
-
-    def _mask(self, held: Bytes) -> None:
-        """Channels that are off in some threads."""
-        width, height, _ = self.plan.shape
-        for number in range(self.threads):
-            thread = Thread(self.job.gen, kernel=self.plan.kernel, block=held[number * block.SIZE : (number + 1) * block.SIZE])
-            thread.dispatch(walker.mask(self.plan, number % width, number // width % height))
-            thread.save()
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
@@ -187,12 +156,21 @@ class Worker:
         """Groups from `first` on, up to but not including `last`."""
         now = self.dispatch
         chosen = self._function(self.control)
-        now.function, now.program, now.clean = chosen.address, chosen.program, chosen.clean
+        now.function, now.program, now.clean, now.joint = chosen.address, chosen.program, chosen.clean, chosen.joint
+        ranges = _ranges(self.plan.registers, self.job.rules.flow, chosen.needs)
+        if ranges is not self.room.ranges:  # those that were made anew were made so for other code
+            self.room.ranges = ranges
+            self.room.spoil()
+        now.ranges, now.range_count = ctypes.addressof(ranges), len(ranges)
         now.first, now.last, now.threads_done, now.instructions, now.inside = first, last, 0, 0, 0
         now.deadline = time.monotonic_ns() + SLICE
         now.answer_count = 0
-        while (why := self.call(now)) != Reason.DONE:
-            self._answer(why)
+        try:
+            while (why := self.call(now)) != Reason.DONE:
+                self._answer(why)
+        except BaseException:  # threads were left in the middle
+            self.room.spoil()
+            raise
         self.job.engine.ran(self.job.program, now.instructions)
         return walker.Done(now.threads_done, now.instructions, last - first)
 
@@ -204,6 +182,8 @@ class Worker:
     def _answer(self, why: int | None) -> None:
         match why:
             case None:
+                if not self.dispatch.apart:
+                    self.dispatch.current = self.threads - self.context.turns
                 raise self._fault()
             case Reason.LATE:
                 self._look()
@@ -212,7 +192,7 @@ class Worker:
             case Reason.OTHER_MODE:
                 self._change_mode()
             case Reason.STUCK:
-                first = next(i for i, member in enumerate(self.members) if member.status != Status.ENDED)
+                first = next(number for number in range(self.threads) if self.control_of(number).status != Status.ENDED)
                 raise group.stuck(self.place(first), self.dispatch.left, self.threads)
             case _:
                 raise SoftgenError(f"{self.place()}: compiled code came back with an unknown status")
@@ -232,6 +212,8 @@ class Worker:
         ip = self.control_of(number).ip
         chosen = self._function(control, ip)
         self.members[number].function, self.members[number].program = chosen.address, chosen.program
+        if (chosen.address, chosen.program) != (self.dispatch.function, self.dispatch.program):
+            self.dispatch.apart = 1
         return control, ip, chosen
 
     def _change_mode(self) -> None:
@@ -262,7 +244,6 @@ class Worker:
         thread.save()
         now.moved |= done
         if thread.ended:
-            self.members[now.current].status = Status.ENDED
             now.left -= 1
         elif done:
             self._go_on(thread, runner.code.line(here), control)
@@ -308,6 +289,12 @@ class Worker:
         now = self.dispatch
         number = min(now.current, self.threads - 1) if number is None else number
         return group.place(number, self.plan.group(now.first), self.job.program, self.control_of(number).ip)
+
+    def busy(self) -> int:
+        """A thread that time is up for: the one before that whose turn it is has just had its own, if it did not end."""
+        current = self.dispatch.current
+        numbers = [number for number in (current - 1, current, *range(self.threads)) if 0 <= number < self.threads]
+        return int(next((number for number in numbers if self.control_of(number).status != Status.ENDED), numbers[0]))
 
     def _fault(self) -> SoftgenError:
         record, space, code = self.call.record, self.job.space, self.job.program

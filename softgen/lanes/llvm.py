@@ -3,7 +3,7 @@
 Exact by these facts. No fast-math flag is ever set, so LLVM neither reorders nor fuses; the host rounds to nearest, and LLVM's constant
 folder does the same operations the same way. llvm.fma, sqrt, floor and their like are instructions on every host jit.py accepts; if
 one became a call, jit.py would refuse the object: it may use no outside names. 16-bit floats travel as i16, so that moves keep
-every bit; they are computed on in f32 (numpy.py says why that is exact). Other roundings, and what 16 bits lack, are rounding.py.
+every bit; they are computed on in f32 (numpy.py says why that is exact), fused as llvm_half.py says. Other roundings are rounding.py.
 LLVM may leave a signalling NaN signalling where an operation changes nothing (x × 1): programs must not tell NaNs apart.
 """
 
@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from softgen.lanes import exact, rounding
+from softgen.lanes import exact, llvm_half, ramp, rounding
 from softgen.lanes.llvm_region import LlvmRegions
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64
 from softgen.lanes.value import Value, Variable
@@ -29,6 +29,7 @@ _KNOWN: dict[str, Callable[..., str | None]] = {
     "bit_or": lambda a, b: a if a == YES or b == NO else b if b == YES or a == NO else None,
     "bit_not": lambda a: {YES: NO, NO: YES}.get(a),
 }
+_WORDS = (8, 16, 32)                                    # lanes of masks that hosts keep as numbers
 _COUNT = {"leading_zeros": "ctlz", "trailing_zeros": "cttz", "count_ones": "ctpop", "reverse_bits": "bitreverse"}
 
 
@@ -97,15 +98,28 @@ class LlvmMachine(LlvmRegions):
         if type.is_float:
             bits = struct.unpack(f"<{len(numbers)}Q", struct.pack(f"<{len(numbers)}d", *map(float, numbers)))
             return self.constants(type, exact.from_float(f64, type, "rne", list(bits)))
-        return self.constants(type, [int(one) for one in numbers])
+        found = self.constants(type, [int(one) for one in numbers])
+        ramp.constant(self, type, numbers, found)
+        return found
 
     def _compute(self, name: str, type: LaneType, lanes: int, payloads: list[Any]) -> Any:
         if type is f16:
             return self._half(name, lanes, payloads)
+        found = self._computed(name, type, lanes, payloads)
+        if type.is_integer and name not in _COMPARE:
+            ramp.computed(self, name, type, lanes, payloads, found)
+        elif type is bool_ and name == "bit_and":
+            ramp.narrowed(self, found, *payloads)
+        return found
+
+    def _computed(self, name: str, type: LaneType, lanes: int, payloads: list[Any]) -> Any:
         vector, first = self.vector(type, lanes), payloads[0]
         if type is bool_ and name in _KNOWN and (found := _KNOWN[name](*payloads)) is not None:
             return found
         if name in _COMPARE:
+            same = [ramp.same(self, one) for one in payloads] if type.is_integer and lanes in _WORDS else [None]
+            if None not in same:
+                return self._compared_once(name, type, lanes, *(text() for text in same if text))
             return self.emit(f"{self._comparison(name, type)} {vector} {first}, {payloads[1]}")
         if name in _ARITHMETIC:
             return self.emit(f"{_ARITHMETIC[name][type.is_float]} {vector} {first}, {payloads[1]}")
@@ -125,6 +139,11 @@ class LlvmMachine(LlvmRegions):
         if name == "mul_high":
             return self._mul_high(type, lanes, first, payloads[1])
         return self._divide(name, type, lanes, first, payloads[1])
+
+    def _compared_once(self, name: str, type: LaneType, lanes: int, a: str, b: str) -> str:
+        """Lanes that are all the same. LLVM would find that out by itself, and spread one bit over a mask in many small steps."""
+        holds = self.emit(f"{self._comparison(name, type)} {self.element(type)} {a}, {b}")
+        return self.emit(f"bitcast i{lanes} {self.emit(f'sext i1 {holds} to i{lanes}')} to <{lanes} x i1>")
 
     def _comparison(self, name: str, type: LaneType) -> str:
         integer, ordered = _COMPARE[name]
@@ -161,8 +180,7 @@ class LlvmMachine(LlvmRegions):
         if name == "negate":
             return self.emit(f"xor <{lanes} x i16> {payloads[0]}, splat (i16 -32768)")
         if name == "fma":
-            found: str = rounding.fma_half(self, *(self._value(f16, lanes, one) for one in payloads)).payload
-            return found
+            return llvm_half.fused(self, lanes, *payloads)
         result = self._compute(name, f32, lanes, [self._widen(lanes, one) for one in payloads])
         return result if name in _COMPARE else self._narrow(lanes, result)
 
@@ -206,7 +224,10 @@ class LlvmMachine(LlvmRegions):
             return a
         else:
             how = "trunc" if source.bits > type.bits else "sext" if source.is_signed else "zext"
-        return self.emit(f"{how} {before} {a} to {after}")
+        found = self.emit(f"{how} {before} {a} to {after}")
+        if source.is_integer and type.is_integer:
+            ramp.converted(self, source, type, lanes, a, found)
+        return found
 
     def _bitcast(self, source: LaneType, type: LaneType, lanes: int, a: Any) -> Any:
         before, after = self.vector(source, lanes), self.vector(type, lanes)
@@ -223,7 +244,10 @@ class LlvmMachine(LlvmRegions):
         if a in (YES, NO):
             return a
         order = ", ".join(f"i32 {one}" for one in indices)
-        return self.emit(f"shufflevector {vector} {a}, {vector} poison, <{len(indices)} x i32> <{order}>")
+        found = self.emit(f"shufflevector {vector} {a}, {vector} poison, <{len(indices)} x i32> <{order}>")
+        if type.is_integer:
+            ramp.shuffled(self, type, lanes, a, indices, found)
+        return found
 
     def _concat(self, type: LaneType, a_lanes: int, b_lanes: int, a: Any, b: Any) -> Any:
         lanes = max(a_lanes, b_lanes)

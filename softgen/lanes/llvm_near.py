@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from softgen.lanes.llvm_access import ONE, ROW, SIZE_SHIFT, TABLE, Shape
+from softgen.lanes import ramp
+from softgen.lanes.llvm_access import CANONICAL_BITS, ONE, ROW, SIZE_SHIFT, TABLE, Shape
 from softgen.lanes.llvm_memory import _every
+from softgen.lanes.ramp import EVERY
 from softgen.lanes.value import Region, Value
 
 if TYPE_CHECKING:
@@ -25,18 +27,33 @@ class Near:
         self.bools, self.mask = f"<{shape.lanes} x i1>", _every(mask)
         self.where, self.kind = offsets.payload, shape.offset
         self.origin, self.bound = m._origin(base)
-        self.first = m.emit(f"extractelement <{shape.lanes} x {self.kind}> {self.where}, i64 0")
+        self.ramp = ramp.usable(m, self.where, self.mask)
+        self.first = self.ramp.first() if self.ramp else m.emit(f"extractelement <{shape.lanes} x {self.kind}> {self.where}, i64 0")
         self.far = self.first if shape.wide else m.emit(f"zext i32 {self.first} to i64")
         (self.done,) = m.labels("near")
 
     def row(self) -> Iterator[str]:
         size = self.shape.type.bytes
+        if self.ramp:
+            yield from self._known(size, self.shape.lanes * size, ROW)
+            return
         steps = f"<{', '.join(f'{self.kind} {lane * size}' for lane in range(self.shape.lanes))}>"
         expected = self.m.emit(f"add <{self.shape.lanes} x {self.kind}> {self._splat()}, {steps}")
         yield from self._try(expected, self.shape.lanes * size, ROW)
 
     def one(self) -> Iterator[str]:
+        if self.ramp:
+            yield from self._known(0, self.shape.type.bytes, ONE)
+            return
         yield from self._try(self._splat(), self.shape.type.bytes, ONE)
+
+    def offsets(self, given: Value) -> Value:
+        """Where lanes are that lie otherwise, or not inside: made anew, where that is known, so that nobody else need compute it."""
+        if self.ramp is None or self.ramp.conditions:
+            return given
+        m, lanes = self.m, self.shape.lanes
+        steps = f"<{', '.join(f'{self.kind} {lane * self.ramp.step % (1 << given.type.bits)}' for lane in range(lanes))}>"
+        return m._value(given.type, lanes, m.emit(f"add <{lanes} x {self.kind}> {self._splat()}, {steps}"))
 
     def end(self) -> None:
         self.m.line(f"br label %{self.done}")
@@ -45,12 +62,26 @@ class Near:
     def _splat(self) -> str:
         return self.m._splat(self.kind, self.shape.lanes, self.first)
 
+    def _known(self, step: int, total: int, how: int) -> Iterator[str]:
+        """Lanes that are known to lie evenly lie so, or not at all."""
+        assert self.ramp is not None
+        if self.ramp.step != step:
+            return
+        good = self._inside(total, how)
+        for condition in self.ramp.conditions:
+            good = self.m.emit(f"and i1 {good}, {condition()}")
+        yield from self._if(good, how, ", !prof !1")
+
     def _try(self, expected: str, total: int, how: int) -> Iterator[str]:
         m, shape = self.m, self.shape
         same = m.emit(f"icmp eq <{shape.lanes} x {self.kind}> {self.where}, {expected}")
         all_same = m.emit(f"icmp eq {shape.integer} {m.emit(f'bitcast {self.bools} {same} to {shape.integer}')}, -1")
+        yield from self._if(m.emit(f"and i1 {all_same}, {self._inside(total, how)}"), how)
+
+    def _if(self, condition: str, how: int, weights: str = "") -> Iterator[str]:
+        m = self.m
         good, other = m.labels("so", "other")
-        m.line(f"br i1 {m.emit(f'and i1 {all_same}, {self._inside(total)}')}, label %{good}, label %{other}")
+        m.line(f"br i1 {condition}, label %{good}, label %{other}{weights}")
         m.start(good)
         pointer, address = self._pointer()
         self._say(how, address)
@@ -58,14 +89,28 @@ class Near:
         m.line(f"br label %{self.done}")
         m.start(other)
 
-    def _inside(self, total: int) -> str:
-        """Whether so many bytes from the first lane on may be touched."""
+    def _inside(self, total: int, how: int) -> str:
+        """Whether so many bytes from the first lane on may be touched. One place is, whoever is on: somebody must be."""
+        good = self._before_the_end(total)
+        if how == ROW or self.shape.quiet or self.mask in (EVERY, _every(None)):
+            return good
+        return self.m.emit(f"and i1 {good}, {self.m.any_lane(self.shape.lanes, self.mask)}")
+
+    def _before_the_end(self, total: int) -> str:
         m = self.m
         if self.shape.table:
-            address = m.emit(f"add i64 {self.bound}, {self.far}")
-            return m.is_canonical(address) if self.shape.canonical else "true"
-        last = m.emit(f"sub i64 {self.bound}, {total}")
-        return m.emit(f"and i1 {m.emit(f'icmp uge i64 {self.bound}, {total}')}, {m.emit(f'icmp ule i64 {self.far}, {last}')}")
+            return self._together(m.emit(f"add i64 {self.bound}, {self.far}"), total)
+        return m.room_for(self.far, self.bound, total)
+
+    def _together(self, address: str, total: int) -> str:
+        """Whether lanes do not begin again at zero on their way, and do not leave the half of all addresses that is theirs."""
+        m, shape = self.m, self.shape
+        good = "true" if shape.wide else m.emit(f"icmp ule i64 {self.far}, {(1 << 32) - total}")
+        if not shape.canonical:
+            return good
+        half = 1 << CANONICAL_BITS - 1
+        near = m.emit(f"icmp ule i64 {m.emit(f'and i64 {address}, {half - 1}')}, {half - total}")
+        return m.emit(f"and i1 {m.emit(f'and i1 {good}, {near}')}, {m.is_canonical(address)}")
 
     def _pointer(self) -> tuple[str, str]:
         """The host's pointer to the first lane, and its address in words of the note."""

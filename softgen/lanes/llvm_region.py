@@ -56,7 +56,7 @@ class LlvmRegions(LlvmMemory):
             every = self._splat(element, shape.lanes, self.emit(f"load {element}, ptr {pointer}, align 1"))
             on = self.emit(f"select {near.bools} {near.mask}, {vector} {every}, {vector} zeroinitializer")
             self.line(f"store {vector} {on}, ptr {found}")
-        far = self._ask(shape, vector, base, offsets, mask, [], lambda inner: Access(inner, shape).read())
+        far = self._ask(shape, vector, base, near.offsets(offsets), mask, [], lambda inner: Access(inner, shape).read())
         self.line(f"store {vector} {far}, ptr {found}")
         near.end()
         return self.emit(f"load {vector}, ptr {found}")
@@ -70,7 +70,7 @@ class LlvmRegions(LlvmMemory):
         for pointer in near.row():
             operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (near.bools, near.mask)]
             self.call("llvm.masked.store", "void", operands, (vector, "ptr"))
-        self._ask(shape, "void", base, offsets, mask, [value], lambda inner: Access(inner, shape).write())
+        self._ask(shape, "void", base, near.offsets(offsets), mask, [value], lambda inner: Access(inner, shape).write())
         near.end()
 
     def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:
@@ -234,6 +234,11 @@ class LlvmRegions(LlvmMemory):
         near = self.emit(f"icmp ule <{lanes} x {kind}> {offsets}, {self._splat(kind, lanes, last)}")
         fits = self._splat("i1", lanes, self.emit(f"icmp uge i64 {size}, {width}"))
         return self.emit(f"and <{lanes} x i1> {near}, {fits}")
+
+    def room_for(self, first: str, size: str, total: int) -> str:
+        """Whether so many bytes from `first` on are before the size ends."""
+        starts = self.call("llvm.usub.sat", "i64", [("i64", size), ("i64", str(total - 1))], ("i64",))
+        return self.emit(f"icmp ult i64 {first}, {starts}")
 
     def is_canonical(self, address: str) -> str:
         """Whether the bits above the highest one that addresses have are all like it."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Self
 
-from softgen.lanes import exact
+from softgen.lanes import exact, jit
 from softgen.lanes.machine import Machine
+from softgen.lanes.ramp import Ramp
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64
 from softgen.lanes.value import Value
 
@@ -22,12 +23,16 @@ UNLIKELY = '!0 = !{!"branch_weights", i32 1, i32 2000}\n!1 = !{!"branch_weights"
 
 
 class LlvmModule:
-    """Functions, what they call within the module, and what they call outside it."""
+    """Functions, what they call within the module, and what they call outside it; for this host unless told."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: jit.Target | None = None) -> None:
+        self.target = target
         self.functions: list[str] = []
         self.internals: dict[str, str] = {}
         self.declared: dict[str, str] = {}              # intrinsics and imports
+
+    def has(self, feature: str) -> bool:
+        return (self.target or jit.host()).has(feature)
 
     def text(self) -> str:
         return "\n".join([*self.functions, *self.internals.values(), *sorted(self.declared.values()), ATTRIBUTES, UNLIKELY, ""])
@@ -43,6 +48,8 @@ class LlvmText(Machine):
         self.declared = self.module.declared
         self.open = 0                                   # bodies of If and While that did not end yet
         self.after_if = -1                              # how many lines there were when the last If ended
+        self.ramps: dict[str, Ramp] = {}               # of operands that are known to lie evenly
+        self.implied: dict[str, frozenset[str]] = {}    # masks that a mask has no lane without
         self._registers = 0
         self._labels = 0
 

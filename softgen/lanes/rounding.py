@@ -201,22 +201,24 @@ def convert(m: Machine, a: Value, type: LaneType, rounding: str) -> Value:
 # -- 16 bits to nearest, on hosts without instructions for them ------------------------------------------------------------------
 
 
-def to_odd(m: Machine, rounded: Value, found: Sides) -> Value:
-    """Of the two floats around the exact result, the one whose last bit is odd; exact results stay. Rounding from there to a type
-    two or more bits shorter gives what rounding once would have (Boldo and Melquiond 2008)."""
-    bits = m.bitcast(moved(m, rounded, found, "rtz"), rounded.type.unsigned)
-    return m.bitcast(m.select(found[0] | found[1], bits | 1, bits), rounded.type)
+def to_odd(m: Machine, total: Value, error: Value) -> Value:
+    """Of the two floats around total + error, the one whose last bit is odd; exact sums stay. Rounding from there to a type two or more
+    bits shorter gives what rounding once would have (Boldo and Melquiond 2008)."""
+    bits = m.bitcast(total, total.type.signed)
+    nearer = (bits ^ m.bitcast(error, error.type.signed)) >> total.type.bits - 1        # -1 where the exact sum is nearer to zero
+    return m.bitcast(m.select((error > 0.0) | (error < 0.0), bits + nearer | 1, bits), total.type)
 
 
 def narrow_to_half(m: Machine, a: Value) -> Value:
-    """f64 to f16, by way of f32 rounded to odd."""
-    rounded = m.convert(a, f32)
-    back = wide(m, rounded)
-    return m.convert(to_odd(m, rounded, (a > back, a < back)), f16)
+    """f64 to f16, by way of f32 rounded to odd: bits that do not fit leave a one in the last that does. Where f32 ends, f16 is infinite
+    or zero already."""
+    bits, beyond = m.bitcast(a, u64), (1 << f64.fraction - f32.fraction) - 1
+    odd = (bits | (bits & beyond) + beyond) & u64.highest - beyond
+    return m.convert(m.convert(m.bitcast(odd, f64), f32), f16)
 
 
 def fma_half(m: Machine, a: Value, b: Value, c: Value) -> Value:
     """In f32: a product has 22 bits, and no sum but zero is below 2**-48, far from f32's own denormals."""
     first, second, third = (m.convert(one, f32) for one in (a, b, c))
     total, error = two_sum(first * second, third)
-    return m.convert(to_odd(m, total, (error > 0.0, error < 0.0)), f16)
+    return m.convert(to_odd(m, total, error), f16)

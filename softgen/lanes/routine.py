@@ -24,7 +24,7 @@ class Routine:
     def __init__(self, program: Callable[..., Any], signature: Signature, cache: Cache | None = None,
                  target: jit.Target | None = None) -> None:
         self.signature = signature
-        self.ir = build(program, signature)
+        self.ir = build(program, signature, target)
         self._code = jit.load(self.ir, (signature.name,), cache, target)
         self.address = self._code.address(signature.name)
         self._function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(self.address)

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from softgen.lanes.jit import Target
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_memory import FAULT_WORDS
+from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Memory, Value
 
@@ -43,9 +45,9 @@ class Signature:
     name: str = "program"
 
 
-def build(program: Callable[..., Any], signature: Signature) -> str:
+def build(program: Callable[..., Any], signature: Signature, target: Target | None = None) -> str:
     """The program as IR: run once over values that stand for the inputs."""
-    m = LlvmMachine()
+    m = LlvmMachine(LlvmModule(target))
     word = FAULT_WORDS
 
     def argument(kind: str) -> str:

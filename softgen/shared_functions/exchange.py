@@ -58,8 +58,8 @@ class Environment(Protocol):
         """Graphics memory by 64-bit addresses in canonical form."""
         ...
 
-    def local(self) -> Region:
-        """Shared local memory of the thread's group."""
+    def local(self, plain: bool = False) -> Region:
+        """Shared local memory of the thread's group. `plain`: for loads and stores, which nothing can be wrong with."""
         ...
 
     def barrier(self) -> None:

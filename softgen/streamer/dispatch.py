@@ -72,7 +72,8 @@ def gpgpu_walker(cs: Streamer, cmd: Record) -> None:
         return
     cs.counters.dispatches += 1
     check(cs, checks.walker(cmd, cs.generation.walker_data))
-    run(cs, [walker.plan(around(cs), cmd, dimensions(cs) if cmd.indirect_parameter_enable else None)])
+    surroundings = around(cs)
+    run(cs, [walker.plan(surroundings, cmd, dimensions(cs) if cmd.indirect_parameter_enable else None)], surroundings)
 
 
 @executes("MEDIA_OBJECT", "MEDIA_OBJECT_PRT")
@@ -122,8 +123,8 @@ def _run_group(cs: Streamer) -> None:
     run(cs, [media.grouped(around(cs), held)])
 
 
-def run(cs: Streamer, plans: Iterable[walker.Plan]) -> None:
-    surroundings = around(cs)
+def run(cs: Streamer, plans: Iterable[walker.Plan], surroundings: walker.Surroundings | None = None) -> None:
+    surroundings = surroundings or around(cs)
     cs.written = cs.held.front.used = True
     for plan in plans:
         if cs.machine.trace is not None:

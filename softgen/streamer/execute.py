@@ -134,6 +134,7 @@ class Streamer(Parser):
         self.written = False  # memory has changed since commands were last read ahead
         self.skipping = False  # MI_SET_PREDICATE: commands are read as MI_NOOP
         self.arbitration = True  # MI_ARB_ON_OFF
+        self.rules: str = machine.generation.rules
         self.place: Place | None = None
         self.waiting: Wait | None = None
         self.parked: int | None = None  # where it last had to wait
@@ -218,7 +219,7 @@ class Streamer(Parser):
         if command.layout is None:
             self.whereabouts.wrong(command)
             raise DecodeError(f"{command.dwords[0]:#010x} at {place.address:#x} (batch {place.start:#x}, {self.generation}) is no command")
-        if len(command.dwords) < command.layout.length(command.dwords[0]):
+        if command.problems and len(command.dwords) < command.layout.length(command.dwords[0]):
             self.whereabouts.wrong(command)
             raise self._placed(DecodeError("; ".join(command.problems)), command)
         return command
@@ -251,27 +252,31 @@ class Streamer(Parser):
             self.place = self._return()
 
     def _execute(self, command: Command) -> None:
-        assert command.name is not None and self.place is not None
-        if self.skipping and command.name != "MI_SET_PREDICATE":
+        assert command.layout is not None and self.place is not None
+        name = command.layout.name
+        if self.skipping and name != "MI_SET_PREDICATE":
             return
         self.command = command
         if self.machine.trace is not None:
-            self.machine.trace("commands", f"{self.engine} {command.address:#x} {command.name}")
+            self.machine.trace("commands", f"{self.engine} {command.address:#x} {name}")
         self._note_work()
-        pipeline, unflushed = self.context.pipeline(), self.held.unflushed
-        for broken in rules.broken(command.name, command.record, self.generation, self.engine, pipeline, unflushed):
-            self.machine.remark(f"{command.name} at {command.address:#x} (batch {command.batch:#x}, {self.generation}): {broken}")
+        if rules.some(name, self.rules):
+            self._remark_rules(name, command)
         if not self.place.privileged and privilege.denies(self, command):
             self.whereabouts.violation(command)
             return
-        self._execute_function(self.machine.commands.get(command.name), command)
+        self._execute_function(self.machine.commands.get(name), command)
+
+    def _remark_rules(self, name: str, command: Command) -> None:
+        pipeline, unflushed = self.context.pipeline(), self.held.unflushed
+        for broken in rules.broken(name, command.record, self.rules, self.engine, pipeline, unflushed):
+            self.machine.remark(f"{name} at {command.address:#x} (batch {command.batch:#x}, {self.generation}): {broken}")
 
     def _execute_function(self, function: Execute | None, command: Command) -> None:
-        assert command.name is not None
         try:
             if function is not None:
                 function(self, command.record)
-            elif only_says(command.name, command.record):
+            elif only_says(command.name or "", command.record):
                 self.context.note(command)
             else:
                 raise Unsupported("not yet simulated")

@@ -10,7 +10,8 @@ A ring calls a batch; a batch may chain to another (the first is forgotten) or c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
@@ -26,7 +27,7 @@ TRIAL = 4096  # commands read to see whether something is a batch
 MOST_UNKNOWN = 8  # in a row, after which the rest is taken to be no batch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Command:
     batch: int  # where the batch (or ring) that holds it began
     address: int
@@ -34,6 +35,7 @@ class Command:
     layout: Layout | None
     dwords: list[int]  # as they stand in memory; fewer than the length says when memory ends
     problems: tuple[str, ...] = ()
+    _record: Record | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str | None:
@@ -41,8 +43,10 @@ class Command:
 
     @property
     def record(self) -> Record:
-        assert self.layout is not None
-        return self.layout.raw(self.dwords)
+        if self._record is None:
+            assert self.layout is not None
+            self._record = self.layout.raw(self.dwords)
+        return self._record
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +85,29 @@ class Place:
         got = self.window.dwords(self.address, min(count, room))
         return got + self.window.dwords(self.wrap[0], count - room) if count > room else got
 
+    def header(self) -> int | None:
+        """The next dword, if there is one."""
+        return self.window.first(self.address) if self.wrap is None else next(iter(self.peek(1)), None)
+
     def advance(self, count: int) -> None:
         self.address += 4 * count
-        if self.wrap and self.address >= self.wrap[1]:
-            self.address -= self.wrap[1] - self.wrap[0]
-        if self.wrap is None and self.address >> self.window.space.bits:
+        if self.wrap is None:
             self.address &= (1 << self.window.space.bits) - 1
+        elif self.address >= self.wrap[1]:
+            self.address -= self.wrap[1] - self.wrap[0]
+
+
+@lru_cache(1 << 12)
+def _understood(header: int, gen: float, engine: str) -> tuple[Layout | None, int, tuple[str, ...]]:
+    """What a header dword says: the command, how many dwords it has, and what is wrong with that."""
+    layout = catalogue().find_command(header, gen, engine)
+    if layout is None:
+        return None, guess_length(header) or 1, ()
+    length = layout.length(header)
+    if length >= layout.dwords and (layout.maximum is None or length <= layout.maximum):
+        return layout, length, ()
+    upper = "" if layout.maximum == layout.dwords else f" to {layout.maximum}" if layout.maximum else " or more"
+    return layout, length, (f"its length says {length} dwords, not {layout.dwords}{upper}",)
 
 
 Stale = Callable[[Space, int], str]
@@ -149,23 +170,16 @@ class Parser:
 
     def _command(self, place: Place) -> Command | Remark:
         """The command at a place, or why there is none."""
-        first = place.peek(1)
-        if not first:
+        header = place.header()
+        if header is None:
             what = "the batch" if place.level else "the ring"
             return Remark(place.start, place.address, "unmapped", f"{what} leaves mapped memory at {place.address:#x} without an end")
-        layout = self.catalogue.find_command(first[0], self.generation.number, self.engine)
-        if layout is None:
-            length = guess_length(first[0])
-            return Command(place.start, place.address, place.level, None, place.peek(length or 1))
-        length = layout.length(first[0])
+        layout, length, problems = _understood(header, self.generation.number, self.engine)
         dwords = place.peek(length)
-        problems = []
-        if len(dwords) < length:
-            problems.append(f"its length says {length} dwords, {'memory' if place.end is None else 'the ring'} ends after {len(dwords)}")
-        if length < layout.dwords or layout.maximum is not None and length > layout.maximum:
-            upper = "" if layout.maximum == layout.dwords else f" to {layout.maximum}" if layout.maximum else " or more"
-            problems.append(f"its length says {length} dwords, not {layout.dwords}{upper}")
-        return Command(place.start, place.address, place.level, layout, dwords, tuple(problems))
+        if layout is not None and len(dwords) < length:
+            short = f"its length says {length} dwords, {'memory' if place.end is None else 'the ring'} ends after {len(dwords)}"
+            problems = (short, *problems)
+        return Command(place.start, place.address, place.level, layout, dwords, problems)
 
     def _jump(self, place: Place, command: Command) -> tuple[Remark | None, Place | None]:
         """Where MI_BATCH_BUFFER_START leads, and what there is to say about it."""

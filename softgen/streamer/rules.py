@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 
 OTHERWISE: dict[str, Any] = {"pipeline": "", "unflushed": False, "never": False, "nothing": False}  # what a row need not say
@@ -50,9 +49,19 @@ def _rule(row: dict[str, Any]) -> Rule:
     return Rule(when, needs, one_of, forbids, row.get("value"), engines, pipeline, unflushed, never, nothing, row["says"])
 
 
-def broken(command: str, values: Record, generation: Generation, engine: str, pipeline: str = "", unflushed: bool = False) -> Iterator[str]:
-    """What each broken rule says."""
-    for rule in _rules(command, generation.rules):
+def some(command: str, rules: str) -> bool:
+    """Whether there are any for a command."""
+    return bool(_rules(command, rules))
+
+
+@lru_cache(1 << 12)
+def broken(command: str, values: Record, rules: str, engine: str, pipeline: str = "", unflushed: bool = False) -> tuple[str, ...]:
+    """What each broken rule says, of the rules of that name."""
+    return tuple(_broken(_rules(command, rules), values, engine, pipeline, unflushed))
+
+
+def _broken(rules: tuple[Rule, ...], values: Record, engine: str, pipeline: str, unflushed: bool) -> Iterator[str]:
+    for rule in rules:
         if rule.engines and engine not in rule.engines or rule.pipeline and pipeline != rule.pipeline:
             continue
         if rule.nothing or rule.unflushed:

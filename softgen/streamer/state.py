@@ -6,6 +6,7 @@ Reads   3DSTATE_WM_HZ_OP
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from softgen.bits.record import Record
 
@@ -20,7 +21,12 @@ ACTS_BY = {
 }  # fmt: skip
 
 
+@cache
+def _says(name: str) -> bool:
+    return bool(SAYS.fullmatch(name))
+
+
 def only_says(name: str, values: Record) -> bool:
     """Whether a command does no more than say something."""
-    acts = any(field in values._fields and getattr(values, field) for field in ACTS_BY.get(name, ()))
-    return bool(SAYS.fullmatch(name)) and not acts
+    acts = name in ACTS_BY and any(field in values._fields and getattr(values, field) for field in ACTS_BY[name])
+    return _says(name) and not acts

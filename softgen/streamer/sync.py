@@ -10,6 +10,7 @@ have nothing to do, and what a command writes is in memory before its interrupt 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from operator import eq, ge, gt, le, lt, ne
 
 from softgen.bits import catalogue, describe
@@ -30,7 +31,12 @@ HEAD_STORAGE = 16  # byte of a status page where the ring's head goes (KBL 11505
 
 def word(cs: Streamer, command: str, values: Record, name: str) -> str:
     """The name of an enumerated field's value."""
-    return describe.value_name(catalogue.layout(command, cs.generation.number), values, name)
+    return _word(command, cs.generation.number, name, getattr(values, name))
+
+
+@lru_cache(1 << 10)
+def _word(command: str, gen: float, name: str, value: int) -> str:
+    return describe.values_of(catalogue.layout(command, gen).field(name).type, gen).get(value, f"value {value}")
 
 
 # -- flushes -------------------------------------------------------------------------------------------------------

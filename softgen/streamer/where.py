@@ -31,26 +31,39 @@ def bit(register: str, field: str, gen: float) -> int:
     return next((one.mask for one in layout.fields if one.name == field), 0) if layout else 0
 
 
+@cache
+def _offset(name: str, gen: float, base: int) -> int | None:
+    """Where an engine's register is; None where the generation does not have it."""
+    layout = catalogue().get(name, gen)
+    return None if layout is None else (layout.offset or 0) + (base if layout.relative else 0)
+
+
+@cache
+def _offsets(gen: float, base: int) -> tuple[tuple[int, int], ...]:
+    """The registers that say where the parser is, and how far the address is shifted down for each."""
+    found = ((_offset(name, gen, base), shift) for name, shift in (("ACTHD", 0), ("ACTHD_UDW", 32)))
+    return tuple((offset, shift) for offset, shift in found if offset is not None)
+
+
 class Whereabouts:
     def __init__(self, cs: Streamer) -> None:
         self.cs, self.gen = cs, cs.generation.number
-        self._offsets = {name: self._offset(name) for name in ("IPEHR", "ACTHD", "ACTHD_UDW", "RING_BUFFER_HEAD")}
 
     def _offset(self, name: str) -> int | None:
-        layout = catalogue().get(name, self.gen)
-        return None if layout is None else (layout.offset or 0) + (self.cs.base if layout.relative else 0)
+        return _offset(name, self.gen, self.cs.base)
 
     def _put(self, name: str, value: int) -> None:
-        offset = self._offsets[name] if name in self._offsets else self._offset(name)
+        offset = self._offset(name)
         if offset is not None:
             self.cs.registers.write(offset, value & DWORD)
 
     def at(self, command: Command) -> None:
         """A command begins."""
-        self.cs.machine.tick(self.cs.base)
+        cs, address = self.cs, command.address
+        cs.machine.tick(cs.base)
         self._put("IPEHR", command.dwords[0])
-        self._put("ACTHD", command.address)
-        self._put("ACTHD_UDW", command.address >> 32)
+        for offset, shift in _offsets(self.gen, cs.base):
+            cs.registers.write(offset, address >> shift & DWORD)
 
     def after(self, place: Place) -> None:
         """A command has been executed."""

@@ -7,7 +7,7 @@ from array import array
 
 from softgen.memory.space import Space
 
-PIECE = 1 << 16  # bytes read ahead
+PIECE = 1 << 12  # bytes read ahead: a command that writes memory has them read again
 
 
 class Window:
@@ -23,6 +23,14 @@ class Window:
             self._load(address, 4 * count)
         first = address - self._start >> 2
         return self._data[first : first + count].tolist()
+
+    def first(self, address: int) -> int | None:
+        """One dword, if it is mapped."""
+        if not self._start <= address <= self._end - 4:
+            self._load(address, 4)
+            if address > self._end - 4:
+                return None
+        return self._data[address - self._start >> 2]
 
     def forget(self) -> None:
         """Read again what is asked for next: memory may have changed."""

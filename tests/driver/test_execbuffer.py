@@ -9,11 +9,13 @@ import struct
 import threading
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from softgen.driver.context import ENGINES, VM
-from softgen.driver.queue import Submission
+from softgen.driver.protocol import READ, Channel, Message
+from softgen.driver.queue import Later, Submission
 from softgen.driver.uapi import CONTEXT_PARAM, EXEC_OBJECT, EXTENSION, LOAD_BALANCE, RELOCATION
 from tests.driver.program import Gpu, Held, Program, served
 
@@ -354,6 +356,63 @@ def test_a_semaphore_parks_its_context_until_somebody_lets_it_pass() -> None:
         submit(program, [pinned[0], row(opens, offset=0x10000, flags=PINNED)], context=second)
         program.ioctl("I915_GEM_WAIT", handle=waits, timeout=10**10)
         assert content(program, target)[0] == 1 and gpu.told == []
+
+
+def test_a_program_goes_on_while_work_that_was_short_before_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short work runs on the thread that answers its program; when it waits, another answers."""
+    with served("kbl") as gpu:
+        program = gpu.program()
+        flag, target = buffer(program), buffer(program)
+        pinned = [row(flag, offset=0x30000, flags=PINNED), row(target, offset=0x20000, flags=PINNED)]
+        quick, ran = buffer(program, store(0x20000, 7) + struct.pack("<2I", END, 0)), gpu.shared.runner.at_once
+        here: list[bool] = []
+
+        def at_once(submission: Submission) -> Later | None:
+            found = ran(submission)
+            here.append(found is not None)
+            return found
+
+        monkeypatch.setattr(gpu.shared.runner, "at_once", at_once)
+        for _ in range(100):
+            submit(program, [*pinned, row(quick, offset=0x10000, flags=PINNED)])
+            program.ioctl("I915_GEM_WAIT", handle=quick, timeout=10**10)
+            if here[-1]:
+                break
+        assert here[-1] and content(program, target)[0] == 7
+        waits = buffer(program, semaphore(0x30000, 5) + store(0x20000, 1) + struct.pack("<2I", END, 0))
+        shared, at = program.mmap(program.ioctl("I915_GEM_MMAP_OFFSET", handle=flag).offset, 4096)
+        submit(program, [*pinned, row(waits, offset=0x11000, flags=PINNED)])
+        for _ in range(3):
+            assert program.ioctl("I915_GEM_BUSY", handle=waits).busy
+        os.pwrite(shared, struct.pack("<I", 5), at)
+        os.close(shared)
+        program.ioctl("I915_GEM_WAIT", handle=waits, timeout=10**10)
+        assert content(program, target)[0] == 1 and gpu.told == []
+
+
+@pytest.mark.parametrize("near", [True, False])
+def test_lists_are_read_from_afar_or_asked_for(near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the kernel does not let one process read another's memory, the program's thread is asked."""
+    asked: list[int] = []
+    ask = Channel.ask
+
+    def noted(self: Channel, kind: int, *rest: Any, **more: Any) -> Message:
+        asked.append(kind)
+        return ask(self, kind, *rest, **more)
+
+    monkeypatch.setattr(Channel, "ask", noted)
+    if not near:
+        monkeypatch.setattr("softgen.driver.protocol.read_from", lambda pid, address, size: None)
+    with served("kbl") as gpu:
+        program = gpu.program()
+        target, batch = buffer(program), buffer(program, store(0x20000, 3) + struct.pack("<2I", END, 0))
+        for _ in range(3):
+            submit(program, [row(target, offset=0x20000, flags=PINNED), row(batch, offset=0x10000, flags=PINNED)])
+        assert content(program, target)[0] == 3
+        assert asked.count(READ) == (0 if near else 4)
+        with pytest.raises(OSError) as found:
+            program.ioctl("I915_GEM_EXECBUFFER2", buffers=0x1000, count=1)
+        assert found.value.errno == errno.EFAULT
 
 
 def test_a_semaphore_nobody_opens_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,8 +72,48 @@ def test_the_older_shorter_argument_of_mmap_gtt(gpu: Gpu) -> None:
     program = gpu.program()
     handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
     assert program.ioctl("I915_GEM_MMAP_OFFSET", shorter=16, handle=handle).offset == handle << 40
-    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=1, stride=512)
-    refused(errno.ENODEV, program, "I915_GEM_MMAP_OFFSET", handle=handle, flags=0)
+
+
+# Where a byte of a row is in memory: X tiles are 8 rows of 512 bytes, Y tiles 8 columns of 32 times 16 bytes.
+PLACES = {1: lambda x, y, stride: (y // 8 * (stride // 512) + x // 512) * 4096 + y % 8 * 512 + x % 512,
+          2: lambda x, y, stride: (y // 32 * (stride // 128) + x // 128) * 4096 + x % 128 // 16 * 512 + y % 32 * 16 + x % 16}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_a_tiled_buffer_through_the_aperture(gpu: Gpu, held: Held, mode: int) -> None:
+    """Its rows are in order there; what either side writes is seen by the other when the program asks, or the GPU has done."""
+    program, stride, rows = gpu.program(), 1024, 64
+    handle = program.ioctl("I915_GEM_CREATE", size=stride * rows + 4096).handle  # the last page fills no tile
+    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=mode, stride=stride)
+    spots = [(0, 0), (15, 0), (16, 1), (511, 7), (513, 8), (1023, 63), (130, 33)]
+    offsets = [program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=flags).offset for flags in (2, 0)]
+    raw, linear = (mmap.mmap(program.mmap(offset, stride * rows)[0], stride * rows) for offset in offsets)
+    for number, (x, y) in enumerate(spots, 1):
+        linear[y * stride + x] = number
+    program.ioctl("I915_GEM_SET_DOMAIN", handle=handle, read_domains=1, write_domain=1)
+    assert [raw[PLACES[mode](x, y, stride)] for x, y in spots] == list(range(1, 8))
+    assert sum(raw[:]) == sum(range(1, 8))
+    submit(program, handle)
+    for x, y in spots:
+        raw[PLACES[mode](x, y, stride)] += 10  # the GPU's doing
+    linear[5 * stride] = 99
+    held.finish()
+    assert [linear[y * stride + x] for x, y in spots] == list(range(11, 18)) and raw[PLACES[mode](0, 5, stride)] == 99
+    program.ioctl("I915_GEM_PWRITE", handle=handle, offset=PLACES[mode](700, 20, stride), size=1, data=program.memory(b"!").address)
+    assert linear[20 * stride + 700] == ord("!")
+    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=0)
+    assert linear[:] == raw[:]
+
+
+def test_a_buffer_is_seen_through_the_aperture_of_every_program(gpu: Gpu) -> None:
+    one, other = gpu.program(), gpu.program()
+    handle = one.ioctl("I915_GEM_CREATE", size=8192).handle
+    one.ioctl("I915_GEM_SET_TILING", handle=handle, mode=1, stride=1024)
+    theirs = other.ioctl("GEM_OPEN", name=one.ioctl("GEM_FLINK", handle=handle).name).handle
+    views = [mmap.mmap(program.mmap(program.ioctl("I915_GEM_MMAP_OFFSET", shorter=16, handle=number).offset, 8192)[0], 8192)
+             for program, number in ((one, handle), (other, theirs))]  # fmt: skip
+    views[0][1024:1029] = b"hello"
+    assert views[1][1024:1029] == b"hello"
 
 
 def test_a_shared_buffer_is_one_buffer(gpu: Gpu) -> None:

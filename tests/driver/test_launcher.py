@@ -75,7 +75,7 @@ def test_what_the_program_leaves_running_is_ended() -> None:
 def test_every_way_of_a_descriptor_and_a_process() -> None:
     run = softgen_run("--", sys.executable, str(PROGRAMS / "doors.py"))
     lines = run.out.splitlines()
-    assert run.process.returncode == 0 and len(lines) == 16 and all(line.endswith(" ok") for line in lines), run.out + run.err
+    assert run.process.returncode == 0 and len(lines) == 19 and all(line.endswith(" ok") for line in lines), run.out + run.err
     assert run.err.count("\n") == 1 and "ioctl 0x9e (request 0xc010649e) is not known" in run.err
     assert run.all_gone()
 
@@ -247,6 +247,14 @@ def test_missing_drivers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "OpenCL: neo is not installed; apt-get install intel-opencl-icd" in told
     assert "VA-API: iHD is not installed; apt-get install intel-media-va-driver or i965-va-driver" in told
     assert "OpenCL: no driver supports G45" in missing(device("g45"))
+
+
+def test_a_program_that_finds_no_driver_is_told_which() -> None:
+    """It looks where a loader looks that was not told of a driver; its exit code does not matter."""
+    look = "import os\ntry: os.listdir('/etc/OpenCL/vendors')\nexcept OSError: pass"
+    run = softgen_run("--gpu", "g45", "--", sys.executable, "-c", look)
+    assert run.process.returncode == 0 and run.err == "softgen: OpenCL: no driver supports G45\n"
+    assert softgen_run("--gpu", "g45", "--", "sh", "-c", "exit 3").err == ""
 
 
 def test_ioctls_are_shown_on_request() -> None:

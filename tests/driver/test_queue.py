@@ -1,7 +1,9 @@
 """Queues: order, fences, turns, failures."""
 
+import gc
 import threading
 import time
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +13,7 @@ from softgen.driver.fence import Fence, Signals
 from softgen.driver.queue import Queues, Submission, Turn
 
 SIGNALS = Signals()
-NOWHERE: Any = SimpleNamespace(enter=lambda wanted: None, leave=lambda things: None)
+NOWHERE: Any = SimpleNamespace(enter=lambda wanted, before: None, leave=lambda things: None)
 
 
 class Context:
@@ -135,7 +137,7 @@ def test_a_failure_is_told_and_what_follows_it_in_its_context_fails_too() -> Non
 
 
 def test_memory_that_cannot_be_mapped_is_a_failure_too() -> None:
-    def enter(wanted: object) -> None:
+    def enter(wanted: object, before: object) -> None:
         raise ValueError("no room")
 
     told: list[str] = []
@@ -144,3 +146,112 @@ def test_memory_that_cannot_be_mapped_is_a_failure_too() -> None:
     queues.submit(one)
     wait(one)
     assert told == ["no room"] and one.fence.error
+
+
+# -- at once
+
+
+class AtOnce:
+    """Queues whose submissions take as long as they are told to; notes which thread ran which."""
+
+    def __init__(self) -> None:
+        self.ran: list[tuple[int, int]] = []
+        self.long: dict[int, threading.Event] = {}
+        self.queues = Queues(self.execute, nobody)
+
+    def execute(self, one: Submission, turn: Turn) -> None:
+        self.ran.append((one.sequence, threading.get_ident()))
+        while one.sequence in self.long and not self.long[one.sequence].is_set():
+            time.sleep(0.0005)
+            turn.pause()
+
+    def warm(self, context: Any) -> None:
+        """One that is short, and over."""
+        first = submission(0, context)
+        self.queues.submit(first)
+        wait(first)
+        assert self.queues.drain(5)
+
+
+def refuse() -> None:
+    raise AssertionError("it was short")
+
+
+def test_short_work_is_done_by_who_brings_it() -> None:
+    here, context = AtOnce(), Context("a")
+    assert here.queues.at_once(submission(1, context)) is None  # nobody knows how long it takes
+    here.warm(context)
+    for number in (2, 3):
+        one = submission(number, context)
+        later = here.queues.at_once(one)
+        assert later is not None
+        assert len(here.ran) == number - 1
+        later(refuse)
+        assert one.fence.done and here.ran[-1] == (number, threading.get_ident())
+    assert here.queues.at_once(submission(4, Context("another"))) is None and here.queues.drain(1)
+
+
+def test_what_must_wait_is_not_done_at_once() -> None:
+    here, context, gate = AtOnce(), Context("a"), Fence(SIGNALS)
+    here.warm(context)
+    assert here.queues.at_once(submission(1, context, after=[gate])) is None
+    waiting = submission(2, context, after=[gate])
+    here.queues.submit(waiting)
+    assert here.queues.at_once(submission(3, context)) is None  # one is before it
+    gate.signal()
+    wait(waiting)
+
+
+def test_who_comes_later_runs_later() -> None:
+    """Between the moment work is taken and the one it runs."""
+    here, context = AtOnce(), Context("a")
+    here.warm(context)
+    one = submission(1, context)
+    later, behind = here.queues.at_once(one), submission(2, context, after=[one.fence])
+    here.queues.submit(behind)
+    time.sleep(0.02)
+    assert later is not None and not behind.fence.done
+    later(refuse)
+    wait(behind)
+    assert [number for number, _ in here.ran] == [0, 1, 2]
+
+
+def test_work_that_takes_long_after_all_lets_its_thread_be_replaced() -> None:
+    here, context, told = AtOnce(), Context("a"), threading.Event()
+    here.warm(context)
+    here.long[1] = threading.Event()
+    later = here.queues.at_once(submission(1, context))
+    assert later is not None
+    working = threading.Thread(target=later, args=(told.set,))
+    working.start()
+    assert told.wait(10)
+    here.long[1].set()
+    working.join(10)
+    assert here.queues.drain(1) and here.queues.at_once(submission(2, context)) is None  # the next may be as long
+
+
+def test_an_engine_that_is_taken_is_not_waited_for() -> None:
+    here, context, told = AtOnce(), Context("a"), threading.Event()
+    here.warm(context)
+    here.long[1] = threading.Event()
+    hanging, one = submission(1, Context("hangs")), submission(2, context)
+    here.queues.submit(hanging)
+    while len(here.ran) < 2:
+        time.sleep(0.001)
+    later = here.queues.at_once(one)
+    assert later is not None
+    working = threading.Thread(target=later, args=(told.set,))
+    working.start()
+    assert told.wait(10)
+    here.long[1].set()
+    working.join(10)
+    wait(hanging, one)
+
+
+def test_contexts_are_not_kept_by_their_lines() -> None:
+    here, context = AtOnce(), Context("a")
+    here.warm(context)
+    gone = weakref.ref(context)
+    del context
+    gc.collect()
+    assert gone() is None

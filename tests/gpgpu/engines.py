@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from softgen.eu.block import Status
-from softgen.eu.engine import Function
+from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import Program
 from softgen.gpgpu.engines import Groups
 from softgen.lanes import jit
@@ -24,7 +24,8 @@ class Leaving:
 
     name = "leaving"
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         return Function(_leaves().address("leaves"), owner=_leaves())
 
     def ran(self, program: Program, instructions: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softgen.eu.engine import Function
+from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import Program
 from softgen.eu.promotion import Promoting
 from softgen.gpgpu import compiled
@@ -23,8 +23,9 @@ class Watched(Promoting):
         super().__init__(hot=1)
         self.translated = self.executed = 0
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
-        found = super().function(program, control, simd, full, entry)
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
+        found = super().function(program, control, simd, full, entry, payload)
         for one in self.workers:
             one.join()
         self.translated += not found.program

@@ -13,7 +13,7 @@ import pytest
 from softgen.device.gpu import Gpu
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.eu import block, dialect
-from softgen.eu.engine import Function
+from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import Program
 from softgen.eu.thread import Thread
 from softgen.gpgpu import compiled, group, walker, worker
@@ -124,7 +124,8 @@ class Asked(Leaving):
     def __init__(self) -> None:
         self.controls: list[int] = []
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         self.controls.append(control)
         return super().function(program, control, simd, full, entry)
 

@@ -145,12 +145,15 @@ def test_a_size_that_means_nothing_is_refused() -> None:
 
 
 def test_too_few_constants_are_refused() -> None:
-    job = Job(KERNEL, [], shape=(2, 1, 1), own=[bytes(32)], fetched=True)
-    with pytest.raises(DecodeError, match="2 threads need 64 bytes of constants, the data it fetches holds 32"):
-        planned(job)
-    job.fetched = False
-    with pytest.raises(DecodeError, match="the CURBE holds 32"):
-        planned(job)
+    with pytest.raises(DecodeError, match="2 threads need 64 bytes of constants, the CURBE holds 32"):
+        planned(Job(KERNEL, [], shape=(2, 1, 1), own=[bytes(32)], fetched=False))
+
+
+def test_what_is_not_fetched_is_zero_and_told() -> None:
+    job = Job(KERNEL, [], shape=(2, 1, 1), own=[b"\x07" * 32], fetched=True)
+    told = [remark for remark in job.run().gpu.remarks if "constants" in remark]
+    assert len(told) == 1 and told[0].endswith("2 threads need 64 bytes of constants, 32 are fetched: the rest is taken as zeros")
+    assert planned(job).data == b"\x07" * 32 + bytes(32)
 
 
 @pytest.mark.behaviour("BDW-MEDIA-04")

@@ -3,7 +3,8 @@
     outcome = run(thread, Program(9, code))          # as interpreter.run; what has no handler, the reference does
 
 shapes.py    what handlers have in common, and what differs       state.py, flow.py   registers and branches as code
-handlers.py  shapes to code     library.py  handlers on disk      record.py, link.py  programs to records
+handlers.py  shapes to code     library.py  handlers on disk      record.py, link.py, write.py  programs to records
+streams.py   straight code once more, for threads whose channels are all on
 """
 
 from __future__ import annotations

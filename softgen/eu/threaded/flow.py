@@ -18,7 +18,6 @@ from softgen.eu.threaded.state import ACTIVE, CONTROL, BlockState, Escape
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
 
-IP = CONTROL + offset(Control, "ip")
 CHANNEL_IP = CONTROL + offset(Control, "channel_ip")
 BUDGET = offset(Context, "budget")
 VECTOR = f"<{CHANNELS} x i32>"
@@ -27,10 +26,11 @@ NEAR = FAR.bit_length() - 1
 
 
 class Target(NamedTuple):
-    """Where a thread can go on: an i32 and a pointer to the record there."""
+    """Where a thread can go on: an i32 and a pointer to the record there; or the condition that chose it, and the records it chose from."""
 
     ip: str
     record: str
+    choice: tuple[str, str, str] | None = None
 
 
 class BlockFlow(Flow):
@@ -105,7 +105,8 @@ class BlockFlow(Flow):
     def either(self, condition: str, one: Any, other: Any) -> Any:
         m = self.m
         return Target(m.emit(f"select i1 {condition}, i32 {one.ip}, i32 {other.ip}"),
-                      m.emit(f"select i1 {condition}, ptr {one.record}, ptr {other.record}"))  # fmt: skip
+                      m.emit(f"select i1 {condition}, ptr {one.record}, ptr {other.record}"),
+                      (condition, one.record, other.record))  # fmt: skip
 
     def follow(self, condition: str, one: Any, other: Any) -> Any:
         to = self.either(condition, one, other)
@@ -130,10 +131,22 @@ class BlockFlow(Flow):
         m.line(f"store i64 {left}, ptr {budget}")
         m.line(f"br i1 {m.emit(f'icmp sle i64 {left}, 0')}, label %{spent}, label %{on}, !prof !0")
         m.start(spent)
-        m.line(f"store i32 {to.ip}, ptr {state.at(IP)}")
-        m.line(f"ret i64 {int(Status.SPENT)}")
+        state.leave(Status.SPENT, to.ip)
         m.start(on)
-        m.line(f"ret i64 {m.emit(f'ptrtoint ptr {to.record} to i64')}")
+        self._take(to)
+
+    def _take(self, to: Target) -> None:
+        """The host guesses a branch and looks at the record behind it at once; for a chosen pointer it would wait."""
+        m, state = self.m, self.state
+        if to.choice is None:
+            state.go_on(to.record)
+            return
+        condition, *records = to.choice
+        ways = m.labels("one", "other")
+        m.line(f"br i1 {condition}, label %{ways[0]}, label %{ways[1]}")
+        for way, record in zip(ways, records, strict=True):
+            m.start(way)
+            state.go_on(record)
 
 
 def execution(state: BlockState, vector: bool) -> Value:
@@ -159,4 +172,4 @@ def label(state: BlockState, vector: bool) -> None:
     waiting = m.bits_from_mask(held == m.broadcast(ip, CHANNELS)) & execution(state, vector)
     before = m._value(u32, 1, m.emit(f"load <1 x i32>, ptr {state.at(ACTIVE)}"))
     m.line(f"store <1 x i32> {(before | waiting).payload}, ptr {state.at(ACTIVE)}")
-    m.line("ret i64 0")
+    state.end(0)

@@ -17,7 +17,7 @@ from softgen.eu.thread import REGISTER, Mode
 from softgen.eu.threaded import flow
 from softgen.eu.threaded.record import SLOTS
 from softgen.eu.threaded.shapes import Shape
-from softgen.eu.threaded.state import BlockState, Escape
+from softgen.eu.threaded.state import ACTIVE, WORD, BlockState, Escape, Held, StreamState
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.value import Region, Value
@@ -25,7 +25,7 @@ from softgen.lanes.value import Region, Value
 STATUS = PLACES["control"] + offset(Control, "status")
 BEHIND = SLOTS[3]  # of a send: the address of what follows
 WAITING = PLACES["control"] + offset(Control, "waiting")
-HEADER = "i64 @{}(ptr noalias %block, ptr noalias %op, ptr noalias %context)"
+HEADER = "i64 @{}(ptr noalias %block, ptr noalias %op, ptr noalias %context, i64 %executed)"
 
 
 PLAIN = Mode()
@@ -35,19 +35,21 @@ PLAIN = Mode()
 class Kind:
     """Everything a handler is made from: the cache's key, and the process's."""
 
-    what: str  # "compute" "branch" "label" "wait" "idle" "jump" "send" "mode" "gate"
+    what: str  # "compute" "branch" "label" "wait" "idle" "jump" "send" "mode" "gate" "stream" "start" "back"
     shape: Shape
     mode: Mode = PLAIN
     accumulates: bool = False
     single: bool = False  # one flow for all channels
     vector: bool = False  # the vector mask counts, not the dispatch mask
+    parts: tuple[Kind, ...] = ()  # instructions of a stream that follow one another
+    makers: tuple[tuple[int, ...], ...] = ()  # of each, by slot: which one of them makes that operand, or -1
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.what, self.shape, self.mode, self.accumulates, self.single, self.vector))
+        return hash((self.what, self.shape, self.mode, self.accumulates, self.single, self.vector, self.parts, self.makers))
 
 
 class Reach(NamedTuple):
@@ -75,6 +77,40 @@ def _compute(state: BlockState, kind: Kind) -> None:
         state.check(lane_type(one.dst), state.moved(_indirect(state, one, one.dst, destination_offsets(one))))
     step(state, one)
     state.end()
+
+
+def _stream(state: BlockState, kind: Kind) -> None:
+    """Several instructions of a stream, which never escape."""
+    behind = WORD
+    held: Held = []
+    for part, makers in zip(kind.parts, kind.makers, strict=True):
+        held.append(None)
+        inner = StreamState(state.m, part.shape, part.mode, part.accumulates, behind, held, makers)
+        behind = inner.behind
+        step(inner, part.shape.instruction)
+        if inner.escapes:
+            raise Escape
+    state.go_on(state.inside(behind), "%executed")
+
+
+def _start(state: BlockState, kind: Kind) -> None:
+    """Where a stream can be taken. No instruction of it changes which channels are on."""
+    m = state.m
+    need = state.field("need")
+    on = m.emit(f"and i32 {m.emit(f'load i32, ptr {state.at(ACTIVE)}')}, {need}")
+    all_, some = m.labels("all", "some")
+    m.line(f"br i1 {m.emit(f'icmp eq i32 {on}, {need}')}, label %{all_}, label %{some}")
+    m.start(some)
+    state.go_on("%op", "%executed", state.field("first", "ptr"))
+    m.start(all_)
+    state.go_on(state.field("second", "ptr"), "%executed")
+
+
+def _back(state: BlockState, kind: Kind) -> None:
+    """The end of a stream."""
+    m = state.m
+    record, count = m.emit(f"load ptr, ptr {state.inside(WORD)}"), m.emit(f"load i64, ptr {state.inside(2 * WORD)}")
+    state.go_on(record, m.emit(f"add i64 %executed, {count}"))
 
 
 class _Environment(CompiledEnvironment):
@@ -108,9 +144,8 @@ def _send(state: BlockState, kind: Kind) -> None:
     if not one.eot:
         state.end()
         return
-    m.line(f"store i32 {state.field(BEHIND)}, ptr {state.at(flow.IP)}")
     m.line(f"store i32 {int(Status.ENDED)}, ptr {state.at(STATUS)}")
-    state.end(Status.ENDED)
+    state.leave(Status.ENDED, state.field(BEHIND))
 
 
 def _wait(state: BlockState, kind: Kind) -> None:
@@ -121,11 +156,11 @@ def _wait(state: BlockState, kind: Kind) -> None:
     m.line(f"br i1 {m.emit(f'icmp eq i32 {count}, 0')}, label %{none}, label %{some}")
     m.start(none)
     m.line(f"store i32 {m.emit(f'add i32 {state.field(SLOTS[1])}, 1')}, ptr {state.at(WAITING)}")
-    m.line(f"ret i64 {int(Status.WAITING)}")
+    state.leave(Status.WAITING)
     m.start(some)
     m.line(f"store i32 {m.emit(f'sub i32 {count}, 1')}, ptr {state.pointers[0]}")
     m.line(f"store i32 0, ptr {state.at(WAITING)}")
-    m.line("ret i64 0")
+    state.end()
 
 
 def _branch(state: BlockState, kind: Kind) -> None:
@@ -141,7 +176,7 @@ def _idle(state: BlockState, kind: Kind) -> None:
 
 
 def _jump(state: BlockState, kind: Kind) -> None:
-    state.m.line(f"ret i64 {state.field('first', 'i64')}")
+    state.go_on(state.field("first", "ptr"), "%executed")
 
 
 def _mode(state: BlockState, kind: Kind) -> None:
@@ -149,9 +184,7 @@ def _mode(state: BlockState, kind: Kind) -> None:
     m, control = state.m, state.at(PLACES["cr"])
     state.escape_if(m.emit(f"icmp ne i32 {m.emit(f'load i32, ptr {control}')}, {state.field(SLOTS[1])}"))
     m.line(f"store i32 {state.field(SLOTS[2])}, ptr {control}")
-    m.line(f"ret i64 {state.field('first', 'i64')}")
-    m.start("escape")
-    m.line(f"ret i64 {int(Status.ESCAPE)}")
+    state.go_on(state.field("first", "ptr"))
 
 
 def _gate(state: BlockState, kind: Kind) -> None:
@@ -162,10 +195,10 @@ def _gate(state: BlockState, kind: Kind) -> None:
         here, on = m.labels("here", "on")
         m.line(f"br i1 {m.emit(f'icmp eq i32 {control}, {state.field(slot)}')}, label %{here}, label %{on}")
         m.start(here)
-        m.line(f"ret i64 {state.field(record, 'i64')}")
+        state.go_on(state.field(record, "ptr"), "%executed")
         m.start(on)
-    m.line(f"ret i64 {int(Status.MODE)}")
+    state.leave(Status.MODE)
 
 
 WRITERS = {"compute": _compute, "wait": _wait, "branch": _branch, "label": _label, "idle": _idle, "jump": _jump, "send": _send,
-           "mode": _mode, "gate": _gate}  # fmt: skip
+           "mode": _mode, "gate": _gate, "stream": _stream, "start": _start, "back": _back}  # fmt: skip

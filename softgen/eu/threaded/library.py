@@ -53,14 +53,18 @@ def stamp() -> str:
 
 
 def name_of(kind: Kind) -> str:
-    mode = kind.mode
-    said = (kind.what, text(kind.shape), mode.rounding, mode.alt, sorted(mode.flushes), kind.accumulates, kind.single, kind.vector)
+    mode, parts = kind.mode, [name_of(part) for part in kind.parts]
+    said = (kind.what, text(kind.shape), mode.rounding, mode.alt, sorted(mode.flushes), kind.accumulates, kind.single, kind.vector, parts,
+            kind.makers)  # fmt: skip
     return "h" + hashlib.sha256(repr(said).encode()).hexdigest()[:24]
 
 
 def compile_quickly(ir: str, target: jit.Target) -> bytes:
-    """Handlers are short: what O1 does for them beyond these passes takes as long as the rest of the compiler and gains nothing."""
+    """Handlers are short: what O1 does for them beyond these passes takes as long as the rest of the compiler and gains nothing. Nor need
+    each clear the upper halves of vector registers for the next."""
     llvm = jit._llvm()
+    if target.has("avx"):
+        target = target._replace(features=f"{target.features},-vzeroupper")
     try:
         module = llvm.parse_assembly(ir)
         module.verify()

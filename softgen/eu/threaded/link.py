@@ -25,28 +25,16 @@ from softgen.eu.rules import rules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.control import AT_ONCE, CHANNEL, SINGLE
 from softgen.eu.thread import ACCUMULATOR_OFF, SINGLE_FLOW, VECTOR_MASK, Mode, mode_of
+from softgen.eu.threaded import streams
 from softgen.eu.threaded.handlers import PLAIN, Kind
-from softgen.eu.threaded.library import REFERENCE, Handler, Library
+from softgen.eu.threaded.library import Library
 from softgen.eu.threaded.record import NOWHERE, OP, PROGRAM
 from softgen.eu.threaded.shapes import Shape, Use, branching, computing, place_of, sending
+from softgen.eu.threaded.write import Op, Part, Writer
 from softgen.lanes.types import u16, u32
 
 STEP = labels.COMPACT
-PACK = struct.Struct("<QLLLLLLQLLQQ")
-assert PACK.size == OP.itemsize
-
-
-@dataclass
-class Op:
-    """A record in the making; targets are addresses until all records have their places."""
-
-    ip: int
-    kind: Kind | None  # None: for the reference
-    use: Use | None = None
-    counts: int = 1
-    addresses: tuple[int, int, int] = (0, 0, 0)  # of a branch: next, jip, uip
-    jump: int | None = None  # an op that goes on elsewhere
-    control: int | None = None  # what it makes of cr0.0
+BACK = struct.Struct("<QQQ")
 
 
 @dataclass
@@ -64,6 +52,7 @@ class Linked:
     indices: frozenset[int] = frozenset()  # binding table entries that its messages name
     whole: bool = True  # no handler that could be made is missing
     before: Linked | None = None  # somebody may still run it
+    streams: bytes = b""
 
     @property
     def address(self) -> int:
@@ -244,15 +233,34 @@ class Linker:
         writer = Writer(memoryview(kept.data), int(kept.ctypes.data), handlers, {part.linker.control: part.body for part in parts})
         for part in parts:
             part.write(writer)
+        made = self._streams(parts, writer)
         first = parts[0].first
         if gates:
             first = {ip: total + number for number, ip in enumerate(gates)}
             for ip, number in first.items():
                 writer.gate(number, ip, self._kind("gate"), parts)
         linked = self._finish(kept, {ip: number for ip, number in first.items() if ip in self.lines or gates}, entries, writer.escapes)
+        linked.streams = made
         linked.whole = all(kind in handlers for kind in kinds)
         linked.indices = frozenset(index for handler in handlers.values() for index in handler.reach.indices)
         return linked
+
+    def _streams(self, parts: list[Part], writer: Writer) -> bytes:
+        """Streams of all that is worth one; those that lack a handler are left out."""
+        found = [stream for part in parts for stream in part.streams(writer)]
+        if not found:
+            return b""
+        start, back = self._kind("start"), self._kind("back")
+        kinds = [start, back, *(kind for stream in found for kind, _ in stream.sequences)]
+        handlers = {kind: handler.address for kind, handler in self.library.get(kinds).items() if handler.address}
+        found = [stream for stream in found if all(kind in handlers for kind in (start, back, *(one for one, _ in stream.sequences)))]
+        texts = [streams.text(one, handlers, BACK.pack(handlers[back], writer.address(one.end), one.end - one.start)) for one in found]
+        made = b"".join(texts)
+        at = int(np.frombuffer(made, np.uint8).ctypes.data)
+        for one, text in zip(found, texts, strict=True):
+            writer.start(one, handlers[start], at)
+            at += len(text)
+        return made
 
     def explore_modes(self, entries: frozenset[int]) -> None:
         """What lies behind a change of mode belongs to the other mode, if it is always the same one."""
@@ -279,72 +287,6 @@ class Linker:
         return Linked(ops, index, header, self.library, self.control, entries, escapes, frozenset(self.lines))
 
 
-class Part:
-    """The records of one mode: operations, then targets where no instruction is, for the reference to complain about."""
-
-    def __init__(self, linker: Linker, ops: list[Op]) -> None:
-        self.linker, self.ops = linker, ops
-        there = {op.ip for op in ops if op.counts}
-        self.strays = sorted({to for op in ops if op.addresses[0] for to in op.addresses[1:] if to >= 0} - there)
-        self.size = len(ops) + len(self.strays)
-        self.first: dict[int, int] = {}  # where a thread comes in: before an instruction's label
-        self.body: dict[int, int] = {}  # and behind it
-
-    def place(self, start: int) -> int:
-        """Gives everything its number; how many there are."""
-        self.start = start
-        for number, op in enumerate(self.ops, start):
-            if op.jump is None or op.counts:
-                self.first.setdefault(op.ip, number)
-            if op.counts:
-                self.body[op.ip] = number
-        for number, ip in enumerate(self.strays, start + len(self.ops)):
-            self.body[ip] = number
-        return self.size
-
-    def write(self, writer: Writer) -> None:
-        for number, op in enumerate(self.ops, self.start):
-            writer.write(number, op, self.linker.control)
-        for ip in self.strays:
-            writer.write(self.body[ip], Op(ip, None), self.linker.control)
-
-
-class Writer:
-    """Fills in records."""
-
-    def __init__(self, memory: memoryview, base: int, handlers: dict[Kind, Handler], bodies: dict[int, dict[int, int]]) -> None:
-        self.memory, self.base, self.handlers, self.bodies, self.escapes = memory, base, handlers, bodies, 0
-
-    def _address(self, number: int) -> int:
-        return self.base + number * OP.itemsize
-
-    def write(self, number: int, op: Op, control: int) -> None:
-        handler = self.handlers.get(op.kind, REFERENCE) if op.kind is not None else REFERENCE
-        use, body = op.use or Use(Shape(NOTHING)), self.bodies[control]
-        function = handler.address
-        if not function or any(extent > limit for extent, limit in zip(handler.reach.extents, use.limits, strict=True)):
-            self.escapes += op.counts
-            PACK.pack_into(self.memory, number * OP.itemsize, 0, op.ip & NOWHERE, op.counts, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-            return
-        slots: tuple[int, ...] = use.slots
-        jumps = [0, 0]
-        if op.addresses[0]:
-            slots = *(one & NOWHERE for one in op.addresses), 0
-            jumps = [self._address(body[one]) if one >= 0 else 0 for one in op.addresses[1:]]
-        elif op.jump is not None:
-            jumps[0] = self._address(self.bodies[control if op.control is None else op.control][op.jump])
-        rest = *slots, use.immediate, use.group, use.flag, *jumps
-        PACK.pack_into(self.memory, number * OP.itemsize, function, op.ip & NOWHERE, op.counts, *rest)
-
-    def gate(self, number: int, ip: int, kind: Kind, parts: list[Part]) -> None:
-        function = self.handlers.get(kind, REFERENCE).address
-        there = [part for part in parts if ip in part.linker.lines]
-        controls = [part.linker.control for part in (there * 2)[:2]]
-        records = [self._address(part.first[ip]) for part in (there * 2)[:2]]
-        PACK.pack_into(self.memory, number * OP.itemsize, function, ip & NOWHERE, 0, 0, *controls, 0, 0, 0, 0, *records)
-
-
-NOTHING = Instruction(0, "", 0, "none")
 UNCHANGED = SINGLE_FLOW | VECTOR_MASK | MASTER  # what of cr0.0 decides where channels and threads are
 UNSIGNED = {"ud": u32.highest, "uw": u16.highest}  # immediates that are taken as they are
 RESULTS: dict[str, Callable[[int, int], int]] = {"and": operator.and_, "or": operator.or_}

@@ -19,7 +19,7 @@ from softgen.eu.regions import COMPRESSED_4, PACKED
 from softgen.eu.rules import Rules, rules
 from softgen.eu.state import State
 from softgen.eu.thread import REGISTER
-from softgen.lanes.types import u32
+from softgen.lanes.types import u16, u32
 
 SLOT = 1 << 16
 FREE = 1 << 30  # a limit that nothing reaches
@@ -37,6 +37,7 @@ SENDING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "no
            "eot", "descriptor", "extended")  # fmt: skip
 KEEPS_GROUP = frozenset({"mac", "mach", "sada2"})  # the accumulator they read goes by the quarter
 ALIGNED = frozenset({"line", "pln"})  # take dwords around the place that source 0 names
+BY_VALUE = frozenset({"add", "and", "or", "xor", "shl", "shr", "asr"})  # what they compute in, dwords decide
 WHOLE_IMMEDIATE = ALIGNED | {"dim", "movi", "smov"}  # what they do with an immediate or an offset is not a source's way
 
 
@@ -105,11 +106,20 @@ class _Taken:
         wide = given.type in ("df", "q", "uq")
         if given.type in PACKED or self.one.opcode in WHOLE_IMMEDIATE or wide and self.used or self.used > 1 or not slot:
             return given
+        given = self._widened(given)
         where = IMMEDIATES[self.used]
         self.used += 2 if wide else 1
         self.immediate |= (given.immediate & ((1 << 64) - 1 if wide else u32.highest)) << 8 * where
         self.immediates[slot] = where
         return changed(given, file="grf", number=0, sub=(slot + 1) * SLOT, vertical=0, width=1, horizontal=0, replicate=True, immediate=0)
+
+    def _widened(self, given: Operand) -> Operand:
+        """A word beside dwords as the dword it becomes anyway: hosts spread that with less ado."""
+        dwords = any(operand.file != "imm" and operand.type in ("d", "ud") for operand in self.one.sources)
+        if given.type not in ("w", "uw") or self.one.opcode not in BY_VALUE or not dwords or given.negate or given.absolute:
+            return given
+        value = given.immediate & u16.highest
+        return changed(given, type="d", immediate=value - (1 << u16.bits) if given.type == "w" and value >> u16.bits - 1 else value)
 
 
 @lru_cache(1 << 15)
@@ -175,6 +185,12 @@ def _places(one: Instruction) -> tuple[int, int]:
     return first, one.flag * 2 * FLAG + one.flag_sub * FLAG + first
 
 
+def channels(use: Use) -> int:
+    """Those that must be on for an instruction to be executed in all of its channels, as a mask."""
+    one = use.shape.instruction
+    return 0 if one.no_mask else (1 << one.exec_size) - 1 << use.group + _places(one)[0]
+
+
 class _Ruled(NamedTuple):
     """As much of a State as says what a quarter is."""
 
@@ -220,4 +236,4 @@ def place_of(operand: Operand, gen: float) -> str:
     return found[0].name if found else ""
 
 
-__all__ = ["FREE", "SLOT", "Shape", "Use", "branching", "computing", "place_of", "sending", "text"]
+__all__ = ["FREE", "SLOT", "Shape", "Use", "branching", "channels", "computing", "place_of", "sending", "text"]

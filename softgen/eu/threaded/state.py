@@ -12,7 +12,7 @@ from softgen.eu.predicate import group
 from softgen.eu.rules import Rules, rules
 from softgen.eu.state import Offsets
 from softgen.eu.thread import READ_ONLY, REGISTER, REGISTERS, Mode, architecture
-from softgen.eu.threaded.record import SLOTS, at
+from softgen.eu.threaded.record import OP, SLOTS, at
 from softgen.eu.threaded.shapes import SLOT, Shape
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import LaneType, bool_, u32
@@ -20,8 +20,10 @@ from softgen.lanes.value import Memory, Value
 
 CONTROL = PLACES["control"]
 ACTIVE = CONTROL + offset(Control, "active")
+IP, EXECUTED = CONTROL + offset(Control, "ip"), CONTROL + offset(Control, "executed")
 WIDEST = 128  # bytes that are worth a load and a shuffle instead of a load for each lane
 SHOWN = 8  # ip has three zero bits
+WORD = 8  # bytes that a record of a stream is made of
 LEFT_TO_REFERENCE = frozenset({"tm", "cr", "ip", "sr"})  # tm: reading it; the others: writing them
 
 
@@ -30,7 +32,7 @@ class Escape(Exception):
 
 
 class BlockState:
-    """`%block`, `%op` and `%context` are the handler's arguments. `extents`: how many bytes of each slot the handler touches."""
+    """`%block`, `%op`, `%context` and `%executed` are the handler's arguments. `extents`: how many bytes of each slot it touches."""
 
     def __init__(self, m: LlvmMachine, shape: Shape, mode: Mode, accumulates: bool) -> None:
         self.m, self.shape, self.mode, self.accumulates = m, shape, mode, accumulates
@@ -46,7 +48,14 @@ class BlockState:
 
     def field(self, name: str, kind: str = "i32") -> str:
         """A field of the record."""
-        return self.m.emit(f"load {kind}, ptr {self.m.emit(f'getelementptr i8, ptr %op, i64 {at(name)}')}")
+        return self.m.emit(f"load {kind}, ptr {self.inside(at(name))}")
+
+    def inside(self, place: int) -> str:
+        """A pointer into the record."""
+        return self.m.emit(f"getelementptr i8, ptr %op, i64 {place}")
+
+    def immediate(self, place: int) -> str:
+        return self.inside(at("immediate") + place)
 
     def at(self, place: int) -> str:
         """A pointer into the block."""
@@ -55,7 +64,7 @@ class BlockState:
     def _slot_pointer(self, slot: int) -> str:
         immediates = self.shape.immediates
         if immediates and immediates[slot] >= 0:
-            return self.m.emit(f"getelementptr i8, ptr %op, i64 {at('immediate') + immediates[slot]}")
+            return self.immediate(immediates[slot])
         far = self.m.emit(f"zext i32 {self.field(SLOTS[slot])} to i64")
         return self.m.emit(f"getelementptr i8, ptr %block, i64 {far}")
 
@@ -78,11 +87,35 @@ class BlockState:
         self.m.line(f"br i1 {condition}, label %escape, label %{fine}, !prof !0")
         self.m.start(fine)
 
-    def end(self, answer: int = 0) -> None:
-        self.m.line(f"ret i64 {answer}")
+    def end(self, counts: int = 1) -> None:
+        """Goes on with the record behind this one."""
+        self.go_on(self.inside(OP.itemsize), self._executed(counts))
+
+    def go_on(self, record: str, executed: str = "", function: str = "") -> None:
+        """In another record, with its handler or the one given. If not told, one instruction more was executed."""
+        m = self.m
+        function, executed = function or m.emit(f"load ptr, ptr {record}"), executed or self._executed(1)
+        answer = m.emit(f"musttail call i64 {function}(ptr %block, ptr {record}, ptr %context, i64 {executed})")
+        m.line(f"ret i64 {answer}")
+        self._end_escapes()
+
+    def leave(self, status: Status, ip: str | None = None) -> None:
+        """The instruction was executed and the thread is at `ip` now, or it was not and is where it was."""
+        m, before = self.m, self.at(EXECUTED)
+        executed = m.emit(f"add i64 {m.emit(f'load i64, ptr {before}')}, {self._executed(int(ip is not None))}")
+        m.line(f"store i64 {executed}, ptr {before}")
+        m.line(f"store i32 {ip or self.field('ip')}, ptr {self.at(IP)}")
+        m.line(f"ret i64 {int(status)}")
+        self._end_escapes()
+
+    def _executed(self, counts: int) -> str:
+        return self.m.emit(f"add i64 %executed, {counts}") if counts else "%executed"
+
+    def _end_escapes(self) -> None:
         if self.escapes:
+            self.escapes = False
             self.m.start("escape")
-            self.m.line(f"ret i64 {int(Status.ESCAPE)}")
+            self.leave(Status.ESCAPE)
 
     # -- registers -----------------------------------------------------------------------------------------------------
 
@@ -141,9 +174,8 @@ class BlockState:
             memory = Memory(m, (pointer, ""), "registers", False)
             return str(m.load(type, memory, m.constant(u32, counted)).payload)
         low, places = covered
-        here = m.emit(f"getelementptr i8, ptr {pointer}, i64 {low}") if low else pointer
         count = max(places) + 1
-        whole = m.emit(f"load {m.vector(type, count)}, ptr {here}, align 1")
+        whole = self._whole(pointer, low, m.vector(type, count), count * type.bytes)
         if places == list(range(lanes)):
             return whole
         return str(m._shuffle(type, count, whole, places))
@@ -154,6 +186,7 @@ class BlockState:
         covered = self._covered(type, counted)
         if covered is None or len(set(counted)) != lanes:
             m.store(value, Memory(m, (pointer, ""), "registers", False), m.constant(u32, counted), mask)
+            self._written(pointer, 0, "", 0, "")
             return
         low, places = covered
         here = m.emit(f"getelementptr i8, ptr {pointer}, i64 {low}") if low else pointer
@@ -165,9 +198,18 @@ class BlockState:
             stored = self._spread(m.vector(type, lanes), stored, "poison", back, lanes)
             kept = self._spread(f"<{lanes} x i1>", kept, "zeroinitializer", back, lanes)
         if kept not in ("splat (i1 true)", "splat (i1 1)"):
-            before = m.emit(f"load {vector}, ptr {here}, align 1")
+            # Volatile, lest LLVM makes a store under a mask of it after all.
+            before = m.emit(f"load volatile {vector}, ptr {here}, align 1")
             stored = m.emit(f"select <{count} x i1> {kept}, {vector} {stored}, {vector} {before}")
         m.line(f"store {vector} {stored}, ptr {here}, align 1")
+        self._written(pointer, low, vector, count * type.bytes, stored)
+
+    def _whole(self, pointer: str, low: int, vector: str, size: int) -> str:
+        here = self.m.emit(f"getelementptr i8, ptr {pointer}, i64 {low}") if low else pointer
+        return self.m.emit(f"load {vector}, ptr {here}, align 1")
+
+    def _written(self, pointer: str, low: int, vector: str, size: int, value: str) -> None:
+        pass
 
     def _spread(self, vector: str, value: str, rest: str, back: list[int | None], lanes: int) -> str:
         order = ", ".join(f"i32 {lanes if one is None else one}" for one in back)
@@ -239,4 +281,53 @@ class BlockState:
         m.line(f"store {kind} {m.emit(f'or {kind} {rest}, {turned[1]}')}, ptr {pointer}")
 
 
-__all__ = ["BlockState", "Escape"]
+def flagged(one: Instruction) -> bool:
+    """Whether an instruction in a stream has a flag in its record."""
+    return bool(one.predicate or one.condition)
+
+
+Held = list[tuple[int, int, str, str] | None]  # by instruction: where in its destination it wrote how many bytes, as what, and these
+
+
+class StreamState(BlockState):
+    """One instruction of a stream, whose part of the record begins at `start`. All channels are on. `makers`: of which instructions before
+    it in the same handler its operands are the results; `held` has them, and room for its own."""
+
+    def __init__(
+        self, m: LlvmMachine, shape: Shape, mode: Mode, accumulates: bool, start: int, held: Held, makers: tuple[int, ...]
+    ) -> None:
+        self.start, self.held, self.makers = start, held, makers
+        self.fields = {"immediate": start + WORD}
+        behind = start + WORD + WORD * (max(shape.immediates) >= 0)
+        if flagged(shape.instruction):
+            self.fields["flag"], behind = behind, behind + WORD
+        self.behind = behind
+        super().__init__(m, shape, mode, accumulates)
+
+    def field(self, name: str, kind: str = "i32") -> str:
+        m = self.m
+        if name in SLOTS:
+            return m.emit(f"zext i16 {m.emit(f'load i16, ptr {self.inside(self.start + 2 * SLOTS.index(name))}')} to i32")
+        if name not in self.fields:
+            raise Escape
+        return m.emit(f"load {kind}, ptr {self.inside(self.fields[name])}")
+
+    def immediate(self, place: int) -> str:
+        return self.inside(self.fields["immediate"] + place)
+
+    def _whole(self, pointer: str, low: int, vector: str, size: int) -> str:
+        maker = self.makers[self.pointers.index(pointer)] if pointer in self.pointers else -1
+        if maker >= 0 and (known := self.held[maker]) is not None and known[:2] == (low, size):
+            _, _, kind, value = known
+            return value if kind == vector else self.m.emit(f"bitcast {kind} {value} to {vector}")
+        return super()._whole(pointer, low, vector, size)
+
+    def _written(self, pointer: str, low: int, vector: str, size: int, value: str) -> None:
+        if pointer == self.pointers[0]:
+            self.held[-1] = None if self.m.open else (low, size, vector, value)  # what a condition decides on is no value for all
+
+    def enabled(self, instruction: Instruction) -> Value:
+        return self.m.constant(bool_, 1, instruction.exec_size)
+
+
+__all__ = ["BlockState", "Escape", "Held", "StreamState", "flagged"]

@@ -7,10 +7,11 @@ from weakref import WeakKeyDictionary
 
 from softgen.errors import SoftgenError
 from softgen.eu import native
-from softgen.eu.engine import Function, Threaded
+from softgen.eu.engine import Function, Row, Threaded
 from softgen.eu.interpreter import Program
+from softgen.eu.translate.doors import Key
 from softgen.eu.translate.graph import Untranslatable
-from softgen.eu.translate.kernel import NAME, Key, translate
+from softgen.eu.translate.kernel import NAME, translate
 from softgen.eu.translate.store import Store
 from softgen.lanes import jit
 
@@ -28,21 +29,24 @@ class Translator:
         self._looked: WeakKeyDictionary[Program, set[Key]] = WeakKeyDictionary()
         self._making = threading.Lock()
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None) -> Function:
-        return self.translated(program, control, simd, full) or Threaded(self.messages).function(program, control, simd, full, entry)
+    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
+        found = self.translated(program, control, simd, full, payload)
+        return found or Threaded(self.messages).function(program, control, simd, full, entry)
 
-    def translated(self, program: Program, control: int, simd: int, full: bool) -> Function | None:
+    def translated(self, program: Program, control: int, simd: int, full: bool, payload: tuple[Row, ...] = ()) -> Function | None:
         """The kernel as a function; None where it cannot be one."""
-        key, known = self._key(control, simd, full), self._known.setdefault(program, {})
+        key, known = self._key(control, simd, full, payload), self._known.setdefault(program, {})
         if key not in known:
             with self._making:
                 if key not in known:
                     known[key] = self._kept(program, key) or self._make(program, key)
         return known[key]
 
-    def at_hand(self, program: Program, control: int, simd: int, full: bool) -> Function | None:
+    def at_hand(self, program: Program, control: int, simd: int, full: bool, payload: tuple[Row, ...] = ()) -> Function | None:
         """The same, if it need not be compiled. The disk is asked once: every dispatch comes here."""
-        key, known, looked = self._key(control, simd, full), self._known.setdefault(program, {}), self._looked.setdefault(program, set())
+        key, known = self._key(control, simd, full, payload), self._known.setdefault(program, {})
+        looked = self._looked.setdefault(program, set())
         if key not in known and key not in looked:
             looked.add(key)
             if found := self._kept(program, key):
@@ -52,8 +56,8 @@ class Translator:
     def ran(self, program: Program, instructions: int) -> None:
         """Nothing to learn from that."""
 
-    def _key(self, control: int, simd: int, full: bool) -> Key:
-        return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, *self.options)
+    def _key(self, control: int, simd: int, full: bool, payload: tuple[Row, ...]) -> Key:
+        return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, *self.options, payload)
 
     def _kept(self, program: Program, key: Key) -> Function | None:
         kept = self.store.load(program, key)
@@ -63,7 +67,8 @@ class Translator:
             code = jit.Code(kept.data, (NAME,), native.imports())
         except SoftgenError:
             return None  # whole, but of no use: make it again
-        return Function(code.address(NAME), 0, kept.facts["clean"], True, code, frozenset(kept.facts["indices"]))
+        needs = kept.facts["needs"] and tuple((start, size) for start, size in kept.facts["needs"])
+        return Function(code.address(NAME), 0, kept.facts["clean"], True, True, needs, code, frozenset(kept.facts["indices"]))
 
     def _make(self, program: Program, key: Key) -> Function | None:
         try:
@@ -73,5 +78,5 @@ class Translator:
         data = jit.compile_object(made.ir, jit.host())
         jit.check(data, (NAME,), native.imports())
         code = jit.Code(data, (NAME,), native.imports())
-        self.store.save(program, key, made.size, data, {"clean": made.clean, "indices": sorted(made.indices)})
-        return Function(code.address(NAME), 0, made.clean, True, code, made.indices)
+        self.store.save(program, key, made.size, data, {"clean": made.clean, "indices": sorted(made.indices), "needs": made.needs})
+        return Function(code.address(NAME), 0, made.clean, True, True, made.needs, code, made.indices)

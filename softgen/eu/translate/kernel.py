@@ -10,42 +10,32 @@ what it finds when it is taken up again is settled afterwards, when all is known
 
 from __future__ import annotations
 
+from ctypes import sizeof
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.eu.block import PLACES, Context, Control, Status, offset
+from softgen.eu.block import PLACES, ROOM, Context, Status
 from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import FAR, SENDS, Line, Program
 from softgen.eu.predicate import group, predicate
 from softgen.eu.regions import place
 from softgen.eu.semantics import OPS
 from softgen.eu.step import step
-from softgen.eu.thread import SINGLE_FLOW, VECTOR_MASK
-from softgen.eu.translate import graph, mode, send
+from softgen.eu.thread import SINGLE_FLOW
+from softgen.eu.translate import graph, idle, mode, send
+from softgen.eu.translate.doors import Doors, Key
+from softgen.eu.translate.even import Arrivals, Even
 from softgen.eu.translate.flow import Branching, Choice
 from softgen.eu.translate.graph import Block, Graph
 from softgen.eu.translate.life import Leave, Segment, live
 from softgen.eu.translate.registers import Access, Part
 from softgen.eu.translate.state import Translated
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.types import bool_, i64, u32
 from softgen.lanes.value import Value
 
 NAME = "kernel"
 NOTIFICATIONS = 3  # dwords of n
-
-
-class Key(NamedTuple):
-    """What a translation depends on beside the code."""
-
-    control: int  # cr0.0
-    width: int  # channels of a thread: 8, 16 or 32
-    full: bool  # every thread has all of them
-    observe: bool = False  # registers can be looked at when the thread has ended
-    loops: bool = False  # a thread may be taken up again at its loops
-    messages: bool = True  # are carried out here, over the memory that the context names
-    anywhere: bool = False  # channels may wait where this code does not reach when a thread comes to its start
 
 
 @dataclass
@@ -55,6 +45,7 @@ class Translation:
     clean: bool  # the block is as it was when a thread ends without having been left before
     indices: frozenset[int] = frozenset()  # binding table entries its messages name
     size: int = 0  # bytes of code from the start on
+    needs: tuple[tuple[int, int], ...] | None = None  # beside the payload (Function.needs)
     escapes: list[str] = field(default_factory=list)
 
 
@@ -62,19 +53,15 @@ def translate(program: Program, key: Key) -> Translation:
     return Kernel(program, key).translate()
 
 
-class Kernel:
+class Kernel(Doors):
     def __init__(self, program: Program, key: Key) -> None:
-        self.program, self.key, self.m = program, key, LlvmMachine()
-        self.single = bool(key.control & SINGLE_FLOW)
-        self.state = Translated(self.m, program.gen, key.control, key.width, self._escape_if)
+        m = LlvmMachine()
+        super().__init__(m, key, Translated(m, program.gen, key.control, key.width, self._escape_if))
+        self.program, self.single = program, bool(key.control & SINGLE_FLOW)
+        self.state.count = self._count
         self.graph: Graph = graph.build(program, self.state.rules, self.single, key.width)
         self.controls = mode.controls(self.graph, key.control)
-        nobody = self.state.none(key.width)
-        self.dispatched = self.m.variable(nobody)  # the channels of the thread
-        self.active = self.m.variable(nobody)
-        self.waiting = {at: self.m.variable(nobody) for at in sorted(self.graph.targets)}
-        self.executed, self.budget = (self.m.variable(self.m.constant(i64, 0, 1)) for _ in range(2))
-        self.segments: dict[int, Segment] = {}
+        self.waiting = {at: m.variable(self.state.none(key.width)) for at in sorted(self.graph.targets)}
         self.segment = Segment(program.start)
         self.block = Block(program.start)
         self.line = program.line(program.start)
@@ -82,18 +69,23 @@ class Kernel:
         self.behind = 0  # instructions since they were last counted
         self.leaves: list[Leave] = []
         self.escapes: list[str] = []
+        self.arrivals = Arrivals(self.graph, self.state.rules, key.payload)
         self.m.lines.clear()  # variables have no beginning: entries give them their values
 
     # -- text of instructions ------------------------------------------------------------------------------------------
 
     def translate(self) -> Translation:
-        for block in self.graph.blocks.values():
+        for ip, block in self.graph.blocks.items():
+            self.state.even = Even(self.m, self.arrivals.at(ip))
             self._block(block)
+            self.arrivals.known[ip] = self.state.even.settled()
         body, self.m.lines = self.m.lines, []
         registers = self.state.registers
         registers.partition()
         parts = list(registers.all())
-        live(self.segments, registers, parts, self.key.observe)
+        if not (self.key.observe or self.key.anywhere or self.escapes or self.state.scattered or self.single):
+            idle.spread(self.graph, self.segments, registers)
+        live(self.segments, registers, parts, len(self.state.flag), self.key.observe)
         for part in self._dormant(parts):
             part.variable = ""
         self._enter(parts)
@@ -104,11 +96,21 @@ class Kernel:
                 self.m.lines.append(one)
         for leave in self.leaves:
             self._leave(leave, parts)
-        self.m.define(f"i64 @{NAME}(ptr noalias %block, ptr noalias %context) alignstack(64)")  # registers that do not fit stand there
+        around = f"ptr noalias align 8 dereferenceable({sizeof(Context)}) %context"
+        self.m.define(f"i64 @{NAME}(ptr noalias %first, {around}) alignstack(64)")  # registers that do not fit stand there
         in_block = self.state.scattered or any(part.written and not part.variable for part in parts)
         size = max(block.end for block in self.graph.blocks.values()) - self.program.start
         entries = tuple(ip for ip, one in self.segments.items() if one.entry)
-        return Translation(self.m.module.text(), entries, not in_block, frozenset(self.state.indices), size, self.escapes)
+        indices = frozenset(self.state.indices)
+        return Translation(self.m.module.text(), entries, not in_block, indices, size, self._needs(parts), self.escapes)
+
+    def _needs(self, parts: list[Part]) -> tuple[tuple[int, int], ...] | None:
+        """What may be read before it is written. What the reference reads on its own is not known."""
+        if self.escapes or self.state.scattered:
+            return None
+        live = self.segments[self.program.start].live
+        read = [part for number, part in enumerate(parts) if live >> number & 1]
+        return (*((PLACES[part.place] + part.start, part.end - part.start) for part in read), (PLACES["f"], ROOM["f"]))
 
     def _dormant(self, parts: list[Part]) -> list[Part]:
         """What outlives a wait and is not used in a loop of its own need not go to and fro: it stays in the block."""
@@ -142,7 +144,7 @@ class Kernel:
         self._begin(start, entry=start in self.resumed or first.opcode == "wait" or self._is_loop(start))
         self._arrive(block)
         for line in block.lines:
-            self.line, self.state.ip = line, line.ip
+            self.line, self.state.ip, self.state.instruction = line, line.ip, line.instruction
             if graph.branches(line.instruction):
                 self._branch(line)
                 return
@@ -156,6 +158,7 @@ class Kernel:
     def _begin(self, ip: int, entry: bool) -> None:
         self.segment = self.segments[ip] = Segment(ip, entry)
         self.state.items = self.segment.items
+        self.state.entered()
         self.m.start(f"at{ip:x}")
 
     def _arrive(self, block: Block) -> None:
@@ -186,6 +189,7 @@ class Kernel:
                 del one_list[length:]
             self.behind = behind
             self.escapes.append(f"{line.ip:#x} {one.opcode}: {error}")
+            self.state.even = Even(self.m)
             self._exit(Status.ESCAPE, line.ip)
             return self._resume(line.ip + line.size)
         self.behind += 1
@@ -304,86 +308,6 @@ class Kernel:
 
     def _escape_if(self, condition: Value) -> None:
         self._exit(Status.ESCAPE, self.line.ip, self.m.emit(f"extractelement <1 x i1> {condition.payload}, i64 0"))
-
-    def _place(self, name: str, more: int = 0) -> str:
-        return self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[name] + more}")
-
-    def _field(self, name: str) -> str:
-        return self._place("control", offset(Control, name))
-
-    def _context(self, name: str) -> str:
-        return self.m.emit(f"getelementptr i8, ptr %context, i64 {offset(Context, name)}")
-
-    def _leave(self, leave: Leave, parts: list[Part]) -> None:
-        m, registers = self.m, self.state.registers
-        m.start(leave.label)
-        for number, part in enumerate(parts):
-            if part.variable and part.written and leave.live >> number & 1:
-                registers.save(part)
-        whole = leave.status is not Status.ENDED or self.key.observe
-        if whole:
-            self._keep_flags()
-            self._keep_channels(leave)
-            m.line(f"store i32 {leave.control}, ptr {self._place('cr')}")
-        for name, value in (("ip", leave.ip), ("status", int(leave.status)), ("waiting", leave.wait)):
-            m.line(f"store i32 {value}, ptr {self._field(name)}")
-        m.line(f"store <1 x i64> {self.executed.value.payload}, ptr {self._field('executed')}")
-        m.line(f"store <1 x i64> {self.budget.value.payload}, ptr {self._context('budget')}")
-        m.line(f"ret i64 {int(leave.status)}")
-
-    def _keep_flags(self) -> None:
-        for number, flag in enumerate(self.state.flag):
-            at = self._place("f", 2 * number)
-            self.m.line(f"store <16 x i1> {flag.value.payload}, ptr {at}")
-
-    def _keep_channels(self, leave: Leave) -> None:
-        m, width = self.m, self.key.width
-        active = m.bits_from_mask(self.active.value) if width <= 32 else None
-        assert active is not None
-        m.line(f"store <1 x i32> {active.payload}, ptr {self._field('active')}")
-        if not leave.pending:
-            return
-        at = self._field("channel_ip")
-        where = Value(m, u32, width, m.emit(f"load <{width} x i32>, ptr {at}, align 4"))
-        for ip in sorted(leave.pending):
-            where = m.select(self.waiting[ip].value, m.like(where, ip), where)
-        m.line(f"store <{width} x i32> {where.payload}, ptr {at}, align 4")
-
-    # -- entering ------------------------------------------------------------------------------------------------------
-
-    def _enter(self, parts: list[Part]) -> None:
-        """Goes where the thread is. What is no entry is the reference's, one instruction at a time."""
-        m = self.m
-        entries = [one for one in self.segments.values() if one.entry]
-        ip = m.emit(f"load i32, ptr {self._field('ip')}")
-        self.executed.value = Value(m, i64, 1, m.emit(f"load <1 x i64>, ptr {self._field('executed')}"))
-        self.budget.value = Value(m, i64, 1, m.emit(f"load <1 x i64>, ptr {self._context('budget')}"))
-        self._enter_channels()
-        cases = " ".join(f"i32 {one.ip}, label %enter{one.ip:x}" for one in entries)
-        m.line(f"switch i32 {ip}, label %unknown [ {cases} ]")
-        for one in entries:
-            m.start(f"enter{one.ip:x}")
-            for number, part in enumerate(parts):
-                if part.variable and one.live >> number & 1:
-                    self.state.registers.load(part)
-            m.line(f"br label %at{one.ip:x}")
-        m.start("unknown")
-        m.line(f"ret i64 {int(Status.ESCAPE)}")
-
-    def _enter_channels(self) -> None:
-        m, width = self.m, self.key.width
-        mask = self._place("sr", 4 * (3 if self.key.control & VECTOR_MASK else 2))
-        dispatched = m.mask_from_bits(Value(m, u32, 1, m.emit(f"load <1 x i32>, ptr {mask}")), width)
-        active = m.mask_from_bits(Value(m, u32, 1, m.emit(f"load <1 x i32>, ptr {self._field('active')}")), width)
-        self.dispatched.value, self.active.value = dispatched, active
-        if self.waiting:
-            where = Value(m, u32, width, m.emit(f"load <{width} x i32>, ptr {self._field('channel_ip')}, align 4"))
-            away = dispatched & ~active
-            for ip, variable in self.waiting.items():
-                variable.value = away & (where == ip)
-        for number, flag in enumerate(self.state.flag):
-            at = self._place("f", 2 * number)
-            flag.value = Value(m, bool_, 16, m.emit(f"load <16 x i1>, ptr {at}"))
 
 
 def notification(one: Instruction) -> int:

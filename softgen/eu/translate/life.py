@@ -23,21 +23,38 @@ class Leave:
 
 
 @dataclass(eq=False)
+class FlagUse:
+    """Sixteen flags are read, or all replaced."""
+
+    number: int
+    replaced: bool
+    ip: int
+
+
+Use = Access | FlagUse
+
+
+@dataclass(eq=False)
 class Segment:
     """Text that is entered only at its beginning: what it does with registers, in order."""
 
     ip: int
     entry: bool = False
-    items: list[Access | Leave] = field(default_factory=list)
+    items: list[Use | Leave] = field(default_factory=list)
     leads: set[int] = field(default_factory=set)
     live: int = 0  # parts that may be read before they are written whole
 
 
-def live(segments: dict[int, Segment], registers: Registers, parts: list[Part], observe: bool) -> None:
-    """Fills in `live` of every segment and leave, backward until nothing changes."""
+def live(segments: dict[int, Segment], registers: Registers, parts: list[Part], flags: int, observe: bool) -> None:
+    """Fills in `live` of every segment and leave, backward until nothing changes. Bits above the parts' are for so many flags."""
     number = {part: 1 << index for index, part in enumerate(parts)}
-    every = (1 << len(parts)) - 1
-    known = {access: _effect(access, registers, number) for access in registers.accesses}
+    every = (1 << len(parts) + flags) - 1
+    known: dict[Use, tuple[int, int]] = {access: _effect(access, registers, number) for access in registers.accesses}
+    for one in segments.values():
+        for item in one.items:
+            if isinstance(item, FlagUse):
+                bit = 1 << len(parts) + item.number
+                known[item] = (0, bit) if item.replaced else (bit, 0)
     before: dict[int, set[int]] = {}
     for one in segments.values():
         for to in [*one.leads, *(item.ip for item in one.items if isinstance(item, Leave))]:
@@ -60,7 +77,7 @@ def live(segments: dict[int, Segment], registers: Registers, parts: list[Part], 
             todo += before.get(one.ip, ())
 
 
-def _kept(leave: Leave, here: Segment, segments: dict[int, Segment], known: dict[Access, tuple[int, int]], every: int,
+def _kept(leave: Leave, here: Segment, segments: dict[int, Segment], known: dict[Use, tuple[int, int]], every: int,
           observe: bool, behind: int) -> int:  # fmt: skip
     """What must be in the block where a thread is left; `behind` is what the code after that needs."""
     if leave.status is Status.ENDED:
@@ -70,9 +87,9 @@ def _kept(leave: Leave, here: Segment, segments: dict[int, Segment], known: dict
     if leave.status is Status.ESCAPE:  # the reference does this instruction, and goes on as this code would
         found = behind
         for item in here.items:
-            if isinstance(item, Access) and item.ip == leave.ip:
-                reads, kills = known[item]
-                found |= reads | kills
+            if not isinstance(item, Leave) and item.ip == leave.ip:
+                reads, _ = known[item]
+                found |= reads
         return found
     return segments[leave.ip].live if leave.ip in segments else every
 

@@ -36,6 +36,8 @@ class Access:
     value: str = ""
     mask: str = TRUE
     ip: int = 0  # of the instruction
+    channel: int | None = None  # that the first lane is for, where each lane is for a channel, and none for one that is not active
+    everyone: bool = False  # a write that reaches every active channel of the instruction's
 
     @property
     def span(self) -> tuple[int, int]:

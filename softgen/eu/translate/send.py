@@ -15,7 +15,7 @@ class Environment(CompiledEnvironment):
 
     def __init__(self, state: Translated) -> None:
         super().__init__(state.m, state.gen, str(state.ip), lambda good: state.escape(~good))
-        self.indices = state.indices
+        self.indices, self.part = state.indices, state.count  # type: ignore[method-assign]
 
     def bound(self, index: int) -> Region:
         self.indices.add(index)

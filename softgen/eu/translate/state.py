@@ -13,7 +13,9 @@ from softgen.eu.predicate import FLAG, group
 from softgen.eu.rules import Rules, rules
 from softgen.eu.state import Offsets
 from softgen.eu.thread import ACCUMULATOR_OFF, READ_ONLY, Mode, architecture, mode_of
-from softgen.eu.translate.life import Leave
+from softgen.eu.translate.even import Even
+from softgen.eu.translate.idle import by_lane
+from softgen.eu.translate.life import FlagUse, Leave, Use
 from softgen.eu.translate.registers import TRUE, Access, Registers
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import LaneType, bool_, i32, u8, u16, u32, u64
@@ -32,11 +34,15 @@ class Translated:
         self.control = control  # cr0.0 at the instruction that is being written
         self.registers = Registers(m)
         self.sizes = {"grf": 4096, "mrf": self.rules.message_registers * 32, **dict(architecture(gen))}
+        self.even = Even(m)
         self.active: Value = self.every(width)
-        self.items: list[Access | Leave] = []  # of the segment that is being written
+        self._parts: dict[tuple[str, int, int], Value] = {}  # of the active channels
+        self.items: list[Use | Leave] = []  # of the segment that is being written
         self.scattered = False  # something is written by address
         self.indices: set[int] = set()  # binding table entries that messages name
         self.ip = 0
+        self.instruction: Instruction | None = None  # that is being written
+        self.count: Callable[[], None] = lambda: None  # the instructions so far
         no = m.constant(bool_, 0, FLAG)
         self.flag = [m.variable(no) for _ in range(self.sizes["f"] * 8 // FLAG)]
 
@@ -74,6 +80,8 @@ class Translated:
             self.registers.in_block.add(place)
         access = Access(place, type, offsets, self.m.fresh())
         self._add(access)
+        if place == "grf":
+            self.even.read(type, offsets, access.result)
         return Value(self.m, type, len(offsets), access.result)
 
     def _known(self, number: int, type: LaneType, offsets: tuple[int, ...]) -> Value:
@@ -95,13 +103,20 @@ class Translated:
             raise Unsupported(f"a write to {place} has no translation")
         elif mask.payload == TRUE or len(set(offsets)) == len(offsets):
             self._add(Access(place, value.type, offsets, value=value.payload, mask=mask.payload))
+            if place == "grf":
+                self.even.wrote(value, offsets, mask.payload)
         else:
+            self.even.forget([(min(offsets), max(offsets) + value.type.bytes)] if place == "grf" else [])
             for lanes in _apart(offsets):
                 part, on = self.m.shuffle(value, lanes), self.m.shuffle(mask, lanes)
                 self._add(Access(place, value.type, tuple(offsets[one] for one in lanes), value=part.payload, mask=on.payload))
 
     def _add(self, access: Access) -> None:
         access.ip = self.ip
+        one = self.instruction
+        if one is not None and not one.no_mask and len(access.offsets) == one.exec_size and by_lane(one):
+            access.channel = group(self, one)
+            access.everyone = not access.result and access.mask == self.enabled(one).payload
         self.registers.accesses.append(access)
         self.items.append(access)
         self.m.lines.append(access)  # type: ignore[arg-type]  # becomes text when parts are known
@@ -130,6 +145,7 @@ class Translated:
     def _scatter(self, place: str, value: Value, offsets: Value, mask: Value) -> None:
         m, lanes = self.m, offsets.lanes
         self.scattered = True
+        self.even.forget([(0, self.sizes[place])])
         places = self._reach(place, value.type, offsets)
         vector, pointers = m.vector(value.type, lanes), f"<{lanes} x ptr>"
         operands = [(vector, value.payload), (pointers, places), ("i32", "1"), (f"<{lanes} x i1>", mask.payload)]
@@ -148,12 +164,21 @@ class Translated:
             return self.none(lanes)
         if self.active.payload == TRUE and here == lanes:
             return self.every(lanes)
-        part = self.m.slice(self.active, first, here)
-        return part if here == lanes else self.m.concat(part, self.none(lanes - here))
+        key = self.active.payload, first, lanes
+        if key not in self._parts:  # the same mask by the same name, as long as the same channels are active
+            part = self.m.slice(self.active, first, here)
+            self._parts[key] = part if here == lanes else self.m.concat(part, self.none(lanes - here))
+        return self._parts[key]
+
+    def entered(self) -> None:
+        """A thread may be taken up here: nothing that was written before can be named."""
+        self._parts.clear()
+        self.even.settle()
 
     def flags(self, first: int, count: int) -> Value:
         bits = [(first + channel) % (FLAG * len(self.flag)) for channel in range(count)]
         used = sorted({bit // FLAG for bit in bits})
+        self.items += [FlagUse(one, False, self.ip) for one in used]
         whole = self.m.concat(*(self.flag[one].value for one in used))
         indices = [used.index(bit // FLAG) * FLAG + bit % FLAG for bit in bits]
         return whole if indices == list(range(whole.lanes)) else self.m.shuffle(whole, indices)
@@ -164,6 +189,7 @@ class Translated:
         bits = [(first + channel) % (FLAG * len(self.flag)) for channel in range(value.lanes)]
         for one in sorted({bit // FLAG for bit in bits}):
             lanes = {bit % FLAG: channel for channel, bit in enumerate(bits) if bit // FLAG == one}
+            self.items.append(FlagUse(one, len(lanes) == FLAG, self.ip))
             self.flag[one].value = self._placed(self.flag[one], value, lanes)
 
     def _placed(self, flag: Variable, value: Value, lanes: dict[int, int]) -> Value:
@@ -176,6 +202,7 @@ class Translated:
 
     def _flag_bytes(self, type: LaneType, offsets: tuple[int, ...]) -> Value:
         m = self.m
+        self.items += [FlagUse(one, False, self.ip) for one in range(len(self.flag))]
         raw = m.regroup(m.concat(*(m.bits_from_mask(one.value, u16) for one in self.flag)), u8)
         picked = m.shuffle(raw, [one + byte for one in offsets for byte in range(type.bytes)])
         return m.regroup(picked, type)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from softgen.bits.generation import Device
     from softgen.device.gpu import Gpu
     from softgen.driver.execute import Executor
+    from softgen.driver.launcher import Outcome
     from softgen.driver.queue import Submission
     from softgen.driver.service import Service
     from softgen.gpgpu.compare import Compared
@@ -84,8 +85,7 @@ def run(args: argparse.Namespace) -> int:
         complain(outcome.trouble)
     elif outcome.signal in CRASHES:
         complain(f"{command[0]} was ended by {signal.Signals(outcome.signal).name}")
-    if not outcome.report.get("opened") and outcome.code:
-        hint(gpu)
+    hint(gpu, outcome)
     tell(args, outcome.report | {"exit_code": outcome.code, "trouble": outcome.trouble})
     return outcome.code
 
@@ -229,12 +229,15 @@ def kernels(fine: bool, ran: list[Groups | Compared]) -> dict[str, Any]:
     return {"exact": fine and not inexact, "approximate": inexact, "notes": notes, "kernels": [kernel(one) for one in found]}
 
 
-def hint(gpu: Device) -> None:
-    """The program failed and no driver ever opened the GPU: perhaps there is none."""
+def hint(gpu: Device, outcome: Outcome) -> None:
+    """Which driver is missing: where a program looked for one and none could be named to it, and where it failed."""
     from softgen.driver.environment import missing
 
-    for line in missing(gpu):
-        complain(f"no driver opened the GPU. {line}")
+    failed = bool(outcome.code) and not outcome.trouble and not outcome.failed
+    apis = set(outcome.seeks) | set(outcome.loads if failed else ())
+    if apis or outcome.signal in CRASHES and not outcome.report.get("opened"):  # who crashes does not tell what it had loaded
+        for line in missing(gpu, apis or None):
+            complain(line)
 
 
 def tell(args: argparse.Namespace, report: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """Media blocks: rectangles of a two-dimensional surface, whatever the channels; transposed reads; what a surface is.
 
 Rows of a block take a power of two of bytes in registers, four at least. Reading beyond an edge gives the nearest pixel, writing beyond
-one nothing (BDW 24171-24291, KBL 13586-13741, 14385-14507). Sizes are in the header and surface state is looked up by Python: these
-messages are not compiled.
+one nothing (BDW 24171-24291, KBL 13586-13741, 14385-14507). Whatever the format, the width of the surface and where it begins count in
+dwords (KBL 19398-19400, 19691-19694). Sizes are in the header and surface state is looked up by Python: these messages are not compiled.
 
 Reads   MH_MBM MH_T
 """
@@ -20,6 +20,7 @@ from softgen.surface import tiling
 from softgen.surface.image import Image
 
 NARROWEST = 4  # bytes of a row in registers
+UNIT = 4  # bytes that a surface's width counts
 LARGEST = 256  # bytes of a block
 KINDS = ("1d", "2d", "3d", "cube", "buffer", "strbuf", "", "null")  # surface types by number
 MODES = {0: "normal", 2: "progressive_frame", 3: "interlaced_frame"}  # which row is nearest
@@ -73,16 +74,15 @@ def pitch(width: int) -> int:
 
 def row(x: Exchange, one: Image, what: Block, line: int, mode: str = "normal") -> tuple[Value, Value]:
     """The bytes of a line: where they are, with the edges repeated, and which are not beyond an edge."""
-    m, size, height = x.m, one.size, one.height
+    m, size, height, wide = x.m, min(one.size, UNIT), one.height, one.width * UNIT
     rows = (height - what.first + what.step - 1) // what.step
     y = nearest(what, line, rows, height, mode)
     at = m.constant(i64, what.x, what.width) + m.lane_index(what.width, i64)
-    inside = (at >= 0) & (at < one.width * size)
-    last = (one.width - 1) * size
+    inside = (at >= 0) & (at < wide)
     rest = m.remainder_int(m.remainder_int(at, size) + size, size)  # which byte of a pixel
-    near = m.select(at < 0, rest, m.select(at >= one.width * size, rest + last, at))
+    near = m.select(at < 0, rest, m.select(at >= wide, rest + (wide - size), at))
     down = m.constant(u64, y + one.at[1], what.width)
-    offsets = tiling.offset(m, one.tiling, one.pitch, m.bitcast(near, u64) + one.at[0] * size, down)
+    offsets = tiling.offset(m, one.tiling, one.pitch, m.bitcast(near, u64) + one.at[0] * UNIT, down)
     on = m.constant(bool_, int(0 <= what.y + line < rows), what.width)
     return offsets, inside & on
 

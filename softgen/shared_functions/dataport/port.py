@@ -62,7 +62,7 @@ class DataPort:
     def addresses(self) -> Region:
         return self._region(Addresses(self.space))
 
-    def local(self) -> Region:
+    def local(self, plain: bool = False) -> Region:
         return self._region(self.held)
 
     def textured(self, x: Exchange, what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:

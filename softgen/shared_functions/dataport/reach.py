@@ -39,7 +39,7 @@ def region(x: Exchange, offsets: Value) -> tuple[Region, Value]:
         x.environment.within(index, offsets, pixel_lanes(x, offsets.lanes) if untyped else x.lanes(offsets.lanes), x.plan.name)
         return x.environment.bound(index), offsets
     if special == "slm":
-        return x.environment.local(), offsets & LOCAL_REACH - 1
+        return x.environment.local(plain="atomic" not in x.plan.name), offsets & LOCAL_REACH - 1
     if special in STATELESS:
         return x.environment.general(buffer_base(x)), offsets
     if special == "bindless":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
@@ -19,6 +20,24 @@ from softgen.shared_functions.dataport.target import Memory, Nothing, Target
 from softgen.surface.image import Image, image
 
 RAW = "RAW"
+
+
+@cache
+def _layout(name: str, gen: float) -> Layout:
+    return catalogue.layout(name, gen)
+
+
+@lru_cache(1024)
+def _unpacked(name: str, gen: float, data: bytes) -> Record:
+    """The same bytes mean the same: every dispatch looks at them again."""
+    return _layout(name, gen).raw(array("I", data))
+
+
+@lru_cache(1024)
+def _kind(gen: float, state: Record) -> tuple[str, str]:
+    """The names of a surface's type and format."""
+    layout = _layout("RENDER_SURFACE_STATE", gen)
+    return value_name(layout, state, "surface_type"), value_name(layout, state, "surface_format")
 
 
 class Surfaces:
@@ -43,8 +62,9 @@ class Surfaces:
 
     def address(self, index: int) -> int:
         """Where the state of a binding table index is."""
-        entry, _ = self._read("BINDING_TABLE_STATE", self._base("surface") + self.table + 4 * index, f"binding table entry {index}")
-        return self._base("surface") + int(entry.surface_state_pointer)
+        base = self._base("surface")
+        entry = self._unpacked("BINDING_TABLE_STATE", base + self.table + 4 * index, "binding table entry ", index)
+        return base + int(entry.surface_state_pointer)
 
     def picture(self, index: int, bindless: bool) -> Image:
         """The surface of a binding table index, or of an offset from the bindless base, as an image."""
@@ -75,23 +95,35 @@ class Surfaces:
         """The surfaces that were looked up so far."""
         return self._targets
 
-    def _buffer(self, address: int, what: str) -> Target:
-        state, layout = self._read("RENDER_SURFACE_STATE", address, f"state of {what}")
-        kind, form = value_name(layout, state, "surface_type"), value_name(layout, state, "surface_format")
+    def plain(self, index: int) -> tuple[int, int] | None:
+        """Address and size of the buffer of a binding table index; None for a null surface."""
+        return self._plain(self.address(index), "surface ", index)
+
+    def _plain(self, address: int, what: str, index: object) -> tuple[int, int] | None:
+        state = self._unpacked("RENDER_SURFACE_STATE", address, f"state of {what}", index)
+        kind, form = _kind(self.gen, state)
         if kind == "null":
-            return Nothing()
+            return None
         if kind != "buffer" or form != RAW:
-            raise Unsupported(f"{what} (state at {address:#x}) is a {kind} surface of format {form}: not yet simulated for this message")
-        return Memory(self.space, state.surface_base_address, state.number_of_entries)
+            said = f"{what}{index} (state at {address:#x}) is a {kind} surface of format {form}"
+            raise Unsupported(f"{said}: not yet simulated for this message")
+        return state.surface_base_address, state.number_of_entries
+
+    def _buffer(self, address: int, what: str) -> Target:
+        found = self._plain(address, what, "")
+        return Nothing() if found is None else Memory(self.space, *found)
 
     def _read(self, name: str, address: int, what: str) -> tuple[Record, Layout]:
-        layout = catalogue.layout(name, self.gen)
+        return self._unpacked(name, address, what), _layout(name, self.gen)
+
+    def _unpacked(self, name: str, address: int, *what: object) -> Record:
         address &= (1 << self.space.bits) - 1
         try:
-            dwords = array("I", self.space.read(address, 4 * layout.dwords))
+            data = self.space.read(address, 4 * _layout(name, self.gen).dwords)
         except GpuFault as fault:
-            raise GpuFault(fault.address, fault.access, fault.space, fault.by, f"{fault.why}; {what} should be there") from None
-        return layout.raw(dwords), layout
+            why = f"{fault.why}; {''.join(map(str, what))} should be there"
+            raise GpuFault(fault.address, fault.access, fault.space, fault.by, why) from None
+        return _unpacked(name, self.gen, data)
 
     def _base(self, name: str) -> int:
         return self.bases.get(name, 0)

@@ -6,6 +6,7 @@ import fcntl
 import mmap
 import os
 import select
+import signal
 import socket
 import stat
 import struct
@@ -121,6 +122,14 @@ def found_by_libudev():
     return path == b"/sys/devices/pci0000:00/0000:00:02.0/drm/renderD128"
 
 
+def found_by_others():
+    """ls, which asks for attributes of each file, and glob(), which libc does without calling itself."""
+    listed = subprocess.run(["ls", "-l", "/dev/dri", "/sys/class/drm/"], capture_output=True, check=False)
+    pattern = f"import ctypes; g = ctypes.create_string_buffer(256); print(ctypes.CDLL(None).glob({b'/dev/dri/render*'!r}, 0, None, g))"
+    matched = subprocess.run([sys.executable, "-c", pattern], capture_output=True, check=False)
+    return listed.returncode == 0 and listed.stderr == b"" and b"226, 128" in listed.stdout and matched.stdout == b"0\n"
+
+
 def own_memory():
     """USERPTR: the GPU writes into memory of the program; a child gets its own copy of it."""
     node = open_node()
@@ -211,6 +220,42 @@ def fences():
     return bool(select.select([fence], [], [], 20)[0])
 
 
+def through_the_aperture():
+    """GEM_MMAP_GTT of an X-tiled buffer: its rows in order, for what the program writes and for what the GPU does."""
+    node = open_node()
+    handle = create(node, 8192)
+    ioctl(node, 0x61, struct.pack("<IIII", handle, 1, 1024, 0))
+    offset = struct.unpack("<IIQ", ioctl(node, 0x64, struct.pack("<IIQ", handle, 0, 0)))[2]
+    with mmap.mmap(node, 8192, offset=offset) as rows, view(node, handle, 8192) as memory:
+        rows[1024:1028] = b"here"  # the second row
+        submit(node, (handle, 0x40000), (batch(node, (0x40000 + 4096 + 512, 0x21212121)), 0x10000))
+        wait(node, handle)
+        return memory[512:516] == b"here" and rows[1024 + 512 : 1024 + 516] == b"!!!!" and memory[:4] == bytes(4)
+
+
+def interrupted():
+    """A signal ends a wait for work that never ends, and the node goes on."""
+
+    class Rang(Exception):
+        pass
+
+    def ring(*_):
+        raise Rang
+
+    node = open_node()
+    code = create(node)
+    with view(node, code) as memory:
+        memory[:12] = struct.pack("<3I", 0x18800101, 0x10000, 0)  # MI_BATCH_BUFFER_START, to itself
+    submit(node, (code, 0x10000))
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        wait(node, code, -1)
+    except Rang:
+        return works(open_node())
+    return False
+
+
 def refused():
     """Bad pointers, bad numbers: an error number, never a crash."""
     node = open_node()
@@ -242,8 +287,8 @@ def request_of(number):
     return 3 << 30 | 16 << 16 | ord("d") << 8 | number
 
 
-CASES = (plainly, duplicated, forked, executed, swept, threaded, sent, looked_at, found_step_by_step, found_by_libudev, own_memory,
-         lent_while_written, on_the_stack, shared_memory, fences, refused)  # fmt: skip
+CASES = (plainly, duplicated, forked, executed, swept, threaded, sent, looked_at, found_step_by_step, found_by_libudev, found_by_others,
+         own_memory, lent_while_written, on_the_stack, shared_memory, fences, through_the_aperture, refused, interrupted)  # fmt: skip
 
 if __name__ == "__main__":
     for case in CASES:

@@ -61,9 +61,9 @@ def test_what_may_still_be_read() -> None:
     parts = list(made.all())
     leave = Leave("out", Status.SPENT, 16, 0, frozenset())
     first, second = Segment(0, True, [whole, masked, leave], {16}), Segment(16, True, list(use))
-    live({0: first, 16: second}, made, parts, observe=False)
+    live({0: first, 16: second}, made, parts, 0, observe=False)
     assert (first.live, second.live, leave.live) == (0b10, 0b11, 0b11)
     gone = Leave("end", Status.ENDED, 32, 0, frozenset())
     second.items.append(gone)
-    live({0: first, 16: second}, made, parts, observe=True)
+    live({0: first, 16: second}, made, parts, 0, observe=True)
     assert gone.live == 0b11 and whole.mask == TRUE
