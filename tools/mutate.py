@@ -44,8 +44,9 @@ EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_con
              "tests/eu/semantics/test_float_modes.py", "tests/eu/semantics/test_placed.py", "tests/eu/semantics/test_interpreter.py",
              "tests/eu/semantics/test_math.py", "tests/eu/semantics/test_exceptions.py", "tests/eu/test_engines_agree.py",
              "tests/eu/semantics/test_kernels.py")  # fmt: skip
-MACHINES = tuple(f"tests/lanes/test_{name}.py" for name in ("agreement", "machine", "examples", "memory", "numpy", "llvm"))
+MACHINES = tuple(f"tests/lanes/test_{name}.py" for name in ("agreement", "machine", "examples", "memory", "numpy", "llvm", "half"))
 REGIONS = ("tests/lanes/test_region.py", "tests/shared_functions/test_dataport.py", "tests/shared_functions/test_compiled.py")
+RAMPS = ("tests/lanes/test_ramp.py", "tests/eu/translate/test_even.py", "tests/gpgpu/test_rows.py")
 REACH = frozenset({"llvm_access.py", "llvm_near.py", "llvm_region.py", "numpy_region.py"})  # of lanes/: what messages are tests of
 SECONDS, WAITING = 180, 1800  # of the processor that the tests of one fault may take, and of the clock: other work is no fault
 WORKERS = 2
@@ -154,7 +155,9 @@ class Bench:
 def order(path: str) -> list[tuple[str, ...]]:
     """What notices soonest comes first. Machines have their own tests, and those of what runs on them."""
     if Path(path).name in REACH or path.endswith("semantics/send.py"):
-        return [REGIONS, MACHINES]
+        return [REGIONS, MACHINES, RAMPS]
+    if Path(path).name == "ramp.py":
+        return [RAMPS, MACHINES]
     return [MACHINES, EXECUTION] if path.startswith("softgen/lanes") else [EXECUTION]
 
 
@@ -204,7 +207,7 @@ def sweep(picked: list[Mutation], results: Path, workers: int, temporary: Path) 
     benches.put(first)
     for index in range(1, min(workers, len(left))):
         benches.put(Bench(temporary / f"bench{index}", first.folder))
-    code, text = first.run([*EXECUTION, *MACHINES, *REGIONS], 10 * SECONDS)
+    code, text = first.run([*EXECUTION, *MACHINES, *REGIONS, *RAMPS], 10 * SECONDS)
     if code:
         raise SystemExit(f"the tests fail without a fault, so none can be noticed:\n{text[-2000:]}")
     random.Random(0).shuffle(left)  # so that a sweep that is stopped says something of every file
