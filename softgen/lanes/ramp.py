@@ -256,7 +256,7 @@ def converted(m: LlvmText, source: LaneType, type: LaneType, lanes: int, payload
         return
     if ramp.number is not None:
         number = ramp.number - (1 << source.bits) if source.is_signed and ramp.number > source.highest else ramp.number
-        m.ramps[result] = _same(number & (1 << type.bits) - 1)
+        m.ramps[result] = replace(_same(number & (1 << type.bits) - 1), mask=ramp.mask, conditions=ramp.conditions)
         return
     if source.bits > type.bits:
         low = ramp.low if ramp.low is not None and ramp.low.type.bits < type.bits else None

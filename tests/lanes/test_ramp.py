@@ -277,3 +277,13 @@ def test_operands_under_two_masks_and_parts_of_them_are_not_believed() -> None:
     assert ramp.known(m, m.slice(a, 0, 4).payload) is None
     held = ramp.known(m, (a + 4).payload)
     assert held is not None and held.mask == "%a"
+
+
+def test_a_number_under_a_mask_stays_there_when_it_is_made_wider() -> None:
+    m = LlvmMachine()
+    m.ramps["%x"] = replace(ramp.known(m, "splat (i32 128)") or Ramp(0, lambda: ""), mask="%m")
+    wider = m.convert(Value(m, u32, 8, "%x"), i64)
+    found = m.ramps[wider.payload]
+    assert (found.number, found.mask) == (128, "%m")
+    total = m.ramps[(wider + 5).payload]
+    assert (total.number, total.mask) == (133, "%m")
