@@ -43,7 +43,7 @@ EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
 EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_control.py", "tests/eu/semantics/test_masks.py",
              "tests/eu/semantics/test_float_modes.py", "tests/eu/semantics/test_placed.py", "tests/eu/semantics/test_interpreter.py",
              "tests/eu/semantics/test_math.py", "tests/eu/semantics/test_exceptions.py", "tests/eu/test_engines_agree.py",
-             "tests/eu/semantics/test_kernels.py")  # fmt: skip
+             "tests/eu/semantics/test_wide_types.py", "tests/eu/semantics/test_kernels.py")  # fmt: skip
 MACHINES = tuple(f"tests/lanes/test_{name}.py" for name in ("agreement", "machine", "examples", "memory", "numpy", "llvm", "half"))
 REGIONS = ("tests/lanes/test_region.py", "tests/shared_functions/test_dataport.py", "tests/shared_functions/test_compiled.py")
 RAMPS = ("tests/lanes/test_ramp.py", "tests/eu/translate/test_even.py", "tests/gpgpu/test_rows.py")
@@ -154,7 +154,9 @@ class Bench:
 
 def order(path: str) -> list[tuple[str, ...]]:
     """What notices soonest comes first. Machines have their own tests, and those of what runs on them."""
-    if Path(path).name in REACH or path.endswith("semantics/send.py"):
+    if path.endswith("semantics/send.py"):
+        return [REGIONS, EXECUTION]
+    if Path(path).name in REACH:
         return [REGIONS, MACHINES, RAMPS]
     if Path(path).name == "ramp.py":
         return [RAMPS, MACHINES]

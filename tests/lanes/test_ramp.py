@@ -287,3 +287,10 @@ def test_a_number_under_a_mask_stays_there_when_it_is_made_wider() -> None:
     assert (found.number, found.mask) == (128, "%m")
     total = m.ramps[(wider + 5).payload]
     assert (total.number, total.mask) == (133, "%m")
+
+
+def test_constants_that_count_down_and_numbers_that_are_negated() -> None:
+    m = LlvmMachine()
+    assert m.ramps[m.constant(u16, [9, 6, 3, 0]).payload].step == 0xFFFD
+    held = ramp.known(m, (-m.constant(u32, 5, 4)).payload)
+    assert held is not None and held.number == (1 << 32) - 5

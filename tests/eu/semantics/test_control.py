@@ -213,6 +213,16 @@ def test_single_program_flow(gen: float) -> None:
         assert sums(made) == [want] * 8
 
 
+@pytest.mark.parametrize("gen", FLOWS)
+def test_a_call_and_its_return_in_single_program_flow(gen: float) -> None:
+    made = thread(gen, r4=LANES)
+    made.dwords("cr")[0] = SINGLE_FLOW
+    run(made, branch(gen, "call", "sub", target=dst(10, "ud")), "back", note(gen, 100), branch(gen, "jmpi", "out", size=1, no_mask=True),
+        "sub", note(gen, 1), branch(gen, "ret", None, None, reg(10, "ud", "2;2,1")), "out")
+    assert sums(made) == [101] * 8
+    assert made.register(10)[0] == 16 != made.register(10)[1]
+
+
 # -- the mask stack ------------------------------------------------------------------------------------------------
 
 OLD = 4.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ from softgen.eu.instruction import Instruction, Operand
 from softgen.eu.interpreter import Interpreter, Outcome, Program, unbuilt
 from softgen.eu.rules import execution_type, read, rules
 from softgen.eu.semantics import OPS
-from softgen.eu.semantics.send import Message
+from softgen.eu.semantics.send import Message, StateExchange
 from softgen.eu.thread import Thread
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.types import bool_, u32
+from softgen.lanes.value import Value
 from tests.eu.semantics.build import NULL, Listing, arf, branch, dst, end, imm, one, reg, run, thread
 
 LANES = np.arange(8, dtype=np.int32)
@@ -220,6 +224,20 @@ def test_a_compressed_write_to_message_registers_four_apart() -> None:
     run(made, one(4.5, "mov", Operand("mrf", "ud", 0x82, horizontal=1), reg(10, "ud"), size=16, quarter=2))
     held = made.dwords("mrf")
     assert list(held[16:24]) == list(range(8)) and list(held[48:56]) == list(range(8, 16))
+
+
+def test_an_implied_move_takes_a_whole_register() -> None:
+    """In compiled code, too, where registers are whoever's State it is."""
+    m, moved = NumpyMachine(), []
+
+    def write(place: str, value: Value, offsets: tuple[int, ...], mask: Value) -> None:
+        moved.append((place, offsets, value.payload.tolist(), mask.payload.all()))
+
+    state = SimpleNamespace(m=m, rules=rules(4.5), enabled=lambda one: m.constant(bool_, 1, 8), write=write,
+                            read=lambda place, type, offsets: m.constant(u32, [at // 4 for at in offsets]))  # fmt: skip
+    sent = send(4.5, 1, 4 | 1 << 20 | 1 << 16, dst(20, "f"), reg(10, "f"), base_mrf=2)
+    StateExchange(state, sent, None, None)  # type: ignore[arg-type]
+    assert moved == [("mrf", tuple(range(64, 96, 4)), list(range(80, 88)), True)]
 
 
 def test_math_as_a_message() -> None:

@@ -85,6 +85,17 @@ def test_roots_of_the_smallest_floats() -> None:
     assert worst("rsq", tiny, lambda x: 1 / x.sqrt()) <= 0.501
 
 
+@pytest.mark.parametrize(("x", "want"), [
+    (0.0, float("inf")), (-0.0, float("-inf")), (float("inf"), 0.0), (float("-inf"), float("nan")), (float("nan"), float("nan")),
+    (-1.0, float("nan")), (-(2.0**-149), float("nan")), (2.0**-148, 2.0**74), (2.0**-128, 2.0**64), (2.0**-126, 2.0**63), (4.0, 0.5),
+    (2.0**126, 2.0**-63)])  # fmt: skip
+def test_reciprocal_roots_where_all_lanes_are_alike(x: float, want: float) -> None:
+    """One lane in another case would take all with it."""
+    found = computed("rsq", np.full(4, x, np.float32))
+    assert np.array_equal(found, np.full(4, want, np.float32), equal_nan=True)
+    assert np.isnan(want) or (np.signbit(found) == np.signbit(want)).all()
+
+
 def test_logarithm_of_all_floats() -> None:
     assert worst("log", sample(2), lambda x: x.ln() / LN2) <= 0.51
 
