@@ -275,6 +275,14 @@ def test_stack_loop_with_break_and_continue_inside_an_if() -> None:
     assert made.masks.conditionals == [] and made.masks.loops == [] and made.active == 0xFF
 
 
+def test_stack_break_of_all_channels_leaves_the_loop_at_once() -> None:
+    made = thread(OLD, r4=LANES)
+    run(made, one(OLD, "do", arf(0), arf(0), arf(0)), "loop", note(OLD, 1), branch(OLD, "break", "out", pop=0),
+        one(OLD, "mov", dst(30), imm(1), no_mask=True), branch(OLD, "while", "loop", pop=0), "out", note(OLD, 100))
+    assert sums(made) == [101] * 8 and sums(made, 30) == [0] * 8
+    assert made.masks.loops == [] and made.active == 0xFF
+
+
 def test_stack_loop_with_its_condition_at_the_end() -> None:
     made = thread(OLD, r4=LANES)
     run(made, one(OLD, "do", arf(0), arf(0), arf(0)), "loop", note(OLD, 1), one(OLD, "add", dst(4), reg(4), imm(0xFFFFFFFF), condition=3),

@@ -250,6 +250,13 @@ def test_math_as_a_message() -> None:
     assert list(root[:4]) == [2, 4, 0.5, 1] and np.isnan(root[4]) and list(same[:4]) == [2, 4, 0.5, 1]
 
 
+def test_a_saturated_zero_of_a_message_is_positive() -> None:
+    made = thread(4.5, 0xFF, r10=np.full(8, -0.0, np.float32))
+    run(made, one(4.5, "mov", Operand("mrf", "f", 2, horizontal=1), reg(10, "f")),
+        send(4.5, 1, 4 | 1 << 6 | 1 << 20 | 1 << 16, dst(20, "f"), NULL, base_mrf=2))
+    assert list(made.register(20)) == [0] * 8
+
+
 def test_integer_division_as_a_message() -> None:
     """The denominator comes first."""
     made = thread(4.5, r10=np.full(8, 7, np.int32), r11=np.arange(-4, 4, dtype=np.int32) * 10)

@@ -216,3 +216,10 @@ def test_a_comparison_may_go_to_an_accumulator_and_come_back() -> None:
     run(made, one(11, "sel", arf(0x20, "uw"), scalar(2, "uw"), imm(0, "uw"), size=16, predicate=1),
         one(11, "mov", dst(20, "uw"), arf(0x20, "uw", 0, "16;16,1"), size=16))
     assert list(made.grf[640:672].view(np.uint16)) == [5] * 8 + [0] * 8
+
+
+def test_an_accumulator_holds_what_was_computed_whatever_is_written() -> None:
+    """A sum of dwords is one there, even if words are kept of it."""
+    made = thread(9, r4=np.arange(8, dtype=np.int32) + 0x12340000)
+    run(made, one(9, "add", dst(20, "w", 2), reg(4), imm(1), acc_write=True), one(9, "mov", dst(21), arf(0x20, "d")))
+    assert list(made.register(21).view(np.int32)) == [0x12340001 + lane for lane in range(8)]
