@@ -166,6 +166,13 @@ def test_movi_takes_bytes_of_one_register() -> None:
     assert words(made, 20, 4) == [3, 1, 15, 4]
 
 
+def test_movi_counts_its_offset_in_bytes() -> None:
+    made = thread(7, r4=np.arange(32, dtype=np.uint8))
+    made.arf["a"].view(np.uint16)[:4] = [4 * 32 + 6, 2, 9, 0]
+    run(made, one(7, "movi", dst(20, "ub"), Operand("grf", "ub", indirect=True, vertical=VXH, offset=3), size=4))
+    assert made.register(20).view(np.uint8)[:4].tolist() == [9, 5, 12, 3]
+
+
 def test_smov_writes_the_channels_it_names() -> None:
     made = thread(9, 0xFFFF, r4=WORDS, r20=np.full(16, -1, np.int32))
     made.arf["a"].view(np.uint16)[5] = 20 * 32
