@@ -47,7 +47,8 @@ EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_con
 MACHINES = tuple(f"tests/lanes/test_{name}.py" for name in ("agreement", "machine", "examples", "memory", "numpy", "llvm", "half"))
 REGIONS = ("tests/lanes/test_region.py", "tests/shared_functions/test_dataport.py", "tests/shared_functions/test_compiled.py")
 RAMPS = ("tests/lanes/test_ramp.py", "tests/eu/translate/test_even.py", "tests/gpgpu/test_rows.py")
-REACH = frozenset({"llvm_text.py", "llvm_access.py", "llvm_near.py", "llvm_region.py", "numpy_region.py"})  # of lanes/: what messages are tests of
+# Of lanes/: what messages are tests of.
+REACH = frozenset({"llvm_text.py", "llvm_access.py", "llvm_near.py", "llvm_region.py", "numpy_region.py"})
 SECONDS, WAITING = 180, 1800  # of the processor that the tests of one fault may take, and of the clock: other work is no fault
 WORKERS = 2
 
