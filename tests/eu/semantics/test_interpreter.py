@@ -219,6 +219,12 @@ def test_message_registers_and_the_implied_move() -> None:
     assert list(seen[1].payload.view(np.uint32)) == [*range(8, 16), *[0] * 8]
 
 
+def test_a_compressed_write_to_message_registers_side_by_side() -> None:
+    made = thread(4.5, 0xFFFF, r10=np.arange(16, dtype=np.uint32))
+    run(made, one(4.5, "mov", Operand("mrf", "ud", 2, horizontal=1), reg(10, "ud"), size=16, quarter=2))
+    assert list(made.dwords("mrf")[16:32]) == list(range(16))
+
+
 def test_a_compressed_write_to_message_registers_four_apart() -> None:
     made = thread(4.5, 0xFFFF, r10=np.arange(16, dtype=np.uint32))
     run(made, one(4.5, "mov", Operand("mrf", "ud", 0x82, horizontal=1), reg(10, "ud"), size=16, quarter=2))
