@@ -246,6 +246,15 @@ def test_an_implied_move_takes_a_whole_register() -> None:
     assert moved == [("mrf", tuple(range(64, 96, 4)), list(range(80, 88)), True)]
 
 
+def test_a_payload_by_address_may_lie_before_it() -> None:
+    m = NumpyMachine()
+    state = SimpleNamespace(m=m, rules=rules(9), enabled=lambda one: m.constant(bool_, 1, 8), flags=None,
+                            read=lambda place, type, offsets: m.constant(type, 96, len(offsets)))  # fmt: skip
+    sent = send(9, 7, 1 << 25, NULL, Operand("grf", "ud", indirect=True, offset=-32))
+    held = StateExchange(state, sent, None, None).first  # type: ignore[arg-type]
+    assert isinstance(held, Value) and held.payload.tolist() == [64]
+
+
 def test_math_as_a_message() -> None:
     made = thread(4.5, 0xFF, r10=np.array([4, 16, 0.25, 1, -1, 0, 9, 2], np.float32), r11=np.array([0.5] * 8, np.float32))
     load = one(4.5, "mov", Operand("mrf", "f", 2, horizontal=1), reg(10, "f"))
