@@ -61,7 +61,8 @@ def test_native_floats_keep_what_a_float_would_lose() -> None:
 
 
 @pytest.mark.parametrize("kind, a, b, expected", [
-    ("q", 2**63 - 1, 1, 2**63 - 1), ("q", -(2**63), -1, -(2**63)), ("q", -5, 3, -2), ("q", 0, 0, 0), ("uq", 2**64 - 1, 2, 2**64 - 1), ("uq", 7, 8, 15),
+    ("q", 2**63 - 1, 1, 2**63 - 1), ("q", -(2**63), -1, -(2**63)), ("q", -5, 3, -2), ("q", 0, 0, 0),
+    ("uq", 2**64 - 1, 2, 2**64 - 1), ("uq", 7, 8, 15),
 ])  # fmt: skip
 @pytest.mark.parametrize("gen", [8, 9])
 def test_sums_of_quadwords_end_at_their_limits(gen: float, kind: str, a: int, b: int, expected: int) -> None:
