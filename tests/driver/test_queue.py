@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -172,6 +173,16 @@ class AtOnce:
         wait(first)
         assert self.queues.drain(5)
 
+    def let_go(self, later: Callable[[Callable[[], None]], None] | None) -> None:
+        """Carries out what cannot be done at once: the thread that brought it is replaced, and then the work ends."""
+        assert later is not None
+        replaced = threading.Event()
+        working = threading.Thread(target=later, args=(replaced.set,))
+        working.start()
+        assert replaced.wait(10)
+        self.long[1].set()
+        working.join(10)
+
 
 def refuse() -> None:
     raise AssertionError("it was short")
@@ -217,21 +228,16 @@ def test_who_comes_later_runs_later() -> None:
 
 
 def test_work_that_takes_long_after_all_lets_its_thread_be_replaced() -> None:
-    here, context, told = AtOnce(), Context("a"), threading.Event()
+    here, context = AtOnce(), Context("a")
     here.warm(context)
     here.long[1] = threading.Event()
     later = here.queues.at_once(submission(1, context))
-    assert later is not None
-    working = threading.Thread(target=later, args=(told.set,))
-    working.start()
-    assert told.wait(10)
-    here.long[1].set()
-    working.join(10)
+    here.let_go(later)
     assert here.queues.drain(1) and here.queues.at_once(submission(2, context)) is None  # the next may be as long
 
 
 def test_an_engine_that_is_taken_is_not_waited_for() -> None:
-    here, context, told = AtOnce(), Context("a"), threading.Event()
+    here, context = AtOnce(), Context("a")
     here.warm(context)
     here.long[1] = threading.Event()
     hanging, one = submission(1, Context("hangs")), submission(2, context)
@@ -239,12 +245,7 @@ def test_an_engine_that_is_taken_is_not_waited_for() -> None:
     while len(here.ran) < 2:
         time.sleep(0.001)
     later = here.queues.at_once(one)
-    assert later is not None
-    working = threading.Thread(target=later, args=(told.set,))
-    working.start()
-    assert told.wait(10)
-    here.long[1].set()
-    working.join(10)
+    here.let_go(later)
     wait(hanging, one)
 
 

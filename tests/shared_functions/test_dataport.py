@@ -171,7 +171,9 @@ def test_an_access_to_nothing_faults_and_names_the_lane(name: str) -> None:
 
 def test_a_lane_that_is_off_faults_nowhere() -> None:
     at = np.array([DATA] * 7 + [0x900000], u64)
-    Bench(gen=8).send("a64_dword_scattered_read", at, mask=0x7F, answer=1, data_elements=0, **FAR)
+    bench = Bench(gen=8)
+    found = bench.send("a64_dword_scattered_read", at, mask=0x7F, answer=1, data_elements=0, **FAR).view(u32)
+    assert (found[:7] == bench.data.array.view(u32)[0]).all()
 
 
 def test_local_memory_is_addressed_without_the_tags_above_64_kib() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import SENDS
 from softgen.eu.translate.graph import Block, Graph
-from softgen.eu.translate.life import Leave, Segment
+from softgen.eu.translate.life import Leave, Segment, effect
 from softgen.eu.translate.registers import TRUE, Access, Part, Registers
 from softgen.shared_functions import exchange
 
@@ -38,7 +38,7 @@ def spread(graph: Graph, segments: dict[int, Segment], registers: Registers) -> 
     if not own:
         return
     number = {part: 1 << index for index, part in enumerate(own)}
-    effects = {one: _effect(one, registers, number) for one in registers.accesses if one.place == "grf"}
+    effects = {one: effect(one, registers, number, _replaces(one)) for one in registers.accesses if one.place == "grf"}
     live = _live(graph, segments, effects)
     homes = _homes(graph, segments)
     for ip, one in segments.items():
@@ -69,17 +69,9 @@ def _mixed(registers: Registers, own: set[Part]) -> Iterable[Access]:
                         yield access
 
 
-def _effect(access: Access, registers: Registers, number: dict[Part, int]) -> tuple[int, int]:
-    """Parts that an access reads, and those that it replaces, as one channel has it."""
-    parts = registers.covering(access)
-    every = sum(number.get(part, 0) for part in parts)
-    if access.result or not access.everyone and access.mask != TRUE:
-        return every, 0
-    low, high = access.span
-    if len(set(access.offsets)) * access.type.bytes != high - low:
-        return every, 0
-    whole = sum(number.get(part, 0) for part in parts if low <= part.start and part.end <= high)
-    return every & ~whole, whole
+def _replaces(access: Access) -> bool:
+    """Whether a channel that is active finds nothing of what was there before."""
+    return not access.result and (access.everyone or access.mask == TRUE)
 
 
 def _homes(graph: Graph, segments: dict[int, Segment]) -> dict[int, Block]:

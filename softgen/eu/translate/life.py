@@ -49,7 +49,8 @@ def live(segments: dict[int, Segment], registers: Registers, parts: list[Part], 
     """Fills in `live` of every segment and leave, backward until nothing changes. Bits above the parts' are for so many flags."""
     number = {part: 1 << index for index, part in enumerate(parts)}
     every = (1 << len(parts) + flags) - 1
-    known: dict[Use, tuple[int, int]] = {access: _effect(access, registers, number) for access in registers.accesses}
+    known: dict[Use, tuple[int, int]] = {
+        access: effect(access, registers, number, not access.result and access.mask == TRUE) for access in registers.accesses}  # fmt: skip
     for one in segments.values():
         for item in one.items:
             if isinstance(item, FlagUse):
@@ -94,16 +95,12 @@ def _kept(leave: Leave, here: Segment, segments: dict[int, Segment], known: dict
     return segments[leave.ip].live if leave.ip in segments else every
 
 
-def _effect(access: Access, registers: Registers, number: dict[Part, int]) -> tuple[int, int]:
-    """Parts that an access reads, and those that it replaces whole."""
+def effect(access: Access, registers: Registers, number: dict[Part, int], replaces: bool) -> tuple[int, int]:
+    """Parts that an access reads, and those that it replaces whole; parts without a number are nobody's concern."""
     parts = registers.covering(access)
-    every = sum(number[part] for part in parts)
-    if access.result:
-        return every, 0
-    if access.mask != TRUE:
-        return every, 0
+    every = sum(number.get(part, 0) for part in parts)
     low, high = access.span
-    if len(set(access.offsets)) * access.type.bytes != high - low:
+    if not replaces or len(set(access.offsets)) * access.type.bytes != high - low:
         return every, 0
-    whole = sum(number[part] for part in parts if low <= part.start and part.end <= high)
+    whole = sum(number.get(part, 0) for part in parts if low <= part.start and part.end <= high)
     return every & ~whole, whole
