@@ -18,7 +18,7 @@ from softgen.bits.generation import Generation
 from softgen.bits.layout import Field, Layout
 from softgen.bits.record import Record
 from softgen.errors import SoftgenError
-from softgen.eu.decode import decode
+from softgen.eu.encoding.decode import decode
 from softgen.memory.space import Space
 from softgen.streamer.context import Context
 from softgen.streamer.parser import Command
