@@ -9,14 +9,14 @@ import pytest
 
 from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import Program
-from softgen.eu.promotion import Promoting
+from softgen.eu.promotion import PromotingEngine
 from softgen.gpgpu import compiled
 from softgen.gpgpu.engines import Groups
 from tests.gpgpu.job import ADD
 from tests.gpgpu.test_compiled import MANY, MODE, SLOW, job
 
 
-class Watched(Promoting):
+class Watched(PromotingEngine):
     """Waits for each translation that it began, and counts what it was asked and told."""
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ def test_rows_of_a_register(threads: list[bytes], found: tuple[int, int, int] | 
     assert rows(plan(threads)) == expected
     for thread, row in itertools.product(threads, expected):
         held = np.frombuffer(thread, np.uint16)[: row.count].astype(int)
-        assert (np.diff(held) == row.step).all() and max(held) <= (row.highest or 0)
+        assert (np.diff(held) == row.stride).all() and max(held) <= (row.highest or 0)
 
 
 def test_rows_stand_where_the_payload_has_them() -> None:

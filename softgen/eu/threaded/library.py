@@ -26,8 +26,8 @@ from softgen.lanes.llvm_text import LlvmModule
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
 ROOT = Path(softgen.__file__).parent
-MADE_FROM = ("lanes/*.py", "eu/*.py", "eu/semantics/*.py", "eu/threaded/*.py", "shared_functions/**/*.py", "spec/eu/*",
-             "spec/message/*")  # fmt: skip
+MADE_FROM = ("lanes/*.py", "eu/*.py", "eu/isa/*.py", "eu/thread/*.py", "eu/semantics/*.py", "eu/threaded/*.py", "shared_functions/**/*.py",
+             "spec/eu/*", "spec/message/*")  # fmt: skip
 
 
 Index = dict[str, tuple[str, Reach]]

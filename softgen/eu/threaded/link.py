@@ -30,7 +30,7 @@ from softgen.eu.threaded.handlers import PLAIN, Kind
 from softgen.eu.threaded.library import Library
 from softgen.eu.threaded.record import NOWHERE, OP, PROGRAM
 from softgen.eu.threaded.shapes import Shape, Use, branching, computing, place_of, sending
-from softgen.eu.threaded.write import Op, Part, Writer
+from softgen.eu.threaded.write import LinkedPart, Op, Writer
 from softgen.lanes.types import u16, u32
 
 STEP = labels.COMPACT
@@ -221,7 +221,7 @@ class Linker:
         """Records of the program in this mode and, where it changes that in a way that is plain to see, in the other one. Then a gate for
         each instruction leads to the mode that a thread is in; threads come through it only when they come back from elsewhere."""
         self.explore_modes(entries)
-        parts = [Part(one, list(one.ops())) for one in (self, self.other) if one is not None]
+        parts = [LinkedPart(one.control, one.lines, one.waited, list(one.ops())) for one in (self, self.other) if one is not None]
         gates = sorted({*self.lines, *self.other.lines}) if self.other is not None else []
         ops = [op for part in parts for op in part.ops]
         kinds = [op.kind for op in ops if op.kind is not None] + [self._kind("gate")] * bool(gates)
@@ -230,7 +230,7 @@ class Linker:
         raw = np.zeros((total + len(gates) + 1) * OP.itemsize, np.uint8)
         shift = -raw.ctypes.data % OP.itemsize
         kept = raw[shift : shift + (total + len(gates)) * OP.itemsize]
-        writer = Writer(memoryview(kept.data), int(kept.ctypes.data), handlers, {part.linker.control: part.body for part in parts})
+        writer = Writer(memoryview(kept.data), int(kept.ctypes.data), handlers, {part.control: part.body for part in parts})
         for part in parts:
             part.write(writer)
         made = self._streams(parts, writer)
@@ -245,7 +245,7 @@ class Linker:
         linked.indices = frozenset(index for handler in handlers.values() for index in handler.reach.indices)
         return linked
 
-    def _streams(self, parts: list[Part], writer: Writer) -> bytes:
+    def _streams(self, parts: list[LinkedPart], writer: Writer) -> bytes:
         """Streams of all that is worth one; those that lack a handler are left out."""
         found = [stream for part in parts for stream in part.streams(writer)]
         if not found:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from softgen.eu.threaded.handlers import Kind
 from softgen.eu.threaded.library import REFERENCE, Handler
 from softgen.eu.threaded.record import NOWHERE, OP
 from softgen.eu.threaded.shapes import Shape, Use
-
-if TYPE_CHECKING:
-    from softgen.eu.threaded.link import Linker
 
 PACK = struct.Struct("<QLLLLLLQLLQQ")
 assert PACK.size == OP.itemsize
@@ -44,11 +41,13 @@ def escape() -> int:
     return native.address(native.library().native_escape)
 
 
-class Part:
-    """The records of one mode: operations, then targets where no instruction is, for the reference to complain about."""
+class LinkedPart:
+    """The records for one value of cr0: operations, then branch targets without an instruction, which the interpreter reports.
 
-    def __init__(self, linker: Linker, ops: list[Op]) -> None:
-        self.linker, self.ops = linker, ops
+    `lines` are the addresses with an instruction, `waited` those where channels may wait."""
+
+    def __init__(self, control: int, lines: Iterable[int], waited: set[int], ops: list[Op]) -> None:
+        self.control, self.lines, self.waited, self.ops = control, frozenset(lines), waited, ops
         there = {op.ip for op in ops if op.counts}
         self.strays = sorted({to for op in ops if op.addresses[0] for to in op.addresses[1:] if to >= 0} - there)
         self.size = len(ops) + len(self.strays)
@@ -73,7 +72,7 @@ class Part:
             (op.kind, op.use) if op.kind and op.use and streams.joins(op.kind) and number not in writer.left else None
             for number, op in enumerate(self.ops, self.start)
         ]
-        heads = {number for number, op in enumerate(self.ops) if op.ip in self.linker.waited}
+        heads = {number for number, op in enumerate(self.ops) if op.ip in self.waited}
         loops: set[int] = set()
         for number, op in enumerate(self.ops):
             back = [self.body[to] - self.start for to in op.addresses[1:] if 0 <= to <= op.ip and op.addresses[0]]
@@ -83,9 +82,9 @@ class Part:
 
     def write(self, writer: Writer) -> None:
         for number, op in enumerate(self.ops, self.start):
-            writer.write(number, op, self.linker.control)
+            writer.write(number, op, self.control)
         for ip in self.strays:
-            writer.write(self.body[ip], Op(ip, None), self.linker.control)
+            writer.write(self.body[ip], Op(ip, None), self.control)
 
 
 class Writer:
@@ -123,9 +122,9 @@ class Writer:
         record["first"], record["second"] = record["function"], address
         record["function"], record["need"] = handler, stream.need
 
-    def gate(self, number: int, ip: int, kind: Kind, parts: list[Part]) -> None:
+    def gate(self, number: int, ip: int, kind: Kind, parts: list[LinkedPart]) -> None:
         function = self.handlers.get(kind, REFERENCE).address or escape()
-        there = [part for part in parts if ip in part.linker.lines]
-        controls = [part.linker.control for part in (there * 2)[:2]]
+        there = [part for part in parts if ip in part.lines]
+        controls = [part.control for part in (there * 2)[:2]]
         records = [self.address(part.first[ip]) for part in (there * 2)[:2]]
         PACK.pack_into(self.memory, number * OP.itemsize, function, ip & NOWHERE, 0, 0, *controls, 0, 0, 0, 0, *records)

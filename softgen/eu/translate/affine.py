@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from softgen.eu.engine import Row
+from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import Rules
@@ -31,15 +31,15 @@ Range = tuple[int, int]
 class Even:
     """Rows at the instruction that is being written. Those that were written since the last entry have their Ramps, too."""
 
-    def __init__(self, m: LlvmMachine, rows: Iterable[Row] = ()) -> None:
+    def __init__(self, m: LlvmMachine, rows: Iterable[AffineRange] = ()) -> None:
         self.m = m
-        self.rows: dict[Row, Ramp | None] = dict.fromkeys(rows)
+        self.rows: dict[AffineRange, Ramp | None] = dict.fromkeys(rows)
 
     def settle(self) -> None:
         """A thread may be taken up here: nothing that was written before can be named."""
         self.rows = {row: None for row, held in self.rows.items() if held is None or not held.conditions and held.mask == EVERY}
 
-    def settled(self) -> frozenset[Row]:
+    def settled(self) -> frozenset[AffineRange]:
         self.settle()
         return frozenset(self.rows)
 
@@ -58,7 +58,7 @@ class Even:
             if held.mask not in (EVERY, mask):
                 return
             held = replace(held, mask=mask)
-        self.rows[Row(offsets[0], size, len(offsets), held.step, held.highest)] = held
+        self.rows[AffineRange(offsets[0], size, len(offsets), held.step, held.highest)] = held
 
     def read(self, type: LaneType, offsets: tuple[int, ...], result: str) -> None:
         """Says of what was read what is known of it."""
@@ -76,9 +76,9 @@ class Even:
                     self._found(type, lanes, result, row, held, (offsets[0] - row.start) // row.size, gap // row.size)
                 return
 
-    def _found(self, type: LaneType, lanes: int, result: str, row: Row, held: Ramp | None, first: int, gap: int) -> None:
+    def _found(self, type: LaneType, lanes: int, result: str, row: AffineRange, held: Ramp | None, first: int, gap: int) -> None:
         if held is None:
-            affine.leaf(self.m, type, lanes, result, row.step * gap, row.highest)
+            affine.leaf(self.m, type, lanes, result, row.stride * gap, row.highest)
         elif held.mask == EVERY or (first, gap) == (0, 1):
             self.m.ramps[result] = affine.moved_on(self.m, type, held, first, gap)
 
@@ -89,16 +89,16 @@ class Even:
 class Arrivals:
     """Rows that hold at the beginning of blocks, which are asked for in the order they are written."""
 
-    def __init__(self, graph: Graph, rules: Rules, start: Iterable[Row]) -> None:
+    def __init__(self, graph: Graph, rules: Rules, start: Iterable[AffineRange]) -> None:
         self.graph, self.rules = graph, rules
         self.before: dict[int, list[int]] = {ip: [] for ip in graph.blocks}
         for ip, block in graph.blocks.items():
             for to in set(block.leads) & set(graph.blocks):
                 self.before[to].append(ip)
-        self.known: dict[int, frozenset[Row]] = {}  # at the end of each block that was written
+        self.known: dict[int, frozenset[AffineRange]] = {}  # at the end of each block that was written
         self.start = frozenset(start)
 
-    def at(self, ip: int) -> frozenset[Row]:
+    def at(self, ip: int) -> frozenset[AffineRange]:
         """What all blocks that lead here have in common, without what is written on the way back here."""
         done = [self.known[one] for one in self.before[ip] if one in self.known]
         if ip == self.graph.program.start:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from softgen.eu.engine import Row
+from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.thread.block import PLACES, SIZE, Context, Control, Status, offset
 from softgen.eu.thread.state import VECTOR_MASK
 from softgen.eu.translate.liveness import Leave, Segment
@@ -30,7 +30,7 @@ class Key(NamedTuple):
     loops: bool = False  # a thread may be taken up again at its loops
     messages: bool = True  # are carried out here, over the memory that the context names
     anywhere: bool = False  # channels may wait where this code does not reach when a thread comes to its start
-    payload: tuple[Row, ...] = ()  # how lanes of the payload lie in every thread
+    payload: tuple[AffineRange, ...] = ()  # how lanes of the payload lie in every thread
 
 
 class Doors:

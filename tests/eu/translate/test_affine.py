@@ -64,7 +64,7 @@ def facts(program: Program, *payload: Row, width: int = 8, full: bool = True, co
 
 def holds(row: Row, made: Thread) -> bool:
     values = made.grf[row.start : row.end].view(f"u{row.size}").astype(object)
-    return all((b - a - row.step) % (1 << 8 * row.size) == 0 for a, b in pairwise(values)) and (
+    return all((b - a - row.stride) % (1 << 8 * row.size) == 0 for a, b in pairwise(values)) and (
         row.highest is None or max(values) <= row.highest
     )
 
@@ -175,7 +175,7 @@ def test_other_widths(start: str, size: int, lanes: int, step: int, highest: int
     known = facts(program, IDS)
     bytes_ = {"w": 2, "uw": 2, "q": 8}[start]
     found = {row for row in known[program.labels["at"]] if row.start == 320}
-    assert {(row.size, row.count, row.step) for row in found} == {(bytes_, lanes, step)}
+    assert {(row.size, row.count, row.stride) for row in found} == {(bytes_, lanes, step)}
     verify(program, known, thread(GEN, r1=ids(1000)))
 
 

@@ -10,9 +10,10 @@ import pytest
 from softgen.eu import engine
 from softgen.eu.encoding import program
 from softgen.eu.interpreter import Program
-from softgen.eu.promotion import Promoting
+from softgen.eu.promotion import PromotingEngine
 from softgen.eu.thread.block import Context, Status
 from softgen.eu.thread.state import Thread
+from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate import engine as translation
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.store import Store
@@ -65,8 +66,8 @@ def test_an_object_that_was_spoilt_is_made_again(store: Store) -> None:
 
 
 def test_a_hot_kernel_goes_on_faster(store: Store) -> None:
-    made, promoting = code(5), Promoting(hot=10)
-    promoting.slow, promoting.fast = engine.Threaded(messages=False), translator(store)
+    made, promoting = code(5), PromotingEngine(hot=10)
+    promoting.slow, promoting.fast = ThreadedEngine(messages=False), translator(store)
     first = promoting.function(made, 0, 8)
     assert first.program and result(first, made) == 5  # only t0 has a program of its own
     promoting.ran(made, 5)
