@@ -14,7 +14,8 @@ from softgen.errors import GpuFault, Unsupported
 from softgen.eu.thread.block import KNOWN, TEXTURED, Bindings, Context, Picture, Surface, offset
 from softgen.lanes import affine
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_access import ATOMIC, BLOCK, CANONICAL_BITS, ONE, ROW, SIZE_SHIFT, TABLE, WIDE
+from softgen.lanes.llvm_access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
+from softgen.lanes.llvm_addressing import CANONICAL_BITS
 from softgen.lanes.llvm_region import LEAVE, Flat, Table, region
 from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Region, Value
@@ -60,10 +61,10 @@ class CompiledEnvironment:
     def _evenly(self, size: str, offsets: Value, mask: Value) -> str:
         """Whether lanes are known to be all inside (an i1)."""
         m, held = self.m, affine.usable(self.m, offsets.payload, mask.payload)
-        if held is None or held.step >> offsets.type.bits - 1:
+        if held is None or held.stride >> offsets.type.bits - 1:
             return "false"
-        total = held.step * (offsets.lanes - 1) + SLOT
-        first = held.first() if offsets.type.bits == 64 else m.emit(f"zext i{offsets.type.bits} {held.first()} to i64")
+        total = held.stride * (offsets.lanes - 1) + SLOT
+        first = held.base() if offsets.type.bits == 64 else m.emit(f"zext i{offsets.type.bits} {held.base()} to i64")
         good = m.room_for(first, size, total)
         for condition in held.conditions:
             good = m.emit(f"and i1 {good}, {condition()}")
@@ -157,8 +158,8 @@ def places(context: Context) -> dict[int, int]:
     as the program has them."""
     word, width = int(context.mask), 8 if int(context.mask) & WIDE else 4
     lanes = [lane for lane in range(32) if word >> lane & 1]
-    if word & (ROW | ONE):
-        step = word >> SIZE_SHIFT if word & ROW else 0
+    if word & (CONTIGUOUS | UNIFORM):
+        step = word >> SIZE_SHIFT if word & CONTIGUOUS else 0
         return {lane: int(context.base) + step * lane & (1 << 64) - 1 for lane in lanes}
     held = bytes(memoryview(context.offsets).cast("B"))
     return {lane: int(context.base) + int.from_bytes(held[lane * width : (lane + 1) * width], "little") & (1 << 64) - 1 for lane in lanes}

@@ -117,7 +117,7 @@ class LlvmMachine(LlvmRegions):
         if type is bool_ and name in _KNOWN and (found := _KNOWN[name](*payloads)) is not None:
             return found
         if name in _COMPARE:
-            same = [affine.same(self, one) for one in payloads] if type.is_integer and lanes in _WORDS else [None]
+            same = [affine.uniform(self, one) for one in payloads] if type.is_integer and lanes in _WORDS else [None]
             if None not in same:
                 return self._compared_once(name, type, lanes, *(text() for text in same if text))
             return self.emit(f"{self._comparison(name, type)} {vector} {first}, {payloads[1]}")

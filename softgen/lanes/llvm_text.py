@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Self
 
 from softgen.lanes import exact, jit
-from softgen.lanes.affine import Ramp
+from softgen.lanes.affine import AffineValue
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64
 from softgen.lanes.value import Value
@@ -48,8 +48,8 @@ class LlvmText(Machine):
         self.declared = self.module.declared
         self.open = 0                                   # bodies of If and While that did not end yet
         self.after_if = -1                              # how many lines there were when the last If ended
-        self.ramps: dict[str, Ramp] = {}               # of operands that are known to lie evenly
-        self.implied: dict[str, frozenset[str]] = {}    # masks that a mask has no lane without
+        self.affine: dict[str, AffineValue] = {}        # of operands that are known to be affine
+        self.implied: dict[str, frozenset[str]] = {}    # masks that a mask is a subset of
         self._registers = 0
         self._labels = 0
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from softgen.lanes.operations import OPERATIONS
 from softgen.lanes.types import MOST_LANES, ROUNDINGS, LaneType, bool_, u32, u64
-from softgen.lanes.value import Memory, Region, Value, Variable
+from softgen.lanes.value import Memory, Operators, Region, Value, Variable
 
 Operand = Value | int | float
 
@@ -159,7 +159,7 @@ class Primitives(ABC):
     def _agree(self, name: str, *values: Value) -> None:
         first = values[0]
         for one in values:
-            if one.machine is not self:
+            if one.machine is not cast(Operators, self):
                 raise TypeError(f"{name}: a value belongs to another machine")
             if one.type is not first.type:
                 raise TypeError(f"{name}: all operands must be {first.type}, not {one.type}")

@@ -19,7 +19,7 @@ from softgen.eu.thread.regions import LANES
 from softgen.eu.thread.state import REGISTER
 from softgen.eu.translate.control_flow import Graph
 from softgen.lanes import affine
-from softgen.lanes.affine import EVERY, Ramp
+from softgen.lanes.affine import EVERY, AffineValue
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
@@ -33,7 +33,7 @@ class Even:
 
     def __init__(self, m: LlvmMachine, rows: Iterable[AffineRange] = ()) -> None:
         self.m = m
-        self.rows: dict[AffineRange, Ramp | None] = dict.fromkeys(rows)
+        self.rows: dict[AffineRange, AffineValue | None] = dict.fromkeys(rows)
 
     def settle(self) -> None:
         """A thread may be taken up here: nothing that was written before can be named."""
@@ -58,7 +58,7 @@ class Even:
             if held.mask not in (EVERY, mask):
                 return
             held = replace(held, mask=mask)
-        self.rows[AffineRange(offsets[0], size, len(offsets), held.step, held.highest)] = held
+        self.rows[AffineRange(offsets[0], size, len(offsets), held.stride, held.highest)] = held
 
     def read(self, type: LaneType, offsets: tuple[int, ...], result: str) -> None:
         """Says of what was read what is known of it."""
@@ -67,7 +67,7 @@ class Even:
         if not type.is_integer or len(gaps) > 1:
             return
         if gaps <= {0}:
-            affine.leaf(m, type, lanes, result, 0)
+            affine.declare(m, type, lanes, result, 0)
             return
         gap = gaps.pop()
         for row, held in self.rows.items():
@@ -76,11 +76,11 @@ class Even:
                     self._found(type, lanes, result, row, held, (offsets[0] - row.start) // row.size, gap // row.size)
                 return
 
-    def _found(self, type: LaneType, lanes: int, result: str, row: AffineRange, held: Ramp | None, first: int, gap: int) -> None:
+    def _found(self, type: LaneType, lanes: int, result: str, row: AffineRange, held: AffineValue | None, first: int, gap: int) -> None:
         if held is None:
-            affine.leaf(self.m, type, lanes, result, row.stride * gap, row.highest)
+            affine.declare(self.m, type, lanes, result, row.stride * gap, row.highest)
         elif held.mask == EVERY or (first, gap) == (0, 1):
-            self.m.ramps[result] = affine.moved_on(self.m, type, held, first, gap)
+            self.m.affine[result] = affine.shifted(self.m, type, held, first, gap)
 
 
 # -- where blocks begin ----------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from softgen.eu.translate.affine import Arrivals, Even, written
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.kernel import Kernel, Key
 from softgen.lanes import affine
-from softgen.lanes.affine import Ramp
+from softgen.lanes.affine import AffineValue
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import f32, i32, u16, u32
@@ -195,8 +195,8 @@ def reader(*rows: Row) -> Even:
 def test_parts_of_a_row_are_rows(type: Any, offsets: Iterable[int], step: int | None) -> None:
     even = reader(Row(320, 4, 8, 4))
     even.read(type, tuple(offsets), "%x")
-    found = even.m.ramps.get("%x")
-    assert (found and found.step) == (None if step is None else step % (1 << type.bits))
+    found = even.m.affine.get("%x")
+    assert (found and found.stride) == (None if step is None else step % (1 << type.bits))
 
 
 @pytest.mark.parametrize("offsets, first, step", [
@@ -209,8 +209,8 @@ def test_rows_that_are_read_elsewhere_begin_elsewhere(offsets: Iterable[int], fi
         even = Even(m)
         even.wrote(m.broadcast(start, 8) + m.lane_index(8) * 4, tuple(range(320, 352, 4)), affine.EVERY)
         even.read(u32, tuple(offsets), "%x")
-        assert m.ramps["%x"].step == step % (1 << 32)
-        return Value(m, u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {m.ramps['%x'].first()}, i64 0"))
+        assert m.affine["%x"].stride == step % (1 << 32)
+        return Value(m, u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {m.affine['%x'].base()}, i64 0"))
 
     (found,) = compile_(program, Signature((Lanes(u32, 1),), (Lanes(u32, 1),)))(np.array([12], np.uint32))
     assert found.tolist() == [first]
@@ -219,12 +219,12 @@ def test_rows_that_are_read_elsewhere_begin_elsewhere(offsets: Iterable[int], fi
 def test_low_bits_move_with_their_lanes() -> None:
     m = LlvmMachine()
     even = Even(m)
-    affine.leaf(m, u16, 8, "%ids", 1)
+    affine.declare(m, u16, 8, "%ids", 1)
     even.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), tuple(range(320, 352, 4)), affine.EVERY)
     even.read(u32, tuple(range(336, 352, 4)), "%x")
-    assert m.ramps["%x"].low is None
+    assert m.affine["%x"].low is None
     even.read(u32, tuple(range(320, 352, 4)), "%y")
-    assert m.ramps["%y"].low is not None
+    assert m.affine["%y"].low is not None
 
 
 # -- under masks -----------------------------------------------------------------------------------------------------
@@ -258,11 +258,11 @@ def test_masks_of_rows_are_those_they_were_written_under() -> None:
     offsets = tuple(range(320, 352, 4))
     even.wrote(value, offsets, "%mask")
     even.read(u32, offsets, "%x")
-    assert m.ramps["%x"].mask == "%mask"
+    assert m.affine["%x"].mask == "%mask"
     assert affine.usable(m, "%x", "%mask") and not affine.usable(m, "%x", affine.EVERY) and not affine.usable(m, "%x", "%other")
     even.read(u32, offsets[1:], "%y")
-    assert "%y" not in m.ramps  # lanes that are others'
-    m.ramps["%z"] = Ramp(4, lambda: "0", mask="%other")
+    assert "%y" not in m.affine  # lanes that are others'
+    m.affine["%z"] = AffineValue(4, lambda: "0", mask="%other")
     even.wrote(Value(m, u32, 8, "%z"), offsets, "%mask")
     assert not even.rows
     even.wrote(value, offsets, "%mask")
@@ -274,7 +274,7 @@ def test_masks_of_rows_are_those_they_were_written_under() -> None:
 def test_what_holds_on_a_condition_is_forgotten_where_that_cannot_be_asked() -> None:
     m = LlvmMachine()
     even, offsets = Even(m), tuple(range(320, 352, 4))
-    affine.leaf(m, u16, 8, "%ids", 1)
+    affine.declare(m, u16, 8, "%ids", 1)
     even.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), offsets, affine.EVERY)
     assert even.rows and not even.settled()
 
