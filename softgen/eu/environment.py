@@ -45,7 +45,7 @@ class CompiledEnvironment:
         self.part()
         m.line(f"br i1 {self._evenly(size, offsets, mask)}, label %{sure}, label %{check}, !prof !1")
         m.start(check)
-        least = m.call("llvm.umin", "i64", [("i64", size), ("i64", str(offsets.type.highest))], ("i64",))
+        least = m.intrinsic("llvm.umin", "i64", [("i64", size), ("i64", str(offsets.type.highest))], ("i64",))
         if offsets.type.bits < 64:
             least = m.emit(f"trunc i64 {least} to i{offsets.type.bits}")
         end = m.broadcast(self._lane(offsets.type, least), offsets.lanes)

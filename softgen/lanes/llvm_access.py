@@ -136,7 +136,7 @@ class AccessFunction:
 
     def _lowest(self, bits: str) -> str:
         m, kind = self.m, self.shape.integer
-        found = m.call("llvm.cttz", kind, [(kind, bits), ("i1", "true")], (kind,))
+        found = m.intrinsic("llvm.cttz", kind, [(kind, bits), ("i1", "true")], (kind,))
         return found if kind == "i64" else m.emit(f"zext {kind} {found} to i64")
 
     # -- one place and many -----------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class AccessFunction:
         part = m.emit(f"lshr {far} {self.where}, splat (i64 32)")
         entries = m.emit(f"getelementptr i64, ptr %a1, {far} {part}")
         operands = [(f"<{self.lanes} x ptr>", entries), ("i32", "8"), (self.bools, self.mask), (far, "zeroinitializer")]
-        bases = m.call("llvm.masked.gather", far, operands, (far, f"<{self.lanes} x ptr>"))
+        bases = m.intrinsic("llvm.masked.gather", far, operands, (far, f"<{self.lanes} x ptr>"))
         low = m.emit(f"and {far} {self.where}, splat (i64 {0xFFFFFFFF})")
         return m.emit(f"inttoptr {far} {m.emit(f'add {far} {bases}, {low}')} to <{self.lanes} x ptr>")
 
@@ -225,7 +225,7 @@ class AccessFunction:
         m.start(contiguous)
         self._say(CONTIGUOUS, start, address)
         operands = [("ptr", start), ("i32", "1"), (self.bools, self.mask), (vector, "zeroinitializer")]
-        m.line(f"ret {vector} {m.call('llvm.masked.load', vector, operands, (vector, 'ptr'))}")
+        m.line(f"ret {vector} {m.intrinsic('llvm.masked.load', vector, operands, (vector, 'ptr'))}")
         m.start(apart)
         equal = m.emit(f"icmp eq <{self.lanes} x {self.kind}> {self.where}, {m._splat(self.kind, self.lanes, value)}")
         m.line(f"br i1 {self._all(equal)}, label %{uniform}, label %{divergent}")
@@ -244,7 +244,7 @@ class AccessFunction:
         if not narrow:
             places = f"<{self.lanes} x ptr>"
             operands = [(places, self._pointers()), ("i32", "1"), (self.bools, self.mask), (vector, "zeroinitializer")]
-            return m.call("llvm.masked.gather", vector, operands, (vector, places))
+            return m.intrinsic("llvm.masked.gather", vector, operands, (vector, places))
         found = m.place(vector)
         m.line(f"store {vector} zeroinitializer, ptr {found}")
 
@@ -261,7 +261,7 @@ class AccessFunction:
         m.line(f"br i1 {row}, label %{contiguous}, label %{divergent}")
         m.start(contiguous)
         self._say(CONTIGUOUS, start, address)
-        m.call("llvm.masked.store", "void", [(vector, "%a5"), ("ptr", start), ("i32", "1"), (self.bools, self.mask)], (vector, "ptr"))
+        m.intrinsic("llvm.masked.store", "void", [(vector, "%a5"), ("ptr", start), ("i32", "1"), (self.bools, self.mask)], (vector, "ptr"))
         m.line("ret void")
         m.start(divergent)
         self._scatter()
@@ -274,7 +274,7 @@ class AccessFunction:
         if not narrow:
             places = f"<{self.lanes} x ptr>"
             operands = [(vector, "%a5"), (places, self._pointers()), ("i32", "1"), (self.bools, self.mask)]
-            m.call("llvm.masked.scatter", "void", operands, (vector, places))
+            m.intrinsic("llvm.masked.scatter", "void", operands, (vector, places))
             return
         given = m.place(vector)
         m.line(f"store {vector} %a5, ptr {given}")

@@ -40,14 +40,14 @@ class LlvmAddressing(LlvmMemory):
         host, size = place.host, place.size
         if base.delta:
             host = self.emit(f"add i64 {host}, {base.delta}")
-            size = self.call("llvm.usub.sat", "i64", [("i64", size), ("i64", str(base.delta))], ("i64",))
+            size = self.intrinsic("llvm.usub.sat", "i64", [("i64", size), ("i64", str(base.delta))], ("i64",))
         return self.emit(f"inttoptr i64 {host} to ptr"), size
 
     def below(self, offsets: str, kind: str, lanes: int, size: str, width: int) -> str:
         """Lanes with room for `width` bytes before the size ends."""
         last = self.emit(f"sub i64 {size}, {width}")
         if kind == "i32":
-            last = self.call("llvm.umin", "i64", [("i64", last), ("i64", str(0xFFFFFFFF))], ("i64",))
+            last = self.intrinsic("llvm.umin", "i64", [("i64", last), ("i64", str(0xFFFFFFFF))], ("i64",))
             last = self.emit(f"trunc i64 {last} to i32")
         near = self.emit(f"icmp ule <{lanes} x {kind}> {offsets}, {self._splat(kind, lanes, last)}")
         fits = self._splat("i1", lanes, self.emit(f"icmp uge i64 {size}, {width}"))
@@ -55,7 +55,7 @@ class LlvmAddressing(LlvmMemory):
 
     def room_for(self, first: str, size: str, total: int) -> str:
         """Whether so many bytes from `first` on are before the size ends."""
-        starts = self.call("llvm.usub.sat", "i64", [("i64", size), ("i64", str(total - 1))], ("i64",))
+        starts = self.intrinsic("llvm.usub.sat", "i64", [("i64", size), ("i64", str(total - 1))], ("i64",))
         return self.emit(f"icmp ult i64 {first}, {starts}")
 
     def is_canonical(self, address: str) -> str:

@@ -31,7 +31,7 @@ class LlvmRegions(LlvmAddressing):
         path, found = FastPath(self, shape, base, offsets, mask), self.place(vector)
         for pointer in path.contiguous():
             operands = [("ptr", pointer), ("i32", "1"), (path.bools, path.mask), (vector, "zeroinitializer")]
-            self.line(f"store {vector} {self.call('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {found}")
+            self.line(f"store {vector} {self.intrinsic('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {found}")
         for pointer in path.uniform():
             element = self.element(type)
             every = self._splat(element, shape.lanes, self.emit(f"load {element}, ptr {pointer}, align 1"))
@@ -50,7 +50,7 @@ class LlvmRegions(LlvmAddressing):
         path = FastPath(self, shape, base, offsets, mask)
         for pointer in path.contiguous():
             operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (path.bools, path.mask)]
-            self.call("llvm.masked.store", "void", operands, (vector, "ptr"))
+            self.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
         self._ask(shape, "void", base, path.offsets(offsets), mask, [value], lambda inner: AccessFunction(inner, shape).write())
         path.end()
 
@@ -127,7 +127,7 @@ class LlvmRegions(LlvmAddressing):
         for pointer, inside in self._block_places(type, lanes, base, offset, mask, grain, READ):
             if inside:
                 operands = [("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside), (vector, "zeroinitializer")]
-                value = self.call("llvm.masked.load", vector, operands, (vector, "ptr"))
+                value = self.intrinsic("llvm.masked.load", vector, operands, (vector, "ptr"))
             else:
                 value = self.emit(f"load {vector}, ptr {pointer}, align 1")
             self.line(f"store {vector} {value}, ptr {found}")
@@ -141,7 +141,7 @@ class LlvmRegions(LlvmAddressing):
         for pointer, inside in self._block_places(value.type, lanes, base, offset, mask, grain, WRITE):
             if inside:
                 operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside)]
-                self.call("llvm.masked.store", "void", operands, (vector, "ptr"))
+                self.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
             else:
                 self.line(f"store {vector} {value.payload}, ptr {pointer}, align 1")
 
@@ -185,9 +185,9 @@ class LlvmRegions(LlvmAddressing):
 
     def _lanes_before(self, type: LaneType, lanes: int, first: str, size: str, grain: int) -> str:
         """The lanes of a block whose grains are whole inside a size."""
-        left = self.call("llvm.usub.sat", "i64", [("i64", size), ("i64", first)], ("i64",))
+        left = self.intrinsic("llvm.usub.sat", "i64", [("i64", size), ("i64", first)], ("i64",))
         count = self.emit(f"mul i64 {self.emit(f'udiv i64 {left}, {grain}')}, {grain // type.bytes}")
-        small = self.call("llvm.umin", "i64", [("i64", count), ("i64", str(lanes))], ("i64",))
+        small = self.intrinsic("llvm.umin", "i64", [("i64", count), ("i64", str(lanes))], ("i64",))
         many = self._splat("i16", lanes, self.emit(f"trunc i64 {small} to i16"))
         numbers = f"<{', '.join(f'i16 {lane}' for lane in range(lanes))}>"
         return self.emit(f"icmp ult <{lanes} x i16> {numbers}, {many}")

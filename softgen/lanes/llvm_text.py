@@ -97,7 +97,7 @@ class LlvmText(Machine):
     def typed(self, value: Value) -> str:
         return f"{self.vector(value.type, value.lanes)} {value.payload}"
 
-    def call(self, name: str, result: str, operands: list[tuple[str, str]], overloads: tuple[str, ...]) -> str:
+    def intrinsic(self, name: str, result: str, operands: list[tuple[str, str]], overloads: tuple[str, ...]) -> str:
         """An intrinsic; `overloads` are the types its name is made of."""
         name = ".".join([f"@{name}", *(_mangled(one) for one in overloads)])
         self.declared[name] = f"declare {result} {name}({', '.join(kind for kind, _ in operands)})"

@@ -16,16 +16,8 @@ from softgen.lanes.jit import Target
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_memory import FAULT_WORDS
 from softgen.lanes.llvm_text import LlvmModule
-from softgen.lanes.types import LaneType
+from softgen.lanes.types import Lanes
 from softgen.lanes.value import Memory, Value
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """A vector that goes in or comes out."""
-
-    type: LaneType
-    lanes: int
 
 
 @dataclass(frozen=True)
@@ -86,3 +78,6 @@ def _write(m: LlvmMachine, value: Value, pointer: str) -> None:
     if value.type.is_bool:
         text = f"<{value.lanes} x i8> {m.emit(f'zext {text} to <{value.lanes} x i8>')}"
     m.line(f"store {text}, ptr {pointer}, align 1")
+
+
+__all__ = ["Bytes", "Lanes", "Signature", "build"]

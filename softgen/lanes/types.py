@@ -84,3 +84,11 @@ INTEGERS = (u8, i8, u16, i16, u32, i32, u64, i64)
 FLOATS = (f16, f32, f64)
 TYPES = (*INTEGERS, *FLOATS, bool_)
 BY_NAME = {one.name: one for one in TYPES}
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The shape of a vector: a parameter, an input, a result."""
+
+    type: LaneType
+    lanes: int

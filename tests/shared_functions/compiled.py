@@ -50,7 +50,7 @@ class BlockState:
     def write(self, place: str, value: Value, offsets: Any, mask: Value) -> None:
         pointer, vector = self._pointer(place, offsets, value.type), self.m.vector(value.type, value.lanes)
         operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{value.lanes} x i1>", mask.payload)]
-        self.m.call("llvm.masked.store", "void", operands, (vector, "ptr"))
+        self.m.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
 
     def enabled(self, one: Instruction) -> Value:
         m = self.m

@@ -263,7 +263,7 @@ class BlockState:
     def flags(self, first: int, count: int) -> Value:
         m = self.m
         kind, _, bits, place = self._flag_register(first)
-        turned = m.call("llvm.fshr", kind, [(kind, bits), (kind, bits), (kind, place)], (kind,))
+        turned = m.intrinsic("llvm.fshr", kind, [(kind, bits), (kind, bits), (kind, place)], (kind,))
         if kind != f"i{count}":
             turned = m.emit(f"trunc {kind} {turned} to i{count}")
         return m._value(bool_, count, m.emit(f"bitcast i{count} {turned} to <{count} x i1>"))
@@ -276,7 +276,7 @@ class BlockState:
             wide = m.emit(f"bitcast <{lanes} x i1> {one.payload} to i{lanes}")
             if kind != f"i{lanes}":
                 wide = m.emit(f"zext i{lanes} {wide} to {kind}")
-            turned.append(m.call("llvm.fshl", kind, [(kind, wide), (kind, wide), (kind, place)], (kind,)))
+            turned.append(m.intrinsic("llvm.fshl", kind, [(kind, wide), (kind, wide), (kind, place)], (kind,)))
         rest = m.emit(f"and {kind} {bits}, {m.emit(f'xor {kind} {turned[0]}, -1')}")
         m.line(f"store {kind} {m.emit(f'or {kind} {rest}, {turned[1]}')}, ptr {pointer}")
 

@@ -140,7 +140,7 @@ class Translated:
         m, lanes = self.m, offsets.lanes
         vector, pointers = m.vector(type, lanes), f"<{lanes} x ptr>"
         operands = [(pointers, self._reach(place, type, offsets)), ("i32", "1"), (f"<{lanes} x i1>", TRUE), (vector, "zeroinitializer")]
-        return Value(m, type, lanes, m.call("llvm.masked.gather", vector, operands, (vector, pointers)))
+        return Value(m, type, lanes, m.intrinsic("llvm.masked.gather", vector, operands, (vector, pointers)))
 
     def _scatter(self, place: str, value: Value, offsets: Value, mask: Value) -> None:
         m, lanes = self.m, offsets.lanes
@@ -149,7 +149,7 @@ class Translated:
         places = self._reach(place, value.type, offsets)
         vector, pointers = m.vector(value.type, lanes), f"<{lanes} x ptr>"
         operands = [(vector, value.payload), (pointers, places), ("i32", "1"), (f"<{lanes} x i1>", mask.payload)]
-        m.call("llvm.masked.scatter", "void", operands, (vector, pointers))
+        m.intrinsic("llvm.masked.scatter", "void", operands, (vector, pointers))
 
     # -- channels and flags --------------------------------------------------------------------------------------------
 
