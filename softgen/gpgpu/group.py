@@ -18,10 +18,9 @@ from softgen.eu.interpreter import Interpreter, Outcome, Program
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.state import Thread
 from softgen.gpgpu.walker import Done, Plan, Spent, Start, Surroundings, starts
-from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
-from softgen.shared_functions.gateway import Gateway
-from softgen.shared_functions.sampler import SamplerPort, Samplers
-from softgen.shared_functions.spawner import Spawner
+from softgen.shared_functions.dataport import Surfaces
+from softgen.shared_functions.unit import DispatchBindings, GroupBindings, handlers
+from softgen.shared_functions.units import UNITS
 
 TURN = 500  # backward branches a thread may take before others have a turn
 NOTIFICATION = 0  # the register of n0 that barriers count in (public Intel PRM, message gateway)
@@ -105,10 +104,10 @@ def too_late(group: tuple[int, int, int], code: Program) -> SoftgenError:
 class Group:
     def __init__(self, around: Surroundings, plan: Plan, group: tuple[int, int, int], program: Program, surfaces: Surfaces) -> None:
         self.gen, self.plan, self.group = around.generation.number, plan, group
-        port = DataPort(surfaces, LocalMemory(plan.local_bytes))
-        gateway = Gateway(self.gen, plan.threads, self._notify)
-        sampler = SamplerPort(surfaces, Samplers(around.generation, around.space, around.bases, plan.sampler))
-        messages: dict[int, Any] = {**port.handlers(), **gateway.handlers(), **Spawner(self.gen).handlers(), **sampler.handlers()}
+        dispatch = DispatchBindings(around.generation, around.space, around.bases, plan.binding_table, plan.sampler)
+        dispatch.keep(Surfaces.of, surfaces)
+        bindings = GroupBindings(dispatch, np.zeros(plan.local_bytes, np.uint8), plan.threads, self._notify)
+        messages: dict[int, Any] = dict(handlers(UNITS, bindings))
         header = around.layout("GPGPU_THREAD_HEADER")
         self.threads = [self._thread(start, messages) for start in starts(plan, group, header)]
         self.runners = [Interpreter(thread, program, text=text) for thread in self.threads]

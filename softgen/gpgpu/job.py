@@ -21,10 +21,10 @@ from softgen.gpgpu import group
 from softgen.gpgpu.rows import rows
 from softgen.gpgpu.walker import Plan, Surroundings
 from softgen.memory import arena
-from softgen.shared_functions import message
+from softgen.shared_functions import descriptors
 from softgen.shared_functions.dataport import Surfaces
 from softgen.shared_functions.sampler import Samplers
-from softgen.shared_functions.texture import Asked, textured
+from softgen.shared_functions.texture import TexelRequest, textured
 
 SURFACE, PICTURE = ctypes.sizeof(Surface), ctypes.sizeof(Picture)
 
@@ -32,7 +32,7 @@ SURFACE, PICTURE = ctypes.sizeof(Surface), ctypes.sizeof(Picture)
 @cache
 def _special(gen: float) -> frozenset[int]:
     """Binding table indices that mean something else than an entry."""
-    return frozenset(catalogue.enumeration(message.SURFACES, gen))
+    return frozenset(catalogue.enumeration(descriptors.SURFACES, gen))
 
 
 class Entries:
@@ -83,13 +83,13 @@ class Job:
         one = self.program.line(ip).instruction
         if one.descriptor is None or isinstance(one.descriptor, Operand):
             return False
-        found = message.identify(one.sfid, one.descriptor, self.gen)
+        found = descriptors.identify(one.sfid, one.descriptor, self.gen)
         if found is not None and (asked := textured(one.sfid, one.descriptor, self.gen)):
             return self._texels(asked, int(found.values.binding_table_index))
         index = getattr(found.values, "binding_table_index", None) if found is not None else None
         return index is not None and index not in self.known and self.resolve(int(index))
 
-    def _texels(self, asked: Asked, index: int) -> bool:
+    def _texels(self, asked: TexelRequest, index: int) -> bool:
         """Looks for a function that does what a message wants done to the texels of a surface."""
         if index in _special(self.gen):
             return False

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.bits import catalogue
+from softgen.bits.generation import generation
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.engine import Function
@@ -31,10 +32,10 @@ from softgen.gpgpu import group, walker
 from softgen.gpgpu.job import Job
 from softgen.gpgpu.templates import LINE, Memory, Templates
 from softgen.memory import arena, guard
-from softgen.shared_functions.dataport import DataPort, LocalMemory
-from softgen.shared_functions.gateway import Gateway
-from softgen.shared_functions.sampler import SamplerPort
-from softgen.shared_functions.spawner import Spawner
+from softgen.shared_functions.dataport import Surfaces
+from softgen.shared_functions.sampler import Samplers
+from softgen.shared_functions.unit import DispatchBindings, GroupBindings, handlers
+from softgen.shared_functions.units import UNITS
 
 SLICE = 20_000_000  # nanoseconds of compiled code before Python looks around
 CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # how programs change cr0
@@ -275,12 +276,12 @@ class Worker:
 
     def _messages(self) -> dict[int, Any]:
         if not self.messages:
-            gen, local = self.job.gen, LocalMemory(self.plan.local_bytes)
-            local.held = self.local[: self.plan.local_bytes]
-            gateway = Gateway(gen, 1, lambda: native.barrier(self.context))  # who has come is counted there
-            port = DataPort(self.job.surfaces, local)
-            sampler = SamplerPort(self.job.surfaces, self.job.samplers)
-            self.messages = {**port.handlers(), **gateway.handlers(), **Spawner(gen).handlers(), **sampler.handlers()}
+            job = self.job
+            dispatch = DispatchBindings(generation(job.gen), job.space, job.surfaces.bases, self.plan.binding_table, self.plan.sampler)
+            dispatch.keep(Surfaces.of, job.surfaces)
+            dispatch.keep(Samplers.of, job.samplers)
+            group = GroupBindings(dispatch, self.local[: self.plan.local_bytes], 1, lambda: native.barrier(self.context))
+            self.messages = dict(handlers(UNITS, group))
         return self.messages
 
     # -- words -----------------------------------------------------------------------------------------------------------

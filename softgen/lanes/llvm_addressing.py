@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from softgen.lanes import affine
 from softgen.lanes.llvm_memory import LlvmMemory
-from softgen.lanes.value import Region
+from softgen.lanes.llvm_scalar import Scalar
+from softgen.lanes.types import bool_, u64
+from softgen.lanes.value import Region, Value
 
 CANONICAL_BITS = 48
 LEAVE = "guard_leave"       # an import of every module that reaches graphics memory
@@ -81,3 +84,15 @@ class LlvmAddressing(LlvmMemory):
         low = self.emit(f"and i64 {reached}, {0xFFFFFFFF}")
         host = self.emit(f"add i64 {self.emit(f'load i64, ptr {entry}')}, {low}")
         return self.emit(f"inttoptr i64 {host} to ptr")
+
+    def affine_inside(self, offsets: Value, mask: Value, size: Scalar, width: int) -> Scalar:
+        """Whether `width` bytes at each active lane's offset are known to be inside: of ascending affine offsets, if the last ones are."""
+        held = affine.usable(self, offsets.payload, mask.payload)
+        if held is None or held.stride >> offsets.type.bits - 1:
+            return self.number(bool_, 0)
+        total = held.stride * (offsets.lanes - 1) + width
+        base = Scalar(self, offsets.type.unsigned, held.base()).convert(u64)
+        good = self.room_for(base.text, size.text, total)
+        for condition in held.conditions:
+            good = self.emit(f"and i1 {good}, {condition()}")
+        return Scalar(self, bool_, good)

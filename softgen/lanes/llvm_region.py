@@ -17,6 +17,7 @@ from softgen.lanes.llvm_access import BLOCK, READ, SIZE_SHIFT, TABLE, WRITE, Acc
 from softgen.lanes.llvm_addressing import LEAVE, Flat, LlvmAddressing, Table
 from softgen.lanes.llvm_fast_path import FastPath
 from softgen.lanes.llvm_memory import _every, atomic_lane
+from softgen.lanes.llvm_scalar import Pointer, Scalar
 from softgen.lanes.types import LaneType, u64
 from softgen.lanes.value import Memory, Region, Value
 
@@ -203,4 +204,14 @@ def region(m: object, place: Flat | Table, name: str = "") -> Region:
     return Region(cast(LlvmRegions, m), place, name)
 
 
-__all__ = ["LEAVE", "Flat", "LlvmRegions", "Table", "region"]
+def flat_region(m: LlvmRegions, host: Scalar, size: Scalar, note: Pointer | None, quiet: bool = False, name: str = "") -> Region:
+    """Host memory of a size. Accesses leave a note at `note`; `quiet` memory cannot be missing, and leaves none."""
+    return Region(m, Flat(host.text, size.text, "null" if note is None else note.text, quiet), name)
+
+
+def table_region(m: LlvmRegions, table: Pointer, base: Scalar, note: Pointer, bits: int, canonical: bool = False, name: str = "") -> Region:
+    """Graphics memory through the table of an address space, from `base` on; addresses have `bits`, or must be canonical."""
+    return Region(m, Table(table.text, base.text, note.text, bits, canonical), name)
+
+
+__all__ = ["LEAVE", "Flat", "LlvmRegions", "Table", "flat_region", "region", "table_region"]

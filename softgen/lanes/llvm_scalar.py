@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 from softgen.lanes.llvm_text import LlvmText
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, bool_
-from softgen.lanes.value import Value
+from softgen.lanes.value import Memory, Value
 
 _LIKELY = {None: "", False: ", !prof !0", True: ", !prof !1"}
 
@@ -162,6 +162,10 @@ class Pointer:
         """Contiguous lanes."""
         return self.machine._value(type, lanes, self._load(self.machine.vector(type, lanes), align, volatile, False))
 
+    def memory(self, name: str = "memory") -> Memory:
+        """What is behind the pointer, for loads and stores of lane programs; accesses are not checked."""
+        return Memory(self.machine, (self.text, ""), name, checked=False)
+
     def store(self, value: Scalar | Pointer | Value, align: int = 0, volatile: bool = False) -> None:
         typed = self.machine.typed(value) if isinstance(value, Value) else value.typed
         self.machine.line(f"store {'volatile ' if volatile else ''}{typed}, ptr {self.text}{f', align {align}' if align else ''}")
@@ -200,6 +204,11 @@ class LlvmScalars(LlvmText):
     def scalar(self, value: Value) -> Scalar:
         """The only lane of a value."""
         return Scalar(self, value.type, self.emit(f"extractelement {self.typed(value)}, i64 0"))
+
+    def mask_scalar(self, mask: Value, type: LaneType) -> Scalar:
+        """The bits of a mask as an integer, which must have enough of them."""
+        bits = self.emit(f"bitcast {self.typed(mask)} to i{mask.lanes}")
+        return Scalar(self, type, bits if type.bits == mask.lanes else self.emit(f"zext i{mask.lanes} {bits} to i{type.bits}"))
 
     def any_scalar(self, mask: Value) -> Scalar:
         return Scalar(self, bool_, self.any_lane(mask.lanes, str(mask.payload)))

@@ -65,7 +65,8 @@ class RecordLayout:
 def _of(structure: type[ctypes.Structure]) -> RecordLayout:
     fields = []
     kind: Any
-    for name, kind, *_ in structure._fields_:
+    bases: list[Any] = [base for base in reversed(structure.__mro__) if "_fields_" in vars(base)]
+    for name, kind, *_ in (field for base in bases for field in base._fields_):
         count = 1
         if issubclass(kind, ctypes.Array):
             count, kind = kind._length_, kind._type_

@@ -125,6 +125,17 @@ def test_layouts() -> None:
     assert setup.size == ctypes.sizeof(Setup) == 40
     packed = RecordLayout.packed(a=u8, b=u32, c=u16)
     assert [one.offset for one in packed.fields.values()] == [0, 4, 8] and packed.size == 12
+
+
+class Longer(Setup):
+    _fields_ = [("more", ctypes.c_uint32)]
+
+
+def test_layouts_of_structures_that_go_on() -> None:
+    """The fields of a base come first."""
+    found = RecordLayout.of(Longer)
+    assert list(found.fields) == ["entry", "facing", "area", "plane", "code", "more"] and found.offset("more") == 40
+    packed = RecordLayout.packed(a=u8)
     with pytest.raises(KeyError, match="has no z"):
         packed.field("z")
 

@@ -10,20 +10,23 @@ from typing import Any
 import numpy as np
 
 from softgen.errors import GpuFault
-from softgen.eu.environment import BARRIER, CompiledEnvironment, explain
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
 from softgen.eu.semantics.send import carry_out
-from softgen.eu.textured import Pictures
 from softgen.eu.thread.block import PLACES, SIZE, TOLD, Bindings, Context, Control, Status, Surface, offset
 from softgen.eu.thread.state import REGISTER, Mode
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.types import LaneType, bool_, u32
+from softgen.lanes.record import RecordLayout
+from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value
 from softgen.memory import arena, guard
 from softgen.memory.address_space import AddressSpace
+from softgen.shared_functions.access_fault import explain
+from softgen.shared_functions.compiled import MessageCode
+from softgen.shared_functions.gateway import BARRIER
+from softgen.shared_functions.texture.functions import Pictures
 
 IP = 0x1230
 ACTIVE = PLACES["control"] + offset(Control, "active")
@@ -90,7 +93,7 @@ def text(one: Instruction) -> str:
         m.line(f"ret i64 {int(Status.ESCAPE)}")
         m.start(stay)
 
-    carry_out(BlockState(m, one.gen), one, CompiledEnvironment(m, one.gen, str(IP), escape))
+    carry_out(BlockState(m, one.gen), one, MessageCode(m, one.gen, m.number(u64, IP), escape, RecordLayout.of(Context)))
     m.line("ret i64 0")
     m.define("i64 @message(ptr %block, ptr %context)")
     frame = LlvmMachine(m.module)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.shared_functions import exchange
+from softgen.shared_functions import message
 from tests.shared_functions.sending import DATA, SLM, STATELESS, Bench, header
 
 u32, u64, f32 = np.uint32, np.uint64, np.float32
@@ -154,4 +154,4 @@ def test_local_memory_and_faults_are_compared_too() -> None:
     bench.send("untyped_surface_write", np.arange(8, dtype=u32) * 4, np.arange(8, dtype=u32), simd_mode="simd8", channel_mask="r",
                binding_table_index=SLM)  # fmt: skip
     assert bench.compiled == 1 and bench.slm.held.view(u32)[:8].tolist() == list(range(8))
-    assert {"typed_atomic", "media_block_read"} <= exchange.ONLY_REFERENCE
+    assert {"typed_atomic", "media_block_read"} <= message.ONLY_REFERENCE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from softgen.eu.check.region import REGISTERS, is_named, only
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.shared_functions import message
+from softgen.shared_functions import descriptors
 
 LAST_PAYLOADS = range(112, 128)  # where the payload of the last message stands
 
@@ -17,14 +17,14 @@ def described(one: Instruction) -> int | None:
 def lengths(one: Instruction) -> tuple[int, int]:
     """Registers of the first payload and of the response; zero where a register says them."""
     found = described(one)
-    return (0, 0) if found is None else (message.mlen(found, one.gen), message.rlen(found, one.gen))
+    return (0, 0) if found is None else (descriptors.mlen(found, one.gen), descriptors.rlen(found, one.gen))
 
 
 def second_length(one: Instruction) -> int:
     """Registers of a split send's second payload."""
     if one.form != "sends" or not isinstance(one.extended, int):
         return 0
-    found = message.extended(one.sfid, one.extended, one.gen)
+    found = descriptors.extended(one.sfid, one.extended, one.gen)
     return int(found.extended_message_length) if found is not None and "extended_message_length" in found._fields else 0
 
 
@@ -88,20 +88,20 @@ def last_response(one: Instruction) -> bool:
 @only("send", "sends")
 def message_empty(one: Instruction) -> bool:
     found = described(one)
-    return found is not None and message.mlen(found, one.gen) == 0
+    return found is not None and descriptors.mlen(found, one.gen) == 0
 
 
 @only("send", "sends")
 def message_known(one: Instruction) -> bool:
     found = described(one)
-    return found is not None and message.identify(one.sfid, found, one.gen) is None
+    return found is not None and descriptors.identify(one.sfid, found, one.gen) is None
 
 
 @only("send", "sends")
 def message_fits(one: Instruction) -> bool:
     found = described(one)
-    known = message.identify(one.sfid, found, one.gen) if found is not None else None
-    return known is not None and known.mlen > 0 and bool(message.problems(known))
+    known = descriptors.identify(one.sfid, found, one.gen) if found is not None else None
+    return known is not None and known.mlen > 0 and bool(descriptors.problems(known))
 
 
 @only("send")

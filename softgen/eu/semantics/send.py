@@ -23,7 +23,9 @@ from softgen.eu.thread.state import ALT, REGISTER, Thread
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, f32, i32, i64, u16, u32
 from softgen.lanes.value import Value
-from softgen.shared_functions import dataport, exchange, gateway, sampler, spawner  # noqa: F401   the others answer messages by being loaded
+from softgen.shared_functions import message as messages
+from softgen.shared_functions import units
+from softgen.shared_functions.compiled import MessageCode
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -133,20 +135,22 @@ def compiled(one: Instruction) -> bool:
     """Whether a send can be part of compiled code: descriptors are known, and the message has a lane program."""
     if isinstance(one.descriptor, Operand) or isinstance(one.extended, Operand) or one.descriptor is None:
         return False
-    return exchange.compiled(one.sfid, one.descriptor, one.gen)
+    return messages.compiled(one.sfid, one.descriptor, one.gen)
 
 
-def carry_out(state: State, one: Instruction, environment: exchange.Environment) -> None:
+def carry_out(state: State, one: Instruction, code: MessageCode) -> None:
     """Does what a send asks for, except that an end of thread is left to the caller. For instructions that are `compiled`."""
     assert isinstance(one.descriptor, int)
-    plan = exchange.plan(one.sfid, one.descriptor, one.gen)
-    plan.program(StateExchange(state, one, plan, environment))
+    plan = messages.plan(one.sfid, one.descriptor, one.gen)
+    unit = units.answering(plan.function)
+    assert unit is not None
+    plan.program(RegisterMessage(state, one, plan, unit.compiled(code)))
 
 
-class StateExchange(exchange.Exchange):
+class RegisterMessage(messages.Message[object]):
     """A message whose payload and response are registers of a State."""
 
-    def __init__(self, state: State, one: Instruction, plan: exchange.Plan, environment: exchange.Environment) -> None:
+    def __init__(self, state: State, one: Instruction, plan: messages.MessagePlan, environment: object) -> None:
         self.state, self.one = state, one
         assert isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
         extended, count = one.extended or 0, lengths(state.rules, one.descriptor)

@@ -18,7 +18,7 @@ from softgen.eu.text.iga import names as iga_names
 from softgen.eu.text.iga import parse as iga_parse
 from softgen.eu.text.mesa import format as mesa_format
 from softgen.eu.text.mesa import parse as mesa_parse
-from softgen.shared_functions import message
+from softgen.shared_functions import descriptors
 
 DIALECTS = ("iga", "mesa")
 REST = re.compile(r"^[ \t]*//[ \t]*rest:[ \t]*((?:[0-9a-fA-F]{2})+)[ \t]*$", re.MULTILINE)
@@ -94,7 +94,7 @@ class Writer:
     def _comment(self, one: Instruction) -> str:
         """Mesa's dialect names the message itself."""
         if self.syntax == "iga" and isinstance(one.descriptor, int) and one.form in ("send", "sends"):
-            return message.describe(one.sfid, one.descriptor, self.gen)
+            return descriptors.describe(one.sfid, one.descriptor, self.gen)
         return ""
 
 

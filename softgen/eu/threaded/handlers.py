@@ -1,4 +1,4 @@
-"""Handlers: shapes as code, written by running `step` on a State whose registers are loads and stores."""
+"""Handlers: instruction shapes as code, written by running `step` on a state whose registers are loads and stores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from softgen.errors import SoftgenError
-from softgen.eu.environment import CompiledEnvironment
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.semantics.send import carry_out, compiled, lengths
 from softgen.eu.semantics.step import step
@@ -15,17 +14,20 @@ from softgen.eu.thread.block import PLACES, Control, Status, offset
 from softgen.eu.thread.regions import _indirect, destination_offsets, lane_type
 from softgen.eu.thread.state import REGISTER, Mode
 from softgen.eu.threaded import flow
+from softgen.eu.threaded.flow import CONTEXT
 from softgen.eu.threaded.record import SLOTS
-from softgen.eu.threaded.shapes import Shape
+from softgen.eu.threaded.shapes import InstructionShape
 from softgen.eu.threaded.state import ACTIVE, WORD, BlockState, Escape, Held, StreamState
 from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_scalar import Parameter
 from softgen.lanes.llvm_text import LlvmModule
-from softgen.lanes.value import Region, Value
+from softgen.lanes.types import u32, u64
+from softgen.shared_functions.compiled import MessageCode
 
 STATUS = PLACES["control"] + offset(Control, "status")
 BEHIND = SLOTS[3]  # of a send: the address of what follows
 WAITING = PLACES["control"] + offset(Control, "waiting")
-HEADER = "i64 @{}(ptr noalias %block, ptr noalias %op, ptr noalias %context, i64 %executed)"
+PARAMETERS = (*(Parameter(name, noalias=True) for name in ("block", "op", "context")), Parameter("executed", u64))
 
 
 PLAIN = Mode()
@@ -36,7 +38,7 @@ class Kind:
     """Everything a handler is made from: the cache's key, and the process's."""
 
     what: str  # "compute" "branch" "label" "wait" "idle" "jump" "send" "mode" "gate" "stream" "start" "back"
-    shape: Shape
+    shape: InstructionShape
     mode: Mode = PLAIN
     accumulates: bool = False
     single: bool = False  # one flow for all channels
@@ -67,7 +69,7 @@ def write(kind: Kind, name: str, module: LlvmModule) -> Reach | None:
         WRITERS[kind.what](state, kind)
     except (Escape, SoftgenError):
         return None
-    m.define(HEADER.format(name))
+    m.frame(name, u64, PARAMETERS)
     return Reach(tuple(state.extents), tuple(sorted(state.indices)))
 
 
@@ -90,49 +92,31 @@ def _stream(state: BlockState, kind: Kind) -> None:
         step(inner, part.shape.instruction)
         if inner.escapes:
             raise Escape
-    state.go_on(state.inside(behind), "%executed")
+    state.go_on(state.inside(behind), state.executed)
 
 
 def _start(state: BlockState, kind: Kind) -> None:
     """Where a stream can be taken. No instruction of it changes which channels are on."""
     m = state.m
     need = state.field("need")
-    on = m.emit(f"and i32 {m.emit(f'load i32, ptr {state.at(ACTIVE)}')}, {need}")
+    on = state.at(ACTIVE).load(u32) & need
     all_, some = m.labels("all", "some")
-    m.line(f"br i1 {m.emit(f'icmp eq i32 {on}, {need}')}, label %{all_}, label %{some}")
+    m.branch(on == need, all_, some)
     m.start(some)
-    state.go_on("%op", "%executed", state.field("first", "ptr"))
+    state.go_on(m.pointer("op"), state.executed, state.record("first"))
     m.start(all_)
-    state.go_on(state.field("second", "ptr"), "%executed")
+    state.go_on(state.record("second"), state.executed)
 
 
 def _back(state: BlockState, kind: Kind) -> None:
     """The end of a stream."""
-    m = state.m
-    record, count = m.emit(f"load ptr, ptr {state.inside(WORD)}"), m.emit(f"load i64, ptr {state.inside(2 * WORD)}")
-    state.go_on(record, m.emit(f"add i64 %executed, {count}"))
-
-
-class _Environment(CompiledEnvironment):
-    """What a message finds; remembers the binding table entries it was asked for."""
-
-    def __init__(self, state: BlockState) -> None:
-        ip = state.m.emit(f"zext i32 {state.field('ip')} to i64")
-        super().__init__(state.m, state.gen, ip, lambda holds: self._escape(state, holds))
-        self.state = state
-
-    def _escape(self, state: BlockState, holds: Value) -> None:
-        wrong = self.m.emit(f"xor <1 x i1> {holds.payload}, splat (i1 true)")
-        state.escape_if(self.m.emit(f"extractelement <1 x i1> {wrong}, i64 0"))
-
-    def bound(self, index: int) -> Region:
-        self.state.indices.add(index)
-        return super().bound(index)
+    record, count = state.inside(WORD).load_pointer(), state.inside(2 * WORD).load(u64)
+    state.go_on(record, state.executed + count)
 
 
 def _send(state: BlockState, kind: Kind) -> None:
     """A message; the end of the thread comes behind it."""
-    one, m = kind.shape.instruction, state.m
+    one = kind.shape.instruction
     if not compiled(one):
         raise Escape
     assert isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
@@ -140,26 +124,29 @@ def _send(state: BlockState, kind: Kind) -> None:
     state.extents[:3] = [register * REGISTER for register in (count.response, count.payload, (one.extended or 0) >> 6 & 0xF)]
     if state.rules.message_registers:
         state.extents[1] = REGISTER
-    carry_out(state, one, _Environment(state))
+    ip = state.field("ip").convert(u64)
+    code = MessageCode(state.m, state.gen, ip, lambda holds: state.escape_if(state.m.scalar(~holds)), CONTEXT, state.indices)
+    carry_out(state, one, code)
     if not one.eot:
         state.end()
         return
-    m.line(f"store i32 {int(Status.ENDED)}, ptr {state.at(STATUS)}")
+    state.at(STATUS).store(state.m.number(u32, int(Status.ENDED)))
     state.leave(Status.ENDED, state.field(BEHIND))
 
 
 def _wait(state: BlockState, kind: Kind) -> None:
     """Takes one notification, or waits for it (IVB 2557-2560). The register is the first slot, its number the second."""
     m = state.m
-    count = m.emit(f"load i32, ptr {state.pointers[0]}")
+    count = state.pointers[0].load(u32)
     some, none = m.labels("some", "none")
-    m.line(f"br i1 {m.emit(f'icmp eq i32 {count}, 0')}, label %{none}, label %{some}")
+    m.branch(count == 0, none, some)
     m.start(none)
-    m.line(f"store i32 {m.emit(f'add i32 {state.field(SLOTS[1])}, 1')}, ptr {state.at(WAITING)}")
+    number = state.field(SLOTS[1]) + 1
+    state.at(WAITING).store(number)
     state.leave(Status.WAITING)
     m.start(some)
-    m.line(f"store i32 {m.emit(f'sub i32 {count}, 1')}, ptr {state.pointers[0]}")
-    m.line(f"store i32 0, ptr {state.at(WAITING)}")
+    state.pointers[0].store(count - 1)
+    state.at(WAITING).store(m.number(u32, 0))
     state.end()
 
 
@@ -176,26 +163,26 @@ def _idle(state: BlockState, kind: Kind) -> None:
 
 
 def _jump(state: BlockState, kind: Kind) -> None:
-    state.go_on(state.field("first", "ptr"), "%executed")
+    state.go_on(state.record("first"), state.executed)
 
 
 def _mode(state: BlockState, kind: Kind) -> None:
     """A write to cr0 whose result was known when the program was linked: the thread goes on in the other mode's records."""
-    m, control = state.m, state.at(PLACES["cr"])
-    state.escape_if(m.emit(f"icmp ne i32 {m.emit(f'load i32, ptr {control}')}, {state.field(SLOTS[1])}"))
-    m.line(f"store i32 {state.field(SLOTS[2])}, ptr {control}")
-    state.go_on(state.field("first", "ptr"))
+    control = state.at(PLACES["cr"])
+    state.escape_if(control.load(u32) != state.field(SLOTS[1]))
+    control.store(state.field(SLOTS[2]))
+    state.go_on(state.record("first"))
 
 
 def _gate(state: BlockState, kind: Kind) -> None:
     """Where a thread comes back into a program of two modes."""
     m = state.m
-    control = m.emit(f"load i32, ptr {state.at(PLACES['cr'])}")
+    control = state.at(PLACES["cr"]).load(u32)
     for slot, record in ((SLOTS[1], "first"), (SLOTS[2], "second")):
         here, on = m.labels("here", "on")
-        m.line(f"br i1 {m.emit(f'icmp eq i32 {control}, {state.field(slot)}')}, label %{here}, label %{on}")
+        m.branch(control == state.field(slot), here, on)
         m.start(here)
-        state.go_on(state.field(record, "ptr"), "%executed")
+        state.go_on(state.record(record), state.executed)
         m.start(on)
     state.leave(Status.MODE)
 

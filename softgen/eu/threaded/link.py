@@ -29,7 +29,7 @@ from softgen.eu.threaded import streams
 from softgen.eu.threaded.handlers import PLAIN, Kind
 from softgen.eu.threaded.library import Library
 from softgen.eu.threaded.record import NOWHERE, OP, PROGRAM
-from softgen.eu.threaded.shapes import Shape, Use, branching, computing, place_of, sending
+from softgen.eu.threaded.shapes import InstructionShape, Use, branching, computing, place_of, sending
 from softgen.eu.threaded.write import LinkedPart, Op, Writer
 from softgen.lanes.types import u16, u32
 
@@ -71,9 +71,9 @@ class Linker:
         self.mode: Mode = mode_of(self.gen, control)
         self.accumulates = not control & ACCUMULATOR_OFF
         self.vector = bool(control & VECTOR_MASK)
-        self.plain = Use(Shape(Instruction(self.gen, "", 0, "none")))  # of operations that are no instruction
+        self.plain = Use(InstructionShape(Instruction(self.gen, "", 0, "none")))  # of operations that are no instruction
         self.other: Linker | None = None  # the same program in the mode that it changes to
-        self.kinds: dict[tuple[str, Shape], Kind] = {}
+        self.kinds: dict[tuple[str, InstructionShape], Kind] = {}
         self.lines: dict[int, Line] = {}
         self.waited: set[int] = set()  # where channels may wait
         self.anywhere = False  # they may wait at any instruction
@@ -149,7 +149,7 @@ class Linker:
         after_branch = before is not None and before.ip + before.size == line.ip and before.instruction.opcode in self.table
         return line.ip in self.waited and not after_branch
 
-    def _kind(self, what: str, shape: Shape | None = None) -> Kind:
+    def _kind(self, what: str, shape: InstructionShape | None = None) -> Kind:
         shape = shape or self.plain.shape
         found = self.kinds.get((what, shape))
         if found is None:

@@ -42,7 +42,7 @@ WHOLE_IMMEDIATE = ALIGNED | {"dim", "movi", "smov"}  # what they do with an imme
 
 
 @dataclass(frozen=True)
-class Shape:
+class InstructionShape:
     """An instruction for all that differ from it in their records only."""
 
     instruction: Instruction
@@ -61,7 +61,7 @@ class Shape:
 class Use:
     """An instruction as a shape and what goes into its record."""
 
-    shape: Shape
+    shape: InstructionShape
     slots: tuple[int, int, int, int] = (0, 0, 0, 0)
     limits: tuple[int, int, int, int] = (FREE, FREE, FREE, FREE)  # how many bytes of its file follow each start
     immediate: int = 0
@@ -137,7 +137,7 @@ def computing(one: Instruction) -> Use:
     elif by_quarter:
         kept |= _kept(one, QUARTER)
         first, flag = 0, flag - first
-    shape = _one(Shape(_instruction(kept), tuple(taken.immediates), taken.moves))
+    shape = _one(InstructionShape(_instruction(kept), tuple(taken.immediates), taken.moves))
     return Use(shape, _four(taken.slots), _four(taken.limits), taken.immediate, first, flag)
 
 
@@ -150,7 +150,7 @@ def branching(one: Instruction) -> Use:
     if not _moves(one):
         kept |= _kept(one, (*QUARTER, *FLAGS))
         first = flag = 0
-    return Use(_one(Shape(_instruction(kept))), group=first, flag=flag)
+    return Use(_one(InstructionShape(_instruction(kept))), group=first, flag=flag)
 
 
 @lru_cache(1 << 12)
@@ -164,13 +164,13 @@ def sending(one: Instruction) -> Use:
     if not _moves(one):
         kept |= _kept(one, (*QUARTER, *FLAGS))
         first = flag = 0
-    return Use(_one(Shape(_instruction(kept), tuple(taken.immediates))), _four(taken.slots), _four(taken.limits), 0, first, flag)
+    return Use(_one(InstructionShape(_instruction(kept), tuple(taken.immediates))), _four(taken.slots), _four(taken.limits), 0, first, flag)
 
 
-_shapes: dict[Shape, Shape] = {}
+_shapes: dict[InstructionShape, InstructionShape] = {}
 
 
-def _one(shape: Shape) -> Shape:
+def _one(shape: InstructionShape) -> InstructionShape:
     """Equal shapes are one object, so that comparing them is quick."""
     return _shapes.setdefault(shape, shape)
 
@@ -220,7 +220,7 @@ def _four(given: list[int]) -> tuple[int, int, int, int]:
     return a, b, c, d
 
 
-def text(shape: Shape) -> str:
+def text(shape: InstructionShape) -> str:
     """A shape in words: the same for equal ones, whatever the process."""
     one = shape.instruction
     operands = [None if operand is None else VALUES(operand) for operand in (one.dst, *one.sources)]
@@ -236,4 +236,4 @@ def place_of(operand: Operand, gen: float) -> str:
     return found[0].name if found else ""
 
 
-__all__ = ["FREE", "SLOT", "Shape", "Use", "branching", "channels", "computing", "place_of", "sending", "text"]
+__all__ = ["FREE", "SLOT", "InstructionShape", "Use", "branching", "channels", "computing", "place_of", "sending", "text"]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.threaded.handlers import Kind
-from softgen.eu.threaded.shapes import FREE, Shape, Use, channels
+from softgen.eu.threaded.shapes import FREE, InstructionShape, Use, channels
 from softgen.eu.threaded.state import flagged
 from softgen.lanes.types import u32
 
@@ -157,7 +157,7 @@ def _operands(use: Use) -> Iterator[tuple[int, int]]:
 
 @lru_cache(1 << 12)
 def _kind(parts: tuple[Kind, ...], made: tuple[tuple[int, ...], ...]) -> Kind:
-    plain = Shape(Instruction(parts[0].shape.instruction.gen, "", 0, "none"))
+    plain = InstructionShape(Instruction(parts[0].shape.instruction.gen, "", 0, "none"))
     return Kind("stream", plain, parts=parts, makers=made)
 
 

@@ -15,7 +15,7 @@ from softgen.eu.threaded import streams
 from softgen.eu.threaded.handlers import Kind
 from softgen.eu.threaded.library import REFERENCE, Handler
 from softgen.eu.threaded.record import NOWHERE, OP
-from softgen.eu.threaded.shapes import Shape, Use
+from softgen.eu.threaded.shapes import InstructionShape, Use
 
 PACK = struct.Struct("<QLLLLLLQLLQQ")
 assert PACK.size == OP.itemsize
@@ -99,7 +99,7 @@ class Writer:
 
     def write(self, number: int, op: Op, control: int) -> None:
         handler = self.handlers.get(op.kind, REFERENCE) if op.kind is not None else REFERENCE
-        use, body = op.use or Use(Shape(NOTHING)), self.bodies[control]
+        use, body = op.use or Use(InstructionShape(NOTHING)), self.bodies[control]
         function = handler.address
         if not function or any(extent > limit for extent, limit in zip(handler.reach.extents, use.limits, strict=True)):
             self.escapes += op.counts

@@ -11,7 +11,7 @@ from typing import Any
 
 from softgen.eu.interpreter import Line, Program
 from softgen.eu.isa.rules import Rules
-from softgen.eu.translate.control_flow import Static
+from softgen.eu.translate.control_flow import StaticFlow
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Value, Variable
 
@@ -28,7 +28,7 @@ class Choice:
     none_left: bool = False  # nobody is at the next instruction if `other` is taken
 
 
-class Branching(Static):
+class Branching(StaticFlow):
     """`waiting` has a variable for each place where channels may wait."""
 
     def __init__(self, m: Machine, program: Program, line: Line, rules: Rules, active: Value, taken: Value,

@@ -17,6 +17,7 @@ from softgen.bits.record import Record
 from softgen.errors import GpuFault, Unsupported
 from softgen.memory.space import Space
 from softgen.shared_functions.dataport.target import Memory, Nothing, Target
+from softgen.shared_functions.unit import DispatchBindings
 from softgen.surface.image import Image, image
 
 RAW = "RAW"
@@ -49,6 +50,10 @@ class Surfaces:
         self.told: set[int] = set()
         self._targets: dict[int, Target] = {}
         self._states: dict[tuple[int, bool], tuple[Record, Layout, str]] = {}
+
+    @classmethod
+    def of(cls, dispatch: DispatchBindings) -> Surfaces:
+        return cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.binding_table)
 
     def bound(self, index: int) -> Target:
         """The buffer of a binding table index."""

@@ -131,8 +131,10 @@ class LocalMemory(Target):
 
     name = "local memory"
 
-    def __init__(self, size: int) -> None:
-        self.size, self.held = size, np.zeros(size, np.uint8)
+    def __init__(self, held: Bytes | int) -> None:
+        """`held`: the bytes, or how many."""
+        self.held: Bytes = np.zeros(held, np.uint8) if isinstance(held, int) else held
+        self.size = len(self.held)
 
     def _at(self, offsets: Offsets, width: int) -> npt.NDArray[np.intp]:
         return offsets.astype(np.intp)[:, None] + np.arange(width)

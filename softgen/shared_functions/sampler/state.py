@@ -18,6 +18,7 @@ from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.errors import GpuFault, Unsupported
 from softgen.memory.space import Space
+from softgen.shared_functions.unit import DispatchBindings
 from softgen.surface import texel
 
 BORDERS = ("clamp_border", "half_border")
@@ -92,6 +93,10 @@ class Samplers:
         self.gen, self.space, self.table = generation.number, space, table
         self.base = bases.get("dynamic", 0)
         self._known: dict[tuple[int, int], Sampling] = {}
+
+    @classmethod
+    def of(cls, dispatch: DispatchBindings) -> Samplers:
+        return cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.samplers)
 
     def sampling(self, index: int, table: int | None = None) -> Sampling:
         """The state of an index in a table of the message's own, or in that of the dispatch."""

@@ -15,9 +15,9 @@ from softgen.eu.engine import Row
 from softgen.eu.interpreter import Interpreter, Line, Program
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.state import Thread
-from softgen.eu.translate.affine import Arrivals, Even, written
+from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters, written
 from softgen.eu.translate.control_flow import Untranslatable
-from softgen.eu.translate.kernel import Kernel, Key
+from softgen.eu.translate.kernel import KernelTranslator, Key
 from softgen.lanes import affine
 from softgen.lanes.affine import AffineValue
 from softgen.lanes.llvm import LlvmMachine
@@ -34,24 +34,24 @@ CROOKED = np.array([5, 3, 9, 1, 1, 7, 0, 2], np.int32)
 FLAG = 0x30  # f0 among the architecture registers
 
 
-class Noting(Kernel):
+class Noting(KernelTranslator):
     """Keeps what was believed before each instruction that is no branch, and where blocks begin."""
 
     def __init__(self, program: Program, key: Key) -> None:
         super().__init__(program, key)
         self.facts: dict[int, frozenset[Row]] = {}
-        arrivals = self.arrivals
+        arrivals = self.affine_entries
 
-        class Noted(Arrivals):
+        class Noted(AffineBlockEntries):
             def at(inner, ip: int) -> frozenset[Row]:  # self is the kernel
                 self.facts[ip] = arrivals.at(ip)
                 return self.facts[ip]
 
-        self.arrivals = Noted(self.graph, self.state.rules, key.payload)
-        arrivals.known = self.arrivals.known
+        self.affine_entries = Noted(self.graph, self.state.rules, key.payload)
+        arrivals.known = self.affine_entries.known
 
     def _straight(self, line: Line) -> bool:
-        self.facts[line.ip] = frozenset(row for row, held in self.state.even.rows.items()
+        self.facts[line.ip] = frozenset(row for row, held in self.state.affine.ranges.items()
                                         if held is None or held.mask == affine.EVERY and not held.conditions)  # fmt: skip
         return super()._straight(line)
 
@@ -182,8 +182,8 @@ def test_other_widths(start: str, size: int, lanes: int, step: int, highest: int
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def reader(*rows: Row) -> Even:
-    return Even(LlvmMachine(), rows)
+def reader(*rows: Row) -> AffineRegisters:
+    return AffineRegisters(LlvmMachine(), rows)
 
 
 @pytest.mark.parametrize("type, offsets, step", [
@@ -193,9 +193,9 @@ def reader(*rows: Row) -> Even:
     (u32, [320, 324, 332, 336], None), (f32, range(320, 352, 4), None), (u32, range(320, 350, 6), None),
 ])  # fmt: skip
 def test_parts_of_a_row_are_rows(type: Any, offsets: Iterable[int], step: int | None) -> None:
-    even = reader(Row(320, 4, 8, 4))
-    even.read(type, tuple(offsets), "%x")
-    found = even.m.affine.get("%x")
+    registers = reader(Row(320, 4, 8, 4))
+    registers.read(type, tuple(offsets), "%x")
+    found = registers.m.affine.get("%x")
     assert (found and found.stride) == (None if step is None else step % (1 << type.bits))
 
 
@@ -206,9 +206,9 @@ def test_rows_that_are_read_elsewhere_begin_elsewhere(offsets: Iterable[int], fi
     """Of what was written since, the first lane is still known as it was computed."""
 
     def program(m: LlvmMachine, start: Value) -> Value:
-        even = Even(m)
-        even.wrote(m.broadcast(start, 8) + m.lane_index(8) * 4, tuple(range(320, 352, 4)), affine.EVERY)
-        even.read(u32, tuple(offsets), "%x")
+        registers = AffineRegisters(m)
+        registers.wrote(m.broadcast(start, 8) + m.lane_index(8) * 4, tuple(range(320, 352, 4)), affine.EVERY)
+        registers.read(u32, tuple(offsets), "%x")
         assert m.affine["%x"].stride == step % (1 << 32)
         return Value(m, u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {m.affine['%x'].base()}, i64 0"))
 
@@ -218,12 +218,12 @@ def test_rows_that_are_read_elsewhere_begin_elsewhere(offsets: Iterable[int], fi
 
 def test_low_bits_move_with_their_lanes() -> None:
     m = LlvmMachine()
-    even = Even(m)
+    registers = AffineRegisters(m)
     affine.declare(m, u16, 8, "%ids", 1)
-    even.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), tuple(range(320, 352, 4)), affine.EVERY)
-    even.read(u32, tuple(range(336, 352, 4)), "%x")
+    registers.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), tuple(range(320, 352, 4)), affine.EVERY)
+    registers.read(u32, tuple(range(336, 352, 4)), "%x")
     assert m.affine["%x"].low is None
-    even.read(u32, tuple(range(320, 352, 4)), "%y")
+    registers.read(u32, tuple(range(320, 352, 4)), "%y")
     assert m.affine["%y"].low is not None
 
 
@@ -254,29 +254,29 @@ def test_what_some_channels_wrote_is_not_believed_by_others() -> None:
 
 def test_masks_of_rows_are_those_they_were_written_under() -> None:
     m = LlvmMachine()
-    even, value = Even(m), m.lane_index(8) * 4
+    registers, value = AffineRegisters(m), m.lane_index(8) * 4
     offsets = tuple(range(320, 352, 4))
-    even.wrote(value, offsets, "%mask")
-    even.read(u32, offsets, "%x")
+    registers.wrote(value, offsets, "%mask")
+    registers.read(u32, offsets, "%x")
     assert m.affine["%x"].mask == "%mask"
     assert affine.usable(m, "%x", "%mask") and not affine.usable(m, "%x", affine.EVERY) and not affine.usable(m, "%x", "%other")
-    even.read(u32, offsets[1:], "%y")
+    registers.read(u32, offsets[1:], "%y")
     assert "%y" not in m.affine  # lanes that are others'
     m.affine["%z"] = AffineValue(4, lambda: "0", mask="%other")
-    even.wrote(Value(m, u32, 8, "%z"), offsets, "%mask")
-    assert not even.rows
-    even.wrote(value, offsets, "%mask")
-    assert not even.settled()
-    even.wrote(m.convert(m.bitcast(Value(m, u16, 8, "%narrow"), u16), u32), offsets, affine.EVERY)
-    assert not even.rows
+    registers.wrote(Value(m, u32, 8, "%z"), offsets, "%mask")
+    assert not registers.ranges
+    registers.wrote(value, offsets, "%mask")
+    assert not registers.facts()
+    registers.wrote(m.convert(m.bitcast(Value(m, u16, 8, "%narrow"), u16), u32), offsets, affine.EVERY)
+    assert not registers.ranges
 
 
 def test_what_holds_on_a_condition_is_forgotten_where_that_cannot_be_asked() -> None:
     m = LlvmMachine()
-    even, offsets = Even(m), tuple(range(320, 352, 4))
+    registers, offsets = AffineRegisters(m), tuple(range(320, 352, 4))
     affine.declare(m, u16, 8, "%ids", 1)
-    even.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), offsets, affine.EVERY)
-    assert even.rows and not even.settled()
+    registers.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), offsets, affine.EVERY)
+    assert registers.ranges and not registers.facts()
 
 
 # -- ways ------------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from softgen.eu.text.mesa.controls import head, options, row_of
 from softgen.eu.text.mesa.defaults import NOTHING, absent, extended, marked, offsets, rest, unsaid
 from softgen.eu.text.mesa.names import HABIT, HABITS, words_of
 from softgen.eu.text.mesa.operand import FULL, Said, destination, immediate, immediate_64, payload, source, source_align1, source_three
-from softgen.shared_functions import message
+from softgen.shared_functions import descriptors
 
 COLUMNS = (16, 32, 48, 64)  # where operands and options begin, as in Mesa's listings
 COMPR4 = 0x80  # in the number of a G45 message register: the second half goes four registers on
@@ -348,7 +348,7 @@ def _message(one: Instruction, descriptor: int | Operand | None, extended: int) 
 @lru_cache(maxsize=1 << 12)
 def _described(gen: float, sfid: int, descriptor: int) -> str:
     """For the reader only: neither Mesa's assembler nor ours takes anything from it."""
-    words = message.describe(sfid, descriptor, gen).partition(": ")[2]
+    words = descriptors.describe(sfid, descriptor, gen).partition(": ")[2]
     return words.replace(";", ",").replace("{", "(").replace("}", ")").replace(",", "")
 
 

@@ -1,0 +1,116 @@
+"""Units: a shared function declared once, for all engines.
+
+    UNIT = Unit(
+        name="sampler",
+        functions=("sampler",),                 # of enum SHARED_FUNCTION, as messages.table names them
+        interpreter=sampler,                    # GroupBindings -> the environment of its messages on the NumPy machine
+        compiled=CompiledSampler,               # MessageCode -> their environment in compiled code
+        fields=(ContextField("surfaces", Scope.DISPATCH),),     # what compiled code reads of the context
+        resolve=resolve,                        # fills in what compiled code lacked, at a side exit
+    )
+
+A new unit is a folder with lane programs (`@answers`), an environment for each machine, and such a declaration, and a line in units.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.bits.generation import Generation
+from softgen.memory.space import Space
+from softgen.shared_functions import descriptors
+from softgen.shared_functions.compiled import MessageCode
+from softgen.shared_functions.context import ContextField
+from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.message import SentBytes, answer
+
+T = TypeVar("T")
+Bytes = npt.NDArray[np.uint8]
+
+
+class DispatchBindings:
+    """What a dispatch binds: generation, address space, base addresses and state tables. Units keep their states of a dispatch here."""
+
+    def __init__(self, generation: Generation, space: Space, bases: Mapping[str, int], binding_table: int = 0, samplers: int = 0) -> None:
+        self.generation, self.space, self.bases = generation, space, bases
+        self.binding_table, self.samplers = binding_table, samplers  # offsets from the surface and dynamic state bases
+        self._states: dict[object, Any] = {}
+
+    def state(self, make: Callable[[DispatchBindings], T]) -> T:
+        """What a unit's function makes of the dispatch, made on first use and shared by all threads."""
+        if make not in self._states:
+            self._states[make] = make(self)
+        found: T = self._states[make]
+        return found
+
+    def keep(self, make: Callable[[DispatchBindings], T], state: T) -> None:
+        """A state that was made elsewhere."""
+        self._states[make] = state
+
+
+def _nobody() -> None:
+    """No thread waits."""
+
+
+@dataclass
+class GroupBindings:
+    """What a thread group has of its own: local memory, and a barrier that `notify` opens when `threads` threads have arrived."""
+
+    dispatch: DispatchBindings
+    local: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    threads: int = 1
+    notify: Callable[[], None] = _nobody
+
+
+class InterpreterEnvironment(Protocol):
+    """The environment of a unit's messages on the interpreter; what else it has is between the unit and its lane programs."""
+
+    def begin(self, sender: object) -> None:
+        """A thread's message is about to be executed."""
+        ...
+
+
+Resolver = Callable[[Any, Descriptor], bool]
+
+
+def _nothing_to_resolve(bindings: Any, descriptor: Descriptor) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A shared function: whose messages it answers, their environments, its context fields, and how these are resolved."""
+
+    name: str
+    functions: tuple[str, ...]
+    interpreter: Callable[[GroupBindings], InterpreterEnvironment]
+    compiled: Callable[[MessageCode], object]
+    fields: tuple[ContextField, ...] = ()
+    resolve: Resolver = _nothing_to_resolve  # True if compiled code can execute the message from now on
+
+
+class MessageHandler:
+    """Answers the messages of one shared function on the interpreter."""
+
+    def __init__(self, gen: float, environment: InterpreterEnvironment) -> None:
+        self.gen, self.environment = gen, environment
+
+    def __call__(self, sender: object, sent: SentBytes) -> None:
+        self.environment.begin(sender)
+        answer(sent, self.gen, self.environment)
+
+
+def handlers(units: Iterable[Unit], group: GroupBindings) -> dict[int, MessageHandler]:
+    """For the message table of a group's threads: a handler for each shared function number."""
+    gen = group.dispatch.generation.number
+    numbers = {name: sfid for sfid, name in descriptors.shared_functions(gen).items()}
+    found: dict[int, MessageHandler] = {}
+    for unit in units:
+        handler = MessageHandler(gen, unit.interpreter(group))
+        found |= {numbers[name]: handler for name in unit.functions if name in numbers}
+    return found
