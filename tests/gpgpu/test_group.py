@@ -62,7 +62,7 @@ def test_lanes_the_walker_left_out_do_nothing(groups: Run) -> None:
     assert found[:16] == (*range(1000, 1008), *[0] * 8)
 
 
-@pytest.mark.behaviour("BDW-GPGPU-14", "KBL-GPGPU-12")
+@pytest.mark.behaviour("BDW-GPGPU-14", "KBL-GPGPU-12", shows="action")
 def test_a_barrier_holds_threads_until_all_have_come(groups: Run) -> None:
     """Without it the first thread would read its neighbour's place before anything stands there."""
     ran = Job(NEIGHBOUR, [bytes(16)], simd=8, shape=(4, 1, 1), local=1024, descriptor={"barrier_enable": 1}).run(groups=groups)

@@ -21,7 +21,7 @@ def spots(first: int, second: int, type: Any = u32) -> np.ndarray[Any, Any]:
     return made
 
 
-@pytest.mark.behaviour("BDW-DP-08")
+@pytest.mark.behaviour("BDW-DP-08", shows="action")
 @pytest.mark.parametrize(("name", "gen", "where", "type"),
                          [("untyped_surface_read", 9, 0, u32), ("a64_untyped_surface_read", 8, DATA, u64)])  # fmt: skip
 def test_two_slots_read_four_dwords_each(name: str, gen: float, where: int, type: Any) -> None:
@@ -41,7 +41,7 @@ def test_two_slots_write_four_dwords_each() -> None:
     assert held[8:10].tolist() == [104, 105] and (held[:8] == before[:8]).all() and (held[10:] == before[10:]).all()
 
 
-@pytest.mark.behaviour("BDW-DP-16")
+@pytest.mark.behaviour("BDW-DP-16", shows="action")
 def test_atomics_of_two_slots() -> None:
     bench = Bench()
     data = np.array([5, 77, 0, 0, 7, 99, 0, 0], u32)
@@ -101,7 +101,7 @@ def test_dual_blocks_have_two_addresses(gen: float) -> None:
     assert held[8:12].tolist() == [0, 1, 2, 3] and held[12:16].tolist() == [8, 9, 10, 11] and held[36:39].tolist() == [4, 5, 6]
 
 
-@pytest.mark.behaviour("BDW-DP-06")
+@pytest.mark.behaviour("BDW-DP-06", shows="action")
 def test_dual_blocks_of_addresses() -> None:
     bench = Bench(gen=8)
     both = header(d0=DATA, d2=DATA + 64)
@@ -115,7 +115,7 @@ def test_blocks_of_the_oldest_generation_count_bytes() -> None:
     assert found.tolist() == bench.data.array.view(u32)[8:16].tolist() and bench.compiled == 1
 
 
-@pytest.mark.behaviour("KBL-DP-11")
+@pytest.mark.behaviour("KBL-DP-11", shows="action")
 def test_scaled_offsets_are_multiplied_by_the_pitch() -> None:
     bench = Bench(general=DATA)
     at = np.arange(8, dtype=u32)
@@ -137,7 +137,7 @@ def test_a_bindless_surface_is_found_by_the_extended_descriptor() -> None:
     assert found.tolist() == bench.data.array.view(u32)[:8].tolist() and not bench.compiled
 
 
-@pytest.mark.behaviour("KBL-DP-09")
+@pytest.mark.behaviour("KBL-DP-09", shows="action")
 def test_beyond_the_threads_scratch_space_reads_are_zero_and_writes_are_dropped() -> None:
     bench = Bench(general=DATA)
     before = bench.data.array.copy()

@@ -28,7 +28,7 @@ def sums(made: Thread, number: int = 20) -> list[int]:
     return [int(value) for value in made.register(number).view(np.int32)]
 
 
-@pytest.mark.behaviour("EU-09")
+@pytest.mark.behaviour("EU-09", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_if_and_else(gen: float) -> None:
     made = thread(gen, r4=LANES)
@@ -48,7 +48,7 @@ def test_an_empty_side_is_jumped_over(gen: float, limit: int) -> None:
     assert sums(made) == [1 if limit else 10] * 8 and sums(made, 30) == [0] * 8
 
 
-@pytest.mark.behaviour("BDW-EU-21")
+@pytest.mark.behaviour("BDW-EU-21", shows="action")
 @pytest.mark.parametrize("gen", [8, 9])
 def test_else_with_branch_control(gen: float) -> None:
     """JIP is an instruction before endif, UIP endif: as compilers write it for these generations."""
@@ -69,7 +69,7 @@ def test_nested_ifs(gen: float) -> None:
     assert sums(made) == [0, 0, 1101, 1101, 1101, 1011, 1011, 1011]
 
 
-@pytest.mark.behaviour("BDW-EU-22")
+@pytest.mark.behaviour("BDW-EU-22", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_a_loop_with_break_and_continue(gen: float) -> None:
     """for i = 1…: break where i > lane; continue where i is odd; sum += 1 otherwise."""
@@ -98,7 +98,7 @@ def test_a_loop_with_its_condition_at_the_end(gen: float) -> None:
     assert sums(made) == [1, 1, 2, 3, 4, 5, 6, 7]
 
 
-@pytest.mark.behaviour("BDW-EU-23")
+@pytest.mark.behaviour("BDW-EU-23", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_halt(gen: float) -> None:
     made = thread(gen, r4=LANES)
@@ -108,7 +108,7 @@ def test_halt(gen: float) -> None:
     assert sums(made) == [1111, 1001, 1111, *[1100] * 5]
 
 
-@pytest.mark.behaviour("BDW-EU-24")
+@pytest.mark.behaviour("BDW-EU-24", shows="action")
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_goto_and_join(gen: float) -> None:
     """Until gen 9 the channels without the predicate leave, from gen 11 on those with it."""
@@ -136,7 +136,7 @@ def test_join_wakes_only_channels_with_the_predicate() -> None:
     assert sums(made) == [1] * 4 + [0] * 4
 
 
-@pytest.mark.behaviour("BDW-EU-25")
+@pytest.mark.behaviour("BDW-EU-25", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_brd_and_brc(gen: float) -> None:
     made = thread(gen, r4=LANES)
@@ -147,7 +147,7 @@ def test_brd_and_brc(gen: float) -> None:
     assert sums(made) == [10] * 3 + [11] * 5
 
 
-@pytest.mark.behaviour("BDW-EU-26")
+@pytest.mark.behaviour("BDW-EU-26", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_call_and_return(gen: float) -> None:
     """Some channels call; what the call stored leads them back, and the others go on with them."""
@@ -167,7 +167,7 @@ def test_calla_takes_an_address(gen: float) -> None:
     assert sums(made) == [101] * 8
 
 
-@pytest.mark.behaviour("BDW-EU-27")
+@pytest.mark.behaviour("BDW-EU-27", shows="action")
 @pytest.mark.parametrize("gen", [4.5, *FLOWS])
 @pytest.mark.parametrize(("flag", "want"), [(1, 0), (2, 1)])
 def test_jmpi_asks_channel_0(gen: float, flag: int, want: int) -> None:
@@ -184,14 +184,14 @@ def test_jmpi_by_a_register_counts_in_the_same_unit(gen: float, count: int) -> N
     assert sums(made) == [10] * 8
 
 
-@pytest.mark.behaviour("BDW-EU-27")
+@pytest.mark.behaviour("BDW-EU-27", shows="action")
 def test_jmpi_onto_itself_is_endless_and_stopped() -> None:
     made = thread(9)
     assert run(made, "here", branch(9, "jmpi", "here", size=1, no_mask=True), limit=50) is Outcome.SPENT
     assert made.ip == 0 and not made.ended
 
 
-@pytest.mark.behaviour("EU-13", "EU-216")
+@pytest.mark.behaviour("EU-13", "EU-216", shows="action")
 @pytest.mark.parametrize("gen", [4.5, *FLOWS])
 def test_a_write_to_ip_jumps(gen: float) -> None:
     made = thread(gen)
@@ -200,7 +200,7 @@ def test_a_write_to_ip_jumps(gen: float) -> None:
     assert sums(made) == [10] * 8 and sums(made, 21)[0] == 0 and sums(made, 22)[0] == 64
 
 
-@pytest.mark.behaviour("EU-14", "EU-193")
+@pytest.mark.behaviour("EU-14", "EU-193", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_single_program_flow(gen: float) -> None:
     """All channels go where any goes: else if none has the predicate."""

@@ -23,7 +23,7 @@ def mark(gen: float, size: int = 16, **controls: object) -> object:
     return one(gen, "mov", dst(20), imm(1), size=size, **controls)
 
 
-@pytest.mark.behaviour("EU-08")
+@pytest.mark.behaviour("EU-08", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_channels_that_were_not_dispatched_do_nothing(gen: float) -> None:
     made = thread(gen, 0x00A5)
@@ -38,7 +38,7 @@ def test_no_mask_writes_them_all_the_same(gen: float) -> None:
     assert written(made) == 0xFFFF
 
 
-@pytest.mark.behaviour("KBL-EU-09")
+@pytest.mark.behaviour("KBL-EU-09", shows="action")
 def test_predication_applies_under_no_mask() -> None:
     made = thread(9, 0x0001)
     made.dwords("f")[0] = 0xF00F
@@ -46,7 +46,7 @@ def test_predication_applies_under_no_mask() -> None:
     assert written(made) == 0xF00F
 
 
-@pytest.mark.behaviour("EU-10")
+@pytest.mark.behaviour("EU-10", shows="action")
 @pytest.mark.parametrize(("control", "flag", "want"), [
     (1, 0x8421, 0x8421), (4, 0x8421, 0xCC33), (5, 0xC3A0, 0xC300), (6, 0x8020, 0xF0F0), (7, 0xF7E0, 0xF000), (8, 0x0100, 0xFF00),
     (9, 0xFFFE, 0xFF00), (10, 0x0001, 0xFFFF), (10, 0, 0), (11, 0xFFFF, 0xFFFF), (11, 0xFFFE, 0), (12, 0x10000, 0xFFFF), (13,
@@ -89,7 +89,7 @@ def test_align16_predicates(control: int, want: int) -> None:
     assert written(made) == want
 
 
-@pytest.mark.behaviour("EU-175")
+@pytest.mark.behaviour("EU-175", shows="action")
 def test_flag_registers_and_their_halves() -> None:
     for flag, sub in ((0, 0), (0, 1), (1, 0), (1, 1)):
         made = thread(9, 0xFFFF)
@@ -98,7 +98,7 @@ def test_flag_registers_and_their_halves() -> None:
         assert written(made) == 0x1248
 
 
-@pytest.mark.behaviour("EU-119", "EU-174", "KBL-EU-02")
+@pytest.mark.behaviour("EU-119", "EU-174", "KBL-EU-02", shows="action")
 def test_quarters_choose_channels_and_flags() -> None:
     made = thread(9, 0x0F00)
     made.dwords("f")[0] = 0x0500
@@ -127,7 +127,7 @@ def test_a_condition_writes_the_flag_of_its_quarter() -> None:
     assert made.flags == 0xFE << 32 + 16
 
 
-@pytest.mark.behaviour("EU-32", "EU-177")
+@pytest.mark.behaviour("EU-32", "EU-177", shows="action")
 def test_flags_of_channels_that_do_not_run_stay() -> None:
     made = thread(9, 0x0F, r4=COUNT)
     made.dwords("f")[0] = 0xAAAA
@@ -135,7 +135,7 @@ def test_flags_of_channels_that_do_not_run_stay() -> None:
     assert made.flags == 0xAAA4
 
 
-@pytest.mark.behaviour("EU-33")
+@pytest.mark.behaviour("EU-33", shows="action")
 def test_null_still_updates_flags_and_accumulator() -> None:
     made = thread(9, r4=COUNT)
     run(made, one(9, "add", arf(0, "d"), reg(4), imm(1), condition=5, acc_write=True))
@@ -143,7 +143,7 @@ def test_null_still_updates_flags_and_accumulator() -> None:
     assert list(made.dwords("acc")[:8]) == list(range(1, 9))
 
 
-@pytest.mark.behaviour("EU-129", "EU-20")
+@pytest.mark.behaviour("EU-129", "EU-20", shows="action")
 def test_sixteen_channels_are_two_eights() -> None:
     whole, halves = thread(9, 0x5AF0, r4=COUNT), thread(9, 0x5AF0, r4=COUNT)
     run(whole, one(9, "add", dst(20), reg(4), imm(7), size=16))
@@ -154,7 +154,7 @@ def test_sixteen_channels_are_two_eights() -> None:
 # -- accumulators --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-160", "EU-158")
+@pytest.mark.behaviour("EU-160", "EU-158", shows="action")
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
 def test_which_accumulator(gen: float) -> None:
     values = np.arange(16, dtype=np.float32) + 1
@@ -164,14 +164,14 @@ def test_which_accumulator(gen: float) -> None:
         assert [index for index, value in enumerate(made.dwords("acc")[:16]) if value] == list(want)
 
 
-@pytest.mark.behaviour("EU-165")
+@pytest.mark.behaviour("EU-165", shows="action")
 def test_dwords_have_one_accumulator() -> None:
     made = thread(9, 0xFFFF, r4=COUNT + 1)
     run(made, one(9, "add", dst(20), reg(4), imm(0), quarter=1, acc_write=True))
     assert list(made.dwords("acc")[:8]) == list(range(1, 9))
 
 
-@pytest.mark.behaviour("EU-156", "EU-194", "EU-172")
+@pytest.mark.behaviour("EU-156", "EU-194", "EU-172", shows="action")
 def test_cr0_turns_the_passing_update_off() -> None:
     made = thread(9, r4=COUNT + 1)
     made.dwords("cr")[0] = 1 << 1
@@ -180,7 +180,7 @@ def test_cr0_turns_the_passing_update_off() -> None:
     assert written(made, 21, 8) == 0 and written(made, 22, 8) == 0xFF
 
 
-@pytest.mark.behaviour("EU-168", "EU-115")
+@pytest.mark.behaviour("EU-168", "EU-115", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize(("a", "b"), [(0x12345678, 0x7FEDCBA9), (-0x12345678, 0x7FEDCBA9), (-1, -1), (0x7FFFFFFF, -0x80000000)])
 def test_a_64_bit_product_in_two_steps(gen: float, a: int, b: int) -> None:
@@ -193,7 +193,7 @@ def test_a_64_bit_product_in_two_steps(gen: float, a: int, b: int) -> None:
     assert high << 32 | rest == a * b
 
 
-@pytest.mark.behaviour("EU-169")
+@pytest.mark.behaviour("EU-169", shows="action")
 def test_words_have_33_bits_and_more() -> None:
     made = thread(7, r4=np.full(16, -0x8000, np.int16))
     run(made, one(7, "mul", arf(0x20, "w"), reg(4, "w"), reg(4, "w")), one(7, "mac", dst(20, "w"), reg(4, "w"), imm(0x8001, "w")))
