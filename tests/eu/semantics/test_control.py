@@ -69,7 +69,6 @@ def test_nested_ifs(gen: float) -> None:
     assert sums(made) == [0, 0, 1101, 1101, 1101, 1011, 1011, 1011]
 
 
-@pytest.mark.behaviour("BDW-EU-22", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_a_loop_with_break_and_continue(gen: float) -> None:
     """for i = 1…: break where i > lane; continue where i is odd; sum += 1 otherwise."""
@@ -79,6 +78,31 @@ def test_a_loop_with_break_and_continue(gen: float) -> None:
         one(gen, "and", dst(6), reg(5), imm(1), condition=NZ), branch(gen, "cont", "while", "while", predicate=1), note(gen, 1),
         "while", branch(gen, "while", "loop"), note(gen, 100))
     assert sums(made) == [100 + lane // 2 for lane in range(8)]
+
+
+@pytest.mark.behaviour("BDW-EU-22", shows="action")
+@pytest.mark.parametrize("gen", FLOWS)
+@pytest.mark.parametrize("opcode, want", [("break", [101, 101, 120, 120]), ("cont", [102, 102, 120, 120])])
+def test_where_the_thread_goes_and_where_its_channels_wait(gen: float, opcode: str, want: list[int]) -> None:
+    """Two channels of four leave inside an `if`: they wait at UIP, the `while`, and miss what stands before it; the thread goes to JIP, the
+    end of the `if`, where the other two wait (BDW 17550-17553, 18440-18444). Two turns."""
+    made = thread(gen, 0xF, r4=LANES)
+    run(made, "loop", one(gen, "add", dst(5), reg(5), imm(1)), compare(gen, 5, L, 2, flag=1), compare(gen, 4, L, 2),
+        branch(gen, "if", "endif", "endif", predicate=1), note(gen, 1), branch(gen, opcode, "endif", "while"), note(gen, 5000),
+        "endif", branch(gen, "endif", "while"), note(gen, 10), "while", branch(gen, "while", "loop", predicate=1, flag=1), note(gen, 100))
+    assert sums(made)[:4] == want
+
+
+@pytest.mark.behaviour("BDW-EU-22", shows="action")
+@pytest.mark.parametrize("gen", FLOWS)
+def test_single_program_flow_leaves_and_repeats_a_loop_by_uip(gen: float) -> None:
+    """JIP leads to what nobody may run (BDW 17553, 18444)."""
+    made = thread(gen)
+    made.dwords("cr")[0] = SINGLE_FLOW
+    run(made, "loop", note(gen, 1), one(gen, "cmp", arf(0, "d"), reg(20), imm(3), condition=GE),
+        branch(gen, "break", "wrong", "while", predicate=1), branch(gen, "cont", "wrong", "while"), "wrong", note(gen, 5000),
+        "while", branch(gen, "while", "loop"), note(gen, 100))
+    assert sums(made) == [103] * 8
 
 
 @pytest.mark.parametrize("gen", FLOWS)
@@ -159,6 +183,7 @@ def test_call_and_return(gen: float) -> None:
     assert made.register(10)[1] == 0b111 and made.register(10)[0] == 32
 
 
+@pytest.mark.behaviour("BDW-EU-26", shows="action")
 @pytest.mark.parametrize("gen", [7.5, 8, 9, 11])
 def test_calla_takes_an_address(gen: float) -> None:
     made = thread(gen, r4=LANES)

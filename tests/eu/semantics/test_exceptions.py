@@ -8,7 +8,7 @@ import pytest
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.exceptions import BREAKPOINT, ILLEGAL, MASTER, SOFTWARE, SUPPRESS
 from softgen.eu.instruction import Instruction
-from softgen.eu.interpreter import Interpreter
+from softgen.eu.interpreter import Interpreter, Outcome
 from softgen.eu.thread import Thread
 from tests.eu.semantics.build import Listing, arf, dst, end, imm, one, reg, thread
 
@@ -79,9 +79,19 @@ def test_breakpoints_that_are_not_enabled_do_nothing() -> None:
     assert list(made.register(20)) == [1] * 8
 
 
-@pytest.mark.behaviour("EU-205", shows="action")
+@pytest.mark.behaviour("EU-189", shows="action")
+def test_a_routine_that_does_not_suppress_a_breakpoint_comes_back_for_ever() -> None:
+    made = thread(9)
+    made.dwords("cr")[1] = BREAKPOINT.enable
+    listing = Listing(9, note(1, breakpoint=True), end(9), "routine", note(100), control("and", 1, ~BREAKPOINT.status & 0xFFFFFFFF), BACK)
+    made.system_ip = listing.labels["routine"]
+    assert Interpreter(made, listing).run(30) is Outcome.SPENT
+    assert made.register(20)[0] > 100 and not any(made.register(20) % 100)          # the instruction itself has never run
+
+
+@pytest.mark.behaviour("EU-198", "EU-204", "EU-205", "BDW-EU-20", shows="action")
 def test_the_routine_may_change_where_it_returns_to() -> None:
-    """An illegal opcode has its own address as return; this routine skips it."""
+    """An illegal opcode has its own address as return; this routine skips it. The status it leaves set does nothing (IVB 2444-2452)."""
     made = thread(9)
     made.dwords("cr")[1] = ILLEGAL.enable
     illegal = Instruction(9, "illegal", 0, "basic")
@@ -90,7 +100,6 @@ def test_the_routine_may_change_where_it_returns_to() -> None:
     assert made.dwords("cr")[1] & ILLEGAL.status
 
 
-@pytest.mark.behaviour("EU-206", shows="action")
 def test_without_a_routine_an_enabled_exception_is_not_simulated() -> None:
     made = thread(9)
     made.dwords("cr")[1] = ILLEGAL.enable

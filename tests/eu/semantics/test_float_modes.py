@@ -119,6 +119,10 @@ def test_one_and_zero_are_neutral_and_nan_stays_nan() -> None:
     run(made, one(9, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f")), one(9, "add", dst(21, "f"), reg(4, "f"), reg(6, "f", negate=True)))
     for register in (20, 21):
         assert np.array_equal(made.register(register).view(np.float32), values, equal_nan=True)
+    assert list(np.signbit(made.register(21).view(np.float32)[[1, 6]])) == [True, False]       # -0 - 0, and 0 - 0
+    made = thread(9, r4=values)
+    run(made, one(9, "add", dst(20, "f"), reg(4, "f"), reg(6, "f")))
+    assert made.register(20)[1] == 0                                                           # -0 + 0
 
 
 @pytest.mark.behaviour("KBL-EU-10", "EU-29", shows="action")
@@ -129,7 +133,7 @@ def test_saturation_of_floats() -> None:
     assert list(made.register(20).view(np.float32)) == [1, 0, 0, 1, 0, 0.5, 1, 0]
 
 
-@pytest.mark.behaviour("EU-30", shows="action")
+@pytest.mark.behaviour("EU-30", "KBL-EU-10", shows="action")
 @pytest.mark.parametrize(("kind", "low", "high"), [("ub", 0, 255), ("b", -128, 127), ("uw", 0, 65535), ("w", -32768, 32767),
                                                    ("ud", 0, 2**32 - 1), ("d", -(2**31), 2**31 - 1)])
 def test_saturation_of_integers(kind: str, low: int, high: int) -> None:

@@ -96,7 +96,7 @@ def test_the_channel_enable_register() -> None:
 # -- errors --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-198", "EU-201", "EU-210", "BDW-EU-20", shows="action")
+@pytest.mark.behaviour("EU-201", "EU-210", "BDW-EU-20", shows="action")
 def test_no_instruction_is_an_error_and_is_recorded() -> None:
     for word in (0, 0x7F, 0x0D):
         made = thread(9)

@@ -10,7 +10,7 @@ from softgen.errors import GpuFault
 from softgen.eu.instruction import VXH, Operand
 from softgen.eu.regions import small_float
 from softgen.eu.thread import Thread
-from tests.eu.semantics.build import arf, dst, imm, one, reg, run, scalar, thread
+from tests.eu.semantics.build import NZ, arf, dst, imm, one, reg, run, scalar, thread
 
 WORDS = np.arange(64, dtype=np.int16)
 FLOATS = np.arange(32, dtype=np.float32)
@@ -273,13 +273,26 @@ def test_read_only_registers_stay() -> None:
     assert made.dwords("n")[0] == 0 and made.dwords("tm")[0] == 0
 
 
-@pytest.mark.behaviour("EU-173", "EU-180", "EU-176", shows="action")
+@pytest.mark.behaviour("EU-173", "EU-180", shows="action")
 def test_flags_are_words_of_a_register() -> None:
     made = thread(9)
     run(made, one(9, "mov", arf(0x30, "uw", 2), imm(0x1234, "uw"), size=1), one(9, "mov", arf(0x31, "ud"), imm(0x89ABCDEF, "ud"), size=1),
-        one(9, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1, quarter=1))
+        one(9, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1),
+        one(9, "mov", dst(21, "uw"), arf(0x30, "uw", 2, "0;1,0"), size=1))
     assert made.flags == 0x89ABCDEF_12340000
-    assert dwords(made, 20, 1) == [0]          # quarter 1: channel 8 is not dispatched here
+    assert dwords(made, 20, 1) == [0x12340000] and words(made, 21, 1) == [0x1234]
+
+
+@pytest.mark.behaviour("EU-176", shows="action")
+@pytest.mark.parametrize("quarter", range(4))
+def test_a_quarter_does_not_move_a_flag_that_is_an_operand(quarter: int) -> None:
+    """Read and written whole, while the condition of the same instruction goes to the flags of its quarter (IVB 2076-2078)."""
+    made = thread(9, 0xFFFFFFFF)
+    made.dwords("f")[0] = 0x76543210
+    run(made, one(9, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1, quarter=quarter, condition=NZ, flag=1),
+        one(9, "mov", arf(0x30, "uw"), imm(0xABCD, "uw"), size=1, quarter=quarter))
+    assert dwords(made, 20, 1) == [0x76543210]
+    assert made.flags == 1 << 32 + 8 * quarter | 0x7654ABCD
 
 
 @pytest.mark.behaviour("EU-183", shows="action")
@@ -300,8 +313,12 @@ def test_cr0_chooses_the_vector_mask() -> None:
 @pytest.mark.behaviour("EU-153", "EU-144", shows="action")
 def test_address_registers_are_words() -> None:
     made = thread(7, r4=WORDS)
-    run(made, one(7, "mov", arf(0x10, "uw"), reg(4, "uw"), size=8), one(7, "mov", dst(20, "uw"), arf(0x10, "uw", 8, "0;1,0")))
-    assert words(made, 20, 8) == [4] * 8
+    run(made, one(7, "mov", arf(0x10, "uw"), reg(4, "uw"), size=8), one(7, "mov", dst(20, "uw"), arf(0x10, "uw")),
+        one(7, "mov", dst(20, "uw", sub=16), arf(0x10, "uw", 8, "0;1,0")))
+    assert words(made, 20) == [*range(8), *[4] * 8]
+    run(reset(made), one(7, "mov", arf(0x10, "uw"), reg(4, "uw", "4;4,1", 16), size=4),
+        one(7, "mov", arf(0x10, "uw", 8), scalar(4, "uw", 8), size=4))
+    assert list(made.arf["a"].view(np.uint16)[:8]) == [8, 9, 10, 11, 4, 4, 4, 4]
 
 
 def test_what_a_register_lacks_reads_zero() -> None:
