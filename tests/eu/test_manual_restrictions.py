@@ -54,7 +54,8 @@ WORD = "0;1,0"
                  marks=mark.behaviour("EU-41", shows="action")),
     pytest.param("packed_bytes", one(9, "add", dst(4, "ub"), reg(2, "ub"), reg(3, "ub")), one(9, "mov", dst(4, "ub"), reg(2, "ub")),
                  marks=mark.behaviour("EU-42", shows="action")),  # IVB 644-645
-    pytest.param("packed_bytes", one(9, "mov", dst(4, "b"), reg(2, "b", negate=True)), one(9, "mov", dst(4, "b", 2), reg(2, "b", negate=True)),
+    pytest.param("packed_bytes", one(9, "mov", dst(4, "b"), reg(2, "b", negate=True)),
+                 one(9, "mov", dst(4, "b", 2), reg(2, "b", negate=True)),
                  marks=mark.behaviour("EU-42", shows="action")),
     pytest.param("select_width", one(7, "sel", dst(4, "ub"), reg(2, "ub", "16;16,1"), reg(6, "ub", "16;16,1"), size=32, predicate=1),
                  one(7, "sel", dst(4, "uw"), reg(2, "uw", "16;16,1"), reg(6, "uw", "16;16,1"), size=16, predicate=1),
@@ -68,7 +69,8 @@ WORD = "0;1,0"
     pytest.param("per_channel_width", one(7.5, "mov", dst(4, "uw"), rows(8, 0), size=16), one(7.5, "mov", dst(4, "uw"), rows(8, 0)),
                  marks=mark.behaviour("EU-130", "EU-152", shows="action")),
     pytest.param("architecture_span", one(9, "mov", dst(4, "ud"), arf(SR0, "ud", 16, "8;8,1")),
-                 one(9, "mov", dst(4, "ud"), arf(SR0, "ud", 0, "4;4,1"), size=4), marks=mark.behaviour("EU-137", shows="action")),  # IVB 1706
+                 one(9, "mov", dst(4, "ud"), arf(SR0, "ud", 0, "4;4,1"), size=4),
+                 marks=mark.behaviour("EU-137", shows="action")),  # IVB 1706
     pytest.param("vxh_group", one(9, "mov", dst(4, "w"), rows(2, 3)), one(9, "mov", dst(4, "w"), rows(2, 2)),
                  marks=mark.behaviour("EU-150", shows="action")),  # IVB 1893-1904
     pytest.param("vxh_group", one(7, "mov", dst(4, "w"), rows(4, 2)), one(7, "mov", dst(4, "w"), rows(4, 4)),
@@ -79,14 +81,17 @@ WORD = "0;1,0"
                  one(7, "add", arf(ACC1, "f"), arf(ACC1, "f"), reg(2, "f")), marks=mark.behaviour("EU-161", shows="action")),  # IVB 1992
     pytest.param("accumulator_second", one(7, "add", dst(4), reg(2), arf(ACC0, "d")), one(7, "add", dst(4), arf(ACC0, "d"), reg(2)),
                  marks=mark.behaviour("EU-163", shows="action")),  # IVB 2000
-    pytest.param("control_switch", switch(7, dst(4, "ud"), arf(CR0, "ud", 4, WORD), False), switch(7, dst(4, "ud"), arf(CR0, "ud", 4, WORD), True),
+    pytest.param("control_switch", switch(7, dst(4, "ud"), arf(CR0, "ud", 4, WORD), False),
+                 switch(7, dst(4, "ud"), arf(CR0, "ud", 4, WORD), True),
                  marks=mark.behaviour("EU-208", shows="action")),  # IVB 2523-2528
-    pytest.param("control_switch", switch(7.5, arf(CR0, "ud", 8), scalar(4, "ud"), False), switch(7.5, arf(CR0, "ud", 8), scalar(4, "ud"), True),
+    pytest.param("control_switch", switch(7.5, arf(CR0, "ud", 8), scalar(4, "ud"), False),
+                 switch(7.5, arf(CR0, "ud", 8), scalar(4, "ud"), True),
                  marks=mark.behaviour("EU-208", shows="action")),
     pytest.param("math_direct", one(8, "math", dst(4, "f"), reg(0, "f", indirect=True), arf(0, "f"), function=4),
                  one(8, "math", dst(4, "f"), reg(2, "f"), arf(0, "f"), function=4),
                  marks=mark.behaviour("BDW-EU-17", shows="action")),  # BDW 20824
-    pytest.param("divide_width", one(8, "math", dst(4), reg(2), reg(6), function=12, size=16), one(8, "math", dst(4), reg(2), reg(6), function=12),
+    pytest.param("divide_width", one(8, "math", dst(4), reg(2), reg(6), function=12, size=16),
+                 one(8, "math", dst(4), reg(2), reg(6), function=12),
                  marks=mark.behaviour("BDW-EU-17", shows="action")),  # BDW 20828
 ])  # fmt: skip
 def test_what_breaks_a_restriction_and_what_does_not(name: str, wrong: Instruction, right: Instruction) -> None:
@@ -103,8 +108,9 @@ TAKES = {
     "and": "YYNY", "not": "YNNY", "or": "YNNY", "xor": "YYNY", "subb": "YNYN",
 }  # fmt: skip
 DISPUTED = {"lrp", "not", "or", "subb"}  # public sources give them a condition, which this volume denies: see spec/eu/opcodes.table
-FIELDS: dict[str, dict[str, Any]] = {"predicate_taken": {"predicate": 1}, "condition_taken": {"condition": 1}, "saturate_taken": {"saturate": True},
-                                     "modifiers_taken": {}}  # fmt: skip
+FIELDS: dict[str, dict[str, Any]] = {
+    "predicate_taken": {"predicate": 1}, "condition_taken": {"condition": 1}, "saturate_taken": {"saturate": True}, "modifiers_taken": {},
+}  # fmt: skip
 
 
 @pytest.mark.behaviour("BDW-EU-30", shows="action")
