@@ -9,7 +9,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.gpgpu.walker import Run
 from tests.gpgpu.engines import engines
-from tests.gpgpu.job import DYNAMIC, END, Job, Ran, dwords
+from tests.gpgpu.job import CODE, DYNAMIC, END, INDIRECT, SURFACES, Job, Ran, dwords, vector_add
 
 ALL = 0xFFFFFFFF
 # Each thread writes dword 0 of r1 to surface 0, at its group's place.
@@ -74,7 +74,6 @@ def test_the_curbe_may_be_read_from_an_offset_on(groups: Run) -> None:
     assert job.run(groups=groups).buffer(0)[0] == 30
 
 
-@pytest.mark.behaviour("BDW-MEDIA-18", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
 def test_behind_a_flush_everything_has_been_written(gpu: str, groups: Run) -> None:
     """A command copies what the thread wrote, and a second walker finds the copy among its constants."""
@@ -84,6 +83,17 @@ def test_behind_a_flush_everything_has_been_written(gpu: str, groups: Run) -> No
         job.pack("MI_COPY_MEM_MEM", destination_memory_address=job.address(0) + 12, source_memory_address=job.address(0)),
     ]
     assert job.run(groups=groups).buffer(0) == (10, 0, 0, 10)
+
+
+@pytest.mark.behaviour("BDW-MEM-04", "ICL-MEM-04", "ICL-MEM-05", "BDW-GPGPU-06", shows="action")
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
+def test_everything_is_found_from_its_base(gpu: str, groups: Run) -> None:
+    """Descriptor, kernel and binding table stand at bases that are not 0; here the walker's data does as well."""
+    job = vector_add(gpu)
+    base = {"indirect_object_base_address": INDIRECT - 0x1000, "indirect_object_base_address_modify_enable": 1}
+    job.before, job.walker = [job.pack("STATE_BASE_ADDRESS", **base)], {"indirect_data_start_address": 0x1000}
+    assert job.run(groups=groups).buffer(1) == tuple(1000 + n for n in range(64))
+    assert min(DYNAMIC, SURFACES, CODE, INDIRECT) >= 0x20000 and job.dynamic()[:4] == bytes(4)
 
 
 @pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04", shows="action")

@@ -84,11 +84,14 @@ def header(ran: Ran, first: int, second: int) -> tuple[int, int, int, int]:
 @pytest.mark.parametrize("engine", engines(), ids=str)
 @pytest.mark.parametrize("gpu", GPUS)
 def test_inline_and_indirect_data_follow_the_constants(gpu: str, engine: Choice) -> None:
-    """Constants take one register here, inline data the next, filled up with zeros, and indirect data the one behind."""
+    """Constants take one register here, inline data the next, filled up with zeros, and indirect data the one behind; it stands 32 bytes
+    from the base of indirect objects."""
     kernel = TICKETS.replace("r2.0<0", "r3.0<0").replace("r1.0<0", "r2.1<0").replace("r0.1<0", "r1.0<0").replace("r0.2<0", "r2.0<0")
-    fetch = {"indirect_data_length": 32, "indirect_data_start_address": INDIRECT + 32}
+    fetch = {"indirect_data_length": 32, "indirect_data_start_address": 32}
     made = job(gpu, kernel, [bytes(4), bytes(64)], ("MEDIA_OBJECT", {"inline_data": data(22), **fetch}),
                shared=dwords(*[11] * 8, *[33] * 8), descriptor={"cross_thread_constant_data_read_length": 1})  # fmt: skip
+    base = {"indirect_object_base_address": INDIRECT, "indirect_object_base_address_modify_enable": 1}
+    made.before = [made.pack("STATE_BASE_ADDRESS", **base)]
     ran = made.run(groups=engine.groups())
     assert listed(ran) == [(11, 22, 0, 33)]
     assert (ran.gpu.counters.dispatches, ran.gpu.counters.threads) == (1, 1)
@@ -184,6 +187,18 @@ def test_a_group_without_an_end_runs_and_is_told(closes: str) -> None:
     ran = made.run()
     assert ran.buffer(0)[1:4] == (6, 6, 6)
     assert list(ran.gpu.remarks) == ["MEDIA_OBJECT_GRPID: no thread of group 0x7 has its end_of_thread_group set"]
+
+
+@pytest.mark.behaviour("BDW-MEDIA-18", shows="action")
+@pytest.mark.parametrize("flushes", [True, False])
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_flush_waits_for_threads_and_what_they_write(gpu: str, flushes: bool) -> None:
+    """Without it the group that has no end yet has not run when a command copies the sum (BDW 23688-23775)."""
+    made = group_of(gpu, (7, 1, 0), (7, 2, 0), (7, 3, 0))
+    flush = made.pack("MEDIA_STATE_FLUSH", flush_to_go=1)
+    copy = made.pack("MI_COPY_MEM_MEM", destination_memory_address=made.address(0) + 32, source_memory_address=made.address(0) + 4)
+    made.after = [flush, copy] if flushes else [copy]
+    assert made.run().buffer(0)[8] == (6 if flushes else 0)
 
 
 @pytest.mark.behaviour("BDW-MEDIA-11", shows="action")

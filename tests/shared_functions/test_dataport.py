@@ -260,6 +260,8 @@ def test_constant_blocks() -> None:
     for gen in (8, 9):
         found = Bench(gen=gen).send("constant_oword_block_read", header(d2=1), answer=1, data_blocks="2_owords", **BOUND)
         assert found.tolist() == list(range(16, 48))
+        found = Bench(gen=gen).send("constant_oword_unaligned_block_read", header(d2=20), answer=1, data_blocks="2_owords", **BOUND)
+        assert found.tolist() == list(range(20, 52))
 
 
 @pytest.mark.behaviour("BDW-DP-05", "BDW-DP-07", shows="action")
@@ -335,6 +337,7 @@ ATOMICS = [
 ]
 
 
+@pytest.mark.behaviour("KBL-ATOM-01", "KBL-ATOM-02", "KBL-ATOM-03", shows="action")
 @pytest.mark.parametrize("operation, old, operands, new, returned", ATOMICS)
 def test_atomics(operation: str, old: int, operands: list[int], new: int, returned: int) -> None:
     bench = Bench()
@@ -345,6 +348,7 @@ def test_atomics(operation: str, old: int, operands: list[int], new: int, return
     assert (bench.data.array.view(u32)[0], found[0], found[1]) == (new, returned, 0xEEEEEEEE)
 
 
+@pytest.mark.behaviour("KBL-ATOM-08", shows="action")
 def test_lanes_of_an_atomic_at_one_address_see_each_other() -> None:
     bench = Bench()
     bench.put(bench.data, 0, [0])
@@ -353,6 +357,24 @@ def test_lanes_of_an_atomic_at_one_address_see_each_other() -> None:
     assert found.tolist() == list(range(16)) and bench.data.array.view(u32)[0] == 16
 
 
+@pytest.mark.behaviour("BDW-DP-09", shows="action")
+@pytest.mark.parametrize("width", ["dword", "qword"])
+@pytest.mark.parametrize("operation, operands, new", [("inc", (), 8), ("add", (5,), 12), ("cmpwr", (7, 90), 90), ("cmpwr", (6, 90), 7)])
+@pytest.mark.parametrize("returns", [0, 1])
+def test_a64_atomics_of_one_two_and_three_operands(width: str, operation: str, operands: tuple[int, ...], new: int, returns: int) -> None:
+    """At every second place, for lanes that are on; the old value comes back if it is asked for (BDW 14150-15072, 15870-16700)."""
+    type = u32 if width == "dword" else u64
+    bench, registers = Bench(gen=8), np.dtype(type).itemsize // 4
+    held = bench.data.array.view(type)
+    held[:16] = 7
+    at = (DATA + 2 * np.dtype(type).itemsize * np.arange(8)).astype(u64)
+    found = bench.send("a64_untyped_atomic", at, *(np.full(8, one, type) for one in operands), mask=0b11101111, answer=returns * registers,
+                       operation=operation, data_width=width, return_data=returns, **FAR).view(type)  # fmt: skip
+    assert held[:16].tolist() == [7 if place % 2 or place == 8 else new for place in range(16)]
+    assert not returns or [int(found[lane]) for lane in range(8) if lane != 4] == [7] * 7
+
+
+@pytest.mark.behaviour("BDW-DP-09", shows="action")
 def test_a64_atomics_on_qwords() -> None:
     bench = Bench(gen=8)
     at = (DATA + 8 * np.arange(8)).astype(u64)

@@ -55,7 +55,6 @@ def agrees(one: Texture, lanes: int = 16, **more: Any) -> None:
 # -- addresses and filters ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-SAMP-05", shows="action")
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("mode", ["wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border"])
 @pytest.mark.parametrize("kind", SHAPES)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.shared_functions import exchange
-from tests.shared_functions.sending import DATA, SLM, STATELESS, Bench, header
+from softgen.shared_functions import exchange, message
+from tests.shared_functions.sending import BASE, DATA, SLM, STATELESS, Bench, Sender, Sent, header
 
 u32, u64, f32 = np.uint32, np.uint64, np.float32
 BOUND, FAR = {"binding_table_index": 0}, {"binding_table_index": STATELESS}
@@ -53,6 +53,7 @@ def test_atomics_of_two_slots() -> None:
 NAN, SIGNALLING = 0x7FC00001, 0x7F800001
 
 
+@pytest.mark.behaviour("KBL-ATOM-04", shows="action")
 @pytest.mark.parametrize(
     ("operation", "old", "given", "new"),
     [
@@ -71,6 +72,7 @@ def test_float_atomics(operation: str, old: int, given: int, new: int) -> None:
     assert found[0] == old and bench.data.array.view(u32)[0] == new
 
 
+@pytest.mark.behaviour("KBL-ATOM-05", shows="action")
 def test_a_float_compare_sees_equal_zeros_and_unequal_nans() -> None:
     bench = Bench()
     bench.data.array.view(u32)[:2] = 0x80000000, NAN
@@ -79,6 +81,7 @@ def test_a_float_compare_sees_equal_zeros_and_unequal_nans() -> None:
     assert bench.data.array.view(u32)[:2].tolist() == [9, NAN]
 
 
+@pytest.mark.behaviour("KBL-ATOM-03", shows="action")
 def test_pairs_of_dwords_are_compared_and_written_together() -> None:
     bench = Bench()
     bench.data.array.view(u64)[:2] = 0x1_00000002, 0x3_00000004
@@ -107,6 +110,12 @@ def test_dual_blocks_of_addresses() -> None:
     both = header(d0=DATA, d2=DATA + 64)
     found = bench.send("a64_oword_dual_block_read", both, answer=1, width=8, data_blocks="1_register", **FAR).view(u32)
     assert found.tolist() == [*bench.data.array.view(u32)[:4], *bench.data.array.view(u32)[16:20]]
+    data, held = np.arange(100, 132, dtype=u32), bench.data.array.view(u32)
+    bench.send("a64_oword_dual_block_write", both, data, width=8, data_blocks="4_registers", **FAR)
+    assert held[:16].tolist() == data.reshape(4, 2, 4)[:, 0].reshape(-1).tolist()
+    assert held[16:32].tolist() == data.reshape(4, 2, 4)[:, 1].reshape(-1).tolist()
+    again = bench.send("a64_oword_dual_block_read", both, answer=4, width=8, data_blocks="4_registers", **FAR)
+    assert again.view(u32).tolist() == data.tolist()
 
 
 def test_blocks_of_the_oldest_generation_count_bytes() -> None:
@@ -135,6 +144,21 @@ def test_a_bindless_surface_is_found_by_the_extended_descriptor() -> None:
     fields = {"simd_mode": "simd8", "channel_mask": "r", "binding_table_index": 252}
     found = bench.send("untyped_surface_read", at, answer=1, width=8, **fields).view(u32)
     assert found.tolist() == bench.data.array.view(u32)[:8].tolist() and not bench.compiled
+
+
+@pytest.mark.behaviour("KBL-BT-07", shows="action")
+@pytest.mark.parametrize("offset", [0, 0x40, 0xFF40])
+def test_a_bindless_surface_stands_at_the_offset_of_the_extended_descriptor(offset: int) -> None:
+    """Bits 31:12 are bits 25:6 of the offset from the bindless base (KBL 5709-5715)."""
+    bench = Bench()
+    bench.port.surfaces.bases = {"bindless": BASE - offset, "surface": 0}
+    descriptor = message.encode("untyped_surface_read", 9, message_length=1, response_length=1, simd_mode="simd8", channel_mask="r",
+                                binding_table_index=252)  # fmt: skip
+    at, none = (4 * np.arange(8)).astype(u32).view(np.uint8), np.zeros(0, np.uint8)
+    sent = Sent(12, descriptor, at, none, np.zeros(32, np.uint8), 0xFF, Sender(8))
+    sent.extended = offset >> 6 << 12 | 12
+    bench.port.handlers()[12](None, sent)
+    assert sent.response.view(u32).tolist() == bench.data.array.view(u32)[:8].tolist()
 
 
 @pytest.mark.behaviour("KBL-DP-09", shows="action")

@@ -56,6 +56,7 @@ def test_coordinates_out_of_bounds_read_zero_and_write_nothing() -> None:
     assert {int(place): int(held[place]) for place in np.flatnonzero(held != before)} == changed
 
 
+@pytest.mark.behaviour("KBL-DP-15", shows="action")
 def test_the_slot_group_chooses_the_channels() -> None:
     bench = picture()
     bench.send("typed_surface_write", regs(X, 0), regs(7), mask=0x0300, slot_group="high_8", channel_mask="r", **BOUND)
@@ -93,6 +94,18 @@ def test_tiled_surfaces_read_back_what_was_written(tile: str) -> None:
     assert found.tolist() == list(range(50, 58))
 
 
+@pytest.mark.behaviour("KBL-SAMP-05", shows="action")
+@pytest.mark.parametrize("gen", [8, 9, 11])
+@pytest.mark.parametrize("qpitch", [2, 3, 5])
+def test_slices_are_four_times_the_qpitch_apart(gen: float, qpitch: int) -> None:
+    """In rows, whatever the height (KBL 19302-19343)."""
+    bench = picture(gen, width=8, height=4, surface_array=1, depth=2, surface_qpitch=qpitch)
+    held = bench.data.array.view(u32)
+    found = bench.send("typed_surface_read", regs(1, 2, [0, 1, 2, 0, 0, 0, 0, 0]), answer=1, slot_group="low_8", channel_mask="r", **BOUND)
+    assert found.view(u32)[:3].tolist() == [held[16 * (4 * qpitch * layer + 2) + 1] for layer in range(3)]
+
+
+@pytest.mark.behaviour("KBL-DP-27", shows="action")
 def test_slices_and_levels() -> None:
     bench = picture(width=8, height=4, surface_array=1, depth=2, surface_qpitch=2, mip_count_lod=1)
     held = bench.data.array.view(u32)
