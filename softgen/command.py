@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
@@ -47,6 +47,11 @@ class CommandStreamer(Protocol):
     counters: Counters
 
     @property
+    def run_groups(self) -> Any:
+        """Runs the thread groups of dispatches, as the submitter of the work chose; None: the reference."""
+        ...
+
+    @property
     def generation(self) -> Generation: ...
 
     @property
@@ -71,7 +76,7 @@ class CommandStreamer(Protocol):
         ...
 
     def trace(self, topic: str, text: str) -> None:
-        """Reports progress to whoever asked for this topic."""
+        """Reports progress on a topic of `--trace`."""
         ...
 
     def timed_out(self) -> bool:
