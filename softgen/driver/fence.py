@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 Ready = Callable[[], bool]
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 PATIENCE = 0.5  # seconds between two looks at whether the waiting program still lives
 
 
@@ -83,44 +83,44 @@ def all_of(signals: Signals, fences: list[Fence]) -> Fence:
     return whole
 
 
-class Pipes(Generic[Thing]):
+class Pipes(Generic[Item]):
     """Things with a descriptor, found again by its inode for as long as somebody has it open."""
 
     def __init__(self) -> None:
-        self.things: dict[int, tuple[Thing, int]] = {}  # inode -> thing, writing end
+        self.items: dict[int, tuple[Item, int]] = {}  # inode -> item, writing end
         self.lock = threading.Lock()
 
-    def new(self, thing: Thing) -> tuple[int, int]:
+    def new(self, item: Item) -> tuple[int, int]:
         """A descriptor to hand out, and the inode that names it."""
         reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         inode = os.fstat(reading).st_ino
         with self.lock:
             self._sweep()
-            self.things[inode] = thing, writing
+            self.items[inode] = item, writing
         return reading, inode
 
-    def find(self, inode: int) -> Thing | None:
-        found = self.things.get(inode)
+    def find(self, inode: int) -> Item | None:
+        found = self.items.get(inode)
         return found[0] if found else None
 
     def mark(self, inode: int) -> None:
         """The reading end becomes readable, and stays so."""
         with self.lock:
-            if inode in self.things:
+            if inode in self.items:
                 try:
-                    os.write(self.things[inode][1], b"!")
+                    os.write(self.items[inode][1], b"!")
                 except OSError:
                     pass  # nobody reads any more
 
     def _sweep(self) -> None:
         """Forget those whose reading ends are all closed."""
         poll = select.poll()
-        ends = {writing: inode for inode, (_, writing) in self.things.items()}
+        ends = {writing: inode for inode, (_, writing) in self.items.items()}
         for writing in ends:
             poll.register(writing, 0)
         for writing, what in poll.poll(0):
             if what & (select.POLLERR | select.POLLHUP):
-                del self.things[ends[writing]]
+                del self.items[ends[writing]]
                 os.close(writing)
 
 

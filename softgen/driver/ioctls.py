@@ -59,8 +59,8 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
 def foreign(gpu: Shared, call: Call, request: int, inode: int, data: bytes) -> bool:
     """An ioctl on a dma-buf or sync file; False: it is none of ours."""
     kind, number = kind_of(request), number_of(request)
-    if kind == DMABUF and (thing := gpu.objects.get(inode)):
-        dma_buf(gpu, call, thing, number, data)
+    if kind == DMABUF and (bo := gpu.objects.get(inode)):
+        dma_buf(gpu, call, bo, number, data)
         return True
     if kind == SYNC and (fence := gpu.sync_files.find(inode)):
         sync_file(gpu, call, fence, number, data)
@@ -94,14 +94,14 @@ def sync_file(gpu: Shared, call: Call, fence: Fence, number: int, data: bytes) -
         raise Errno(errno.ENOTTY)
 
 
-def dma_buf(gpu: Shared, call: Call, thing: gem.Object, number: int, data: bytes) -> None:
+def dma_buf(gpu: Shared, call: Call, bo: gem.GemObject, number: int, data: bytes) -> None:
     argument = DMABUF_SYNC_FILE.unpack(data)
     if number == DMABUF_SYNC:
-        gpu.signals.wait(thing.idle, None, call.channel.gone)
+        gpu.signals.wait(bo.idle, None, call.channel.gone)
     elif number == DMABUF_EXPORT:
-        fences = [use.fence for use in thing.busy() if use.write or argument.flags & WRITES]
+        fences = [use.fence for use in bo.busy() if use.write or argument.flags & WRITES]
         call.hand(call.argument + 4, gpu.sync_files.make(all_of(gpu.signals, fences)))
     elif number == DMABUF_IMPORT:
-        thing.use(named_fence(gpu, call, argument.fd), gpu.kernel.engines[0], bool(argument.flags & WRITES))
+        bo.use(named_fence(gpu, call, argument.fd), gpu.kernel.engines[0], bool(argument.flags & WRITES))
     else:
         raise Errno(errno.ENOTTY)

@@ -20,48 +20,48 @@ from softgen.memory.store import Buffer
 
 if TYPE_CHECKING:
     from softgen.driver.context import Context, Vm
-    from softgen.driver.gem import Object
+    from softgen.driver.gem import GemObject
     from softgen.driver.queue import Later, Submission
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 
-class Table(Generic[Thing]):
-    """Numbers for things, the lowest free one first."""
+class Table(Generic[Item]):
+    """Numbers for items, the lowest free one first."""
 
     def __init__(self, first: int = 1) -> None:
-        self.things: dict[int, Thing] = {}
+        self.items: dict[int, Item] = {}
         self.free: list[int] = []
         self.next = first
         self.lock = threading.Lock()
 
-    def add(self, thing: Thing) -> int:
+    def add(self, item: Item) -> int:
         with self.lock:
             if self.free:
                 number = heapq.heappop(self.free)
             else:
                 number, self.next = self.next, self.next + 1
-            self.things[number] = thing
+            self.items[number] = item
             return number
 
-    def get(self, number: int) -> Thing | None:
-        return self.things.get(number)
+    def get(self, number: int) -> Item | None:
+        return self.items.get(number)
 
-    def remove(self, number: int) -> Thing | None:
+    def remove(self, number: int) -> Item | None:
         with self.lock:
-            thing = self.things.pop(number, None)
-            if thing is not None:
+            item = self.items.pop(number, None)
+            if item is not None:
                 heapq.heappush(self.free, number)
-            return thing
+            return item
 
-    def clear(self) -> list[Thing]:
+    def clear(self) -> list[Item]:
         with self.lock:
-            things = list(self.things.values())
-            self.things.clear()
-            return things
+            items = list(self.items.values())
+            self.items.clear()
+            return items
 
-    def __iter__(self) -> Iterator[tuple[int, Thing]]:
-        return iter(list(self.things.items()))
+    def __iter__(self) -> Iterator[tuple[int, Item]]:
+        return iter(list(self.items.items()))
 
 
 class Runner(Protocol):
@@ -79,8 +79,8 @@ class Shared:
         self.kernel = facts.kernel(device.name)
         self.signals = Signals()
         self.sync_files, self.syncobjs = SyncFiles(), Pipes[Syncobj]()
-        self.objects: dict[int, Object] = {}  # inode of its memory -> buffer; only those with one file
-        self.flinks: dict[int, Object] = {}
+        self.objects: dict[int, GemObject] = {}  # inode of its memory -> buffer; only those with one file
+        self.flinks: dict[int, GemObject] = {}
         self.swapped: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()  # inode -> memory taken from programs
         self.uids, self.names, self.sequence = itertools.count(1), itertools.count(1), itertools.count(1)
         self.lock = threading.RLock()
@@ -93,7 +93,7 @@ class Node:
 
     def __init__(self, gpu: Shared, minor: int) -> None:
         self.gpu, self.minor = gpu, minor
-        self.objects: Table[Object] = Table()
+        self.objects: Table[GemObject] = Table()
         self.contexts: Table[Context] = Table(0)
         self.vms: Table[Vm] = Table()
         self.syncobjs: Table[Syncobj] = Table()

@@ -79,11 +79,11 @@ class Server:
         connection.close()
         if self.nodes.get(key) is node:
             del self.nodes[key]
-        for thing in node.objects.clear():
-            thing.release()
-        for one in node.contexts.clear():
-            if one.last and not one.last.done:  # work may outlive the program that wanted it, but not for long
-                threading.Timer(DRAIN, setattr, (one, "cancelled", True)).start()
+        for bo in node.objects.clear():
+            bo.release()
+        for ctx in node.contexts.clear():
+            if ctx.last and not ctx.last.done:  # work may outlive the program that wanted it, but not for long
+                threading.Timer(DRAIN, setattr, (ctx, "cancelled", True)).start()
         node.vms.clear()
         node.syncobjs.clear()
 

@@ -101,8 +101,8 @@ def share(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied
 def known(gpu: Shared, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
     """Memory the simulator has already: swapped for another buffer, or a buffer the program mapped."""
     buffer = gpu.swapped.get(mapping.inode)
-    if buffer is None and mapping.mode[3] == "s" and (thing := gpu.objects.get(mapping.inode)):
-        buffer = thing.pieces[0].buffer
+    if buffer is None and mapping.mode[3] == "s" and (bo := gpu.objects.get(mapping.inode)):
+        buffer = bo.pieces[0].buffer
     return (buffer, mapping.offset + first - mapping.start, last - first) if buffer else None
 
 

@@ -207,11 +207,11 @@ def test_a_buffer_leaves_its_addresses_only_when_its_work_is_done(gpu: Gpu, held
     program = gpu.program()
     handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
     submit(program, handle)
-    thing = held.submissions[0].bound[0].thing
+    bo = held.submissions[0].bound[0].bo
     program.ioctl("GEM_CLOSE", handle=handle)
-    assert thing.bound
+    assert bo.bound
     held.finish()
-    assert not thing.bound
+    assert not bo.bound
 
 
 def test_dma_buf_fences(gpu: Gpu, held: Held) -> None:
@@ -257,11 +257,11 @@ def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu:
     handle = program.ioctl("I915_GEM_USERPTR", address=address, size=8192).handle
     shared[10] = ord("b")
     submit(program, handle)
-    thing = held.submissions[0].bound[0].thing
-    assert thing.copied is not None and thing.read(8, 4) == b"aaba"
-    thing.write(4096, b"GPU")
+    bo = held.submissions[0].bound[0].bo
+    assert bo.copied is not None and bo.read(8, 4) == b"aaba"
+    bo.write(4096, b"GPU")
     shared[0] = ord("P")  # the program writes beside it meanwhile
-    thing.copied.give_back()
+    bo.copied.give_back()
     assert shared[4095:4100] == b"aGPUa" and shared[0] == ord("P")
 
 

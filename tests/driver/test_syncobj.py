@@ -212,5 +212,5 @@ def test_closed_descriptors_are_forgotten() -> None:
     assert pipes.find(inode) == "first"
     os.close(first)
     second, _ = pipes.new("second")
-    assert pipes.find(inode) is None and len(pipes.things) == 1
+    assert pipes.find(inode) is None and len(pipes.items) == 1
     os.close(second)
