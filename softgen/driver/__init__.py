@@ -9,7 +9,7 @@ uapi.py        the ioctls and their structures
 facts.py       spec/driver: what the kernel says about each GPU, which drivers there are
 node.py        what an opened node owns, what all share
 query.py       questions about the GPU
-gem.py         buffers; userptr.py: the program's own memory as a buffer; aperture.py: tiled buffers row by row
+gem.py         buffers; prime.py: buffers shared between programs; userptr.py: the program's own memory as a buffer; aperture.py: tiled buffers row by row
 context.py     contexts and address spaces
 syncobj.py     sync objects; fence.py: fences and sync files
 execbuffer.py  EXECBUFFER2 becomes a submission; queue.py: queues and turns; execute.py: the device does it, failures are told

@@ -7,7 +7,6 @@ pieces. A buffer is busy while a fence of a submission that uses it is not done.
 from __future__ import annotations
 
 import errno
-import os
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,7 +57,8 @@ class GemObject:
         self.uses: list[Use] = []
         self.bound: set[Vm] = set()
         self.view: View | None = None  # if a program maps it through the aperture
-        self.inode = 0 if user else os.fstat(pieces[0].buffer.fd).st_ino
+        self.identity = None if user else pieces[0].buffer.identity
+        self.exported = False
 
     def seen(self) -> None:
         """The program asks about it: both sides of the aperture are brought to the same."""
@@ -93,14 +93,26 @@ class GemObject:
         return found
 
     def release(self) -> None:
-        """One handle less; after the last, and when no work uses it any more, it leaves every address space."""
+        """One handle less; after the last, and when no work uses it any more, it leaves every address space.
+
+        An exported buffer can still be imported while a descriptor of it is open, as a dma-buf keeps it in the kernel (Shared.sweep).
+        """
         with self.gpu.lock:
             self.handles -= 1
             if self.handles:
                 return
-            self.gpu.objects.pop(self.inode, None)
             self.gpu.flinks.pop(self.name, None)
+            self.name = 0
+            if self.exported:
+                self.gpu.orphans.add(self)
+            else:
+                self.forget()
         all_of(self.gpu.signals, [use.fence for use in self.uses]).then(self._unbind)
+
+    def forget(self) -> None:
+        """Nothing can lead to this buffer any more; called with the lock held."""
+        if self.identity:
+            self.gpu.objects.pop(self.identity, None)
 
     def _unbind(self) -> None:
         if not self.handles:
@@ -118,13 +130,13 @@ def lookup(node: Node, handle: int) -> GemObject:
 def keep(node: Node, bo: GemObject) -> int:
     """A handle for a buffer; the one it has already, if it has."""
     with node.gpu.lock:
-        for handle, other in node.objects:
-            if other is bo:
-                return handle
-        bo.handles += 1
-        if bo.inode:
-            node.gpu.objects[bo.inode] = bo
-    return node.objects.add(bo)
+        if (handle := node.handles.get(bo)) is None:
+            bo.handles += 1
+            node.gpu.orphans.discard(bo)
+            if bo.identity:
+                node.gpu.objects[bo.identity] = bo
+            handle = node.handles[bo] = node.objects.add(bo)
+        return handle
 
 
 def new(node: Node, size: int) -> tuple[int, int]:
@@ -137,10 +149,7 @@ def new(node: Node, size: int) -> tuple[int, int]:
         bo = GemObject(node.gpu, [Piece(Buffer(size, "buffer"), 0, size)])
     except (SoftgenError, OSError, MemoryError) as error:
         raise Errno(errno.ENOMEM, str(error)) from None
-    with node.gpu.lock:
-        bo.handles += 1
-        node.gpu.objects[bo.inode] = bo
-    return node.objects.add(bo), size
+    return keep(node, bo), size
 
 
 def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -167,25 +176,13 @@ def extensions(call: Call, address: int) -> list[tuple[int, int, int]]:
 
 
 def close(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    bo = node.objects.remove(arg.handle)
-    if bo is None:
-        raise Errno(errno.EINVAL, f"no buffer {arg.handle}")
-    bo.release()
-
-
-def flink(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    bo = lookup(node, arg.handle)
     with node.gpu.lock:
-        bo.name = bo.name or next(node.gpu.names)
-        node.gpu.flinks[bo.name] = bo
-    arg.name = bo.name
-
-
-def open_name(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    bo = node.gpu.flinks.get(arg.name)
-    if bo is None:
-        raise Errno(errno.ENOENT)
-    arg.handle, arg.size = keep(node, bo), bo.size
+        bo = node.objects.remove(arg.handle)
+        if bo is None:
+            raise Errno(errno.EINVAL, f"no buffer {arg.handle}")
+        del node.handles[bo]
+    bo.release()
+    node.gpu.sweep()
 
 
 def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -195,12 +192,11 @@ def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if arg.flags & ~(userptr.READ_ONLY | userptr.PROBE | userptr.UNSYNCHRONIZED):
         raise Errno(errno.EINVAL, f"USERPTR flags {arg.flags:#x}")
     try:
-        pieces, copied = userptr.share(node.gpu, call, arg.address, arg.size)
+        pieces, copied = userptr.share(node, call, arg.address, arg.size)
     except SoftgenError as error:
         raise Errno(errno.ENOMEM, str(error)) from None
     bo = GemObject(node.gpu, [Piece(*piece) for piece in pieces], copied, user=True)
-    bo.handles = 1
-    arg.handle = node.objects.add(bo)
+    arg.handle = keep(node, bo)
 
 
 def map_old(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -313,29 +309,6 @@ def get_caching(node: Node, call: Call, arg: SimpleNamespace) -> None:
     arg.caching = lookup(node, arg.handle).caching
 
 
-def export(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """PRIME: the memory itself, as a descriptor."""
-    bo = lookup(node, arg.handle)
-    if bo.user:
-        raise Errno(errno.EINVAL, "memory of the program itself cannot be shared")
-    call.hand(call.argument + 8, os.dup(bo.pieces[0].buffer.fd))
-
-
-def import_(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    descriptor = call.take(arg.fd)
-    bo = node.gpu.objects.get(os.fstat(descriptor).st_ino)
-    if bo is None:
-        try:
-            buffer = Buffer.from_fd(descriptor, "buffer")
-        except (SoftgenError, OSError) as error:
-            os.close(descriptor)
-            raise Errno(errno.EINVAL, str(error)) from None
-        bo = GemObject(node.gpu, [Piece(buffer, 0, buffer.capacity)])
-    else:
-        os.close(descriptor)
-    arg.handle = keep(node, bo)
-
-
 def finished(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """SW_FINISH: the processor has drawn."""
     lookup(node, arg.handle).seen()
@@ -346,10 +319,9 @@ def nothing(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 HANDLERS = {
-    "GEM_CLOSE": close, "GEM_FLINK": flink, "GEM_OPEN": open_name, "PRIME_HANDLE_TO_FD": export, "PRIME_FD_TO_HANDLE": import_,
-    "I915_GEM_CREATE": create, "I915_GEM_CREATE_EXT": create_extended, "I915_GEM_USERPTR": from_user, "I915_GEM_MMAP": map_old,
-    "I915_GEM_MMAP_OFFSET": map_offset, "I915_GEM_PREAD": read, "I915_GEM_PWRITE": write, "I915_GEM_SET_DOMAIN": set_domain,
-    "I915_GEM_SW_FINISH": finished, "I915_GEM_WAIT": wait, "I915_GEM_BUSY": busy, "I915_GEM_THROTTLE": nothing, "I915_GEM_MADVISE": advise,
-    "I915_GEM_SET_TILING": set_tiling, "I915_GEM_GET_TILING": get_tiling, "I915_GEM_SET_CACHING": set_caching,
-    "I915_GEM_GET_CACHING": get_caching,
+    "GEM_CLOSE": close, "I915_GEM_CREATE": create, "I915_GEM_CREATE_EXT": create_extended, "I915_GEM_USERPTR": from_user,
+    "I915_GEM_MMAP": map_old, "I915_GEM_MMAP_OFFSET": map_offset, "I915_GEM_PREAD": read, "I915_GEM_PWRITE": write,
+    "I915_GEM_SET_DOMAIN": set_domain, "I915_GEM_SW_FINISH": finished, "I915_GEM_WAIT": wait, "I915_GEM_BUSY": busy,
+    "I915_GEM_THROTTLE": nothing, "I915_GEM_MADVISE": advise, "I915_GEM_SET_TILING": set_tiling, "I915_GEM_GET_TILING": get_tiling,
+    "I915_GEM_SET_CACHING": set_caching, "I915_GEM_GET_CACHING": get_caching,
 }  # fmt: skip

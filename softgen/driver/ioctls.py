@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from softgen.driver import context, execbuffer, gem, query, syncobj
+from softgen.driver import context, execbuffer, gem, prime, query, syncobj
 from softgen.driver.fence import Fence, all_of
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.uapi import ARGUMENTS, DISPLAY_NAMES, DMABUF_SYNC_FILE, NAMES, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, name_of
@@ -17,7 +16,9 @@ if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
 Handler = Callable[["Node", Call, SimpleNamespace], None]
-HANDLERS: dict[str, Handler] = {**query.HANDLERS, **gem.HANDLERS, **context.HANDLERS, **syncobj.HANDLERS, **execbuffer.HANDLERS}
+HANDLERS: dict[str, Handler] = {
+    **query.HANDLERS, **gem.HANDLERS, **prime.HANDLERS, **context.HANDLERS, **syncobj.HANDLERS, **execbuffer.HANDLERS,
+}  # fmt: skip
 DMABUF, SYNC = ord("b"), ord(">")
 DMABUF_SYNC, DMABUF_EXPORT, DMABUF_IMPORT = 0, 2, 3
 SYNC_FILE_MERGE, SYNC_FILE_INFO = 3, 4
@@ -56,13 +57,14 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
             call.returned = changed
 
 
-def foreign(gpu: Shared, call: Call, request: int, inode: int, data: bytes) -> bool:
-    """An ioctl on a dma-buf or sync file; False: it is none of ours."""
+def foreign(gpu: Shared, call: Call, request: int, descriptor: int, data: bytes) -> bool:
+    """An ioctl on a dma-buf or sync file, by the program's number of the descriptor; False: it is none of ours."""
     kind, number = kind_of(request), number_of(request)
-    if kind == DMABUF and (bo := gpu.objects.get(inode)):
+    key = call.identity(descriptor)
+    if kind == DMABUF and (bo := prime.exported(gpu, key)):
         dma_buf(gpu, call, bo, number, data)
         return True
-    if kind == SYNC and (fence := gpu.sync_files.find(inode)):
+    if kind == SYNC and (fence := gpu.sync_files.find(key)):
         sync_file(gpu, call, fence, number, data)
         return True
     return False
@@ -70,9 +72,7 @@ def foreign(gpu: Shared, call: Call, request: int, inode: int, data: bytes) -> b
 
 def named_fence(gpu: Shared, call: Call, number: int) -> Fence:
     """The fence of a sync file the program names by descriptor."""
-    descriptor = call.take(number)
-    found = gpu.sync_files.find(os.fstat(descriptor).st_ino)
-    os.close(descriptor)
+    found = gpu.sync_files.find(call.identity(number))
     if found is None:
         raise Errno(errno.EINVAL, "the descriptor is no sync file")
     return found

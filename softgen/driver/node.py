@@ -16,7 +16,7 @@ from softgen.bits.generation import Device
 from softgen.driver import facts
 from softgen.driver.fence import Pipes, Signals, SyncFiles
 from softgen.driver.syncobj import Syncobj
-from softgen.memory.store import Buffer
+from softgen.memory.store import Buffer, Identity
 
 if TYPE_CHECKING:
     from softgen.driver.context import Context, Vm
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from softgen.driver.queue import Later, Submission
 
 Item = TypeVar("Item")
+FEW_ORPHANS = 64  # are looked at every time; more, when their number has doubled
 
 
 class Table(Generic[Item]):
@@ -79,13 +80,25 @@ class Shared:
         self.kernel = facts.kernel(device.name)
         self.signals = Signals()
         self.sync_files, self.syncobjs = SyncFiles(), Pipes[Syncobj]()
-        self.objects: dict[int, GemObject] = {}  # inode of its memory -> buffer; only those with one file
+        self.objects: dict[Identity, GemObject] = {}  # by the file of its memory; only those with one file
+        self.orphans: set[GemObject] = set()  # exported, without a handle, and perhaps with a descriptor somewhere
+        self.sweep_at = 0  # number of orphans at which they are looked at
         self.flinks: dict[int, GemObject] = {}
-        self.swapped: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()  # inode -> memory taken from programs
+        # Memory taken from programs, by process and file. The file is what the process itself says, so no other process's may be found.
+        self.swapped: weakref.WeakValueDictionary[tuple[int, Identity], Buffer] = weakref.WeakValueDictionary()
         self.uids, self.names, self.sequence = itertools.count(1), itertools.count(1), itertools.count(1)
         self.lock = threading.RLock()
         self.unknown: dict[str, int] = {}  # ioctls nobody answers -> how often
         self.opened = 0
+
+    def sweep(self, every: bool = False) -> None:
+        """Forget exported buffers without a handle whose last descriptor is closed."""
+        with self.lock:
+            if len(self.orphans) <= FEW_ORPHANS or len(self.orphans) >= self.sweep_at or every:
+                for bo in [bo for bo in self.orphans if not bo.pieces[0].buffer.open_elsewhere()]:
+                    self.orphans.remove(bo)
+                    bo.forget()
+                self.sweep_at = 2 * len(self.orphans)
 
 
 class Node:
@@ -94,6 +107,7 @@ class Node:
     def __init__(self, gpu: Shared, minor: int) -> None:
         self.gpu, self.minor = gpu, minor
         self.objects: Table[GemObject] = Table()
+        self.handles: dict[GemObject, int] = {}  # the other way round
         self.contexts: Table[Context] = Table(0)
         self.vms: Table[Vm] = Table()
         self.syncobjs: Table[Syncobj] = Table()

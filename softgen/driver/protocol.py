@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from softgen.driver.process import read_from
+from softgen.memory.store import Identity, identity
 
 MESSAGE = struct.Struct("<IIQQQ8s")
 PART = struct.Struct("<QII")
@@ -170,6 +171,14 @@ class Call:
         if not self.channel.descriptors:
             raise Gone("no descriptor came")
         return self.channel.descriptors.pop()
+
+    def identity(self, number: int) -> Identity:
+        """Which file one of the program's descriptors is, as the kernel says."""
+        descriptor = self.take(number)
+        try:
+            return identity(descriptor)
+        finally:
+            os.close(descriptor)
 
     def hand(self, address: int, descriptor: int) -> None:
         """`descriptor` is ours until the answer is sent, then closed here."""

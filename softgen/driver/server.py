@@ -79,8 +79,12 @@ class Server:
         connection.close()
         if self.nodes.get(key) is node:
             del self.nodes[key]
-        for bo in node.objects.clear():
+        with self.gpu.lock:
+            node.handles.clear()
+            released = node.objects.clear()
+        for bo in released:
             bo.release()
+        self.gpu.sweep()
         for ctx in node.contexts.clear():
             if ctx.last and not ctx.last.done:  # work may outlive the program that wanted it, but not for long
                 threading.Timer(DRAIN, setattr, (ctx, "cancelled", True)).start()

@@ -83,7 +83,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
         return next(fd, request, argument);
     if (type != 'd' && !syscall(SYS_newfstatat, fd, "", &what, AT_EMPTY_PATH) && (S_ISREG(what.st_mode) || S_ISFIFO(what.st_mode))) {
         out.kind = FOREIGN; /* a dma-buf or a sync file, if the server knows it */
-        out.c = what.st_ino;
+        out.c = (uint64_t)fd;
     } else if (type != 'd' || node_of(fd, out.name) < 0)
         return next(fd, request, argument);
     char data[_IOC_SIZE(request) + 1];

@@ -262,7 +262,7 @@ static void serve(int fd, const struct message *message, const void *payload, co
         break;
     case GIVE:
         given = (int)syscall(SYS_fcntl, (int)message->a, F_DUPFD_CLOEXEC, 3L);
-        answer(fd, given < 0 ? -EBADF : 0, NULL, 0, given);
+        answer(fd, given < 0 ? -errno : 0, NULL, 0, given);
         break;
     case MAPS:
         text = own_maps(&size);

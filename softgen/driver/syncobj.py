@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import struct
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -92,9 +91,7 @@ def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if arg.flags & SYNC_FILE:
         lookup(node, arg.handle).replace(sync_file(node, call, arg.fd))
         return
-    descriptor = call.take(arg.fd)
-    found = node.gpu.syncobjs.find(os.fstat(descriptor).st_ino)
-    os.close(descriptor)
+    found = node.gpu.syncobjs.find(call.identity(arg.fd))
     if found is None:
         raise Errno(errno.EINVAL, "the descriptor is no sync object")
     arg.handle = node.syncobjs.add(found)
@@ -102,9 +99,7 @@ def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def sync_file(node: Node, call: Call, number: int) -> Fence:
     """The fence of a sync file the program names by descriptor."""
-    descriptor = call.take(number)
-    found = node.gpu.sync_files.find(os.fstat(descriptor).st_ino)
-    os.close(descriptor)
+    found = node.gpu.sync_files.find(call.identity(number))
     if found is None:
         raise Errno(errno.EINVAL, "the descriptor is no sync file")
     return found
