@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from softgen.driver import context, execbuffer, gem, prime, query, syncobj
 from softgen.driver.fence import Fence, all_of
 from softgen.driver.protocol import Call, Errno
-from softgen.driver.uapi import ARGUMENTS, DISPLAY_NAMES, DMABUF_SYNC_FILE, NAMES, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, name_of
+from softgen.driver.uapi import ARGUMENTS, DISPLAY_NAMES, DMABUF_SYNC_FILE, NAMES, PRIMARY_ONLY, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, name_of
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
@@ -48,6 +48,8 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
         if first:
             node.gpu.log(f"{shown} (request {request:#x}) is not known; answered with EINVAL")
         raise Errno(errno.EINVAL, f"{shown} is not known")
+    if node.render and name in PRIMARY_ONLY:
+        raise Errno(errno.EACCES, f"{name} is not allowed on a render node")
     layout = ARGUMENTS[name]
     argument = layout.unpack(data)
     handler(node, call, argument)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from softgen.driver.queue import Later, Submission
 
 Item = TypeVar("Item")
+FIRST_RENDER_MINOR = 128
+MOST_LOGGED = 1000  # different texts: a program may make up any number of them
 FEW_ORPHANS = 64  # are looked at every time; more, when their number has doubled
 
 
@@ -89,7 +91,16 @@ class Shared:
         self.uids, self.names, self.sequence = itertools.count(1), itertools.count(1), itertools.count(1)
         self.lock = threading.RLock()
         self.unknown: dict[str, int] = {}  # ioctls nobody answers -> how often
+        self.logged: set[str] = set()  # by log_once
         self.opened = 0
+
+    def log_once(self, text: str) -> None:
+        """Log what a program may cause over and over."""
+        with self.lock:
+            if text in self.logged or len(self.logged) >= MOST_LOGGED:
+                return
+            self.logged.add(text)
+        self.log(text)
 
     def sweep(self, every: bool = False) -> None:
         """Forget exported buffers without a handle whose last descriptor is closed."""
@@ -105,7 +116,7 @@ class Node:
     """One open() of a node."""
 
     def __init__(self, gpu: Shared, minor: int) -> None:
-        self.gpu, self.minor = gpu, minor
+        self.gpu, self.minor, self.render = gpu, minor, minor >= FIRST_RENDER_MINOR
         self.objects: Table[GemObject] = Table()
         self.handles: dict[GemObject, int] = {}  # the other way round
         self.contexts: Table[Context] = Table(0)

@@ -108,7 +108,7 @@ def test_a_tiled_buffer_through_the_aperture(gpu: Gpu, held: Held, mode: int) ->
 
 
 def test_a_buffer_is_seen_through_the_aperture_of_every_program(gpu: Gpu) -> None:
-    one, other = gpu.program(), gpu.program()
+    one, other = gpu.program("card0"), gpu.program("card0")
     handle = one.ioctl("I915_GEM_CREATE", size=8192).handle
     one.ioctl("I915_GEM_SET_TILING", handle=handle, mode=1, stride=1024)
     theirs = other.ioctl("GEM_OPEN", name=one.ioctl("GEM_FLINK", handle=handle).name).handle
@@ -214,10 +214,21 @@ def test_a_descriptor_that_is_no_memory_is_refused(gpu: Gpu) -> None:
 
 
 def test_names_for_buffers(gpu: Gpu) -> None:
-    one, other = gpu.program(), gpu.program("card0")
+    one, other = gpu.program("card0"), gpu.program("card0")
     name = one.ioctl("GEM_FLINK", handle=one.ioctl("I915_GEM_CREATE", size=8192).handle).name
     assert other.ioctl("GEM_OPEN", name=name).size == 8192
     refused(errno.ENOENT, other, "GEM_OPEN", name=name + 1)
+
+
+def test_names_are_for_the_primary_node_alone(gpu: Gpu) -> None:
+    """As the kernel's drm_ioctl_permit(): what lacks DRM_RENDER_ALLOW is EACCES on a render node."""
+    primary, render = gpu.program("card0"), gpu.program("renderD128")
+    name = primary.ioctl("GEM_FLINK", handle=primary.ioctl("I915_GEM_CREATE", size=4096).handle).name
+    refused(errno.EACCES, render, "GEM_OPEN", name=name)
+    refused(errno.EACCES, render, "GEM_FLINK", handle=render.ioctl("I915_GEM_CREATE", size=4096).handle)
+    for other in ("GET_MAGIC", "AUTH_MAGIC", "SET_MASTER", "GET_CLIENT"):
+        primary.ioctl(other)
+        refused(errno.EACCES, render, other)
 
 
 @pytest.mark.parametrize("mode, stride, fine", [(0, 77, True), (1, 512, True), (1, 128, False), (2, 128, True), (2, 0, False), (3, 512, 0)])
@@ -330,7 +341,7 @@ def test_memory_that_is_not_there_is_refused(gpu: Gpu, address: int, size: int, 
 
 
 def test_a_closed_node_lets_go_of_everything(gpu: Gpu) -> None:
-    one, other = gpu.program(), gpu.program()
+    one, other = gpu.program("card0"), gpu.program("card0")
     name = one.ioctl("GEM_FLINK", handle=one.ioctl("I915_GEM_CREATE", size=4096).handle).name
     one.node.close()
     end = time.monotonic() + 5
