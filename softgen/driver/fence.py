@@ -122,6 +122,11 @@ class Pipes(Generic[Item]):
                 except OSError:
                     pass  # nobody reads any more
 
+    def __del__(self) -> None:
+        self.closed.close()
+        for writing in self.ends:
+            os.close(writing)
+
     def sweep(self) -> None:
         """Forget items whose reading ends are all closed."""
         with self.lock:

@@ -102,6 +102,12 @@ class Shared:
             self.logged.add(text)
         self.log(text)
 
+    def reclaim(self) -> None:
+        """Close descriptors that nobody has the other side of any more."""
+        self.sync_files.sweep()
+        self.syncobjs.sweep()
+        self.sweep(every=True)
+
     def sweep(self, every: bool = False) -> None:
         """Forget exported buffers without a handle whose last descriptor is closed."""
         with self.lock:

@@ -63,6 +63,11 @@ class Program:
         if named:
             connection.bind("")
         connection.connect(str(self.folder / name))
+        kind, _, result, _, _, _ = MESSAGE.unpack(connection.recv(MESSAGE.size, socket.MSG_WAITALL))
+        assert kind == protocol.WELCOME
+        if result:
+            connection.close()
+            raise OSError((1 << 64) - result, os.strerror((1 << 64) - result))
         return connection
 
     def thread(self) -> Program:
@@ -89,12 +94,12 @@ class Program:
         layout = ARGUMENTS[name]
         data = layout.pack(SimpleNamespace(**{**dict.fromkeys(layout.names, 0), **fields}))
         argument = self.memory(data[:shorter])
-        self._exchange(protocol.IOCTL, ord("d") << 8 | NUMBERS[name], argument.address, payload=bytes(argument))
+        self._exchange(protocol.IOCTL, ord("d") << 8 | NUMBERS[name], argument.address, self.node.fileno(), bytes(argument))
         return layout.unpack(bytes(argument))
 
     def raw(self, number: int, data: bytes = b"") -> None:
         argument = self.memory(data or b"\0")
-        self._exchange(protocol.IOCTL, ord("d") << 8 | number, argument.address, payload=data)
+        self._exchange(protocol.IOCTL, ord("d") << 8 | number, argument.address, self.node.fileno(), data)
 
     def foreign(self, kind: str, number: int, descriptor: int, data: bytes) -> bytes | None:
         argument = self.memory(data)
@@ -103,7 +108,7 @@ class Program:
 
     def mmap(self, offset: int, size: int) -> tuple[int, int]:
         """The descriptor and the offset a shim would map."""
-        _, _, at = self._exchange(protocol.MMAP, offset, size)
+        _, _, at = self._exchange(protocol.MMAP, offset, size, self.node.fileno())
         return self.received.pop(), at
 
     def _exchange(self, kind: int, a: int, b: int = 0, c: int = 0, payload: bytes = b"") -> tuple[int, int, int]:
@@ -228,4 +233,5 @@ def served(name: str, runner: Runner | None = None, save: Callable[[Submission, 
         thread.join(5)
         for each in (ours, theirs, *server.listening.values()):
             each.close()
+        server.service.reserve.close()
         shutil.rmtree(folder)
