@@ -89,7 +89,7 @@ class Lane:
 
     def run(self, submission: Submission, turn: Turn) -> None:
         self.turn, self.errors = turn, []
-        self.copies, self.seen = [bound.thing.copied for bound in submission.bound if bound.thing.copied], -1
+        self.copies, self.seen = [bound.bo.copied for bound in submission.bound if bound.bo.copied], -1
         engine = ENGINES[submission.engine.rstrip("0123456789")]
         streamer = self.gpu.streamer(engine, submission.vm.space, None, self.gpu.saved_context(0, engine))
         streamer.start_batch(submission.batch)

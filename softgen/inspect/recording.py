@@ -46,13 +46,13 @@ class Recorder(CaptureWriter):
 
     def content(self, bound: Bound) -> tuple[str, int]:
         """The name of what a buffer holds now, and how much of it is not zero."""
-        view = memoryview(bound.thing.read(0, bound.thing.size))
+        view = memoryview(bound.bo.read(0, bound.bo.size))
         return self.blob(view), nonzero(view)
 
     def kept(self, bound: Bound) -> BufferObject:
-        thing, (blob, used) = bound.thing, self.content(bound)
-        return BufferObject(bound.address, thing.size, blob, bound.handle, thing.uid, used, TILINGS[thing.tiling][0], thing.stride,
-                            bool(bound.flags & PINNED), bool(bound.flags & WRITE), thing.user, bound.flags, bound.relocations)  # fmt: skip
+        bo, (blob, used) = bound.bo, self.content(bound)
+        return BufferObject(bound.address, bo.size, blob, bound.handle, bo.uid, used, TILINGS[bo.tiling][0], bo.stride,
+                            bool(bound.flags & PINNED), bool(bound.flags & WRITE), bo.user, bound.flags, bound.relocations)  # fmt: skip
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

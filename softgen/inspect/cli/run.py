@@ -183,7 +183,8 @@ class Simulator:
     def keep(self, submission: Submission, message: str) -> str:
         from softgen.inspect.recording import keep_failure
 
-        return keep_failure(submission, message, self.gpu)
+        with self.service.reserve.lent():
+            return keep_failure(submission, message, self.gpu)
 
     def failed(self, text: str) -> None:
         complain(text)
