@@ -120,7 +120,7 @@ class CaptureTrace(Events):
         self.gpu = gpu
         self.blobs = Blobs(self.path / "bo")
         if os.path.lexists(self.path / INCOMPLETE):
-            self.note(f"the recording was cut short, or is still being written: its last submission is number {exec_number(self.files[-1])}")
+            self.note(f"the recording was cut short, or is still being written: its last submission is {exec_number(self.files[-1])}")
 
     def execs(self) -> Iterator[Exec]:
         """The submissions as recorded, in order."""

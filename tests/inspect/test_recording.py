@@ -124,7 +124,7 @@ def test_each_submission_is_on_disk_when_it_starts_and_when_it_ends(tmp_path: Pa
         submission.store.data = BATCH[:4] + b"\1" + BATCH[5:]
         writer.after(submission, fine=True)
         trace = CaptureTrace(path)
-        assert trace.notes == ["the recording was cut short, or is still being written: its last submission is number 1"]
+        assert trace.notes == ["the recording was cut short, or is still being written: its last submission is 1"]
         (bo,) = read_exec(path / "exec-000001.json").bos
         assert bo.after not in (None, bo.blob)
     assert not CaptureTrace(path).notes and writer.close() == ""
