@@ -12,8 +12,8 @@ from enum import IntEnum
 from functools import cache
 
 from softgen.errors import SoftgenError
-from softgen.eu import block
-from softgen.eu.block import Context, Control, offset
+from softgen.eu.thread import block
+from softgen.eu.thread.block import Context, Control, offset
 from softgen.memory import guard
 from softgen.memory.space import Space
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from softgen.bits import catalogue
 from softgen.errors import GpuFault, SoftgenError
-from softgen.eu.instruction import Instruction
+from softgen.eu.encoding.program import LONGEST
 from softgen.eu.interpreter import Interpreter, Outcome, Program
-from softgen.eu.program import LONGEST
-from softgen.eu.thread import Thread
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.thread.state import Thread
 from softgen.gpgpu.walker import Done, Plan, Spent, Start, Surroundings, starts
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
 from softgen.shared_functions.gateway import Gateway
@@ -54,7 +54,9 @@ def code(around: Surroundings, kernel: int) -> tuple[int, bytes]:
 
 def text(instruction: Instruction) -> str:
     """An instruction in words, for messages."""
-    from softgen.eu import dialect, iga_format, mesa_format  # only who has something to complain about needs them
+    from softgen.eu.text import dialect  # only who has something to complain about needs them
+    from softgen.eu.text.iga import format as iga_format  # only who has something to complain about needs them
+    from softgen.eu.text.mesa import format as mesa_format  # only who has something to complain about needs them
 
     writers = {"iga": iga_format.text, "mesa": mesa_format.text}
     return " ".join(writers[dialect.chosen(None, instruction.gen)](instruction).split())

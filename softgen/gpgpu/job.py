@@ -11,12 +11,12 @@ from functools import cache
 
 from softgen.bits import catalogue
 from softgen.errors import SoftgenError
-from softgen.eu.block import KNOWN, TOLD, Bindings, Picture, Surface, offset
 from softgen.eu.engine import Engine, Function
-from softgen.eu.instruction import Operand
 from softgen.eu.interpreter import Program
-from softgen.eu.rules import rules
+from softgen.eu.isa.instruction import Operand
+from softgen.eu.isa.rules import rules
 from softgen.eu.textured import Pictures
+from softgen.eu.thread.block import KNOWN, TOLD, Bindings, Picture, Surface, offset
 from softgen.gpgpu import group
 from softgen.gpgpu.rows import rows
 from softgen.gpgpu.walker import Plan, Surroundings

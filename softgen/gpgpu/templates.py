@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from softgen.eu import block
-from softgen.eu.block import Control
-from softgen.eu.thread import Thread
+from softgen.eu.thread import block
+from softgen.eu.thread.block import Control
+from softgen.eu.thread.state import Thread
 from softgen.gpgpu import walker
 from softgen.gpgpu.group import set_mode
 from softgen.gpgpu.job import Job

@@ -17,15 +17,16 @@ import numpy.typing as npt
 
 from softgen.bits import catalogue
 from softgen.errors import GpuFault, SoftgenError
-from softgen.eu import block, native
-from softgen.eu.block import Context, Control, Status
+from softgen.eu import native
 from softgen.eu.engine import Function
 from softgen.eu.environment import explain
-from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import Interpreter, Line
+from softgen.eu.isa.instruction import Instruction
 from softgen.eu.native import Reason
-from softgen.eu.regions import place
-from softgen.eu.thread import Thread
+from softgen.eu.thread import block
+from softgen.eu.thread.block import Context, Control, Status
+from softgen.eu.thread.regions import place
+from softgen.eu.thread.state import Thread
 from softgen.gpgpu import group, walker
 from softgen.gpgpu.job import Job
 from softgen.gpgpu.templates import LINE, Memory, Templates

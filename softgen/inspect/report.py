@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from softgen.eu import opcodes
-from softgen.eu.instruction import Instruction
+from softgen.eu.encoding.program import instructions
+from softgen.eu.encoding.program import kernel as extent
 from softgen.eu.interpreter import Program
-from softgen.eu.program import instructions
-from softgen.eu.program import kernel as extent
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction
 from softgen.gpgpu.engines import Groups, Ran
 from softgen.inspect.cli.output import Paint, counted, table
 from softgen.trace.replay import Report

@@ -8,10 +8,11 @@ import pytest
 from softgen.bits import describe
 from softgen.bits.catalogue import layout
 from softgen.bits.layout import GENERATIONS
-from softgen.eu import mesa_parse, opcodes, registers, types
-from softgen.eu.decode import decode
-from softgen.eu.encode import encode
-from softgen.eu.instruction import Operand
+from softgen.eu.encoding.decode import decode
+from softgen.eu.encoding.encode import encode
+from softgen.eu.isa import opcodes, registers, types
+from softgen.eu.isa.instruction import Operand
+from softgen.eu.text.mesa import parse as mesa_parse
 from tests.bits.pages.test_three_d_pixel import unpack
 from tests.eu.semantics.build import dst, imm, one, reg, run, scalar, thread
 

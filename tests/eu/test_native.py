@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from softgen.errors import GpuFault
-from softgen.eu import block, native
-from softgen.eu.block import PLACES, SIZE, Context, Control, Status
+from softgen.eu import native
 from softgen.eu.native import Dispatch, Member, Op, Program, Range, Reason
+from softgen.eu.thread import block
+from softgen.eu.thread.block import PLACES, SIZE, Context, Control, Status
 from softgen.lanes import jit
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer

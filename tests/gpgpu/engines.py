@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from softgen.eu.block import Status
 from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import Program
+from softgen.eu.thread.block import Status
 from softgen.gpgpu.engines import Groups
 from softgen.lanes import jit
 

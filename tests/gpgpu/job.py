@@ -11,7 +11,7 @@ from typing import Any
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import Device, device
 from softgen.device.gpu import Gpu
-from softgen.eu import dialect
+from softgen.eu.text import dialect
 from softgen.gpgpu.walker import Run
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer

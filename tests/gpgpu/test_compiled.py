@@ -12,10 +12,11 @@ import pytest
 
 from softgen.device.gpu import Gpu
 from softgen.errors import GpuFault, SoftgenError, Unsupported
-from softgen.eu import block, dialect
 from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import Program
-from softgen.eu.thread import Thread
+from softgen.eu.text import dialect
+from softgen.eu.thread import block
+from softgen.eu.thread.state import Thread
 from softgen.gpgpu import compiled, group, walker, worker
 from softgen.gpgpu.compare import Compared, Difference
 from softgen.gpgpu.compiled import Chunks

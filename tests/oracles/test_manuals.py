@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from softgen.bits.catalogue import catalogue
-from softgen.eu import opcodes
+from softgen.eu.isa import opcodes
 from softgen.shared_functions import message
 from tests.conftest import needs_shared
 from tests.oracles import manual

@@ -130,12 +130,12 @@ def test_a_context_that_a_ring_switches_keeps_its_state() -> None:
     base = bench.pack("STATE_BASE_ADDRESS", dynamic_state_base_address=0x5000, dynamic_state_base_address_modify_enable=1)
     here, there = (bench.pack("MI_SET_CONTEXT", logical_context_address=at) for at in (0x7000, 0x9000))
     bench.ring(here, bench.load({GPR: 5}), base, there, bench.load({GPR: 6}))
-    assert bench.gpu.contexts[0x7000, "render"].context.bases == {"dynamic": 0x5000}
-    assert bench.gpu.contexts[0x9000, "render"].context.bases == {} and bench.gpu.registers.read(GPR) == 6
+    assert bench.gpu.contexts[0x7000, "render"].latched.bases == {"dynamic": 0x5000}
+    assert bench.gpu.contexts[0x9000, "render"].latched.bases == {} and bench.gpu.registers.read(GPR) == 6
     bench.ring(here)
     assert bench.gpu.registers.read(GPR) == 5
     bench.ring(there, bench.pack("MI_SET_CONTEXT", logical_context_address=0x7000, restore_inhibit=1))
-    assert bench.gpu.contexts[0x7000, "render"].context.bases == {}
+    assert bench.gpu.contexts[0x7000, "render"].latched.bases == {}
 
 
 # -- where it is, and what went wrong --------------------------------------------------------------------------------

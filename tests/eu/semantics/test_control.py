@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError, GpuFault
-from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import Outcome
-from softgen.eu.thread import SINGLE_FLOW, Thread
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.thread.state import SINGLE_FLOW, Thread
 from tests.eu.semantics.build import GE, NZ, L, Z, arf, branch, dst, engine, imm, one, reg, run, scalar, thread  # noqa: F401
 
 FLOWS = [7, 7.5, 8, 9, 11]

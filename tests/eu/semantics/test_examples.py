@@ -1,4 +1,4 @@
-"""Worked examples: every opcode that computes has a file `tests/eu/examples/OPCODE.txt`, written from the manuals.
+"""Worked examples: every opcode that computes has a file `tests/eu/semantics/examples/OPCODE.txt`, written from the manuals.
 
     # a comment, and where the manual says so
     add.sat.l  ub <- ub 200, ub 100 = 255        # operation[.sat][.condition], destination type, sources, result
@@ -20,14 +20,14 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS, generations
-from softgen.eu import opcodes
-from softgen.eu.instruction import Instruction, Operand
 from softgen.eu.interpreter import Interpreter
-from softgen.eu.regions import LANES
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.semantics import OPS
+from softgen.eu.thread.regions import LANES
 from tests.eu.semantics.build import Listing, end, thread
 
-FOLDER = Path(__file__).parents[1] / "examples"
+FOLDER = Path(__file__).parent / "examples"
 CONDITIONS = {"z": 1, "nz": 2, "g": 3, "ge": 4, "l": 5, "le": 6, "r": 7, "o": 8, "u": 9}
 WORDS = ("flag", "acc", "acc0", "gen", "cr0", "pred", "old", "accwr")
 FUNCTIONS = {one.name: number for (number, _), one in opcodes.table().functions.items()}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.eu.exceptions import BREAKPOINT, ILLEGAL, MASTER, SOFTWARE, SUPPRESS
-from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import Interpreter, Outcome
-from softgen.eu.thread import Thread
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.thread.exceptions import BREAKPOINT, ILLEGAL, MASTER, SOFTWARE, SUPPRESS
+from softgen.eu.thread.state import Thread
 from tests.eu.semantics.build import Listing, arf, dst, end, imm, one, reg, thread
 
 LANES = np.arange(8, dtype=np.int32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS
-from softgen.eu.instruction import Operand
+from softgen.eu.isa.instruction import Operand
 from tests.eu.semantics.build import arf, dst, imm, one, reg, run, thread
 
 TINY = np.full(8, 1e-40, np.float32)

@@ -10,13 +10,14 @@ import pytest
 
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, SpecError, Unsupported
-from softgen.eu import opcodes, program
-from softgen.eu.instruction import Instruction, Operand
+from softgen.eu.encoding import program
 from softgen.eu.interpreter import Interpreter, Outcome, Program, unbuilt
-from softgen.eu.rules import execution_type, read, rules
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.rules import execution_type, read, rules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.send import Message, StateExchange
-from softgen.eu.thread import Thread
+from softgen.eu.thread.state import Thread
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import bool_, u32
 from softgen.lanes.value import Value

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS
-from softgen.eu.instruction import Operand
-from softgen.eu.thread import Thread
+from softgen.eu.isa.instruction import Operand
+from softgen.eu.thread.state import Thread
 from tests.eu.semantics.build import NZ, arf, branch, dst, engine, imm, one, reg, run, scalar, thread  # noqa: F401
 
 COUNT = np.arange(32, dtype=np.int32)

@@ -7,9 +7,9 @@ import pytest
 
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import GpuFault
-from softgen.eu.instruction import VXH, Operand
-from softgen.eu.regions import small_float
-from softgen.eu.thread import Thread
+from softgen.eu.isa.instruction import VXH, Operand
+from softgen.eu.thread.regions import small_float
+from softgen.eu.thread.state import Thread
 from tests.eu.semantics.build import NZ, arf, dst, imm, one, reg, run, scalar, thread
 
 WORDS = np.arange(64, dtype=np.int16)
