@@ -21,6 +21,7 @@ from typing import Protocol, TypeVar
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 from softgen.memory.space import Space
+from softgen.threads.dispatch import Dispatcher
 
 StateT = TypeVar("StateT")
 Handler = Callable[["CommandStreamer", Record], None]
@@ -45,6 +46,11 @@ class CommandStreamer(Protocol):
     engine: str
     space: Space  # of the context
     counters: Counters
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Runs thread dispatches."""
+        ...
 
     @property
     def generation(self) -> Generation: ...

@@ -16,21 +16,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from softgen import gpgpu, media
 from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
+from softgen.command import Counters
 from softgen.device import submission
 from softgen.device.engines import Engine
 from softgen.device.interrupts import Interrupts
 from softgen.device.registers import Registers, host_clock
 from softgen.device.watchdog import Watchdog
 from softgen.errors import SoftgenError
-from softgen.gpgpu.walker import Run
 from softgen.memory.space import Space
-from softgen.streamer import arithmetic, dispatch, mi, switch, sync
-from softgen.streamer.execute import Commands, Counters, Held, Machine, Streamer
+from softgen.streamer import arithmetic, mi, switch, sync
+from softgen.streamer.execute import Commands, Held, Machine, Streamer
+from softgen.threads.dispatch import Dispatcher
+from softgen.threads.reference import ReferenceDispatcher
 
-COMMANDS: Commands = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS, **dispatch.COMMANDS}
+COMMANDS: Commands = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS,
+                      **media.COMMANDS, **gpgpu.COMMANDS}  # fmt: skip
 MOST_REMARKS = 1000
 REACHABLE = 0x30  # IDLE_STATE
 
@@ -71,7 +75,7 @@ class Memory(Protocol):
 class Gpu:
     def __init__(self, device: Device, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
                  memory: Memory | None = None, excuse: Callable[[SoftgenError], bool] = lambda error: False,
-                 groups: Run | None = None, trace: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
+                 groups: Dispatcher | None = None, trace: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
         """`clock` gives timestamps, the host's unless told; `spent` says when time is up; `excuse` whether to go on behind a command
         that failed; `groups` runs dispatches; `trace` is told what happens, by topic."""
         self.device, self.generation = device, device.generation
@@ -84,7 +88,7 @@ class Gpu:
         self._idle_states()
         self.machine = Machine(self.generation, COMMANDS, self.registers, self.clock, self.counters, spent, self.interrupt, self.signal,
                                memory.update_table if memory else None, self.remark, self.tick, excuse, self.held,
-                               device.limit("slices"), groups, trace)  # fmt: skip
+                               device.limit("slices"), groups or ReferenceDispatcher(), trace, (media.finish, gpgpu.finish))  # fmt: skip
         self.contexts: dict[tuple[int, str], Held] = {}
         self.port = submission.port(device)
         table = submission.submission(device)

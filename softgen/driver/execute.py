@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from softgen.bits.generation import Device
+from softgen.command import Counters
 from softgen.device.gpu import Gpu
 from softgen.driver.context import Context
 from softgen.driver.queue import Submission, Turn
 from softgen.driver.userptr import Copied
 from softgen.errors import SoftgenError, Unsupported
-from softgen.streamer.execute import Counters, Streamer
+from softgen.streamer.execute import Streamer
 
 ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enhance"}  # the kernel's names
 

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from softgen.bits import registers
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
+from softgen.command import CommandStreamer, Counters, StateT
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
-from softgen.gpgpu.walker import FrontEnd, Run
 from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
 from softgen.streamer.context import Context
@@ -28,6 +29,8 @@ from softgen.streamer.parser import Command, Parser, Place, Remark
 from softgen.streamer.state import only_says
 from softgen.streamer.where import Whereabouts
 from softgen.streamer.window import Window
+from softgen.threads.dispatch import Dispatcher
+from softgen.threads.reference import ReferenceDispatcher
 
 Execute = Callable[["Streamer", Record], None]
 Commands = dict[str, Execute]
@@ -53,29 +56,17 @@ class RegisterFile(Protocol):
 
 
 @dataclass
-class Counters:
-    """What has been done so far."""
-
-    batches: int = 0
-    commands: int = 0
-    draws: int = 0
-    dispatches: int = 0
-    threads: int = 0
-    instructions: int = 0
-
-
-@dataclass
 class Held:
     """What a hardware context keeps from one submission to the next."""
 
     context: Context = field(default_factory=Context)
-    front: FrontEnd = field(default_factory=FrontEnd)
+    states: dict[type, object] = field(default_factory=dict)  # of pipelines, by class
     unflushed: bool = False  # was work started that no stalling flush has followed?
     registers: dict[int, int] = field(default_factory=dict)  # of contexts that MI_SET_CONTEXT switches
 
     def renew(self) -> None:
         """As if nothing had ever been said."""
-        self.context, self.front, self.registers = Context(), FrontEnd(), {}
+        self.context, self.states, self.registers = Context(), {}, {}
 
 
 @dataclass(frozen=True)
@@ -96,8 +87,9 @@ class Machine:
     excuse: Callable[[SoftgenError], bool] = lambda error: False  # go on behind a command that failed?
     held: Callable[[int, str], Held] | None = None  # MI_SET_CONTEXT: what the context at an address keeps
     slices: int = 1
-    groups: Run | None = None  # runs the thread groups of dispatches; the reference unless told
+    dispatcher: Dispatcher = field(default_factory=ReferenceDispatcher)  # runs thread dispatches
     trace: Callable[[str, str], None] | None = None  # is told what happens: topic, and a line of text
+    finish: tuple[Callable[[CommandStreamer], None], ...] = ()  # of pipelines
 
 
 @dataclass(frozen=True)
@@ -192,9 +184,9 @@ class Streamer(Parser):
         return True
 
     def _settle(self) -> None:
-        """Threads that commands have collected, but not started, run at the end at the latest."""
-        if self.held.front.group is not None:
-            self._execute_function(self.machine.commands["MEDIA_STATE_FLUSH"], self.command)
+        """Completes work that pipelines have collected, but not started."""
+        for finish in self.machine.finish if "command" in self.__dict__ else ():
+            self._execute_function(partial(_finish, finish), self.command)
 
     def _step(self, place: Place, command: Command) -> None:
         self.whereabouts.at(command)
@@ -298,6 +290,35 @@ class Streamer(Parser):
             return GpuFault(error.address, error.access, error.space, by, error.why)
         return type(error)(f"{where}: {error}")
 
+    # -- the CommandStreamer protocol --------------------------------------------------------------------------------
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        return self.machine.dispatcher
+
+    @property
+    def bases(self) -> Mapping[str, int]:
+        return self.context.bases
+
+    def state(self, kind: type[StateT]) -> StateT:
+        found = self.held.states.get(kind)
+        if not isinstance(found, kind):
+            found = self.held.states[kind] = kind()
+        return found
+
+    def warn(self, text: str) -> None:
+        self.machine.remark(f"{self.command.name} at {self.command.address:#x} (batch {self.command.batch:#x}, {self.generation}): {text}")
+
+    def trace(self, topic: str, text: str) -> None:
+        if self.machine.trace is not None:
+            self.machine.trace(topic, text)
+
+    def timed_out(self) -> bool:
+        return self.machine.spent()
+
+    def memory_changed(self) -> None:
+        self.written = True
+
     # -- for the functions that execute commands -----------------------------------------------------------------------
 
     def memory(self, is_global: object = False) -> Space:
@@ -345,6 +366,10 @@ class Streamer(Parser):
     def predicate(self) -> bool:
         """What MI_PREDICATE decided last: draws, walkers and stores with their predicate enabled happen only then."""
         return bool(self.get("MI_PREDICATE_RESULT") & 1)
+
+
+def _finish(finish: Callable[[CommandStreamer], None], cs: Streamer, cmd: Record) -> None:
+    finish(cs)
 
 
 def flag(values: Record, name: str) -> bool:

@@ -24,8 +24,8 @@ from softgen.bits.generation import Device
 from softgen.device.gpu import Gpu
 from softgen.device.memory import DeviceMemory
 from softgen.errors import DecodeError, SoftgenError
-from softgen.gpgpu.walker import Run
 from softgen.memory.space import Space
+from softgen.threads.dispatch import Dispatcher
 
 LOOPBACK = "127.0.0.1"
 HEADER = 12
@@ -46,7 +46,7 @@ class Options:
     deterministic: bool = False  # timestamps count up
     time_limit: float | None = None  # seconds for one submission
     memory: int = 1 << 34  # bytes of physical memory at most
-    groups: Run | None = None  # runs dispatches; the reference unless told
+    groups: Dispatcher | None = None  # runs dispatches; the reference unless told
 
 
 @dataclass
