@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
 
 from softgen.bits import registers
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
-from softgen.command import Counters
+from softgen.command import Counters, StateT
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
@@ -28,8 +27,7 @@ from softgen.streamer.interface import DeviceInterface, Parked, SubmissionHooks,
 from softgen.streamer.parser import Command, FetchPointer, Parser, Remark
 from softgen.streamer.state import only_says
 from softgen.streamer.window import Window
-
-StateT = TypeVar("StateT")
+from softgen.threads.dispatch import Dispatcher
 
 
 class Streamer(Parser):
@@ -234,9 +232,9 @@ class Streamer(Parser):
         return self.saved.latched.bases
 
     @property
-    def run_groups(self) -> Any:
-        """Runs the thread groups of dispatches; None: the reference."""
-        return self.hooks.run_groups
+    def dispatcher(self) -> Dispatcher:
+        """Runs thread dispatches."""
+        return self.hooks.dispatcher
 
     def state(self, kind: type[StateT]) -> StateT:
         """A pipeline's part of the hardware context."""
@@ -302,6 +300,7 @@ class Streamer(Parser):
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""
         return bool(self.get("MI_PREDICATE_RESULT") & 1)
+
 
 
 def flag(values: Record, name: str) -> bool:

@@ -10,14 +10,16 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device.gpu import Gpu
 from softgen.errors import DecodeError, SoftgenError, Unsupported
-from softgen.gpgpu import media, media_walk
-from softgen.gpgpu.media_walk import Place
+from softgen.media import objects
+from softgen.media import walk as walks
+from softgen.media.front_end import FrontEnd
+from softgen.media.walk import BlockPosition
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, engines
 from tests.gpgpu.job import END, INDIRECT, Job, Ran, dwords
-from tests.gpgpu.test_walker import around
+from tests.gpgpu.test_walker import context
 
 GPUS = ["bdw", "skl", "icl"]
 # Each thread takes a ticket, then writes four dwords of its payload there. Surface 0 is the counter, 1 the list.
@@ -187,7 +189,7 @@ def test_a_group_without_an_end_runs_and_is_told(closes: str) -> None:
     ran = made.run()
     assert ran.buffer(0)[1:4] == (6, 6, 6)
     (remark,) = ran.gpu.remarks
-    assert remark.endswith("MEDIA_OBJECT_GRPID: no thread of group 0x7 has its end_of_thread_group set")
+    assert remark.endswith("gen 9): no MEDIA_OBJECT_GRPID of group 0x7 has its end_of_thread_group set")
 
 
 @pytest.mark.behaviour("BDW-MEDIA-18", shows="action")
@@ -246,7 +248,7 @@ def walk(width: int, height: int, **more: Any) -> dict[str, Any]:
 
 def walked(gen: float = 9, **values: Any) -> list[tuple[int, int]]:
     page = layout("MEDIA_OBJECT_WALKER", gen)
-    return [(x, y) for x, y, _ in media_walk.places(page.raw(page.pack(**values)), lambda: None)]
+    return [(x, y) for x, y, _ in walks.positions(page.raw(page.pack(**values)), lambda: None)]
 
 
 @pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
@@ -305,7 +307,7 @@ def test_a_loop_makes_groups(level: int, sizes: list[int]) -> None:
     blocks = {"block_resolution_y": 2, "global_outer_loop_stride_x": 0, "global_outer_loop_stride_y": 2, "global_inner_loop_unit_x": 3,
               "global_inner_loop_unit_y": 0}  # fmt: skip
     values = walk(3, 4, **blocks, color_count_minus_one=1)
-    assert [len(one) for one in media_walk.groups(page.raw(page.pack(**values)), level, lambda: None)] == sizes
+    assert [len(one) for one in walks.groups(page.raw(page.pack(**values)), level, lambda: None)] == sizes
 
 
 @pytest.mark.behaviour("BDW-MEDIA-16", shows="action")
@@ -328,7 +330,7 @@ def test_modes_of_the_walker_that_are_not_built_are_refused_by_name() -> None:
         page = layout("MEDIA_OBJECT_WALKER", device(gpu).generation.number)
         made = Job("", [], gpu)
         with pytest.raises(Unsupported, match=f"{name} is not yet simulated"):
-            next(media.walked(around(made), page.raw(page.pack(**{name: 1})), lambda: None))
+            next(objects.walked(context(made), FrontEnd(), page.raw(page.pack(**{name: 1})), lambda: None))
 
 
 # -- the scoreboard ------------------------------------------------------------------------------------------------------
@@ -353,12 +355,12 @@ def test_a_thread_waits_for_those_the_scoreboard_names(mask: int, found: int, en
 @pytest.mark.behaviour("BDW-MEDIA-10", shows="action")
 def test_only_threads_of_the_same_colour_that_were_dispatched_before_are_waited_for() -> None:
     def cut(*places: tuple[int, int, int]) -> list[int]:
-        return [len(one) for one in media.together((Place(*one) for one in places), [(-1, 0), (0, 1)])]
+        return [len(one) for one in objects.independent((BlockPosition(*one) for one in places), [(-1, 0), (0, 1)])]
 
     assert cut((0, 0, 0), (2, 0, 0), (1, 0, 1)) == [3]
     assert cut((0, 0, 0), (2, 0, 0), (1, 0, 0)) == [2, 1]
     assert cut((0, 1, 0), (1, 1, 0), (3, 0, 0)) == [1, 2]
-    assert cut(*[(5, 5, 0)] * (media.TOGETHER + 1)) == [media.TOGETHER, 1]
+    assert cut(*[(5, 5, 0)] * (objects.BATCH + 1)) == [objects.BATCH, 1]
 
 
 def test_an_endless_walk_is_stopped() -> None:
