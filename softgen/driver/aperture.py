@@ -8,6 +8,7 @@ both sides may be at work in different places; where both changed a byte, the pr
 from __future__ import annotations
 
 import threading
+import weakref
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -20,15 +21,22 @@ if TYPE_CHECKING:
 
     from softgen.driver.gem import GemObject
 
+    Bytes = npt.NDArray[np.uint8]
+
+BAND = 1 << 20  # bytes that are compared at a time
 TILINGS = {1: "x_major", 2: "y_major"}  # the kernel's numbers
 
 
 class View:
-    """The rows of one buffer, in order."""
+    """A linear view of a tiled buffer: a second memory with its rows in order, and what both held when they were last the same."""
 
     def __init__(self, bo: GemObject) -> None:
+        budget, pid = bo.gpu.budget, bo.pid
+        budget.check(pid, 3 * bo.size - bo.pieces[0].buffer.resident(), "a linear view")  # every page of all three is touched
+        budget.take(pid, bo.size, "a linear view")
+        weakref.finalize(self, budget.give, pid, bo.size).atexit = False
         self.bo = bo
-        self.buffer = Buffer(bo.size, "aperture")
+        self.buffer = budget.adopt(pid, Buffer(bo.size, "aperture"))
         self.lock = threading.Lock()
         self.arrange()
 
@@ -41,17 +49,27 @@ class View:
             self.before = self.shown.copy()
 
     def sync(self) -> None:
-        import numpy as np
-
+        """Carry over what either side changed, band after band: what is compared takes memory too."""
         with self.lock:
-            ours = self.shown != self.before
-            if ours.any():
-                np.copyto(self.rows, self.shown, where=ours)
-            theirs = (self.rows != self.before) & ~ours
-            if theirs.any():
-                np.copyto(self.shown, self.rows, where=theirs)
-            if ours.any() or theirs.any():
-                self.before = self.shown.copy()
+            height = max(1, BAND * len(self.rows) // max(self.rows.size, 1))
+            for start in range(0, len(self.rows), height):
+                band = slice(start, start + height)
+                merge(self.rows[band], self.shown[band], self.before[band])
+
+
+def merge(rows: Bytes, shown: Bytes, before: Bytes) -> None:
+    """Bring two arrays to the same contents: each has the bytes in which it differs from `before`, the program's first."""
+    import numpy as np
+
+    ours = shown != before
+    if changed := bool(ours.any()):
+        np.copyto(rows, shown, where=ours)
+    theirs = (rows != before) & ~ours
+    if theirs.any():
+        np.copyto(shown, rows, where=theirs)
+        changed = True
+    if changed:
+        before[...] = shown
 
 
 def in_rows(bo: GemObject) -> npt.NDArray[np.uint8]:

@@ -16,17 +16,18 @@ from softgen.driver import context as contexts
 from softgen.driver.fence import Fence
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.queue import Bound, Submission
-from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, RELOCATION, TIMELINE_FENCES
+from softgen.driver.relocation import relocate
+from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, TIMELINE_FENCES
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node
 
-NO_RELOC, HANDLE_LUT, FENCE_IN, FENCE_OUT, BATCH_FIRST = 1 << 11, 1 << 12, 1 << 16, 1 << 17, 1 << 18
+FENCE_IN, FENCE_OUT, BATCH_FIRST = 1 << 16, 1 << 17, 1 << 18
 FENCE_ARRAY, FENCE_SUBMIT, EXTENSIONS, SECURE = 1 << 19, 1 << 20, 1 << 21, 1 << 9
 WRITE, PINNED, ASYNC = 1 << 2, 1 << 4, 1 << 6
 FENCE_WAITS, FENCE_SIGNALS = 1, 2
 TIMELINES = 0
-MOST_BUFFERS, MOST_RELOCATIONS = 1 << 20, 1 << 22
+MOST_BUFFERS = 1 << 17  # each needs a descriptor: a server cannot have more
 ADDRESS = (1 << 48) - 1
 FENCE_AT = 60  # the upper half of rsvd2: where a new sync file's number goes
 
@@ -40,6 +41,7 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
         raise Errno(errno.EIO, "the context is banned: work of it failed before")
     if not 0 < arg.count <= MOST_BUFFERS:
         raise Errno(errno.EINVAL, f"{arg.count} buffers")
+    node.gpu.budget.check(call.channel.pid, 0, "EXECBUFFER2")
     rows = EXEC_OBJECT.rows(call.read(arg.buffers, arg.count * EXEC_OBJECT.size))
     bos = [gem.lookup(node, row.handle) for row in rows]
     if len(set(bos)) != len(bos):
@@ -93,43 +95,6 @@ def implicit(bos: list[gem.GemObject], rows: list[Any]) -> list[Fence]:
         for use in bo.busy()
         if use.write or row.flags & WRITE
     ]
-
-
-def relocate(node: Node, call: Call, arg: SimpleNamespace, rows: list[Any], bos: list[gem.GemObject], addresses: list[int]) -> int:
-    """Write the addresses buffers have into the places the driver named. All lists come with one question to the program."""
-    total: int = sum(row.relocations for row in rows)
-    if not total:
-        return 0
-    if total > MOST_RELOCATIONS:
-        raise Errno(errno.EINVAL, f"{total} relocations")
-    data = call.read_all([(row.relocations_at, row.relocations * RELOCATION.size) for row in rows if row.relocations])
-    by_handle = {row.handle: number for number, row in enumerate(rows)}
-    width, at = node.gpu.kernel.address_size, 0
-    for row, bo in zip(rows, bos, strict=True):
-        moved = False
-        entries = RELOCATION.rows(data[at : at + row.relocations * RELOCATION.size])
-        at += row.relocations * RELOCATION.size
-        for number, entry in enumerate(entries):
-            target = entry.target if arg.flags & HANDLE_LUT else by_handle.get(entry.target, len(rows))
-            if target >= len(rows) or entry.offset + width > bo.size or entry.offset % 4:
-                raise Errno(errno.ENOENT, f"relocation {number} of buffer {row.handle} leads nowhere")
-            if entry.presumed == addresses[target] and arg.flags & NO_RELOC:
-                continue
-            if not moved:
-                gem.wait_idle(node, call, bo)
-                moved = True
-            value = addresses[target] + (entry.delta - (1 << 32) if entry.delta >> 31 and width > 4 else entry.delta)
-            bo.write(entry.offset, canonical(value, width))
-            place = row.relocations_at + number * RELOCATION.size + RELOCATION.offsets["presumed"]
-            call.write(place, struct.pack("<Q", addresses[target]))
-    return total
-
-
-def canonical(address: int, width: int) -> bytes:
-    """An address as it stands in commands: with 64 bits, the bits above 47 repeat bit 47."""
-    if width > 4 and address >> 47 & 1:
-        address |= ~ADDRESS
-    return (address & (1 << 8 * width) - 1).to_bytes(width, "little")
 
 
 def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], list[tuple[syncobj.Syncobj, int]]]:

@@ -47,8 +47,9 @@ class Use(NamedTuple):
 class GemObject:
     """A buffer object: one piece of memory, or several that follow one another."""
 
-    def __init__(self, gpu: Shared, pieces: list[Piece], copied: userptr.Copied | None = None, user: bool = False) -> None:
-        self.gpu, self.pieces, self.copied, self.user = gpu, pieces, copied, user
+    def __init__(self, gpu: Shared, pid: int, pieces: list[Piece], copied: userptr.Copied | None = None, user: bool = False) -> None:
+        """`pid`: the process for which its memory counts."""
+        self.gpu, self.pid, self.pieces, self.copied, self.user = gpu, pid, pieces, copied, user
         self.size = sum(piece.size for piece in pieces)
         self.uid = next(gpu.uids)
         self.handles = 0
@@ -75,15 +76,16 @@ class GemObject:
         return all(use.fence.done for use in self.uses)
 
     def read(self, offset: int, size: int) -> bytes:
-        return b"".join(view for view in self._views(offset, size))
+        return b"".join(self.views(offset, size))
 
     def write(self, offset: int, data: bytes) -> None:
         done = 0
-        for view in self._views(offset, len(data)):
+        for view in self.views(offset, len(data)):
             view[:] = data[done : done + len(view)]
             done += len(view)
 
-    def _views(self, offset: int, size: int) -> list[memoryview]:
+    def views(self, offset: int, size: int) -> list[memoryview]:
+        """The memory itself, in the pieces it has."""
         found, at = [], 0
         for piece in self.pieces:
             first, last = max(offset, at), min(offset + size, at + piece.size)
@@ -139,28 +141,30 @@ def keep(node: Node, bo: GemObject) -> int:
         return handle
 
 
-def new(node: Node, size: int) -> tuple[int, int]:
+def new(node: Node, call: Call, size: int) -> tuple[int, int]:
     size = round_up(size)
     if not size:
         raise Errno(errno.EINVAL, "a buffer of no bytes")
     if size > node.gpu.kernel.gtt_bytes:
         raise Errno(errno.E2BIG, f"a buffer of {size:#x} bytes")
+    pid, budget = call.channel.pid, node.gpu.budget
+    budget.check(pid, 0, "a new buffer")
     try:
-        bo = GemObject(node.gpu, [Piece(Buffer(size, "buffer"), 0, size)])
+        bo = GemObject(node.gpu, pid, [Piece(budget.adopt(pid, Buffer(size, "buffer")), 0, size)])
     except (SoftgenError, OSError, MemoryError) as error:
         raise Errno(errno.ENOMEM, str(error)) from None
     return keep(node, bo), size
 
 
 def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    arg.handle, arg.size = new(node, arg.size)
+    arg.handle, arg.size = new(node, call, arg.size)
 
 
 def create_extended(node: Node, call: Call, arg: SimpleNamespace) -> None:
     for name, _, _ in extensions(call, arg.extensions):
         if name != CREATE_MEMORY_REGIONS:
             raise Errno(errno.EINVAL, f"GEM_CREATE_EXT extension {name}")
-    arg.handle, arg.size = new(node, arg.size)
+    arg.handle, arg.size = new(node, call, arg.size)
 
 
 def extensions(call: Call, address: int) -> list[tuple[int, int, int]]:
@@ -195,7 +199,7 @@ def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
         pieces, copied = userptr.share(node, call, arg.address, arg.size)
     except SoftgenError as error:
         raise Errno(errno.ENOMEM, str(error)) from None
-    bo = GemObject(node.gpu, [Piece(*piece) for piece in pieces], copied, user=True)
+    bo = GemObject(node.gpu, call.channel.pid, [Piece(*piece) for piece in pieces], copied, user=True)
     arg.handle = keep(node, bo)
 
 
@@ -235,14 +239,20 @@ def read(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo = lookup(node, arg.handle)
     check_range(bo, arg)
     wait_idle(node, call, bo)
-    call.write(arg.data, bo.read(arg.offset, arg.size))
+    node.gpu.budget.check(call.channel.pid, arg.size, "PREAD")  # reading a page that was never touched allocates it
+    for view in bo.views(arg.offset, arg.size):
+        call.write_now(arg.data, view)
+        arg.data += len(view)
 
 
 def write(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo = lookup(node, arg.handle)
     check_range(bo, arg)
     wait_idle(node, call, bo)
-    bo.write(arg.offset, call.read(arg.data, arg.size))
+    node.gpu.budget.check(call.channel.pid, arg.size, "PWRITE")
+    for view in bo.views(arg.offset, arg.size):
+        call.read_into(arg.data, view)
+        arg.data += len(view)
     bo.seen()
 
 

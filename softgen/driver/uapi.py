@@ -20,6 +20,7 @@ class Structure:
         self.struct = struct.Struct("<" + "".join(kind for _, kind in pairs))
         self.size = self.struct.size
         self.row: Any = namedtuple("Row", self.names)  # type: ignore[misc]
+        self.sizes = {name: struct.calcsize(f"<{kind}") for name, kind in pairs}
         self.offsets = {name: struct.calcsize("<" + "".join(kind for _, kind in pairs[:at])) for at, name in enumerate(self.names)}
 
     def unpack(self, data: bytes) -> SimpleNamespace:
