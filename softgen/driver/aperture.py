@@ -12,6 +12,7 @@ import weakref
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from softgen.driver import i915_drm as i915
 from softgen.driver.fence import Fence, Signals
 from softgen.memory.store import Buffer
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
 
 BAND = 1 << 20  # bytes that are compared at a time
-TILINGS = {1: "x_major", 2: "y_major"}  # the kernel's numbers
+TILINGS = {i915.I915_TILING_X: "x_major", i915.I915_TILING_Y: "y_major"}
 
 
 class View:

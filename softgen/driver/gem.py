@@ -11,6 +11,7 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
+from softgen.driver import i915_drm as i915
 from softgen.driver import userptr
 from softgen.driver.aperture import View
 from softgen.driver.fence import Fence, all_of
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 
 OFFSET_BITS = 40  # an mmap offset is a handle, above the offset inside the buffer
 APERTURE = 1 << OFFSET_BITS - 1  # of such an offset: the rows of a tiled buffer, in order
-TILINGS = {0: ("none", 1), 1: ("X", 512), 2: ("Y", 128)}  # kernel's number -> name, what a stride must be a multiple of
-MMAP_GTT, MMAP_MOST = 0, 3
-CREATE_MEMORY_REGIONS = 0
+TILINGS = {i915.I915_TILING_NONE: ("none", 1), i915.I915_TILING_X: ("X", 512), i915.I915_TILING_Y: ("Y", 128)}  # name, unit of strides
+USERPTR_FLAGS = i915.I915_USERPTR_READ_ONLY | i915.I915_USERPTR_PROBE | i915.I915_USERPTR_UNSYNCHRONIZED
 NANOSECONDS = 1_000_000_000
 
 
@@ -162,7 +162,7 @@ def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def create_extended(node: Node, call: Call, arg: SimpleNamespace) -> None:
     for name, _, _ in extensions(call, arg.extensions):
-        if name != CREATE_MEMORY_REGIONS:
+        if name != i915.I915_GEM_CREATE_EXT_MEMORY_REGIONS:
             raise Errno(errno.EINVAL, f"GEM_CREATE_EXT extension {name}")
     arg.handle, arg.size = new(node, call, arg.size)
 
@@ -193,7 +193,7 @@ def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """USERPTR: the program's own pages as a buffer."""
     if not arg.size or (arg.address | arg.size) % PAGE or arg.address + arg.size > 1 << 47:
         raise Errno(errno.EINVAL, f"USERPTR of {arg.size:#x} bytes at {arg.address:#x}")
-    if arg.flags & ~(userptr.READ_ONLY | userptr.PROBE | userptr.UNSYNCHRONIZED):
+    if arg.flags & ~USERPTR_FLAGS:
         raise Errno(errno.EINVAL, f"USERPTR flags {arg.flags:#x}")
     try:
         pieces, copied = userptr.share(node, call, arg.address, arg.size)
@@ -216,12 +216,12 @@ def map_old(node: Node, call: Call, arg: SimpleNamespace) -> None:
 def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """GEM_MMAP_OFFSET, and GEM_MMAP_GTT, which is the same with a shorter argument."""
     bo = lookup(node, arg.handle)
-    if arg.flags > MMAP_MOST:
+    if arg.flags > i915.I915_MMAP_OFFSET_UC:
         raise Errno(errno.EINVAL, f"GEM_MMAP_OFFSET flags {arg.flags}")
     if bo.user:
         raise Errno(errno.ENODEV, "memory of the program itself cannot be mapped")
     arg.offset = arg.handle << OFFSET_BITS
-    if arg.flags == MMAP_GTT and (bo.tiling or bo.view):
+    if arg.flags == i915.I915_MMAP_OFFSET_GTT and (bo.tiling or bo.view):
         bo.view = bo.view or View(bo)
         arg.offset |= APERTURE
 
@@ -304,11 +304,12 @@ def set_tiling(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo.tiling, bo.stride = arg.mode, arg.stride if arg.mode else 0
     if bo.view:
         bo.view.arrange()
-    arg.stride, arg.swizzle = bo.stride, 0
+    arg.stride, arg.swizzle = bo.stride, i915.I915_BIT_6_SWIZZLE_NONE
 
 
 def get_tiling(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    arg.mode, arg.swizzle, arg.physical = lookup(node, arg.handle).tiling, 0, 0
+    arg.mode = lookup(node, arg.handle).tiling
+    arg.swizzle = arg.physical = i915.I915_BIT_6_SWIZZLE_NONE
 
 
 def set_caching(node: Node, call: Call, arg: SimpleNamespace) -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from softgen.driver import gem
+from softgen.driver import i915_drm as i915
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.uapi import RELOCATION
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     Entries = npt.NDArray[np.void]
     Words = npt.NDArray[np.uint64]
 
-NO_RELOC, HANDLE_LUT = 1 << 11, 1 << 12
 MOST_RELOCATIONS = 1 << 22
 DWORD = 4
 
@@ -45,7 +45,7 @@ class Relocator:
         import numpy as np
 
         named = entries["target"].astype(np.uint64)
-        if self.flags & HANDLE_LUT:
+        if self.flags & i915.I915_EXEC_HANDLE_LUT:
             return np.minimum(named, len(self.rows)).astype(np.intp)
         at = np.searchsorted(self.handles, named).clip(max=len(self.rows) - 1)
         return np.where(self.handles[at] == named, self.order[at], len(self.rows))
@@ -57,7 +57,7 @@ class Relocator:
         misplaced = (entries["offset"] > bo.size - self.width) | (entries["offset"] % DWORD != 0)
         refuse(row, misplaced, errno.EINVAL, "is written to no place in its buffer")
         found = self.addresses[targets]
-        if self.flags & NO_RELOC:
+        if self.flags & i915.I915_EXEC_NO_RELOC:
             stale = entries["presumed"] != found
             if not stale.any():
                 return False

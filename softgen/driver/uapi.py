@@ -1,5 +1,6 @@
 """The i915 and DRM interface of Linux as data: the number, name and argument of each ioctl, and the structures behind pointers.
 
+The names of ioctls are the kernel's without DRM_IOCTL_; constants are in drm.py and i915_drm.py.
 A field is NAME:TYPE with struct's letters (I 32 bits, Q 64 bits, i and q signed, H 16 bits); the numbers are the kernel's (public headers).
 """
 

@@ -21,7 +21,6 @@ from softgen.memory.store import Buffer, Identity
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
-READ_ONLY, PROBE, UNSYNCHRONIZED = 1, 2, 0x80000000
 LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)")
 OURS = "/memfd:softgen userptr"
 PART = 1 << 20  # compared and written back in parts, so that most are skipped at once

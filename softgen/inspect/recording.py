@@ -10,11 +10,11 @@ from pathlib import Path
 
 from softgen.bits.generation import Device
 from softgen.driver.gem import TILINGS
+from softgen.driver.i915_drm import EXEC_OBJECT_PINNED, EXEC_OBJECT_WRITE
 from softgen.driver.queue import Bound, Submission
 from softgen.trace.capture_json import Batch, BufferObject, Exec, write_exec
 from softgen.trace.capture_write import CaptureWriter, nonzero
 
-PINNED, WRITE = 1 << 4, 1 << 2
 KEPT_FAILURES = 20
 
 
@@ -52,7 +52,8 @@ class Recorder(CaptureWriter):
     def kept(self, bound: Bound) -> BufferObject:
         bo, (blob, used) = bound.bo, self.content(bound)
         return BufferObject(bound.address, bo.size, blob, bound.handle, bo.uid, used, TILINGS[bo.tiling][0], bo.stride,
-                            bool(bound.flags & PINNED), bool(bound.flags & WRITE), bo.user, bound.flags, bound.relocations)  # fmt: skip
+                            bool(bound.flags & EXEC_OBJECT_PINNED), bool(bound.flags & EXEC_OBJECT_WRITE), bo.user, bound.flags,
+                            bound.relocations)  # fmt: skip
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

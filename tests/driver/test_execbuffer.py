@@ -88,6 +88,16 @@ def test_pinned_addresses_are_taken_as_they_are_and_others_make_room(gpu: Gpu, h
     ([row(1), row(1)], errno.EINVAL),
     ([row(9)], errno.ENOENT),
     ([row(1, offset=(1 << 48) - 2048, flags=PINNED)], errno.EINVAL),
+    ([row(1, offset=0x10800, flags=PINNED)], errno.EINVAL),  # no page
+    ([row(1, offset=1 << 47, flags=PINNED)], errno.EINVAL),  # not canonical: bits above 47 do not repeat it
+    ([row(1, offset=0x1_0000_0001_0000, flags=PINNED)], errno.EINVAL),
+    ([row(1, offset=0xFFFF_0000_0001_0000, flags=PINNED)], errno.EINVAL),
+    ([row(1, offset=0x10000, flags=PINNED, alignment=0x20000)], errno.EINVAL),
+    ([row(1, alignment=3 << 12)], errno.EINVAL),  # no power of two
+    ([row(1, alignment=(1 << 64) - 1)], errno.EINVAL),
+    ([row(1, alignment=1 << 63)], errno.ENOSPC),
+    ([row(1, flags=1 << 8)], errno.EINVAL),
+    ([row(1, flags=1 << 5, r1=100)], errno.EINVAL),
 ])  # fmt: skip
 def test_lists_that_make_no_sense(gpu: Gpu, rows: list[SimpleNamespace], number: int) -> None:
     program = gpu.program()
@@ -95,10 +105,22 @@ def test_lists_that_make_no_sense(gpu: Gpu, rows: list[SimpleNamespace], number:
     refused(number, program, rows)
 
 
+def test_what_is_refused_is_not_held_against_the_context(gpu: Gpu) -> None:
+    program = gpu.program()
+    handle = buffer(program)
+    refused(errno.EINVAL, program, [row(handle, offset=0x10800, flags=PINNED)])
+    assert submit(program, [row(handle, alignment=1 << 20)])[0].offset % (1 << 20) == 0
+    assert program.ioctl("I915_GET_RESET_STATS").active == 0
+
+
 def test_arguments_that_make_no_sense(gpu: Gpu) -> None:
     program = gpu.program()
     handle = buffer(program)
     refused(errno.EINVAL, program, [row(handle)], start=4)
+    refused(errno.EINVAL, program, [row(handle)], size=12)
+    refused(errno.EINVAL, program, [row(handle)], flags=1 << 22)
+    refused(errno.EINVAL, program, [row(handle)], fences=1)
+    refused(errno.EINVAL, program, [row(handle)], dr4=1)
     refused(errno.EINVAL, program, [row(handle)], start=4096, size=8)
     refused(errno.ENOENT, program, [row(handle)], context=77)
     refused(errno.EINVAL, program, [row(handle)], flags=9)

@@ -45,7 +45,8 @@ def test_input_and_output_are_the_programs_alone() -> None:
 def test_wrong_use_is_told() -> None:
     for arguments, told in (((), "no program"), (("--", "no-such-program"), "no program 'no-such-program'"),
                             (("--gpu", "voodoo", "--", "true"), "no GPU is called 'voodoo'"),
-                            (("--time-limit", "-1", "--", "true"), "a time limit is a number")):  # fmt: skip
+                            (("--time-limit", "-1", "--", "true"), "a time limit is a number"),
+                            (("--memory-limit", "5", "--", "true"), "a memory limit is a size of at least 64M")):  # fmt: skip
         run = softgen_run(*arguments)
         assert run.process.returncode == 2 and told in run.err and run.err.count("\n") == 1
         assert run.all_gone()

@@ -53,7 +53,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--report", metavar="FILE", help="write what ran and what failed, as JSON")
     add_trace_option(parser, "ioctls")
     parser.add_argument("--keep-going", action="store_true", help="let the program live when some of its work failed")
-    parser.add_argument("--memory-limit", type=size, metavar="SIZE",
+    parser.add_argument("--memory-limit", metavar="SIZE",
                         help="memory the simulator may take for all programs, such as 8G; the default is three quarters of the host's. "
                              "A request that would go beyond is answered with ENOMEM")  # fmt: skip
     add_engine_options(parser)
@@ -61,12 +61,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM …", help="the program and its arguments")
 
 
-def size(text: str) -> int:
-    """A number of bytes with a unit, as options have it."""
+def size(text: str | None) -> int | None:
+    """The value of --memory-limit in bytes."""
+    if text is None:
+        return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
     found = int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ")) if match else 0
     if found < SMALLEST_LIMIT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size of at least {SMALLEST_LIMIT >> 20}M; say for instance 512M or 8G")
+        raise Misuse(f"a memory limit is a size of at least {SMALLEST_LIMIT >> 20}M, such as 512M or 8G, not {text!r}")
     return found
 
 
@@ -85,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
         complain(f"{command[0]} {why}: it will not find the GPU")
     traced(args, "ioctls")
     check(args)
+    args.memory_limit = size(args.memory_limit)
     try:
         gpu = device(args.gpu)
     except SpecError as error:
