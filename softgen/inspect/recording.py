@@ -12,10 +12,12 @@ from softgen.bits.generation import Device
 from softgen.driver.gem import TILINGS
 from softgen.driver.i915_drm import EXEC_OBJECT_PINNED, EXEC_OBJECT_WRITE
 from softgen.driver.queue import Bound, Submission
+from softgen.errors import SoftgenError
 from softgen.trace.capture_json import Batch, BufferObject, Exec, write_exec
 from softgen.trace.capture_write import CaptureWriter, nonzero
 
 KEPT_FAILURES = 20
+MOST_KEPT = 4 << 30  # bytes of buffers in a failing submission
 
 
 def exec_of(submission: Submission, device: Device, bos: tuple[BufferObject, ...]) -> Exec:
@@ -67,8 +69,11 @@ def failures() -> Path:
 
 def keep_failure(submission: Submission, message: str, device: Device) -> str:
     """One submission as it stands when it failed; the oldest make room."""
+    if sum(bound.bo.size for bound in submission.bound) > MOST_KEPT:
+        raise SoftgenError(f"its buffers have more than {MOST_KEPT >> 30} GiB")
     folder = failures()
     folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # a buffer holds whatever the program computes with
     for old in sorted((one for one in folder.iterdir() if not one.name.startswith(".")), key=lambda one: one.name)[: -KEPT_FAILURES + 1]:
         shutil.rmtree(old, ignore_errors=True)
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{submission.pid}-{submission.sequence}"
@@ -77,4 +82,5 @@ def keep_failure(submission: Submission, message: str, device: Device) -> str:
         recorder.before(submission)
         recorder.after(submission, fine=False)
         (recorder.folder / "message.txt").write_text(f"{message.strip()}\n", "utf-8")
+    path.chmod(0o700)
     return str(path)

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -130,6 +131,8 @@ def test_a_fault_ends_the_program_and_is_kept(tmp_path: Path) -> None:
     assert told["exit_code"] == 1 and len(told["faults"]) == 1 and told["submissions"] == 1
     [capture] = told["captures"]
     assert Path(capture).parent == tmp_path / "softgen" / "failures" and "0x7654000" in (Path(capture) / "message.txt").read_text("utf-8")
+    for path in (Path(capture), Path(capture).parent):  # buffers hold what the program computes with
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700, path
     again = subprocess.run([sys.executable, "-m", "softgen", "replay", capture, "--json"], capture_output=True, text=True, check=False)
     assert again.returncode == 1 and "0x7654000" in again.stdout
     assert run.all_gone()
