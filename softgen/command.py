@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 from softgen.memory.space import Space
+from softgen.threads.dispatch import Dispatcher
 
 StateT = TypeVar("StateT")
 Handler = Callable[["CommandStreamer", Record], None]
@@ -47,8 +48,8 @@ class CommandStreamer(Protocol):
     counters: Counters
 
     @property
-    def run_groups(self) -> Any:
-        """Runs the thread groups of dispatches, as the submitter of the work chose; None: the reference."""
+    def dispatcher(self) -> Dispatcher:
+        """Runs thread dispatches."""
         ...
 
     @property

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Protocol
 
+from softgen import gpgpu, media
 from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
@@ -26,17 +27,18 @@ from softgen.device.interrupts import Interrupts
 from softgen.device.registers import Registers, host_clock
 from softgen.device.watchdog import Watchdog
 from softgen.errors import SoftgenError
-from softgen.gpgpu.walker import Run
 from softgen.memory.space import Space
-from softgen.streamer import arithmetic, dispatch, mi, switch, sync
+from softgen.streamer import arithmetic, mi, switch, sync
 from softgen.streamer.context import SavedContext
 from softgen.streamer.execute import Streamer
 from softgen.streamer.interface import DeviceInterface, StreamerHandler, SubmissionHooks
 from softgen.streamer.latch import LatchedState, latch_table
 from softgen.streamer.privilege import privileged
 from softgen.streamer.rules import commands as rules_commands
+from softgen.threads.dispatch import Dispatcher
+from softgen.threads.reference import ReferenceDispatcher
 
-PIPELINES: tuple[Pipeline, ...] = (dispatch,)
+PIPELINES: tuple[Pipeline, ...] = (media, gpgpu)
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
 for _pipeline in PIPELINES:
     COMMANDS.update(_pipeline.COMMANDS)
@@ -86,7 +88,7 @@ class Memory(Protocol):
 class Gpu:
     def __init__(self, device: Device, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
                  memory: Memory | None = None, excuse: Callable[[SoftgenError], bool] = lambda error: False,
-                 groups: Run | None = None, trace: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
+                 groups: Dispatcher | None = None, trace: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
         """`clock` gives timestamps, the host's unless told; `spent` says when time is up; `excuse` whether to go on behind a command
         that failed; `groups` runs dispatches; `trace` is told what happens, by topic."""
         self.device, self.generation = device, device.generation
@@ -100,7 +102,7 @@ class Gpu:
         self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
                                          memory.update_table if memory else None, self.remark, self.tick, self._watched, self.saved_context,
                                          device.limit("slices"), trace)  # fmt: skip
-        self.hooks = SubmissionHooks(spent, excuse, groups)
+        self.hooks = SubmissionHooks(spent, excuse, groups or ReferenceDispatcher())
         self.contexts: dict[tuple[int, str], SavedContext] = {}
         self.port = submission.port(device)
         table = submission.submission(device)

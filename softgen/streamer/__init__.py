@@ -17,5 +17,4 @@ mi.py             MI commands: memory and registers
 arithmetic.py     MI commands: the ALU, predicates, atomics
 sync.py           flushes with their post-sync writes, semaphores, interrupts, reports, PIPELINE_SELECT
 switch.py         MI_SET_CONTEXT: contexts that a ring's own commands switch
-dispatch.py       commands of the media and compute front end, until media/ and gpgpu/ own them
 """

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
 
 from softgen.bits import registers
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
-from softgen.command import Counters
+from softgen.command import Counters, StateT
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
@@ -27,8 +26,8 @@ from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.interface import DeviceInterface, Parked, SubmissionHooks, Wait
 from softgen.streamer.parser import Command, FetchPointer, Parser, Remark
 from softgen.streamer.window import Window
+from softgen.threads.dispatch import Dispatcher
 
-StateT = TypeVar("StateT")
 LATCH_AT_ONCE = 256  # state commands between two polls of the time limit
 
 
@@ -264,9 +263,9 @@ class Streamer(Parser):
         return self.saved.latched.bases
 
     @property
-    def run_groups(self) -> Any:
-        """Runs the thread groups of dispatches; None: the reference."""
-        return self.hooks.run_groups
+    def dispatcher(self) -> Dispatcher:
+        """Runs thread dispatches."""
+        return self.hooks.dispatcher
 
     def state(self, kind: type[StateT]) -> StateT:
         """A pipeline's part of the hardware context."""

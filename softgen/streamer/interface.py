@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from softgen.bits.generation import Generation
@@ -14,6 +14,8 @@ from softgen.command import Pipeline
 from softgen.errors import SoftgenError
 from softgen.streamer.context import SavedContext
 from softgen.streamer.parser import Command
+from softgen.threads.dispatch import Dispatcher
+from softgen.threads.reference import ReferenceDispatcher
 
 if TYPE_CHECKING:
     from softgen.bits.record import Record
@@ -70,7 +72,7 @@ class SubmissionHooks:
 
     timed_out: Callable[[], bool] = lambda: False
     on_error: Callable[[SoftgenError], bool] = lambda error: False  # True: go on after the command that failed
-    run_groups: Any = None  # runs the thread groups of dispatches; None: the reference
+    dispatcher: Dispatcher = field(default_factory=ReferenceDispatcher)  # runs thread dispatches
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class Run:
         self.dispatch = Dispatch(
             context=ctypes.addressof(self.context), templates=self.templates.ctypes.data, members=ctypes.addressof(self.members),
             ranges=ctypes.addressof(self.ranges), range_count=2, function=code().address(name), clean=clean, turn=100,
-            extent=groups, id_offset=(4, 24, 28), last=groups[0] * groups[1] * groups[2], deadline=FAR,
+            axes=3, extent=groups, patch_offset=(4, 24, 28), last=groups[0] * groups[1] * groups[2], deadline=FAR,
         )  # fmt: skip
         self.call = native.Call("native_groups")
 

@@ -62,7 +62,7 @@ def test_a_loop_goes_round_until_time_is_up() -> None:
     assert bench.gpu.counters.commands == 100
 
 
-@pytest.mark.behaviour("BDW-CS-11", "KBL-MEM-01")
+@pytest.mark.behaviour("BDW-CS-11", "KBL-MEM-01", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 def test_canonical_addresses_are_the_upper_half(gpu: str) -> None:
     bench = Bench(gpu)
@@ -160,7 +160,7 @@ def test_state_is_latched_under_its_name_and_outlives_the_submission() -> None:
     assert context["PIPELINE_SELECT"].pipeline_selection == 2 and context.bases == {"dynamic": 0x5000}
 
 
-@pytest.mark.behaviour("ICL-CMD-05")
+@pytest.mark.behaviour("ICL-CMD-05", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "bdw", "icl"])
 def test_the_pipeline_is_selected_per_context(gpu: str) -> None:
     bench = Bench(gpu)
@@ -180,7 +180,7 @@ def test_a_pipeline_selection_that_its_mask_leaves_out_stays() -> None:
     assert selected.pipeline_selection == 2 and selected.force_media_awake == 1
 
 
-@pytest.mark.behaviour("G45-CS-14")
+@pytest.mark.behaviour("G45-CS-14", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "bdw"])
 def test_a_prefetch_does_nothing(gpu: str) -> None:
     """Not even fault."""
@@ -223,7 +223,7 @@ def test_store_data_imm_of_many_dwords() -> None:
     assert bench.data(4) == [1, 2, 3, 0]
 
 
-@pytest.mark.behaviour("KBL-CS-17")
+@pytest.mark.behaviour("KBL-CS-17", shows="action")
 def test_registers_move_between_commands_memory_and_each_other() -> None:
     bench = Bench()
     gpr = 0x2600
@@ -248,7 +248,7 @@ def test_registers_may_count_from_where_the_engine_starts() -> None:
 # -- synchronisation -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ICL-SYNC-10", "G45-SYNC-01", "ICL-PC-34")
+@pytest.mark.behaviour("ICL-SYNC-10", "G45-SYNC-01", "ICL-PC-34", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
 def test_what_pipe_control_writes(gpu: str) -> None:
     """Eight bytes: an immediate, the depth count, the timestamp, or nothing."""
@@ -271,7 +271,7 @@ def test_flush_dw_writes_too() -> None:
     assert bench.data(2) == [4, 0]
 
 
-@pytest.mark.behaviour("G45-SYNC-03")
+@pytest.mark.behaviour("G45-SYNC-03", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "kbl"])
 def test_global_writes_go_to_the_global_space(gpu: str) -> None:
     bench = Bench(gpu)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from softgen.driver.launcher import Outcome
     from softgen.driver.queue import Submission
     from softgen.driver.service import Service
-    from softgen.gpgpu.compare import Compared
-    from softgen.gpgpu.engines import Groups
     from softgen.inspect.recording import Recorder
+    from softgen.threads.compare import ComparingDispatcher
+    from softgen.threads.dispatcher import EngineDispatcher
 
 EXAMPLE = """examples:
   softgen run -- clinfo                                  what OpenCL sees
@@ -130,7 +130,7 @@ def warm(gen: float, engine: str) -> None:
     catalogue.find_command(0, gen, "render")
     if engine != "reference":
         import softgen.eu.promotion
-        import softgen.gpgpu.compiled  # noqa: F401
+        import softgen.threads.pool  # noqa: F401
         from softgen.eu.threaded.engine import threaded
         from softgen.lanes import jit
 
@@ -163,7 +163,7 @@ class Simulator:
 
         self.args, self.gpu, self.recorder, self.service = args, gpu, recorder, service
         self.clock = itertools.count(1).__next__ if args.deterministic else None
-        self.ran: list[Groups | Compared] = []
+        self.ran: list[EngineDispatcher | ComparingDispatcher] = []
         self.made: Executor | None = None
         self.making = threading.Lock()
         self.queues = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
@@ -218,12 +218,12 @@ class Simulator:
         return executor.as_json() | kernels(executor.report.fine, self.ran) | counted
 
 
-def kernels(fine: bool, ran: list[Groups | Compared]) -> dict[str, Any]:
+def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher]) -> dict[str, Any]:
     """What the kernels came to, most expensive first."""
-    from softgen.gpgpu.engines import Groups
     from softgen.inspect.report import approximations, kernel
+    from softgen.threads.dispatcher import EngineDispatcher
 
-    groups = [each for one in ran for each in ([one] if isinstance(one, Groups) else one.both)]
+    groups = [each for one in ran for each in ([one] if isinstance(one, EngineDispatcher) else one.both)]
     found = sorted((one for each in groups for one in each.ran.values()), key=lambda one: -one.seconds)
     inexact = approximations(one.program for one in found)
     notes = list(dict.fromkeys(note for each in groups for note in each.notes))

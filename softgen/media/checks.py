@@ -1,7 +1,7 @@
-"""What software must keep when it writes compute commands. What it does not keep is told; the command is executed all the same.
+"""Rules of the manual for front-end commands. A broken rule is reported; the command is executed nevertheless.
 
-Reads   GPGPU_WALKER MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD MEDIA_VFE_STATE
-Writes  words
+Reads   MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD MEDIA_VFE_STATE
+Writes  texts of warnings
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from softgen.bits.record import Record
-from softgen.gpgpu.walker import REGISTER, FrontEnd
+from softgen.media.front_end import FrontEnd
+from softgen.threads.payload import REGISTER
 
-DESCRIPTORS = 64  # at most
-DESCRIPTOR = 32
+MAX_DESCRIPTORS = 64
+DESCRIPTOR = 32  # bytes
 
 
 def front_end(command: Record) -> Iterator[str]:
@@ -34,18 +35,9 @@ def constants(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]
 def descriptors(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]:
     """MEDIA_INTERFACE_DESCRIPTOR_LOAD (BDW 22619-22694)."""
     length, start = command.interface_descriptor_total_length, command.interface_descriptor_data_start_address
-    if length % DESCRIPTOR or not 0 < length <= DESCRIPTORS * DESCRIPTOR:
-        yield f"{length} bytes are not 1 to {DESCRIPTORS} interface descriptors of {DESCRIPTOR}"
+    if length % DESCRIPTOR or not 0 < length <= MAX_DESCRIPTORS * DESCRIPTOR:
+        yield f"{length} bytes are not 1 to {MAX_DESCRIPTORS} interface descriptors of {DESCRIPTOR}"
     if start % alignment:
         yield f"interface descriptors at {start:#x} should begin at a multiple of {alignment}"
     if front.used:
         yield "descriptors have been used since the last MEDIA_STATE_FLUSH, and may still be kept"
-
-
-def walker(command: Record, most: int) -> Iterator[str]:
-    """GPGPU_WALKER (BDW 21365-21377)."""
-    length = command.indirect_data_length if "indirect_data_length" in command._fields else 0
-    if length % REGISTER:
-        yield f"{length} bytes of indirect data are no multiple of {REGISTER}"
-    if length > most:
-        yield f"{length} bytes of indirect data; there should be at most {most}"

@@ -16,17 +16,17 @@ from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import Program
 from softgen.eu.text import dialect
 from softgen.eu.thread import block
-from softgen.eu.thread.state import Thread
-from softgen.gpgpu import compiled, group, walker, worker
-from softgen.gpgpu.compare import Compared, Difference
-from softgen.gpgpu.compiled import Chunks
-from softgen.gpgpu.engines import Groups
-from softgen.gpgpu.job import Job as JobOf
-from softgen.gpgpu.walker import Done, Plan, Spent, Surroundings
 from softgen.memory.address_space import AddressSpace
-from tests.gpgpu.engines import Leaving
+from softgen.threads import pool, reference, worker
+from softgen.threads.compare import ComparingDispatcher, EngineDifference
+from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.payload import TemplatePayload
+from softgen.threads.pool import WorkQueue
+from softgen.threads.shared import SharedDispatch
+from tests.gpgpu.engines import Leaving, Recording
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
-from tests.gpgpu.test_group import ENDLESS, NEIGHBOUR
+from tests.threads.test_reference import ENDLESS, NEIGHBOUR
 
 MANY = 4096
 # Goes round often: 500 times for each group, then adds its number's 16 items.
@@ -54,8 +54,8 @@ def job(kernel: str = ADD, count: int = MANY) -> Job:
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 def test_every_group_runs_once_on_however_many_host_threads(engine: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "WORTH", 0.0)
-    groups = Groups(engine, threads)
+    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", 0.0)
+    groups = EngineDispatcher(engine, threads)
     ran = job(SLOW).run(groups=groups)
     assert ran.buffer(1) == (1000,) * 16 * MANY
     assert (ran.gpu.counters.threads, ran.gpu.counters.instructions) == (MANY, MANY * (8 + 1 + 3 * 500))
@@ -72,14 +72,14 @@ def test_a_thread_finds_nothing_of_the_one_before_it(engine: str) -> None:
      mov (16|M0) r100.0<1>:f 7.0:f
      mov (16|M0) acc0.0<1>:f 3.0:f
 (W)  mov (1|M0) f1.0<1>:ud 0x40000000:ud""")  # fmt: skip
-    groups = Groups(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else Groups(engine, 1)
+    groups = EngineDispatcher(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else EngineDispatcher(engine, 1)
     assert set(job(kernel, 100).run(groups=groups).buffer(1)[: 100 * 16]) == {0}
 
 
 def test_chunks_are_small_at_first_then_as_long_as_a_slice_and_smaller_towards_the_end() -> None:
-    chunks = Chunks(100_000)
-    assert chunks.take() == (0, compiled.FIRST)
-    chunks.measured(compiled.FIRST * 0.99e-5, compiled.FIRST)  # 9.9 us a group: 2020 make a slice
+    chunks = WorkQueue(100_000)
+    assert chunks.take() == (0, pool.FIRST_CHUNK)
+    chunks.measured(pool.FIRST_CHUNK * 0.99e-5, pool.FIRST_CHUNK)  # 9.9 us a group: 2020 make a slice
     assert chunks.take() == (16, 2036) and worker.SLICE == 20_000_000
     chunks.workers = 2
     chunks.next = 99_000
@@ -92,7 +92,7 @@ def test_a_thread_that_changes_its_mode_goes_on_in_code_for_it() -> None:
     tiny = replace(job(MODE, 1), shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
     tiny.address = job().address  # type: ignore[method-assign]
     for engine in ("reference", "t0", "t1"):
-        found = tiny.run(groups=Groups(engine, 1)).buffer(1)[:16]
+        found = tiny.run(groups=EngineDispatcher(engine, 1)).buffer(1)[:16]
         assert found == (0x3F800001,) * 16, engine
 
 
@@ -102,21 +102,27 @@ def test_threads_start_as_the_reference_starts_them(own_first: bool, masks: tupl
     """Every thread of a group, on the second of two host threads, whose threads have scratch space and numbers of their own."""
     made = Job(ADD, [bytes(64)], shape=(3, 4, 1), shared=dwords(*range(16)), own=[dwords(*range(n, n + 8)) for n in range(12)],
                right=masks[0], bottom=masks[1], front={"per_thread_scratch_space": 3, "scratch_space_base_pointer": 0x40000})  # fmt: skip
-    seen: list[tuple[Surroundings, Plan]] = []
-    with pytest.raises(StopIteration):
-        made.run(groups=lambda around, plan, spent: (seen.append((around, plan)), iter([]).__next__())[1])
-    around, plan = seen[0][0], replace(seen[0][1], own_first=own_first)
-    started = worker.Worker(JobOf(around, plan, group.load(around, plan.kernel), Leaving()), 1, worker.Room(), lambda one: None)
-    header = around.layout("GPGPU_THREAD_HEADER")
-    for number, start in enumerate(walker.starts(plan, plan.group(0), header)):
-        thread = Thread(9.0, kernel=plan.kernel, dispatch_mask=start.mask)
-        group.set_mode(thread, plan.single_flow, plan.alternate, plan.rounding)
+    context, dispatch = recorded(made)
+    assert isinstance(dispatch.payload, TemplatePayload)
+    dispatch = replace(dispatch, payload=replace(dispatch.payload, own_first=own_first))
+    shared = SharedDispatch(context, dispatch, reference.load(context, dispatch.kernel), Leaving())
+    started = worker.Worker(shared, 1, worker.WorkerState(), lambda worker: None)
+    for number in range(12):
+        thread = reference.start_thread(9.0, dispatch, number)
         thread.save()
         thread.where.number = number
-        payload = walker.registers(plan, plan.group(0), number, header, before=12)
+        payload = dispatch.start_registers(0, number, first_slot=12)
         thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
-        found = started.room.templates.bytes[number * block.SIZE : (number + 1) * block.SIZE]
+        found = started.state.templates.bytes[number * block.SIZE : (number + 1) * block.SIZE]
         assert found.tobytes() == thread.block.tobytes(), number
+
+
+def recorded(made: Job) -> tuple[DispatchContext, ThreadDispatch]:
+    """The one dispatch of a job, not run."""
+    recorder = Recording()
+    made.run(groups=recorder)
+    (found,) = recorder.seen
+    return found
 
 
 class Asked(Leaving):
@@ -133,7 +139,7 @@ class Asked(Leaving):
 
 def test_the_engine_is_asked_for_each_mode() -> None:
     asked = Asked()
-    job(MODE, 1).run(groups=Groups("asked", 1, make=lambda name: asked))
+    job(MODE, 1).run(groups=EngineDispatcher("asked", 1, make=lambda name: asked))
     assert [control & 0x30 for control in asked.controls] == [0x00, 0x10]
 
 
@@ -141,10 +147,10 @@ def test_a_change_of_mode_is_looked_up_for_the_first_thread_only(monkeypatch: py
     asked: list[int] = []
     escape = worker.Worker._escape
     monkeypatch.setattr(worker.Worker, "_escape", lambda self: (asked.append(self.control_of(self.dispatch.current).ip), escape(self))[1])
-    monkeypatch.setattr(compiled, "FIRST", 1000)
+    monkeypatch.setattr(pool, "FIRST_CHUNK", 1000)
     tiny = replace(job(MODE, 500), shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
     tiny.address = job().address  # type: ignore[method-assign]
-    ran = tiny.run(groups=Groups("t0", 1))
+    ran = tiny.run(groups=EngineDispatcher("t0", 1))
     assert ran.buffer(1)[: 500 * 16] == (0x3F800001,) * 8000
     assert ran.gpu.counters.instructions == 500 * 10
     assert len([ip for ip in asked if asked.count(ip) > 1]) == 0
@@ -163,7 +169,7 @@ def test_what_depends_on_cr0_alone(line: str, pure: bool) -> None:
 @pytest.mark.parametrize("engine", ["t0", "t1", "leaving"])
 def test_an_endless_kernel_ends_with_the_time(engine: str) -> None:
     made = Job(ENDLESS, [bytes(4)], simd=8, shape=(2, 1, 1))
-    groups = Groups(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else Groups(engine, 1)
+    groups = EngineDispatcher(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else EngineDispatcher(engine, 1)
     calls = iter(range(10))
     with pytest.raises(SoftgenError, match="time is up"):  # compiled now
         made.run(Gpu(made.device, spent=lambda: next(calls, None) is None, groups=groups))
@@ -176,7 +182,7 @@ def test_an_endless_kernel_ends_with_the_time(engine: str) -> None:
 
 def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the groups behind the first chunk have no end."""
-    monkeypatch.setattr(compiled, "WORTH", -1.0)
+    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", -1.0)
     kernel = ENDLESS.replace("(W)  jmpi again", f"(W)  cmp (1|M0) (ge)f0.0 null<1>:d r0.1<0;1,0>:d 16:d\n(W&f0.0) jmpi again\n{END}")
     made = Job(kernel, [bytes(4)], simd=8, ends=(40, 1, 1))
     behind: list[float] = []  # when the groups that end had done so
@@ -186,14 +192,14 @@ def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.M
             behind.append(time.monotonic())
         return bool(behind) and time.monotonic() > behind[0] + 0.3
 
-    gpu = Gpu(made.device, spent=spent, groups=Groups("t1", 2))
+    gpu = Gpu(made.device, spent=spent, groups=EngineDispatcher("t1", 2))
     with pytest.raises(SoftgenError, match="time is up: thread 0 of group"):
         made.run(gpu)
     assert gpu.counters.threads == 16
 
 
 def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "WORTH", 0.0)
+    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", 0.0)
     calls = iter(range(8))
 
     def interrupted() -> bool:
@@ -203,18 +209,18 @@ def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
     made, before = Job(ENDLESS, [bytes(4)], simd=8, ends=(1000, 1, 1)), threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        made.run(Gpu(made.device, spent=interrupted, groups=Groups("t1", 2)))
+        made.run(Gpu(made.device, spent=interrupted, groups=EngineDispatcher("t1", 2)))
     assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 def test_the_first_group_that_faults_is_the_one_that_is_told(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "WORTH", 0.0)
+    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", 0.0)
     kernel = ADD.replace("0x08025E01", "0x08025EFF")  # stateless from 0 on: nothing is mapped there
     said = []
     for name in ("reference", engine):
         with pytest.raises(GpuFault) as caught:
-            job(kernel).run(groups=Groups(name, 2))
+            job(kernel).run(groups=EngineDispatcher(name, 2))
         said.append(str(caught.value))
     assert said[0] == said[1] and "write at 0x0" in said[0] and "(lane 0)" in said[0]
 
@@ -232,7 +238,7 @@ def test_lanes_outside_are_the_references_only_once(engine: str, kind: str, rema
         made.surface = lambda number, data: Job.surface(made, number, data) if number else null  # type: ignore[method-assign]
     else:
         made.buffers = [bytes(256), bytes(64 * MANY)]
-    ran = made.run(groups=Groups(engine, 1))
+    ran = made.run(groups=EngineDispatcher(engine, 1))
     assert ran.buffer(1)[: 64 * 16] == (1000,) * 1024
     assert len(ran.gpu.remarks) == remarks and asked.count(0x40) <= remarks
 
@@ -241,7 +247,7 @@ def test_space_without_host_addresses_is_for_the_reference(monkeypatch: pytest.M
     def refuse(self: AddressSpace) -> object:
         raise Unsupported("job has no host addresses")
 
-    groups = Groups("t1")
+    groups = EngineDispatcher("t1")
     monkeypatch.setattr(AddressSpace, "table", property(refuse))
     assert vector_add("skl").run(groups=groups).buffer(1) == tuple(range(1000, 1064))
     assert groups.notes == ["job has no host addresses; the reference ran it instead"]
@@ -249,7 +255,7 @@ def test_space_without_host_addresses_is_for_the_reference(monkeypatch: pytest.M
 
 
 def test_kernels_that_were_seen_are_known_again() -> None:
-    groups = Groups("t1", 1)
+    groups = EngineDispatcher("t1", 1)
     for _ in range(3):
         vector_add("skl").run(groups=groups)
     (ran,) = groups.ran.values()
@@ -259,47 +265,48 @@ def test_kernels_that_were_seen_are_known_again() -> None:
 # -- comparing ---------------------------------------------------------------------------------------------------------
 
 
-class Wrong(Groups):
+class Wrong(EngineDispatcher):
     """A reference with a fault planted: one dword is wrong after a certain group."""
 
     def __init__(self, group: int, address: int) -> None:
         super().__init__("reference")
         self.name, self.group, self.address = "wrong", group, address
 
-    def __call__(self, around: Surroundings, plan: Plan, spent: Spent = lambda: False) -> Iterator[Done]:
-        right = Groups("reference")
-        yield from right(around, plan, spent)
-        if self.group in [x for x, _, _ in plan.groups()]:
-            around.space.write32(self.address, around.space.read32(self.address) ^ 0x100)
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+        right = EngineDispatcher("reference")
+        yield from right.run(context, dispatch, timed_out)
+        assert dispatch.patch is not None
+        if self.group in [dispatch.patch.values(group)[0] for group in range(dispatch.groups)]:
+            context.space.write32(self.address, context.space.read32(self.address) ^ 0x100)
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 def test_engines_that_agree_say_nothing(engine: str) -> None:
-    ran = vector_add("skl").run(groups=Compared(Groups("reference"), Groups(engine, 1)))
+    ran = vector_add("skl").run(groups=ComparingDispatcher(EngineDispatcher("reference"), EngineDispatcher(engine, 1)))
     assert ran.buffer(1) == tuple(range(1000, 1064)) and ran.gpu.counters.threads == 4
     neighbours = Job(NEIGHBOUR, [bytes(16)], simd=8, shape=(4, 1, 1), local=1024, descriptor={"barrier_enable": 1})
-    assert neighbours.run(groups=Compared(Groups(engine, 1), Groups("reference"))).buffer(0) == (2, 1, 4, 3)
+    assert neighbours.run(groups=ComparingDispatcher(EngineDispatcher(engine, 1), EngineDispatcher("reference"))).buffer(0) == (2, 1, 4, 3)
 
 
 def test_a_difference_is_named_with_group_address_values_and_instruction() -> None:
     made = vector_add("skl")
     said = (r"reference and wrong differ: kernel 0x40000, group \(2, 0, 0\): at 0x110084 reference has 0x00000409, wrong has 0x00000509; "
             r"stored by thread 0 of group \(2, 0, 0\), kernel 0x40000\+0x60: send")  # fmt: skip
-    with pytest.raises(Difference, match=said):
-        made.run(groups=Compared(Groups("reference"), Wrong(2, made.address(1) + 33 * 4)))
+    with pytest.raises(EngineDifference, match=said):
+        made.run(groups=ComparingDispatcher(EngineDispatcher("reference"), Wrong(2, made.address(1) + 33 * 4)))
 
 
 def test_a_fault_of_one_engine_only_is_a_difference() -> None:
     class Faulting(Wrong):
-        def __call__(self, around: Surroundings, plan: Plan, spent: Spent = lambda: False) -> Iterator[Done]:
-            yield from Groups("reference")(around, plan, spent)
+        def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+            yield from EngineDispatcher("reference").run(context, dispatch, timed_out)
             raise GpuFault(0x77000, "read", "job")
 
-    with pytest.raises(Difference, match="reference says 'no error', wrong says 'read at 0x77000'"):
-        vector_add("skl").run(groups=Compared(Groups("reference"), Faulting(0, 0)))
+    with pytest.raises(EngineDifference, match="reference says 'no error', wrong says 'read at 0x77000'"):
+        vector_add("skl").run(groups=ComparingDispatcher(EngineDispatcher("reference"), Faulting(0, 0)))
 
 
 def test_a_fault_that_both_meet_is_told_as_it_is() -> None:
     kernel = ADD.replace("0x04205E00", "0x04205EFF")
     with pytest.raises(GpuFault, match=r"read at 0x0 in job by .*\(lane 0\)"):
-        job(kernel, 2).run(groups=Compared(Groups("reference"), Groups("t1", 1)))
+        job(kernel, 2).run(groups=ComparingDispatcher(EngineDispatcher("reference"), EngineDispatcher("t1", 1)))

@@ -10,10 +10,10 @@ import pytest
 from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import Program
 from softgen.eu.promotion import Promoting
-from softgen.gpgpu import compiled
-from softgen.gpgpu.engines import Groups
+from softgen.threads import pool
+from softgen.threads.dispatcher import EngineDispatcher
 from tests.gpgpu.job import ADD
-from tests.gpgpu.test_compiled import MANY, MODE, SLOW, job
+from tests.threads.test_pool import MANY, MODE, SLOW, job
 
 
 class Watched(Promoting):
@@ -38,13 +38,13 @@ class Watched(Promoting):
 
 @pytest.mark.parametrize("kernel, expected", [(ADD, 1000), (SLOW, 1000), (MODE, 0x3F800001)])
 def test_chunks_of_a_hot_kernel_run_translated(kernel: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "SLICE", 100_000)  # short chunks
+    monkeypatch.setattr(pool, "SLICE", 100_000)  # short chunks
     watched = Watched()
     made = job(kernel)
     if kernel is MODE:
         made = replace(made, shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
         made.address = job().address  # type: ignore[method-assign]
-    ran = made.run(groups=Groups("auto", 1, make=lambda name: watched))
+    ran = made.run(groups=EngineDispatcher("auto", 1, make=lambda name: watched))
     assert ran.buffer(1) == (expected,) * 16 * MANY
     assert watched.translated
-    assert watched.executed == ran.gpu.counters.instructions == made.run(groups=Groups("t0", 1)).gpu.counters.instructions
+    assert watched.executed == ran.gpu.counters.instructions == made.run(groups=EngineDispatcher("t0", 1)).gpu.counters.instructions

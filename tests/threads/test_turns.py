@@ -8,7 +8,7 @@ import pytest
 
 from softgen.device.gpu import Gpu
 from softgen.errors import SoftgenError
-from softgen.gpgpu.engines import Groups
+from softgen.threads.dispatcher import EngineDispatcher
 from tests.gpgpu.job import END
 from tests.gpgpu.shaped import ENGINES, FLAT, HEAD, HELD, PLACE, READS, SHOW, Shape, agree, outcome
 
@@ -112,7 +112,7 @@ def test_a_thread_that_goes_round_for_ever(who: int) -> None:
     stays = f"{THREAD}again:\n(W)  cmp (1|M0) (eq)f0.0 null<1>:ud r5.0<0;1,0>:ud r4.2<0;1,0>:ud\n(W&f0.0) jmpi again\n"
     for engine in ("reference", *ENGINES):
         job, left = Shape((64, 1), groups=1).job(HEAD + FLAT + stays + SHOW, [bytes(4), bytes(512)], (0, 0, who)), iter(range(6))
-        gpu = Gpu(job.device, spent=lambda left=left: next(left, None) is None, groups=Groups(engine, 1))
+        gpu = Gpu(job.device, spent=lambda left=left: next(left, None) is None, groups=EngineDispatcher(engine, 1))
         with pytest.raises(SoftgenError, match=rf"time is up: thread {who // 16} of group \(0, 0, 0\)"):
             job.run(gpu)
 
@@ -152,7 +152,7 @@ def test_kernels_that_need_other_registers_find_them_empty() -> None:
     leaves += "     add (16|M0) r32.0<1>:d r32.0<8;8,1>:d r102.0<8;8,1>:d\n"
     empty = "     mov (16|M0) r32.0<1>:d r104.0<8;8,1>:d\n"
     looks = "     mov (16|M0) r32.0<1>:d r102.0<8;8,1>:d\n"
-    groups = Groups("t1", 1)
+    groups = EngineDispatcher("t1", 1)
     for kernel in (leaves, empty, looks, leaves, looks, looks + BARRIER):
         code = f"{HEAD}{PLACE}{kernel}     send (16|M0) null:w r30 0xC 0x08025E01\n{END}"
         job = Shape((48, 1), groups=3).job(code, [bytes(4), bytes(576)], ITEMS, descriptor={"barrier_enable": 1})
@@ -206,7 +206,7 @@ done:
 """
     job = Shape((32, 1), groups=1).job(HEAD + looks + END, [bytes(4)])
     end = time.monotonic() + 20
-    ran = job.run(Gpu(job.device, spent=lambda: time.monotonic() > end, groups=Groups(engine, 1)))
+    ran = job.run(Gpu(job.device, spent=lambda: time.monotonic() > end, groups=EngineDispatcher(engine, 1)))
     assert ran.gpu.counters.threads == 2
 
 

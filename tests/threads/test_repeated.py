@@ -6,7 +6,6 @@ must come to what an engine does that has seen nothing before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,17 +13,16 @@ import numpy as np
 import pytest
 
 from softgen.device.gpu import Gpu
-from softgen.gpgpu import group, worker
-from softgen.gpgpu.engines import Groups
-from softgen.gpgpu.job import Job as JobOf
-from softgen.gpgpu.walker import Done, Plan, Spent, Surroundings
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
+from softgen.threads import reference, worker
+from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.shared import SharedDispatch
 from softgen.trace.work import Work
-from tests.gpgpu.engines import Choice, engines
+from tests.gpgpu.engines import Choice, Recording, engines
 from tests.gpgpu.job import ADD, BATCH, END, PAGE, SURFACES, TABLE, Job, dwords, words
-from tests.gpgpu.test_media import TICKETS, data
-from tests.gpgpu.test_media import job as media_job
+from tests.media.test_objects import TICKETS, data
+from tests.media.test_objects import job as media_job
 
 CONSTANTS = {"shared": dwords(1000, 7, *[0] * 6), "own": [words(*range(16)), words(*range(16, 32))]}
 PLAIN = Job(ADD, [dwords(*range(1, 65)), bytes(256)], shape=(2, 1, 1), ends=(2, 1, 1), **CONSTANTS)  # type: ignore[arg-type]
@@ -93,7 +91,7 @@ CHANGES: dict[str, tuple[Job, Job]] = {
 class Kept:
     """Memory that is rewritten, and one device on it."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: EngineDispatcher) -> None:
         self.groups, self.gpu = groups, Gpu(PLAIN.device, groups=groups)
         self.space = AddressSpace("kept", PLAIN.device.generation.address_bits)
         self.there: set[int] = set()
@@ -115,7 +113,7 @@ class Kept:
 
 
 def fresh(job: Job, changes: dict[int, bytes] | None = None) -> list[bytes]:
-    return Kept(Groups("reference")).run(job, changes)
+    return Kept(EngineDispatcher("reference")).run(job, changes)
 
 
 COMPILED = [one for one in engines() if one.name != "reference"]
@@ -183,18 +181,14 @@ def test_a_dispatch_that_failed_leaves_nothing_behind(engine: Choice) -> None:
 @pytest.mark.parametrize("engine", COMPILED, ids=str)
 def test_a_host_thread_may_begin_where_it_stopped_in_another_dispatch(engine: Choice) -> None:
     """It has run group 0 of one, and is given group 1 of the next, whose numbers begin elsewhere."""
-    kept, seen, room = Kept(engine.groups()), list[tuple[Surroundings, Plan]](), worker.Room()
-
-    def see(around: Surroundings, plan: Plan, spent: Spent) -> Iterator[Done]:
-        seen.append((around, plan))
-        yield from ()
-
-    kept.gpu = Gpu(PLAIN.device, groups=see)
+    kept, recorder, state = Kept(engine.groups()), Recording(), worker.WorkerState()
+    kept.gpu = Gpu(PLAIN.device, groups=recorder)
     for first, job in enumerate((replace(PLAIN, ends=(4, 1, 1)), replace(PLAIN, starts=(1, 0, 0), ends=(3, 1, 1)))):
         kept.run(job)
-        around, plan = seen[-1]
+        context, dispatch = recorder.seen[-1]
         made = kept.groups._make(kept.groups.name)
-        worker.Worker(JobOf(around, plan, group.load(around, plan.kernel), made), 0, room, lambda one: None).run(first, first + 1)
+        shared = SharedDispatch(context, dispatch, reference.load(context, dispatch.kernel), made)
+        worker.Worker(shared, 0, state, lambda worker: None).run(first, first + 1)
     written = np.frombuffer(kept.space.read(PLAIN.address(1), 256), np.uint32)
     assert written.nonzero()[0].tolist() == list(range(32, 64))
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from softgen.eu.engine import Row
-from softgen.gpgpu.rows import rows
-from softgen.gpgpu.walker import Plan
+from softgen.threads.affine import affine_rows
+from softgen.threads.dispatch import ThreadDispatch
+from softgen.threads.payload import PayloadList, TemplatePayload
 from tests.gpgpu.job import END, Job, words
 from tests.gpgpu.shaped import FLAT, HEAD, HELD, READS, SHOW, Shape, agree, dwords_of
 
 # -- rows of payloads ------------------------------------------------------------------------------------------------
 
 
-def plan(own: list[bytes], shared: bytes = b"", own_first: bool = True, **more: Any) -> Plan:
-    made = {"payloads": None, "own": len(own[0]) // 32 if own else 0, "shared": len(shared) // 32, "own_first": own_first,
-            "threads": len(own), "data": shared + b"".join(own)} | more  # fmt: skip
-    return cast(Plan, SimpleNamespace(**made))
+def rows(own: list[bytes], shared: bytes = b"", own_first: bool = True) -> tuple[Row, ...]:
+    payload = TemplatePayload(bytes(32), len(shared), len(own[0]) if own else 0, own_first, shared + b"".join(own))
+    return affine_rows(ThreadDispatch(0, (0,), 16, len(own), 1, payload))
 
 
 def ids(first: int, step: int = 1, count: int = 16) -> bytes:
@@ -38,7 +36,7 @@ def ids(first: int, step: int = 1, count: int = 16) -> bytes:
 ])  # fmt: skip
 def test_rows_of_a_register(threads: list[bytes], found: tuple[int, int, int] | None) -> None:
     expected = () if found is None else (Row(32, 2, found[0], found[1], found[2]),)
-    assert rows(plan(threads)) == expected
+    assert rows(threads) == expected
     for thread, row in itertools.product(threads, expected):
         held = np.frombuffer(thread, np.uint16)[: row.count].astype(int)
         assert (np.diff(held) == row.step).all() and max(held) <= (row.highest or 0)
@@ -46,11 +44,11 @@ def test_rows_of_a_register(threads: list[bytes], found: tuple[int, int, int] | 
 
 def test_rows_stand_where_the_payload_has_them() -> None:
     own = [ids(0) + ids(7, 0) + words(*[5, 1] * 8), ids(16) + ids(8, 0) + words(*[1, 5] * 8)]
-    assert rows(plan(own)) == (Row(32, 2, 16, 1, 1023), Row(64, 2, 16, 0, 1023))
-    assert rows(plan(own, bytes(64))) == (Row(32, 2, 16, 1, 1023), Row(64, 2, 16, 0, 1023))
-    assert rows(plan(own, bytes(64), own_first=False)) == (Row(96, 2, 16, 1, 1023), Row(128, 2, 16, 0, 1023))
-    assert rows(plan([ids(0) + ids(16)])) == (Row(32, 2, 16, 1, 1023), Row(64, 2, 16, 1, 1023))  # SIMD32
-    assert rows(plan([], ids(0))) == () == rows(plan(own, payloads=object()))
+    assert rows(own) == (Row(32, 2, 16, 1, 1023), Row(64, 2, 16, 0, 1023))
+    assert rows(own, bytes(64)) == (Row(32, 2, 16, 1, 1023), Row(64, 2, 16, 0, 1023))
+    assert rows(own, bytes(64), own_first=False) == (Row(96, 2, 16, 1, 1023), Row(128, 2, 16, 0, 1023))
+    assert rows([ids(0) + ids(16)]) == (Row(32, 2, 16, 1, 1023), Row(64, 2, 16, 1, 1023))  # SIMD32
+    assert rows([], ids(0)) == () == affine_rows(ThreadDispatch(0, (0,), 16, 2, 1, PayloadList(tuple(own))))
 
 
 # -- dispatches ------------------------------------------------------------------------------------------------------
