@@ -8,6 +8,7 @@ SHIM = ("shim", "shim_channel", "shim_memory", "shim_paths")
 setup(
     ext_modules=[
         Extension("softgen.memory._guard", ["softgen/memory/guard.c"], extra_compile_args=FLAGS),
+        Extension("softgen.streamer._latch", ["softgen/streamer/latch.c"], extra_compile_args=FLAGS),
         Extension("softgen.eu._native", ["softgen/eu/native.c"], extra_compile_args=FLAGS),
         Extension("softgen.driver._shim", [f"softgen/driver/{name}.c" for name in SHIM], depends=["softgen/driver/shim.h"],
                   extra_compile_args=[*FLAGS, "-fvisibility=hidden"], libraries=["dl"]),

@@ -15,8 +15,8 @@ from softgen.bits.record import to_float
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import Misuse, Paint, Progress, complain, counted, paint
 from softgen.inspect.decoding import Decoder, Item
+from softgen.inspect.indirect_state import Data, Found, Kernel, Register, State
 from softgen.inspect.stopped import Stopped, stopped
-from softgen.streamer.indirect import Data, Found, Kernel, Register, State
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.file import open_trace
