@@ -77,7 +77,7 @@ class CommandStreamer(Protocol):
         ...
 
     def trace(self, topic: str, text: str) -> None:
-        """Reports progress to whoever asked for this topic."""
+        """Reports progress on a topic of `--trace`."""
         ...
 
     def timed_out(self) -> bool:

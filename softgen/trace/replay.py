@@ -125,7 +125,11 @@ def _check_register(gpu: Gpu, expectation: Expectation) -> str | None:
 
 def events(trace: Trace) -> Iterator[Work | Expectation]:
     """A trace's events over memory that can be written."""
-    return ReplayedCapture(trace.path, trace.gpu).expected_events() if isinstance(trace, CaptureTrace) else trace.events()
+    if not isinstance(trace, CaptureTrace):
+        return trace.events()
+    replayed = ReplayedCapture(trace.path, trace.gpu)
+    replayed.notes = trace.notes
+    return replayed.expected_events()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.threads.dispatch import Dispatcher
 from tests.gpgpu.engines import engines
-from tests.gpgpu.job import DYNAMIC, END, Job, Ran, dwords
+from tests.gpgpu.job import CODE, DYNAMIC, END, INDIRECT, SURFACES, Job, Ran, dwords, vector_add
 
 ALL = 0xFFFFFFFF
 # Each thread writes dword 0 of r1 to surface 0, at its group's place.
@@ -52,7 +52,7 @@ def walker(job: Job, **values: Any) -> list[int]:
     return job.pack("GPGPU_WALKER", **{"simd_size": 0, "right_execution_mask": 0xFF, "bottom_execution_mask": 0xFF, **ends, **values})
 
 
-@pytest.mark.behaviour("BDW-MEDIA-04")
+@pytest.mark.behaviour("BDW-MEDIA-04", shows="action")
 def test_each_walker_has_the_constants_that_were_loaded_last(groups: Dispatcher) -> None:
     """The same CURBE, loaded three times in a batch; the last load begins a register later."""
     job = Job(SHOWS, [bytes(16)], simd=8, shared=dwords(*[10] * 8), fetched=False, front={"curbe_allocation_size": 2})
@@ -74,7 +74,6 @@ def test_the_curbe_may_be_read_from_an_offset_on(groups: Dispatcher) -> None:
     assert job.run(groups=groups).buffer(0)[0] == 30
 
 
-@pytest.mark.behaviour("BDW-MEDIA-18")
 @pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
 def test_behind_a_flush_everything_has_been_written(gpu: str, groups: Dispatcher) -> None:
     """A command copies what the thread wrote, and a second walker finds the copy among its constants."""
@@ -86,7 +85,18 @@ def test_behind_a_flush_everything_has_been_written(gpu: str, groups: Dispatcher
     assert job.run(groups=groups).buffer(0) == (10, 0, 0, 10)
 
 
-@pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04")
+@pytest.mark.behaviour("BDW-MEM-04", "ICL-MEM-04", "ICL-MEM-05", "BDW-GPGPU-06", shows="action")
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
+def test_everything_is_found_from_its_base(gpu: str, groups: Dispatcher) -> None:
+    """Descriptor, kernel and binding table stand at bases that are not 0; here the walker's data does as well."""
+    job = vector_add(gpu)
+    base = {"indirect_object_base_address": INDIRECT - 0x1000, "indirect_object_base_address_modify_enable": 1}
+    job.before, job.walker = [job.pack("STATE_BASE_ADDRESS", **base)], {"indirect_data_start_address": 0x1000}
+    assert job.run(groups=groups).buffer(1) == tuple(1000 + n for n in range(64))
+    assert min(DYNAMIC, SURFACES, CODE, INDIRECT) >= 0x20000 and job.dynamic()[:4] == bytes(4)
+
+
+@pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04", shows="action")
 @pytest.mark.parametrize("simd", [8, 16, 32])
 @pytest.mark.parametrize(
     "right, bottom", [(0xFFFFFFFF, 0xFFFFFFFF), (0x0001FF37, 0xFFFFFFFF), (0xFFFFFFFF, 0x80000085), (0x0F0F0F0F, 0x00FFFF3C)]
@@ -108,7 +118,7 @@ def test_each_thread_has_scratch_space_of_its_own(gpu: str, code: int, size: int
     assert found == tuple(0x8000 + number * size + number for number in range(4))
 
 
-@pytest.mark.behaviour("KBL-GPGPU-11")
+@pytest.mark.behaviour("KBL-GPGPU-11", shows="layout")
 @pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "kbl", "icl"])
 def test_all_sizes_of_local_memory(gpu: str) -> None:
     page = layout("INTERFACE_DESCRIPTOR_DATA", Job("", [], gpu).gen).field("shared_local_memory_size")
@@ -124,7 +134,7 @@ def said(ran: Ran) -> list[str]:
     return [one.partition("): ")[2] for one in ran.gpu.remarks]
 
 
-@pytest.mark.behaviour("BDW-GPGPU-06")
+@pytest.mark.behaviour("BDW-GPGPU-06", shows="action")
 @pytest.mark.parametrize("gpu, size, told", [("bdw", 4032, False), ("bdw", 4064, True), ("skl", 4064, False), ("skl", 63488, True)])
 def test_indirect_data_has_a_largest_size(gpu: str, size: int, told: bool) -> None:
     job = Job(SHOWS, [bytes(1 << 16)], gpu, simd=8)
@@ -133,21 +143,21 @@ def test_indirect_data_has_a_largest_size(gpu: str, size: int, told: bool) -> No
     assert said(job.run()) == ([f"{size} bytes of indirect data; there should be at most {most}"] if told else [])
 
 
-@pytest.mark.behaviour("BDW-GPGPU-06")
+@pytest.mark.behaviour("BDW-GPGPU-06", shows="action")
 def test_indirect_data_is_whole_registers() -> None:
     job = Job(SHOWS, [bytes(64)], simd=8)
     job.walker = {"indirect_data_length": 40, "indirect_data_start_address": job.address(0)}
     assert said(job.run()) == ["40 bytes of indirect data are no multiple of 32"]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-04")
+@pytest.mark.behaviour("BDW-MEDIA-04", shows="action")
 def test_constants_have_room_and_begin_at_a_line() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8, front={"curbe_allocation_size": 1})
     job.before = [job.pack("MEDIA_CURBE_LOAD", curbe_total_data_length=64, curbe_data_start_address=0x120)]
     assert said(job.run()) == ["constants at 0x120 should begin at a multiple of 64", "64 bytes of constants, 32 are allocated for them"]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-05")
+@pytest.mark.behaviour("BDW-MEDIA-05", shows="action")
 def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8)
     load, length = (

@@ -50,7 +50,7 @@ def planned(job: Job, dimensions: tuple[int, int, int] | None = None) -> ThreadD
     return walker.dispatch(context(job), front, table.raw(list(batch[at : at + table.dwords])), dimensions)
 
 
-@pytest.mark.behaviour("BDW-GPGPU-01")
+@pytest.mark.behaviour("BDW-GPGPU-01", shows="action")
 def test_groups_run_x_fastest_from_start_to_dimension() -> None:
     job = Job(TICKETS, [bytes(4), bytes(16 * 24)], simd=8, starts=(1, 0, 2), ends=(4, 2, 4))
     ran = job.run()
@@ -66,21 +66,21 @@ def test_threads_of_a_group_are_numbered() -> None:
     assert [found[4 * n + 3] for n in range(6)] == list(range(6))
 
 
-@pytest.mark.behaviour("BDW-GPGPU-02")
+@pytest.mark.behaviour("BDW-GPGPU-02", shows="action")
 def test_a_group_size_that_differs_from_the_descriptor_is_refused() -> None:
     job = Job(KERNEL, [bytes(4)], shape=(2, 1, 1), descriptor={"number_of_threads_in_gpgpu_thread_group": 3})
     with pytest.raises(DecodeError, match=r"GPGPU_WALKER at .*2 x 1 x 1 threads in a group, its interface descriptor says 3"):
         job.run()
 
 
-@pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04")
+@pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04", shows="action")
 @pytest.mark.parametrize("simd, full", [(8, 0xFF), (16, 0xFFFF), (32, 0xFFFFFFFF)])
 def test_masks_are_for_the_last_column_and_row(simd: int, full: int) -> None:
     plan = planned(Job(KERNEL, [], simd=simd, shape=(2, 2, 1), right=0x3F, bottom=0x1F))
     assert [plan.mask(number) for number in range(4)] == [full, 0x3F, 0x1F, 0x1F]
 
 
-@pytest.mark.behaviour("BDW-GPGPU-05")
+@pytest.mark.behaviour("BDW-GPGPU-05", shows="action")
 def test_dimensions_come_from_registers_where_the_command_says_so() -> None:
     job = Job(TICKETS, [bytes(4), bytes(16 * 24)], simd=8, ends=(9, 9, 9), walker={"indirect_parameter_enable": 1})
     pairs = [{"register_offset": 0x2500 + 4 * n, "data_dword": size} for n, size in enumerate((3, 2, 1))]
@@ -88,7 +88,7 @@ def test_dimensions_come_from_registers_where_the_command_says_so() -> None:
     assert job.run().gpu.counters.threads == 6
 
 
-@pytest.mark.behaviour("BDW-GPGPU-07")
+@pytest.mark.behaviour("BDW-GPGPU-07", shows="action")
 def test_the_descriptor_is_chosen_by_its_number() -> None:
     job = Job(KERNEL, [])
     first, second = (dwords(*job.pack("INTERFACE_DESCRIPTOR_DATA", kernel_start_pointer=64 * n)) for n in (1, 2))
@@ -101,7 +101,7 @@ def test_the_descriptor_is_chosen_by_its_number() -> None:
 # -- payload -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-GPGPU-10")
+@pytest.mark.behaviour("KBL-GPGPU-10", shows="action")
 @pytest.mark.parametrize("fetched", [True, False])
 def test_constants_of_all_threads_and_of_each(fetched: bool) -> None:
     """Data the walker fetches puts each thread's own first; the CURBE keeps the order of memory."""
@@ -133,7 +133,7 @@ def test_scratch_sizes_are_the_generations(gpu: str, code: int, expected: int) -
     assert front_end.kibibytes(value_name(table, state, "per_thread_scratch_space")) == expected
 
 
-@pytest.mark.behaviour("KBL-GPGPU-11")
+@pytest.mark.behaviour("KBL-GPGPU-11", shows="action")
 @pytest.mark.parametrize("gpu, code, expected", [("skl", 0, 0), ("skl", 1, 1024), ("skl", 3, 4096), ("icl", 7, 65536), ("bdw", 1, 4096),
                                                  ("bdw", 16, 65536)])  # fmt: skip
 def test_local_memory_sizes_are_the_generations(gpu: str, code: int, expected: int) -> None:
@@ -158,7 +158,7 @@ def test_what_is_not_fetched_is_zero_and_told() -> None:
     assert isinstance(payload, TemplatePayload) and payload.data == b"\x07" * 32 + bytes(32)
 
 
-@pytest.mark.behaviour("BDW-MEDIA-04")
+@pytest.mark.behaviour("BDW-MEDIA-04", shows="action")
 def test_the_curbe_keeps_what_was_loaded_when_it_was_loaded() -> None:
     """The batch changes the constants in memory after the load; the thread sees what was there before."""
     kernel = f"""
@@ -173,7 +173,7 @@ def test_the_curbe_keeps_what_was_loaded_when_it_was_loaded() -> None:
     assert job.run().buffer(0) == (77,)
 
 
-@pytest.mark.behaviour("KBL-GPGPU-13")
+@pytest.mark.behaviour("KBL-GPGPU-13", shows="action")
 @pytest.mark.parametrize("mode", range(4))
 def test_the_rounding_mode_a_thread_starts_with(mode: int) -> None:
     kernel = f"""
@@ -187,7 +187,7 @@ def test_the_rounding_mode_a_thread_starts_with(mode: int) -> None:
     assert control >> 4 & 3 == mode
 
 
-@pytest.mark.behaviour("BDW-CS-08")
+@pytest.mark.behaviour("BDW-CS-08", shows="action")
 @pytest.mark.parametrize("result", [0, 1])
 def test_a_predicated_walker_runs_when_the_predicate_says_so(result: int) -> None:
     job = Job(TICKETS, [bytes(4), bytes(64)], simd=8, walker={"predicate_enable": 1})

@@ -82,15 +82,18 @@ def header(ran: Ran, first: int, second: int) -> tuple[int, int, int, int]:
 # -- MEDIA_OBJECT --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("BDW-MEDIA-06", "ICL-MEM-06")
+@pytest.mark.behaviour("BDW-MEDIA-06", "ICL-MEM-06", shows="action")
 @pytest.mark.parametrize("engine", engines(), ids=str)
 @pytest.mark.parametrize("gpu", GPUS)
 def test_inline_and_indirect_data_follow_the_constants(gpu: str, engine: Choice) -> None:
-    """Constants take one register here, inline data the next, filled up with zeros, and indirect data the one behind."""
+    """Constants take one register here, inline data the next, filled up with zeros, and indirect data the one behind; it stands 32 bytes
+    from the base of indirect objects."""
     kernel = TICKETS.replace("r2.0<0", "r3.0<0").replace("r1.0<0", "r2.1<0").replace("r0.1<0", "r1.0<0").replace("r0.2<0", "r2.0<0")
-    fetch = {"indirect_data_length": 32, "indirect_data_start_address": INDIRECT + 32}
+    fetch = {"indirect_data_length": 32, "indirect_data_start_address": 32}
     made = job(gpu, kernel, [bytes(4), bytes(64)], ("MEDIA_OBJECT", {"inline_data": data(22), **fetch}),
                shared=dwords(*[11] * 8, *[33] * 8), descriptor={"cross_thread_constant_data_read_length": 1})  # fmt: skip
+    base = {"indirect_object_base_address": INDIRECT, "indirect_object_base_address_modify_enable": 1}
+    made.before = [made.pack("STATE_BASE_ADDRESS", **base)]
     ran = made.run(groups=engine.groups())
     assert listed(ran) == [(11, 22, 0, 33)]
     assert (ran.gpu.counters.dispatches, ran.gpu.counters.threads) == (1, 1)
@@ -112,7 +115,7 @@ def test_several_commands_run_in_their_order() -> None:
     assert [row[2] for row in listed(ran)] == [5, 6, 7] and ran.gpu.counters.dispatches == 3
 
 
-@pytest.mark.behaviour("BDW-MEDIA-06")
+@pytest.mark.behaviour("BDW-MEDIA-06", shows="action")
 def test_too_much_data_is_refused() -> None:
     """55 registers inline and 57 or 56 fetched."""
     made = job("skl", TICKETS, [bytes(4), bytes(64)], ("MEDIA_OBJECT", {"inline_data": data(*range(440)), "indirect_data_length": 57 * 32}))
@@ -169,7 +172,7 @@ def group_of(gpu: str, *rows: tuple[int, int, int], **more: Any) -> Job:
     return job(gpu, SUM, [bytes(64)], *commands, descriptor=said, **more)
 
 
-@pytest.mark.behaviour("BDW-MEDIA-11")
+@pytest.mark.behaviour("BDW-MEDIA-11", shows="action")
 @pytest.mark.parametrize("engine", engines(), ids=str)
 @pytest.mark.parametrize("gpu", GPUS)
 def test_threads_with_one_group_id_share_barrier_and_local_memory(gpu: str, engine: Choice) -> None:
@@ -178,7 +181,7 @@ def test_threads_with_one_group_id_share_barrier_and_local_memory(gpu: str, engi
     assert (ran.gpu.counters.dispatches, ran.gpu.counters.threads) == (2, 6) and not ran.gpu.remarks
 
 
-@pytest.mark.behaviour("BDW-MEDIA-11")
+@pytest.mark.behaviour("BDW-MEDIA-11", shows="action")
 @pytest.mark.parametrize("closes", ["the batch", "MEDIA_STATE_FLUSH"])
 def test_a_group_without_an_end_runs_and_is_told(closes: str) -> None:
     made = group_of("skl", (7, 1, 0), (7, 2, 0), (7, 3, 0))
@@ -189,13 +192,25 @@ def test_a_group_without_an_end_runs_and_is_told(closes: str) -> None:
     assert remark.endswith("gen 9): no MEDIA_OBJECT_GRPID of group 0x7 has its end_of_thread_group set")
 
 
-@pytest.mark.behaviour("BDW-MEDIA-11")
+@pytest.mark.behaviour("BDW-MEDIA-18", shows="action")
+@pytest.mark.parametrize("flushes", [True, False])
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_flush_waits_for_threads_and_what_they_write(gpu: str, flushes: bool) -> None:
+    """Without it the group that has no end yet has not run when a command copies the sum (BDW 23688-23775)."""
+    made = group_of(gpu, (7, 1, 0), (7, 2, 0), (7, 3, 0))
+    flush = made.pack("MEDIA_STATE_FLUSH", flush_to_go=1)
+    copy = made.pack("MI_COPY_MEM_MEM", destination_memory_address=made.address(0) + 32, source_memory_address=made.address(0) + 4)
+    made.after = [flush, copy] if flushes else [copy]
+    assert made.run().buffer(0)[8] == (6 if flushes else 0)
+
+
+@pytest.mark.behaviour("BDW-MEDIA-11", shows="action")
 def test_a_barrier_for_more_threads_than_there_are_is_refused() -> None:
     with pytest.raises(DecodeError, match=r"_GRPID at .*: 2 threads in a group with a barrier, its interface descriptor says 3"):
         group_of("skl", (7, 1, 0), (7, 2, 1)).run()
 
 
-@pytest.mark.behaviour("BDW-MEDIA-11")
+@pytest.mark.behaviour("BDW-MEDIA-11", shows="action")
 @pytest.mark.parametrize("fetched", [True, False])
 def test_constants_are_split_between_the_threads_of_a_group(fetched: bool) -> None:
     """A register for all and one for each; from indirect data, each thread's own comes first."""
@@ -205,7 +220,7 @@ def test_constants_are_split_between_the_threads_of_a_group(fetched: bool) -> No
     assert [row[2:] for row in listed(made.run())] == ([(10, 5), (11, 5)] if fetched else [(5, 10), (5, 11)])
 
 
-@pytest.mark.behaviour("BDW-MEDIA-11")
+@pytest.mark.behaviour("BDW-MEDIA-11", shows="action")
 def test_only_one_kind_of_payload_is_allowed() -> None:
     fetch = {"indirect_data_length": 32, "indirect_data_start_address": INDIRECT}
     with pytest.raises(DecodeError, match="inline data, and indirect data or constants too; only one of them is allowed"):
@@ -236,7 +251,7 @@ def walked(gen: float = 9, **values: Any) -> list[tuple[int, int]]:
     return [(x, y) for x, y, _ in walks.positions(page.raw(page.pack(**values)), lambda: None)]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-14")
+@pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
 def test_a_walk_goes_through_its_loops(gen: float) -> None:
     assert walked(gen, **walk(3, 2)) == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
@@ -244,13 +259,13 @@ def test_a_walk_goes_through_its_loops(gen: float) -> None:
     assert walked(gen, **columns) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-14")
+@pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
 def test_steps_may_go_backwards_and_starts_may_be_anywhere() -> None:
     back = walk(3, 2, local_start_x=2, local_start_y=1, local_outer_loop_stride_y=-1, local_inner_loop_unit_x=-2)
     assert walked(**back) == [(2, 1), (0, 1), (2, 0), (0, 0)]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-14")
+@pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
 def test_a_diagonal_walk_comes_in_from_outside() -> None:
     """26 degrees: each thread behind its left, upper left, upper and upper right neighbours."""
     steps = {"local_outer_loop_stride_x": 1, "local_outer_loop_stride_y": 0, "local_inner_loop_unit_x": -2, "local_inner_loop_unit_y": 1}
@@ -258,14 +273,14 @@ def test_a_diagonal_walk_comes_in_from_outside() -> None:
     assert found == [(0, 0), (1, 0), (2, 0), (0, 1), (3, 0), (1, 1), (2, 1), (0, 2), (3, 1), (1, 2), (2, 2), (3, 2)]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-14")
+@pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
 def test_counts_end_loops_early_and_the_middle_loop_has_extra_steps() -> None:
     assert walked(**walk(2, 9, local_loop_exec_count=1)) == [(0, 0), (1, 0), (0, 1), (1, 1)]
     middle = walk(2, 4, local_outer_loop_stride_y=2, middle_loop_extra_steps=1, local_mid_loop_unit_y=1, local_loop_exec_count=0)
     assert walked(**middle) == [(0, 0), (1, 0), (0, 1), (1, 1)]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-14")
+@pytest.mark.behaviour("BDW-MEDIA-14", shows="action")
 def test_blocks_are_walked_one_after_another_and_end_where_everything_does() -> None:
     blocks = {"block_resolution_x": 2, "block_resolution_y": 2, "global_outer_loop_stride_x": 0, "global_outer_loop_stride_y": 2,
               "global_inner_loop_unit_x": 2, "global_inner_loop_unit_y": 0}  # fmt: skip
@@ -273,7 +288,7 @@ def test_blocks_are_walked_one_after_another_and_end_where_everything_does() -> 
     assert found == [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1), (0, 2), (1, 2), (2, 2)]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-14", "BDW-MEDIA-15", "BDW-MEDIA-17")
+@pytest.mark.behaviour("BDW-MEDIA-14", "BDW-MEDIA-15", "BDW-MEDIA-17", shows="action")
 @pytest.mark.parametrize("engine", engines(), ids=str)
 @pytest.mark.parametrize("gpu", GPUS)
 def test_walked_threads_have_their_place_and_common_data(gpu: str, engine: Choice) -> None:
@@ -284,7 +299,7 @@ def test_walked_threads_have_their_place_and_common_data(gpu: str, engine: Choic
     assert {row[2] for row in found} == {77} and ran.gpu.counters.threads == 12 and ran.gpu.counters.dispatches == 1
 
 
-@pytest.mark.behaviour("BDW-MEDIA-16")
+@pytest.mark.behaviour("BDW-MEDIA-16", shows="action")
 @pytest.mark.parametrize("level, sizes", [(1, [2] * 12), (2, [6] * 4), (3, [6] * 4), (4, [12] * 2), (5, [12] * 2)])
 def test_a_loop_makes_groups(level: int, sizes: list[int]) -> None:
     """2 blocks of 3 x 2, two colours."""
@@ -295,7 +310,7 @@ def test_a_loop_makes_groups(level: int, sizes: list[int]) -> None:
     assert [len(one) for one in walks.groups(page.raw(page.pack(**values)), level, lambda: None)] == sizes
 
 
-@pytest.mark.behaviour("BDW-MEDIA-16")
+@pytest.mark.behaviour("BDW-MEDIA-16", shows="action")
 @pytest.mark.parametrize("engine", engines(), ids=str)
 def test_groups_of_a_walk_share_barrier_and_local_memory(engine: Choice) -> None:
     """Each row is a group; a thread's number is its column, and one more."""
@@ -323,7 +338,7 @@ def test_modes_of_the_walker_that_are_not_built_are_refused_by_name() -> None:
 LEFT = {"scoreboard_enable": 1, "scoreboard_mask": 0x05, "scoreboard_0_delta_x": -1, "scoreboard_2_delta_y": -1}
 
 
-@pytest.mark.behaviour("BDW-MEDIA-10")
+@pytest.mark.behaviour("BDW-MEDIA-10", shows="action")
 @pytest.mark.parametrize("engine", engines(), ids=str)
 @pytest.mark.parametrize("mask, found", [(0x01, 7), (0x02, 0)])
 def test_a_thread_waits_for_those_the_scoreboard_names(mask: int, found: int, engine: Choice) -> None:
@@ -337,7 +352,7 @@ def test_a_thread_waits_for_those_the_scoreboard_names(mask: int, found: int, en
         assert ran.buffer(0)[1] == found
 
 
-@pytest.mark.behaviour("BDW-MEDIA-10")
+@pytest.mark.behaviour("BDW-MEDIA-10", shows="action")
 def test_only_threads_of_the_same_colour_that_were_dispatched_before_are_waited_for() -> None:
     def cut(*places: tuple[int, int, int]) -> list[int]:
         return [len(one) for one in objects.independent((BlockPosition(*one) for one in places), [(-1, 0), (0, 1)])]

@@ -62,15 +62,16 @@ def test_lanes_the_walker_left_out_do_nothing(groups: Dispatcher) -> None:
     assert found[:16] == (*range(1000, 1008), *[0] * 8)
 
 
-@pytest.mark.behaviour("BDW-GPGPU-14", "KBL-GPGPU-12")
+@pytest.mark.behaviour("BDW-GPGPU-14", shows="action")
 def test_a_barrier_holds_threads_until_all_have_come(groups: Dispatcher) -> None:
     """Without it the first thread would read its neighbour's place before anything stands there."""
     ran = Job(NEIGHBOUR, [bytes(16)], simd=8, shape=(4, 1, 1), local=1024, descriptor={"barrier_enable": 1}).run(groups=groups)
     assert ran.buffer(0) == (2, 1, 4, 3)
 
 
+@pytest.mark.behaviour("BDW-GPGPU-14", shows="action")
 def test_local_memory_is_the_groups_own(groups: Dispatcher) -> None:
-    """EngineDispatcher write at places 64 bytes apart and read where the first one writes: the second must find nothing there."""
+    """Groups write at places 64 bytes apart and read where the first one writes: the second must find nothing there."""
     apart = "(W)  shl (1|M0) r7.0<1>:ud r0.1<0;1,0>:ud 6:w\n(W)  add (1|M0) r10.0<1>:ud r10.0<0;1,0>:ud r7.0<0;1,0>:ud\n"
     kernel = NEIGHBOUR.replace("(W)  add (1|M0)  r11", f"{apart}(W)  add (1|M0)  r11")
     found = Job(kernel, [bytes(128)], simd=8, shape=(2, 1, 1), ends=(2, 1, 1), local=1024).run(groups=groups).buffer(0)

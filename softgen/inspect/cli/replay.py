@@ -58,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
             if not args.json:
                 for line in lines(file, trace.device.name, report, time.monotonic() - began, paint()):
                     print(line)
-                for note in trace.notes:
-                    print(f"  note: {note}")
+            for note in trace.notes:
+                complain(f"{file}: note: {note}") if args.json else print(f"  note: {note}")
     if args.report:
         tell(args.report, gathered(whole, groups.both if isinstance(groups, ComparingDispatcher) else [groups]))
     if args.json:

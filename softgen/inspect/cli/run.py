@@ -79,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         outcome = launch(command, gpu, partial(serve, args, gpu, recorder), partial(orphaned, recorder), args.keep_going, args.time_limit)
     finally:
-        if recorder:
-            recorder.discard()  # what is finished has been moved to its place
+        if recorder and (cut_short := recorder.close()):
+            complain(cut_short)
     if outcome.trouble:
         complain(outcome.trouble)
     elif outcome.signal in CRASHES:
@@ -101,8 +101,8 @@ def recording(path: str | None, gpu: Device) -> Recorder | None:
 def orphaned(recorder: Recorder | None) -> None:
     """In the server's process, when the launcher is gone."""
     complain("the launcher has ended; so do the simulator and the program")
-    if recorder:
-        recorder.discard()
+    if recorder and (cut_short := recorder.close()):
+        complain(cut_short)
 
 
 def load(gpu: Device, engine: str, answering: threading.Event) -> None:
@@ -183,7 +183,8 @@ class Simulator:
     def keep(self, submission: Submission, message: str) -> str:
         from softgen.inspect.recording import keep_failure
 
-        return keep_failure(submission, message, self.gpu)
+        with self.service.reserve.lent():
+            return keep_failure(submission, message, self.gpu)
 
     def failed(self, text: str) -> None:
         complain(text)

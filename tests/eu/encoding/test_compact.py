@@ -34,7 +34,8 @@ def pairs(gen: float) -> Iterator[tuple[int, int, str]]:
 
 
 @needs_shared("oracles/asm/compaction")
-@pytest.mark.behaviour("EU-01", "KBL-EU-13", "KBL-EU-14")
+@pytest.mark.behaviour("EU-01", shows="action")
+@pytest.mark.behaviour("KBL-EU-13", "KBL-EU-14", shows="layout")
 @pytest.mark.parametrize("gen", PAIRS)
 def test_pairs_both_ways(gen: float) -> None:
     """An assembler may change types first so that an instruction becomes compact; then the pair is that of the changed word."""
@@ -137,7 +138,7 @@ def expanded(opcode: str, gen: float = 9.0, **indices: int) -> int:
 
 
 @needs_shared("manuals")
-@pytest.mark.behaviour("KBL-EU-13")
+@pytest.mark.behaviour("KBL-EU-13", shows="layout")
 def test_data_types_mean_what_the_manual_says() -> None:
     entries = printed("datatype")
     assert len(entries) == 32
@@ -153,7 +154,7 @@ def test_data_types_mean_what_the_manual_says() -> None:
 
 
 @needs_shared("manuals")
-@pytest.mark.behaviour("KBL-EU-13")
+@pytest.mark.behaviour("KBL-EU-13", shows="layout")
 def test_controls_mean_what_the_manual_says() -> None:
     entries = printed("control")
     assert len(entries) == 32
@@ -168,7 +169,7 @@ def test_controls_mean_what_the_manual_says() -> None:
 
 
 @needs_shared("manuals")
-@pytest.mark.behaviour("KBL-EU-13")
+@pytest.mark.behaviour("KBL-EU-13", shows="layout")
 def test_sub_registers_mean_what_the_manual_says() -> None:
     entries = printed("subregister")
     assert len(entries) == 32
@@ -190,7 +191,7 @@ def chosen(one: Operand) -> str:
     return "".join("xyzw"[one.swizzle >> 2 * i & 3] for i in range(2))
 
 
-@pytest.mark.behaviour("KBL-EU-14")
+@pytest.mark.behaviour("KBL-EU-14", shows="layout")
 @pytest.mark.parametrize(("value", "wanted"), [(0, 0), (0xFFF, 0xFFF), (0x1000, 0xFFFFF000), (0x1FFF, 0xFFFFFFFF)])
 def test_immediates_of_13_bits(value: int, wanted: int) -> None:
     """KBL 7292-7298: bit 12 is copied upwards."""

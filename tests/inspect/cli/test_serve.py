@@ -67,4 +67,6 @@ def test_submissions_have_a_limit_and_the_fast_engine_unless_told(given: list[st
     monkeypatch.setattr(tbx.Server, "serve", lambda self, clients: (seen.append(self), self.close()))
     assert main(["serve", "--tbx", "0", "--gpu", "bdw", *given]) == 0
     options = seen[0].options
-    assert options.time_limit == limit and isinstance(options.groups, EngineDispatcher) and options.groups.name == "auto"
+    assert options.time_limit == limit and options.groups
+    first, second = options.groups(), options.groups()
+    assert isinstance(first, EngineDispatcher) and first.name == "auto" and first is not second  # a simulator has its own
