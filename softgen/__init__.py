@@ -54,9 +54,9 @@ _API = ("Buffer", "Capture", "Command", "Field", "Gpu", "Image", "Instruction", 
         "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble", "load_kernels", "open",
         "spec")  # fmt: skip
 __all__ = [
-    "Buffer", "Capture", "Command", "DecodeError", "DriverError", "Field", "Gpu", "GpuFault", "Image", "Instruction", "Kernel", "KernelCode",
-    "Listing", "Local", "Prepared", "ReplayReport", "Run", "Sampler", "SoftgenError", "Spec", "SpecError", "State", "Trace", "TraceRow",
-    "Unsupported", "UsageError", "__version__", "assemble", "decode", "disassemble", "load_kernels", "open", "spec",
+    "Buffer", "Capture", "Command", "DecodeError", "DriverError", "Field", "Gpu", "GpuFault", "Image", "Instruction", "Kernel",
+    "KernelCode", "Listing", "Local", "Prepared", "ReplayReport", "Run", "Sampler", "SoftgenError", "Spec", "SpecError", "State", "Trace",
+    "TraceRow", "Unsupported", "UsageError", "__version__", "assemble", "decode", "disassemble", "load_kernels", "open", "spec",
 ]  # fmt: skip
 
 

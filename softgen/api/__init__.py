@@ -30,5 +30,5 @@ from softgen.api.memory import Buffer, Image, Local, Sampler
 from softgen.api.run import Run, Trace, TraceRow
 
 __all__ = ["Buffer", "Capture", "Command", "Field", "Gpu", "Image", "Instruction", "Kernel", "KernelCode", "Listing", "Local", "Prepared",
-           "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble", "load_kernels", "open",
-           "spec"]  # fmt: skip
+           "ReplayReport", "Run", "Sampler", "Spec", "State", "Trace", "TraceRow", "assemble", "decode", "disassemble", "load_kernels",
+           "open", "spec"]  # fmt: skip

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from softgen.api.kernels import Grid, Kernel, Value, check_arguments, cross_thread, local_ids
+from softgen.api.kernels import Grid, Kernel, Value, check_arguments, chosen_local_size, cross_thread, local_ids, local_memory
 from softgen.api.machine import Machine
-from softgen.api.memory import Allocation, Buffer, Heap, Image, Local, Sampler, find_format, image_bytes
+from softgen.api.memory import Allocation, Buffer, Heap, Image, Sampler, find_format, image_bytes
 from softgen.api.run import Run
-from softgen.api.state import ALIGNED, ALL, ENTRIES, REGISTER, Dispatch, Packer
+from softgen.api.state import ALL, ENTRIES, REGISTER, Dispatch, Packer, Parts
 from softgen.bits.generation import device
 from softgen.errors import UsageError
 
@@ -23,7 +23,6 @@ PAGE = 4096
 SLOTS = 1024  # threads that have scratch space of their own: a thread's number in r0 has 10 bits
 MOST_CURBE = 1 << 16  # bytes
 MOST_WIDTH = 64  # threads that a walker counts in one direction
-MOST_ITEMS = 256  # work items of a group whose size is chosen here
 MOST_REGISTERS = 128
 
 OnFault = Literal["raise", "collect"]
@@ -161,7 +160,7 @@ class Gpu:
         check_arguments(kernel, arguments)
         launch = kernel.launch
         grid = self._grid(kernel, global_size, local_size, offset)
-        local, local_bytes = _local_memory(kernel, arguments)
+        local, local_bytes = local_memory(kernel, arguments)
         per_thread = local_ids(grid, kernel.simd) if launch.local_ids else [bytes(REGISTER)] * -(-grid.items // kernel.simd)
         self._check_group(len(per_thread), kernel.name)
         shared = cross_thread(kernel, arguments, grid, local, self._program_data(kernel))
@@ -180,7 +179,7 @@ class Gpu:
         start, _ = _triple(offset, 0, "offset")
         required = kernel.launch.required_local_size
         if local_size is None:
-            part = required if any(required) else _chosen(whole)
+            part = required if any(required) else chosen_local_size(whole)
         else:
             part, _ = _triple(local_size, 1, "local_size")
         if any(required) and part != required:
@@ -246,8 +245,9 @@ class Gpu:
     # -- plain code ----------------------------------------------------------------------------------------------------
 
     def execute(self, code: bytes, *, simd: int = 16, threads: int = 1, group: int = 1, payload: npt.ArrayLike | None = None,
-                surfaces: Sequence[Buffer | Image | None] = (), samplers: Sequence[Sampler] = (), local_bytes: int = 0, scratch_bytes: int = 0,
-                on_fault: OnFault | None = None, trace: bool = False, time_limit: float | None = None) -> Run:  # fmt: skip
+                surfaces: Sequence[Buffer | Image | None] = (), samplers: Sequence[Sampler] = (), local_bytes: int = 0,
+                scratch_bytes: int = 0, on_fault: OnFault | None = None, trace: bool = False,
+                time_limit: float | None = None) -> Run:  # fmt: skip
         """Run machine code on `threads` hardware threads, `group` of them to a thread group, and wait until they have ended.
 
         A thread starts with the GPGPU header in r0 (its group's number in r0.1) and the payload from r1 on: the same bytes for all
@@ -353,18 +353,6 @@ class Gpu:
         return self._machine.execute(self._heap.space, batch, how == "collect", trace, time_limit)
 
 
-class Parts:
-    """Pieces of state one after another, each aligned."""
-
-    def __init__(self) -> None:
-        self.data = b""
-
-    def add(self, piece: bytes) -> int:
-        offset = -(-len(self.data) // ALIGNED) * ALIGNED
-        self.data = self.data.ljust(offset, b"\0") + piece
-        return offset
-
-
 def _whole_pages(data: bytes) -> bytes:
     return data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")
 
@@ -376,26 +364,6 @@ def _triple(value: int | Sequence[int], fill: int, name: str) -> tuple[tuple[int
         raise UsageError(f"{name} has one to three dimensions of 32 bits, not {value}")
     x, y, z = [int(number) for number in [*numbers, fill, fill, fill][:3]]
     return (x, y, z), len(numbers)
-
-
-def _chosen(whole: tuple[int, int, int]) -> tuple[int, int, int]:
-    """A local size: the largest divisors, x first, that stay within MOST_ITEMS."""
-    left, sizes = MOST_ITEMS, []
-    for size in whole:
-        sizes.append(max((part for part in range(1, min(size, left) + 1) if size % part == 0), default=1))
-        left //= sizes[-1]
-    return sizes[0], sizes[1], sizes[2]
-
-
-def _local_memory(kernel: Kernel, arguments: Sequence[Value]) -> tuple[dict[int, int], int]:
-    """Offsets of __local arguments, after the kernel's own local variables; and all bytes together."""
-    size, offsets = kernel.launch.local_bytes, {}
-    for one in kernel.arguments:
-        value = arguments[one.index]
-        if isinstance(value, Local):
-            offsets[one.index] = -(-size // one.alignment) * one.alignment
-            size = offsets[one.index] + value.size
-    return offsets, size
 
 
 def _sampler(filter: str, addressing: str, normalized: bool) -> Sampler:

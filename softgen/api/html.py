@@ -10,7 +10,8 @@ MOST_ROWS = 200
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], limit: int = MOST_ROWS) -> str:
     """A table; rows beyond the limit are counted, not shown."""
-    cells, rest = [], 0
+    cells: list[str] = []
+    rest = 0
     for row in rows:
         if len(cells) < limit:
             cells.append("<tr>" + "".join(f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in row) + "</tr>")

@@ -20,6 +20,7 @@ from softgen.eu import binary
 from softgen.eu.binary import Argument, Launch
 
 REGISTER = 32
+MOST_ITEMS = 256  # work items of a group whose size is chosen here
 FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 ORDERS = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}  # CL_R, CL_RG, CL_RGBA
 TYPES = {  # CL_SNORM_INT8 … CL_FLOAT by a channel's type and bits
@@ -56,7 +57,8 @@ class Kernel:
         return f"Kernel({self.name!r}, SIMD{self.simd}, {len(self.code):,} bytes, {' '.join(self.gpus)})"
 
     def _repr_html_(self) -> str:
-        rows = [(one.index, one.name, one.type, one.kind, one.size or "", "" if one.surface is None else one.surface) for one in self.arguments]
+        rows = [(one.index, one.name, one.type, one.kind, one.size or "", "" if one.surface is None else one.surface)
+                for one in self.arguments]  # fmt: skip
         return table(repr(self), ("argument", "name", "type", "kind", "bytes", "surface"), rows)
 
 
@@ -115,12 +117,12 @@ def check_arguments(kernel: Kernel, given: Sequence[Value]) -> None:
         raise UsageError(f"{kernel.name} takes {count} arguments ({names}), not {len(given)}")
     kinds = {"buffer": Buffer, "image": Image, "local": Local, "sampler": Sampler}
     for one in wanted:
-        value = given[one.index]
+        value, label = given[one.index], f"argument {one.index} ({one.name}) of {kernel.name}"
         expected = kinds.get(one.kind)
         if expected is not None and not isinstance(value, expected):
-            raise UsageError(f"argument {one.index} ({one.name}) of {kernel.name} must be a {expected.__name__}, not {type(value).__name__}")
+            raise UsageError(f"{label} must be a {expected.__name__}, not {type(value).__name__}")
         if expected is None and isinstance(value, tuple(kinds.values())):
-            raise UsageError(f"argument {one.index} ({one.name}) of {kernel.name} is a value, not a {type(value).__name__}")
+            raise UsageError(f"{label} is a value, not a {type(value).__name__}")
 
 
 def value_bytes(argument: Argument, value: object) -> bytes:
@@ -203,3 +205,23 @@ def local_ids(grid: Grid, simd: int) -> list[bytes]:
         rows = (part % width, part // width % height, part // (width * height))
         found.append(b"".join(ids.astype(np.uint16).tobytes().ljust(row, b"\0") for ids in rows))
     return found
+
+
+def local_memory(kernel: Kernel, arguments: Sequence[Value]) -> tuple[dict[int, int], int]:
+    """Offsets of __local arguments, after the kernel's own local variables; and all bytes together."""
+    size, offsets = kernel.launch.local_bytes, {}
+    for one in kernel.arguments:
+        value = arguments[one.index]
+        if isinstance(value, Local):
+            offsets[one.index] = -(-size // one.alignment) * one.alignment
+            size = offsets[one.index] + value.size
+    return offsets, size
+
+
+def chosen_local_size(whole: tuple[int, int, int]) -> tuple[int, int, int]:
+    """A local size: the largest divisors, x first, that stay within MOST_ITEMS."""
+    left, sizes = MOST_ITEMS, []
+    for size in whole:
+        sizes.append(max((part for part in range(1, min(size, left) + 1) if size % part == 0), default=1))
+        left //= sizes[-1]
+    return sizes[0], sizes[1], sizes[2]

@@ -36,13 +36,10 @@ class Heap:
 
     def allocate(self, size: int, name: str) -> Allocation:
         whole = -(-max(size, 1) // PAGE) * PAGE + GAP
-        start = FIRST
-        for index, (first, end) in enumerate(self._taken):
-            if first - start >= whole:
-                break
-            start = end
-        else:
-            index = len(self._taken)
+        start, index = FIRST, 0
+        while index < len(self._taken) and self._taken[index][0] - start < whole:
+            start = self._taken[index][1]
+            index += 1
         if start + whole > 1 << self.space.bits:
             raise UsageError(f"{name}: {size:,} bytes do not fit into an address space of {self.space.bits} bits")
         store = Store(max(size, 1), name)

@@ -27,8 +27,12 @@ class TraceRow:
         """The new values of changed registers, by name: {"r10:d": (0, 1, 2, …)}."""
         return {lanes.name: lanes.after for lanes in self.changes}
 
+    def changed(self) -> list[str]:
+        """The changed registers as text: "r10:d = 0 1 2 …"."""
+        return [f"{name} = {' '.join(map(str, values))}" for name, values in self.registers.items()]
+
     def __str__(self) -> str:
-        changed = "".join(f"\n          {name} = {' '.join(map(str, values))}" for name, values in self.registers.items())
+        changed = "".join(f"\n          {text}" for text in self.changed())
         return f"{self.group} {self.thread}  {self.offset:#06x}  {self.text}{changed}"
 
 
@@ -61,8 +65,8 @@ class Trace(Sequence[TraceRow]):
         return "\n".join(map(str, self._rows))
 
     def _repr_html_(self) -> str:
-        rows = ((row.group, row.thread, f"{row.offset:#06x}", row.text, f"{row.channels:#x}",
-                 "; ".join(f"{name} = {' '.join(map(str, values))}" for name, values in row.registers.items())) for row in self._rows)  # fmt: skip
+        rows = ((row.group, row.thread, f"{row.offset:#06x}", row.text, f"{row.channels:#x}", "; ".join(row.changed()))
+                for row in self._rows)  # fmt: skip
         return table(f"{len(self._rows)} instructions", ("group", "thread", "offset", "instruction", "channels", "changed"), rows)
 
 

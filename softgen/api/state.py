@@ -8,8 +8,7 @@ Writes  bytes
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from softgen.api.memory import Buffer, Image, Sampler
@@ -51,7 +50,18 @@ class Dispatch:
     binding_table: int = 0
     samplers: int = 0
     sampler_count: int = 0
-    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of the interface descriptor
+
+
+class Parts:
+    """Pieces of state one after another, each aligned."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def add(self, piece: bytes) -> int:
+        offset = -(-len(self.data) // ALIGNED) * ALIGNED
+        self.data = self.data.ljust(offset, b"\0") + piece
+        return offset
 
 
 class Packer:
@@ -112,8 +122,8 @@ class Packer:
         deep = bool(more) and not image.layered
         slices = more[0] if more else 1
         values = self.optional(
-            "RENDER_SURFACE_STATE", surface_array=int(image.layered), surface_vertical_alignment=1, surface_horizontal_alignment=self._alignment(),
-            surface_qpitch=image.rows >> 2 if more else 0, surface_array_spacing=1,
+            "RENDER_SURFACE_STATE", surface_array=int(image.layered), surface_vertical_alignment=1,
+            surface_horizontal_alignment=self._alignment(), surface_qpitch=image.rows >> 2 if more else 0, surface_array_spacing=1,
             **{f"shader_channel_select_{name}": 4 + number for number, name in enumerate(CHANNELS)})  # fmt: skip
         return self.pack("RENDER_SURFACE_STATE", surface_type=SURFACE_TYPES["3d" if deep else "2d"], surface_format=image.format.value,
                          surface_base_address=image.address, width=width - 1, height=height - 1, depth=slices - 1,
@@ -132,7 +142,7 @@ class Packer:
             "SAMPLER_STATE", mag_mode_filter=filters[sampler.filter], min_mode_filter=filters[sampler.filter],
             tcx_address_control_mode=mode, tcy_address_control_mode=mode, tcz_address_control_mode=mode,
             non_normalized_coordinate_enable=int(not sampler.normalized),
-            **{f"{axis}_address_{size}_filter_rounding_enable": int(sampler.filter == "linear") for axis in "uvr" for size in ("mag", "min")},
+            **{f"{axis}_address_{size}_filter_rounding_enable": filters[sampler.filter] for axis in "uvr" for size in ("mag", "min")},
         )  # fmt: skip
 
     # -- commands ------------------------------------------------------------------------------------------------------
@@ -162,7 +172,7 @@ class Packer:
             sampler_count=min(-(-dispatch.sampler_count // 4), 4), number_of_threads_in_gpgpu_thread_group=dispatch.group_threads,
             constant_urb_entry_read_length=dispatch.per_thread, barrier_enable=int(dispatch.barrier),
             shared_local_memory_size=self.smallest(name, "shared_local_memory_size", dispatch.local_bytes),
-            **self.optional(name, cross_thread_constant_data_read_length=dispatch.cross_thread, denorm_mode=1), **dispatch.extra)  # fmt: skip
+            **self.optional(name, cross_thread_constant_data_read_length=dispatch.cross_thread, denorm_mode=1))  # fmt: skip
 
     def dispatch(self, dispatch: Dispatch) -> bytes:
         """The commands from loading constants to the flush after the walker."""

@@ -133,7 +133,7 @@ def _relocations(elf: Any, sections: list[Section], symbols: list[Symbol], name:
             row = shape.parse(bytes(section.content.part(offset, shape.sizeof(), "a relocation").data))
             number, kind = row["r_info_sym"], row["r_info_type"]
             if kind not in ADDRESS_PARTS or number >= len(symbols):
-                raise section.content.error(offset, f"a relocation has type {kind} and symbol {number}; types {list(ADDRESS_PARTS)} are known")
+                raise section.content.error(offset, f"relocation type {kind}, symbol {number}: types {list(ADDRESS_PARTS)} are known")
             size, shift = ADDRESS_PARTS[kind]
             symbol = symbols[number]
             yield Relocation(row["r_offset"], places.get(symbol.section, "code"), symbol.value, size, shift)  # type: ignore[arg-type]
@@ -199,7 +199,8 @@ def _launch(elf: Any, sections: list[Section], symbols: list[Symbol], name: str,
         local_ids=bool(_records(information, "per_thread_payload_arguments")), barrier=bool(_number(environment, "barrier_count")),
         local_bytes=_number(environment, "slm_size"),
         scratch_bytes=max((_number(row, "size") for row in memories if row.get("type") == "scratch"), default=0),
-        private_bytes=sum(_number(row, "size") * (simd if _flag(row, "is_simt_thread") else 1) for row in memories if row.get("type") == "global"),
+        private_bytes=sum(_number(row, "size") * (simd if _flag(row, "is_simt_thread") else 1)
+                          for row in memories if row.get("type") == "global"),
         samplers=tuple(InlineSampler(_number(row, "sampler_index"), str(row.get("addrmode", "")), str(row.get("filtermode", "")),
                                      _flag(row, "normalized")) for row in _records(information, "inline_samplers")),
         relocations=tuple(_relocations(elf, sections, symbols, name)),
