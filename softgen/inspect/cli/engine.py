@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from softgen.inspect.cli.output import Misuse
+from softgen.errors import UsageError
 
 if TYPE_CHECKING:
     from softgen.gpgpu.compare import Compared
@@ -42,7 +42,7 @@ def traced(args: argparse.Namespace, *more: str) -> Callable[[str, str], None] |
     """The function that logs the topics asked for; None if there are none."""
     topics, known = set(filter(None, (args.trace or "").split(","))), (*more, *TOPICS)
     if unknown := sorted(topics - set(known)):
-        raise Misuse(f"no trace topic is called {', '.join(unknown)}; topics are {' '.join(known)}")
+        raise UsageError(f"no trace topic is called {', '.join(unknown)}; topics are {' '.join(known)}")
     if not topics & set(TOPICS):
         return None
 
@@ -56,12 +56,12 @@ def traced(args: argparse.Namespace, *more: str) -> Callable[[str, str], None] |
 def check(args: argparse.Namespace) -> None:
     """Refuse options that make no sense."""
     if args.time_limit is not None and not args.time_limit > 0:
-        raise Misuse(f"a time limit is a number of seconds above zero, not {args.time_limit:g}")
+        raise UsageError(f"a time limit is a number of seconds above zero, not {args.time_limit:g}")
     if args.threads is not None and not 0 < args.threads <= MOST_THREADS:
-        raise Misuse(f"host threads are 1 to {MOST_THREADS}, not {args.threads}")
+        raise UsageError(f"host threads are 1 to {MOST_THREADS}, not {args.threads}")
     names = [] if args.compare is None else args.compare.split(",")
     if args.compare is not None and (len(names) != 2 or not set(names) <= set(NAMES)):
-        raise Misuse(f"two engines are compared: two of {' '.join(NAMES)} with a comma between them, not {args.compare!r}")
+        raise UsageError(f"two engines are compared: two of {' '.join(NAMES)} with a comma between them, not {args.compare!r}")
 
 
 def runner(args: argparse.Namespace) -> Groups | Compared:

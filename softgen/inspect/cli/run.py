@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softgen.errors import SoftgenError, SpecError
+from softgen.errors import SoftgenError, SpecError, UsageError
 from softgen.inspect.cli.engine import add_engine_options, add_report_options, add_trace_option, check, runner, traced
-from softgen.inspect.cli.output import Misuse, complain
+from softgen.inspect.cli.output import complain
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> int:
 
     command = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not command:
-        raise Misuse("no program; say: softgen run -- PROGRAM …")
+        raise UsageError("no program; say: softgen run -- PROGRAM …")
     program = shutil.which(command[0])
     if program is None:
-        raise Misuse(f"no program {command[0]!r}: not found, or not executable")
+        raise UsageError(f"no program {command[0]!r}: not found, or not executable")
     if why := unreachable(program):
         complain(f"{command[0]} {why}: it will not find the GPU")
     traced(args, "ioctls")
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         gpu = device(args.gpu)
     except SpecError as error:
-        raise Misuse(str(error)) from None
+        raise UsageError(str(error)) from None
     recorder = recording(args.record, gpu)
     with compiled_programs(args) as folder:
         try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from softgen.bits.generation import device
-from softgen.errors import SpecError
+from softgen.errors import SpecError, UsageError
 from softgen.inspect.cli.engine import add_engine_options, runner
-from softgen.inspect.cli.output import Misuse, complain, print_json
+from softgen.inspect.cli.output import complain, print_json
 from softgen.trace.tbx import Options, Server
 
 EXAMPLE = """examples:
@@ -15,20 +15,20 @@ EXAMPLE = """examples:
       NEOReadDebugKeys=1 SetCommandStreamReceiver=2 ProductFamilyOverride=skl TbxPort=4321 PROGRAM
   softgen serve --tbx 0 --gpu icl --clients 1         a free port, and the end after one client
 
-It listens on the loopback interface only. A command that fails, or whose submission is out of time (two minutes, unless --time-limit
-says otherwise), is told on standard error and skipped: the runtime knows no errors.
+It listens on the loopback interface only. A command that fails, or a submission that exceeds the time limit (default: two minutes), is
+reported on standard error and skipped: the TBX protocol has no errors.
 
-exit codes: 0 every client's work ran, 1 something failed, 2 used wrongly, 130 interrupted"""
+exit codes: 0 every client's work ran, 1 something failed, 2 usage error, 130 interrupted"""
 
 
-SECONDS = 120.0  # of one submission: what has no end must not keep everybody waiting
+SECONDS = 120.0  # default time limit of one submission: an endless one must not block the clients
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser("serve", description="Be the simulator that Intel's OpenCL runtime connects to.",
+    parser = subparsers.add_parser("serve", description="Simulate a GPU for Intel's OpenCL runtime, which connects over a TBX socket.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--tbx", type=int, metavar="PORT", required=True, help="listen on this port of 127.0.0.1; 0 takes a free one")
-    parser.add_argument("--gpu", metavar="NAME", required=True, help="which GPU to be (softgen gpus lists them)")
+    parser.add_argument("--gpu", metavar="NAME", required=True, help="the GPU to simulate (softgen gpus lists them)")
     parser.add_argument("--clients", type=int, metavar="N", help="end after so many clients")
     add_engine_options(parser)
     parser.set_defaults(time_limit=SECONDS)
@@ -37,14 +37,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(args: argparse.Namespace) -> int:
     if not 0 <= args.tbx < 1 << 16:
-        raise Misuse(f"a port is a number from 0 to 65535, not {args.tbx}")
+        raise UsageError(f"a port is a number from 0 to 65535, not {args.tbx}")
     if args.clients is not None and args.clients < 1:
-        raise Misuse(f"the number of clients is 1 or more, not {args.clients}")
+        raise UsageError(f"the number of clients is 1 or more, not {args.clients}")
     groups = runner(args)
     try:
         gpu = device(args.gpu)
     except SpecError as error:
-        raise Misuse(str(error)) from None
+        raise UsageError(str(error)) from None
     server = Server(gpu, args.tbx, Options(args.deterministic, args.time_limit, groups=groups), complain)
     if not args.json:
         print(f"{gpu.title} ({gpu.name}) listens on 127.0.0.1:{server.port}", flush=True)
