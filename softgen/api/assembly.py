@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from softgen.api.html import table
 from softgen.bits.generation import device
-from softgen.eu import dialect, program
+from softgen.eu.encoding import program
+from softgen.eu.text import dialect
 
 Syntax = Literal["iga", "mesa"]
 

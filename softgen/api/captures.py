@@ -143,10 +143,10 @@ class Capture:
 
     def replay(self, engine: str = "auto", threads: int | None = None, time_limit: float | None = None) -> ReplayReport:
         """Execute it on the GPU it was recorded for, and check what it expects."""
-        from softgen.api.machine import replaying
+        from softgen.api.machine import deadline, dispatcher
 
-        groups, timed_out = replaying(engine, threads, time_limit)
-        return ReplayReport(replay(open_trace(self.path, self._gpu, self._engine), spent=timed_out, groups=groups))
+        trace = open_trace(self.path, self._gpu, self._engine)
+        return ReplayReport(replay(trace, spent=deadline(time_limit), groups=dispatcher(engine, threads)))
 
     def __repr__(self) -> str:
         return f"Capture({os.fspath(self.path)!r}, {self.gpu})"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from softgen.api.run import Run, Trace, TraceRow
 from softgen.bits.generation import Device
@@ -15,14 +14,12 @@ from softgen.device.gpu import Gpu as HardwareGpu
 from softgen.errors import SoftgenError, UsageError
 from softgen.eu.engine import NAMES
 from softgen.eu.interpreter import Interpreter
-from softgen.eu.regions import LANES
-from softgen.gpgpu import group
-from softgen.gpgpu.engines import Groups
-from softgen.gpgpu.group import Group
-from softgen.gpgpu.walker import Done, Plan, Surroundings
+from softgen.eu.thread.regions import LANES
 from softgen.inspect import registers
 from softgen.memory.space import Space
-from softgen.shared_functions.dataport import Surfaces
+from softgen.threads import places, reference, units
+from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.work import Work
 
 
@@ -30,16 +27,11 @@ class Machine:
     """A device that executes batches."""
 
     def __init__(self, device: Device, engine: str, threads: int | None) -> None:
-        if engine not in NAMES:
-            raise UsageError(f"no engine is called {engine!r}; engines are {' '.join(NAMES)}")
-        if threads is not None and threads < 1:
-            raise UsageError(f"host threads are 1 or more, not {threads}")
-        self._groups = Groups(engine, threads)
-        self.host_threads = self._groups.threads
+        self._dispatcher = TracingDispatcher(dispatcher(engine, threads))
+        self.host_threads = self._dispatcher.engine.threads
         self._deadline: float | None = None
-        self._trace: Trace | None = None
         self._collected: list[SoftgenError] | None = None
-        self._gpu = HardwareGpu(device, spent=self._timed_out, excuse=self._on_error, groups=self._dispatch)
+        self._gpu = HardwareGpu(device, spent=self._timed_out, excuse=self._on_error, groups=self._dispatcher)
 
     def execute(self, space: Space, batch: int, collect: bool, trace: bool, time_limit: float | None) -> Run:
         """Run a batch to its end."""
@@ -47,7 +39,7 @@ class Machine:
         counters = self._gpu.counters
         threads, instructions, remarks = counters.threads, counters.instructions, len(self._gpu.remarks)
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
-        self._trace = run.trace if trace else None
+        self._dispatcher.trace = run.trace if trace else None
         self._collected = run.faults if collect else None
         began = time.perf_counter()
         self._gpu.execute(Work("render", space, batch))
@@ -66,45 +58,70 @@ class Machine:
         self._collected.append(error)
         return True
 
-    def _dispatch(self, around: Surroundings, plan: Plan, spent: Callable[[], bool]) -> Iterator[Done]:
-        if self._trace is None:
-            return self._groups(around, plan, spent)
-        return _traced(around, plan, spent, self._trace)
+
+def dispatcher(engine: str, threads: int | None) -> EngineDispatcher:
+    """The dispatcher of an engine by name."""
+    if engine not in NAMES:
+        raise UsageError(f"no engine is called {engine!r}; engines are {' '.join(NAMES)}")
+    if threads is not None and threads < 1:
+        raise UsageError(f"host threads are 1 or more, not {threads}")
+    return EngineDispatcher(engine, threads)
+
+
+def deadline(time_limit: float | None) -> Callable[[], bool]:
+    """A function that says whether a time limit, counted from now, has passed."""
+    end = None if time_limit is None else time.monotonic() + time_limit
+    return lambda: end is not None and time.monotonic() >= end
 
 
 # -- traces ------------------------------------------------------------------------------------------------------------
 
 
-def _traced(around: Surroundings, plan: Plan, spent: Callable[[], bool], trace: Trace) -> Iterator[Done]:
-    """The groups of a dispatch on the reference engine; each instruction is recorded."""
-    program = group.load(around, plan.kernel)
-    surfaces = Surfaces(around.generation, around.space, around.bases, plan.binding_table)
-    for where in plan.groups():
-        if spent():
-            raise group.too_late(where, program)
-        running = Group(around, plan, where, program, surfaces)
-        for number, interpreter in enumerate(running.runners):
-            Observer(interpreter, where, number, trace)
-        yield running.run(spent)
+class TracingDispatcher:
+    """Runs dispatches on an engine; while there is a `trace`, on the reference engine, and records every instruction in it."""
+
+    def __init__(self, engine: EngineDispatcher) -> None:
+        self.engine = engine
+        self.trace: Trace | None = None
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+        if self.trace is None:
+            return self.engine.run(context, dispatch, timed_out)
+        return self._traced(context, dispatch, timed_out, self.trace)
+
+    def invalidate(self) -> None:
+        self.engine.invalidate()
+
+    def _traced(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, trace: Trace) -> Iterator[Finished]:
+        program = reference.load(context, dispatch.kernel)
+        surfaces = units.surfaces(context, dispatch)
+        for number in range(dispatch.groups):
+            if timed_out():
+                raise places.timed_out_before(dispatch, number, program)
+            group = reference.ReferenceGroup(context, dispatch, number, program, surfaces)
+            counters = dispatch.patch.values(number) if dispatch.patch is not None else (number, 0, 0)
+            x, y, z = [*counters, 0, 0, 0][:3]
+            for thread, interpreter in enumerate(group.runners):
+                Observer(interpreter, (x, y, z), thread, trace)
+            yield group.run(timed_out)
 
 
 class Observer:
     """Records the instructions of one thread, with the registers that each changes."""
 
-    def __init__(self, interpreter: Interpreter, where: tuple[int, int, int], number: int, trace: Trace) -> None:
-        self.interpreter, self.where, self.number, self.trace = interpreter, where, number, trace
+    def __init__(self, interpreter: Interpreter, group: tuple[int, int, int], number: int, trace: Trace) -> None:
+        self.interpreter, self.group, self.number, self.trace = interpreter, group, number, trace
         self.types = registers.Kinds(interpreter.thread)
         self.step = interpreter.step
         self.last = registers.snapshot(interpreter.thread)
         interpreter.step = self.observed  # type: ignore[method-assign]
 
     def observed(self) -> bool:
-        thread, code = self.interpreter.thread, self.interpreter.code
+        thread, program = self.interpreter.thread, self.interpreter.code
         ip, channels = thread.ip, thread.active
-        done = self.step()
-        if not done:
+        if not self.step():
             return False
-        inst: Any = code.line(ip).instruction
+        inst = program.line(ip).instruction
         before, self.last = self.last, registers.snapshot(thread)
         written = inst.dst.type if inst.dst is not None and inst.dst.type in LANES else "ud"
         for name, offsets in registers.changed_bytes(before, self.last).items():
@@ -112,16 +129,5 @@ class Observer:
                 for offset in offsets:
                     self.types.write(name, offset, written)
         changes = tuple(registers.changes(before, self.last, self.types))
-        self.trace.append(TraceRow(self.where, self.number, ip - code.start, group.text(inst), channels, changes))
+        self.trace.append(TraceRow(self.group, self.number, ip - program.start, places.text(inst), channels, changes))
         return True
-
-
-# -- replay ------------------------------------------------------------------------------------------------------------
-
-
-def replaying(engine: str, threads: int | None, time_limit: float | None) -> tuple[Groups, Callable[[], bool]]:
-    """What runs the thread groups of a replay, and what ends it."""
-    if engine not in NAMES:
-        raise UsageError(f"no engine is called {engine!r}; engines are {' '.join(NAMES)}")
-    deadline = None if time_limit is None else time.monotonic() + time_limit
-    return Groups(engine, threads), lambda: deadline is not None and time.monotonic() >= deadline

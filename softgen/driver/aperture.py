@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from softgen.driver.gem import Object
+    from softgen.driver.gem import GemObject
 
 TILINGS = {1: "x_major", 2: "y_major"}  # the kernel's numbers
 
@@ -26,16 +26,16 @@ TILINGS = {1: "x_major", 2: "y_major"}  # the kernel's numbers
 class View:
     """The rows of one buffer, in order."""
 
-    def __init__(self, thing: Object) -> None:
-        self.thing = thing
-        self.buffer = Buffer(thing.size, "aperture")
+    def __init__(self, bo: GemObject) -> None:
+        self.bo = bo
+        self.buffer = Buffer(bo.size, "aperture")
         self.lock = threading.Lock()
         self.arrange()
 
     def arrange(self) -> None:
         """Show the buffer as its tiling is now."""
         with self.lock:
-            self.rows = in_rows(self.thing)
+            self.rows = in_rows(self.bo)
             self.shown = self.buffer.array[: self.rows.size].reshape(self.rows.shape)
             self.shown[...] = self.rows
             self.before = self.shown.copy()
@@ -54,16 +54,16 @@ class View:
                 self.before = self.shown.copy()
 
 
-def in_rows(thing: Object) -> npt.NDArray[np.uint8]:
+def in_rows(bo: GemObject) -> npt.NDArray[np.uint8]:
     """A buffer's memory as an array whose order is that of its rows; rows that fill no whole tile are left out."""
     from softgen.surface.tiling import orders
 
-    memory: npt.NDArray[np.uint8] = thing.pieces[0].buffer.array[: thing.size]
-    if thing.tiling not in TILINGS:
+    memory: npt.NDArray[np.uint8] = bo.pieces[0].buffer.array[: bo.size]
+    if bo.tiling not in TILINGS:
         return memory
-    order = orders()[TILINGS[thing.tiling]]
-    across = thing.stride >> order.count("X")  # tiles side by side
-    down = thing.size // (across << len(order))
+    order = orders()[TILINGS[bo.tiling]]
+    across = bo.stride >> order.count("X")  # tiles side by side
+    down = bo.size // (across << len(order))
     runs = [(which, 1 << len(list(bits))) for which, bits in groupby(order)]
     tiles = memory[: down * across << len(order)].reshape(down, across, *(size for _, size in runs))
     axes: dict[str, list[int]] = {which: [2 + at for at, run in enumerate(runs) if run[0] == which] for which in "XY"}
@@ -83,9 +83,9 @@ class ShownFence(Fence):
         super().signal(error)
 
 
-def fence(signals: Signals, things: list[Object]) -> Fence:
+def fence(signals: Signals, bos: list[GemObject]) -> Fence:
     """The fence of work that uses these buffers; what the program wrote through the aperture is there before the work begins."""
-    views = [thing.view for thing in things if thing.view]
+    views = [bo.view for bo in bos if bo.view]
     for view in views:
         view.sync()
     return ShownFence(signals, views) if views else Fence(signals)

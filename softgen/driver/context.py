@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from softgen.driver.fence import Fence
-from softgen.driver.gem import Object, extensions
+from softgen.driver.gem import GemObject, extensions
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.uapi import CONTEXT_PARAM, ENGINE, ENGINE_CLASSES, LOAD_BALANCE, SSEU
 from softgen.memory.address_space import AddressSpace
@@ -45,49 +45,49 @@ class Vm:
         self.space = AddressSpace(name, gpu.device.generation.address_bits)
         self.limit = min(gpu.kernel.gtt_bytes, HIGHEST)
         self.lock = threading.RLock()
-        self.placed: dict[Object, int] = {}
-        self.mapped: dict[Object, int] = {}
-        self.running: dict[Object, int] = {}  # buffers of submissions that run now
+        self.placed: dict[GemObject, int] = {}
+        self.mapped: dict[GemObject, int] = {}
+        self.running: dict[GemObject, int] = {}  # buffers of submissions that run now
 
-    def place(self, wanted: list[tuple[Object, int | None, int]]) -> list[int]:
+    def place(self, wanted: list[tuple[GemObject, int | None, int]]) -> list[int]:
         """Addresses for the buffers of one submission: the pinned one, the one it has, or a free one, aligned."""
         with self.lock:
             if (kept := self._kept(wanted)) is not None:
                 return kept
-            taken = sorted((address, address + thing.size) for thing, address, _ in wanted if address is not None)
+            taken = sorted((address, address + bo.size) for bo, address, _ in wanted if address is not None)
             for (_, end), (start, _) in itertools.pairwise(taken):
                 if start < end:
                     raise Errno(errno.EINVAL, f"two buffers are pinned at {start:#x}")
             if any(end > 1 << self.space.bits for _, end in taken):
                 raise Errno(errno.EINVAL, f"a buffer is pinned beyond {self.space.bits} bits")
-            for thing, address in list(self.placed.items()):
-                if overlaps(taken, address, address + thing.size):
-                    del self.placed[thing]
-            return [self._place(thing, address, alignment) for thing, address, alignment in wanted]
+            for bo, address in list(self.placed.items()):
+                if overlaps(taken, address, address + bo.size):
+                    del self.placed[bo]
+            return [self._place(bo, address, alignment) for bo, address, alignment in wanted]
 
-    def _kept(self, wanted: list[tuple[Object, int | None, int]]) -> list[int] | None:
+    def _kept(self, wanted: list[tuple[GemObject, int | None, int]]) -> list[int] | None:
         """The addresses they have, if all may stay where they are: those are apart from each other."""
         found = []
-        for thing, address, alignment in wanted:
-            at = self.placed.get(thing)
+        for bo, address, alignment in wanted:
+            at = self.placed.get(bo)
             if at is None or (at != address if address is not None else alignment and at % alignment):
                 return None
             found.append(at)
         return found
 
-    def _place(self, thing: Object, address: int | None, alignment: int) -> int:
+    def _place(self, bo: GemObject, address: int | None, alignment: int) -> int:
         if address is None:
-            address = self.placed.get(thing)
+            address = self.placed.get(bo)
             if address is None or alignment and address % alignment:
-                self.placed.pop(thing, None)
-                address = self._free(thing.size, max(alignment, PAGE))
-        self.placed[thing] = address
-        thing.bound.add(self)
+                self.placed.pop(bo, None)
+                address = self._free(bo.size, max(alignment, PAGE))
+        self.placed[bo] = address
+        bo.bound.add(self)
         return address
 
     def _free(self, size: int, alignment: int) -> int:
         at = -(-LOWEST // alignment) * alignment
-        for start, end in sorted((address, address + thing.size) for thing, address in self.placed.items()):
+        for start, end in sorted((address, address + bo.size) for bo, address in self.placed.items()):
             if at + size + PAGE <= start:
                 break
             at = max(at, -(-(end + PAGE) // alignment) * alignment)  # a page between two buffers catches those who run over
@@ -95,54 +95,54 @@ class Vm:
             raise Errno(errno.ENOSPC, f"no room for {size:#x} bytes")
         return at
 
-    def enter(self, wanted: list[tuple[Object, int]], before_waiting: Callable[[], None] = lambda: None) -> None:
+    def enter(self, wanted: list[tuple[GemObject, int]], before_waiting: Callable[[], None] = lambda: None) -> None:
         """Map what a submission needs; buffers that stand in the way leave, when nothing that runs needs them."""
         with self.lock:
-            if all(self.mapped.get(thing) == address for thing, address in wanted):
+            if all(self.mapped.get(bo) == address for bo, address in wanted):
                 self._run(wanted)
                 return
-        for thing, address in wanted:
-            while blockers := self._try(thing, address):
+        for bo, address in wanted:
+            while blockers := self._try(bo, address):
                 before_waiting()
-                self.gpu.signals.wait(lambda those=blockers: not any(one in self.running for one in those), None)  # type: ignore[misc]
+                self.gpu.signals.wait(lambda those=blockers: not any(bo in self.running for bo in those), None)  # type: ignore[misc]
         with self.lock:
             self._run(wanted)
 
-    def _run(self, wanted: list[tuple[Object, int]]) -> None:
-        for thing, _ in wanted:
-            self.running[thing] = self.running.get(thing, 0) + 1
+    def _run(self, wanted: list[tuple[GemObject, int]]) -> None:
+        for bo, _ in wanted:
+            self.running[bo] = self.running.get(bo, 0) + 1
 
-    def _try(self, thing: Object, address: int) -> list[Object]:
+    def _try(self, bo: GemObject, address: int) -> list[GemObject]:
         with self.lock:
-            if self.mapped.get(thing) == address:
+            if self.mapped.get(bo) == address:
                 return []
-            end = address + thing.size
-            there = [one for one, at in self.mapped.items() if at < end and address < at + one.size or one is thing]
-            if blockers := [one for one in there if one in self.running]:
+            end = address + bo.size
+            there = [other for other, at in self.mapped.items() if at < end and address < at + other.size or other is bo]
+            if blockers := [other for other in there if other in self.running]:
                 return blockers
-            for one in there:
-                self.space.unmap(self.mapped.pop(one), one.size)
-            for piece in thing.pieces:
+            for other in there:
+                self.space.unmap(self.mapped.pop(other), other.size)
+            for piece in bo.pieces:
                 self.space.map(address, piece.buffer, piece.offset, piece.size)
                 address += piece.size
-            self.mapped[thing] = end - thing.size
+            self.mapped[bo] = end - bo.size
             return []
 
-    def leave(self, things: list[Object]) -> None:
+    def leave(self, bos: list[GemObject]) -> None:
         with self.lock:
-            for thing in things:
-                self.running[thing] -= 1
-                if not self.running[thing]:
-                    del self.running[thing]
+            for bo in bos:
+                self.running[bo] -= 1
+                if not self.running[bo]:
+                    del self.running[bo]
         self.gpu.signals.tell()
 
-    def forget(self, thing: Object) -> None:
+    def forget(self, bo: GemObject) -> None:
         with self.lock:
-            self.placed.pop(thing, None)
-            address = self.mapped.pop(thing, None)
-            thing.bound.discard(self)
+            self.placed.pop(bo, None)
+            address = self.mapped.pop(bo, None)
+            bo.bound.discard(self)
             if address is not None:
-                self.space.unmap(address, thing.size)
+                self.space.unmap(address, bo.size)
 
 
 def overlaps(ranges: list[tuple[int, int]], start: int, end: int) -> bool:
@@ -175,7 +175,7 @@ class Context:
         return name
 
 
-def one(node: Node, number: int) -> Context:
+def lookup(node: Node, number: int) -> Context:
     found = node.contexts.get(number)
     if found is None:
         raise Errno(errno.ENOENT, f"no context {number}")
@@ -218,7 +218,7 @@ def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def set_(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    set_param(node, call, one(node, arg.context), arg)
+    set_param(node, call, lookup(node, arg.context), arg)
 
 
 def set_param(node: Node, call: Call, context: Context, arg: SimpleNamespace) -> None:
@@ -268,7 +268,7 @@ def engine_name(node: Node, engine: SimpleNamespace) -> str | None:
 
 
 def get(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    context, kernel, param = one(node, arg.context), node.gpu.kernel, arg.param
+    context, kernel, param = lookup(node, arg.context), node.gpu.kernel, arg.param
     if param in PLAIN:
         arg.value, arg.size = context.params[param], 0
     elif param == GTT_SIZE:
@@ -311,7 +311,7 @@ def vm_destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def reset_stats(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """Drivers ask this over and over while they look at a tag: a slow answer leaves the processor to the work they wait for."""
-    context = one(node, arg.context)
+    context = lookup(node, arg.context)
     if (last := context.last) and not last.done:
         node.gpu.signals.wait(lambda: last.done, time.monotonic() + POLL, call.channel.gone)
     arg.resets, arg.active, arg.pending = 0, context.guilty, context.innocent

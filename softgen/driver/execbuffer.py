@@ -32,7 +32,7 @@ FENCE_AT = 60  # the upper half of rsvd2: where a new sync file's number goes
 
 
 def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    context = contexts.one(node, arg.context & 0xFFFFFFFF)
+    context = contexts.lookup(node, arg.context & 0xFFFFFFFF)
     if arg.flags & SECURE:
         raise Errno(errno.EPERM, "a secure batch")
     engine = context.engine(arg.flags)
@@ -41,31 +41,31 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if not 0 < arg.count <= MOST_BUFFERS:
         raise Errno(errno.EINVAL, f"{arg.count} buffers")
     rows = EXEC_OBJECT.rows(call.read(arg.buffers, arg.count * EXEC_OBJECT.size))
-    things = [gem.one(node, row.handle) for row in rows]
-    if len(set(things)) != len(things):
+    bos = [gem.lookup(node, row.handle) for row in rows]
+    if len(set(bos)) != len(bos):
         raise Errno(errno.EINVAL, "a buffer is listed twice")
     addresses = context.vm.place([
-        (thing, row.offset & ADDRESS if row.flags & PINNED else None, row.alignment) for thing, row in zip(things, rows, strict=True)
+        (bo, row.offset & ADDRESS if row.flags & PINNED else None, row.alignment) for bo, row in zip(bos, rows, strict=True)
     ])  # fmt: skip
-    for thing in things:
-        if thing.copied:  # before relocations are applied to it, and not while earlier work still runs on it
-            gem.wait_idle(node, call, thing)
-            thing.copied.bring(call)
-    relocations = relocate(node, call, arg, rows, things, addresses)
+    for bo in bos:
+        if bo.copied:  # before relocations are applied to it, and not while earlier work still runs on it
+            gem.wait_idle(node, call, bo)
+            bo.copied.bring(call)
+    relocations = relocate(node, call, arg, rows, bos, addresses)
     for number, (row, address) in enumerate(zip(rows, addresses, strict=True)):
         if not row.flags & PINNED and row.offset != address:
             call.write(arg.buffers + number * EXEC_OBJECT.size + EXEC_OBJECT.offsets["offset"], struct.pack("<Q", address))
     batch = 0 if arg.flags & BATCH_FIRST else len(rows) - 1
-    if arg.start % 8 or arg.start + arg.size > things[batch].size:
-        raise Errno(errno.EINVAL, f"a batch of {arg.size:#x} bytes at {arg.start:#x} of a buffer of {things[batch].size:#x}")
+    if arg.start % 8 or arg.start + arg.size > bos[batch].size:
+        raise Errno(errno.EINVAL, f"a batch of {arg.size:#x} bytes at {arg.start:#x} of a buffer of {bos[batch].size:#x}")
     waits, signals = fences(node, call, arg)
     submission = Submission(
         sequence=next(node.gpu.sequence), pid=call.channel.pid, program=call.channel.program, context=context, engine=engine,
         vm=context.vm, flags=arg.flags,
-        bound=[Bound(thing, address, row.handle, row.flags, row.relocations)
-               for thing, address, row in zip(things, addresses, rows, strict=True)],
+        bound=[Bound(bo, address, row.handle, row.flags, row.relocations)
+               for bo, address, row in zip(bos, addresses, rows, strict=True)],
         batch=addresses[batch] + arg.start, batch_index=batch, batch_start=arg.start, batch_size=arg.size, relocations=relocations,
-        fence=aperture.fence(node.gpu.signals, things), after=waits + implicit(things, rows),
+        fence=aperture.fence(node.gpu.signals, bos), after=waits + implicit(bos, rows),
     )  # fmt: skip
     enqueue(node, call, arg, submission, signals)
 
@@ -75,7 +75,7 @@ def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission
         call.hand(call.argument + FENCE_AT, node.gpu.sync_files.make(submission.fence))
     with node.gpu.lock:  # who waits for this work must come behind it in its line
         for bound in submission.bound:
-            bound.thing.use(submission.fence, submission.engine, bool(bound.flags & WRITE))
+            bound.bo.use(submission.fence, submission.engine, bool(bound.flags & WRITE))
         for target, point in signals:
             target.add(point, submission.fence)
         submission.context.last = submission.fence
@@ -84,18 +84,18 @@ def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission
             node.gpu.runner.submit(submission)
 
 
-def implicit(things: list[gem.Object], rows: list[Any]) -> list[Fence]:
+def implicit(bos: list[gem.GemObject], rows: list[Any]) -> list[Fence]:
     """A buffer that other work writes must be finished first; one this work writes, by readers too."""
     return [
         use.fence
-        for thing, row in zip(things, rows, strict=True)
+        for bo, row in zip(bos, rows, strict=True)
         if not row.flags & ASYNC
-        for use in thing.busy()
+        for use in bo.busy()
         if use.write or row.flags & WRITE
     ]
 
 
-def relocate(node: Node, call: Call, arg: SimpleNamespace, rows: list[Any], things: list[gem.Object], addresses: list[int]) -> int:
+def relocate(node: Node, call: Call, arg: SimpleNamespace, rows: list[Any], bos: list[gem.GemObject], addresses: list[int]) -> int:
     """Write the addresses buffers have into the places the driver named. All lists come with one question to the program."""
     total: int = sum(row.relocations for row in rows)
     if not total:
@@ -105,21 +105,21 @@ def relocate(node: Node, call: Call, arg: SimpleNamespace, rows: list[Any], thin
     data = call.read_all([(row.relocations_at, row.relocations * RELOCATION.size) for row in rows if row.relocations])
     by_handle = {row.handle: number for number, row in enumerate(rows)}
     width, at = node.gpu.kernel.address_size, 0
-    for row, thing in zip(rows, things, strict=True):
+    for row, bo in zip(rows, bos, strict=True):
         moved = False
         entries = RELOCATION.rows(data[at : at + row.relocations * RELOCATION.size])
         at += row.relocations * RELOCATION.size
         for number, entry in enumerate(entries):
             target = entry.target if arg.flags & HANDLE_LUT else by_handle.get(entry.target, len(rows))
-            if target >= len(rows) or entry.offset + width > thing.size or entry.offset % 4:
+            if target >= len(rows) or entry.offset + width > bo.size or entry.offset % 4:
                 raise Errno(errno.ENOENT, f"relocation {number} of buffer {row.handle} leads nowhere")
             if entry.presumed == addresses[target] and arg.flags & NO_RELOC:
                 continue
             if not moved:
-                gem.wait_idle(node, call, thing)
+                gem.wait_idle(node, call, bo)
                 moved = True
             value = addresses[target] + (entry.delta - (1 << 32) if entry.delta >> 31 and width > 4 else entry.delta)
-            thing.write(entry.offset, canonical(value, width))
+            bo.write(entry.offset, canonical(value, width))
             place = row.relocations_at + number * RELOCATION.size + RELOCATION.offsets["presumed"]
             call.write(place, struct.pack("<Q", addresses[target]))
     return total
@@ -149,7 +149,7 @@ def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], l
         number = arg.fence & 0xFFFFFFFF
         waits.append(syncobj.sync_file(node, call, number - (1 << 32) if number >> 31 else number))
     for entry, point in named:
-        target = syncobj.one(node, entry.handle)
+        target = syncobj.lookup(node, entry.handle)
         if entry.flags & FENCE_WAITS:
             fence = target.fence(point)
             if fence is None:

@@ -14,15 +14,21 @@ import errno
 import os
 import socket
 import struct
+import weakref
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from softgen.driver.process import read_from
+from softgen.memory.store import Identity, identity
+
+if TYPE_CHECKING:
+    from softgen.driver.node import Node
 
 MESSAGE = struct.Struct("<IIQQQ8s")
 PART = struct.Struct("<QII")
-IOCTL, MMAP, FOREIGN, REPLY, HELLO = 1, 2, 3, 4, 5
-DONE, READ, GIVE, MAPS, SWAP, MAP, NOT_MINE = 16, 17, 18, 19, 20, 21, 22
+IOCTL, MMAP, FOREIGN, REPLY = 1, 2, 3, 4
+DONE, READ, GIVE, MAPS, SWAP, MAP, NOT_MINE, WELCOME = 16, 17, 18, 19, 20, 21, 22, 23
+ONE_DESCRIPTOR = socket.CMSG_LEN(4)
 LARGEST = 1 << 30  # a longer message is no message
 LARGEST_READ = 256 << 20
 WORD = (1 << 64) - 1
@@ -58,8 +64,16 @@ def program_name(pid: int) -> str:
         return "a program"
 
 
+def greet(connection: socket.socket, result: int = 0) -> None:
+    """The first message on a connection: the server serves it, or the error number with which it refuses."""
+    try:
+        connection.send(MESSAGE.pack(WELCOME, 0, result & WORD, 0, 0, b""), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    except OSError:
+        pass  # gone again
+
+
 class Channel:
-    """One thread of a program."""
+    """A connection to one thread of a program."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -67,20 +81,22 @@ class Channel:
         self.program = program_name(self.pid)
         self.near = True  # may its memory be read from here?
         self.rest = b""
-        self.descriptors: list[int] = []
+        self.descriptors: list[int] = []  # asked for and received
+        self.nodes: weakref.WeakSet[Node] = weakref.WeakSet()  # the program has shown that it has descriptors of these
 
-    def receive(self) -> Message:
-        kind, size, a, b, c, name = MESSAGE.unpack(self._bytes(MESSAGE.size))
+    def receive(self, room: int = 0) -> Message:
+        """The next message; `room` for descriptors that were asked for. Any others the kernel closes at once."""
+        kind, size, a, b, c, name = MESSAGE.unpack(self._bytes(MESSAGE.size, room))
         if size > LARGEST:
             raise Gone(f"a message of {size} bytes")
         return Message(kind, a, b, c, name, self._bytes(size) if size else b"")
 
-    def _bytes(self, size: int) -> bytes:
+    def _bytes(self, size: int, room: int = 0) -> bytes:
         if len(self.rest) < size:
             parts, have = [self.rest], len(self.rest)
             while have < size:
                 try:
-                    data, control, _, _ = self.connection.recvmsg(max(65536, min(size - have, 1 << 20)), socket.CMSG_SPACE(16))
+                    data, control, _, _ = self.connection.recvmsg(max(65536, min(size - have, 1 << 20)), room)
                 except OSError as error:
                     raise Gone(str(error)) from None
                 for _, kind, packed in control:
@@ -107,7 +123,7 @@ class Channel:
     def ask(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = ()) -> Message:
         """A question to the program's thread; its answer, or the error it met."""
         self.send(kind, a, b, c, payload, descriptors)
-        answer = self.receive()
+        answer = self.receive(ONE_DESCRIPTOR if kind == GIVE else 0)
         if answer.kind != REPLY:
             raise Gone(f"message {answer.kind} where an answer was expected")
         result = answer.a - (1 << 64) if answer.a >> 63 else answer.a
@@ -168,8 +184,16 @@ class Call:
     def take(self, number: int) -> int:
         self.channel.ask(GIVE, number)
         if not self.channel.descriptors:
-            raise Gone("no descriptor came")
+            raise Errno(errno.EMFILE, "the server has no descriptor left")  # the kernel drops what the receiver has no number for
         return self.channel.descriptors.pop()
+
+    def identity(self, number: int) -> Identity:
+        """Which file one of the program's descriptors is, as the kernel says."""
+        descriptor = self.take(number)
+        try:
+            return identity(descriptor)
+        finally:
+            os.close(descriptor)
 
     def hand(self, address: int, descriptor: int) -> None:
         """`descriptor` is ours until the answer is sent, then closed here."""

@@ -53,7 +53,7 @@ def getparam(node: Node, call: Call, arg: SimpleNamespace) -> None:
     value = 1 if arg.param in YES else 0 if arg.param in NO else None
     if value is None:
         if arg.param not in PARAMS:
-            node.gpu.log(f"GETPARAM {arg.param} is not known")
+            node.gpu.log_once(f"GETPARAM {arg.param} is not known")
             raise Errno(errno.EINVAL, f"parameter {arg.param}")
         value = PARAMS[arg.param](node.gpu)
         if value is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import struct
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -38,7 +37,7 @@ class Syncobj:
         if not point:
             self.replace(fence)
             return
-        before = [one for _, one in self.points[-1:] if not one.done]
+        before = [last for _, last in self.points[-1:] if not last.done]
         self.points = [*self.points[-63:], (point, all_of(self.signals, [*before, fence]) if before else fence)]
         self.signals.tell()
 
@@ -52,7 +51,7 @@ class Syncobj:
         return max((value for value, fence in self.points if submitted or fence.done), default=0)
 
 
-def one(node: Node, handle: int) -> Syncobj:
+def lookup(node: Node, handle: int) -> Syncobj:
     found = node.syncobjs.get(handle)
     if found is None:
         raise Errno(errno.ENOENT, f"no sync object {handle}")
@@ -78,7 +77,7 @@ def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def to_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    syncobj = one(node, arg.handle)
+    syncobj = lookup(node, arg.handle)
     if not arg.flags & SYNC_FILE:
         call.hand(call.argument + 8, node.gpu.syncobjs.new(syncobj)[0])
         return
@@ -90,11 +89,9 @@ def to_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if arg.flags & SYNC_FILE:
-        one(node, arg.handle).replace(sync_file(node, call, arg.fd))
+        lookup(node, arg.handle).replace(sync_file(node, call, arg.fd))
         return
-    descriptor = call.take(arg.fd)
-    found = node.gpu.syncobjs.find(os.fstat(descriptor).st_ino)
-    os.close(descriptor)
+    found = node.gpu.syncobjs.find(call.identity(arg.fd))
     if found is None:
         raise Errno(errno.EINVAL, "the descriptor is no sync object")
     arg.handle = node.syncobjs.add(found)
@@ -102,9 +99,7 @@ def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def sync_file(node: Node, call: Call, number: int) -> Fence:
     """The fence of a sync file the program names by descriptor."""
-    descriptor = call.take(number)
-    found = node.gpu.sync_files.find(os.fstat(descriptor).st_ino)
-    os.close(descriptor)
+    found = node.gpu.sync_files.find(call.identity(number))
     if found is None:
         raise Errno(errno.EINVAL, "the descriptor is no sync file")
     return found
@@ -112,7 +107,7 @@ def sync_file(node: Node, call: Call, number: int) -> Fence:
 
 def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """SYNCOBJ_WAIT and SYNCOBJ_TIMELINE_WAIT: for all, or for the first; the timeout is a moment of CLOCK_MONOTONIC."""
-    objects = [one(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
     points = numbers(call, arg.points, arg.count, "Q") if getattr(arg, "points", 0) else (0,) * arg.count
     if not objects:
         return
@@ -136,28 +131,28 @@ def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def reset(node: Node, call: Call, arg: SimpleNamespace) -> None:
     for handle in numbers(call, arg.handles, arg.count, "I"):
-        one(node, handle).replace(None)
+        lookup(node, handle).replace(None)
 
 
 def signal(node: Node, call: Call, arg: SimpleNamespace) -> None:
     for handle in numbers(call, arg.handles, arg.count, "I"):
-        one(node, handle).replace(Fence(node.gpu.signals, done=True))
+        lookup(node, handle).replace(Fence(node.gpu.signals, done=True))
 
 
 def signal_points(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    objects = [one(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
     points = numbers(call, arg.points, arg.count, "Q") if arg.points else (0,) * arg.count
     for syncobj, point in zip(objects, points, strict=True):
         syncobj.add(point, Fence(node.gpu.signals, done=True))
 
 
 def query(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    objects = [one(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
     call.write(arg.points, struct.pack(f"<{arg.count}Q", *(each.value(bool(arg.flags & QUERY_LAST_SUBMITTED)) for each in objects)))
 
 
 def transfer(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    source, target = one(node, arg.source), one(node, arg.target)
+    source, target = lookup(node, arg.source), lookup(node, arg.target)
     if arg.flags & WAIT_FOR_SUBMIT:
         node.gpu.signals.wait(lambda: source.fence(arg.source_point) is not None, None, call.channel.gone)
     fence = source.fence(arg.source_point)

@@ -109,6 +109,9 @@ ba MODE_OBJ_SETPROPERTY bb MODE_CURSOR2  bc MODE_ATOMIC            bd MODE_CREAT
 a4 MODE_GETGAMMA  a5 MODE_SETGAMMA       a8 MODE_ATTACHMODE        a9 MODE_DETACHMODE     ab MODE_SETPROPERTY c7 MODE_LIST_LESSEES
 c8 MODE_GET_LEASE c9 MODE_REVOKE_LEASE   ce MODE_GETFB2            d0 MODE_CLOSEFB        3b CRTC_GET_SEQUENCE 3c CRTC_QUEUE_SEQUENCE
 """
+# Without DRM_RENDER_ALLOW in the kernel's table: EACCES on a render node.
+PRIMARY_ONLY = frozenset({"GET_UNIQUE", "GET_MAGIC", "GET_CLIENT", "SET_VERSION", "SET_CLIENT_CAP", "AUTH_MAGIC", "SET_MASTER",
+                          "DROP_MASTER", "GEM_FLINK", "GEM_OPEN", "I915_GET_PIPE_FROM_CRTC_ID"})  # fmt: skip
 ROWS = [line.split(maxsplit=2) for line in TABLE.strip().splitlines()]
 NAMES = {int(row[0], 16): row[1] for row in ROWS}
 ARGUMENTS = {row[1]: Structure(row[2] if len(row) > 2 else "") for row in ROWS}

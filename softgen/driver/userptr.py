@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from softgen.driver.process import write_to
 from softgen.driver.protocol import Call, Errno
-from softgen.memory.store import Buffer
+from softgen.memory.store import Buffer, Identity
 
 if TYPE_CHECKING:
-    from softgen.driver.node import Shared
+    from softgen.driver.node import Node, Shared
 
 READ_ONLY, PROBE, UNSYNCHRONIZED = 1, 2, 0x80000000
-LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ (\d+) *(.*)")
+LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)")
 OURS = "/memfd:softgen userptr"
 PART = 1 << 20  # compared and written back in parts, so that most are skipped at once
 
@@ -33,7 +33,7 @@ class Mapping(NamedTuple):
     end: int
     mode: str
     offset: int
-    inode: int
+    file: Identity
     name: str
 
 
@@ -75,13 +75,14 @@ def mappings(text: str, start: int, end: int) -> list[Mapping]:
     found = []
     for line in text.splitlines():
         if match := LINE.match(line):
-            mapping = Mapping(int(match[1], 16), int(match[2], 16), match[3], int(match[4], 16), int(match[5]), match[6])
+            file = os.makedev(int(match[5], 16), int(match[6], 16)), int(match[7])
+            mapping = Mapping(int(match[1], 16), int(match[2], 16), match[3], int(match[4], 16), file, match[8])
             if mapping.start < end and start < mapping.end:
                 found.append(mapping)
     return found
 
 
-def share(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
+def share(node: Node, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
     """The pieces of memory behind a range of the program's addresses; a fault where there is a hole."""
     end, at = start + size, start
     pieces: Parts = []
@@ -89,7 +90,7 @@ def share(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied
         if mapping.start > at or "r" not in mapping.mode:
             break
         first, at = max(mapping.start, start), min(mapping.end, end)
-        piece = known(gpu, mapping, first, at) or swapped(gpu, call, mapping, first, at)
+        piece = known(node, call, mapping, first, at) or swapped(node.gpu, call, mapping, first, at)
         if piece is None:
             return copied(call, start, size)
         pieces.append(piece)
@@ -98,11 +99,16 @@ def share(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied
     return pieces, None
 
 
-def known(gpu: Shared, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
-    """Memory the simulator has already: swapped for another buffer, or a buffer the program mapped."""
-    buffer = gpu.swapped.get(mapping.inode)
-    if buffer is None and mapping.mode[3] == "s" and (thing := gpu.objects.get(mapping.inode)):
-        buffer = thing.pieces[0].buffer
+def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
+    """Memory the server has already: swapped for another buffer of this process, or a buffer of this node that the process mapped.
+
+    The mapping is what the program says about itself. It may lie, and then finds nothing but what is its own.
+    """
+    buffer = node.gpu.swapped.get((call.channel.pid, mapping.file))
+    if buffer is None and mapping.mode[3] == "s" and (bo := node.gpu.objects.get(mapping.file)) and bo in node.handles:
+        buffer = bo.pieces[0].buffer
+    if buffer is not None and mapping.offset + last - mapping.start > buffer.capacity:
+        return None
     return (buffer, mapping.offset + first - mapping.start, last - first) if buffer else None
 
 
@@ -116,7 +122,7 @@ def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) ->
         if refused.number == errno.EFAULT:
             raise
         return None
-    gpu.swapped[os.fstat(buffer.fd).st_ino] = buffer
+    gpu.swapped[call.channel.pid, buffer.identity] = buffer
     return buffer, 0, last - first
 
 

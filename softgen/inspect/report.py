@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
-from softgen.eu import opcodes
-from softgen.eu.instruction import Instruction
+from softgen.eu.encoding.program import instructions
+from softgen.eu.encoding.program import kernel as extent
 from softgen.eu.interpreter import Program
-from softgen.eu.program import instructions
-from softgen.eu.program import kernel as extent
-from softgen.gpgpu.engines import Groups, Ran
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction
 from softgen.inspect.cli.output import counted
 from softgen.inspect.kernel_names import KernelNames
+from softgen.threads.dispatcher import EngineDispatcher, KernelStatistics
 
 if TYPE_CHECKING:
     from softgen.trace.replay import Report
@@ -32,7 +32,7 @@ BOUNDS = {
 }  # fmt: skip
 
 
-def gathered(report: Report, engines: Iterable[Groups], names: KernelNames) -> dict[str, Any]:
+def gathered(report: Report, engines: Iterable[EngineDispatcher], names: KernelNames) -> dict[str, Any]:
     """Everything a report says."""
     groups = list(engines)
     ran = [one for each in groups for one in each.ran.values()]
@@ -50,7 +50,7 @@ def gathered(report: Report, engines: Iterable[Groups], names: KernelNames) -> d
     }
 
 
-def kernels(ran: Iterable[Ran], names: KernelNames) -> list[dict[str, Any]]:
+def kernels(ran: Iterable[KernelStatistics], names: KernelNames) -> list[dict[str, Any]]:
     """A row per kernel and engine, whatever the addresses it ran at; the one that took most time first."""
     rows: dict[tuple[bytes, float, str], dict[str, Any]] = {}
     for one in ran:

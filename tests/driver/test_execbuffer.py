@@ -127,9 +127,9 @@ def test_a_relocation_writes_the_address_and_its_presumption(name: str, width: i
 
 def content_now(gpu: Gpu, program: Program, handle: int, size: int) -> bytes:
     node = next(iter(gpu.server.nodes.values()))
-    thing = node.objects.get(handle)
-    assert thing is not None
-    return thing.read(0, size)
+    bo = node.objects.get(handle)
+    assert bo is not None
+    return bo.read(0, size)
 
 
 def test_an_address_in_the_upper_half_is_written_canonically(gpu: Gpu) -> None:
@@ -463,11 +463,11 @@ def test_copied_memory_is_there_before_the_tag_is() -> None:
         places = ((user, 0x20000), (tag, 0x30000), (buffer(program, code), 0x10000))
         submit(program, [row(handle, offset=offset, flags=PINNED) for handle, offset in places])
         [node] = gpu.server.nodes.values()
-        thing = node.objects.get(tag)
-        assert thing is not None
+        bo = node.objects.get(tag)
+        assert bo is not None
         end = time.monotonic() + 10
-        while thing.read(0, 4) == bytes(4) and time.monotonic() < end:
+        while bo.read(0, 4) == bytes(4) and time.monotonic() < end:
             pass
-        assert shared[0] == 0xD0 and not thing.idle()
-        thing.write(4, struct.pack("<I", 1))
+        assert shared[0] == 0xD0 and not bo.idle()
+        bo.write(4, struct.pack("<I", 1))
         program.ioctl("I915_GEM_WAIT", handle=tag, timeout=10**10)

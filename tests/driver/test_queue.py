@@ -14,7 +14,7 @@ from softgen.driver.fence import Fence, Signals
 from softgen.driver.queue import Queues, Submission, Turn
 
 SIGNALS = Signals()
-NOWHERE: Any = SimpleNamespace(enter=lambda wanted, before: None, leave=lambda things: None)
+NOWHERE: Any = SimpleNamespace(enter=lambda wanted, before: None, leave=lambda bos: None)
 
 
 class Context:

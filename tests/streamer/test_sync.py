@@ -17,7 +17,7 @@ def dwords(bench: Bench, address: int, count: int) -> list[int]:
     return list(struct.unpack(f"<{count}I", bench.space.read(address, 4 * count)))
 
 
-@pytest.mark.behaviour("KBL-INT-04", "KBL-INT-05", "G45-SYNC-11", "ICL-SYNC-13", "ICL-SYNC-08", "ICL-PC-29")
+@pytest.mark.behaviour("KBL-INT-04", "KBL-INT-05", "G45-SYNC-11", "ICL-SYNC-13", "ICL-SYNC-08", "ICL-PC-29", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "ivb", "kbl", "icl"])
 def test_interrupts_are_events_and_nothing_stops_for_them(gpu: str) -> None:
     """What a flush writes is in memory when its interrupt is raised."""
@@ -71,7 +71,7 @@ def test_report_head_goes_to_dword_4() -> None:
     assert dwords(bench, OTHER, 6) == [0, 0, 0, 0, 8, 0]
 
 
-@pytest.mark.behaviour("KBL-STAT-02")
+@pytest.mark.behaviour("KBL-STAT-02", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 def test_a_performance_report(gpu: str) -> None:
     """256 bytes: its number, the time, the context, ticks; 36 counters of 40 bits less four, then 8 and 8 of 32."""

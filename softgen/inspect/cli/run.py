@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from softgen.driver.launcher import Outcome
     from softgen.driver.queue import Submission
     from softgen.driver.service import Service
-    from softgen.gpgpu.compare import Compared
-    from softgen.gpgpu.engines import Groups
     from softgen.inspect.recording import Recorder
+    from softgen.threads.compare import ComparingDispatcher
+    from softgen.threads.dispatcher import EngineDispatcher
 
 EXAMPLE = """examples:
   softgen run -- clinfo                                  what OpenCL sees
@@ -85,8 +85,8 @@ def run(args: argparse.Namespace) -> int:
             serving = partial(serve, args, gpu, recorder, folder)
             outcome = launch(command, gpu, serving, partial(orphaned, recorder), args.keep_going, args.time_limit)
         finally:
-            if recorder:
-                recorder.discard()  # a finished recording has been moved to its place
+            if recorder and (cut_short := recorder.close()):
+                complain(cut_short)
     if outcome.trouble:
         complain(outcome.trouble)
     elif outcome.signal in CRASHES:
@@ -124,8 +124,8 @@ def recording(path: str | None, gpu: Device) -> Recorder | None:
 def orphaned(recorder: Recorder | None) -> None:
     """Called in the server's process when the launcher has ended."""
     complain("the launcher has ended: the simulator and the program end too")
-    if recorder:
-        recorder.discard()
+    if recorder and (cut_short := recorder.close()):
+        complain(cut_short)
 
 
 def load(gpu: Device, engine: str, answering: threading.Event) -> None:
@@ -153,7 +153,7 @@ def warm(gen: float, engine: str) -> None:
     catalogue.find_command(0, gen, "render")
     if engine != "reference":
         import softgen.eu.promotion
-        import softgen.gpgpu.compiled  # noqa: F401
+        import softgen.threads.pool  # noqa: F401
         from softgen.eu.threaded.engine import threaded
         from softgen.lanes import jit
 
@@ -186,7 +186,7 @@ class Simulator:
 
         self.args, self.gpu, self.recorder, self.folder, self.service = args, gpu, recorder, folder, service
         self.clock = itertools.count(1).__next__ if args.deterministic else None
-        self.ran: list[Groups | Compared] = []
+        self.ran: list[EngineDispatcher | ComparingDispatcher] = []
         self.made: Executor | None = None
         self.making = threading.Lock()
         self.queues = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
@@ -206,7 +206,8 @@ class Simulator:
     def keep(self, submission: Submission, message: str) -> str:
         from softgen.inspect.recording import keep_failure
 
-        return keep_failure(submission, message, self.gpu)
+        with self.service.reserve.lent():
+            return keep_failure(submission, message, self.gpu)
 
     def failed(self, text: str) -> None:
         complain(text)
@@ -241,13 +242,13 @@ class Simulator:
         return executor.as_json() | kernels(executor.report.fine, self.ran, places) | counted
 
 
-def kernels(fine: bool, ran: list[Groups | Compared], places: list[str]) -> dict[str, Any]:
+def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher], places: list[str]) -> dict[str, Any]:
     """How exactly kernels ran, and how long each took. Binaries in `places` give them names."""
-    from softgen.gpgpu.engines import Groups
     from softgen.inspect import report
     from softgen.inspect.kernel_names import KernelNames
+    from softgen.threads.dispatcher import EngineDispatcher
 
-    groups = [each for one in ran for each in ([one] if isinstance(one, Groups) else one.both)]
+    groups = [each for one in ran for each in ([one] if isinstance(one, EngineDispatcher) else one.both)]
     found = [one for each in groups for one in each.ran.values()]
     inexact = report.approximations(one.program for one in found)
     notes = list(dict.fromkeys(note for each in groups for note in each.notes))
