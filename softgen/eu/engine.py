@@ -14,18 +14,13 @@ from collections.abc import Callable
 
 from softgen.errors import SoftgenError
 from softgen.eu import interpreter
-from softgen.eu.engine_protocol import AffineRange as Row
 from softgen.eu.engine_protocol import CompiledFunction, CompilerEngine
-from softgen.eu.engine_protocol import CompiledFunction as Function
-from softgen.eu.engine_protocol import CompilerEngine as Engine
 from softgen.eu.interpreter import ENDLESS, Interpreter, Outcome, Program
 from softgen.eu.thread.block import CHANNELS, Context, Status
 from softgen.eu.thread.state import Thread
 
 NAMES = ("reference", "t0", "t1", "auto")
 OUTCOMES = {Status.ENDED: Outcome.ENDED, Status.WAITING: Outcome.WAITING, Status.SPENT: Outcome.SPENT}
-
-__all__ = ["NAMES", "Engine", "Function", "Row", "call", "drive", "engine", "run"]
 
 
 def engine(name: str, messages: bool = True) -> CompilerEngine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from softgen.eu import engine
+from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.interpreter import Interpreter, Program
 from softgen.eu.thread.block import CHANNELS, Context, Status
 from softgen.eu.translate.engine import Translator
@@ -27,7 +28,7 @@ class Compiled:
         known = interpreter.code
         self.program = Program(known.gen, code, known.start, known.name)
         if name == "t1":
-            self.engine: engine.Engine = Translator(observe=True, messages=False, anywhere=single)
+            self.engine: CompilerEngine = Translator(observe=True, messages=False, anywhere=single)
         else:
             self.engine = engine.engine(name, messages=False)
 

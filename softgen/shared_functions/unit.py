@@ -6,7 +6,7 @@
         interpreter=sampler,                    # GroupBindings -> the environment of its messages on the NumPy machine
         compiled=CompiledSampler,               # MessageCode -> their environment in compiled code
         fields=(ContextField("surfaces", Scope.DISPATCH),),     # what compiled code reads of the context
-        resolve=resolve,                        # fills in what compiled code lacked, at a side exit
+        bind=BoundSurfaces,                     # DispatchBindings -> what compiled code finds behind these fields (UnitBinding)
     )
 
 A new unit is a folder with lane programs (`@answers`), an environment for each machine, and such a declaration, and a line in units.py.
@@ -39,6 +39,7 @@ class DispatchBindings:
     def __init__(self, generation: Generation, space: Space, bases: Mapping[str, int], binding_table: int = 0, samplers: int = 0) -> None:
         self.generation, self.space, self.bases = generation, space, bases
         self.binding_table, self.samplers = binding_table, samplers  # offsets from the surface and dynamic state bases
+        self.warn: Callable[[object, str], None] = lambda sender, what: None  # reports what a thread's message did wrong
         self._states: dict[object, Any] = {}
 
     def state(self, make: Callable[[DispatchBindings], T]) -> T:
@@ -47,10 +48,6 @@ class DispatchBindings:
             self._states[make] = make(self)
         found: T = self._states[make]
         return found
-
-    def keep(self, make: Callable[[DispatchBindings], T], state: T) -> None:
-        """A state that was made elsewhere."""
-        self._states[make] = state
 
 
 def _nobody() -> None:
@@ -75,23 +72,40 @@ class InterpreterEnvironment(Protocol):
         ...
 
 
-Resolver = Callable[[Any, Descriptor], bool]
+class UnitBinding(Protocol):
+    """What a unit has resolved of a dispatch's state for compiled code; kept for later dispatches with the same tables."""
 
+    def fields(self) -> dict[str, int]:
+        """The values of the unit's dispatch-scoped context fields."""
+        ...
 
-def _nothing_to_resolve(bindings: Any, descriptor: Descriptor) -> bool:
-    return False
+    def prepare(self, indices: frozenset[int]) -> None:
+        """Resolve binding table entries that code names, before it runs."""
+        ...
+
+    def resolve(self, descriptor: Descriptor) -> bool:
+        """Resolve what a message lacked, after a side exit; True if compiled code can now execute it."""
+        ...
+
+    def current(self) -> bool:
+        """Whether all state that was resolved is as it was."""
+        ...
+
+    def renew(self) -> None:
+        """Another dispatch begins with the same state."""
+        ...
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A shared function: whose messages it answers, their environments, its context fields, and how these are resolved."""
+    """A shared function: whose messages it answers, their environments, its context fields, and what is bound behind these."""
 
     name: str
     functions: tuple[str, ...]
     interpreter: Callable[[GroupBindings], InterpreterEnvironment]
     compiled: Callable[[MessageCode], object]
     fields: tuple[ContextField, ...] = ()
-    resolve: Resolver = _nothing_to_resolve  # True if compiled code can execute the message from now on
+    bind: Callable[[DispatchBindings], UnitBinding] | None = None
 
 
 class MessageHandler:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from softgen.errors import SoftgenError
-from softgen.shared_functions import dataport, gateway, sampler, spawner
+from softgen.shared_functions import gateway, spawner
+from softgen.shared_functions.dataport import unit as dataport
+from softgen.shared_functions.sampler import unit as sampler
 from softgen.shared_functions.unit import Unit
 
 UNITS: tuple[Unit, ...] = (dataport.UNIT, sampler.UNIT, gateway.UNIT, spawner.UNIT)

@@ -18,11 +18,8 @@ typed.py      texels by coordinates, typed atomics, counters
 media.py      blocks of pictures, transposed reads, what a surface is
 """
 
-from softgen.shared_functions.dataport import atomic, block, media, scattered, typed
 from softgen.shared_functions.dataport.interpreter import DataPort
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import LocalMemory
-from softgen.shared_functions.dataport.unit import UNIT
 
-# The last five register the lane programs of their messages.
-__all__ = ["UNIT", "DataPort", "LocalMemory", "Surfaces", "atomic", "block", "media", "scattered", "typed"]
+__all__ = ["DataPort", "LocalMemory", "Surfaces"]

@@ -53,7 +53,9 @@ class Surfaces:
 
     @classmethod
     def of(cls, dispatch: DispatchBindings) -> Surfaces:
-        return cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.binding_table)
+        found = cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.binding_table)
+        found.tell = lambda sender, index, what: dispatch.warn(sender, what)
+        return found
 
     def bound(self, index: int) -> Target:
         """The buffer of a binding table index."""

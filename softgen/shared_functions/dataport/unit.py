@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from softgen.shared_functions.bound_surfaces import BoundSurfaces
 from softgen.shared_functions.context import ContextField, Scope
+from softgen.shared_functions.dataport import atomic, block, media, scattered, typed
 from softgen.shared_functions.dataport.compiled import CompiledDataPort
 from softgen.shared_functions.dataport.interpreter import DataPort
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import LocalMemory
 from softgen.shared_functions.unit import GroupBindings, Unit
+
+PROGRAMS = (atomic, block, media, scattered, typed)  # modules that register the lane programs of messages
 
 
 def data_port(group: GroupBindings) -> DataPort:
@@ -20,6 +24,7 @@ UNIT = Unit(
                "data_cache_0", "data_cache_1"),
     interpreter=data_port,
     compiled=CompiledDataPort,
+    bind=BoundSurfaces,
     fields=(ContextField("table", Scope.DISPATCH), ContextField("surfaces", Scope.DISPATCH), ContextField("general", Scope.DISPATCH),
             ContextField("local", Scope.WORKER), ContextField("local_size", Scope.DISPATCH)),
 )  # fmt: skip

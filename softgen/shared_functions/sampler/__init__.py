@@ -12,9 +12,7 @@ filters.py   which texels count how much: nearest, linear, levels
 messages.py  payloads and answers
 """
 
-from softgen.shared_functions.sampler import messages
 from softgen.shared_functions.sampler.interpreter import SamplerPort
 from softgen.shared_functions.sampler.state import Samplers, Sampling
-from softgen.shared_functions.sampler.unit import UNIT
 
-__all__ = ["UNIT", "SamplerPort", "Samplers", "Sampling", "messages"]  # the last one registers the lane programs of its messages
+__all__ = ["SamplerPort", "Samplers", "Sampling"]

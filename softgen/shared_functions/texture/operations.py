@@ -19,6 +19,7 @@ from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions import descriptors
+from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import Message, MessagePlan, compiled, plan
 from softgen.surface.image import Image
 
@@ -39,6 +40,12 @@ class TexelRequest(NamedTuple):
 
 
 ASKERS: dict[str, Callable[[MessagePlan], TexelRequest]] = {}  # by the name of a message that can be compiled
+
+
+def requested(descriptor: Descriptor) -> TexelRequest | None:
+    """The texel operation of a descriptor's message, if it can be compiled."""
+    sfid = next(number for number, name in descriptors.shared_functions(descriptor.layout.gen).items() if name == descriptor.function)
+    return textured(sfid, descriptor.descriptor, descriptor.layout.gen)
 
 
 def textured(sfid: int, descriptor: int, gen: float) -> TexelRequest | None:

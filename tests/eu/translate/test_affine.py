@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from softgen.errors import SoftgenError
-from softgen.eu.engine import Row
+from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.interpreter import Interpreter, Line, Program
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.state import Thread
@@ -29,7 +29,7 @@ from tests.eu.semantics.build import G, L, Listing, arf, branch, dst, end, imm, 
 from tests.lanes.both import compile_
 
 GEN = 9
-IDS = Row(32, 2, 16, 1, 1023)  # r1: local ids, words
+IDS = AffineRange(32, 2, 16, 1, 1023)  # r1: local ids, words
 CROOKED = np.array([5, 3, 9, 1, 1, 7, 0, 2], np.int32)
 FLAG = 0x30  # f0 among the architecture registers
 
@@ -39,11 +39,11 @@ class Noting(KernelTranslator):
 
     def __init__(self, program: Program, key: Key) -> None:
         super().__init__(program, key)
-        self.facts: dict[int, frozenset[Row]] = {}
+        self.facts: dict[int, frozenset[AffineRange]] = {}
         arrivals = self.affine_entries
 
         class Noted(AffineBlockEntries):
-            def at(inner, ip: int) -> frozenset[Row]:  # self is the kernel
+            def at(inner, ip: int) -> frozenset[AffineRange]:  # self is the kernel
                 self.facts[ip] = arrivals.at(ip)
                 return self.facts[ip]
 
@@ -56,20 +56,21 @@ class Noting(KernelTranslator):
         return super()._straight(line)
 
 
-def facts(program: Program, *payload: Row, width: int = 8, full: bool = True, control: int = 0, **more: Any) -> dict[int, frozenset[Row]]:
+def facts(program: Program, *payload: AffineRange, width: int = 8, full: bool = True, control: int = 0,
+          **more: Any) -> dict[int, frozenset[AffineRange]]:  # fmt: skip
     kernel = Noting(program, Key(control, width, full, messages=False, payload=payload, **more))
     kernel.translate()
     return kernel.facts
 
 
-def holds(row: Row, made: Thread) -> bool:
+def holds(row: AffineRange, made: Thread) -> bool:
     values = made.grf[row.start : row.end].view(f"u{row.size}").astype(object)
     return all((b - a - row.stride) % (1 << 8 * row.size) == 0 for a, b in pairwise(values)) and (
         row.highest is None or max(values) <= row.highest
     )
 
 
-def verify(program: Program, known: dict[int, frozenset[Row]], made: Thread, most: int = 2000) -> int:
+def verify(program: Program, known: dict[int, frozenset[AffineRange]], made: Thread, most: int = 2000) -> int:
     """Runs the reference and looks at everything that is believed; how many beliefs that were."""
     runner, count = Interpreter(made, program), 0
     while not made.ended and most:
@@ -98,7 +99,7 @@ def flag(mask: int) -> Instruction:
     return mov(arf(FLAG, "uw"), imm(mask, "uw"), size=1, no_mask=True)
 
 
-ROW10 = Row(320, 4, 8, 1, None)  # r10 as dwords
+ROW10 = AffineRange(320, 4, 8, 1, None)  # r10 as dwords
 START = [mov(dst(10), reg(1, "uw"), no_mask=True)]  # r10 = ids
 USE = [add(dst(20), reg(10), imm(4))]
 
@@ -124,7 +125,7 @@ def test_what_the_payload_says_goes_through_moves_sums_and_shifts() -> None:
     items = [*START, one(GEN, "shl", dst(11), reg(10), imm(2)), add(dst(12), reg(11), scalar(3)), "at", *USE]
     program = Listing(GEN, *items, end(GEN))
     known = facts(program, IDS)[program.labels["at"]]
-    assert {IDS, Row(320, 4, 8, 1, 1023), Row(352, 4, 8, 4, 4092), Row(384, 4, 8, 4, None)} == known
+    assert {IDS, AffineRange(320, 4, 8, 1, 1023), AffineRange(352, 4, 8, 4, 4092), AffineRange(384, 4, 8, 4, None)} == known
     assert believed(items, "at")
 
 
@@ -182,7 +183,7 @@ def test_other_widths(start: str, size: int, lanes: int, step: int, highest: int
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def reader(*rows: Row) -> AffineRegisters:
+def reader(*rows: AffineRange) -> AffineRegisters:
     return AffineRegisters(LlvmMachine(), rows)
 
 
@@ -193,7 +194,7 @@ def reader(*rows: Row) -> AffineRegisters:
     (u32, [320, 324, 332, 336], None), (f32, range(320, 352, 4), None), (u32, range(320, 350, 6), None),
 ])  # fmt: skip
 def test_parts_of_a_row_are_rows(type: Any, offsets: Iterable[int], step: int | None) -> None:
-    registers = reader(Row(320, 4, 8, 4))
+    registers = reader(AffineRange(320, 4, 8, 4))
     registers.read(type, tuple(offsets), "%x")
     found = registers.m.affine.get("%x")
     assert (found and found.stride) == (None if step is None else step % (1 << type.bits))
@@ -382,7 +383,7 @@ def test_random_programs_believe_nothing_that_is_not_so(gen: float) -> None:
             step = (1, 4, -2, 0)[register % 4]
             row = np.array([register + step * lane & 0xFFFF if step >= 0 else 500 + step * lane for lane in range(32 // size)], f"u{size}")
             made.grf[register * 32 : register * 32 + 32] = row.view(np.uint8)
-            rows.append(Row(register * 32, size, 32 // size, step, 1023))
+            rows.append(AffineRange(register * 32, size, 32 // size, step, 1023))
         try:
             known = facts(program, *rows, width=32, full=False, control=case.control, anywhere=True)
             count += verify(program, known, made, 400)

@@ -1,0 +1,85 @@
+"""The bindings of dispatches: what units resolve for compiled code, kept from one dispatch to the next.
+
+Bindings are kept by address space, bases and pointers. Units compare the state they depend on before each dispatch (UnitBinding.current);
+`clear` drops all of them.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from softgen.memory.space import Space
+from softgen.shared_functions import units
+from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.unit import DispatchBindings, UnitBinding
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+
+BASES = ("surface", "dynamic", "bindless", "general")
+MAX_TABLES = 16
+
+
+def dispatch_bindings(context: DispatchContext, dispatch: ThreadDispatch) -> DispatchBindings:
+    return DispatchBindings(context.generation, context.space, context.bases, dispatch.binding_table, dispatch.samplers)
+
+
+class BoundUnits:
+    """The units of a dispatch, bound for compiled code."""
+
+    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch) -> None:
+        self.dispatch = dispatch_bindings(context, dispatch)
+        self.units = [units.named(name) for name in dispatch.units]
+        makers = dict.fromkeys(unit.bind for unit in self.units if unit.bind is not None)  # units may share a binding
+        self.bindings: list[UnitBinding] = [self.dispatch.state(make) for make in makers]
+
+    def fields(self) -> dict[str, int]:
+        """The values of dispatch-scoped context fields."""
+        found: dict[str, int] = {}
+        for binding in self.bindings:
+            found |= binding.fields()
+        return found
+
+    def prepare(self, indices: frozenset[int]) -> None:
+        """Resolve the binding table entries that code names, before it runs."""
+        for binding in self.bindings:
+            binding.prepare(indices)
+
+    def resolve(self, descriptor: Descriptor) -> bool:
+        """Resolve what a message lacked; True if compiled code can now execute it."""
+        unit = units.answering(descriptor.function)
+        return unit is not None and unit in self.units and unit.bind is not None and self.dispatch.state(unit.bind).resolve(descriptor)
+
+    def current(self) -> bool:
+        return all(binding.current() for binding in self.bindings)
+
+    def renew(self) -> None:
+        for binding in self.bindings:
+            binding.renew()
+
+
+Key = tuple[float, int, int, tuple[int | None, ...], tuple[str, ...]]
+
+
+class BindingCache:
+    """Tables of the last dispatches. One dispatch at a time uses it."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[Key, int], tuple[weakref.ref[Space], BoundUnits]] = {}
+        self.epoch = 0
+
+    def find(self, context: DispatchContext, dispatch: ThreadDispatch) -> BoundUnits:
+        """The table that a dispatch uses, with entries from earlier dispatches if they still hold."""
+        bases = tuple(context.bases.get(name) for name in BASES)
+        key = (context.generation.number, dispatch.binding_table, dispatch.samplers, bases, dispatch.units), id(context.space)
+        held = self._tables.pop(key, None)
+        if held is not None and held[0]() is context.space and held[1].current():
+            table = held[1]
+            table.renew()
+        else:
+            table = BoundUnits(context, dispatch)
+            if len(self._tables) >= MAX_TABLES:
+                del self._tables[next(iter(self._tables))]
+        self._tables[key] = weakref.ref(context.space), table  # the last one used comes last
+        return table
+
+    def clear(self) -> None:
+        self._tables.clear()

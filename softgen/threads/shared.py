@@ -1,0 +1,39 @@
+"""The part of a dispatch that its workers share: the program, the engine, and bindings for compiled code."""
+
+from __future__ import annotations
+
+from softgen.eu.engine_protocol import CompiledFunction, CompilerEngine
+from softgen.eu.interpreter import Program
+from softgen.eu.isa.instruction import Operand
+from softgen.eu.isa.rules import rules
+from softgen.shared_functions import descriptors
+from softgen.threads import places
+from softgen.threads.affine import affine_rows
+from softgen.threads.bindings import BindingCache
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+
+
+class SharedDispatch:
+    """Raises Unsupported, with the reason, where compiled code cannot reach the memory."""
+
+    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, program: Program, engine: CompilerEngine,
+                 bindings: BindingCache | None = None) -> None:  # fmt: skip
+        self.dispatch, self.program, self.engine, self.space = dispatch, program, engine, context.space
+        self.gen, self.rules = context.generation.number, rules(context.generation.number)
+        self.bound = (bindings or BindingCache()).find(context, dispatch)
+        self.bound.dispatch.warn = lambda sender, what: context.warn(places.accessed(program, sender, what))
+        self.rows, self.full = affine_rows(dispatch), dispatch.full
+
+    def function(self, control: int, entry: int | None = None) -> CompiledFunction:
+        """Code for threads whose cr0.0 is `control`, its surfaces resolved; `entry` is the ip of a thread that resumes."""
+        found = self.engine.function(self.program, control, self.dispatch.simd, self.full, entry, self.rows)
+        self.bound.prepare(found.indices)
+        return found
+
+    def learn(self, ip: int) -> bool:
+        """Resolves what the message at an ip lacked; True if compiled code can now execute it."""
+        inst = self.program.line(ip).instruction
+        if inst.descriptor is None or isinstance(inst.descriptor, Operand):
+            return False
+        found = descriptors.identify(inst.sfid, inst.descriptor, self.gen)
+        return found is not None and self.bound.resolve(found)
