@@ -26,7 +26,7 @@ class LaneFunction:
         self.program, self.type, self.name, self._cache = program, type, name, cache
 
     @cached_property
-    def _code(self) -> jit.Code:
+    def _code(self) -> jit.LoadedCode:
         return jit.load(self.ir(), (self.name,), self._cache)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The types of functions that lane programs call by address, and the programs behind the addresses (function.py makes them)."""
+"""The types of functions that lane programs call by address, and the programs at the addresses (function.py makes them)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FunctionType:
 
 @dataclass(frozen=True)
 class CallTarget:
-    """What an address stands for: a lane program and its type."""
+    """The lane program at an address, and its type."""
 
     program: LaneProgram
     type: FunctionType
@@ -43,7 +43,7 @@ def as_tuple(found: Any) -> tuple[Value, ...]:
 
 
 def program_at(address: int, type: FunctionType) -> LaneProgram:
-    """The lane program behind an address."""
+    """The lane program at an address."""
     found = PROGRAMS.get(address)
     if found is None:
         raise SoftgenError(f"a call to {address:#x}, where no function is")

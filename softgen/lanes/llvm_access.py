@@ -12,8 +12,8 @@ from softgen.lanes.llvm_addressing import CANONICAL_BITS, LlvmAddressing
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
 
-# Flags in the note's first word, above the mask: 64-bit offsets; addresses of a Table; a block without lanes; an atomic; lanes contiguous
-# from the base on; lanes uniform at the base.
+# Flags in the note's first word, above the mask: 64-bit offsets; addresses of a TableRegion; a block without lanes; an atomic; lanes
+# contiguous from the base on; lanes uniform at the base.
 WIDE, TABLE, BLOCK, ATOMIC, CONTIGUOUS, UNIFORM = (1 << bit for bit in range(32, 38))
 SIZE_SHIFT = 40                                     # bytes of a lane
 READ, WRITE, UNKNOWN = 0, 1, 3                      # kinds of access of guard.c
@@ -73,7 +73,7 @@ class AccessFunction:
     # -- what every access begins with --------------------------------------------------------------------------------
 
     def _note(self, how: int, base: str) -> None:
-        """What is about to happen, for whoever has to explain a fault."""
+        """Write the note of the access, from which a fault is explained."""
         m, shape = self.m, self.shape
         word = self.size << SIZE_SHIFT | WIDE * (self.kind == "i64") | TABLE * shape.table | ATOMIC * shape.atomic | how
         mask = m.emit(f"zext {shape.integer} {self.bits} to i64")

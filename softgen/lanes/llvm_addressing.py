@@ -13,7 +13,7 @@ from softgen.lanes.value import Region, Value
 CANONICAL_BITS = 48
 LEAVE = "guard_leave"       # an import of every module that reaches graphics memory
 
-class Flat(NamedTuple):
+class FlatRegion(NamedTuple):
     """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet)."""
 
     host: str
@@ -22,7 +22,7 @@ class Flat(NamedTuple):
     quiet: bool = False
 
 
-class Table(NamedTuple):
+class TableRegion(NamedTuple):
     """Operands: the table (ptr), what counts with every offset (i64), the note. Addresses have `bits`; canonical ones are checked."""
 
     table: str
@@ -38,7 +38,7 @@ class LlvmAddressing(LlvmMemory):
     def _origin(self, base: Region) -> tuple[str, str]:
         """Host and size, or table and base, with the region's delta in them."""
         place = base.payload
-        if isinstance(place, Table):
+        if isinstance(place, TableRegion):
             return place.table, self.emit(f"add i64 {place.base}, {base.delta}") if base.delta else place.base
         host, size = place.host, place.size
         if base.delta:

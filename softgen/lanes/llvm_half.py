@@ -52,7 +52,7 @@ def _part(m: LlvmText, lanes: int, first: int, *operands: str) -> str:
 
 
 def _narrowed(m: LlvmText, lanes: int, parts: list[str]) -> str:
-    """Parts one behind the other, to nearest."""
+    """Concatenated parts, rounded to nearest."""
     halves = []
     for one in parts:
         single = m.emit(f"bitcast {INTEGERS} {one} to {SINGLES}")

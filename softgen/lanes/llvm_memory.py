@@ -82,7 +82,7 @@ class LlvmMemory(LlvmScalars):
         operands = [(vector, value.payload), (places, self._places(base, lanes, far)), ("i32", "1"), (f"<{lanes} x i1>", inside)]
         self.intrinsic("llvm.masked.scatter", "void", operands, (vector, places))
 
-    # -- side by side ------------------------------------------------------------------------------------------------------------
+    # -- contiguous ------------------------------------------------------------------------------------------------------------
 
     def _start_of_block(self, type: LaneType, lanes: int, base: Memory, kind: str, offset: Value, mask: Value | None) -> tuple[str, str]:
         """Pointer to the first lane, and the mask of lanes to touch (empty for all)."""

@@ -1,11 +1,11 @@
 """Regions of graphics memory on the LLVM machine.
 
-A region is a piece of host memory with a size (`Flat`), or addresses that a table leads to the host with (`Table`: one entry for each
-4 GiB, see softgen.memory.arena). How the lanes lie is found out while the program runs: side by side, all at one place, or anyhow; one
-function for each kind of access does that and is shared by the whole module.
+A region is host memory of a size (`FlatRegion`), or graphics addresses that a table translates (`TableRegion`: one entry for each 4 GiB,
+see softgen.memory.arena). Whether offsets are contiguous, uniform or divergent is known when the code is written (affine.py) or
+tested at run time: by an inline fast path (llvm_fast_path.py), then by an access function that the module shares (llvm_access.py).
 
-Before graphics memory is touched a note says what is about to happen, so that a fault can be told by its lane: a word with the mask and
-what it is, the base, and the offsets as they are (64-bit words from `note` on). Code that sees a bad address itself calls guard_leave.
+Before graphics memory is touched a note is written, so that a fault can be attributed to its lane: a word with the mask and flags, the
+base, and the offsets (64-bit words from `note` on). Code that finds a bad address itself calls guard_leave.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from softgen.lanes.llvm_access import BLOCK, READ, SIZE_SHIFT, TABLE, WRITE, AccessFunction, AccessShape, OneLane
-from softgen.lanes.llvm_addressing import LEAVE, Flat, LlvmAddressing, Table
+from softgen.lanes.llvm_addressing import LEAVE, FlatRegion, LlvmAddressing, TableRegion
 from softgen.lanes.llvm_fast_path import FastPath
 from softgen.lanes.llvm_memory import _every, atomic_lane
-from softgen.lanes.llvm_scalar import Pointer, Scalar
+from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.types import LaneType, u64
 from softgen.lanes.value import Memory, Region, Value
 
@@ -77,7 +77,7 @@ class LlvmRegions(LlvmAddressing):
 
     def _shape(self, what: str, type: LaneType, base: Region, offsets: Value) -> AccessShape:
         place = base.payload
-        table = isinstance(place, Table)
+        table = isinstance(place, TableRegion)
         return AccessShape(what, type, offsets.lanes, offsets.type is u64, table, not table and place.quiet,
                      place.bits if table else 0, table and place.canonical)
 
@@ -103,7 +103,7 @@ class LlvmRegions(LlvmAddressing):
         return self.emit(f"extractvalue {both} {pair}, 0"), self.emit(f"extractvalue {both} {pair}, 1")
 
     def retry(self, type: LaneType, place: str, given: list[str], function: Callable[..., Value]) -> tuple[str, str]:
-        """Computes and exchanges until nobody else was quicker."""
+        """Compute and compare-exchange until no other thread has changed the value."""
         element, held = self.element(type), self.place(self.element(type))
         self.line(f"store {element} {self.emit(f'load atomic {element}, ptr {place} monotonic, align {type.bytes}')}, ptr {held}")
         again, done = self.labels("again", "changed")
@@ -151,7 +151,7 @@ class LlvmRegions(LlvmAddressing):
         """The host address of a block, and which lanes to touch ('' for all): where it has an end, once for a block that lies whole before
         it and once for any other."""
         first, start = self.emit(f"extractelement <1 x i64> {self._far(offset)}, i64 0"), self._origin(base)
-        if isinstance(base.payload, Table):
+        if isinstance(base.payload, TableRegion):
             yield self._block_address(lanes, type, base, base.payload, first, mask, access), "" if mask is None else mask.payload
             return
         size = lanes * type.bytes
@@ -169,7 +169,8 @@ class LlvmRegions(LlvmAddressing):
         self.line(f"br label %{done}")
         self.start(done)
 
-    def _block_address(self, lanes: int, type: LaneType, base: Region, place: Table, first: str, mask: Value | None, access: int) -> str:
+    def _block_address(self, lanes: int, type: LaneType, base: Region, place: TableRegion, first: str, mask: Value | None,
+                       access: int) -> str:
         table, start = self._origin(base)
         address = self.emit(f"add i64 {start}, {first}")
         self._write_note(base, str(BLOCK | TABLE | lanes * type.bytes << SIZE_SHIFT), address)
@@ -179,7 +180,7 @@ class LlvmRegions(LlvmAddressing):
         return self.translate(table, address, place.bits)
 
     def _write_note(self, base: Region, word: str, at: str) -> None:
-        if isinstance(base.payload, Flat) and base.payload.quiet:
+        if isinstance(base.payload, FlatRegion) and base.payload.quiet:
             return
         for place, one in enumerate((word, at)):
             self.line(f"store i64 {one}, ptr {self.emit(f'getelementptr i64, ptr {base.payload.note}, i64 {place}')}")
@@ -194,24 +195,25 @@ class LlvmRegions(LlvmAddressing):
         return self.emit(f"icmp ult <{lanes} x i16> {numbers}, {many}")
 
     def _inside_region(self, base: Region, offsets: Value, size: int) -> Any:
-        if isinstance(base.payload, Table):
+        if isinstance(base.payload, TableRegion):
             return "splat (i1 true)"
         return self.below(self._far(offsets), "i64", offsets.lanes, self._origin(base)[1], size)
 
 
-def region(m: object, place: Flat | Table, name: str = "") -> Region:
+def region(m: object, place: FlatRegion | TableRegion, name: str = "") -> Region:
     """A region for programs on an LLVM machine."""
     return Region(cast(LlvmRegions, m), place, name)
 
 
-def flat_region(m: LlvmRegions, host: Scalar, size: Scalar, note: Pointer | None, quiet: bool = False, name: str = "") -> Region:
+def flat_region(m: LlvmRegions, host: Scalar, size: Scalar, note: HostPointer | None, quiet: bool = False, name: str = "") -> Region:
     """Host memory of a size. Accesses leave a note at `note`; `quiet` memory cannot be missing, and leaves none."""
-    return Region(m, Flat(host.text, size.text, "null" if note is None else note.text, quiet), name)
+    return Region(m, FlatRegion(host.text, size.text, "null" if note is None else note.text, quiet), name)
 
 
-def table_region(m: LlvmRegions, table: Pointer, base: Scalar, note: Pointer, bits: int, canonical: bool = False, name: str = "") -> Region:
+def table_region(m: LlvmRegions, table: HostPointer, base: Scalar, note: HostPointer, bits: int, canonical: bool = False,
+                 name: str = "") -> Region:
     """Graphics memory through the table of an address space, from `base` on; addresses have `bits`, or must be canonical."""
-    return Region(m, Table(table.text, base.text, note.text, bits, canonical), name)
+    return Region(m, TableRegion(table.text, base.text, note.text, bits, canonical), name)
 
 
-__all__ = ["LEAVE", "Flat", "LlvmRegions", "Table", "flat_region", "region", "table_region"]
+__all__ = ["LEAVE", "FlatRegion", "LlvmRegions", "TableRegion", "flat_region", "region", "table_region"]

@@ -106,8 +106,8 @@ class Scalar:
         how = "trunc" if type.bits < self.type.bits else "sext" if self.type.is_signed else "zext"
         return Scalar(self.machine, type, self.machine.emit(f"{how} {self.typed} to {self.machine.element(type)}"))
 
-    def as_pointer(self) -> Pointer:
-        return Pointer(self.machine, self.machine.emit(f"inttoptr {self.typed} to ptr"))
+    def as_pointer(self) -> HostPointer:
+        return HostPointer(self.machine, self.machine.emit(f"inttoptr {self.typed} to ptr"))
 
     def lane(self) -> Value:
         """The scalar as a value of one lane."""
@@ -121,7 +121,7 @@ class Scalar:
         return m._value(bool_, lanes, m.emit(f"bitcast i{lanes} {text} to <{lanes} x i1>"))
 
 
-class Pointer:
+class HostPointer:
     """A host pointer: an operand of IR."""
 
     __slots__ = ("machine", "text")
@@ -133,16 +133,16 @@ class Pointer:
     def typed(self) -> str:
         return f"ptr {self.text}"
 
-    def at(self, offset: int | Scalar) -> Pointer:
+    def at(self, offset: int | Scalar) -> HostPointer:
         """A pointer so many bytes further on."""
         operand = offset.typed if isinstance(offset, Scalar) else f"i64 {offset}"
-        return Pointer(self.machine, self.machine.emit(f"getelementptr i8, ptr {self.text}, {operand}"))
+        return HostPointer(self.machine, self.machine.emit(f"getelementptr i8, ptr {self.text}, {operand}"))
 
     def lanes_at(self, offsets: Value) -> str:
         """Pointers for lanes, by byte offsets of 64 bits: an operand for gather and scatter."""
         return self.machine.emit(f"getelementptr i8, ptr {self.text}, {self.machine.typed(offsets)}")
 
-    def field(self, layout: RecordLayout, name: str) -> Pointer:
+    def field(self, layout: RecordLayout, name: str) -> HostPointer:
         return self.at(layout.offset(name))
 
     def _load(self, kind: str, align: int, volatile: bool, invariant: bool, more: str = "") -> str:
@@ -153,20 +153,20 @@ class Pointer:
         """A scalar; `invariant`: memory that does not change while the function runs."""
         return Scalar(self.machine, type, self._load(self.machine.element(type), align, volatile, invariant))
 
-    def load_pointer(self, align: int = 0, invariant: bool = False, dereferenceable: int = 0) -> Pointer:
-        """A pointer; `dereferenceable`: bytes that are there behind it, aligned to 8."""
+    def load_pointer(self, align: int = 0, invariant: bool = False, dereferenceable: int = 0) -> HostPointer:
+        """A pointer; `dereferenceable`: bytes that it may be read for, aligned to 8."""
         more = f", !dereferenceable !{{i64 {dereferenceable}}}, !align !{{i64 8}}" if dereferenceable else ""
-        return Pointer(self.machine, self._load("ptr", align, False, invariant, more))
+        return HostPointer(self.machine, self._load("ptr", align, False, invariant, more))
 
     def load_lanes(self, type: LaneType, lanes: int, align: int = 0, volatile: bool = False) -> Value:
         """Contiguous lanes."""
         return self.machine._value(type, lanes, self._load(self.machine.vector(type, lanes), align, volatile, False))
 
     def memory(self, name: str = "memory") -> Memory:
-        """What is behind the pointer, for loads and stores of lane programs; accesses are not checked."""
+        """The memory it points to, for loads and stores of lane programs; accesses are not checked."""
         return Memory(self.machine, (self.text, ""), name, checked=False)
 
-    def store(self, value: Scalar | Pointer | Value, align: int = 0, volatile: bool = False) -> None:
+    def store(self, value: Scalar | HostPointer | Value, align: int = 0, volatile: bool = False) -> None:
         typed = self.machine.typed(value) if isinstance(value, Value) else value.typed
         self.machine.line(f"store {'volatile ' if volatile else ''}{typed}, ptr {self.text}{f', align {align}' if align else ''}")
 
@@ -194,9 +194,9 @@ class LlvmScalars(LlvmText):
     def number(self, type: LaneType, number: int) -> Scalar:
         return Scalar(self, type, ("false", "true")[number] if type is bool_ else str(number))
 
-    def pointer(self, name: str) -> Pointer:
+    def pointer(self, name: str) -> HostPointer:
         """A parameter, or a pointer that a phi defines."""
-        return Pointer(self, f"%{name}")
+        return HostPointer(self, f"%{name}")
 
     def argument(self, type: LaneType, name: str) -> Scalar:
         return Scalar(self, type, f"%{name}")
@@ -216,12 +216,12 @@ class LlvmScalars(LlvmText):
     def choose(self, condition: Scalar, a: Any, b: Any) -> Any:
         """One of two scalars, or of two pointers."""
         text = self.emit(f"select i1 {condition.text}, {a.typed}, {b.typed}")
-        return Pointer(self, text) if isinstance(a, Pointer) else Scalar(self, a.type, text)
+        return HostPointer(self, text) if isinstance(a, HostPointer) else Scalar(self, a.type, text)
 
-    def stack(self, type: LaneType, lanes: int, count: int = 0, align: int = 0) -> Pointer:
+    def stack(self, type: LaneType, lanes: int, count: int = 0, align: int = 0) -> HostPointer:
         """Room on the stack for a vector, or for `count` of them."""
         kind = self.vector(type, lanes)
-        return Pointer(self, self.place((f"[{count} x {kind}]" if count else kind) + (f", align {align}" if align else "")))
+        return HostPointer(self, self.place((f"[{count} x {kind}]" if count else kind) + (f", align {align}" if align else "")))
 
     # -- basic blocks --------------------------------------------------------------------------------------------------
 
@@ -236,9 +236,9 @@ class LlvmScalars(LlvmText):
         kind = self.element(on.type)
         self.line(f"switch {on.typed}, label %{default} [ {' '.join(f'{kind} {number}, label %{to}' for number, to in cases.items())} ]")
 
-    def phi(self, result: Scalar | Pointer, sources: Mapping[str, Scalar | Pointer]) -> None:
+    def phi(self, result: Scalar | HostPointer, sources: Mapping[str, Scalar | HostPointer]) -> None:
         """Defines a scalar or pointer that was named before (`argument`, `pointer`) by the block that control comes from."""
-        kind = "ptr" if isinstance(result, Pointer) else self.element(result.type)
+        kind = "ptr" if isinstance(result, HostPointer) else self.element(result.type)
         self.line(f"{result.text} = phi {kind} {', '.join(f'[ {one.text}, %{label} ]' for label, one in sources.items())}")
 
     def give(self, result: Scalar | None = None) -> None:
@@ -247,14 +247,14 @@ class LlvmScalars(LlvmText):
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def call_native(self, function: str | Pointer, *arguments: Scalar | Pointer) -> None:
+    def call_native(self, function: str | HostPointer, *arguments: Scalar | HostPointer) -> None:
         """Calls a function of the host that returns nothing: an import by name, or a pointer."""
         if isinstance(function, str):
             kinds = tuple(one.typed.partition(" ")[0] for one in arguments)
-            function = Pointer(self, self.outside(function, "void", kinds))
+            function = HostPointer(self, self.outside(function, "void", kinds))
         self.line(f"call void {function.text}({', '.join(one.typed for one in arguments)})")
 
-    def tail_call(self, function: Pointer, result: LaneType, *arguments: Scalar | Pointer) -> None:
+    def tail_call(self, function: HostPointer, result: LaneType, *arguments: Scalar | HostPointer) -> None:
         """Returns what another function of the same type returns, in whose place it runs."""
         kind, given = self.element(result), ", ".join(one.typed for one in arguments)
         self.line(f"ret {kind} {self.emit(f'musttail call {kind} {function.text}({given})')}")
@@ -291,7 +291,7 @@ class LlvmScalars(LlvmText):
         return Scalar(self, value.type, self.emit(f"extractelement {self.typed(value)}, i64 {lane}"))
 
     def gather_lanes(self, type: LaneType, pointers: str, mask: Value) -> Value:
-        """Lanes at pointers of `Pointer.lanes_at`; inactive ones are zero."""
+        """Lanes at pointers of `HostPointer.lanes_at`; inactive ones are zero."""
         vector, kind = self.vector(type, mask.lanes), f"<{mask.lanes} x ptr>"
         operands = [(kind, pointers), ("i32", "1"), (f"<{mask.lanes} x i1>", str(mask.payload)), (vector, "zeroinitializer")]
         return self._value(type, mask.lanes, self.intrinsic("llvm.masked.gather", vector, operands, (vector, kind)))
@@ -304,26 +304,26 @@ class LlvmScalars(LlvmText):
     # -- text that is decided later --------------------------------------------------------------------------------------
 
     def promise(self, type: LaneType, lanes: int) -> Value:
-        """A value that other code may use, and that `keep_promise` defines."""
+        """A value that is used before `keep_promise` defines it."""
         return self._value(type, lanes, self.fresh())
 
     def keep_promise(self, promised: Value, value: Value) -> None:
-        """The value written last is the one that was promised."""
+        """Define a promised value as the one written last."""
         name, _, rest = self.lines[-1].strip().partition(" = ")
         assert name == value.payload and self.vector(promised.type, promised.lanes) == self.vector(value.type, value.lanes)
         self.lines[-1] = f"  {promised.payload} = {rest}"
 
     def defer(self, item: object) -> None:
-        """Leaves a place in the text for something that is written when all is known (`detach`)."""
+        """Write a placeholder, to be replaced after `detach`."""
         self.lines.append(cast(str, item))
 
     def detach(self) -> list[object]:
-        """Takes away what was written so far: lines, and what stands for text that was deferred."""
+        """Remove and return what was written so far: lines, and placeholders of deferred text."""
         taken, self.lines = self.lines, []
         return cast(list[object], taken)
 
     def attach(self, line: object) -> None:
-        """Puts back a line that `detach` took."""
+        """Put back a line that `detach` removed."""
         self.lines.append(cast(str, line))
 
     def mark(self) -> int:
@@ -331,8 +331,8 @@ class LlvmScalars(LlvmText):
         return len(self.lines)
 
     def rewind(self, mark: int) -> None:
-        """Forgets what was written since a mark."""
+        """Remove what was written since a mark."""
         del self.lines[mark:]
 
 
-__all__ = ["LlvmScalars", "Parameter", "Pointer", "Scalar"]
+__all__ = ["HostPointer", "LlvmScalars", "Parameter", "Scalar"]

@@ -274,14 +274,14 @@ class NumpyMachine(Machine):
     def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Any:
         if mask is None and (found := self._whole(type, base, offset, lanes)) is not None:
             return found.copy()
-        return self._gather(type, base, self._side_by_side(offset, lanes, type), self._grains(type, lanes, base, offset, mask, grain))
+        return self._gather(type, base, self._contiguous(offset, lanes, type), self._grains(type, lanes, base, offset, mask, grain))
 
     def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None, grain: int) -> None:
         if mask is None and (found := self._whole(value.type, base, offset, value.lanes)) is not None:
             found[:] = value.payload
             return
         whole = self._grains(value.type, value.lanes, base, offset, mask, grain)
-        self._scatter(value, base, self._side_by_side(offset, value.lanes, value.type), whole)
+        self._scatter(value, base, self._contiguous(offset, value.lanes, value.type), whole)
 
     def _grains(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Value | None:
         """The lanes of a region's block that belong to a grain that is inside as a whole."""
@@ -294,7 +294,7 @@ class NumpyMachine(Machine):
     def _whole(self, type: LaneType, base: Memory, offset: Value, lanes: int) -> Array | None:
         return None if isinstance(base, Region) else numpy_memory.block(DTYPES[type], base, int(offset.payload[0]), lanes)
 
-    def _side_by_side(self, offset: Value, lanes: int, type: LaneType) -> Array:
+    def _contiguous(self, offset: Value, lanes: int, type: LaneType) -> Array:
         first = self.convert(offset, u64).payload
         return np.array(first + np.arange(lanes, dtype=np.uint64) * np.uint64(type.bytes))
 

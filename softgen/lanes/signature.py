@@ -2,7 +2,7 @@
 
 A compiled program is `int64_t f(void *arguments, void *record)`. The arguments are 8-byte words: three fault words (llvm_memory.py), then
 per input a pointer to its lanes, or pointer and size of a memory (pointer alone where it is not checked), then per output a pointer to
-where its lanes go. Lanes lie side by side as NumPy has them; truth is a byte. The result is the first fault word. The record is not
+where its lanes go. Lanes are contiguous, as in NumPy; a bool is a byte. The result is the first fault word. The record is not
 touched: it is where softgen.memory.guard keeps its own.
 """
 

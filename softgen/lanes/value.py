@@ -172,7 +172,7 @@ class Memory:
 
 class Region(Memory):
     """Graphics memory, or a part of it that may have a size: what is outside reads as zero and takes no writes. `delta` counts with every
-    offset, in 64 bits. An access to nothing is a fault of whoever the region was made by."""
+    offset, in 64 bits. An access to unmapped memory is a fault."""
 
     __slots__ = ("delta",)
 

@@ -22,7 +22,7 @@ def places(context: ContextHead) -> dict[int, int]:
 
 
 def explain(context: ContextHead, address: int, place: int | None, access: str, space: Space | None, by: str) -> GpuFault:
-    """The fault of a message. `address` is what the guard's record has, `place` the graphics address it stands for; None where the code
+    """The fault of a message. `address` is what the guard's record has, `place` the graphics address there; None where the code
     itself refused an offset or address. Hosts gather in any order: the lowest wrong lane is named."""
     word, name = int(context.mask), space.name if space else ""
     size, access = word >> SIZE_SHIFT, "atomic" if word & ATOMIC else access

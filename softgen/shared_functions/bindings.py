@@ -1,4 +1,4 @@
-"""What compiled messages find behind a binding table index: buffers by host address, images by the functions made for them."""
+"""Binding table entries for compiled messages: buffers by host address, images by the functions compiled for them."""
 
 from __future__ import annotations
 

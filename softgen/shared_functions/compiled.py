@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from softgen.bits.generation import generation
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import Pointer, Scalar
+from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u64
 from softgen.lanes.value import Value
@@ -36,18 +36,18 @@ class MessageCode:
         self.address_bits = generation(gen).address_bits
 
     @property
-    def context(self) -> Pointer:
+    def context(self) -> HostPointer:
         return self.m.pointer("context")
 
     def field(self, name: str) -> Scalar:
         """A context field. None changes while a function runs."""
         return self.context.field(self.layout, name).load(u64, invariant=True)
 
-    def pointer(self, name: str, dereferenceable: int = 0) -> Pointer:
+    def pointer(self, name: str, dereferenceable: int = 0) -> HostPointer:
         """A context field that points at `dereferenceable` bytes."""
         return self.context.field(self.layout, name).load_pointer(invariant=True, dereferenceable=dereferenceable)
 
-    def announce(self) -> Pointer:
+    def announce(self) -> HostPointer:
         """Record which instruction is about to touch memory; returns the place of the note."""
         record = self.pointer("record")
         record.store(self.ip)

@@ -6,7 +6,7 @@
         interpreter=sampler,                    # GroupBindings -> the environment of its messages on the NumPy machine
         compiled=CompiledSampler,               # MessageCode -> their environment in compiled code
         fields=(ContextField("surfaces", Scope.DISPATCH),),     # what compiled code reads of the context
-        bind=BoundSurfaces,                     # DispatchBindings -> what compiled code finds behind these fields (UnitBinding)
+        bind=BoundSurfaces,                     # DispatchBindings -> what these fields point to (UnitBinding)
     )
 
 A new unit is a folder with lane programs (`@answers`), an environment for each machine, and such a declaration, and a line in units.py.
@@ -50,7 +50,7 @@ class DispatchBindings:
         return found
 
 
-def _nobody() -> None:
+def _no_barrier() -> None:
     """No thread waits."""
 
 
@@ -61,7 +61,7 @@ class GroupBindings:
     dispatch: DispatchBindings
     local: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     threads: int = 1
-    notify: Callable[[], None] = _nobody
+    notify: Callable[[], None] = _no_barrier
 
 
 class InterpreterEnvironment(Protocol):
@@ -98,7 +98,7 @@ class UnitBinding(Protocol):
 
 @dataclass(frozen=True)
 class Unit:
-    """A shared function: whose messages it answers, their environments, its context fields, and what is bound behind these."""
+    """A shared function: whose messages it answers, their environments, its context fields, and what these point to."""
 
     name: str
     functions: tuple[str, ...]

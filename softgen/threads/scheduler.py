@@ -12,7 +12,8 @@ from functools import cache
 from softgen.eu import native
 from softgen.eu.isa.control_register import mask
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Context, Control, offset
+from softgen.eu.thread.block import Control, offset
+from softgen.shared_functions.context import ContextHead
 
 TURN = 20_000  # backward branches that a compiled thread may take in one turn
 AXES = 3  # counters of a header patch
@@ -107,7 +108,7 @@ def layout() -> list[int]:
     """The numbers that threads_layout gives, as Python has them."""
     return [ctypes.sizeof(GroupMember), ctypes.sizeof(BlockRange), ctypes.sizeof(FallbackAnswer), ctypes.sizeof(SchedulerState),
             offset(SchedulerState, "writer"), offset(SchedulerState, "first"), offset(SchedulerState, "instructions"),
-            ctypes.sizeof(Control), ctypes.sizeof(Context)]  # fmt: skip
+            ctypes.sizeof(Control), ctypes.sizeof(ContextHead)]  # fmt: skip
 
 
 @cache

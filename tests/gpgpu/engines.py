@@ -17,7 +17,7 @@ LEAVES = f"define i64 @leaves(ptr %block, ptr %context) {{ ret i64 {Status.ESCAP
 
 
 @cache
-def _leaves() -> jit.Code:
+def _leaves() -> jit.LoadedCode:
     return jit.load(LEAVES, ("leaves",))
 
 

@@ -105,7 +105,7 @@ def text(one: Instruction) -> str:
 
 
 @cache
-def code(gen: float, sfid: int, descriptor: int, width: int, answer: int, split: int) -> jit.Code:
+def code(gen: float, sfid: int, descriptor: int, width: int, answer: int, split: int) -> jit.LoadedCode:
     leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
     barrier = ctypes.cast(_barrier, ctypes.c_void_p).value
     assert leave and barrier

@@ -15,7 +15,7 @@ from softgen.eu.thread.block import CHANNELS, PLACES, Context, Control, Status, 
 from softgen.eu.thread.predicate import group, predicate
 from softgen.eu.threaded.record import FIRST, NEXT, OP, SECOND
 from softgen.eu.threaded.state import ACTIVE, CONTROL, BlockState, Escape
-from softgen.lanes.llvm_scalar import Pointer, Scalar
+from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, i64, u32, u64
 from softgen.lanes.value import Value
@@ -30,12 +30,12 @@ class RecordTarget(NamedTuple):
     """A branch target: ip and record; where a condition chose it, the condition and the records it chose from."""
 
     ip: Scalar
-    record: Pointer
-    choice: tuple[Scalar, Pointer, Pointer] | None = None
+    record: HostPointer
+    choice: tuple[Scalar, HostPointer, HostPointer] | None = None
 
 
 class BlockFlow(Flow):
-    """One branch of a shape. What differs between branches of a shape, its addresses, stands in the record."""
+    """One branch of a shape. Addresses, in which branches of a shape differ, are in the record."""
 
     def __init__(self, state: BlockState, one: Instruction, single: bool, vector: bool) -> None:
         self.state, self.m, self.instruction, self.rules, self.single = state, state.m, one, state.rules, single
@@ -64,7 +64,7 @@ class BlockFlow(Flow):
 
     @property
     def jip(self) -> Any:
-        if self.instruction.jip is None:  # it stands in a register
+        if self.instruction.jip is None:  # the target is in a register
             raise Escape
         return RecordTarget(self.state.field(FIRST), self.state.record("first"))
 
@@ -75,7 +75,7 @@ class BlockFlow(Flow):
         return RecordTarget(self.state.field(SECOND), self.state.record("second"))
 
     def after(self, address: Any) -> Any:
-        return address  # the record has the place behind it
+        return address  # the record has the address after it
 
     def send(self, channels: Any, to: Any) -> None:
         if not self.single and isinstance(channels, Value):  # a number: none

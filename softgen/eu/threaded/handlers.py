@@ -25,7 +25,7 @@ from softgen.lanes.types import u32, u64
 from softgen.shared_functions.compiled import MessageCode
 
 STATUS = PLACES["control"] + offset(Control, "status")
-BEHIND = SLOTS[3]  # of a send: the address of what follows
+AFTER = SLOTS[3]  # of a send: the address of the next instruction
 WAITING = PLACES["control"] + offset(Control, "waiting")
 PARAMETERS = (*(Parameter(name, noalias=True) for name in ("block", "op", "context")), Parameter("executed", u64))
 
@@ -34,7 +34,7 @@ PLAIN = Mode()
 
 
 @dataclass(frozen=True)
-class Kind:
+class HandlerKind:
     """Everything a handler is made from: the cache's key, and the process's."""
 
     what: str  # "compute" "branch" "label" "wait" "idle" "jump" "send" "mode" "gate" "stream" "start" "back"
@@ -43,7 +43,7 @@ class Kind:
     accumulates: bool = False
     single: bool = False  # one flow for all channels
     vector: bool = False  # the vector mask counts, not the dispatch mask
-    parts: tuple[Kind, ...] = ()  # instructions of a stream that follow one another
+    parts: tuple[HandlerKind, ...] = ()  # instructions of a stream that follow one another
     makers: tuple[tuple[int, ...], ...] = ()  # of each, by slot: which one of them makes that operand, or -1
 
     def __hash__(self) -> int:
@@ -61,7 +61,7 @@ class Reach(NamedTuple):
     indices: tuple[int, ...]  # binding table entries
 
 
-def write(kind: Kind, name: str, module: LlvmModule) -> Reach | None:
+def write(kind: HandlerKind, name: str, module: LlvmModule) -> Reach | None:
     """Adds a handler to a module; None where the reference must do it."""
     m = LlvmMachine(module)
     state = BlockState(m, kind.shape, kind.mode, kind.accumulates)
@@ -73,7 +73,7 @@ def write(kind: Kind, name: str, module: LlvmModule) -> Reach | None:
     return Reach(tuple(state.extents), tuple(sorted(state.indices)))
 
 
-def _compute(state: BlockState, kind: Kind) -> None:
+def _compute(state: BlockState, kind: HandlerKind) -> None:
     one = kind.shape.instruction
     if one.dst is not None and one.dst.indirect:  # before flags are written
         state.check(lane_type(one.dst), state.moved(_indirect(state, one, one.dst, destination_offsets(one))))
@@ -81,21 +81,21 @@ def _compute(state: BlockState, kind: Kind) -> None:
     state.end()
 
 
-def _stream(state: BlockState, kind: Kind) -> None:
+def _stream(state: BlockState, kind: HandlerKind) -> None:
     """Several instructions of a stream, which never escape."""
-    behind = WORD
+    at = WORD
     held: Held = []
     for part, makers in zip(kind.parts, kind.makers, strict=True):
         held.append(None)
-        inner = StreamState(state.m, part.shape, part.mode, part.accumulates, behind, held, makers)
-        behind = inner.behind
+        inner = StreamState(state.m, part.shape, part.mode, part.accumulates, at, held, makers)
+        at = inner.end_of_part
         step(inner, part.shape.instruction)
         if inner.escapes:
             raise Escape
-    state.go_on(state.inside(behind), state.executed)
+    state.go_on(state.inside(at), state.executed)
 
 
-def _start(state: BlockState, kind: Kind) -> None:
+def _start(state: BlockState, kind: HandlerKind) -> None:
     """Where a stream can be taken. No instruction of it changes which channels are on."""
     m = state.m
     need = state.field("need")
@@ -108,14 +108,14 @@ def _start(state: BlockState, kind: Kind) -> None:
     state.go_on(state.record("second"), state.executed)
 
 
-def _back(state: BlockState, kind: Kind) -> None:
+def _back(state: BlockState, kind: HandlerKind) -> None:
     """The end of a stream."""
     record, count = state.inside(WORD).load_pointer(), state.inside(2 * WORD).load(u64)
     state.go_on(record, state.executed + count)
 
 
-def _send(state: BlockState, kind: Kind) -> None:
-    """A message; the end of the thread comes behind it."""
+def _send(state: BlockState, kind: HandlerKind) -> None:
+    """A message; the end of the thread follows it."""
     one = kind.shape.instruction
     if not compiled(one):
         raise Escape
@@ -131,10 +131,10 @@ def _send(state: BlockState, kind: Kind) -> None:
         state.end()
         return
     state.at(STATUS).store(state.m.number(u32, int(Status.ENDED)))
-    state.leave(Status.ENDED, state.field(BEHIND))
+    state.leave(Status.ENDED, state.field(AFTER))
 
 
-def _wait(state: BlockState, kind: Kind) -> None:
+def _wait(state: BlockState, kind: HandlerKind) -> None:
     """Takes one notification, or waits for it (IVB 2557-2560). The register is the first slot, its number the second."""
     m = state.m
     count = state.pointers[0].load(u32)
@@ -150,23 +150,23 @@ def _wait(state: BlockState, kind: Kind) -> None:
     state.end()
 
 
-def _branch(state: BlockState, kind: Kind) -> None:
+def _branch(state: BlockState, kind: HandlerKind) -> None:
     flow.branch(state, kind.shape.instruction, kind.single, kind.vector)
 
 
-def _label(state: BlockState, kind: Kind) -> None:
+def _label(state: BlockState, kind: HandlerKind) -> None:
     flow.label(state, kind.vector)
 
 
-def _idle(state: BlockState, kind: Kind) -> None:
+def _idle(state: BlockState, kind: HandlerKind) -> None:
     state.end()
 
 
-def _jump(state: BlockState, kind: Kind) -> None:
+def _jump(state: BlockState, kind: HandlerKind) -> None:
     state.go_on(state.record("first"), state.executed)
 
 
-def _mode(state: BlockState, kind: Kind) -> None:
+def _mode(state: BlockState, kind: HandlerKind) -> None:
     """A write to cr0 whose result was known when the program was linked: the thread goes on in the other mode's records."""
     control = state.at(PLACES["cr"])
     state.escape_if(control.load(u32) != state.field(SLOTS[1]))
@@ -174,7 +174,7 @@ def _mode(state: BlockState, kind: Kind) -> None:
     state.go_on(state.record("first"))
 
 
-def _gate(state: BlockState, kind: Kind) -> None:
+def _gate(state: BlockState, kind: HandlerKind) -> None:
     """Where a thread comes back into a program of two modes."""
     m = state.m
     control = state.at(PLACES["cr"]).load(u32)

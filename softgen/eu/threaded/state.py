@@ -15,7 +15,7 @@ from softgen.eu.thread.state import READ_ONLY, REGISTER, REGISTERS, Mode, archit
 from softgen.eu.threaded.record import OP, SLOTS, at
 from softgen.eu.threaded.shapes import SLOT, InstructionShape
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import Pointer, Scalar
+from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.types import LaneType, bool_, u16, u32, u64
 from softgen.lanes.value import Memory, Value
 
@@ -30,7 +30,7 @@ LEFT_TO_REFERENCE = frozenset({"tm", "cr", "ip", "sr"})  # tm: reading it; the o
 
 
 class Escape(Exception):
-    """This shape has no handler: the reference executes it."""
+    """This shape has no handler: the interpreter executes it."""
 
 
 class BlockState:
@@ -52,18 +52,18 @@ class BlockState:
         """A field of the record."""
         return self.inside(at(name)).load(u32)
 
-    def record(self, name: str) -> Pointer:
+    def record(self, name: str) -> HostPointer:
         """A field of the record that points to another record or to a handler."""
         return self.inside(at(name)).load_pointer()
 
-    def inside(self, place: int) -> Pointer:
+    def inside(self, place: int) -> HostPointer:
         """A pointer into the record."""
         return self.m.pointer("op").at(place)
 
-    def immediate(self, place: int) -> Pointer:
+    def immediate(self, place: int) -> HostPointer:
         return self.inside(at("immediate") + place)
 
-    def at(self, place: int) -> Pointer:
+    def at(self, place: int) -> HostPointer:
         """A pointer into the block."""
         return self.m.pointer("block").at(place)
 
@@ -72,13 +72,13 @@ class BlockState:
         """Instructions executed in this turn, before this one."""
         return self.m.argument(u64, "executed")
 
-    def _slot_pointer(self, slot: int) -> Pointer:
+    def _slot_pointer(self, slot: int) -> HostPointer:
         immediates = self.shape.immediates
         if immediates and immediates[slot] >= 0:
             return self.immediate(immediates[slot])
         return self.m.pointer("block").at(self.field(SLOTS[slot]).convert(u64))
 
-    def _start(self, place: str, size: int, offsets: tuple[int, ...]) -> tuple[Pointer, list[int]]:
+    def _start(self, place: str, size: int, offsets: tuple[int, ...]) -> tuple[HostPointer, list[int]]:
         """A pointer, and the offsets counted from there."""
         slot = offsets[0] // SLOT
         if not slot:
@@ -101,7 +101,7 @@ class BlockState:
         """Continue with the next record."""
         self.go_on(self.inside(OP.itemsize), self._executed(counts))
 
-    def go_on(self, record: Pointer, executed: Scalar | None = None, function: Pointer | None = None) -> None:
+    def go_on(self, record: HostPointer, executed: Scalar | None = None, function: HostPointer | None = None) -> None:
         """Continue with another record: its handler, or `function`. By default one more instruction was executed."""
         m = self.m
         function = function or record.load_pointer()
@@ -177,7 +177,7 @@ class BlockState:
             return None
         return low, [(one - low) // type.bytes for one in counted]
 
-    def _load(self, type: LaneType, pointer: Pointer, counted: list[int]) -> Value:
+    def _load(self, type: LaneType, pointer: HostPointer, counted: list[int]) -> Value:
         m, lanes = self.m, len(counted)
         covered = self._covered(type, counted)
         if covered is None:
@@ -186,7 +186,7 @@ class BlockState:
         whole = self._whole(pointer, low, type, max(places) + 1)
         return whole if places == list(range(lanes)) else m._value(type, lanes, m._shuffle(type, whole.lanes, whole.payload, places))
 
-    def _store(self, value: Value, pointer: Pointer, counted: list[int], mask: Value) -> None:
+    def _store(self, value: Value, pointer: HostPointer, counted: list[int], mask: Value) -> None:
         """Load, select, store: later loads are forwarded from it, which a masked store would prevent."""
         m, type, lanes = self.m, value.type, value.lanes
         covered = self._covered(type, counted)
@@ -207,10 +207,10 @@ class BlockState:
         here.store(value, align=1)
         self._written(pointer, low, value)
 
-    def _whole(self, pointer: Pointer, low: int, type: LaneType, lanes: int) -> Value:
+    def _whole(self, pointer: HostPointer, low: int, type: LaneType, lanes: int) -> Value:
         return (pointer.at(low) if low else pointer).load_lanes(type, lanes, align=1)
 
-    def _written(self, pointer: Pointer, low: int, value: Value | None) -> None:
+    def _written(self, pointer: HostPointer, low: int, value: Value | None) -> None:
         """A hook for streams: what was stored at an operand, None if that is not one vector."""
 
     # -- registers by address ------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ class BlockState:
         first = self.field("group") + group(self, instruction)
         return m.mask_from_bits((active >> first).lane(), lanes)
 
-    def _flag_register(self, first: int) -> tuple[Pointer, Scalar, Scalar]:
+    def _flag_register(self, first: int) -> tuple[HostPointer, Scalar, Scalar]:
         """Its pointer, its bits, and the number of the bit that is meant."""
         type = u64 if self.sizes["f"] * 8 == u64.bits else u32
         pointer = self.at(PLACES["f"])
@@ -280,10 +280,10 @@ class StreamState(BlockState):
     ) -> None:
         self.start, self.held, self.makers = start, held, makers
         self.fields = {"immediate": start + WORD}
-        behind = start + WORD + WORD * (max(shape.immediates) >= 0)
+        end = start + WORD + WORD * (max(shape.immediates) >= 0)
         if flagged(shape.instruction):
-            self.fields["flag"], behind = behind, behind + WORD
-        self.behind = behind
+            self.fields["flag"], end = end, end + WORD
+        self.end_of_part = end
         super().__init__(m, shape, mode, accumulates)
 
     def field(self, name: str) -> Scalar:
@@ -293,10 +293,10 @@ class StreamState(BlockState):
             raise Escape
         return self.inside(self.fields[name]).load(u32)
 
-    def immediate(self, place: int) -> Pointer:
+    def immediate(self, place: int) -> HostPointer:
         return self.inside(self.fields["immediate"] + place)
 
-    def _whole(self, pointer: Pointer, low: int, type: LaneType, lanes: int) -> Value:
+    def _whole(self, pointer: HostPointer, low: int, type: LaneType, lanes: int) -> Value:
         maker = self.makers[self.pointers.index(pointer)] if pointer in self.pointers else -1
         if maker >= 0 and (known := self.held[maker]) is not None:
             at, value = known
@@ -304,7 +304,7 @@ class StreamState(BlockState):
                 return self.m._value(type, lanes, self.m._regroup(value.type, value.lanes, type, lanes, value.payload))
         return super()._whole(pointer, low, type, lanes)
 
-    def _written(self, pointer: Pointer, low: int, value: Value | None) -> None:
+    def _written(self, pointer: HostPointer, low: int, value: Value | None) -> None:
         if pointer is self.pointers[0]:
             self.held[-1] = None if self.m.open or value is None else (low, value)  # a store under a condition defines no value
 

@@ -13,7 +13,7 @@ from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.entry_exit import Key
 from softgen.eu.translate.kernel import NAME, translate
-from softgen.eu.translate.store import Store
+from softgen.eu.translate.store import TranslationStore
 from softgen.lanes import jit
 
 NARROWEST = 8  # channels of a mask
@@ -23,9 +23,9 @@ class Translator:
     name = "t1"
 
     def __init__(self, observe: bool = False, loops: bool = True, messages: bool = True, anywhere: bool = False,
-                 store: Store | None = None) -> None:  # fmt: skip
+                 store: TranslationStore | None = None) -> None:  # fmt: skip
         """Options as in Key."""
-        self.options, self.messages, self.store = (observe, loops, messages, anywhere), messages, store or Store()
+        self.options, self.messages, self.store = (observe, loops, messages, anywhere), messages, store or TranslationStore()
         self._known: WeakKeyDictionary[Program, dict[Key, CompiledFunction | None]] = WeakKeyDictionary()
         self._looked: WeakKeyDictionary[Program, set[Key]] = WeakKeyDictionary()
         self._making = threading.Lock()
@@ -67,7 +67,7 @@ class Translator:
         if kept is None:
             return None
         try:
-            code = jit.Code(kept.data, (NAME,), native.imports())
+            code = jit.LoadedCode(kept.data, (NAME,), native.imports())
         except SoftgenError:
             return None  # whole, but of no use: make it again
         needs = kept.facts["needs"] and tuple((start, size) for start, size in kept.facts["needs"])
@@ -80,6 +80,6 @@ class Translator:
             return None
         data = jit.compile_object(made.ir, jit.host())
         jit.check(data, (NAME,), native.imports())
-        code = jit.Code(data, (NAME,), native.imports())
+        code = jit.LoadedCode(data, (NAME,), native.imports())
         self.store.save(program, key, made.size, data, {"clean": made.clean, "indices": sorted(made.indices), "needs": made.needs})
         return CompiledFunction(code.address(NAME), 0, made.clean, True, True, made.needs, code, made.indices)

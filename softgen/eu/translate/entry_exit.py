@@ -14,7 +14,7 @@ from softgen.eu.translate.liveness import Exit, Segment
 from softgen.eu.translate.registers import RegisterPart
 from softgen.eu.translate.state import TranslationState
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_scalar import Pointer, Scalar
+from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, i64, u32, u64
 from softgen.lanes.value import Variable
@@ -46,13 +46,13 @@ class EntryExit:
         self.executed, self.budget = (m.variable(m.constant(i64, 0, 1)) for _ in range(2))
         self.segments: dict[int, Segment] = {}
 
-    def _place(self, name: str, more: int = 0) -> Pointer:
+    def _place(self, name: str, more: int = 0) -> HostPointer:
         return self.m.pointer("block").at(PLACES[name] + more)
 
-    def _control(self, name: str) -> Pointer:
+    def _control(self, name: str) -> HostPointer:
         return self._place("control", CONTROL.offset(name))
 
-    def _context(self, name: str) -> Pointer:
+    def _context(self, name: str) -> HostPointer:
         return self.m.pointer("context").field(CONTEXT, name)
 
     # -- exits ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Branches of a kernel that is one function: targets are labels, and the channels that wait at a target are a mask of its own.
+"""Branches of a translated kernel: targets are labels, and each target has a mask of the channels that wait there.
 
-A branch leaves some channels at the next instruction and sends others to wait; then the thread goes on at one of a few places, which may
-depend on who waits where. A Choice says which.
+A branch leaves some channels at the next instruction and makes others wait at targets; then the thread continues at one of a few addresses,
+which may depend on the waiting channels. A Choice is that decision.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Choice:
     one: Choice | int
     other: Choice | int
     follow: bool = False
-    none_left: bool = False  # nobody is at the next instruction if `other` is taken
+    none_left: bool = False  # no channel is at the next instruction if `other` is taken
 
 
 class Branching(StaticFlow):

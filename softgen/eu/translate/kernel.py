@@ -68,7 +68,7 @@ class KernelTranslator(EntryExit):
         self.block = BasicBlock(program.start)
         self.line = program.line(program.start)
         self.resumed = {program.start}  # resume points at the start of blocks
-        self.behind = 0  # instructions since they were last counted
+        self.uncounted = 0  # instructions since they were last counted
         self.exits: list[Exit] = []
         self.escapes: list[str] = []
         self.affine_entries = AffineBlockEntries(self.graph, self.state.rules, key.payload)
@@ -183,19 +183,19 @@ class KernelTranslator(EntryExit):
         """Translate an instruction that is no branch; False if its block ends with it."""
         inst = line.instruction
         held: tuple[list[Any], ...] = self.state.registers.accesses, self.exits, self.segment.items
-        mark, lengths, behind = self.m.mark(), [len(one) for one in held], self.behind
+        mark, lengths, uncounted = self.m.mark(), [len(one) for one in held], self.uncounted
         try:
             self._meaning(line)
         except (Unsupported, DecodeError) as error:
             self.m.rewind(mark)
             for one, length in zip(held, lengths, strict=True):
                 del one[length:]
-            self.behind = behind
+            self.uncounted = uncounted
             self.escapes.append(f"{line.ip:#x} {inst.opcode}: {error}")
             self.state.affine = AffineRegisters(self.m)
             self._exit(Status.ESCAPE, line.ip)
             return self._resume(line.ip + line.size)
-        self.behind += 1
+        self.uncounted += 1
         if inst.eot:
             self._exit(Status.ENDED, line.ip + line.size)
         return not inst.eot
@@ -236,20 +236,20 @@ class KernelTranslator(EntryExit):
         one, state = line.instruction, self.state
         flow = Branching(self.m, self.program, line, state.rules, state.active, self._taken(one), self.waiting)
         successors = control_flow.meaning(one, state.rules, self.single)(flow)
-        self.behind += 1
+        self.uncounted += 1
         self._count()
         self._go(flow, successors)
 
     def _taken(self, one: Instruction) -> Value:
-        """The channels whose predicate holds, of those that are active; a jmpi asks nobody else (interpreter.py)."""
+        """The channels whose predicate holds, of those that are active; a jmpi looks at its own predicate alone (interpreter.py)."""
         state, width = self.state, self.key.width
         first, lanes = group(state, one), one.exec_size
         inside = max(min(lanes, width - first), 0)
         if not inside:
             return state.none(width)
         holds = self.m.slice(predicate(state, one), 0, inside)
-        before, behind = ([state.none(lanes)] if lanes else [] for lanes in (first, width - first - inside))
-        whole = self.m.concat(*before, holds, *behind)
+        before, after = ([state.none(lanes)] if lanes else [] for lanes in (first, width - first - inside))
+        whole = self.m.concat(*before, holds, *after)
         if one.opcode == "jmpi":
             return whole
         if not one.predicate and inside == width:
@@ -289,9 +289,9 @@ class KernelTranslator(EntryExit):
     # -- exits -------------------------------------------------------------------------------------------------------
 
     def _count(self) -> None:
-        if self.behind:
-            self.executed.value = self.executed.value + self.behind
-            self.behind = 0
+        if self.uncounted:
+            self.executed.value = self.executed.value + self.uncounted
+            self.uncounted = 0
 
     def _exit(self, status: Status, ip: int, condition: Scalar | None = None, wait: int = 0) -> None:
         """An exit, or a side exit where a condition holds."""

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from softgen.eu.thread.block import PLACES
 from softgen.lanes.llvm import YES, LlvmMachine
-from softgen.lanes.llvm_scalar import Pointer
+from softgen.lanes.llvm_scalar import HostPointer
 from softgen.lanes.types import LaneType, u8, u32
 from softgen.lanes.value import Value
 
@@ -61,9 +61,9 @@ class RegisterPart:
     def dwords(self) -> int:
         return (self.end - self.start) // 4
 
-    def stack(self, m: LlvmMachine) -> Pointer:
+    def stack(self, m: LlvmMachine) -> HostPointer:
         """The variable; LLVM makes it a vector register, or spills it."""
-        return Pointer(m, self.variable)
+        return HostPointer(m, self.variable)
 
 
 class RegisterPartition:
@@ -129,10 +129,10 @@ class RegisterPartition:
         held = part.stack(self.m).load_lanes(u32, part.dwords)
         self.home(part).store(held, align=8)
 
-    def home(self, part: RegisterPart) -> Pointer:
+    def home(self, part: RegisterPart) -> HostPointer:
         return self._at(part.place, part.start)
 
-    def _at(self, place: str, offset: int) -> Pointer:
+    def _at(self, place: str, offset: int) -> HostPointer:
         return self.m.pointer("block").at(PLACES[place] + offset)
 
     def _whole(self, parts: list[RegisterPart], type: LaneType, lanes: int) -> Value:

@@ -1,4 +1,4 @@
-"""The State that instructions compute on when they become part of a function: registers as accesses that are settled later.
+"""The lane state of a translation: registers are accesses that are expanded when the partition is known.
 
 Channels are lanes of one mask, as many as the thread was dispatched with. Flags are four masks of sixteen.
 """

@@ -1,6 +1,6 @@
 """Atomics on dwords and qwords: each lane reads, computes and writes before the next does, and gets what stood there.
 
-Operands are sets of registers behind the addresses; compare-and-write has two, the value compared first (KBL 1229-1394).
+Operands are sets of registers after the addresses; compare-and-write has two, the value compared first (KBL 1229-1394).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def untyped_atomic(x: DataPortMessage) -> None:
 
 @answers("untyped_atomic_simd4x2", "a64_untyped_atomic_simd4x2", "untyped_atomic_float_simd4x2", "a64_untyped_atomic_float_simd4x2")
 def slot_atomic(x: DataPortMessage) -> None:
-    """Two slots; the second operand of dwords stands beside the first, of qwords a register behind it (KBL 5985-6060, 18265-18330)."""
+    """Two slots; the second operand of dwords is next to the first, of qwords one register after it (KBL 5985-6060, 18265-18330)."""
     type = u64 if x.plan.words.get("data_width") == "qword" else u32
     name, one = operation(x)
     mask = simd4x2.slots(x)
@@ -130,7 +130,7 @@ def slot_atomic(x: DataPortMessage) -> None:
 
 
 def compare_write_pairs(x: DataPortMessage, lanes: int) -> None:
-    """Pairs of dwords, compared and written together; the low halves of all lanes stand before the high ones (KBL 18441-18466)."""
+    """Pairs of dwords, compared and written together; the low halves of all lanes precede the high ones (KBL 18441-18466)."""
     m, size = x.m, u32.bytes * lanes
     mask, (at, start) = pixel_lanes(x, lanes), offsets(x, lanes)
     memory, at = region(x, at)

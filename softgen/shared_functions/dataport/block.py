@@ -2,7 +2,7 @@
 
 A block is transferred whole, whatever channels are on, except that nothing happens when none is (public Intel PRM, data port blocks).
 Writes of whole registers look at the channels, OWord by OWord or dword by dword (KBL 3552-3565, 11846-11862).
-At the end of a surface the dwords inside count: Intel's compiler reads the last few of a buffer with a block that ends behind it (a dword
+At the end of a surface the dwords inside count: Intel's compiler reads the last few of a buffer with a block that ends past it (a dword
 that is only partly inside is outside: public, Mesa's isl pads buffers for that reason).
 
 Reads   MH_A32_GO MH_A64_OWB MH_A64_OWDB MH_A64_HWB MH_A32_HWB
@@ -57,18 +57,18 @@ def oword_write(x: DataPortMessage) -> None:
 
 
 def dual(x: DataPortMessage) -> tuple[Region, Value, int, int]:
-    """Memory, an offset for each dword, dwords, and where data begins behind the header."""
+    """Memory, an offset for each dword, dwords, and where data begins after the header."""
     m, count = x.m, x.plan.count("data_blocks") * REGISTER // DWORD
     if has_addresses(x):
         starts = m.concat(x.header("MH_A64_OWDB", "block_offset_0"), x.header("MH_A64_OWDB", "block_offset_1"))
-        behind = 0
+        after = 0
     else:
         starts = m.convert(simd4x2.firsts(x, u32, 0), u64) + m.broadcast(m.convert(x.header("MH_A32_GO", "global_offset"), u64), 2)
-        starts, behind = in_bytes(x, starts), REGISTER
+        starts, after = in_bytes(x, starts), REGISTER
     memory, starts = region(x, starts)
     halves = m.shuffle(starts, [lane // 4 % 2 for lane in range(count)])
     steps = m.constant(u64, [lane // 8 * OWORD + lane % 4 * DWORD for lane in range(count)])
-    return memory, halves + steps, count, behind
+    return memory, halves + steps, count, after
 
 
 @answers("oword_dual_block_read", "constant_oword_dual_block_read", "a64_oword_dual_block_read")

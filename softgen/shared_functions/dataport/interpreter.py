@@ -9,7 +9,7 @@ import numpy as np
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport.surface import Surfaces
-from softgen.shared_functions.dataport.target import Addresses, LocalMemory, Memory, Target
+from softgen.shared_functions.dataport.target import AccessTarget, Addresses, GraphicsMemory, LocalMemory
 from softgen.shared_functions.message import Message
 from softgen.shared_functions.texture.operations import execute
 from softgen.surface.image import Image
@@ -49,7 +49,7 @@ class DataPort:
         return self._region(self.surfaces.bindless(offset))
 
     def general(self, base: Value | None = None) -> Region:
-        return self._region(Memory(self.space, self.base + (0 if base is None else int(base.payload[0]))))
+        return self._region(GraphicsMemory(self.space, self.base + (0 if base is None else int(base.payload[0]))))
 
     def addresses(self) -> Region:
         return self._region(Addresses(self.space))
@@ -67,7 +67,7 @@ class DataPort:
 
     def absolute(self, base: int) -> Region:
         """Graphics memory from an address on."""
-        return self._region(Memory(self.space, base))
+        return self._region(GraphicsMemory(self.space, base))
 
     def counter(self, index: int) -> Region:
         return self._region(self.surfaces.counter(index))
@@ -83,5 +83,5 @@ class DataPort:
     def instructions(self) -> int:
         return self.surfaces.bases.get("instruction", 0)
 
-    def _region(self, target: Target) -> Region:
+    def _region(self, target: AccessTarget) -> Region:
         return Region(_MACHINE, target, target.name)

@@ -1,6 +1,6 @@
 """Messages with an address per lane: byte, dword and qword scattered, untyped surface reads and writes.
 
-Lanes stand in registers as they are counted: eight dwords or four qwords to a register, SIMD16 in twice as many. Several dwords of a
+Lanes are in registers in order: eight dwords or four qwords to a register, SIMD16 in twice as many. Several dwords of a
 lane are so many sets of registers, one after another (KBL 5931-6224, 18332-18723).
 """
 
@@ -77,7 +77,7 @@ def shape(x: DataPortMessage) -> tuple[LaneType, int, LaneType]:
     """An element, elements of a lane, and what an element takes in registers."""
     name, words = x.plan.name, x.plan.words
     if "byte_scattered" in name:
-        # Bytes of a lane stand together in one dword, however many there are (KBL 826-848, 5730-5745). The manual forbids eight; compilers
+        # Bytes of a lane are together in one dword, however many there are (KBL 826-848, 5730-5745). The manual forbids eight; compilers
         # for Gen8 send them all the same, and read a qword (observed: IGC).
         if "data_elements" not in words and words["data_size"] not in BYTES:
             raise DecodeError(f"{name} has 1, 2 or 4 bytes a lane")

@@ -32,14 +32,14 @@ FOUR = 4  # coordinates, and channels
 class Typed:
     """A typed message: where its texels are, and who takes part."""
 
-    def __init__(self, x: StateMessage, behind: int) -> None:
-        """`behind`: registers of data that follow the coordinates."""
+    def __init__(self, x: StateMessage, data: int) -> None:
+        """`data`: registers of data that follow the coordinates."""
         self.x, self.one = x, picture(x)
         texel.check(self.one.format)
         self.group = x.plan.words.get("slot_group", "simd4x2" if "simd4x2" in x.plan.attributes else "low_8")
         self.slots = self.group == "simd4x2"
-        held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - behind
-        self.behind = (1 if self.slots else held) * REGISTER  # where data begins
+        held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - data
+        self.data = (1 if self.slots else held) * REGISTER  # where data begins
         self.mask = simd4x2.slots(x) if self.slots else pixel_lanes(x, EIGHT, FIRST[self.group])
         count = range(4 if self.slots else held)
         places = [simd4x2.firsts(x, u32, 0, n) if self.slots else x.take(u32, n * REGISTER, EIGHT) for n in count]
@@ -57,12 +57,12 @@ ASKERS["typed_surface_read"] = lambda plan: TexelRequest("read", EIGHT)
 ASKERS["typed_surface_write"] = lambda plan: TexelRequest("write", EIGHT)
 
 
-def _asked(x: DataPortMessage, behind: int) -> tuple[bool, list[Value], Value, int]:
-    """Whether a message has two slots, its coordinates and level, who takes part, and where data begins; `behind`: registers of data."""
+def _asked(x: DataPortMessage, data: int) -> tuple[bool, list[Value], Value, int]:
+    """Whether a message has two slots, its coordinates and level, who takes part, and where data begins; `data`: registers of data."""
     group = x.plan.words.get("slot_group", "")
     if group not in FIRST:
         return True, [simd4x2.firsts(x, u32, 0, place) for place in range(FOUR)], simd4x2.slots(x), REGISTER
-    held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - behind
+    held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - data
     places = [x.take(u32, place * REGISTER, EIGHT) for place in range(max(held, 1))]
     missing = [x.m.constant(u32, 0, EIGHT)] * FOUR
     return False, [*places, *missing][:FOUR], pixel_lanes(x, EIGHT, FIRST[group]), held * REGISTER
@@ -94,10 +94,10 @@ def read(m: Machine, one: Image, how: object, memory: Region, given: list[Value]
 def typed_write(x: DataPortMessage) -> None:
     """A channel that the message leaves out is written as zero."""
     meant = channels(x)
-    slots, places, mask, behind = _asked(x, len(meant))
+    slots, places, mask, start = _asked(x, len(meant))
     values = [x.m.constant(u32, 0, mask.lanes)] * FOUR
     for number, channel in enumerate(meant):
-        values[channel] = simd4x2.firsts(x, u32, behind, channel) if slots else x.take(u32, behind + number * REGISTER, EIGHT)
+        values[channel] = simd4x2.firsts(x, u32, start, channel) if slots else x.take(u32, start + number * REGISTER, EIGHT)
     x.environment.textured(x, "write", 0, places + values, mask, 0)
 
 
@@ -117,7 +117,7 @@ def typed_atomic(x: StateMessage) -> None:
     one = Typed(x, min(what.operands, 1) if slots else what.operands)
     if one.one.size != u32.bytes:
         raise Unsupported(f"{x.plan.name} on texels of format {one.one.format}: not yet simulated")
-    start, count = one.behind, range(what.operands)
+    start, count = one.data, range(what.operands)
     operands = [simd4x2.firsts(x, u32, start, number) if slots else x.take(u32, start + number * REGISTER, EIGHT) for number in count]
     old = returned(name, perform(x.m, what, u32, one.memory, one.at, operands, one.inside))
     if x.plan.fields.return_data and slots:

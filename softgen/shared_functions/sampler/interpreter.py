@@ -7,7 +7,7 @@ from typing import Any
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport.surface import Surfaces
-from softgen.shared_functions.dataport.target import Memory
+from softgen.shared_functions.dataport.target import GraphicsMemory
 from softgen.shared_functions.message import Message
 from softgen.shared_functions.sampler.state import Samplers, Sampling
 from softgen.shared_functions.texture.operations import execute
@@ -44,5 +44,5 @@ class SamplerPort:
         return execute(x, what, self.sampling(sampler, self._table) if what == "sample" else None, given, mask)
 
     def absolute(self, base: int) -> Region:
-        target = Memory(self.surfaces.space, base)
+        target = GraphicsMemory(self.surfaces.space, base)
         return Region(_MACHINE, target, target.name)

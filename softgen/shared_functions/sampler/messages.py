@@ -1,6 +1,6 @@
 """Sampler messages: what payloads hold, and how answers are laid out.
 
-Parameters stand one behind the other, a register for each eight lanes; what the message has no room for is zero. A 1D array has its
+Parameters follow one another, a register for each eight lanes; what the message has no room for is zero. A 1D array has its
 slice where v would be, a 2D array where r would be (public: Mesa brw_lower_logical_sends.cpp; observed: Intel's OpenCL compiler).
 
 What depends on states is an operation on texels (texture.py). Compiled code leaves the less common messages to the reference.
@@ -22,7 +22,7 @@ from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport import simd4x2
 from softgen.shared_functions.message import REGISTER, MessagePlan, answers
 from softgen.shared_functions.sampler.environment import SamplerMessage, StateMessage
-from softgen.shared_functions.sampler.filters import AXES, Reader, nothing, selected
+from softgen.shared_functions.sampler.filters import AXES, ImageSampler, nothing, selected
 from softgen.shared_functions.sampler.state import Sampling
 from softgen.shared_functions.texture.operations import ASKERS, TexelRequest, operation, picture
 from softgen.surface import texel
@@ -44,7 +44,7 @@ class SampleShape:
     """How wide a message is."""
 
     lanes: int
-    slots: bool  # two slots, each with all its parameters side by side
+    slots: bool  # two slots, each with all its parameters contiguous
     mask: Value
 
 
@@ -108,7 +108,7 @@ def respond(x: SamplerMessage, its: SampleShape, values: list[Value]) -> None:
 def _compacted(x: SamplerMessage, values: list[Value], masked: list[Value]) -> list[Value]:
     m = x.m
     found = list(values)
-    for number in reversed(range(len(values))):  # from behind: whatever follows a masked channel moves up
+    for number in reversed(range(len(values))):  # from the last: what follows a masked channel moves up
         for place in range(number, len(values) - 1):
             found[place] = m.select(masked[number], found[place + 1], found[place])
     return found
@@ -157,7 +157,7 @@ def sampled(m: Machine, one: Image, how: Sampling, memory: Region, given: list[V
     places, rest = [m.bitcast(value, f32) for value in given[:4]], given[4:]
     lod = m.bitcast(rest[0], f32) if len(rest) % 3 else None
     moved = [m.bitcast(value, i32) for value in rest[-3:]] if len(rest) >= 3 else None
-    return selected(m, one, Reader(m, one, how, memory, mask).sample(places, lod, moved))
+    return selected(m, one, ImageSampler(m, one, how, memory, mask).sample(places, lod, moved))
 
 
 @answers("ld", "ld_lz", compiled=_plain)
@@ -171,7 +171,7 @@ def ld(x: SamplerMessage) -> None:
 
 @operation("load")
 def loaded(m: Machine, one: Image, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
-    """Texels by their numbers. Outside the surface and its levels, texels are zero. Offsets are added behind the hardware's check of bounds
+    """Texels by their numbers. Outside the surface and its levels, texels are zero. Offsets are added after the hardware's check of bounds
     (public: Mesa brw_fs_visitor.cpp); what they lead to must be inside too."""
     if one.kind == "null":
         return nothing(m, mask.lanes)

@@ -63,7 +63,7 @@ class Sampling:
 
 
 def understood(layout: Layout, state: Record, what: str) -> Sampling:
-    """What is not simulated is refused by name; the border is for whoever reads memory."""
+    """What is not simulated is refused by name; the border colour is read by the caller."""
     word = {name: value_name(layout, state, name) for name in state._fields if name.endswith(("_filter", "_mode"))}
     for name in ("mag_mode_filter", "min_mode_filter"):
         if word[name] not in FILTERS:

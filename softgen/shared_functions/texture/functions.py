@@ -70,11 +70,11 @@ class Pictures:
 
 
 _NO_NUMBERS: dict[str, Any] = dict.fromkeys(NUMBERS, 0)
-_made: dict[TexelForm, jit.Code] = {}  # never freed: kernels may be about to call it
+_made: dict[TexelForm, jit.LoadedCode] = {}  # never freed: kernels may be about to call it
 _asked: Counter[TexelForm] = Counter()
 
 
-def function(form: TexelForm, hurry: bool = False) -> jit.Code | None:
+def function(form: TexelForm, hurry: bool = False) -> jit.LoadedCode | None:
     """The code of a form: compiled before, cached, or asked for often enough; None otherwise."""
     if form not in _made:
         _asked[form] += 1

@@ -20,7 +20,7 @@ from softgen.eu.translate.entry_exit import Key
 from softgen.eu.translate.kernel import KernelTranslator
 from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPart, RegisterPartition
 from softgen.eu.translate.state import TranslationState
-from softgen.eu.translate.store import Store
+from softgen.eu.translate.store import TranslationStore
 from softgen.threads.dispatcher import EngineDispatcher
 from tests.eu.semantics.build import NULL, L, Listing, arf, branch, dst, imm, one, reg, scalar
 from tests.eu.translate import divergent
@@ -167,7 +167,7 @@ class Runs:
 
     def agree(self, kernel: divergent.KernelTranslator) -> bool:
         before, self.count = self.freed, self.count + 1
-        store = Store(self.folder / str(self.count))  # nothing that was translated before
+        store = TranslationStore(self.folder / str(self.count))  # nothing that was translated before
         groups = EngineDispatcher("t1", 1, make=lambda name: Translator(store=store))
         found = [kernel.job().run(groups=one) for one in (EngineDispatcher("reference"), groups)]
         assert not groups.notes
