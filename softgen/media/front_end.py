@@ -47,7 +47,7 @@ class FrontEnd:
 
 
 def dispatch_context(cs: CommandStreamer) -> DispatchContext:
-    return DispatchContext(cs.generation, cs.space, cs.bases, cs.system_routine, cs.warn)
+    return DispatchContext(cs.generation, cs.space, cs.bases, cs.warn, cs.system_routine)
 
 
 # -- loading -------------------------------------------------------------------------------------------------------

@@ -266,7 +266,7 @@ class Streamer(Parser):
     @property
     def system_routine(self) -> int | None:
         """The exception handler of EU threads (STATE_SIP)."""
-        found = self.saved.latched.latched.get("STATE_SIP")
+        found = self.saved.latched.get("STATE_SIP")
         return None if found is None else int(found.system_instruction_pointer)
 
     @property

@@ -6,6 +6,7 @@ Out: memory changed; counts of threads and instructions.
 dispatch.py    the record that every pipeline fills in, and the Dispatcher protocol
 payload.py     payload sources, dispatch-mask sources, header patches
 dispatcher.py  chooses the engine of a dispatch and counts what each kernel did
+interpreted.py the reference engine behind the scheduler, for C loops
 reference.py   the reference engine: one thread group on the interpreter
 pool.py        compiled engines: groups handed out in chunks to host threads
 programs.py    kernels and the system routine in memory

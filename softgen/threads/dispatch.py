@@ -46,8 +46,8 @@ class DispatchContext:
     generation: Generation
     space: Space
     bases: Mapping[str, int]
-    system_routine: int | None = None  # offset from the instruction base (STATE_SIP)
     warn: Callable[[str], None] = lambda text: None  # reports broken rules; execution goes on
+    system_routine: int | None = None  # offset from the instruction base (STATE_SIP)
 
     def layout(self, name: str) -> Layout:
         return catalogue.layout(name, self.generation.number)

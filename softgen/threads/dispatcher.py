@@ -98,7 +98,7 @@ class EngineDispatcher:
     def _built(self, context: DispatchContext) -> Engine:
         try:
             if self._engine is None:
-                self._engine = self._make(self.name)
+                self._engine = self._make(self.name) if self.name != REFERENCE else _interpreted()
             _ = context.space.table
         except Unsupported as why:
             raise EngineUnavailable(str(why)) from why
@@ -144,6 +144,12 @@ class EngineDispatcher:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def _interpreted() -> Engine:
+    from softgen.threads.interpreted import InterpretedEngine  # imported late, as compiled engines are
+
+    return InterpretedEngine()
 
 
 class EngineUnavailable(Exception):

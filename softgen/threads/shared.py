@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from softgen.eu import native
 from softgen.eu.engine import Engine, Function
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.isa.rules import rules
@@ -12,6 +11,7 @@ from softgen.threads import places
 from softgen.threads.affine import affine_rows
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.interpreted import interpreted
 from softgen.threads.programs import DispatchProgram
 
 
@@ -32,7 +32,7 @@ class SharedDispatch:
         """Code for threads whose cr0.0 is `control`, its surfaces resolved; `entry` is the ip of a thread that resumes.
         In the system routine the interpreter executes every instruction."""
         if entry is not None and not self.program.inside(entry):
-            return Function(native.imports()["native_interpret"])
+            return interpreted()
         found = self.engine.function(self.program, control, self.dispatch.simd, self.full, entry, self.rows)
         for index in found.indices - self.bound.known:
             self.bound.resolve(index)
