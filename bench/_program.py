@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from softgen.gpgpu.walker import Done, FrontEnd, Plan, Run, Spent, Surroundings
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
+from softgen.threads.dispatch import DispatchContext, Dispatcher, Finished, ThreadDispatch, TimedOut, control_register, never
+from softgen.threads.payload import Counter, HeaderPatch, SlotField, TemplatePayload
 
 FOLDER = Path(__file__).parent / "programs"
 GPU = "kbl"
@@ -50,12 +51,12 @@ class Dispatch:
         self._place(CODE, (FOLDER / f"{name}.dat").read_bytes(), "code")
         self._place(SURFACES, self._surfaces(generation.number), "surface state")
         bases = {"instruction": CODE, "surface": SURFACES, "general": 0, "dynamic": 0}
-        self.around = Surroundings(generation, self.space, bases, FrontEnd())
-        self.plan = self._plan()
+        self.context = DispatchContext(generation, self.space, bases)
+        self.record = self._record(generation.number)
 
-    def run(self, groups: Run, spent: Spent = lambda: False) -> Done:
-        done = list(groups(self.around, self.plan, spent))
-        return Done(sum(one.threads for one in done), sum(one.instructions for one in done))
+    def run(self, dispatcher: Dispatcher, timed_out: TimedOut = never) -> Finished:
+        done = list(dispatcher.run(self.context, self.record, timed_out))
+        return Finished(sum(one.threads for one in done), sum(one.instructions for one in done))
 
     def _place(self, address: int, data: bytes | Array, label: str) -> Buffer:
         raw = data if isinstance(data, bytes) else data.tobytes()
@@ -83,17 +84,18 @@ class Dispatch:
         entries = [table.get(index, 0) for index in range(max(table) + 1)]
         return states.ljust(TABLE, b"\0") + struct.pack(f"<{len(entries)}I", *entries)
 
-    def _plan(self) -> Plan:
+    def _record(self, gen: float) -> ThreadDispatch:
         own = list(self._local_ids())
-        shared = self._shared()
-        grid = tuple(range(whole // part) for whole, part in zip(self.size, self.group, strict=True))
-        local = self.info["local"]
-        return Plan(
-            kernel=0, simd=self.info["simd"], shape=(len(own), 1, 1), grid=(grid[0], grid[1], grid[2]), right_mask=0xFFFFFFFF,
-            bottom_mask=0xFFFFFFFF, own=len(own[0]) // REGISTER, shared=len(shared) // REGISTER, own_first=True,
-            data=shared + b"".join(own), local_bytes=1 << max(local - 1, KIB - 1).bit_length() if local else 0,
-            barrier=bool(self.info["barrier"]), binding_table=TABLE, sampler=0, scratch_base=0, scratch_code=0, scratch_bytes=0,
-            single_flow=False, alternate=False, rounding=0,
+        shared, local, page = self._shared(), self.info["local"], layout("GPGPU_THREAD_HEADER", gen)
+        counters = [Counter(0, whole // part, page.field(f"thread_group_id_{axis}").low // 8)
+                    for axis, whole, part in zip("xyz", self.size, self.group, strict=True)]  # fmt: skip
+        header = struct.pack("<8I", *page.pack(binding_table_pointer=TABLE))
+        slots = (SlotField(page.field("fixed_function_thread_id").low // 32 * 4, 0x3FF, 0, 1),)
+        patch = HeaderPatch(tuple(counters))
+        return ThreadDispatch(
+            kernel=0, control=control_register(gen), simd=self.info["simd"], threads=len(own), groups=patch.groups, patch=patch,
+            payload=TemplatePayload(header, len(shared), len(own[0]), True, shared + b"".join(own), slots), binding_table=TABLE,
+            local_bytes=1 << max(local - 1, KIB - 1).bit_length() if local else 0, barrier=bool(self.info["barrier"]),
         )  # fmt: skip
 
     def _local_ids(self) -> Iterator[bytes]:

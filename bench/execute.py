@@ -23,7 +23,8 @@ from bench._work import Array, Work, peer, peers, works
 from softgen.errors import SoftgenError
 from softgen.eu.engine import engine
 from softgen.eu.interpreter import Program
-from softgen.gpgpu.engines import Groups
+from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.payload import HeaderPatch
 
 ROUNDS, SECONDS = 15, 1.5  # at most, of each
 LONG = 3.0  # seconds that a run of the slower engine may take
@@ -78,7 +79,7 @@ def measure() -> Iterator[Measurement]:
 
 def measured(work: Work, libraries: dict[str, CDLL]) -> Result:
     """Rounds in which everyone has a turn: what disturbs one disturbs all."""
-    fast, slow = Groups("t1", 1), Groups("t0", 1)
+    fast, slow = EngineDispatcher("t1", 1), EngineDispatcher("t0", 1)
     whole = work.dispatch()
     done = whole.run(fast)
     rivals = list(rivals_of(work, libraries, whole.arrays[work.result].copy()))
@@ -106,22 +107,24 @@ def rivals_of(work: Work, libraries: dict[str, CDLL], found: Array) -> Iterator[
         yield Timed(f"C ({compiler})", call)
 
 
-def shortened(work: Work, groups: Groups) -> tuple[Dispatch, float]:
+def shortened(work: Work, groups: EngineDispatcher) -> tuple[Dispatch, float]:
     """The whole if that is a matter of moments, else some rows or columns of groups; and which part of all these are."""
-    whole, plan = work.dispatch(), work.dispatch().plan
+    whole, record = work.dispatch(), work.dispatch().record
+    assert record.patch is not None
+    x, y, z = record.patch.counters
     share = 1.0
     while True:
         began = time.thread_time()
         try:
             whole.run(groups, lambda start=began: time.thread_time() - start > LONG)  # type: ignore[misc]
-            return whole, whole.plan.count / plan.count
+            return whole, whole.record.groups / record.groups
         except SoftgenError as error:
-            if "time is up" not in str(error) or share * plan.count < 1:
+            if "time is up" not in str(error) or share * record.groups < 1:
                 raise
         share /= 8
-        columns = max(1, int(len(plan.grid[0]) * min(1.0, share * len(plan.grid[1]))))
-        rows = max(1, int(len(plan.grid[1]) * share))
-        whole.plan = replace(plan, grid=(plan.grid[0][:columns], plan.grid[1][:rows], plan.grid[2]))
+        columns, rows = max(1, int(x.count * min(1.0, share * y.count))), max(1, int(y.count * share))
+        patch = HeaderPatch((replace(x, count=columns), replace(y, count=rows), z))
+        whole.record = replace(record, patch=patch, groups=patch.groups)
 
 
 def told(one: Result) -> Iterator[Measurement]:
@@ -155,7 +158,7 @@ def scaling() -> Iterator[Measurement]:
     work = next(one for one in works() if one.name == "mandel_loop")
     arguments = [*work.arguments[:3], type(work.arguments[3])(4096)]
     dispatch = replace(work, arguments=arguments).dispatch()
-    runs = [Groups("t1", count) for count in (1, 2)]
+    runs = [EngineDispatcher("t1", count) for count in (1, 2)]
     best = [math.inf, math.inf]
     for _ in range(7):
         for number, groups in enumerate(runs):
@@ -206,12 +209,12 @@ def loading() -> Iterator[Measurement]:
     """A kernel that was compiled before, by an engine that has not seen it."""
     for name in ("saxpy", "conv"):
         dispatch = next(one for one in works() if one.name == name).dispatch()
-        dispatch.run(Groups("t1", 1))
+        dispatch.run(EngineDispatcher("t1", 1))
         code = (FOLDER / f"{name}.dat").read_bytes()
         best = math.inf
         for _ in range(9):
-            made, program = engine("t1"), Program(dispatch.around.generation.number, code)
+            made, program = engine("t1"), Program(dispatch.context.generation.number, code)
             start = time.perf_counter()
-            made.function(program, 0, dispatch.plan.simd)
+            made.function(program, 0, dispatch.record.simd)
             best = min(best, time.perf_counter() - start)
         yield Measurement(f"{name} from the object cache, t1", 1, "kernels", best, note=f"{best * 1e3:.2f} ms")

@@ -16,7 +16,7 @@ from bench.__main__ import as_json, available, row
 from bench._compile import information
 from bench._program import Dispatch, descriptions
 from softgen.errors import SoftgenError
-from softgen.gpgpu.engines import Groups
+from softgen.threads.dispatcher import EngineDispatcher
 from tests.conftest import ROOT
 
 
@@ -49,7 +49,7 @@ def test_programs_compute_what_numpy_does(name: str, engine: str) -> None:
         "sha": ([np.zeros(256, np.uint32), np.uint32(7)], (256,), (256,), 0, np.array(sums)),
     }[name]  # fmt: skip
     dispatch = Dispatch(name, arguments, size, group)
-    assert dispatch.run(Groups(engine, 1)).threads == np.prod(size) // dispatch.plan.simd
+    assert dispatch.run(EngineDispatcher(engine, 1)).threads == np.prod(size) // dispatch.record.simd
     assert np.allclose(dispatch.arrays[result], expected, rtol=1e-5, atol=0)
 
 

@@ -139,12 +139,13 @@ struct dispatch {
     int64_t turn; /* backward branches before others have a turn */
     struct answer *answers;
     uint64_t answer_count;
-    uint64_t origin[3], extent[3], id_offset[3]; /* group ids: first, how many, where in a block they belong */
+    uint64_t axes; /* of the header patch: counters that advance from group to group, the first one fastest */
+    uint64_t origin[3], extent[3], patch_offset[3]; /* of each: first value, number of values, byte of its dword in the payload */
     uint64_t first, last; /* groups of this chunk: first is the one under way */
     uint64_t deadline; /* nanoseconds of the monotonic clock */
     /* where it stands */
     uint64_t inside; /* a group is under way */
-    uint64_t id[3], numbered; /* its number, and one more than which group would be next */
+    uint64_t counter[3], numbered; /* its counters, and one more than the number of the group that they would advance to */
     uint64_t current, left, moved, since_clock;
     uint64_t executed; /* instructions of the group, as counted last */
     uint64_t apart; /* a thread of the group goes on with another function: each is called for itself */
@@ -173,46 +174,50 @@ static struct control *control_of(uint8_t *block)
     return (struct control *)(block + place.control);
 }
 
-/* The group's number on each axis: one further than the last, or counted where there is none. */
-static void number_group(struct dispatch *d)
+/* The counters of the group: advanced from those of the group before, or computed. */
+static void count_group(struct dispatch *d)
 {
     if (d->first + 1 != d->numbered) {
         uint64_t number = d->first;
-        for (int i = 0; i < 3; number /= d->extent[i], i++)
-            d->id[i] = d->origin[i] + number % d->extent[i];
+        for (uint64_t i = 0; i < d->axes; number /= d->extent[i], i++)
+            d->counter[i] = d->origin[i] + number % d->extent[i];
     } else {
-        for (int i = 0; i < 3; i++) {
-            if (++d->id[i] < d->origin[i] + d->extent[i])
+        for (uint64_t i = 0; i < d->axes; i++) {
+            if (++d->counter[i] < d->origin[i] + d->extent[i])
                 break;
-            d->id[i] = d->origin[i];
+            d->counter[i] = d->origin[i];
         }
     }
     d->numbered = d->first + 2;
 }
 
-/* The group's number goes into the first register, in one piece where the host can: what loads it next must not wait for several stores.
+/* Counters go into the first register, in one piece where the host can: what loads it next must not wait for several stores.
  * Compiled code needs such a host anyway; this file does not. */
 typedef uint32_t header __attribute__((vector_size(32), aligned(4), may_alias));
 
 #if defined(__x86_64__)
 __attribute__((target("avx2")))
 #endif
-static void wide_headers(const struct dispatch *d, uint64_t first, uint64_t end)
+static void patch_wide(const struct dispatch *d, uint64_t first, uint64_t end)
 {
     const header number = {0, 1, 2, 3, 4, 5, 6, 7};
-    header ids = {0}, kept = ~ids;
-    for (int axis = 0; axis < 3; axis++) {
-        header here = (header)(number == (uint32_t)(d->id_offset[axis] / 4));
-        ids = (ids & ~here) | ((uint32_t)d->id[axis] & here);
+    header counters = {0}, kept = ~counters;
+    for (uint64_t axis = 0; axis < d->axes; axis++) {
+        header here = (header)(number == (uint32_t)(d->patch_offset[axis] / 4));
+        counters = (counters & ~here) | ((uint32_t)d->counter[axis] & here);
         kept &= ~here;
     }
     for (uint64_t at = first * place.size; at < end * place.size; at += place.size)
-        *(header *)(d->context->blocks + at) = (*(const header *)(d->context->blocks + at) & kept) | ids;
+        *(header *)(d->context->blocks + at) = (*(const header *)(d->context->blocks + at) & kept) | counters;
 }
 
-static void put_headers(const struct dispatch *d, uint64_t first, uint64_t end)
+static void patch_headers(const struct dispatch *d, uint64_t first, uint64_t end)
 {
-    int near = d->id_offset[0] < sizeof(header) && d->id_offset[1] < sizeof(header) && d->id_offset[2] < sizeof(header);
+    int near = 1;
+    if (!d->axes)
+        return;
+    for (uint64_t axis = 0; axis < d->axes; axis++)
+        near &= d->patch_offset[axis] < sizeof(header);
 #if defined(__x86_64__)
     static int wide = -1;
     if (wide < 0)
@@ -220,14 +225,14 @@ static void put_headers(const struct dispatch *d, uint64_t first, uint64_t end)
     near &= wide;
 #endif
     if (near)
-        wide_headers(d, first, end);
+        patch_wide(d, first, end);
     else
         for (uint64_t i = first; i < end; i++)
-            for (int axis = 0; axis < 3; axis++)
-                *(uint32_t *)(d->context->blocks + i * place.size + d->id_offset[axis]) = (uint32_t)d->id[axis];
+            for (uint64_t axis = 0; axis < d->axes; axis++)
+                *(uint32_t *)(d->context->blocks + i * place.size + d->patch_offset[axis]) = (uint32_t)d->counter[axis];
 }
 
-/* A block as a thread starts, without its group's number; where nobody changed it, there is not much to do. */
+/* A block as a thread starts, without counters; where nobody changed it, there is not much to do. */
 static void start_block(const struct dispatch *d, uint64_t number)
 {
     struct member *m = &d->members[number];
@@ -261,7 +266,7 @@ static void seat_members(struct dispatch *d)
 static void start_group(struct dispatch *d)
 {
     struct context *c = d->context;
-    number_group(d);
+    count_group(d);
     if (c->local_size)
         memset(c->local, 0, c->local_size);
     if (d->apart || d->members->function != d->function || d->members->program != d->program)
@@ -275,7 +280,7 @@ static void start_group(struct dispatch *d)
         else
             control_of(c->blocks + i * place.size)->status = FRESH;
     if (d->joint)
-        put_headers(d, 0, c->threads);
+        patch_headers(d, 0, c->threads);
     c->arrived = c->notified = d->current = d->moved = d->executed = 0;
     d->apart = !d->joint;
     d->left = c->threads;
@@ -315,7 +320,7 @@ static enum reason turn(struct dispatch *d)
     uint8_t *block = d->context->blocks + d->current * place.size;
     if (control_of(block)->status == FRESH) {
         start_block(d, d->current);
-        put_headers(d, d->current, d->current + 1);
+        patch_headers(d, d->current, d->current + 1);
     }
     uint64_t before = control_of(block)->executed;
     int64_t status;

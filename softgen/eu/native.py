@@ -12,8 +12,8 @@ from enum import IntEnum
 from functools import cache
 
 from softgen.errors import SoftgenError
-from softgen.eu import block
-from softgen.eu.block import Context, Control, offset
+from softgen.eu.thread import block
+from softgen.eu.thread.block import Context, Control, offset
 from softgen.memory import guard
 from softgen.memory.space import Space
 
@@ -89,14 +89,15 @@ class Dispatch(ctypes.Structure):
         ("turn", ctypes.c_int64),
         ("answers", ctypes.c_uint64),
         ("answer_count", ctypes.c_uint64),
+        ("axes", ctypes.c_uint64),
         ("origin", ctypes.c_uint64 * 3),
         ("extent", ctypes.c_uint64 * 3),
-        ("id_offset", ctypes.c_uint64 * 3),
+        ("patch_offset", ctypes.c_uint64 * 3),
         ("first", ctypes.c_uint64),
         ("last", ctypes.c_uint64),
         ("deadline", ctypes.c_uint64),
         ("inside", ctypes.c_uint64),
-        ("id", ctypes.c_uint64 * 3),
+        ("counter", ctypes.c_uint64 * 3),
         ("numbered", ctypes.c_uint64),
         ("current", ctypes.c_uint64),
         ("left", ctypes.c_uint64),

@@ -15,5 +15,6 @@ snippet.py     a piece of EU assembly, run on a thread of its own; snippet_engin
 recording.py   what `run` keeps: a whole run, or a submission that failed, as a capture
 registers.py   registers as people write and read them
 behaviours.py  the numbered behaviours of the manuals and the tests that show them
+citations.py   citations of behaviours in tests, and what each shows
 machine.py     what the host offers: CPU, limits, libraries, drivers, oracles
 """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from softgen.errors import SoftgenError
 from softgen.memory.space import Space
-from softgen.streamer.context import Context
+from softgen.streamer.context import LatchedState
 from softgen.streamer.indirect import Follower, Found, State
 from softgen.streamer.parser import Command, Parser, Remark
 from softgen.trace.work import Trace, Work
@@ -32,7 +32,7 @@ class Decoder:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.generation = trace.device.generation
-        self.contexts: dict[tuple[int, str], Context] = {}
+        self.contexts: dict[tuple[int, str], LatchedState] = {}
         self.targets: dict[int, str] = {}  # start of a mapped region -> who may have written it
         self.seen: set[tuple[int, int]] = set()  # surfaces already looked at
         self.regions: dict[Space, list[int]] = {}  # where those of a space begin, while memory stands still
@@ -45,7 +45,7 @@ class Decoder:
     def items(self, work: Work) -> Iterator[Item]:
         parser = Parser(self.generation, work.engine, work.space, work.global_space, self._stale)
         road = parser.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else parser.batch(work.batch)
-        context = self.contexts.setdefault((work.context, work.engine), Context())
+        context = self.contexts.setdefault((work.context, work.engine), LatchedState())
         self.seen.clear()
         self.regions.clear()
         follower = Follower(self.generation, work.engine, work.space)
@@ -60,7 +60,7 @@ class Decoder:
                 waiting = []
         yield from self._release(work, waiting, follower, context)
 
-    def _release(self, work: Work, waiting: list[Command | Remark], follower: Follower, context: Context) -> Iterator[Item]:
+    def _release(self, work: Work, waiting: list[Command | Remark], follower: Follower, context: LatchedState) -> Iterator[Item]:
         """Commands up to a draw, each followed by what it points to, with counts as they stand when the draw starts."""
         ahead = context.copy()
         for met in waiting:
@@ -73,7 +73,7 @@ class Decoder:
                 ahead.bases = context.bases
                 yield from (Item(work, found) for found in self._follow(work, met, follower, ahead))
 
-    def _follow(self, work: Work, command: Command, follower: Follower, ahead: Context) -> Iterator[Found | Remark]:
+    def _follow(self, work: Work, command: Command, follower: Follower, ahead: LatchedState) -> Iterator[Found | Remark]:
         """What a command points to, within bounds: tables that point into each other would make a small file a day's work."""
         for number, found in enumerate(follower.follow(command, ahead) if self.left >= 0 else ()):
             self.left -= 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from softgen.errors import GpuFault
-from softgen.eu import program
+from softgen.eu.encoding import program
 from softgen.inspect.decoding import Decoder
 from softgen.memory.space import Space
 from softgen.streamer.indirect import Kernel

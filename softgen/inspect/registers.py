@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from softgen.errors import DecodeError
-from softgen.eu import registers, types
 from softgen.eu.interpreter import Reference
-from softgen.eu.regions import LANES, WIDE, write_at
-from softgen.eu.thread import REGISTER, REGISTERS, Thread
+from softgen.eu.isa import registers, types
+from softgen.eu.thread.regions import LANES, WIDE, write_at
+from softgen.eu.thread.state import REGISTER, REGISTERS, Thread
 from softgen.lanes.types import bool_
 
 Number = int | float

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from softgen.eu import opcodes
-from softgen.eu.instruction import Instruction
+from softgen.eu.encoding.program import instructions
+from softgen.eu.encoding.program import kernel as extent
 from softgen.eu.interpreter import Program
-from softgen.eu.program import instructions
-from softgen.eu.program import kernel as extent
-from softgen.gpgpu.engines import Groups, Ran
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction
 from softgen.inspect.cli.output import Paint, counted, table
+from softgen.threads.dispatcher import EngineDispatcher, KernelStatistics
 from softgen.trace.replay import Report
 
 COUNTS = ("dispatches", "threads", "instructions")
@@ -27,7 +27,7 @@ BOUNDS = {
 }  # fmt: skip
 
 
-def gathered(report: Report, engines: Iterable[Groups]) -> dict[str, Any]:
+def gathered(report: Report, engines: Iterable[EngineDispatcher]) -> dict[str, Any]:
     """Everything a report says, most expensive kernels first."""
     groups = list(engines)
     ran = sorted((one for each in groups for one in each.ran.values()), key=lambda one: -one.seconds)
@@ -45,7 +45,7 @@ def gathered(report: Report, engines: Iterable[Groups]) -> dict[str, Any]:
     }
 
 
-def kernel(one: Ran) -> dict[str, Any]:
+def kernel(one: KernelStatistics) -> dict[str, Any]:
     return {"kernel": one.program.title, "engine": one.engine, "dispatches": one.dispatches, "threads": one.threads,
             "instructions": one.instructions, "seconds": round(one.seconds, 6)}  # fmt: skip
 

@@ -15,14 +15,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from softgen.errors import SoftgenError, Unsupported
-from softgen.eu import dialect, labels, opcodes, program, types
-from softgen.eu.instruction import Instruction
+from softgen.eu.encoding import program
 from softgen.eu.interpreter import Interpreter, Program
-from softgen.eu.regions import LANES, destination_offsets, place
-from softgen.eu.rules import execution_type
+from softgen.eu.isa import labels, opcodes, types
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.rules import execution_type
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.send import Message
-from softgen.eu.thread import Thread
+from softgen.eu.text import dialect
+from softgen.eu.thread.regions import LANES, destination_offsets, place
+from softgen.eu.thread.state import Thread
 from softgen.inspect import registers
 from softgen.inspect.registers import Lanes
 from softgen.shared_functions import message

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import weakref
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -64,7 +65,8 @@ class Buffer:
     def __init__(self, size: int, name: str = "") -> None:
         if not 0 < size <= LARGEST:
             raise DriverError(f"buffer {name!r}: size must be between 1 and {LARGEST:#x} bytes, not {size:#x}")
-        fd = host.with_descriptors(lambda: os.memfd_create(f"softgen {name}"[:200], os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+        label = re.sub("[^ -~]", "?", f"softgen {name[:200]}")  # memfd_create takes 249 bytes, none of them zero
+        fd = host.with_descriptors(lambda: os.memfd_create(label, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
         try:
             os.ftruncate(fd, host.round_up(size))
             self._adopt(fd, size, name)

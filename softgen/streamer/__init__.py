@@ -8,8 +8,9 @@ window.py     dwords at an address, read ahead in pieces
 parser.py     dwords -> commands: rings, batches, chaining, ends
 context.py    what earlier commands said that later ones need: base addresses, shader state
 indirect.py   a command's pointers followed to state, kernels and data
-execute.py    the same road, each command carried out before the next is read
-where.py      registers that follow the parser, and the errors it finds
+interface.py  what a streamer uses of its device and of the submitter; handlers' types
+execute.py    Streamer: commands executed one after another
+engine_status.py  registers that show where an engine is, and the errors its parser finds
 privilege.py  what only the kernel driver's batches may do
 rules.py      what software must keep, told when it does not
 state.py      commands that only say something

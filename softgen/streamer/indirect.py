@@ -18,9 +18,9 @@ from softgen.bits.generation import Generation
 from softgen.bits.layout import Field, Layout
 from softgen.bits.record import Record
 from softgen.errors import SoftgenError
-from softgen.eu.decode import decode
+from softgen.eu.encoding.decode import decode
 from softgen.memory.space import Space
-from softgen.streamer.context import Context
+from softgen.streamer.context import LatchedState
 from softgen.streamer.parser import Command
 
 DEEPEST = 5  # command -> descriptor -> binding table -> surface -> data
@@ -145,7 +145,7 @@ class Follower:
         self.generation, self.engine, self.space = generation, engine, space
         self.guessed: dict[str, int] = {}  # bases that were set before the capture began
 
-    def follow(self, command: Command, context: Context) -> Iterator[Found]:
+    def follow(self, command: Command, context: LatchedState) -> Iterator[Found]:
         if command.layout is not None:
             yield from self._registers(command)
             yield from self._follow(command.layout, command.record, command.address, context, 0)
@@ -165,7 +165,7 @@ class Follower:
                     known = "data_dword" in owner._fields and place.layout.dwords == 1
                     yield Register(place.label, place.offset, command.address, place.layout, [owner.data_dword] if known else [])
 
-    def _follow(self, layout: Layout, values: Record, by: int, context: Context, depth: int, certain: bool = True) -> Iterator[Found]:
+    def _follow(self, layout: Layout, values: Record, by: int, context: LatchedState, depth: int, certain: bool = True) -> Iterator[Found]:
         if depth > DEEPEST:
             return
         for pointer in pointers(layout):
@@ -174,7 +174,7 @@ class Follower:
                 if in_use(layout, pointer.field, owner, values):
                     yield from self._pointer(Place(layout, pointer.field, owner, values, index, by), context, depth, certain)
 
-    def _pointer(self, place: Place, context: Context, depth: int, certain: bool) -> Iterator[Found]:
+    def _pointer(self, place: Place, context: LatchedState, depth: int, certain: bool) -> Iterator[Found]:
         target = place.field.type.target
         address = self._address(place, context)
         if not address:
@@ -191,7 +191,7 @@ class Follower:
                 sure = 0  # zero is an offset like others, or an entry nobody filled
             yield from self._structures(target, address, number, sure if certain else 0, place.by, context, depth)
 
-    def _address(self, place: Place, context: Context) -> int | None:
+    def _address(self, place: Place, context: LatchedState) -> int | None:
         """Where a pointer leads; None when it counts from a base that was set before the capture began and cannot be found."""
         value, kind = getattr(place.owner, place.field.name), place.field.type
         pool = context.latched.get("3DSTATE_BINDING_TABLE_POOL_ALLOC")
@@ -227,7 +227,7 @@ class Follower:
         except SoftgenError:
             return set()  # page tables too large to list
 
-    def _structures(self, target: str, address: int, number: int, sure: int, by: int, context: Context, depth: int) -> Iterator[Found]:
+    def _structures(self, target: str, address: int, number: int, sure: int, by: int, context: LatchedState, depth: int) -> Iterator[Found]:
         """`number` structures at most; of the first `sure` it is known that they are there."""
         layout = catalogue().layout(target, self.generation.number)
         for index in range(number):
@@ -257,7 +257,7 @@ class Follower:
             return False
         return not self.space.extent(values.surface_base_address, 1)
 
-    def _plausible(self, layout: Layout, dwords: list[int], values: Record, index: int, context: Context) -> bool:
+    def _plausible(self, layout: Layout, dwords: list[int], values: Record, index: int, context: LatchedState) -> bool:
         """Whether something whose count was guessed looks like what it is taken for."""
         if index and not any(dwords) or describe.reserved(layout, dwords):
             return False
@@ -334,7 +334,7 @@ def _pixel_kernel(index: int, dispatch: dict[int, int]) -> bool:
     return len(on) > 1 and (32 if index == 1 else 16) in on
 
 
-def count(place: Place, context: Context) -> tuple[int, int]:
+def count(place: Place, context: LatchedState) -> tuple[int, int]:
     """How many structures may stand at a pointer, and how many surely do."""
     target = place.field.type.target
     if target == "SAMPLER_STATE":
@@ -355,7 +355,7 @@ def count(place: Place, context: Context) -> tuple[int, int]:
     return 1, 1
 
 
-def _unit(place: Place, name: str, context: Context) -> Record | None:
+def _unit(place: Place, name: str, context: LatchedState) -> Record | None:
     """The record that says how many: the owner itself, or the last state of the stage the pointer is for."""
     if name in place.owner._fields:
         return place.owner

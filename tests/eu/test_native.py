@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from softgen.errors import GpuFault
-from softgen.eu import block, native
-from softgen.eu.block import PLACES, SIZE, Context, Control, Status
+from softgen.eu import native
 from softgen.eu.native import Dispatch, Member, Op, Program, Range, Reason
+from softgen.eu.thread import block
+from softgen.eu.thread.block import PLACES, SIZE, Context, Control, Status
 from softgen.lanes import jit
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
@@ -110,7 +111,7 @@ class Run:
         self.dispatch = Dispatch(
             context=ctypes.addressof(self.context), templates=self.templates.ctypes.data, members=ctypes.addressof(self.members),
             ranges=ctypes.addressof(self.ranges), range_count=2, function=code().address(name), clean=clean, turn=100,
-            extent=groups, id_offset=(4, 24, 28), last=groups[0] * groups[1] * groups[2], deadline=FAR,
+            axes=3, extent=groups, patch_offset=(4, 24, 28), last=groups[0] * groups[1] * groups[2], deadline=FAR,
         )  # fmt: skip
         self.call = native.Call("native_groups")
 

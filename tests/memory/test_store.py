@@ -21,6 +21,12 @@ def test_a_buffer_is_one_memory_seen_as_view_array_and_file() -> None:
     assert bytes(buffer.window(4096, 4096)[5000 - 4096 :]) == bytes(8192 - 5000), "the padding reads as zero"
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\ufffd" * 300, "x" * 5000, "\ud800", "näm\n"])
+def test_any_name_will_do(name: str) -> None:
+    buffer = Buffer(4096, name)
+    assert buffer.name == name and os.readlink(f"/proc/self/fd/{buffer.fd}").startswith("/memfd:softgen ")
+
+
 def test_nobody_can_shrink_a_buffer() -> None:
     buffer = Buffer(8192)
     with pytest.raises(PermissionError):

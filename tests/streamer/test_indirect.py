@@ -10,7 +10,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.streamer.context import Context
+from softgen.streamer.context import LatchedState
 from softgen.streamer.indirect import Data, Follower, Found, Kernel, Register, State
 from softgen.streamer.parser import Command
 
@@ -25,7 +25,7 @@ class Bench:
         self.space = AddressSpace("test", self.generation.address_bits)
         for base in (SURFACE, DYNAMIC, INSTRUCTION):
             self.space.map(base, Buffer(0x10000))
-        self.context = Context()
+        self.context = LatchedState()
         self.context.bases = {"general": GENERAL, "surface": SURFACE, "dynamic": DYNAMIC, "instruction": INSTRUCTION}
 
     def put(self, address: int, name: str, **values: Any) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from softgen.bits.generation import device
 from softgen.errors import DecodeError
-from softgen.eu import dialect, program
-from softgen.eu.labels import COMPACT
+from softgen.eu.encoding import program
+from softgen.eu.isa.labels import COMPACT
+from softgen.eu.text import dialect
 from softgen.inspect.cli.output import Misuse, print_json
 
 EXAMPLE = """examples:

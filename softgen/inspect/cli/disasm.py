@@ -12,8 +12,11 @@ from typing import Any
 
 from softgen.bits.generation import device
 from softgen.errors import DecodeError
-from softgen.eu import binary, check, dialect, program
-from softgen.eu.instruction import Instruction, Operand
+from softgen.eu import binary
+from softgen.eu.check import restrictions as check
+from softgen.eu.encoding import program
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.text import dialect
 from softgen.inspect.cli.output import Misuse, Progress, complain
 from softgen.inspect.kernels import kernels
 from softgen.trace.file import START, looks_like_trace, open_trace

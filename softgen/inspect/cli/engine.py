@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from softgen.inspect.cli.output import Misuse
 
 if TYPE_CHECKING:
-    from softgen.gpgpu.compare import Compared
-    from softgen.gpgpu.engines import Groups
+    from softgen.threads.compare import ComparingDispatcher
+    from softgen.threads.dispatcher import EngineDispatcher
 
 NAMES = ("reference", "t0", "t1", "auto")  # softgen.eu.engine has the same; it loads what the command line alone does not need
 MOST_THREADS = 1024
@@ -58,15 +58,15 @@ def check(args: argparse.Namespace) -> None:
         raise Misuse(f"two engines are compared: two of {' '.join(NAMES)} with a comma between them, not {args.compare!r}")
 
 
-def runner(args: argparse.Namespace) -> Groups | Compared:
+def runner(args: argparse.Namespace) -> EngineDispatcher | ComparingDispatcher:
     """What runs thread groups, as the options say."""
-    from softgen.gpgpu.engines import Groups
+    from softgen.threads.dispatcher import EngineDispatcher
 
     check(args)
     threads = 1 if args.deterministic else args.threads
     if args.compare is None:
-        return Groups(args.engine, threads)
-    from softgen.gpgpu.compare import Compared
+        return EngineDispatcher(args.engine, threads)
+    from softgen.threads.compare import ComparingDispatcher
 
     first, second = args.compare.split(",")
-    return Compared(Groups(first, threads), Groups(second, threads))
+    return ComparingDispatcher(EngineDispatcher(first, threads), EngineDispatcher(second, threads))

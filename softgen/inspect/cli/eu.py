@@ -11,7 +11,7 @@ from typing import Any
 
 from softgen.bits.generation import device
 from softgen.errors import DecodeError
-from softgen.eu import dialect
+from softgen.eu.text import dialect
 from softgen.inspect.cli.output import Misuse, Paint, Progress, complain, counted, paint, print_json, table
 from softgen.inspect.registers import Lanes, Number
 from softgen.inspect.snippet import LIMIT, SECONDS, Ran, Snippet, Step

@@ -11,11 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from softgen.gpgpu.compare import Compared
 from softgen.inspect.cli.engine import add_engine_options, add_trace_option, runner, traced
 from softgen.inspect.cli.output import Paint, Progress, complain, paint, print_json
 from softgen.inspect.report import gathered
 from softgen.inspect.report import lines as report_lines
+from softgen.threads.compare import ComparingDispatcher
 from softgen.trace.replay import Report, replay
 
 EXAMPLE = """examples:
@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
             if not args.json:
                 for line in lines(file, trace.device.name, report, time.monotonic() - began, paint()):
                     print(line)
-                for note in trace.notes:
-                    print(f"  note: {note}")
+            for note in trace.notes:
+                complain(f"{file}: note: {note}") if args.json else print(f"  note: {note}")
     if args.report:
-        tell(args.report, gathered(whole, groups.both if isinstance(groups, Compared) else [groups]))
+        tell(args.report, gathered(whole, groups.both if isinstance(groups, ComparingDispatcher) else [groups]))
     if args.json:
         print_json(as_json(whole))
         for wrong in [*whole.failed, *whole.remarks]:

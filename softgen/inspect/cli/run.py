@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from softgen.driver.launcher import Outcome
     from softgen.driver.queue import Submission
     from softgen.driver.service import Service
-    from softgen.gpgpu.compare import Compared
-    from softgen.gpgpu.engines import Groups
     from softgen.inspect.recording import Recorder
+    from softgen.threads.compare import ComparingDispatcher
+    from softgen.threads.dispatcher import EngineDispatcher
 
 EXAMPLE = """examples:
   softgen run -- clinfo                                  what OpenCL sees
@@ -96,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         outcome = launch(command, gpu, partial(serve, args, gpu, recorder), partial(orphaned, recorder), args.keep_going, args.time_limit)
     finally:
-        if recorder:
-            recorder.discard()  # what is finished has been moved to its place
+        if recorder and (cut_short := recorder.close()):
+            complain(cut_short)
     if outcome.trouble:
         complain(outcome.trouble)
     elif outcome.signal in CRASHES:
@@ -118,8 +118,8 @@ def recording(path: str | None, gpu: Device) -> Recorder | None:
 def orphaned(recorder: Recorder | None) -> None:
     """In the server's process, when the launcher is gone."""
     complain("the launcher has ended; so do the simulator and the program")
-    if recorder:
-        recorder.discard()
+    if recorder and (cut_short := recorder.close()):
+        complain(cut_short)
 
 
 def load(gpu: Device, engine: str, answering: threading.Event) -> None:
@@ -147,7 +147,7 @@ def warm(gen: float, engine: str) -> None:
     catalogue.find_command(0, gen, "render")
     if engine != "reference":
         import softgen.eu.promotion
-        import softgen.gpgpu.compiled  # noqa: F401
+        import softgen.threads.pool  # noqa: F401
         from softgen.eu.threaded.engine import threaded
         from softgen.lanes import jit
 
@@ -180,7 +180,7 @@ class Simulator:
 
         self.args, self.gpu, self.recorder, self.service = args, gpu, recorder, service
         self.clock = itertools.count(1).__next__ if args.deterministic else None
-        self.ran: list[Groups | Compared] = []
+        self.ran: list[EngineDispatcher | ComparingDispatcher] = []
         self.made: Executor | None = None
         self.making = threading.Lock()
         self.queues = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
@@ -235,12 +235,12 @@ class Simulator:
         return executor.as_json() | kernels(executor.report.fine, self.ran) | counted
 
 
-def kernels(fine: bool, ran: list[Groups | Compared]) -> dict[str, Any]:
+def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher]) -> dict[str, Any]:
     """What the kernels came to, most expensive first."""
-    from softgen.gpgpu.engines import Groups
     from softgen.inspect.report import approximations, kernel
+    from softgen.threads.dispatcher import EngineDispatcher
 
-    groups = [each for one in ran for each in ([one] if isinstance(one, Groups) else one.both)]
+    groups = [each for one in ran for each in ([one] if isinstance(one, EngineDispatcher) else one.both)]
     found = sorted((one for each in groups for one in each.ran.values()), key=lambda one: -one.seconds)
     inexact = approximations(one.program for one in found)
     notes = list(dict.fromkeys(note for each in groups for note in each.notes))
