@@ -1,4 +1,4 @@
-"""Contexts and address spaces: who may run where, with which memory.
+"""Hardware contexts and their address spaces (VMs), and the ioctls on them.
 
 Addresses are decided when work is submitted (a relocation needs them) and buffers are mapped when it runs: until then an earlier
 submission may still use the addresses for something else.
@@ -41,7 +41,7 @@ KEPT = {
 
 
 class Vm:
-    """An address space, with the addresses buffers have or will have in it."""
+    """An address space: addresses given to buffers, and buffers mapped now."""
 
     def __init__(self, gpu: Shared, name: str) -> None:
         self.gpu, self.name = gpu, name
@@ -139,7 +139,7 @@ class Vm:
                 self.running[bo] -= 1
                 if not self.running[bo]:
                     del self.running[bo]
-        self.gpu.signals.tell()
+        self.gpu.signals.notify()
 
     def forget(self, bo: GemObject) -> None:
         with self.lock:
@@ -184,7 +184,7 @@ def new_vm(node: Node) -> Vm:
 
 
 def new(node: Node) -> Context:
-    """A context in an address space of its own, or in the one all share where the GPU has no more."""
+    """Create a context in an address space of its own; in the node's only one where the GPU has no others."""
     first = node.contexts.get(0)
     vm = first.vm if first and not node.gpu.kernel.vm else new_vm(node)
     context = Context(node.gpu, 0, vm)
@@ -307,7 +307,7 @@ def vm_destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def reset_stats(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """Drivers ask this over and over while they look at a tag: a slow answer leaves the processor to the work they wait for."""
+    """I915_GET_RESET_STATS. Waits a little while work runs: drivers poll it in a loop, and the CPU is needed for that work."""
     context = lookup(node, arg.context)
     if (last := context.last) and not last.done:
         node.gpu.signals.wait(lambda: last.done, time.monotonic() + POLL, call.channel.gone)

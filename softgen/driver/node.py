@@ -1,4 +1,4 @@
-"""What one opened node owns: handles of buffers, contexts, address spaces and sync objects; and what all nodes share.
+"""Opened nodes: their handles of buffers, contexts, address spaces and sync objects; and the state that all nodes share.
 
 A node lives as long as any descriptor of it, in whatever process; then everything it owned is let go, as the kernel does.
 """
@@ -31,7 +31,7 @@ FEW_ORPHANS = 64  # are looked at every time; more, when their number has double
 
 
 class Table(Generic[Item]):
-    """Numbers for items, the lowest free one first."""
+    """Handles: numbers for items, the lowest free number first."""
 
     def __init__(self, first: int = 1) -> None:
         self.items: dict[int, Item] = {}
@@ -69,14 +69,14 @@ class Table(Generic[Item]):
 
 
 class Runner(Protocol):
-    """What executes submissions."""
+    """Interface of what executes submissions."""
 
     def submit(self, submission: Submission) -> None: ...
     def at_once(self, submission: Submission) -> Later | None: ...
 
 
 class Shared:
-    """What every program on this GPU shares."""
+    """State of the GPU that all opened nodes share."""
 
     def __init__(self, device: Device, runner: Runner, log: Callable[[str], None] = lambda text: None,
                  memory_limit: int | None = None) -> None:  # fmt: skip
@@ -99,7 +99,7 @@ class Shared:
         self.opened = 0
 
     def log_once(self, text: str) -> None:
-        """Log what a program may cause over and over."""
+        """Log a text the first time only: a program may cause it over and over."""
         with self.lock:
             if text in self.logged or len(self.logged) >= MOST_LOGGED:
                 return
@@ -107,7 +107,7 @@ class Shared:
         self.log(text)
 
     def reclaim(self) -> None:
-        """Close descriptors that nobody has the other side of any more."""
+        """Close descriptors whose other side nobody has open any more."""
         self.sync_files.sweep()
         self.syncobjs.sweep()
         self.sweep(every=True)
@@ -123,7 +123,7 @@ class Shared:
 
 
 class Node:
-    """One open() of a node."""
+    """State of one open() of a device node."""
 
     def __init__(self, gpu: Shared, minor: int) -> None:
         self.gpu, self.minor, self.render = gpu, minor, minor >= FIRST_RENDER_MINOR
