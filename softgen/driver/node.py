@@ -5,6 +5,7 @@ A node lives as long as any descriptor of it, in whatever process; then everythi
 
 from __future__ import annotations
 
+import errno
 import heapq
 import itertools
 import threading
@@ -16,6 +17,7 @@ from softgen.bits.generation import Device
 from softgen.driver import facts
 from softgen.driver.budget import Budget, default_limit
 from softgen.driver.fence import Pipes, Signals, SyncFiles
+from softgen.driver.protocol import Errno
 from softgen.driver.syncobj import Syncobj
 from softgen.memory.store import Buffer, Identity
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 FIRST_RENDER_MINOR = 128
+MOST_CONTEXTS = 1 << 14  # and address spaces, of a node
 MOST_LOGGED = 1000  # different texts: a program may make up any number of them
 FEW_ORPHANS = 64  # are looked at every time; more, when their number has doubled
 
@@ -33,14 +36,18 @@ FEW_ORPHANS = 64  # are looked at every time; more, when their number has double
 class Table(Generic[Item]):
     """Handles: numbers for items, the lowest free number first."""
 
-    def __init__(self, first: int = 1) -> None:
+    def __init__(self, first: int = 1, most: int = 1 << 20) -> None:
+        self.most = most
         self.items: dict[int, Item] = {}
         self.free: list[int] = []
         self.next = first
         self.lock = threading.Lock()
 
     def add(self, item: Item) -> int:
+        """A handle for an item; Errno(ENOMEM) where there are too many."""
         with self.lock:
+            if len(self.items) >= self.most:
+                raise Errno(errno.ENOMEM, f"{self.most} handles are in use")
             if self.free:
                 number = heapq.heappop(self.free)
             else:
@@ -129,6 +136,6 @@ class Node:
         self.gpu, self.minor, self.render = gpu, minor, minor >= FIRST_RENDER_MINOR
         self.objects: Table[GemObject] = Table()
         self.handles: dict[GemObject, int] = {}  # the other way round
-        self.contexts: Table[Context] = Table(0)
-        self.vms: Table[Vm] = Table()
+        self.contexts: Table[Context] = Table(0, MOST_CONTEXTS)
+        self.vms: Table[Vm] = Table(1, MOST_CONTEXTS)
         self.syncobjs: Table[Syncobj] = Table()
