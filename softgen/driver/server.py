@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from softgen.driver import context, gem, ioctls
 from softgen.driver.descriptors import OUT_OF_DESCRIPTORS
+from softgen.driver.fence import Pipes
 from softgen.driver.node import Node, Shared
 from softgen.driver.protocol import FOREIGN, IOCTL, MMAP, NOT_MINE, Call, Channel, Errno, Gone, Message, greet
 from softgen.driver.queue import Later
@@ -43,12 +44,16 @@ class Server:
             listener.setblocking(False)
             self.selector.register(listener, selectors.EVENT_READ, name)
         self.selector.register(self.service.control, selectors.EVENT_READ, "control")
+        for pipes in (self.gpu.sync_files, self.gpu.syncobjs):
+            self.selector.register(pipes.closed, selectors.EVENT_READ, pipes)
         while True:
             for key, _ in self.selector.select():
                 if key.data == "control":
                     return self.service.command()
                 if isinstance(key.data, str):
                     self._accept(key.data)
+                elif isinstance(key.data, Pipes):
+                    key.data.sweep()  # the last copy of a sync descriptor was closed
                 else:
                     self._closed(key.fileobj, *key.data)  # type: ignore[arg-type]
 
