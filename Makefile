@@ -42,6 +42,7 @@ witness: drivers
 docs: setup
 	$(BIN)/softgen behaviours --markdown > docs/behaviours.md.new
 	mv docs/behaviours.md.new docs/behaviours.md
+	$(BIN)/python -m tests.notebooks
 
 setup: $(STAMP)
 
