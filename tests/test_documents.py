@@ -36,9 +36,17 @@ def test_examples_run(name: str, least: int) -> None:
     assert found.failed == 0 and found.attempted >= least
 
 
+@pytest.mark.usefixtures("at_root")
+def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("[  0   1   7   2   5   8")
+
+
 def shown(book: Any) -> list[str]:
     """The text of every output; HTML and pictures say the same."""
-    return ["".join(output.get("text") or output["data"]["text/plain"]) for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
+    outputs = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
+    return ["".join(output.get("text") or output["data"]["text/plain"]) for output in outputs]
 
 
 @pytest.mark.parametrize("path", notebooks.notebooks(), ids=lambda path: path.stem)
