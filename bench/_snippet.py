@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from softgen.eu import dialect
 from softgen.eu.engine import run
 from softgen.eu.interpreter import ENDLESS, Program
-from softgen.eu.thread import Thread
+from softgen.eu.text import dialect
+from softgen.eu.thread.state import Thread
 
 GEN = 9.0
 END = "(W) send (8|M0) null r127 0x27 0x02000010 {EOT}"

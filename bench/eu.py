@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench import Measurement, best_time
-from softgen.eu import binary, dialect, program
+from softgen.eu import binary
+from softgen.eu.encoding import program
+from softgen.eu.text import dialect
 
 ROOT = Path(__file__).parent.parent
 SHARED = Path(os.environ.get("SOFTGEN_SHARED", ROOT.parent / "shared"))

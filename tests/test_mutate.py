@@ -62,7 +62,7 @@ def test_truth_words_and_comparisons() -> None:
 def test_text_of_the_other_machine_has_faults_and_other_text_has_none() -> None:
     text = 'x = f"{a} = sext i8 {b} to i32"\n'
     assert edits(text, "softgen/lanes/llvm.py") == ['x = f"{a} = zext i8 {b} to i32"']
-    assert edits(text, "softgen/eu/step.py") == []
+    assert edits(text, "softgen/eu/semantics/step.py") == []
 
 
 def test_a_key_does_not_move_with_its_line() -> None:
@@ -74,8 +74,9 @@ def test_two_hundred_faults_of_all_files() -> None:
     picked = mutate.chosen(200, 1)
     assert len(picked) == 200 == len({(one.path, one.start, one.end, one.text) for one in picked})
     assert mutate.chosen(9, 1) == mutate.chosen(9, 1) != mutate.chosen(9, 2)
-    assert {"softgen/eu/step.py", "softgen/eu/regions.py", "softgen/eu/predicate.py", "softgen/lanes/numpy.py", "softgen/lanes/llvm.py",
-            "softgen/eu/semantics/alu.py", "softgen/eu/semantics/control.py"} <= {one.path for one in picked}  # fmt: skip
+    wanted = {"softgen/eu/semantics/step.py", "softgen/eu/thread/regions.py", "softgen/eu/thread/predicate.py", "softgen/lanes/numpy.py",
+              "softgen/lanes/llvm.py", "softgen/eu/semantics/alu.py", "softgen/eu/semantics/control.py"}  # fmt: skip
+    assert wanted <= {one.path for one in picked}
     for one in picked[::20]:
         assert compiles(one.applied()) and ast.dump(ast.parse(one.applied())) != ast.dump(ast.parse(one.whole)), one.key
 
@@ -100,13 +101,16 @@ def test_a_line_without_its_reason_is_refused(tmp_path: Path, line: str) -> None
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "tree"
-    (root / "softgen" / "eu").mkdir(parents=True)
+    (root / "softgen" / "eu" / "semantics").mkdir(parents=True)
     (root / "tests").mkdir()
     (root / "tools").mkdir()
     (root / "softgen" / "__init__.py").write_text("")
     (root / "softgen" / "eu" / "__init__.py").write_text("")
-    (root / "softgen" / "eu" / "step.py").write_text("def step(a, b):\n    return a + b\n\n\ndef other(a, b):\n    return a * b\n")
-    (root / "tests" / "test_step.py").write_text("from softgen.eu.step import step\n\n\ndef test_step():\n    assert step(2, 1) == 3\n")
+    (root / "softgen" / "eu" / "semantics" / "__init__.py").write_text("")
+    step = "def step(a, b):\n    return a + b\n\n\ndef other(a, b):\n    return a * b\n"
+    (root / "softgen" / "eu" / "semantics" / "step.py").write_text(step)
+    test = "from softgen.eu.semantics.step import step\n\n\ndef test_step():\n    assert step(2, 1) == 3\n"
+    (root / "tests" / "test_step.py").write_text(test)
     (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
     monkeypatch.setattr(mutate, "ROOT", root)
     monkeypatch.setattr(mutate, "EXECUTION", ("tests/test_step.py",))
@@ -127,7 +131,7 @@ def test_a_sweep_tells_caught_from_survived(small: Path, tmp_path: Path, capsys:
     assert found[picked[0].key].how == "FAILED tests/test_step.py::test_step"
     assert mutate.summary(picked, found) == 1
     said = capsys.readouterr().out
-    assert "survived: softgen/eu/step.py:6  * becomes +" in said and "+    return a + b" in said
+    assert "survived: softgen/eu/semantics/step.py:6  * becomes +" in said and "+    return a + b" in said
     assert "2 of 2 faults tried: 1 caught, 0 survived that change nothing, 1 survived; caught 50.0%" in said
     assert {path: path.read_bytes() for path in small.rglob("*") if path.is_file()} == before
     mutate.sweep(picked, results, 2, tmp_path / "never")  # nothing is left to do
@@ -176,13 +180,13 @@ def test_tests_that_fail_anyway_are_no_witness(small: Path, tmp_path: Path) -> N
 def test_a_fault_that_hangs_is_caught(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mutate, "SECONDS", 3)
     text = "def step(a, b):\n    while a == 0:\n        pass\n    return a + b\n"
-    (small / "softgen" / "eu" / "step.py").write_text(text)
-    one = next(one for one in mutations(text, "softgen/eu/step.py") if "!=" in one.text)
+    (small / "softgen" / "eu" / "semantics" / "step.py").write_text(text)
+    one = next(one for one in mutations(text, "softgen/eu/semantics/step.py") if "!=" in one.text)
     result, _ = mutate.Bench(tmp_path / "bench").test(one)
     assert result.caught and result.how == "timeout"
 
 
 def test_the_command_lists_faults() -> None:
-    command = [sys.executable, str(ROOT / "tools" / "mutate.py"), "--list", "--count", "3", "--file", "softgen/eu/predicate.py"]
+    command = [sys.executable, str(ROOT / "tools" / "mutate.py"), "--list", "--count", "3", "--file", "softgen/eu/thread/predicate.py"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert len(found) == 3 and all("softgen/eu/predicate.py:" in line for line in found)
+    assert len(found) == 3 and all("softgen/eu/thread/predicate.py:" in line for line in found)

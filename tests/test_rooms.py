@@ -9,11 +9,11 @@ import pytest
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "softgen"
-ROOMS = ["errors", "spec", "bits", "lanes", "memory", "surface", "shared_functions", "eu",
-         "three_d", "media", "gpgpu", "codec", "blitter",
-         "streamer", "device", "driver", "trace", "inspect"]        # lowest first
-PEERS = [{"three_d", "media", "gpgpu", "codec", "blitter"}, {"driver", "trace"}]    # may not know each other
-DOORS = {"__init__": set(), "__main__": {"inspect"}}                # files beside the rooms, and what they may open
+ROOMS = ["errors", "spec", "bits", "lanes", "memory", "surface", "shared_functions", "eu", "threads", "command",
+         "media", "three_d", "gpgpu", "codec", "blitter",
+         "streamer", "device", "driver", "trace", "inspect", "api"]        # lowest first
+PEERS = [{"three_d", "media", "codec", "blitter"}, {"three_d", "gpgpu", "codec", "blitter"}, {"driver", "trace"}]    # no imports between
+DOORS = {"__init__": {"api", "errors"}, "__main__": {"inspect"}}                # files beside the rooms, and what they may open
 
 
 def absolute(node: ast.ImportFrom, package: list[str]) -> str:
@@ -70,7 +70,7 @@ UPWARDS = [
     "from ..eu import thread",
     "from .. import eu",
     "from ..eu.thread import run",
-    "import importlib\nimportlib.import_module('softgen.eu.thread')",
+    "import importlib\nimportlib.import_module('softgen.eu.thread.state')",
     "def late():\n    from softgen.eu import thread",
 ]
 

@@ -5,7 +5,7 @@
     tools/mutate.py --count 200 --seed 1            faults in the semantics and the lane machines, spread over the files by size
     tools/mutate.py --list                          only say which
     tools/mutate.py --only 17                       one of them, with what the tests print
-    tools/mutate.py --file softgen/eu/step.py       faults of one file
+    tools/mutate.py --file softgen/eu/semantics/step.py       faults of one file
 
 Works on a copy of the package and its tests in a temporary directory, never in the tree. Results are kept in a file (--results) as they
 come; a second call goes on where the first was stopped. A fault counts as caught when the tests fail, or take too long. Faults that change
@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from mutations import Mutation, compiles, mutations
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = ("softgen/eu/semantics/*.py", "softgen/eu/step.py", "softgen/eu/regions.py", "softgen/eu/predicate.py", "softgen/lanes/*.py")
+FILES = ("softgen/eu/semantics/*.py", "softgen/eu/thread/regions.py", "softgen/eu/thread/predicate.py", "softgen/lanes/*.py")
 NOT_MACHINES = frozenset({"cache.py", "jit.py", "routine.py", "signature.py", "__init__.py"})  # of lanes/: how objects are kept and called
 EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
 EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_control.py", "tests/eu/semantics/test_masks.py",
@@ -47,7 +47,7 @@ EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_con
              "tests/eu/semantics/test_wide_types.py", "tests/eu/semantics/test_kernels.py")  # fmt: skip
 MACHINES = tuple(f"tests/lanes/test_{name}.py" for name in ("agreement", "machine", "examples", "memory", "numpy", "llvm", "half"))
 REGIONS = ("tests/lanes/test_region.py", "tests/shared_functions/test_dataport.py", "tests/shared_functions/test_compiled.py")
-RAMPS = ("tests/lanes/test_ramp.py", "tests/eu/translate/test_even.py", "tests/gpgpu/test_rows.py")
+RAMPS = ("tests/lanes/test_affine.py", "tests/eu/translate/test_affine.py", "tests/gpgpu/test_rows.py")
 # Of lanes/: what messages are tests of.
 REACH = frozenset({"llvm_text.py", "llvm_access.py", "llvm_near.py", "llvm_region.py", "numpy_region.py"})
 SECONDS, WAITING = 180, 1800  # of the processor that the tests of one fault may take, and of the clock: other work is no fault
@@ -174,7 +174,7 @@ def order(path: str, package: str = "") -> list[tuple[str, ...]]:
         return [REGIONS, EXECUTION]
     if Path(path).name in REACH:
         return [REGIONS, MACHINES, RAMPS]
-    if Path(path).name == "ramp.py":
+    if Path(path).name == "affine.py":
         return [RAMPS, MACHINES]
     return [MACHINES, EXECUTION] if path.startswith("softgen/lanes") else [EXECUTION]
 

@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol
 
 from softgen.errors import SoftgenError
 from softgen.eu import interpreter, native
-from softgen.eu.block import CHANNELS, Context, Status
 from softgen.eu.interpreter import ENDLESS, Interpreter, Outcome, Program
-from softgen.eu.thread import Thread
+from softgen.eu.thread.block import CHANNELS, Context, Status
+from softgen.eu.thread.state import Thread
 
 NAMES = ("reference", "t0", "t1", "auto")
 OUTCOMES = {Status.ENDED: Outcome.ENDED, Status.WAITING: Outcome.WAITING, Status.SPENT: Outcome.SPENT}

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from softgen.bits.generation import generation
 from softgen.errors import GpuFault, Unsupported
-from softgen.eu.block import KNOWN, TEXTURED, Bindings, Context, Picture, Surface, offset
-from softgen.lanes import ramp
+from softgen.eu.thread.block import KNOWN, TEXTURED, Bindings, Context, Picture, Surface, offset
+from softgen.lanes import affine
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_access import ATOMIC, BLOCK, CANONICAL_BITS, ONE, ROW, SIZE_SHIFT, TABLE, WIDE
 from softgen.lanes.llvm_region import LEAVE, Flat, Table, region
@@ -59,7 +59,7 @@ class CompiledEnvironment:
 
     def _evenly(self, size: str, offsets: Value, mask: Value) -> str:
         """Whether lanes are known to be all inside (an i1)."""
-        m, held = self.m, ramp.usable(self.m, offsets.payload, mask.payload)
+        m, held = self.m, affine.usable(self.m, offsets.payload, mask.payload)
         if held is None or held.step >> offsets.type.bits - 1:
             return "false"
         total = held.step * (offsets.lanes - 1) + SLOT

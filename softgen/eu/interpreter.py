@@ -16,17 +16,20 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
-from softgen.eu import exceptions, labels, mesa_format, opcodes, program
-from softgen.eu.instruction import Instruction, Operand
-from softgen.eu.predicate import group, predicate
-from softgen.eu.regions import place
-from softgen.eu.rules import Rules
+from softgen.eu.encoding import program
+from softgen.eu.isa import labels, opcodes
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.rules import Rules
 from softgen.eu.semantics import OPS, control
 from softgen.eu.semantics.control import CHANNEL, SINGLE, STACK, Branch
 from softgen.eu.semantics.send import EXTENDED_MATH, extended_math, send
-from softgen.eu.state import Offsets
-from softgen.eu.step import step
-from softgen.eu.thread import ACCUMULATOR_OFF, ALL, CHANNELS, READ_ONLY, REGISTER, Mode, Thread
+from softgen.eu.semantics.step import step
+from softgen.eu.text.mesa import format as mesa_format
+from softgen.eu.thread import exceptions
+from softgen.eu.thread.lane_state import Offsets
+from softgen.eu.thread.predicate import group, predicate
+from softgen.eu.thread.regions import place
+from softgen.eu.thread.state import ACCUMULATOR_OFF, ALL, CHANNELS, READ_ONLY, REGISTER, Mode, Thread
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u32
 from softgen.lanes.value import Memory, Value

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from softgen.errors import SoftgenError
-from softgen.eu.block import NUMBERS, TEXTURED, Bindings, Context, Picture, offset
+from softgen.eu.thread.block import NUMBERS, TEXTURED, Bindings, Context, Picture, offset
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache, default_folder
 from softgen.lanes.llvm import LlvmMachine

@@ -2,7 +2,7 @@
 
     setting  = register [. element] [: type] = value {, value}
     register   r0 … r127 (g2 is r2), m0 … where there are any, and f0 a0 acc0 cr0 … by generation
-    element    counts elements of the type; the first one unless told
+    element    index in elements of the type (default: the first)
     type       ud d uw w ub b uq q f hf df, as far as the generation has it. Unless told: uw for a0 and f0.1, else ud
     value      7 -7 0x1f; floats 1.5 -2e3 inf nan, or their bits 0x3f800000; 1.5*8 is eight of them
 """
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from softgen.errors import DecodeError
-from softgen.eu import registers, types
 from softgen.eu.interpreter import Reference
-from softgen.eu.regions import LANES, WIDE, write_at
-from softgen.eu.thread import REGISTER, REGISTERS, Thread
+from softgen.eu.isa import registers, types
+from softgen.eu.thread.regions import LANES, WIDE, write_at
+from softgen.eu.thread.state import REGISTER, REGISTERS, Thread
 from softgen.lanes.types import bool_
 
 Number = int | float

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from softgen.eu import engine
-from softgen.eu.block import CHANNELS, Context, Status
 from softgen.eu.interpreter import Interpreter, Program
+from softgen.eu.thread.block import CHANNELS, Context, Status
 from softgen.eu.translate.engine import Translator
 
 STRETCH = 1000  # backward branches until somebody looks at limits

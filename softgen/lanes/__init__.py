@@ -12,7 +12,7 @@ primitives.py    what a machine must implement, and the checks in front of it
 numpy.py         NumpyMachine, the reference; numpy_memory.py has its loads, stores and atomics, numpy_region.py those of graphics memory
 exact.py         correctly rounded arithmetic on Python integers, for numpy.py
 llvm.py          LlvmMachine, which writes IR: llvm_text.py is the writing, llvm_memory.py loads, stores and atomics
-ramp.py          lanes that lie evenly, known while IR is written
+affine.py        affine lane values (base + lane·stride), tracked while IR is written
 llvm_region.py   those of graphics memory; llvm_near.py sees the common ways lanes lie, llvm_access.py writes the functions for all others
 rounding.py      lane programs for roundings and 16-bit operations that hosts lack, for llvm.py
 llvm_half.py     fused multiply-add of 16-bit floats by what the target has

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from softgen.lanes import exact, llvm_half, ramp, rounding
+from softgen.lanes import affine, exact, llvm_half, rounding
 from softgen.lanes.llvm_region import LlvmRegions
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64
 from softgen.lanes.value import Value, Variable
@@ -99,7 +99,7 @@ class LlvmMachine(LlvmRegions):
             bits = struct.unpack(f"<{len(numbers)}Q", struct.pack(f"<{len(numbers)}d", *map(float, numbers)))
             return self.constants(type, exact.from_float(f64, type, "rne", list(bits)))
         found = self.constants(type, [int(one) for one in numbers])
-        ramp.constant(self, type, numbers, found)
+        affine.constant(self, type, numbers, found)
         return found
 
     def _compute(self, name: str, type: LaneType, lanes: int, payloads: list[Any]) -> Any:
@@ -107,9 +107,9 @@ class LlvmMachine(LlvmRegions):
             return self._half(name, lanes, payloads)
         found = self._computed(name, type, lanes, payloads)
         if type.is_integer and name not in _COMPARE:
-            ramp.computed(self, name, type, lanes, payloads, found)
+            affine.computed(self, name, type, lanes, payloads, found)
         elif type is bool_ and name == "bit_and":
-            ramp.narrowed(self, found, *payloads)
+            affine.narrowed(self, found, *payloads)
         return found
 
     def _computed(self, name: str, type: LaneType, lanes: int, payloads: list[Any]) -> Any:
@@ -117,7 +117,7 @@ class LlvmMachine(LlvmRegions):
         if type is bool_ and name in _KNOWN and (found := _KNOWN[name](*payloads)) is not None:
             return found
         if name in _COMPARE:
-            same = [ramp.same(self, one) for one in payloads] if type.is_integer and lanes in _WORDS else [None]
+            same = [affine.same(self, one) for one in payloads] if type.is_integer and lanes in _WORDS else [None]
             if None not in same:
                 return self._compared_once(name, type, lanes, *(text() for text in same if text))
             return self.emit(f"{self._comparison(name, type)} {vector} {first}, {payloads[1]}")
@@ -226,7 +226,7 @@ class LlvmMachine(LlvmRegions):
             how = "trunc" if source.bits > type.bits else "sext" if source.is_signed else "zext"
         found = self.emit(f"{how} {before} {a} to {after}")
         if source.is_integer and type.is_integer:
-            ramp.converted(self, source, type, lanes, a, found)
+            affine.converted(self, source, type, lanes, a, found)
         return found
 
     def _bitcast(self, source: LaneType, type: LaneType, lanes: int, a: Any) -> Any:
@@ -246,7 +246,7 @@ class LlvmMachine(LlvmRegions):
         order = ", ".join(f"i32 {one}" for one in indices)
         found = self.emit(f"shufflevector {vector} {a}, {vector} poison, <{len(indices)} x i32> <{order}>")
         if type.is_integer:
-            ramp.shuffled(self, type, lanes, a, indices, found)
+            affine.shuffled(self, type, lanes, a, indices, found)
         return found
 
     def _concat(self, type: LaneType, a_lanes: int, b_lanes: int, a: Any, b: Any) -> Any:

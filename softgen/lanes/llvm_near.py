@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from softgen.lanes import ramp
+from softgen.lanes import affine
+from softgen.lanes.affine import EVERY
 from softgen.lanes.llvm_access import CANONICAL_BITS, ONE, ROW, SIZE_SHIFT, TABLE, Shape
 from softgen.lanes.llvm_memory import _every
-from softgen.lanes.ramp import EVERY
 from softgen.lanes.value import Region, Value
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Near:
         self.bools, self.mask = f"<{shape.lanes} x i1>", _every(mask)
         self.where, self.kind = offsets.payload, shape.offset
         self.origin, self.bound = m._origin(base)
-        self.ramp = ramp.usable(m, self.where, self.mask)
+        self.ramp = affine.usable(m, self.where, self.mask)
         self.first = self.ramp.first() if self.ramp else m.emit(f"extractelement <{shape.lanes} x {self.kind}> {self.where}, i64 0")
         self.far = self.first if shape.wide else m.emit(f"zext i32 {self.first} to i64")
         (self.done,) = m.labels("near")

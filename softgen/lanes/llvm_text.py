@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Self
 
 from softgen.lanes import exact, jit
+from softgen.lanes.affine import Ramp
 from softgen.lanes.machine import Machine
-from softgen.lanes.ramp import Ramp
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64
 from softgen.lanes.value import Value
 

@@ -15,13 +15,13 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from softgen.command import Counters
 from softgen.device.gpu import Gpu
 from softgen.errors import SoftgenError, Unsupported
-from softgen.gpgpu.compare import Difference
-from softgen.gpgpu.walker import Run
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.streamer.execute import Counters
+from softgen.threads.compare import EngineDifference
+from softgen.threads.dispatch import Dispatcher
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.capture_json import BufferObject, Exec
 from softgen.trace.work import Expectation, Trace, Work
@@ -67,7 +67,7 @@ class Report:
 
 
 def replay(trace: Trace, clock: Callable[[], int] | None = None, timed_out: Callable[[], bool] = lambda: False,
-           groups: Run | None = None, log: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
+           groups: Dispatcher | None = None, log: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
     """Execute a trace in order until it ends or `timed_out` says so. `groups` runs the thread groups of dispatches; `log` gets events by
     topic."""
     gpu = Gpu(trace.device, clock, timed_out, groups=groups, trace=log)
@@ -92,7 +92,7 @@ def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> bool:
     except SoftgenError as error:
         kind = report.unsupported if isinstance(error, Unsupported) else report.faults
         kind.append(Trouble(file, work.label or f"submission {work.sequence}", str(error)))
-        return not isinstance(error, Difference)
+        return not isinstance(error, EngineDifference)
     return True
 
 

@@ -29,8 +29,8 @@ from softgen.bits.generation import Device
 from softgen.device.gpu import Gpu
 from softgen.device.memory import DeviceMemory
 from softgen.errors import DecodeError, SoftgenError
-from softgen.gpgpu.walker import Run
 from softgen.memory.space import Space
+from softgen.threads.dispatch import Dispatcher
 
 LOOPBACK = "127.0.0.1"
 HEADER = 12
@@ -53,7 +53,7 @@ class Options:
     deterministic: bool = False  # timestamps count up
     time_limit: float | None = None  # seconds for one submission
     memory: int = 1 << 34  # bytes of physical memory at most
-    groups: Callable[[], Run] | None = None  # makes what runs the dispatches of one simulator; default: the reference
+    groups: Callable[[], Dispatcher] | None = None  # makes what runs the dispatches of one simulator; default: the reference
 
 
 @dataclass

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from softgen.bits.layout import GENERATIONS
-from softgen.eu import opcodes, registers, types
-from softgen.eu.controls import controls
-from softgen.eu.fields import page
-from softgen.eu.forms import EXTENDED
-from softgen.eu.instruction import VXH, Instruction, Operand
-from softgen.eu.opcodes import Opcode
+from softgen.eu.encoding.controls import controls
+from softgen.eu.encoding.fields import page
+from softgen.eu.encoding.forms import EXTENDED
+from softgen.eu.isa import opcodes, registers, types
+from softgen.eu.isa.instruction import VXH, Instruction, Operand
+from softgen.eu.isa.opcodes import Opcode
 
 A0 = Operand("arf", "ud", 0x10)
 NAMES = [one.name for one in fields(Instruction)]

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 
 from softgen.errors import DecodeError
-from softgen.eu import binary, program
+from softgen.eu import binary
+from softgen.eu.encoding import program
 from tests.conftest import SHARED, needs_shared
 from tests.eu.corpus import DATA, GENERATION
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS
-from softgen.eu.check import check
-from softgen.eu.decode import decode
-from softgen.eu.encode import encode
-from softgen.eu.instruction import Instruction
+from softgen.eu.check.restrictions import check
+from softgen.eu.encoding.decode import decode
+from softgen.eu.encoding.encode import encode
 from softgen.eu.interpreter import Interpreter, Outcome, Program
-from softgen.eu.thread import Thread
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.thread.state import Thread
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import f32
 from tests.eu.random_programs.cases import Case, end, generate

@@ -11,10 +11,10 @@ from typing import Any
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import Device, device
 from softgen.device.gpu import Gpu
-from softgen.eu import dialect
-from softgen.gpgpu.walker import Run
+from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
+from softgen.threads.dispatch import Dispatcher
 from softgen.trace.aub_write import AubWriter, Mapped
 from softgen.trace.work import Work
 
@@ -150,7 +150,7 @@ class Job:
         return [Mapped(address, hex(address), memoryview(data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")))
                 for address, data in self.pieces().items() if data]  # fmt: skip
 
-    def run(self, gpu: Gpu | None = None, groups: Run | None = None) -> Ran:
+    def run(self, gpu: Gpu | None = None, groups: Dispatcher | None = None) -> Ran:
         gpu, space = gpu or Gpu(self.device, clock=lambda: 0x123456789, groups=groups), self.memory()
         gpu.execute(Work("render", space, BATCH))
         return Ran(self, gpu, space)

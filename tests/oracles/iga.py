@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from softgen.eu import opcodes, types
-from softgen.eu.encode import encode
-from softgen.eu.iga_format import normal
-from softgen.eu.instruction import VXH, Instruction, Operand
-from softgen.eu.opcodes import Opcode
+from softgen.eu.encoding.encode import encode
+from softgen.eu.isa import opcodes, types
+from softgen.eu.isa.instruction import VXH, Instruction, Operand
+from softgen.eu.isa.opcodes import Opcode
+from softgen.eu.text.iga.format import normal
 
 PACKAGE, VERSION = "libigc-tools", "1.0.12504"
 PLATFORMS = {7.5: "7p5", 8.0: "8", 9.0: "9", 11.0: "11"}
@@ -250,7 +250,7 @@ class Builder:
         return found
 
     def branch(self, values: dict[str, Any]) -> dict[str, Any]:
-        from softgen.eu.iga_names import names_of
+        from softgen.eu.text.iga.names import names_of
 
         implied, dice = names_of(self.gen).implied, self.dice
         how = dice.choice([one for one in ("label", "register") if (one, self.row.name) in implied])

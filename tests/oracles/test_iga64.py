@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.layout import generations
-from softgen.eu import iga_format, program
-from softgen.eu.encode import encode
-from softgen.eu.iga_parse import parse
-from softgen.eu.instruction import Instruction
+from softgen.eu.encoding import program
+from softgen.eu.encoding.encode import encode
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.text.iga import format as iga_format
+from softgen.eu.text.iga.parse import parse
 from tests.conftest import SHARED, needs_shared
 from tests.oracles import iga
 

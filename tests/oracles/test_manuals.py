@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from softgen.bits.catalogue import catalogue
-from softgen.eu import opcodes
+from softgen.eu.isa import opcodes
 from softgen.shared_functions import message
 from tests.conftest import needs_shared
 from tests.oracles import manual
@@ -259,13 +259,6 @@ def test_fields_have_the_formats_of_the_manual() -> None:
                 wrong += [f"{by.name}: KBL {row.line} is {row.format}, not {types}"] if stated(row) not in types else []
     assert not wrong, "\n".join(wrong)
     assert compared > 450
-
-
-@pytest.mark.behaviour("KBL-RT-17")
-def test_render_targets_can_be_read() -> None:
-    """KBL 20467: type 0dh of the render cache."""
-    found = message.identify(5, 0xD << 14 | 1 << 19 | 2 << 25 | 1 << 20, 9.0)
-    assert found and found.name == "render_target_read"
 
 
 def test_a_descriptor_s_message_type_leads_to_its_page() -> None:

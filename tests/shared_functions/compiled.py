@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from softgen.errors import GpuFault
-from softgen.eu.block import PLACES, SIZE, TOLD, Bindings, Context, Control, Status, Surface, offset
 from softgen.eu.environment import BARRIER, CompiledEnvironment, explain
-from softgen.eu.instruction import Instruction, Operand
-from softgen.eu.rules import rules
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.rules import rules
 from softgen.eu.semantics.send import carry_out
 from softgen.eu.textured import Pictures
-from softgen.eu.thread import REGISTER, Mode
+from softgen.eu.thread.block import PLACES, SIZE, TOLD, Bindings, Context, Control, Status, Surface, offset
+from softgen.eu.thread.state import REGISTER, Mode
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine

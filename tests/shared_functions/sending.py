@@ -15,7 +15,7 @@ import numpy as np
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
-from softgen.eu.block import Status
+from softgen.eu.thread.block import Status
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.shared_functions import exchange, message

@@ -55,7 +55,6 @@ def agrees(one: Texture, lanes: int = 16, **more: Any) -> None:
 # -- addresses and filters ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-SAMP-05")
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("mode", ["wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border"])
 @pytest.mark.parametrize("kind", SHAPES)
@@ -101,7 +100,7 @@ def test_axes_have_modes_of_their_own(gen: float) -> None:
     assert np.allclose(floats(one.ask("sample_l", np.zeros(16, np.float32), *places)), one.expected(places), rtol=1e-6, atol=2e-6)
 
 
-@pytest.mark.behaviour("KBL-SAMP-20")
+@pytest.mark.behaviour("KBL-SAMP-20", shows="action")
 @pytest.mark.parametrize(("axis", "way"), [(axis, way) for axis in range(3) for way in ("mag", "min")])
 def test_addresses_are_rounded_or_cut_to_a_256th_of_a_texel(axis: int, way: str) -> None:
     """Each coordinate by itself, for larger and for smaller pictures."""
@@ -174,7 +173,7 @@ def test_srgb_is_made_linear_and_alpha_is_not() -> None:
         assert found[:, 3] == pytest.approx(c[first : first + 16], rel=1e-7)
 
 
-@pytest.mark.behaviour("KBL-SAMP-24")
+@pytest.mark.behaviour("KBL-SAMP-24", shows="action")
 def test_a_border_has_only_the_channels_of_its_format() -> None:
     outside = [np.full(16, -3, np.float32)] * 2
     wanted = {"R8_UNORM": [0.25, 0, 0, 1], "R8G8_UNORM": [0.25, 0.5, 0, 1], "B8G8R8A8_UNORM": [0.25, 0.5, 0.75, 2],
@@ -202,7 +201,7 @@ def test_channel_selects_choose_but_not_for_resinfo() -> None:
 # -- messages -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-SAMP-01")
+@pytest.mark.behaviour("KBL-SAMP-01", shows="action")
 @pytest.mark.parametrize("lanes", [8, 16])
 def test_simd_modes_and_masked_lanes(lanes: int) -> None:
     one = Texture()
@@ -291,7 +290,7 @@ def test_sampleinfo_tells_of_one_sample() -> None:
     assert Texture(surface={"multisample_position_palette_index": 5}).ask("sampleinfo", np.zeros(16, np.int64))[0].tolist() == [1, 5, 0, 0]
 
 
-@pytest.mark.behaviour("KBL-SAMP-01")
+@pytest.mark.behaviour("KBL-SAMP-01", shows="action")
 @pytest.mark.parametrize("lanes", [8, 16])
 def test_answers_of_16_bits_fill_a_register_for_a_channel(lanes: int) -> None:
     for format, kind in (("R8G8B8A8_UNORM", np.float16), ("R16G16B16A16_UINT", np.uint16)):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from softgen.eu import textured
-from softgen.eu.block import TEXTURED, Bindings
 from softgen.eu.textured import PATIENCE, Pictures
+from softgen.eu.thread.block import TEXTURED, Bindings
 from softgen.lanes.cache import Cache
 from tests.shared_functions.test_sampler import filters, modes
 from tests.shared_functions.texture import Texture

@@ -20,19 +20,20 @@ def dwords(bench: Bench, address: int, count: int) -> list[int]:
     return list(struct.unpack(f"<{count}I", bench.space.read(address, 4 * count)))
 
 
-@pytest.mark.behaviour("KBL-INT-04", "KBL-INT-05", "G45-SYNC-11", "ICL-SYNC-13", "ICL-SYNC-08", "ICL-PC-29")
+@pytest.mark.behaviour("KBL-INT-04", "KBL-INT-05", "G45-SYNC-11", "ICL-SYNC-13", "ICL-SYNC-08", "ICL-PC-29", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "ivb", "kbl", "icl"])
 def test_interrupts_are_events_and_nothing_stops_for_them(gpu: str) -> None:
-    """What a flush writes is in memory when its interrupt is raised."""
+    """What a flush writes, and what commands before it wrote, is in memory when its interrupt is raised."""
     bench = Bench(gpu)
     seen = []
-    bench.gpu.interrupts.told = lambda event: seen.append((event.cause, event.engine, bench.data(1)[0]))
+    bench.gpu.interrupts.told = lambda event: seen.append((event.cause, event.engine, bench.data(3)[0::2]))
     bench.run(
+        bench.store(8, 3),
         bench.pack("PIPE_CONTROL", post_sync_operation=1, address=DATA, immediate_data=7, notify_enable=1),
         bench.pack("MI_USER_INTERRUPT"),
         bench.store(0, 8),
     )
-    assert seen == [("notify", "render", 7), ("user", "render", 7)] and bench.data(1) == [8]
+    assert seen == [("notify", "render", [7, 3]), ("user", "render", [7, 3])] and bench.data(1) == [8]
 
 
 def test_a_flush_of_another_engine_notifies_too() -> None:
@@ -74,7 +75,7 @@ def test_report_head_goes_to_dword_4() -> None:
     assert dwords(bench, OTHER, 6) == [0, 0, 0, 0, 8, 0]
 
 
-@pytest.mark.behaviour("KBL-STAT-02")
+@pytest.mark.behaviour("KBL-STAT-02", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 def test_a_performance_report(gpu: str) -> None:
     """256 bytes: its number, the time, the context, ticks; 36 counters of 40 bits less four, then 8 and 8 of 32."""

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from softgen.eu.instruction import Instruction
-from softgen.eu.state import State
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.thread.lane_state import State
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value

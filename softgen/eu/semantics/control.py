@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.eu import labels
-from softgen.eu.instruction import Instruction
-from softgen.eu.rules import Rules
-from softgen.eu.thread import ALL, CHANNELS, Thread
+from softgen.eu.isa import labels
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.rules import Rules
+from softgen.eu.thread.state import ALL, CHANNELS, Thread
 
 MASKS = 16  # that a mask stack holds; what is pushed beyond goes to scratch space (G45 661)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from softgen.errors import DecodeError
-from softgen.eu.regions import lane_type
 from softgen.eu.semantics import Computation, op
+from softgen.eu.thread.regions import lane_type
 from softgen.lanes.types import f16, f32, f64, i64, u16, u32, u64
 from softgen.lanes.value import Value
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import factorial
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.eu import opcodes
+from softgen.eu.isa import opcodes
 from softgen.eu.semantics import Computation, op
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import bool_, f32, f64, i64, u32, u64

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.errors import DecodeError, GpuFault, Unsupported
-from softgen.eu.instruction import Instruction, Operand
-from softgen.eu.predicate import predicate
-from softgen.eu.regions import place
-from softgen.eu.rules import Rules
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.rules import Rules
 from softgen.eu.semantics.math import evaluate
-from softgen.eu.state import Offsets, State
-from softgen.eu.thread import ALT, REGISTER, Thread
+from softgen.eu.thread.lane_state import Offsets, State
+from softgen.eu.thread.predicate import predicate
+from softgen.eu.thread.regions import place
+from softgen.eu.thread.state import ALT, REGISTER, Thread
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, f32, i32, i64, u16, u32
 from softgen.lanes.value import Value

@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary
 
 from softgen.errors import SoftgenError
 from softgen.eu import native
-from softgen.eu.block import Context, Status
 from softgen.eu.interpreter import ENDLESS, FAR, Interpreter, Outcome, Program
-from softgen.eu.thread import Thread
+from softgen.eu.thread.block import Context, Status
+from softgen.eu.thread.state import Thread
 from softgen.eu.threaded.library import Library
 from softgen.eu.threaded.library import library as shared
 from softgen.eu.threaded.link import Linked, Linker

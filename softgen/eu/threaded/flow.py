@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from softgen.eu.block import CHANNELS, PLACES, Context, Control, Status, offset
-from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import FAR
-from softgen.eu.predicate import group, predicate
+from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.control import AT_ONCE, CHANNEL, SINGLE, Flow
+from softgen.eu.thread.block import CHANNELS, PLACES, Context, Control, Status, offset
+from softgen.eu.thread.predicate import group, predicate
 from softgen.eu.threaded.record import FIRST, NEXT, OP, SECOND
 from softgen.eu.threaded.state import ACTIVE, CONTROL, BlockState, Escape
 from softgen.lanes.types import u32

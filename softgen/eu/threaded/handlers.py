@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from softgen.errors import SoftgenError
-from softgen.eu.block import PLACES, Control, Status, offset
 from softgen.eu.environment import CompiledEnvironment
-from softgen.eu.instruction import Operand
-from softgen.eu.regions import _indirect, destination_offsets, lane_type
+from softgen.eu.isa.instruction import Operand
 from softgen.eu.semantics.send import carry_out, compiled, lengths
-from softgen.eu.step import step
-from softgen.eu.thread import REGISTER, Mode
+from softgen.eu.semantics.step import step
+from softgen.eu.thread.block import PLACES, Control, Status, offset
+from softgen.eu.thread.regions import _indirect, destination_offsets, lane_type
+from softgen.eu.thread.state import REGISTER, Mode
 from softgen.eu.threaded import flow
 from softgen.eu.threaded.record import SLOTS
 from softgen.eu.threaded.shapes import Shape

@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.errors import SoftgenError
-from softgen.eu import labels
-from softgen.eu.block import PLACES
-from softgen.eu.exceptions import MASTER
-from softgen.eu.instruction import Instruction, Operand
 from softgen.eu.interpreter import IDLE, SENDS, Line, Program
-from softgen.eu.regions import place
-from softgen.eu.rules import rules
+from softgen.eu.isa import labels
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.rules import rules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.control import AT_ONCE, CHANNEL, SINGLE
-from softgen.eu.thread import ACCUMULATOR_OFF, SINGLE_FLOW, VECTOR_MASK, Mode, mode_of
+from softgen.eu.thread.block import PLACES
+from softgen.eu.thread.exceptions import MASTER
+from softgen.eu.thread.regions import place
+from softgen.eu.thread.state import ACCUMULATOR_OFF, SINGLE_FLOW, VECTOR_MASK, Mode, mode_of
 from softgen.eu.threaded import streams
 from softgen.eu.threaded.handlers import PLAIN, Kind
 from softgen.eu.threaded.library import Library

@@ -11,14 +11,14 @@ from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
-from softgen.eu import registers
-from softgen.eu.block import PLACES
-from softgen.eu.instruction import Instruction, Operand, make_instruction, make_operand
-from softgen.eu.predicate import FLAG, HORIZONTAL, group
-from softgen.eu.regions import COMPRESSED_4, PACKED
-from softgen.eu.rules import Rules, rules
-from softgen.eu.state import State
-from softgen.eu.thread import REGISTER
+from softgen.eu.isa import registers
+from softgen.eu.isa.instruction import Instruction, Operand, make_instruction, make_operand
+from softgen.eu.isa.rules import Rules, rules
+from softgen.eu.thread.block import PLACES
+from softgen.eu.thread.lane_state import State
+from softgen.eu.thread.predicate import FLAG, HORIZONTAL, group
+from softgen.eu.thread.regions import COMPRESSED_4, PACKED
+from softgen.eu.thread.state import REGISTER
 from softgen.lanes.types import u16, u32
 
 SLOT = 1 << 16

@@ -6,12 +6,12 @@ close together are one load of all the bytes they cover, and a shuffle.
 
 from __future__ import annotations
 
-from softgen.eu.block import PLACES, Control, Status, offset
-from softgen.eu.instruction import Instruction
-from softgen.eu.predicate import group
-from softgen.eu.rules import Rules, rules
-from softgen.eu.state import Offsets
-from softgen.eu.thread import READ_ONLY, REGISTER, REGISTERS, Mode, architecture
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.rules import Rules, rules
+from softgen.eu.thread.block import PLACES, Control, Status, offset
+from softgen.eu.thread.lane_state import Offsets
+from softgen.eu.thread.predicate import group
+from softgen.eu.thread.state import READ_ONLY, REGISTER, REGISTERS, Mode, architecture
 from softgen.eu.threaded.record import OP, SLOTS, at
 from softgen.eu.threaded.shapes import SLOT, Shape
 from softgen.lanes.llvm import LlvmMachine

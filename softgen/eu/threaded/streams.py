@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from softgen.eu.instruction import Instruction
+from softgen.eu.isa.instruction import Instruction
 from softgen.eu.threaded.handlers import Kind
 from softgen.eu.threaded.shapes import FREE, Shape, Use, channels
 from softgen.eu.threaded.state import flagged

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softgen.eu import native
-from softgen.eu.instruction import Instruction
+from softgen.eu.isa.instruction import Instruction
 from softgen.eu.threaded import streams
 from softgen.eu.threaded.handlers import Kind
 from softgen.eu.threaded.library import REFERENCE, Handler

@@ -1,7 +1,16 @@
 """T1: a whole kernel as one native function.
 
-graph.py    blocks, and where channels may wait        registers.py which bytes of registers belong together
-state.py    what instructions compute on               life.py      what must be kept where a thread is left
-flow.py     branches                                   send.py      messages
-kernel.py   puts them together
+control_flow.py     control-flow graph, and where channels may wait
+liveness.py         liveness: which registers must be saved at exits
+inactive_lanes.py   inactive-lane liveness: which write masks can be dropped
+affine.py           affine values (base + lane·stride) in general registers
+cr0_propagation.py  cr0 constant propagation
+registers.py        partition of the register file into vector variables
+state.py            lane state that semantics compute on
+flow.py             branches
+send.py             messages
+entry_exit.py       entries, side exits and resume points
+store.py            translations kept in the object cache
+kernel.py           puts them together
+engine.py           the engine
 """

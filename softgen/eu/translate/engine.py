@@ -9,8 +9,8 @@ from softgen.errors import SoftgenError
 from softgen.eu import native
 from softgen.eu.engine import Function, Row, Threaded
 from softgen.eu.interpreter import Program
-from softgen.eu.translate.doors import Key
-from softgen.eu.translate.graph import Untranslatable
+from softgen.eu.translate.control_flow import Untranslatable
+from softgen.eu.translate.entry_exit import Key
 from softgen.eu.translate.kernel import NAME, translate
 from softgen.eu.translate.store import Store
 from softgen.lanes import jit

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from softgen.eu.interpreter import Line, Program
-from softgen.eu.rules import Rules
-from softgen.eu.translate.graph import Static
+from softgen.eu.isa.rules import Rules
+from softgen.eu.translate.control_flow import Static
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Value, Variable
 

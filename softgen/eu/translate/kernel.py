@@ -15,20 +15,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.eu.block import PLACES, ROOM, Context, Status
-from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import FAR, SENDS, Line, Program
-from softgen.eu.predicate import group, predicate
-from softgen.eu.regions import place
+from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics import OPS
-from softgen.eu.step import step
-from softgen.eu.thread import SINGLE_FLOW
-from softgen.eu.translate import graph, idle, mode, send
-from softgen.eu.translate.doors import Doors, Key
-from softgen.eu.translate.even import Arrivals, Even
+from softgen.eu.semantics.step import step
+from softgen.eu.thread.block import PLACES, ROOM, Context, Status
+from softgen.eu.thread.predicate import group, predicate
+from softgen.eu.thread.regions import place
+from softgen.eu.thread.state import SINGLE_FLOW
+from softgen.eu.translate import control_flow, cr0_propagation, inactive_lanes, send
+from softgen.eu.translate.affine import Arrivals, Even
+from softgen.eu.translate.control_flow import Block, Graph
+from softgen.eu.translate.entry_exit import Doors, Key
 from softgen.eu.translate.flow import Branching, Choice
-from softgen.eu.translate.graph import Block, Graph
-from softgen.eu.translate.life import Leave, Segment, live
+from softgen.eu.translate.liveness import Leave, Segment, live
 from softgen.eu.translate.registers import Access, Part
 from softgen.eu.translate.state import Translated
 from softgen.lanes.llvm import LlvmMachine
@@ -59,8 +59,8 @@ class Kernel(Doors):
         super().__init__(m, key, Translated(m, program.gen, key.control, key.width, self._escape_if))
         self.program, self.single = program, bool(key.control & SINGLE_FLOW)
         self.state.count = self._count
-        self.graph: Graph = graph.build(program, self.state.rules, self.single, key.width)
-        self.controls = mode.controls(self.graph, key.control)
+        self.graph: Graph = control_flow.build(program, self.state.rules, self.single, key.width)
+        self.controls = cr0_propagation.controls(self.graph, key.control)
         self.waiting = {at: m.variable(self.state.none(key.width)) for at in sorted(self.graph.targets)}
         self.segment = Segment(program.start)
         self.block = Block(program.start)
@@ -84,7 +84,7 @@ class Kernel(Doors):
         registers.partition()
         parts = list(registers.all())
         if not (self.key.observe or self.key.anywhere or self.escapes or self.state.scattered or self.single):
-            idle.spread(self.graph, self.segments, registers)
+            inactive_lanes.spread(self.graph, self.segments, registers)
         live(self.segments, registers, parts, len(self.state.flag), self.key.observe)
         for part in self._dormant(parts):
             part.variable = ""
@@ -145,7 +145,7 @@ class Kernel(Doors):
         self._arrive(block)
         for line in block.lines:
             self.line, self.state.ip, self.state.instruction = line, line.ip, line.instruction
-            if graph.branches(line.instruction):
+            if control_flow.branches(line.instruction):
                 self._branch(line)
                 return
             if not self._straight(line):
@@ -214,8 +214,8 @@ class Kernel(Doors):
             self._wait(line)
         elif one.opcode in SENDS:
             send.send(self.state, one, self.key.messages)
-        elif mode.writes(one):
-            self.state.control = mode.written(one, self.state.control)
+        elif cr0_propagation.writes(one):
+            self.state.control = cr0_propagation.written(one, self.state.control)
         elif one.opcode in OPS:
             step(self.state, one)
 
@@ -232,7 +232,7 @@ class Kernel(Doors):
     def _branch(self, line: Line) -> None:
         one, state = line.instruction, self.state
         flow = Branching(self.m, self.program, line, state.rules, state.active, self._taken(one), self.waiting)
-        leads = graph.meaning(one, state.rules, self.single)(flow)
+        leads = control_flow.meaning(one, state.rules, self.single)(flow)
         self.behind += 1
         self._count()
         self._go(flow, leads)

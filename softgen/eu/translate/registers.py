@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from softgen.eu.block import PLACES
+from softgen.eu.thread.block import PLACES
 from softgen.lanes.llvm import YES, LlvmMachine
 from softgen.lanes.types import LaneType
 

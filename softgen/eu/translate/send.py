@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from softgen.errors import GpuFault, Unsupported
 from softgen.eu.environment import CompiledEnvironment
-from softgen.eu.instruction import Instruction
+from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.send import carry_out, compiled
 from softgen.eu.translate.state import Translated
 from softgen.lanes.value import Region

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from softgen.errors import Unsupported
-from softgen.eu.instruction import Instruction
-from softgen.eu.predicate import FLAG, group
-from softgen.eu.rules import Rules, rules
-from softgen.eu.state import Offsets
-from softgen.eu.thread import ACCUMULATOR_OFF, READ_ONLY, Mode, architecture, mode_of
-from softgen.eu.translate.even import Even
-from softgen.eu.translate.idle import by_lane
-from softgen.eu.translate.life import FlagUse, Leave, Use
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.rules import Rules, rules
+from softgen.eu.thread.lane_state import Offsets
+from softgen.eu.thread.predicate import FLAG, group
+from softgen.eu.thread.state import ACCUMULATOR_OFF, READ_ONLY, Mode, architecture, mode_of
+from softgen.eu.translate.affine import Even
+from softgen.eu.translate.inactive_lanes import by_lane
+from softgen.eu.translate.liveness import FlagUse, Leave, Use
 from softgen.eu.translate.registers import TRUE, Access, Registers
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import LaneType, bool_, i32, u8, u16, u32, u64

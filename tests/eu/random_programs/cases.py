@@ -18,15 +18,17 @@ from typing import Any
 import numpy as np
 
 from softgen.errors import DecodeError
-from softgen.eu import labels, mesa_format, opcodes, program, types
-from softgen.eu.check import check
-from softgen.eu.control_register import mask, roundings
-from softgen.eu.fields import page
-from softgen.eu.instruction import Instruction, Operand
+from softgen.eu.check.restrictions import check
+from softgen.eu.encoding import program
+from softgen.eu.encoding.fields import page
 from softgen.eu.interpreter import Program
-from softgen.eu.rules import rules
+from softgen.eu.isa import labels, opcodes, types
+from softgen.eu.isa.control_register import mask, roundings
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.rules import rules
 from softgen.eu.semantics.send import EXTENDED_MATH, Message
-from softgen.eu.thread import ALL, Mode, Thread
+from softgen.eu.text.mesa import format as mesa_format
+from softgen.eu.thread.state import ALL, Mode, Thread
 from softgen.shared_functions import message
 from tests.eu.random_programs.cells import Cell, cells, seen
 from tests.eu.random_programs.flow import Flow, Item

@@ -15,14 +15,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from softgen.eu import opcodes, registers, types
-from softgen.eu.check import restrictions
-from softgen.eu.control_register import mask, roundings
-from softgen.eu.controls import controls
-from softgen.eu.instruction import VXH, Instruction, Operand
-from softgen.eu.opcodes import Opcode
-from softgen.eu.rules import COMPUTED_AS
-from softgen.eu.thread import Mode
+from softgen.eu.check.restrictions import restrictions
+from softgen.eu.encoding.controls import controls
+from softgen.eu.isa import opcodes, registers, types
+from softgen.eu.isa.control_register import mask, roundings
+from softgen.eu.isa.instruction import VXH, Instruction, Operand
+from softgen.eu.isa.opcodes import Opcode
+from softgen.eu.isa.rules import COMPUTED_AS
+from softgen.eu.thread.state import Mode
 from tests.eu.random_programs.instructions import COMPARES, CONDITIONS, PREDICATES, Wants, forms, functions, straight
 from tests.eu.random_programs.operands import (
     ACC,

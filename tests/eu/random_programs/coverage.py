@@ -12,13 +12,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from softgen.eu import opcodes
-from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import Interpreter
-from softgen.eu.predicate import group, predicate
-from softgen.eu.rules import rules
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.rules import rules
 from softgen.eu.semantics.control import CHANNEL, STACK
-from softgen.eu.thread import Thread
+from softgen.eu.thread.predicate import group, predicate
+from softgen.eu.thread.state import Thread
 from tests.eu.random_programs.cases import Case, generate
 from tests.eu.random_programs.cells import Cell, cells, seen
 from tests.eu.random_programs.engines import BUDGET

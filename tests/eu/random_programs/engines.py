@@ -21,10 +21,10 @@ import numpy as np
 
 from softgen.errors import SoftgenError
 from softgen.eu import engine
-from softgen.eu.check import check
-from softgen.eu.instruction import Instruction
+from softgen.eu.check.restrictions import check
 from softgen.eu.interpreter import Interpreter, Outcome, Program, run
-from softgen.eu.thread import Thread
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.thread.state import Thread
 from softgen.eu.translate.engine import Translator
 from softgen.lanes.numpy import DTYPES, NumpyMachine
 from softgen.lanes.types import LaneType

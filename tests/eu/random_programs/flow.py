@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from softgen.eu import labels
-from softgen.eu.instruction import Instruction, Operand
-from softgen.eu.opcodes import opcode
-from softgen.eu.rules import rules
+from softgen.eu.isa import labels
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.opcodes import opcode
+from softgen.eu.isa.rules import rules
 from tests.eu.semantics.build import arf, branch, dst, imm, one, reg, scalar
 
 COUNTERS = 112  # registers that programs leave alone: words of loops, two registers for each nesting

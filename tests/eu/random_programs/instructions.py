@@ -16,19 +16,19 @@ from functools import cache
 from typing import Any
 
 from softgen.errors import SoftgenError
-from softgen.eu import opcodes, registers, types
-from softgen.eu.check import check
-from softgen.eu.controls import controls
-from softgen.eu.decode import decode
-from softgen.eu.encode import encode
-from softgen.eu.instruction import Instruction, Operand
+from softgen.eu.check.restrictions import check
+from softgen.eu.encoding.controls import controls
+from softgen.eu.encoding.decode import decode
+from softgen.eu.encoding.encode import encode
 from softgen.eu.interpreter import Reference
-from softgen.eu.opcodes import Opcode
-from softgen.eu.regions import destination_offsets, source_offsets
-from softgen.eu.rules import execution_type, rules
+from softgen.eu.isa import opcodes, registers, types
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.opcodes import Opcode
+from softgen.eu.isa.rules import execution_type, rules
 from softgen.eu.semantics import OPS
-from softgen.eu.step import step
-from softgen.eu.thread import Thread
+from softgen.eu.semantics.step import step
+from softgen.eu.thread.regions import destination_offsets, source_offsets
+from softgen.eu.thread.state import Thread
 from tests.eu.random_programs.operands import (
     ADDRESS,
     FLAG,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from softgen.eu import registers, types
-from softgen.eu.fields import page
-from softgen.eu.instruction import VXH, Operand
+from softgen.eu.encoding.fields import page
+from softgen.eu.isa import registers, types
+from softgen.eu.isa.instruction import VXH, Operand
 
 REGISTER, SPAN = 32, 64  # bytes of a register, and of the two that a region may touch
 FIRST, LAST = 8, 108  # registers that programs write

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from softgen.eu import engine as engines
-from softgen.eu import labels, opcodes
-from softgen.eu.instruction import Instruction, Operand
 from softgen.eu.interpreter import Line, Outcome, Program
-from softgen.eu.thread import Thread
+from softgen.eu.isa import labels, opcodes
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.thread.state import Thread
 from softgen.eu.translate.engine import Translator
 
 NULL = Operand("arf", "ud", 0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from softgen.errors import Unsupported
 from softgen.eu.interpreter import Interpreter, Outcome, Program
-from softgen.eu.thread import REGISTER, Thread
+from softgen.eu.thread.state import REGISTER, Thread
 from softgen.lanes.numpy import NumpyMachine
 from tests.eu.semantics.port import Memory, handlers
 

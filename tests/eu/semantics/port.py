@@ -6,7 +6,7 @@ import numpy as np
 
 from softgen.errors import GpuFault, Unsupported
 from softgen.eu.semantics.send import Handler, Message
-from softgen.eu.thread import REGISTER, Thread
+from softgen.eu.thread.state import REGISTER, Thread
 
 SLM, STATELESS = 0xFE, (0xFF, 0xFD)
 SIZES = (1, 2, 4, 8)

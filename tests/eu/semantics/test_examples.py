@@ -1,4 +1,4 @@
-"""Worked examples: every opcode that computes has a file `tests/eu/examples/OPCODE.txt`, written from the manuals.
+"""Worked examples: every opcode that computes has a file `tests/eu/semantics/examples/OPCODE.txt`, written from the manuals.
 
     # a comment, and where the manual says so
     add.sat.l  ub <- ub 200, ub 100 = 255        # operation[.sat][.condition], destination type, sources, result
@@ -20,14 +20,14 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS, generations
-from softgen.eu import opcodes
-from softgen.eu.instruction import Instruction, Operand
 from softgen.eu.interpreter import Interpreter
-from softgen.eu.regions import LANES
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.semantics import OPS
+from softgen.eu.thread.regions import LANES
 from tests.eu.semantics.build import Listing, end, thread
 
-FOLDER = Path(__file__).parents[1] / "examples"
+FOLDER = Path(__file__).parent / "examples"
 CONDITIONS = {"z": 1, "nz": 2, "g": 3, "ge": 4, "l": 5, "le": 6, "r": 7, "o": 8, "u": 9}
 WORDS = ("flag", "acc", "acc0", "gen", "cr0", "pred", "old", "accwr")
 FUNCTIONS = {one.name: number for (number, _), one in opcodes.table().functions.items()}
@@ -180,39 +180,39 @@ EXAMPLES = {path.stem: parse(path) for path in sorted(FOLDER.glob("*.txt"))}
 
 @pytest.mark.parametrize("name", [
     "mac", "mach", "mad", "madm", "rndd", "rnde", "rndu", "rndz", "rol", "ror", "sad2", "sada2", "shl", "shr",
-    pytest.param("add", marks=pytest.mark.behaviour("BDW-EU-01", "EU-31", "EU-64")),
-    pytest.param("addc", marks=pytest.mark.behaviour("BDW-EU-02")),
-    pytest.param("and", marks=pytest.mark.behaviour("BDW-EU-18")),
-    pytest.param("asr", marks=pytest.mark.behaviour("BDW-EU-03")),
-    pytest.param("avg", marks=pytest.mark.behaviour("BDW-EU-04")),
-    pytest.param("bfe", marks=pytest.mark.behaviour("BDW-EU-05")),
-    pytest.param("bfi1", marks=pytest.mark.behaviour("BDW-EU-06")),
-    pytest.param("bfi2", marks=pytest.mark.behaviour("BDW-EU-06")),
-    pytest.param("bfrev", marks=pytest.mark.behaviour("BDW-EU-07")),
-    pytest.param("cbit", marks=pytest.mark.behaviour("BDW-EU-08")),
-    pytest.param("cmp", marks=pytest.mark.behaviour("BDW-EU-11", "EU-72", "EU-75", "EU-84")),
-    pytest.param("cmpn", marks=pytest.mark.behaviour("BDW-EU-12", "EU-73", "EU-74")),
-    pytest.param("csel", marks=pytest.mark.behaviour("BDW-EU-13")),
-    pytest.param("dp2", marks=pytest.mark.behaviour("BDW-EU-14")),
-    pytest.param("dp3", marks=pytest.mark.behaviour("BDW-EU-14")),
-    pytest.param("dp4", marks=pytest.mark.behaviour("BDW-EU-14")),
-    pytest.param("dph", marks=pytest.mark.behaviour("BDW-EU-14")),
-    pytest.param("f16to32", marks=pytest.mark.behaviour("EU-110")),
-    pytest.param("f32to16", marks=pytest.mark.behaviour("EU-110")),
-    pytest.param("fbh", marks=pytest.mark.behaviour("BDW-EU-09")),
-    pytest.param("fbl", marks=pytest.mark.behaviour("BDW-EU-09")),
-    pytest.param("frc", marks=pytest.mark.behaviour("BDW-EU-10")),
-    pytest.param("lrp", marks=pytest.mark.behaviour("BDW-EU-16")),
-    pytest.param("lzd", marks=pytest.mark.behaviour("BDW-EU-09")),
-    pytest.param("math", marks=pytest.mark.behaviour("EU-66", "EU-68", "EU-69", "EU-70", "EU-94")),
+    pytest.param("add", marks=pytest.mark.behaviour("BDW-EU-01", "EU-31", "EU-64", "EU-78", shows="action")),
+    pytest.param("addc", marks=pytest.mark.behaviour("BDW-EU-02", shows="action")),
+    pytest.param("and", marks=pytest.mark.behaviour("BDW-EU-18", shows="action")),
+    pytest.param("asr", marks=pytest.mark.behaviour("BDW-EU-03", shows="action")),
+    pytest.param("avg", marks=pytest.mark.behaviour("BDW-EU-04", shows="action")),
+    pytest.param("bfe", marks=pytest.mark.behaviour("BDW-EU-05", shows="action")),
+    pytest.param("bfi1", marks=pytest.mark.behaviour("BDW-EU-06", shows="action")),
+    pytest.param("bfi2", marks=pytest.mark.behaviour("BDW-EU-06", shows="action")),
+    pytest.param("bfrev", marks=pytest.mark.behaviour("BDW-EU-07", shows="action")),
+    pytest.param("cbit", marks=pytest.mark.behaviour("BDW-EU-08", shows="action")),
+    pytest.param("cmp", marks=pytest.mark.behaviour("BDW-EU-11", "EU-72", "EU-75", "EU-84", "EU-85", shows="action")),
+    pytest.param("cmpn", marks=pytest.mark.behaviour("BDW-EU-12", "EU-73", "EU-74", shows="action")),
+    pytest.param("csel", marks=pytest.mark.behaviour("BDW-EU-13", shows="action")),
+    pytest.param("dp2", marks=pytest.mark.behaviour("BDW-EU-14", shows="action")),
+    pytest.param("dp3", marks=pytest.mark.behaviour("BDW-EU-14", shows="action")),
+    pytest.param("dp4", marks=pytest.mark.behaviour("BDW-EU-14", shows="action")),
+    pytest.param("dph", marks=pytest.mark.behaviour("BDW-EU-14", shows="action")),
+    pytest.param("f16to32", marks=pytest.mark.behaviour("EU-110", shows="action")),
+    pytest.param("f32to16", marks=pytest.mark.behaviour("EU-110", shows="action")),
+    pytest.param("fbh", marks=pytest.mark.behaviour("BDW-EU-09", shows="action")),
+    pytest.param("fbl", marks=pytest.mark.behaviour("BDW-EU-09", shows="action")),
+    pytest.param("frc", marks=pytest.mark.behaviour("BDW-EU-10", shows="action")),
+    pytest.param("lrp", marks=pytest.mark.behaviour("BDW-EU-16", shows="action")),
+    pytest.param("lzd", marks=pytest.mark.behaviour("BDW-EU-09", shows="action")),
+    pytest.param("math", marks=pytest.mark.behaviour("EU-66", "EU-67", "EU-68", "EU-69", "EU-70", "EU-94", "BDW-EU-17", shows="action")),
     pytest.param("mov", marks=pytest.mark.behaviour("EU-25", "EU-26", "EU-27", "EU-96", "EU-97", "EU-98", "EU-99", "EU-100",
-        "EU-101", "EU-102", "EU-103", "EU-104", "EU-105", "EU-109")),
-    pytest.param("mul", marks=pytest.mark.behaviour("EU-65")),
-    pytest.param("not", marks=pytest.mark.behaviour("BDW-EU-18")),
-    pytest.param("or", marks=pytest.mark.behaviour("BDW-EU-18")),
-    pytest.param("sel", marks=pytest.mark.behaviour("EU-86", "EU-87", "EU-178")),
-    pytest.param("subb", marks=pytest.mark.behaviour("BDW-EU-19")),
-    pytest.param("xor", marks=pytest.mark.behaviour("BDW-EU-18")),
+        "EU-101", "EU-102", "EU-103", "EU-104", "EU-105", "EU-106", "EU-107", "EU-109", shows="action")),
+    pytest.param("mul", marks=pytest.mark.behaviour("EU-65", "EU-115", shows="action")),
+    pytest.param("not", marks=pytest.mark.behaviour("BDW-EU-18", shows="action")),
+    pytest.param("or", marks=pytest.mark.behaviour("BDW-EU-18", shows="action")),
+    pytest.param("sel", marks=pytest.mark.behaviour("EU-86", "EU-87", "EU-178", shows="action")),
+    pytest.param("subb", marks=pytest.mark.behaviour("BDW-EU-19", shows="action")),
+    pytest.param("xor", marks=pytest.mark.behaviour("BDW-EU-18", shows="action")),
 ])
 def test_examples(name: str) -> None:
     """All of a file; what is wrong is listed."""

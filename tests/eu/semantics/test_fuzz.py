@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
-from softgen.eu import opcodes
-from softgen.eu.encode import encode
-from softgen.eu.instruction import Instruction, Operand
+from softgen.eu.encoding.encode import encode
 from softgen.eu.interpreter import Interpreter, Outcome, Program
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.semantics.send import EXTENDED_MATH, Message
-from softgen.eu.thread import Thread
+from softgen.eu.thread.state import Thread
 from tests.conftest import SHARED
 from tests.eu.semantics.build import Listing, arf, branch, dst, imm, one, reg, scalar, thread
 from tests.eu.strategies import instructions

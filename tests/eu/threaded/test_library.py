@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS
-from softgen.eu.block import Context, Status
 from softgen.eu.interpreter import Interpreter, Outcome
+from softgen.eu.thread.block import Context, Status
 from softgen.eu.threaded import library, run
 from softgen.eu.threaded.engine import Threaded
 from softgen.eu.threaded.engine import _loop as loop

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from softgen.eu import mesa_format, program
-from softgen.eu.instruction import Operand
+from softgen.eu.encoding import program
+from softgen.eu.isa.instruction import Operand
+from softgen.eu.text.mesa import format as mesa_format
 from tests.eu.random_programs.cases import Case
 from tests.eu.random_programs.flow import DEEPEST, Flow, Inside, Item, Statement
 from tests.eu.semantics.build import NULL, arf, dst, imm, one, reg, scalar

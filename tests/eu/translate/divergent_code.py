@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from softgen.eu import opcodes, types
-from softgen.eu.check import check
-from softgen.eu.instruction import Instruction, Operand
+from softgen.eu.check.restrictions import check
+from softgen.eu.isa import opcodes, types
+from softgen.eu.isa.instruction import Instruction, Operand
 from tests.eu.random_programs.flow import Item
 from tests.eu.random_programs.instructions import Maker
 from tests.eu.semantics.build import NULL, arf, dst, imm, one, reg, scalar

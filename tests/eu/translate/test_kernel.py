@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from softgen.eu import engine
-from softgen.eu.block import Context, Status
-from softgen.eu.instruction import Instruction
 from softgen.eu.interpreter import Interpreter, Outcome
-from softgen.eu.thread import ROUNDING, Thread
-from softgen.eu.translate import graph, mode
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.thread.block import Context, Status
+from softgen.eu.thread.state import ROUNDING, Thread
+from softgen.eu.translate import control_flow, cr0_propagation
+from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.engine import Translator
-from softgen.eu.translate.graph import Untranslatable
 from softgen.eu.translate.kernel import Key, translate
 from tests.eu.semantics.build import GE, L, Listing, arf, branch, dst, end, imm, one, reg, scalar, thread
 
@@ -51,7 +51,7 @@ def sums(made: Thread, number: int = 20) -> list[int]:
 
 def test_all_channels_are_back_where_nobody_waits_elsewhere() -> None:
     code = divergent()
-    found = graph.build(code, thread(GEN).rules, single=False, width=8)
+    found = control_flow.build(code, thread(GEN).rules, single=False, width=8)
     blocks = list(found.blocks.values())
     assert [bool(block.pending) for block in blocks] == [False, True, True, False, False]
     assert found.targets == {code.labels["else"], code.labels["end"]}
@@ -62,7 +62,7 @@ def test_all_channels_are_back_where_nobody_waits_elsewhere() -> None:
 
 def test_a_join_for_fewer_channels_than_the_thread_has_leaves_the_others_behind() -> None:
     code = Listing(GEN, branch(GEN, "join", "after", size=1), "after", add(20, 1), end(GEN))
-    assert graph.build(code, thread(GEN).rules, single=False, width=8).targets == {0}
+    assert control_flow.build(code, thread(GEN).rules, single=False, width=8).targets == {0}
 
 
 @pytest.mark.parametrize("items, why", [
@@ -159,5 +159,5 @@ def test_cr0_must_be_known_at_every_place() -> None:
         translate(depends, Key(0, 8, True))
     for strange in (rounding(4), replace(rounding(ROUNDING), predicate=1), replace(rounding(ROUNDING), no_mask=False)):
         with pytest.raises(Untranslatable, match="not known"):
-            mode.written(strange, 0)
-    assert mode.written(rounding(ROUNDING, "xor"), ROUNDING) == 0
+            cr0_propagation.written(strange, 0)
+    assert cr0_propagation.written(rounding(ROUNDING, "xor"), ROUNDING) == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from softgen.eu.block import Status
-from softgen.eu.translate.life import Leave, Segment, live
+from softgen.eu.thread.block import Status
+from softgen.eu.translate.liveness import Leave, Segment, live
 from softgen.eu.translate.registers import TRUE, Access, Registers
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import f32, u8, u16, u32, u64

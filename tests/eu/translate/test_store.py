@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softgen.eu import engine, program
-from softgen.eu.block import Context, Status
+from softgen.eu import engine
+from softgen.eu.encoding import program
 from softgen.eu.interpreter import Program
 from softgen.eu.promotion import Promoting
-from softgen.eu.thread import Thread
+from softgen.eu.thread.block import Context, Status
+from softgen.eu.thread.state import Thread
 from softgen.eu.translate import engine as translation
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.store import Store

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from softgen.eu import dialect, program
+from softgen.eu.encoding import program
+from softgen.eu.text import dialect
 from softgen.inspect.cli import main as cli
 from tests.conftest import ROOT
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from softgen.eu import dialect
+from softgen.eu.text import dialect
 from softgen.inspect.cli import main as cli
 from tests.conftest import ROOT, SHARED, needs_shared
 from tests.eu.test_binary import archive

@@ -12,8 +12,8 @@ import threading
 
 import pytest
 
-from softgen.gpgpu.engines import Groups
 from softgen.inspect.cli.main import main
+from softgen.threads.dispatcher import EngineDispatcher
 
 
 @pytest.mark.parametrize("arguments, why", [(["--tbx", "70000", "--gpu", "skl"], "a port is a number from 0 to 65535, not 70000"),
@@ -69,4 +69,4 @@ def test_submissions_have_a_limit_and_the_fast_engine_unless_told(given: list[st
     options = seen[0].options
     assert options.time_limit == limit and options.groups
     first, second = options.groups(), options.groups()
-    assert isinstance(first, Groups) and first.name == "auto" and first is not second  # a simulator has its own
+    assert isinstance(first, EngineDispatcher) and first.name == "auto" and first is not second  # a simulator has its own

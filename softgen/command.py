@@ -1,0 +1,117 @@
+"""Commands: how a pipeline registers its handlers, and what a handler may use of the command streamer that calls it.
+
+A pipeline package exports three names (`Pipeline`): `COMMANDS`, its handlers by command name; `new_state()`, its part of a hardware
+context; `finish(cs)`, which completes work that its commands have collected but not yet started.
+
+    COMMANDS: Commands = {}
+    handles = registers_in(COMMANDS)
+
+    @handles("MEDIA_STATE_FLUSH")
+    def media_state_flush(cs: CommandStreamer, cmd: Record) -> None: ...
+
+This module stands below the pipelines, so that none of them imports the streamer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from softgen.bits.generation import Generation
+from softgen.bits.record import Record
+from softgen.memory.space import Space
+from softgen.threads.dispatch import Dispatcher
+
+StateT = TypeVar("StateT")
+Handler = Callable[["CommandStreamer", Record], None]
+Commands = dict[str, Handler]
+
+
+@dataclass
+class Counters:
+    """Work done so far, by kind."""
+
+    batches: int = 0
+    commands: int = 0
+    draws: int = 0
+    dispatches: int = 0
+    threads: int = 0
+    instructions: int = 0
+
+
+class CommandStreamer(Protocol):
+    """The command streamer as handlers of pipeline commands see it."""
+
+    engine: str
+    space: Space  # of the context
+    counters: Counters
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Runs thread dispatches."""
+        ...
+
+    @property
+    def generation(self) -> Generation: ...
+
+    @property
+    def bases(self) -> Mapping[str, int]:
+        """Base addresses that STATE_BASE_ADDRESS set, by short name: general, surface, dynamic, instruction, indirect, bindless."""
+        ...
+
+    def state(self, kind: type[StateT]) -> StateT:
+        """A pipeline's part of the hardware context, by the class that its `new_state()` makes."""
+        ...
+
+    def get(self, name: str, number: int = 0) -> int:
+        """The value of one of the engine's registers, by name."""
+        ...
+
+    def predicate(self) -> bool:
+        """MI_PREDICATE_RESULT: whether predicated work happens."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Reports a broken rule of the manual at the command being executed; execution goes on."""
+        ...
+
+    def trace(self, topic: str, text: str) -> None:
+        """Reports progress on a topic of `--trace`."""
+        ...
+
+    def timed_out(self) -> bool:
+        """Whether the submission's time limit has passed."""
+        ...
+
+    def memory_changed(self) -> None:
+        """Drops commands that were read ahead: memory may have changed."""
+        ...
+
+
+class Pipeline(Protocol):
+    """What the device needs of a pipeline package."""
+
+    @property
+    def COMMANDS(self) -> Mapping[str, Handler]: ...
+
+    def new_state(self) -> object:
+        """The pipeline's part of a new hardware context."""
+        ...
+
+    def finish(self, cs: CommandStreamer) -> None:
+        """Completes outstanding work, as the hardware does at flushes, pipeline switches and the end of a submission."""
+        ...
+
+
+def registers_in(table: Commands) -> Callable[..., Callable[[Handler], Handler]]:
+    """A decorator factory: `@handles("NAME", …)` puts a handler into `table` under each name."""
+
+    def handles(*names: str) -> Callable[[Handler], Handler]:
+        def register(handler: Handler) -> Handler:
+            table.update(dict.fromkeys(names, handler))
+            return handler
+
+        return register
+
+    return handles

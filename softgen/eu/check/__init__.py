@@ -1,0 +1,7 @@
+"""Restrictions: what an instruction must not say on its generation. Rows are in `spec/eu/restrictions.table`.
+
+restrictions.py  reads the table, checks an instruction
+operand.py       types, modifiers, accumulators, flags, controls
+region.py        regions, alignment, operand sizes
+send.py          sends
+"""

@@ -1,0 +1,226 @@
+"""Compaction: 8 bytes for 16, through tables. Read from `spec/eu/compaction.csv`.
+
+Reads   EU_COMPACT EU_COMPACT_NATIVE EU_COMPACT_THREE_SOURCE EU_COMPACT_THREE_NATIVE
+
+`compact` is exact: what it returns expands to the word it was given. The same word may have several compact forms (an immediate makes
+the second source's sub-register a don't-care); the lowest indices are taken.
+`relax` gives a word of the same meaning that may have a compact form where the word itself has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache, lru_cache
+
+from softgen.bits.layout import GENERATIONS, generations
+from softgen.bits.page import SOURCE
+from softgen.errors import SpecError
+from softgen.eu.encoding.decode import decode
+from softgen.eu.encoding.encode import encode
+from softgen.eu.encoding.fields import Page, find, page
+from softgen.eu.encoding.operand import place
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Operand
+from softgen.eu.isa.table import SOURCES, load
+
+COLUMNS = "table,generations,index,bits,source"
+TABLES = {"control": 32, "datatype": 32, "subregister": 32, "source": 32, "three_control": 4, "three_source": 4}  # entries of each
+TABLE_OF = {"source_0": "source", "source_1": "source"}  # fields not named after their table
+SECOND = ("source_1", "src1_number")  # fields an immediate takes the place of
+RECENT = 1 << 14
+
+Table = tuple[int, ...]  # index -> bits
+
+
+def read(name: str, text: str) -> dict[tuple[str, float], Table]:
+    """The tables by name and generation."""
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line and not line.startswith("#")]
+    if not lines or lines[0][1] != COLUMNS:
+        raise SpecError(f"{name}:{lines[0][0] if lines else 1}: columns must be {COLUMNS}")
+    found: dict[tuple[str, float], list[str]] = {}
+    for number, line in lines[1:]:
+        _entry(f"{name}:{number}", line, found)
+    for (table, gen), entries in found.items():
+        if len(entries) != TABLES[table]:
+            raise SpecError(f"{name}: {table} must have {TABLES[table]} entries on gen {gen:g}, not {len(entries)}")
+    return {key: tuple(int(bits, 2) for bits in entries) for key, entries in found.items()}
+
+
+def _entry(place: str, line: str, found: dict[tuple[str, float], list[str]]) -> None:
+    cells = line.split(",", 4)
+    if len(cells) != 5 or cells[0] not in TABLES or not cells[2].isdigit() or not cells[3] or set(cells[3]) - {"0", "1"}:
+        raise SpecError(f"{place}: an entry is a table out of {', '.join(TABLES)}, generations, an index, bits and a source, not {line!r}")
+    if not SOURCE.match(cells[4]):
+        raise SpecError(f"{place}: {SOURCES}, not {cells[4]!r}")
+    try:
+        gens = generations(cells[1])
+    except ValueError:
+        raise SpecError(f"{place}: no generations in {cells[1]!r}; they are {', '.join(f'{g:g}' for g in GENERATIONS)}") from None
+    for gen in gens:
+        entries = found.setdefault((cells[0], gen), [])
+        if len(entries) != int(cells[2]):
+            raise SpecError(f"{place}: {cells[0]} of gen {gen:g} goes on with index {len(entries)}, not {cells[2]}")
+        if entries and len(entries[0]) != len(cells[3]):
+            raise SpecError(f"{place}: {cells[0]} is {len(entries[0])} bits wide, not {len(cells[3])}")
+        if cells[3] in entries:
+            raise SpecError(f"{place}: {cells[0]} has {cells[3]} twice on gen {gen:g}")
+        entries.append(cells[3])
+
+
+@cache
+def tables() -> dict[tuple[str, float], Table]:
+    return read("eu/compaction.csv", load("compaction.csv"))
+
+
+class Compaction:
+    """One compact layout of one generation: the short page, the native page, and the tables between them."""
+
+    def __init__(self, short: Page, native: Page) -> None:
+        self.short, self.native = short, native
+        self.tables: dict[str, Table] = {}
+        for name in native.fields:
+            table = tables().get((TABLE_OF.get(name, name), native.gen))
+            if table is not None and TABLE_OF.get(name, name) in TABLES:
+                self.tables[name] = table
+        self.words = {name: self._words(name) for name in short.fields if name in native and name != "immediate"}
+        self.marked = short.word({"compacted": 1})
+        self.short_bits = short.mask_without()
+        self.native_bits = native.mask_without("immediate")
+        self.immediate_bits = native.mask_without(*SECOND)
+        self.don_t_care = native.mask("subregister") & native.mask("immediate")
+
+    def _words(self, name: str) -> tuple[int, ...]:
+        """What each code of a compact field puts into the native word."""
+        table = self.tables.get(name) or range(1 << self.short.fields[name].width)
+        return tuple(self.native.word({name: value}) for value in table)
+
+    def expand(self, half: int, immediate: bool) -> int:
+        record, word = self.short.record(half), 0
+        for name, words in self.words.items():
+            if not immediate or name not in SECOND:
+                word |= words[getattr(record, name)]
+        return word & ~self.don_t_care | self.native.word({"immediate": record.immediate}) if immediate else word
+
+    def compact(self, word: int, immediate: bool) -> int | None:
+        if word & ~(self.immediate_bits if immediate else self.native_bits):
+            return None
+        values = self.native.record(word)._asdict()
+        for name in SECOND if immediate else ("immediate",):
+            values.pop(name, None)
+        if immediate:
+            if "immediate" not in self.short:
+                return None
+            values["immediate"] = _fits(values["immediate"], self.short.fields["immediate"].width)
+        for name, table in self.tables.items():
+            if name in values:
+                values[name] = self._index(name, table, values[name], immediate)
+        if None in values.values():
+            return None
+        return self.short.word(values) | self.marked
+
+    def _index(self, name: str, table: Table, value: int, immediate: bool) -> int | None:
+        if immediate and name == "subregister":
+            return self._loose().get(value & self._care(), None)
+        return _indices(table).get(value)
+
+    def _care(self) -> int:
+        """The bits of a sub-register entry that count beside an immediate."""
+        field = self.native.fields["subregister"]
+        return int(self.native.record(field.mask & ~self.don_t_care).subregister)
+
+    @cache  # noqa: B019 - a few objects that live as long as the program
+    def _loose(self) -> Mapping[int, int]:
+        found: dict[int, int] = {}
+        for index, bits in enumerate(self.tables["subregister"]):
+            found.setdefault(bits & self._care(), index)
+        return found
+
+
+@cache
+def _indices(table: Table) -> Mapping[int, int]:
+    return {bits: index for index, bits in enumerate(table)}
+
+
+def _fits(value: int, width: int) -> int | None:
+    """A signed number, if so many bits hold it."""
+    return value if -(1 << width - 1) <= value < 1 << width - 1 else None
+
+
+class Compactor:
+    """The compact instructions of one generation."""
+
+    def __init__(self, gen: float) -> None:
+        self.gen = gen
+        self.usual = Compaction(page("EU_COMPACT", gen), page("EU_COMPACT_NATIVE", gen))
+        short, native = find("EU_COMPACT_THREE_SOURCE", gen), find("EU_COMPACT_THREE_NATIVE", gen)
+        self.three = Compaction(short, native) if short and native else None
+        self.opcode_bits = self.usual.native.mask("opcode")
+        self.threes = frozenset(one.number for one in opcodes.of_generation(gen) if one.form.startswith("three_source"))
+        self.sources = place("EU_SOURCE_0", gen), place("EU_SOURCE_1", gen)
+
+    def chosen(self, word: int) -> Compaction | None:
+        return self.three if word & self.opcode_bits in self.threes else self.usual
+
+    def has_immediate(self, word: int) -> bool:
+        return any(one.is_immediate(word) for one in self.sources)
+
+    def expand(self, half: int) -> int | None:
+        found = self.chosen(half)
+        if found is None or half & ~found.short_bits or not half & found.marked:
+            return None
+        if found is self.three:
+            return found.expand(half, False)
+        word = found.expand(half, False)
+        if not self.has_immediate(word):
+            return word
+        return found.expand(half, True) if "immediate" in found.short else None
+
+    def compact(self, word: int) -> int | None:
+        found = self.chosen(word)
+        if found is None:
+            return None
+        return found.compact(word, found is self.usual and self.has_immediate(word))
+
+
+@cache
+def compactor(gen: float) -> Compactor:
+    return Compactor(gen)
+
+
+@lru_cache(RECENT)
+def expand(half: int, gen: float) -> int | None:
+    """The native word a compact instruction stands for; None where no instruction is encoded so."""
+    return compactor(gen).expand(half)
+
+
+@lru_cache(RECENT)
+def compact(word: int, gen: float) -> int | None:
+    """The compact form of a native word; None where it has none."""
+    return compactor(gen).compact(word)
+
+
+def is_canonical(half: int, word: int, gen: float) -> bool:
+    """Whether `compact` makes this half of its word. Without an immediate each half stands for a word of its own (no table repeats an
+    entry); beside one, sub-register entries that differ only where the immediate stands mean the same."""
+    return not compactor(gen).has_immediate(word) or compact(word, gen) == half
+
+
+def relax(word: int, gen: float) -> int:
+    """The same instruction as compilers write it to be compact. An immediate needs no type for the source beside it; moving a signed
+    immediate to a signed destination moves the same bits as unsigned; and a zero is as good in a packed vector, where the destination
+    allows one (IVB 2912-2914)."""
+    one = decode(word, gen)
+    if len(one.sources) != 1 or one.sources[0].file != "imm" or one.form != "basic" or one.residue:
+        return word
+    one = replace(one, absent="ud")
+    a, dst = one.sources[0], one.dst
+    if one.opcode == "mov" and dst is not None and a.type == "d" == dst.type and not one.condition:
+        one = replace(one, dst=replace(dst, type="ud"), sources=(replace(a, type="ud"),))
+    if one.opcode == "mov" and dst is not None and a.type == "f" == dst.type and not a.immediate and _takes_vector(dst):
+        one = replace(one, sources=(replace(a, type="vf"),))
+    return encode(one)
+
+
+def _takes_vector(dst: Operand) -> bool:
+    return dst.sub % 16 == 0 and dst.horizontal == 1 and not dst.indirect

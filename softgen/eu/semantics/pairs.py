@@ -1,0 +1,93 @@
+"""Doubles on the generation that counts each as two channels of four bytes (IVB 452-458): the instruction as later ones would have it.
+
+Execution size, widths and strides are halved, and the state shows every other channel: the pair's masks agree, as the manual asks. A
+horizontal stride of one, which cannot be halved, also means doubles side by side (public: Mesa writes <8,8,1> and, for one double for all
+channels, <0,2,1>). Operands of other types in such an instruction have their elements at the pair's first channel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from softgen.errors import DecodeError, Unsupported
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.rules import Rules
+from softgen.eu.thread.lane_state import Offsets, State
+from softgen.eu.thread.predicate import NORMAL
+from softgen.eu.thread.state import Mode
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import LaneType
+from softgen.lanes.value import Value
+
+DOUBLE = "df"
+STEPS = {0: 0, 1: 1, 2: 1, 4: 2}  # horizontal stride as written, and in doubles
+
+
+def uses_doubles(one: Instruction) -> bool:
+    return any(operand is not None and operand.type == DOUBLE for operand in (one.dst, *one.sources))
+
+
+@lru_cache(1 << 12)
+def halved(one: Instruction) -> Instruction:
+    if one.align16 or one.dst is not None and one.dst.indirect:
+        raise Unsupported(f"gen {one.gen:g} doubles in such an instruction are not yet simulated")
+    if one.exec_size < 2:
+        raise DecodeError(f"gen {one.gen:g} doubles take two channels each; the instruction has one")
+    if one.predicate > NORMAL:
+        raise Unsupported(f"gen {one.gen:g} doubles with predicates over several channels are not yet simulated")
+    target = one.dst and replace(one.dst, horizontal=_step(one.dst))
+    return replace(one, exec_size=one.exec_size // 2, dst=target, sources=tuple(map(_region, one.sources)))
+
+
+def _step(operand: Operand) -> int:
+    return STEPS.get(operand.horizontal, operand.horizontal // 2) if operand.type == DOUBLE else operand.horizontal * 2
+
+
+def _region(operand: Operand) -> Operand:
+    if operand.file == "imm":
+        return operand
+    if operand.indirect:
+        raise Unsupported("doubles by an address register are not yet simulated")
+    if operand.type == DOUBLE:
+        return replace(operand, vertical=operand.vertical // 2, width=max(operand.width // 2, 1), horizontal=_step(operand))
+    if operand.width > 1:
+        return replace(operand, width=operand.width // 2, horizontal=operand.horizontal * 2)
+    return replace(operand, vertical=operand.vertical * 2)
+
+
+class Paired:
+    """A state in which every two channels are one."""
+
+    def __init__(self, state: State, one: Instruction) -> None:
+        self.state, self.whole = state, one
+        self.m: Machine = state.m
+        self.gen = state.gen
+        self.rules: Rules = replace(state.rules, double_pairs=False)
+
+    @property
+    def mode(self) -> Mode:
+        return self.state.mode
+
+    @property
+    def accumulates(self) -> bool:
+        return self.state.accumulates
+
+    def read(self, place: str, type: LaneType, offsets: Offsets) -> Value:
+        return self.state.read(place, type, offsets)
+
+    def write(self, place: str, value: Value, offsets: Offsets, mask: Value) -> None:
+        self.state.write(place, value, offsets, mask)
+
+    def enabled(self, instruction: Instruction) -> Value:
+        return self._first(self.state.enabled(self.whole))
+
+    def flags(self, first: int, count: int) -> Value:
+        return self._first(self.state.flags(first, 2 * count))
+
+    def write_flags(self, first: int, value: Value, mask: Value) -> None:
+        both = [lane // 2 for lane in range(2 * value.lanes)]
+        self.state.write_flags(first, self.m.shuffle(value, both), self.m.shuffle(mask, both))
+
+    def _first(self, channels: Value) -> Value:
+        return self.m.shuffle(channels, range(0, channels.lanes, 2))

@@ -1,0 +1,340 @@
+"""The path every computing instruction takes: read, modify, convert, compute, condition, saturate, convert, write under mask.
+
+Integers of up to 32 bits are computed in 64, so that conditions and saturation see the true result; where only low bits matter, or sources
+are only compared, 32 are enough and give the same. Conditions look at the result before saturation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from softgen.errors import DecodeError, Unsupported
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.rules import COMPUTED_AS, execution_type
+from softgen.eu.semantics import OPS, Op, alu, convert, logic, math, pairs  # noqa: F401   each fills the table
+from softgen.eu.semantics.logic import OVERFLOW, U, compare
+from softgen.eu.thread.lane_state import State
+from softgen.eu.thread.predicate import group, predicate
+from softgen.eu.thread.regions import (
+    LANES,
+    channel_enables,
+    is_accumulator,
+    lane_type,
+    place,
+    read_at,
+    read_source,
+    write_at,
+    write_destination,
+)
+from softgen.eu.thread.state import REGISTER
+from softgen.lanes.types import LaneType, bool_, f16, f32, f64, i32, i64, u32, u64
+from softgen.lanes.value import Value
+
+FLOATS = {"hf": f16, "f": f32, "df": f64}
+LOGICAL = frozenset({"and", "or", "xor", "not"})
+BITWISE = LOGICAL | {"shl", "shr", "asr", "rol", "ror"}  # their conditions see the bits that are left
+NATIVE = "nf"  # what goes into an accumulator in this type is computed in it
+LARGEST = 0x7F7FFFFF  # the largest finite float
+IMPLICIT = {"w": "w", "d": "d", "q": "d", "hf": "hf", "f": "f", "df": "df"}  # what an accumulator holds for an execution type
+
+
+def step(state: State, one: Instruction) -> None:
+    """Executes an instruction that computes."""
+    meaning = OPS.get(one.opcode)
+    if meaning is None:
+        raise Unsupported(f"{one.opcode} is not yet simulated")
+    if state.rules.double_pairs and pairs.uses_doubles(one):
+        state, one = pairs.Paired(state, one), pairs.halved(one)
+    Step(state, one, meaning).run()
+
+
+@lru_cache(1 << 14)
+def sources(one: Instruction) -> tuple[int, ...]:
+    """Which sources are computed with: of math as many as its function has."""
+    count = len(one.sources)
+    if one.opcode == "math":
+        function = opcodes.function(one.function, one.gen)
+        count = function.sources if function else count
+    return tuple(range(count))
+
+
+@lru_cache(1 << 14)
+def compute_type(one: Instruction, meaning: Op) -> tuple[str, LaneType]:
+    """The execution type, and the lanes that stand for it. What no machine could execute is refused here, once."""
+    if one.dst is not None and one.dst.file == "imm":
+        raise DecodeError("an immediate is no destination")
+    used = [one.sources[index] for index in sources(one)]
+    for operand in used:
+        lane_type(operand)
+    kind = execution_type(operand.type for operand in (*used, *([one.dst] if one.dst and one.dst.type == NATIVE else [])))
+    if not kind:
+        named = " ".join(operand.type or "?" for operand in used)
+        raise DecodeError(f"{one.opcode} cannot compute with sources of types {named}")
+    _check_kind(one, kind)
+    if kind in FLOATS:
+        return kind, FLOATS[kind]
+    unsigned = any(operand.type in ("ud", "uq") for operand in used)
+    plain = not any(operand.negate or operand.absolute for operand in used)
+    if kind == "q":
+        return kind, u64 if plain and all(operand.type[0] == "u" for operand in used) else i64
+    if meaning.ordered and plain and all(operand.type[0] == "u" or not unsigned for operand in used):
+        if not any(is_accumulator(operand, one.gen) for operand in used):
+            return kind, u32 if unsigned else i32
+    return kind, i32 if _low_bits(one, meaning, used) else i64
+
+
+def _check_kind(one: Instruction, kind: str) -> None:
+    """Whether the opcode computes with floats, or with integers. The sizes and signs that the table lists apart, compilers mix."""
+    row = opcodes.opcode(one.opcode, one.gen)
+    if row is None or not row.legal:
+        return
+    allowed = {name for _, names in row.legal for name in names}
+    if not any((COMPUTED_AS.get(name) in FLOATS) == (kind in FLOATS) for name in allowed):
+        given = " ".join(operand.type for operand in one.sources)
+        raise DecodeError(f"{one.opcode} takes sources of types {' '.join(sorted(allowed))}, not {given}")
+
+
+def _low_bits(one: Instruction, meaning: Op, used: Iterable[Operand]) -> bool:
+    """Whether 32 bits of each source are all that the result shows."""
+    if not meaning.modular or one.saturate or one.condition or one.acc_write or one.dst is None:
+        return False
+    target = LANES.get(one.dst.type)
+    if target is None or target.is_float or target.bits > 32:
+        return False
+    return not any(is_accumulator(operand, one.gen) for operand in (one.dst, *used))
+
+
+class Step:
+    """One execution of one instruction; what semantics call a computation."""
+
+    def __init__(self, state: State, one: Instruction, meaning: Op) -> None:
+        if one.dst is None:
+            raise DecodeError(f"{one.opcode} has no destination")
+        self.state, self.instruction, self.meaning, self.m = state, one, meaning, state.m
+        self.kind, self.type = compute_type(one, meaning)
+        self.target = lane_type(one.dst)
+        self.enabled = state.enabled(one)
+        self.flagged = self.accumulated = False
+        if meaning.selects or not one.predicate:
+            self.mask = self.enabled
+        else:
+            self.mask = self.enabled & predicate(state, one)
+        enables = channel_enables(state, one)
+        if enables is not None:
+            self.mask = self.mask & enables
+        if one.opcode.startswith("sad"):
+            self.mask = self.mask & self.m.mask_from_bits(0x55555555 & (1 << one.exec_size) - 1, one.exec_size)
+
+    def run(self) -> None:
+        one = self.instruction
+        if self._is_raw_move():
+            write_destination(self.state, one, read_source(self.state, one, 0), self.mask)
+            return
+        given = () if self.meaning.own else [self.source(index) for index in sources(one)]
+        result = self.meaning.function(self, *given)
+        if result.type is bool_:
+            self._answer(result)
+            return
+        result = self._clean(result)
+        if one.condition and not self.meaning.selects and not self.flagged:
+            self.set_flags(self._condition(result))
+        self._write(result)
+
+    def _is_raw_move(self) -> bool:
+        """A move that changes nothing keeps every bit: denormals, NaN payloads (IVB 905-912)."""
+        one = self.instruction
+        source, dst = one.sources[0] if one.sources else None, one.dst
+        if one.opcode != "mov" or source is None or dst is None or source.type != dst.type:
+            return False
+        plain = not (source.negate or source.absolute or one.saturate or one.condition or one.acc_write)
+        return plain and not is_accumulator(source, one.gen) and not is_accumulator(dst, one.gen)
+
+    # -- sources ---------------------------------------------------------------------------------------------------
+
+    def source(self, index: int) -> Value:
+        """A source in the execution type, after its modifier."""
+        m, operand = self.m, self.instruction.sources[index]
+        value = m.convert(read_source(self.state, self.instruction, index), self.type)
+        logical = self.state.rules.logical_modifiers and self.instruction.opcode in LOGICAL
+        if operand.absolute and not logical:
+            value = m.absolute(value)
+        if operand.negate:
+            value = ~value if logical else -value
+        return self._clean(value)
+
+    def _clean(self, value: Value) -> Value:
+        return value if self.meaning.raw or self._converts(value.type) else self.clean(value)
+
+    def clean(self, value: Value) -> Value:
+        """What float arithmetic takes and gives: denormals as cr0 says, in ALT mode neither infinities nor NaN (IVB 166-169)."""
+        if not value.type.is_float:
+            return value
+        m, mode, kind = self.m, self.state.mode, {f16: "hf", f32: "f", f64: "df"}[value.type]
+        alt = mode.alt and kind == "f"
+        if alt or kind in mode.flushes:
+            value = m.flush(value)
+        if alt:
+            largest = m.bitcast(m.constant(u32, LARGEST, value.lanes), f32)
+            value = m.select(m.is_inf(value), m.copysign(largest, value), value)
+            value = m.select(m.is_nan(value), m.like(value, 0.0), value)
+        return value
+
+    def _converts(self, type: LaneType) -> bool:
+        """A move to another type; conversions flush nothing (IVB 903)."""
+        return self.instruction.opcode in ("mov", "f32to16", "f16to32") and type is not self.target
+
+    # -- what semantics ask for ------------------------------------------------------------------------------------
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self.m.add(a, b, self.state.mode.rounding)
+
+    def sub(self, a: Value, b: Value) -> Value:
+        return self.m.sub(a, b, self.state.mode.rounding)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        return self.m.mul(a, b, self.state.mode.rounding)
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        return self.m.fma(a, b, c, self.state.mode.rounding)
+
+    def number(self, value: float) -> Value:
+        return self.m.constant(self.type, value, self.instruction.exec_size)
+
+    def predicate(self) -> Value:
+        return predicate(self.state, self.instruction)
+
+    def restrict(self, mask: Value) -> None:
+        """Fewer channels are written."""
+        self.mask = self.mask & mask
+
+    def register(self, index: int, first: int, step: int) -> Value:
+        """Dwords of a source counted by hand: from `first` of the four or eight it starts in, `step` 8 where each eight channels take
+        two registers."""
+        operand = self.instruction.sources[index]
+        if operand.indirect:
+            raise Unsupported(f"{self.instruction.opcode} by an address register is not yet simulated")
+        name, start = place(operand, self.state.gen)
+        start = start // 16 * 16 if step == 0 and first == 3 else start
+        offsets = tuple(start + 4 * first + 4 * (c % 8 + c // 8 * 2 * step if step else 0) for c in range(self.instruction.exec_size))
+        value = self.m.convert(read_at(self.state, name, operand.type, offsets), self.type)
+        if operand.absolute:
+            value = self.m.absolute(value)
+        return self._clean(-value if operand.negate else value)
+
+    def write_next(self, value: Value) -> None:
+        """To the register after the destination."""
+        one = self.instruction
+        assert one.dst is not None
+        name, start = place(one.dst, self.state.gen)
+        offsets = tuple(start + REGISTER + channel * self.target.bytes for channel in range(one.exec_size))
+        write_at(self.state, name, one.dst.type, offsets, self._to_target(value), self.mask)
+
+    # -- accumulators ----------------------------------------------------------------------------------------------
+
+    def _accumulator(self) -> tuple[str, tuple[int, ...]]:
+        """The accumulator nobody names: acc0, acc1 for the second quarter of types that have it (IVB 1966-1986)."""
+        kind = IMPLICIT[self.kind]
+        if kind in ("w", "d") and not self.target.is_float and self.target.bits >= 32:
+            kind = "d"
+        size = LANES[kind].bytes
+        channels = REGISTER // size
+        one, start = self.instruction, 0
+        if kind in self.state.rules.second_accumulator and one.exec_size <= channels:
+            start = group(self.state, one) // channels % 2 * REGISTER
+        if start + one.exec_size * size > 2 * REGISTER:
+            raise Unsupported(f"{one.opcode} of {one.exec_size} channels has no accumulator for all of them")
+        return kind, tuple(start + channel * size for channel in range(one.exec_size))
+
+    def accumulator(self) -> Value:
+        kind, offsets = self._accumulator()
+        return self.m.convert(read_at(self.state, "acc", kind, offsets), self.type)
+
+    def set_accumulator(self, value: Value) -> None:
+        self.accumulated = True
+        if not self.instruction.acc_write or not self.state.accumulates:
+            return
+        kind, offsets = self._accumulator()
+        if value.type.is_float:
+            write_at(self.state, "acc", kind, offsets, self.m.convert(value, LANES[kind]), self.mask)
+        else:
+            write_at(self.state, "acc", kind, offsets, self.m.convert(value, LANES[kind]), self.mask, value)
+
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    def set_flags(self, value: Value) -> None:
+        self.flagged = True
+        one = self.instruction
+        first = one.flag * 32 + one.flag_sub * 16 + group(self.state, one)
+        self.state.write_flags(first, value, self.mask)
+
+    def _condition(self, result: Value) -> Value:
+        one, m = self.instruction, self.m
+        if one.opcode in BITWISE or one.opcode == "mov" and result.type.is_float and not self.target.is_float:
+            result = self._to_target(result)
+        if one.condition == U:
+            return m.is_nan(result) if result.type.is_float else m.constant(bool_, 0, result.lanes)
+        if one.condition == OVERFLOW:
+            return self._overflow(result)
+        holds = compare(one.condition, result, 0)
+        if holds is None:
+            raise Unsupported(f"condition modifier {one.condition} is not yet simulated")
+        return holds
+
+    def _overflow(self, result: Value) -> Value:
+        if result.type.is_float:
+            return self.m.is_inf(result)
+        if self.target.is_float:
+            return self.m.constant(bool_, 0, result.lanes)
+        return self.m.convert(self.m.saturate_int(result, self.target), result.type) != result
+
+    def _answer(self, holds: Value) -> None:
+        """A comparison: the flag, and all bits of the destination."""
+        if self.instruction.condition:
+            self.set_flags(holds)
+        bits = self.target.unsigned
+        full = self.m.constant(bits, bits.highest, holds.lanes)
+        value = self.m.select(holds, full, self.m.like(full, 0))
+        write_destination(self.state, self.instruction, self.m.bitcast(value, self.target), self.mask)
+
+    def _to_target(self, result: Value) -> Value:
+        """The result in the destination's type, without saturation."""
+        rounding = self.state.mode.rounding
+        if result.type is f64 and self.target is f32 and self.state.rules.double_to_float != "mode":
+            rounding = self.state.rules.double_to_float
+        return self.m.convert(result, self.target, rounding)
+
+    def _saturated(self, result: Value) -> Value:
+        m = self.m
+        if self.target.is_float:
+            value = self._to_target(result)
+            value = m.select(value > 0.0, value, m.like(value, 0.0))  # NaN too (KBL 7627-7646)
+            return m.select(value > 1.0, 1.0, value)
+        if result.type.is_float:
+            return self._to_target(result)
+        if self.kind == "q" and self.instruction.opcode == "add":
+            result = self._full_sum(result)
+        elif self.kind == "q" and self.instruction.opcode not in ("mov", "sel"):
+            raise Unsupported(f"{self.instruction.opcode} of quadwords with saturation is not yet simulated")
+        return m.saturate_int(result, self.target)
+
+    def _full_sum(self, total: Value) -> Value:
+        """A sum of quadwords that ends at what 64 bits can hold."""
+        m, a, b = self.m, self.source(0), self.source(1)
+        if not total.type.is_signed:
+            return m.select(total < a, total.type.highest, total)
+        over = ((a ^ total) & (b ^ total)) < 0
+        return m.select(over, m.select(a < 0, m.like(a, a.type.lowest), m.like(a, a.type.highest)), total)
+
+    def _write(self, result: Value) -> None:
+        one = self.instruction
+        value = self._saturated(result) if one.saturate else self._to_target(result)
+        if value.type is not result.type and not self.meaning.raw and one.opcode != "mov":
+            value = self._clean(value)
+        whole = None
+        if result.type is i64 and not value.type.is_float and not one.saturate:
+            whole = result
+        write_destination(self.state, one, value, self.mask, whole)
+        if one.acc_write and not self.accumulated:
+            self.set_accumulator(value if whole is None else whole)

@@ -1,0 +1,7 @@
+"""IGA's dialect.
+
+format.py     instruction -> text           parse.py      text -> instructions, labels resolved
+operand.py    text of operands              reader.py     registers, regions, immediates, descriptors from text
+controls.py   text of controls              statement.py  one instruction from text
+names.py      words by generation           plan.py       what the text leaves out, for both directions
+"""

@@ -1,0 +1,253 @@
+"""Reading pieces of IGA's dialect: registers, regions, immediates, descriptors. `iga_parse` puts them together.
+
+A piece is read as it stands (`Piece`): what its numbers mean depends on the instruction around it.
+
+Reads  EU_SOURCE_0
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from softgen.eu.encoding.fields import page
+from softgen.eu.isa import registers, types
+from softgen.eu.isa.instruction import VXH, Operand
+from softgen.eu.text.iga.names import Names, names_of
+from softgen.eu.text.iga.operand import CHANNELS, NO_CHANNEL, NO_MACRO, Operands
+from softgen.eu.text.lexer import Scanner
+
+_BLANK = re.compile(r"(?:[ \t\r\f\v]+|//[^\n]*|/\*(?!\s*bits:)(?:[^*]|\*(?!/))*+\*/)*+")
+_MODIFIERS = re.compile(r"([-~]?)[ \t]*(\(abs\))?")
+_INDIRECT = re.compile(r"r\[[ \t]*a0\.(\d{1,4})[ \t]*(?:,[ \t]*(-?\d{1,6})[ \t]*)?\]")
+_REGISTER = re.compile(r"([a-z]+)(\d{0,4})\b(?!\w)")
+_SUB = re.compile(r"\.(\d{1,4})")
+_SPECIAL = re.compile(r"\.(?:(nomme)|mme(\d{1,2}))\b")
+_CHANNELS = re.compile(rf"\.({NO_CHANNEL}|[{CHANNELS}]{{1,4}})(\.r)?\b")
+_REGION = re.compile(r"<[ \t]*(?:(VxH)|(\d{1,3})[ \t]*(?:;[ \t]*(\d{1,3})[ \t]*(?:,[ \t]*(\d{1,3}))?|,[ \t]*(\d{1,3}))?)[ \t]*>")
+_TYPE = re.compile(r":([a-z]+)\b")
+_NUMBER = re.compile(r"(-?)(?:0x([0-9a-fA-F]{1,16})|0b([01]{1,64})|(inf\b)|([qs])nan\((?:0x([0-9a-fA-F]{1,16}))\)|(nan\b)"
+                     r"|(\d{1,40}\.\d{0,40}(?:[eE][-+]?\d{1,4})?|\d{1,40}[eE][-+]?\d{1,4})|(\d{1,20}))(?![\w.])")  # fmt: skip
+_DESCRIPTOR = re.compile(r"(?:0x([0-9a-fA-F]{1,8})|(\d{1,10}))(?![\w.])")
+_ADDRESS = re.compile(r"(?:0x([0-9a-fA-F]{1,8}):)?a0\.(\d)\b")
+
+FLOATS = {"hf": ("<e", 10, 5), "f": ("<f", 23, 8), "df": ("<d", 52, 11)}  # how a float is packed, bits of fraction and exponent
+A0 = 0x10  # register number
+REGISTER = 32  # bytes
+OFFSETS = range(-512, 512)  # of addresses
+REGIONS = {1: ("vertical",), 2: ("vertical", "horizontal"), 3: ("vertical", "width", "horizontal")}  # what their numbers can be
+
+
+@dataclass(slots=True)
+class Piece:
+    """A register operand as it stands in the text."""
+
+    at: int
+    file: str = "grf"
+    name: str = "r"
+    number: int = 0
+    sub: int | None = None
+    indirect: bool = False
+    address_sub: int = 0
+    offset: int = 0
+    region: tuple[int, ...] | None = None
+    channels: str | None = None
+    replicate: bool = False
+    special: int | None = None
+    type: str | None = None
+    negate: bool = False
+    absolute: bool = False
+
+
+class Reader(Scanner):
+    """A text of one generation, and a place in it. Blanks do not run over the end of a line."""
+
+    __slots__ = ("gen", "names", "operands")
+
+    def __init__(self, text: str, gen: float, name: str) -> None:
+        super().__init__(text, name)
+        self.gen = gen
+        self.names: Names = names_of(gen)
+        self.operands = Operands(gen)
+
+    def skip(self) -> int:
+        self.at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr]  # it also matches nothing
+        return self.at
+
+    # -- registers --------------------------------------------------------------------------------------------------
+
+    def is_register(self) -> bool:
+        """Whether a register comes next."""
+        before = self.at
+        self.take(_MODIFIERS)
+        found = self.peek(_INDIRECT) or self._name() is not None
+        self.at = before
+        return found
+
+    def _name(self) -> tuple[str, str, int] | None:
+        """File, name and number of a register that comes next; None, and nothing taken, if it is none of the generation."""
+        found = _REGISTER.match(self.text, self.skip())
+        if found is None:
+            return None
+        name, digits = found.groups()
+        if name == "r" or name == "arf":
+            known = bool(digits) and int(digits) < 256
+            file, number = ("grf", int(digits or 0)) if name == "r" else ("arf", int(digits or 0))
+        else:
+            register = registers.register(name, self.gen)
+            known = register is not None and int(digits or 0) < max(register.count, 1)  # IGA reads ce0 for ce
+            file, number = "arf", (register.code if register else 0) + int(digits or 0)
+        if not known:
+            return None
+        self.at = found.end()
+        return file, name, number
+
+    def register(self, what: str = "a register") -> Piece:
+        """A register operand with everything that can stand on it."""
+        piece = Piece(self.skip())
+        modifiers = self.expect(_MODIFIERS, what)
+        piece.negate, piece.absolute = bool(modifiers[1]), bool(modifiers[2])
+        if indirect := self.take(_INDIRECT):
+            piece.indirect, piece.address_sub, piece.offset = True, int(indirect[1]), int(indirect[2] or 0)
+            if piece.offset not in OFFSETS:
+                raise self.wrong(f"an offset of {OFFSETS[0]} to {OFFSETS[-1]}", indirect.start(2))
+        else:
+            found = self._name()
+            if found is None:
+                raise self.wrong(what)
+            piece.file, piece.name, piece.number = found
+            if sub := self.glued(_SUB):
+                piece.sub = int(sub[1])
+        if special := self.glued(_SPECIAL):
+            piece.special = NO_MACRO if special[1] else int(special[2])
+        if region := self.glued(_REGION):
+            piece.region = _region(region)
+        if channels := self.glued(_CHANNELS):
+            piece.channels, piece.replicate = channels[1], bool(channels[2])
+        piece.type = self.type_name()
+        return piece
+
+    def type_name(self) -> str | None:
+        found = self.glued(_TYPE)
+        if found is None:
+            return None
+        if not any(found[1] in types.codes(position, self.gen) for position in types.POSITIONS):
+            raise self.wrong(f"a type of gen {self.gen:g}", found.start(1))
+        return found[1]
+
+    def operand(self, piece: Piece, kind: str | None = None, special: bool = False, **values: Any) -> Operand:
+        """The operand that a piece is, with its own type or the one given, but for its region. `special`: with an accumulator selector."""
+        if special != (piece.special is not None):
+            what = "an accumulator, as .mme0 or .nomme" if special else "a register without an accumulator"
+            raise self.wrong(what, self.at if special else self._behind(piece, "."))
+        kind = piece.type if piece.type is not None else kind or ""
+        if piece.indirect:
+            values |= {"indirect": True, "address_sub": piece.address_sub, "offset": piece.offset}
+        else:
+            unit = self.operands.unit(Operand(piece.file, kind), "" if piece.name == "arf" else piece.name)
+            if (piece.sub or 0) * unit >= REGISTER:
+                raise self.wrong(f"a sub-register up to {(REGISTER - 1) // unit}", self._behind(piece, ".") + 1)
+            values = {"number": piece.number, "sub": (piece.sub or 0) * unit} | values
+        return Operand(piece.file, kind, **{"negate": piece.negate, "absolute": piece.absolute, "special": piece.special} | values)
+
+    def region_of(self, piece: Piece, count: int, what: str) -> tuple[int, ...]:
+        """A piece's region, which must have so many numbers."""
+        if piece.region is None or len(piece.region) != count:
+            raise self.wrong(what, self._behind(piece, "<"))
+        self._strides(piece)
+        return piece.region
+
+    def _strides(self, piece: Piece) -> None:
+        region = piece.region or ()
+        for name, value in zip(REGIONS[len(region)], region, strict=True):
+            known = page("EU_SOURCE_0", self.gen).codes[name]
+            if value not in known:
+                numbers = ", ".join(str(one) for one in known if one != VXH)
+                what = "width" if name == "width" else "stride"
+                raise self.wrong(f"a region with a {what} of {numbers}", self._behind(piece, "<"))
+
+    def _behind(self, piece: Piece, mark: str) -> int:
+        """Where a mark stands on the text of a piece, or the piece ends."""
+        place = self.text.find(mark, piece.at, self.at)
+        return place if place >= 0 else self.at
+
+    def mask(self, piece: Piece) -> int | None:
+        """The channels that a destination names."""
+        if piece.channels is None:
+            return None
+        return 0 if piece.channels == NO_CHANNEL else sum({1 << CHANNELS.index(one) for one in piece.channels})
+
+    def swizzle(self, piece: Piece) -> int | None:
+        if piece.channels is None:
+            return None
+        if len(piece.channels) != 4 or piece.channels == NO_CHANNEL:
+            raise self.wrong("four channels", self._behind(piece, f".{piece.channels}"))
+        return sum(CHANNELS.index(one) << 2 * place for place, one in enumerate(piece.channels))
+
+    # -- numbers ----------------------------------------------------------------------------------------------------
+
+    def is_number(self) -> bool:
+        return self.peek(_NUMBER)
+
+    def immediate(self, wide: bool, half: bool) -> Operand:
+        """An immediate. `wide`: it has 64 bits, `half`: 16, and is not repeated."""
+        at = self.skip()
+        found = self.expect(_NUMBER, "a number")
+        kind = self.type_name()
+        known = types.type_of(kind or "")
+        word = known is not None and known.size == 2 and not wide
+        bits = 16 if half or word else 64 if wide else 32
+        value = self._value(found, kind, at)
+        if not -1 << bits - 1 <= value < 1 << bits:
+            raise self.wrong(f"a number of {bits} bits", at)
+        value &= (1 << bits) - 1
+        return Operand("imm", kind or "", immediate=value * 0x10001 if word and not half else value)
+
+    def _value(self, found: re.Match[str], kind: str | None, at: int) -> int:
+        """The bits that a number stands for. A whole number is its bits, also where the type is a float, as IGA has it."""
+        sign, hexadecimal, binary, infinity, quiet, payload, nan, decimal, whole = found.groups()
+        for digits, base in ((hexadecimal, 16), (binary, 2), (whole, 10)):
+            if digits:
+                return -int(digits, base) if sign else int(digits, base)
+        if kind not in FLOATS:
+            raise self.wrong("a whole number", at)
+        pack, fraction, exponent = FLOATS[kind]
+        if decimal:
+            try:
+                packed = struct.pack(pack, float(sign + decimal))
+            except OverflowError:
+                raise self.wrong(f"a number that {kind} can hold", at) from None
+            if math.isinf(float(decimal)):
+                raise self.wrong(f"a number that {kind} can hold", at)
+            return int.from_bytes(packed, "little")
+        top = ((1 << exponent) - 1 << fraction) | (1 << fraction + exponent if sign else 0)
+        if infinity:
+            return top
+        quieted = 1 << fraction - 1 if quiet == "q" or nan else 0
+        return top | quieted | int(payload or "0", 16) & (1 << fraction - 1) - 1
+
+    def descriptor(self) -> int | Operand:
+        """A message descriptor: a number, or the register that holds it."""
+        if found := self.take(_DESCRIPTOR):
+            return int(found[1], 16) if found[1] else int(found[2])
+        return self.operand(self.register("a message descriptor"), "ud")
+
+    def extended(self) -> tuple[int, Operand | None]:
+        """An extended descriptor: its number, or that of the shared function beside the register that holds the rest."""
+        if found := self.take(_ADDRESS):
+            return int(found[1] or "0", 16), Operand("arf", "ud", A0, int(found[2]) * 4)
+        number = self.expect(_DESCRIPTOR, "an extended message descriptor")
+        return int(number[1], 16) if number[1] else int(number[2]), None
+
+
+def _region(found: re.Match[str]) -> tuple[int, ...]:
+    """<v;w,h> as three numbers, <w,h> as VXH and two, <v;h> as two, <h> as one."""
+    row, first, second, third, beside = found.groups()
+    if row:
+        return (VXH,)
+    if beside:
+        return VXH, int(first), int(beside)
+    return tuple(int(one) for one in (first, second, third) if one is not None)

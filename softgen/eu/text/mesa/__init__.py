@@ -1,0 +1,7 @@
+"""Mesa's dialect.
+
+format.py     instruction -> text           parse.py      text -> instructions, labels resolved
+operand.py    text of operands              reader.py     operands from text
+controls.py   text of controls              defaults.py   operands that the text leaves out
+names.py      words by generation
+"""

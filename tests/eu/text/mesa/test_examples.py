@@ -1,0 +1,181 @@
+"""Pairs of bytes and text of our own, `examples/mesa/gen*.txt`, both ways: one instruction at least of each form a generation has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from softgen.bits.layout import GENERATIONS
+from softgen.eu.encoding.decode import decode
+from softgen.eu.encoding.encode import encode
+from softgen.eu.encoding.fields import page
+from softgen.eu.encoding.program import short
+from softgen.eu.isa import opcodes
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.labels import size
+from softgen.eu.text.mesa.format import habit_of, normal, program, text
+from softgen.eu.text.mesa.names import words_of
+from softgen.eu.text.mesa.parse import parse
+
+EXAMPLES = Path(__file__).parent / "examples"
+
+
+def example(gen: float) -> tuple[list[int], str]:
+    """Words, and the text that says them."""
+    lines = [line.split("  ", 1) for line in (EXAMPLES / f"gen{gen:g}.txt").read_text().splitlines() if not line.startswith("#")]
+    return [int.from_bytes(bytes.fromhex(code), "little") for code, _ in lines], "\n".join(said for _, said in lines)
+
+
+def lines(found: list[Instruction]) -> list[tuple[int, int, Instruction]]:
+    """With byte offset and size."""
+    placed, offset = [], 0
+    for one in found:
+        placed.append((offset, size(one), one))
+        offset += size(one)
+    return placed
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_text_becomes_bytes(gen: float) -> None:
+    words, said = example(gen)
+    assert [encode(one) for one in parse(said, gen)] == words
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_bytes_become_text_and_come_back(gen: float) -> None:
+    found = parse(example(gen)[1], gen)
+    ours = program(lines(found))
+    assert parse(ours, gen) == found
+    assert ours.count("bits:") == example(gen)[1].count("bits:")
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_what_a_text_says_is_normal(gen: float) -> None:
+    for one, said in zip(parse(example(gen)[1], gen), example(gen)[1].splitlines(), strict=True):
+        assert "bits" in said or normal(one) == one, said
+
+
+@pytest.mark.parametrize("gen", (8.0, 9.0, 11.0))
+def test_the_other_habit(gen: float) -> None:
+    """As IGC writes them: no type for the source that is not there, null as the first source of a jump, no mark on a payload."""
+    lines = [line.split("  ", 1) for line in (EXAMPLES / "habit-iga.txt").read_text().splitlines() if line.startswith(f"{gen:g} ")]
+    words = [int.from_bytes(bytes.fromhex(code.split()[1]), "little") for code, _ in lines]
+    said = "// unsaid: iga\n" + "\n".join(text for _, text in lines)
+    found = parse(said, gen)
+    assert len(found) == 11
+    assert [encode(one) for one in found] == words
+    assert all(normal(one, "iga") == one for one in found)
+    assert habit_of(found) == "iga"
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_every_form_has_an_example(gen: float) -> None:
+    assert {one.form for one in parse(example(gen)[1], gen)} == {one.form for one in opcodes.of_generation(gen)}
+
+
+@pytest.mark.parametrize(("gen", "said"), [
+    (9.0, "mov(8)          g4<1>F          0x3f800000F /* 1F */            { align1 1Q };"),
+    (9.0, "mov(8)          g4<1>HF         0x3c00HF /* 1HF */              { align1 1Q };"),
+    (9.0, "mov(8)          g4<1>F          0x70605040VF /* [2F, 4F, 8F, 16F]VF */ { align1 1Q };"),
+    (9.0, "mov(8)          g4<1>DF         0x3ff8000000000000DF /* 1.5DF */ { align1 1Q };"),
+    (9.0, "mov(8)          g4<1>W          -2W                             { align1 1Q };"),
+    (9.0, "(-f1.1) sel.ge(8) g4.2<2>D      -(abs)g5.1<8,4,2>D 7D          { align1 WE_all 3Q };"),
+    (8.0, "and(4)          g4<1>UD         ~g5<4,4,1>UD    g6<0,1,0>UD     { align1 NoDDClr,NoDDChk 6N };"),
+    (7.5, "and(4)          g4<1>UD         -g5<4,4,1>UD    g6<0,1,0>UD     { align1 6N };"),
+    (9.0, "cmp.nz.f0.1(32) null<1>D        g[a0.2 -4]<VxH,1,0>D g7<1,1,0>D { align1 atomic };"),
+    (9.0, "sel.l.f1.0(8)   g4<1>F          g5<8,8,1>F      g6<8,8,1>F      { align1 1Q };"),
+    (4.5, "sel.l.f0.0(8)   g4<1>F          g5<8,8,1>F      g6<8,8,1>F      { align1 };"),
+    (9.0, "math.sat fdiv(8) g4<1>F         g5<8,8,1>F      g6<8,8,1>F      { align1 1Q AccWrEnable };"),
+    (9.0, "mov(16)         g4<1>UD         g5<8,8,1>UD     { align1 2Q };"),
+    (7.0, "mov(8)          g4<1>.xwUD      g5.4<4>.yyzwUD                  { align16 1Q };"),
+    (7.0, "mov(8)          g4<1>F          g5<4>.zF                        { align16 1Q };"),
+    (11.0, "mad(8)         g4<1>F          g1<8,4,2>F      g2<0,1,0>F      -g3<2,1,2>F { align1 1Q };"),
+    (9.0, "mov(8)          fc0.3b<1>UD     g5<8,8,1>UD                     { align1 1Q };"),
+    (4.5, "mov(8)          g4<1>UD         ms0<8,8,1>UD                    { align1 sechalf compr };"),
+    (4.5, "mov(8)          m130<1>F        g5<8,8,1>F                      { align1 };"),
+    (4.5, "send(8)         1 g4<1>F        null<8,8,1>F    0x02110001 sampler MsgDesc: sample mlen 1 rlen 1 { align1 };"),
+])  # fmt: skip
+def test_what_is_written(gen: float, said: str) -> None:
+    (one,) = parse(said, gen)
+    if "MsgDesc" in said:
+        said, ours = said.partition("MsgDesc")[0], text(one).partition("MsgDesc")[0]
+        assert ours.split() == said.split()
+    else:
+        assert text(one).split() == said.split()
+
+
+@pytest.mark.parametrize(("short", "long"), [
+    ("add g4F g5F g6<4>F;", "add(1) g4<1>F g5<0,1,0>F g6<4,1,0>F { align1 1N };"),
+    ("mov(8) r4:UD r5<8;8,1>:UD {1Q};", "mov(8) g4<1>UD g5<8,8,1>UD { align1 1Q };"),
+    ("cmp.e.f0(8) null<1>F g5<8,8,1>F g6<8,8,1>F {};", "cmp.z.f0.0(8) null<1>F g5<8,8,1>F g6<8,8,1>F { align1 1Q };"),
+    ("(f0.0) mov.breakpoint(8) g4<1>F g[a0 4]<1,0>F;", "(+f0.0) mov(8) g4<1>F g[a0 4]<VxH,1,0>F { align1 1Q breakpoint };"),
+    ("mov(8) g4<1>F [64, 80, 96, 112]VF;", "mov(8) g4<1>F 0x70605040VF { align1 1Q };"),
+    ("mov(8) g4<1>UD ce0<0,1,0>UD;", "mov(8) g4<1>UD mask0<0,1,0>UD { align1 1Q };"),
+    ("send(8) g4<1>UW g5<8,8,1>UD 0x02420001 2;", "send(8) g4<1>UW g5<8,8,1>UD 0x02420001 sampler MsgDesc: x = 1 { align1 1Q };"),
+    ("// a comment\nnop /* and\nanother */;", "nop;"),
+    ("mov(8) g4<1>F g5<8,8,1>F{ align1,1Q , NoDDClr};", "mov(8) g4<1>F g5<8,8,1>F { align1 NoDDClr 1Q };"),
+])  # fmt: skip
+def test_what_else_is_read(short: str, long: str) -> None:
+    assert parse(short, 9.0) == parse(long, 9.0)
+
+
+def test_what_is_no_instruction_is_shown_as_such() -> None:
+    one = decode(0x7F << 64 | 0x1B, 9.0)
+    assert one.opcode == ""
+    assert text(one).split() == "illegal(1) { align1 1N }; /* bits: 0x7f000000000000001b */".split()
+    assert parse(text(one), 9.0) == [one]
+    assert normal(one).opcode == "illegal"
+
+
+def test_eight_bytes_that_are_no_compact_instruction_come_back() -> None:
+    half = 1 << 29 | 1 << 28 | 1  # compact, mov, and a bit that compact instructions do not have
+    one = short(half, 9.0)
+    assert one.opcode == "" and one.compacted
+    assert parse(text(one), 9.0) == [one]
+
+
+def test_habits_are_told_apart_and_said() -> None:
+    """Mesa writes the type of an immediate twice, IGC does not; a whole program needs no annotation either way."""
+    twice, once = decode(0x3F800000_38000000_20803EE8_00600001, 9.0), decode(0x3F800000_00000000_20803EE8_00600001, 9.0)
+    assert "bits" not in text(twice) and "bits" in text(once)
+    assert "bits" not in text(once, habit="iga") and "bits" in text(twice, habit="iga")
+    for one, head in ((twice, "mov(8)"), (once, "// unsaid: iga")):
+        ours = program([(0, 16, one)])
+        assert ours.startswith(head) and "bits" not in ours
+        assert parse(ours, 9.0) == [one]
+
+
+def test_a_compr4_register_whose_bytes_cannot_be_said() -> None:
+    (one,) = parse("mov(16) m2.1<1>F g8<8,8,1>F { align1 compr4 };", 4.5)
+    assert one.dst is not None and one.dst.number == 0x82 and one.dst.sub == 4
+    odd = replace(one, dst=replace(one.dst, sub=7))
+    assert "m2.1<1>F" in text(odd) and "compr4" in text(odd) and text(odd).endswith("/* bits: 0x3000000000000 */")
+    assert parse(text(odd), 4.5) == [odd]
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_words_agree_with_the_other_tables(gen: float) -> None:
+    words = words_of(gen)
+    for number in range(16):
+        function = opcodes.function(number, gen)
+        assert function is None or words.write["function"][number] == function.name
+    assert words.write["condition"] == {code: name for code, name in page("EU_CONTROL", gen).values["condition"].items() if name != "-"}
+    assert {code: name.removesuffix("4h") for code, name in words.write["channel"].items()} == (
+        {2: "x", 3: "y", 4: "z", 5: "w", 6: "any", 7: "all"} if "align16" in page("EU_CONTROL", gen) else {})
+
+
+@pytest.mark.parametrize(("gen", "names"), [
+    (4.5, {"math": 1, "sampler": 2, "gateway": 3, "read": 4, "write": 5, "urb": 6, "thread_spawner": 7}),
+    (7.0, {"sampler": 2, "gateway": 3, "dp_sampler": 4, "render": 5, "urb": 6, "const": 9, "data": 10, "pixel interp": 11}),
+    (7.5, {"dp data 1": 12, "data": 10, "cre": 13}),
+    (8.0, {"dp data 1": 12, "data": 10, "const": 9}),
+    (9.0, {"hdc2": 4, "render": 5, "ts/btd": 7, "hdc:ro": 9, "hdc0": 10, "pi": 11, "hdc1": 12, "data": 10}),
+    (11.0, {"sampler": 2, "gateway": 3, "urb": 6, "hdc0": 10, "hdc1": 12}),
+])  # fmt: skip
+def test_shared_functions(gen: float, names: dict[str, int]) -> None:
+    base = "1 " if gen == 4.5 else ""
+    for name, number in names.items():
+        (one,) = parse(f"send(8) {base}g4<1>UW g5<8,8,1>UD 0x{number if base else 0:02x}000000 {name} MsgDesc: {{ align1 }};", gen)
+        assert one.sfid == number
