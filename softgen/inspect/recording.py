@@ -36,14 +36,20 @@ class Recorder(CaptureWriter):
         super().__init__(path, in_place, private)
         self.device = device
         self.running: dict[Submission, tuple[BufferObject, ...]] = {}
+        self.cut_short = self.ended = False
 
     def before(self, submission: Submission) -> None:
+        if self.ended:
+            return
         bos = tuple(self.recorded(bound) for bound in submission.bound)
         self.write(exec_of(submission, self.device, bos))
         self.running[submission] = bos
 
     def after(self, submission: Submission, fine: bool) -> None:
+        if submission not in self.running or self.ended:
+            return
         bos = self.running[submission]
+        self.cut_short |= not fine and submission.context.cancelled  # its program is gone: it was ended before it was done
         if fine:
             bos = tuple(replace(bo, after=self.content(bound)[0]) for bo, bound in zip(bos, submission.bound, strict=True))
             self.write(exec_of(submission, self.device, bos))
@@ -61,8 +67,9 @@ class Recorder(CaptureWriter):
                             bound.relocations)  # fmt: skip
 
     def complete(self) -> None:
-        """End the recording; it stays marked as incomplete while a submission runs."""
-        if not self.running:
+        """End the recording; it stays marked as incomplete if a submission runs or was ended early."""
+        self.ended = True
+        if not self.running and not self.cut_short:
             super().complete()
 
     def close(self) -> str:

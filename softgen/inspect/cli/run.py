@@ -248,10 +248,10 @@ class Simulator:
         if self.server.run() == b"end":
             self.queues.drain(DRAIN)
         executor = self.executor()
-        executor.ending = True
-        if self.recorder:
+        if self.recorder:  # before the work that still runs is dropped: the recording says that it was cut short
             with executor.running, self.recorder:
                 pass
+        executor.ending = True
         counted = {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown}
         if not wanted(self.args):
             return counted
