@@ -329,4 +329,4 @@ def test_ioctls_are_shown_on_request() -> None:
     assert any("I915_GEM_EXECBUFFER2 buffers=0x8 count=0x1 EFAULT" in line for line in lines), run.err
     assert any("MODE_GETRESOURCES" in line and "MODE_GETRESOURCES: there is no display" in line for line in lines)
     wrong = softgen_run("--trace", "weather", "--", "true")
-    assert wrong.process.returncode == 2 and "there is: ioctls" in wrong.err
+    assert wrong.process.returncode == 2 and "topics are ioctls" in wrong.err

@@ -8,7 +8,10 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.errors import SoftgenError, Unsupported
-from tests.streamer.bench import DATA, OTHER, Bench
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
+from softgen.trace.work import Work
+from tests.streamer.bench import BATCH, DATA, OTHER, Bench
 
 HWS_PGA = {"g45": 0x2080, "ivb": 0x4080, "bdw": 0x2080, "icl": 0x2080}
 
@@ -102,6 +105,27 @@ def test_a_semaphore_may_be_a_register() -> None:
         bench.run(wait)
     bench.run(bench.load({0x2600: 5}), wait, bench.store(0, 1))
     assert bench.data(1) == [1]
+
+
+@pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
+@pytest.mark.parametrize("memory_type, wanted", [(0, 5), (1, 6)])
+def test_a_semaphore_is_in_the_space_its_memory_type_names(gpu: str, memory_type: int, wanted: int) -> None:
+    """The same address holds 5 in the context's space and 6 in the global one (MI_SEMAPHORE_WAIT, memory type)."""
+    bench, other, page = Bench(gpu), AddressSpace("global", 48), Buffer(0x1000, "global page")
+    other.map(DATA, page)
+    page.array[0] = 6
+    bench.put(DATA, [5])
+    for value in (5, 6):
+        wait = bench.pack("MI_SEMAPHORE_WAIT", memory_type=memory_type, wait_mode=1, compare_operation=4, semaphore_data_dword=value,
+                          semaphore_address=DATA)  # fmt: skip
+        bench.put(BATCH, wait, bench.store(4, value), bench.pack("MI_BATCH_BUFFER_END"))
+        work = Work("render", bench.space, BATCH, global_space=other)
+        if value == wanted:
+            bench.gpu.execute(work)
+        else:
+            with pytest.raises(SoftgenError, match=f"holds {wanted:#x}, sad_equal_sdd {value:#x}"):
+                bench.gpu.execute(work)
+    assert bench.data(2) == [5, wanted]
 
 
 def test_a_mailbox_is_passed_when_it_holds_more() -> None:
