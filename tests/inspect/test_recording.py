@@ -42,7 +42,7 @@ class Made:
 
     def __init__(self, sequence: int = 1) -> None:
         self.store = Store()
-        self.bound = [SimpleNamespace(thing=self.store, handle=1, address=0x10000, flags=0, relocations=0)]
+        self.bound = [SimpleNamespace(bo=self.store, handle=1, address=0x10000, flags=0, relocations=0)]
         self.sequence, self.batch, self.batch_index, self.batch_start, self.batch_size = sequence, 0x10000, 0, 0, 8
         self.engine, self.pid, self.flags, self.relocations, self.context = "rcs0", 1, 0, 0, SimpleNamespace(number=1)
 
