@@ -98,8 +98,8 @@ def keep_failure(submission: Submission, message: str, device: Device) -> str:
     if sum(bound.bo.size for bound in submission.bound) > MOST_KEPT:
         raise SoftgenError(f"its buffers have more than {MOST_KEPT >> 30} GiB")
     folder = failures()
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)  # a buffer holds whatever the program computes with
+    folder.mkdir(0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)  # an older version made it for all to read
     for old in sorted(path for path in folder.iterdir() if not path.name.startswith("."))[: -KEPT_FAILURES + 1]:
         shutil.rmtree(old, ignore_errors=True)
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{submission.pid}-{submission.sequence}"
@@ -108,5 +108,4 @@ def keep_failure(submission: Submission, message: str, device: Device) -> str:
         recorder.before(submission)
         recorder.after(submission, fine=False)
         (recorder.folder / "message.txt").write_text(f"{message.strip()}\n", "utf-8")
-    path.chmod(0o700)
     return str(path)
