@@ -217,6 +217,15 @@ def test_every_atomic_operation(gpu: str, inline: int, opcode: str) -> None:
         assert returned & ones == (after if name == "predec" else old) and returned >> bits == (1 << 128 - bits) - 1
 
 
+def test_an_atomic_takes_as_much_of_a_register_as_its_size() -> None:
+    """A dword operation leaves the upper halves of its operands alone: 3 is less than 5, whatever is above it."""
+    bench = Bench()
+    bench.put(DATA, [5, 6])
+    whole = bench.pack("MI_ATOMIC", atomic_opcode=ATOMICS["umax"], memory_address=DATA)
+    bench.run(bench.load64(GPR, 1 << 32 | 3), [whole[0] & ~0xFF | 1, *whole[1:3]])
+    assert bench.data(2) == [5, 6]
+
+
 def test_an_atomic_that_returns_nothing_leaves_registers_alone() -> None:
     bench = Bench()
     whole = bench.pack("MI_ATOMIC", atomic_opcode=ATOMICS["inc"], memory_address=DATA)
