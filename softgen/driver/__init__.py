@@ -12,7 +12,7 @@ query.py       questions about the GPU
 gem.py         buffer objects; prime.py: shared between programs; userptr.py: the program's own memory; aperture.py: tiled ones row by row
 context.py     contexts and address spaces
 syncobj.py     sync objects; fence.py: fences and sync files
-execbuffer.py  EXECBUFFER2 becomes a submission; queue.py: queues and turns; execute.py: the device does it, failures are told
+execbuffer.py  EXECBUFFER2 becomes a submission.py; queue.py: queues by context, slots of engines; execute.py: execution by the device
 ioctls.py      which function answers which ioctl
 descriptors.py spare descriptors, for when all others are in use
 server.py      who listens and answers; service.py: its process, until the launcher ends; tree.py: the /dev/dri and /sys it shows

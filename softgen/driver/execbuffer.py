@@ -15,7 +15,7 @@ from softgen.driver import aperture, gem, syncobj
 from softgen.driver import context as contexts
 from softgen.driver.fence import Fence
 from softgen.driver.protocol import Call, Errno
-from softgen.driver.queue import Bound, Submission
+from softgen.driver.submission import Bound, Submission
 from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, RELOCATION, TIMELINE_FENCES
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from softgen.bits.generation import Device
 from softgen.driver.gem import TILINGS
-from softgen.driver.queue import Bound, Submission
+from softgen.driver.submission import Bound, Submission
 from softgen.trace.capture import EXEC, INCOMPLETE
 from softgen.trace.capture_json import Batch, BufferObject, Exec
 from softgen.trace.capture_write import CaptureWriter, nonzero

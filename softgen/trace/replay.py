@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from softgen.command import Counters
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
@@ -70,7 +70,7 @@ def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable
            groups: Dispatcher | None = None, told: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
     """Everything a trace did, in order, until it ends or time is up. `groups` runs the thread groups of dispatches; `told` hears what
     happens, by topic."""
-    gpu = Gpu(trace.device, clock, spent, groups=groups, trace=told)
+    gpu = GpuDevice(trace.device, clock, spent, dispatcher=groups, trace=told)
     report = Report(gpu.counters)
     for event in events(trace):
         if isinstance(event, Work):
@@ -85,7 +85,7 @@ def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable
     return report
 
 
-def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> bool:
+def _execute(gpu: GpuDevice, work: Work, report: Report, file: str) -> bool:
     """Is it worth going on? Not when two engines were compared and differ."""
     try:
         gpu.execute(work)
@@ -96,7 +96,7 @@ def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> bool:
     return True
 
 
-def _check(gpu: Gpu, expectation: Expectation, report: Report, file: str) -> None:
+def _check(gpu: GpuDevice, expectation: Expectation, report: Report, file: str) -> None:
     wrong = expectation.check() if expectation.kind == "memory" else _check_register(gpu, expectation)
     if wrong is None:
         what = f"{expectation.where}: register {expectation.address:#x} is not simulated; what it should hold is not checked"
@@ -107,12 +107,12 @@ def _check(gpu: Gpu, expectation: Expectation, report: Report, file: str) -> Non
         report.passed += 1
 
 
-def _check_register(gpu: Gpu, expectation: Expectation) -> str | None:
+def _check_register(gpu: GpuDevice, expectation: Expectation) -> str | None:
     """'' or what differs; None for a register no command ever wrote: the GPU does not have it, or keeps it elsewhere."""
     offsets = range(expectation.address & ~3, expectation.address + len(expectation.expected), 4)
-    if not any(offset in gpu.registers.values for offset in offsets):
+    if not any(gpu.register_written(offset) for offset in offsets):
         return None
-    found = sum(gpu.registers.read(offset) << 32 * number for number, offset in enumerate(offsets)) >> 8 * (expectation.address & 3)
+    found = sum(gpu.read_register(offset) << 32 * number for number, offset in enumerate(offsets)) >> 8 * (expectation.address & 3)
     mask = (1 << 8 * len(expectation.expected)) - 1 if expectation.mask is None else expectation.mask
     wanted = int.from_bytes(expectation.expected.read(), "little")
     if (found & mask == wanted & mask) == expectation.equal:

@@ -23,7 +23,7 @@ def test_interrupts_are_events_and_nothing_stops_for_them(gpu: str) -> None:
     """What a flush writes is in memory when its interrupt is raised."""
     bench = Bench(gpu)
     seen = []
-    bench.gpu.interrupts.told = lambda event: seen.append((event.cause, event.engine, bench.data(1)[0]))
+    bench.gpu.interrupts.on_event = lambda event: seen.append((event.cause, event.engine, bench.data(1)[0]))
     bench.run(
         bench.pack("PIPE_CONTROL", post_sync_operation=1, address=DATA, immediate_data=7, notify_enable=1),
         bench.pack("MI_USER_INTERRUPT"),
