@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import Program
@@ -173,9 +173,9 @@ def test_an_endless_kernel_ends_with_the_time(engine: str) -> None:
     groups = EngineDispatcher(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else EngineDispatcher(engine, 1)
     calls = iter(range(10))
     with pytest.raises(SoftgenError, match="time is up"):  # compiled now
-        made.run(Gpu(made.device, spent=lambda: next(calls, None) is None, groups=groups))
+        made.run(GpuDevice(made.device, timed_out=lambda: next(calls, None) is None, dispatcher=groups))
     end = time.monotonic() + 0.5
-    gpu = Gpu(made.device, spent=lambda: time.monotonic() > end, groups=groups)
+    gpu = GpuDevice(made.device, timed_out=lambda: time.monotonic() > end, dispatcher=groups)
     with pytest.raises(SoftgenError, match=r"time is up: thread \d of group \(0, 0, 0\), kernel 0x40000\+0x\d+: .*(add|jmpi)"):
         made.run(gpu)
     assert time.monotonic() < end + 10
@@ -193,7 +193,7 @@ def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.M
             behind.append(time.monotonic())
         return bool(behind) and time.monotonic() > behind[0] + 0.3
 
-    gpu = Gpu(made.device, spent=spent, groups=EngineDispatcher("t1", 2))
+    gpu = GpuDevice(made.device, timed_out=spent, dispatcher=EngineDispatcher("t1", 2))
     with pytest.raises(SoftgenError, match="time is up: thread 0 of group"):
         made.run(gpu)
     assert gpu.counters.threads == 16
@@ -218,7 +218,7 @@ def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pool.ParallelRun, "_other", counted)
     with pytest.raises(KeyboardInterrupt):
-        made.run(Gpu(made.device, spent=interrupted, groups=EngineDispatcher("t1", 2)))
+        made.run(GpuDevice(made.device, timed_out=interrupted, dispatcher=EngineDispatcher("t1", 2)))
     assert not running
 
 
