@@ -5,7 +5,7 @@ A channel is 32 bits of a lane: the bits of a float for unorm, snorm and float f
 
 from __future__ import annotations
 
-from softgen.bits.formats import Channel, Format
+from softgen.bits.formats import Format, FormatChannel
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f16, f32, f64, i32, u16, u32
@@ -30,7 +30,7 @@ def check(format: Format, reading: bool = False) -> None:
         raise Unsupported(f"texels of format {format}: not yet simulated")
 
 
-def places(format: Format) -> list[tuple[Channel, int]]:
+def places(format: Format) -> list[tuple[FormatChannel, int]]:
     """Channels with their lowest bits."""
     found, at = [], 0
     for one in format.channels:
@@ -78,7 +78,7 @@ def _linear(m: Machine, value: Value) -> Value:
     return m.bitcast(m.convert(found, f32), u32)
 
 
-def _decoded(m: Machine, one: Channel, raw: Value) -> Value:
+def _decoded(m: Machine, one: FormatChannel, raw: Value) -> Value:
     if one.type in ("uint", "raw") or one.bits == WORD and one.type in ("sint", "float"):
         return raw
     signed = m.bitcast(m.bitcast(raw << WORD - one.bits, i32) >> WORD - one.bits, u32) if one.bits < WORD else raw
@@ -107,7 +107,7 @@ def pack(m: Machine, format: Format, values: list[Value]) -> list[Value]:
     return words
 
 
-def _encoded(m: Machine, one: Channel, value: Value) -> Value:
+def _encoded(m: Machine, one: FormatChannel, value: Value) -> Value:
     if one.bits == WORD and one.type in ("uint", "sint", "float", "raw"):
         return value
     most, all_ones = (1 << one.bits - 1) - 1, (1 << one.bits) - 1

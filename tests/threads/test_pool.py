@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import Program
@@ -23,6 +23,7 @@ from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, 
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.pool import WorkQueue
+from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from tests.gpgpu.engines import Leaving, Recording
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
@@ -105,7 +106,7 @@ def test_threads_start_as_the_reference_starts_them(own_first: bool, masks: tupl
     context, dispatch = recorded(made)
     assert isinstance(dispatch.payload, TemplatePayload)
     dispatch = replace(dispatch, payload=replace(dispatch.payload, own_first=own_first))
-    shared = SharedDispatch(context, dispatch, reference.load(context, dispatch.kernel), Leaving())
+    shared = SharedDispatch(context, dispatch, load(context, dispatch), Leaving())
     started = worker.Worker(shared, 1, worker.WorkerState(), lambda worker: None)
     for number in range(12):
         thread = reference.start_thread(9.0, dispatch, 0, number)
@@ -172,9 +173,9 @@ def test_an_endless_kernel_ends_with_the_time(engine: str) -> None:
     groups = EngineDispatcher(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else EngineDispatcher(engine, 1)
     calls = iter(range(10))
     with pytest.raises(SoftgenError, match="time is up"):  # compiled now
-        made.run(Gpu(made.device, spent=lambda: next(calls, None) is None, groups=groups))
+        made.run(GpuDevice(made.device, timed_out=lambda: next(calls, None) is None, dispatcher=groups))
     end = time.monotonic() + 0.5
-    gpu = Gpu(made.device, spent=lambda: time.monotonic() > end, groups=groups)
+    gpu = GpuDevice(made.device, timed_out=lambda: time.monotonic() > end, dispatcher=groups)
     with pytest.raises(SoftgenError, match=r"time is up: thread \d of group \(0, 0, 0\), kernel 0x40000\+0x\d+: .*(add|jmpi)"):
         made.run(gpu)
     assert time.monotonic() < end + 10
@@ -192,7 +193,7 @@ def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.M
             behind.append(time.monotonic())
         return bool(behind) and time.monotonic() > behind[0] + 0.3
 
-    gpu = Gpu(made.device, spent=spent, groups=EngineDispatcher("t1", 2))
+    gpu = GpuDevice(made.device, timed_out=spent, dispatcher=EngineDispatcher("t1", 2))
     with pytest.raises(SoftgenError, match="time is up: thread 0 of group"):
         made.run(gpu)
     assert gpu.counters.threads == 16
@@ -217,7 +218,7 @@ def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pool.ParallelRun, "_other", counted)
     with pytest.raises(KeyboardInterrupt):
-        made.run(Gpu(made.device, spent=interrupted, groups=EngineDispatcher("t1", 2)))
+        made.run(GpuDevice(made.device, timed_out=interrupted, dispatcher=EngineDispatcher("t1", 2)))
     assert not running
 
 
