@@ -22,7 +22,7 @@ from bench._program import FOLDER, Dispatch
 from bench._work import Array, Work, peer, peers, works
 from softgen.errors import SoftgenError
 from softgen.eu.engine import engine
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.gpgpu.engines import Groups
 
 ROUNDS, SECONDS = 15, 1.5  # at most, of each
@@ -210,7 +210,7 @@ def loading() -> Iterator[Measurement]:
         code = (FOLDER / f"{name}.dat").read_bytes()
         best = math.inf
         for _ in range(9):
-            made, program = engine("t1"), Program(dispatch.around.generation.number, code)
+            made, program = engine("t1"), KernelProgram(dispatch.around.generation.number, code)
             start = time.perf_counter()
             made.function(program, 0, dispatch.plan.simd)
             best = min(best, time.perf_counter() - start)

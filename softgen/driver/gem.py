@@ -12,13 +12,14 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.driver import userptr
 from softgen.driver.aperture import View
 from softgen.driver.fence import Fence, all_of
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.uapi import ENGINE_CLASSES, EXTENSION
 from softgen.errors import SoftgenError
-from softgen.memory.host import PAGE, round_up
+from softgen.memory.host import round_up
 from softgen.memory.store import Buffer
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def open_name(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """USERPTR: the program's own pages as a buffer."""
-    if not arg.size or (arg.address | arg.size) % PAGE or arg.address + arg.size > 1 << 47:
+    if not arg.size or (arg.address | arg.size) % PAGE_SIZE or arg.address + arg.size > 1 << 47:
         raise Errno(errno.EINVAL, f"USERPTR of {arg.size:#x} bytes at {arg.address:#x}")
     if arg.flags & ~(userptr.READ_ONLY | userptr.PROBE | userptr.UNSYNCHRONIZED):
         raise Errno(errno.EINVAL, f"USERPTR flags {arg.flags:#x}")
@@ -208,7 +209,7 @@ def map_old(node: Node, call: Call, arg: SimpleNamespace) -> None:
     thing = one(node, arg.handle)
     if thing.user:
         raise Errno(errno.ENODEV, "memory of the program itself cannot be mapped")
-    if not arg.size or arg.offset % PAGE or arg.offset + arg.size > round_up(thing.size):
+    if not arg.size or arg.offset % PAGE_SIZE or arg.offset + arg.size > round_up(thing.size):
         raise Errno(errno.EINVAL, f"GEM_MMAP of {arg.size:#x} bytes from {arg.offset:#x} of {thing.size:#x}")
     arg.address = call.map(thing.pieces[0].buffer.fd, arg.offset, arg.size)
 
@@ -229,7 +230,7 @@ def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
 def mapped(node: Node, offset: int, size: int) -> tuple[int, int]:
     """mmap() of a node: the memory's descriptor, and where in it."""
     thing, inside = one(node, offset >> OFFSET_BITS), offset % APERTURE
-    if thing.user or inside + size > round_up(thing.size) or inside % PAGE:
+    if thing.user or inside + size > round_up(thing.size) or inside % PAGE_SIZE:
         raise Errno(errno.EINVAL, f"mmap of {size:#x} bytes from {inside:#x} of a buffer of {thing.size:#x}")
     thing.seen()
     return (thing.view if offset & APERTURE and thing.view else thing.pieces[0]).buffer.fd, inside

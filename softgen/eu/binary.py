@@ -42,7 +42,7 @@ WIDTH = re.compile(r"[ ]+simd_size:[ ]*([0-9]{1,3})[ ]*$")
 
 
 @dataclass(frozen=True)
-class Kernel:
+class BinaryKernel:
     name: str
     code: bytes  # without the padding behind it
     simd: int  # 0: the file does not say
@@ -56,17 +56,17 @@ def is_binary(start: bytes) -> bool:
     return start.startswith((ARCHIVE, ELF, PROGRAM))
 
 
-def kernels(data: bytes, name: str = "binary") -> list[Kernel]:
+def kernels(data: bytes, name: str = "binary") -> list[BinaryKernel]:
     """Every kernel of a file, in its order."""
-    found = list(_any(View(data, name)))
+    found = list(_any(FileView(data, name)))
     if not found:
         raise DecodeError(f"{name}: holds no kernel")
-    if sum(len(one.code) for one in found) > len(data):
+    if sum(len(kernel.code) for kernel in found) > len(data):
         raise DecodeError(f"{name}: its kernels overlap: they are longer than the file")
     return found
 
 
-class View:
+class FileView:
     """Bytes of a file with their place in it."""
 
     def __init__(self, data: bytes | memoryview, name: str, start: int = 0) -> None:
@@ -75,10 +75,10 @@ class View:
     def __len__(self) -> int:
         return len(self.data)
 
-    def part(self, offset: int, size: int, what: str) -> View:
+    def part(self, offset: int, size: int, what: str) -> FileView:
         if offset + size > len(self):
             raise self.wrong(offset, f"{what} of {size:,} bytes runs past the end, {len(self) - min(offset, len(self)):,} bytes on")
-        return View(self.data[offset : offset + size], self.name, self.start + offset)
+        return FileView(self.data[offset : offset + size], self.name, self.start + offset)
 
     def read(self, layout: struct.Struct, offset: int, what: str) -> tuple[int, ...]:
         return layout.unpack(self.part(offset, layout.size, what).data)
@@ -90,7 +90,7 @@ class View:
         return DecodeError(f"{self.name}: at {self.start + offset:#x}: {message}")
 
 
-def _any(view: View, member: str = "") -> Iterator[Kernel]:
+def _any(view: FileView, member: str = "") -> Iterator[BinaryKernel]:
     start = bytes(view.data[:8])
     if start == ARCHIVE and not member:
         for name, content in _members(view):
@@ -106,7 +106,7 @@ def _any(view: View, member: str = "") -> Iterator[Kernel]:
 # -- archives ------------------------------------------------------------------------------------------------------
 
 
-def _members(view: View) -> Iterator[tuple[str, View]]:
+def _members(view: FileView) -> Iterator[tuple[str, FileView]]:
     offset, long_names = len(ARCHIVE), b""
     while offset < len(view):
         head = view.part(offset, MEMBER.size, "an archive member's header")
@@ -126,7 +126,7 @@ def _members(view: View) -> Iterator[tuple[str, View]]:
 # -- patch tokens --------------------------------------------------------------------------------------------------
 
 
-def _program(view: View, member: str) -> Iterator[Kernel]:
+def _program(view: FileView, member: str) -> Iterator[BinaryKernel]:
     _, _, core, _, count, _, patches = view.read(HEADER, 0, "a program's header")
     offset = HEADER.size + len(view.part(HEADER.size, patches, "a program's patch list"))
     for _ in range(count):
@@ -139,11 +139,11 @@ def _program(view: View, member: str) -> Iterator[Kernel]:
             raise view.wrong(offset, f"a kernel's code of {unpadded:,} bytes is longer than the {heap_size:,} bytes it stands in")
         skipped = at + name_size + heap_size + general + dynamic + surface
         tokens = view.part(skipped, patch_size, "a kernel's patch list")
-        yield Kernel(name.text(), bytes(heap.data[:unpadded]), _width(tokens), CORES.get(core), "patch tokens", member)
+        yield BinaryKernel(name.text(), bytes(heap.data[:unpadded]), _width(tokens), CORES.get(core), "patch tokens", member)
         offset = skipped + patch_size
 
 
-def _width(tokens: View) -> int:
+def _width(tokens: FileView) -> int:
     """The largest SIMD width compiled, behind the token's header and three work-group sizes."""
     offset = 0
     while offset < len(tokens):
@@ -160,14 +160,14 @@ def _width(tokens: View) -> int:
 
 
 @dataclass(frozen=True)
-class Section:
+class ElfSection:
     index: int
     name: str
     type: int
-    content: View
+    content: FileView
 
 
-def _elf(view: View, member: str) -> Iterator[Kernel]:
+def _elf(view: FileView, member: str) -> Iterator[BinaryKernel]:
     ident, _, _, _, _, _, table, _, _, _, _, size, count, names = ELF_HEADER.unpack(view.part(0, ELF_HEADER.size, "the ELF header").data)
     if ident[4:6] != b"\x02\x01":
         raise view.wrong(4, "must be ELF of 64 bits, little end first")
@@ -180,7 +180,7 @@ def _elf(view: View, member: str) -> Iterator[Kernel]:
     yield from _zebin(sections, view, member)
 
 
-def _sections(table: View, view: View, names: int) -> Iterator[Section]:
+def _sections(table: FileView, view: FileView, names: int) -> Iterator[ElfSection]:
     rows = [table.read(SECTION, offset, "a section header") for offset in range(0, len(table), SECTION.size)]
     if rows and names >= len(rows):
         raise view.wrong(62, f"section {names} is to hold the names, but there are {len(rows)}")
@@ -188,26 +188,26 @@ def _sections(table: View, view: View, names: int) -> Iterator[Section]:
     for index, (name, kind, _, _, start, size, *_) in enumerate(rows):
         wanted = kind in (PROGBITS, SYMBOLS, NOTE) or kind >= DEVICE_BINARY
         content = view.part(start, size, f"section {index}") if wanted else view.part(0, 0, "nothing")
-        yield Section(index, View(texts.data[name : name + 256], view.name).text(), kind, content)
+        yield ElfSection(index, FileView(texts.data[name : name + 256], view.name).text(), kind, content)
 
 
-def _zebin(sections: list[Section], view: View, member: str) -> Iterator[Kernel]:
-    texts = [one for one in sections if one.name.startswith(TEXT) and one.type == PROGBITS]
+def _zebin(sections: list[ElfSection], view: FileView, member: str) -> Iterator[BinaryKernel]:
+    texts = [section for section in sections if section.name.startswith(TEXT) and section.type == PROGBITS]
     if not texts:
         return
     ends = _ends(sections)
-    information = next((one.content for one in sections if one.name == INFORMATION), None)
+    information = next((section.content for section in sections if section.name == INFORMATION), None)
     widths = _widths(bytes(information.data).decode("utf-8", "replace")) if information else {}
     gen = _generation(sections)
-    for one in texts:
-        end = ends.get(one.index, len(one.content))
-        if end > len(one.content):
-            raise one.content.wrong(0, f"{one.name} has {len(one.content):,} bytes, but a function ends at {end:,}")
-        name = one.name.removeprefix(TEXT)
-        yield Kernel(name, bytes(one.content.data[:end]), widths.get(name, 0), gen, "zebin", member)
+    for section in texts:
+        end = ends.get(section.index, len(section.content))
+        if end > len(section.content):
+            raise section.content.wrong(0, f"{section.name} has {len(section.content):,} bytes, but a function ends at {end:,}")
+        name = section.name.removeprefix(TEXT)
+        yield BinaryKernel(name, bytes(section.content.data[:end]), widths.get(name, 0), gen, "zebin", member)
 
 
-def _ends(sections: list[Section]) -> dict[int, int]:
+def _ends(sections: list[ElfSection]) -> dict[int, int]:
     """Where the last function of a section ends."""
     found: dict[int, int] = {}
     for section in sections:
@@ -231,7 +231,7 @@ def _widths(text: str) -> dict[str, int]:
     return found
 
 
-def _generation(sections: list[Section]) -> float | None:
+def _generation(sections: list[ElfSection]) -> float | None:
     for section in sections:
         if section.name != COMPATIBILITY:
             continue

@@ -13,7 +13,7 @@ from functools import cache
 
 from softgen.errors import SoftgenError
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Context, Control, offset
+from softgen.eu.thread.block import Context, ControlBlock, offset
 from softgen.memory import guard
 from softgen.memory.space import Space
 
@@ -117,7 +117,7 @@ class Single(ctypes.Structure):
 
 def layout() -> list[int]:
     """What native_layout gives, as Python sees it."""
-    return [ctypes.sizeof(Control), offset(Control, "executed"), offset(Control, "channel_ip"),
+    return [ctypes.sizeof(ControlBlock), offset(ControlBlock, "executed"), offset(ControlBlock, "channel_ip"),
             ctypes.sizeof(Context), offset(Context, "budget"), offset(Context, "offsets"),
             ctypes.sizeof(Op), ctypes.sizeof(Program), ctypes.sizeof(Member), ctypes.sizeof(Dispatch),
             offset(Dispatch, "first"), ctypes.sizeof(Answer), offset(Dispatch, "instructions"), ctypes.sizeof(Single),
@@ -138,9 +138,9 @@ def library() -> ctypes.CDLL:
         raise SoftgenError(f"{found.origin} cannot be used: {error}; build it again with `python setup.py build_ext --inplace`") from None
     if not same:
         raise SoftgenError(f"{found.origin} is of another version; build it again with `python setup.py build_ext --inplace`")
-    places = block.PLACES
+    places = block.BLOCK_OFFSETS
     native.native_place.argtypes = (ctypes.c_uint64,) * 4
-    native.native_place(block.SIZE, places["control"], places["n"], places["cr"])
+    native.native_place(block.BLOCK_SIZE, places["control"], places["n"], places["cr"])
     native.native_barrier.argtypes = (ctypes.c_void_p,)
     native.native_barrier.restype = None
     return native
@@ -170,11 +170,11 @@ class Call:
     def __init__(self, name: str) -> None:
         self.function = address(getattr(library(), name))
         self.guard = guard.library().guard_call
-        self.record = guard.Record()
+        self.record = guard.FaultRecord()
 
     def __call__(self, argument: ctypes.Structure) -> int | None:
         """The function's answer; None if it was left at an access, which fault() then words."""
-        self.record.ip = guard.NOBODY
+        self.record.ip = guard.NO_IP
         if self.guard(self.function, ctypes.addressof(argument), self.record):
             return None
         return int(self.record.result)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 from softgen.eu.engine import Engine
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.gpgpu import group
 from softgen.gpgpu.job import Entries, Job, most_at_once
 from softgen.gpgpu.walker import Done, Plan, Spent, Surroundings
@@ -152,7 +152,7 @@ class Crew:
                 thread.join()
 
 
-def run(around: Surroundings, plan: Plan, program: Program, engine: Engine, rooms: Rooms, spent: Spent) -> Iterator[Done]:
+def run(around: Surroundings, plan: Plan, program: KernelProgram, engine: Engine, rooms: Rooms, spent: Spent) -> Iterator[Done]:
     """Every group of a dispatch. Unsupported, before anything ran, where compiled code cannot reach the memory."""
     if not plan.count or not plan.threads:
         return

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from softgen.errors import Unsupported
 from softgen.eu.engine import Engine, engine
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.gpgpu import group
 from softgen.gpgpu.walker import Done, Plan, Spent, Surroundings
 
@@ -32,7 +32,7 @@ def host_threads() -> int:
 class Ran:
     """What a kernel came to."""
 
-    program: Program
+    program: KernelProgram
     engine: str
     dispatches: int = 0
     threads: int = 0
@@ -44,16 +44,16 @@ class Programs:
     """Kernels by where they are: the same bytes at the same place are the same Program, so that engines need not look twice."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[float, int, int], Program] = {}
+        self._kept: dict[tuple[float, int, int], KernelProgram] = {}
 
-    def load(self, around: Surroundings, kernel: int) -> Program:
+    def load(self, around: Surroundings, kernel: int) -> KernelProgram:
         address, code = group.code(around, kernel)
         key = around.generation.number, kernel, address
         held = self._kept.get(key)
         if held is None or held.code != code:
             if len(self._kept) >= KEPT:
                 self._kept.clear()
-            held = self._kept[key] = Program(key[0], code, kernel, f"kernel {address:#x}")
+            held = self._kept[key] = KernelProgram(key[0], code, kernel, f"kernel {address:#x}")
         return held
 
 
@@ -64,7 +64,7 @@ class Groups:
         self.name, self.threads = name, 1 if name == REFERENCE else threads or host_threads()
         self.programs = Programs()
         self.notes: list[str] = []
-        self.ran: dict[tuple[Program, str], Ran] = {}
+        self.ran: dict[tuple[KernelProgram, str], Ran] = {}
         self._make = make or engine
         self._engine: Engine | None = None
         self._rooms: object = None
@@ -79,7 +79,7 @@ class Groups:
                 self._note(f"{why}; the reference ran it instead")
         yield from self._counted(program, REFERENCE, group.run(around, plan, spent, program))
 
-    def _compiled(self, around: Surroundings, plan: Plan, program: Program, spent: Spent) -> Iterator[Done]:
+    def _compiled(self, around: Surroundings, plan: Plan, program: KernelProgram, spent: Spent) -> Iterator[Done]:
         from softgen.gpgpu import compiled  # costs what the reference does not need
 
         try:
@@ -92,7 +92,7 @@ class Groups:
             self._rooms = compiled.Rooms(self.threads)
         yield from compiled.run(around, plan, program, self._engine, self._rooms, spent)
 
-    def _counted(self, program: Program, engine: str, work: Iterator[Done]) -> Iterator[Done]:
+    def _counted(self, program: KernelProgram, engine: str, work: Iterator[Done]) -> Iterator[Done]:
         came = Ran(program, engine)
         began = time.perf_counter()
         try:

@@ -14,9 +14,9 @@ import numpy as np
 from softgen.bits import catalogue
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.encoding.program import LONGEST
-from softgen.eu.interpreter import Interpreter, Outcome, Program
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 from softgen.gpgpu.walker import Done, Plan, Spent, Start, Surroundings, starts
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
 from softgen.shared_functions.gateway import Gateway
@@ -27,7 +27,7 @@ TURN = 500  # backward branches a thread may take before others have a turn
 NOTIFICATION = 0  # the register of n0 that barriers count in (public Intel PRM, message gateway)
 
 
-def run(around: Surroundings, plan: Plan, spent: Spent = lambda: False, program: Program | None = None) -> Iterator[Done]:
+def run(around: Surroundings, plan: Plan, spent: Spent = lambda: False, program: KernelProgram | None = None) -> Iterator[Done]:
     """Every group of a dispatch, in order. `spent` says when time is up."""
     program = program or load(around, plan.kernel)
     surfaces = Surfaces(around.generation, around.space, around.bases, plan.binding_table)
@@ -38,9 +38,9 @@ def run(around: Surroundings, plan: Plan, spent: Spent = lambda: False, program:
         yield Group(around, plan, group, program, surfaces).run(spent)
 
 
-def load(around: Surroundings, kernel: int) -> Program:
+def load(around: Surroundings, kernel: int) -> KernelProgram:
     address, held = code(around, kernel)
-    return Program(around.generation.number, held, kernel, f"kernel {address:#x}")
+    return KernelProgram(around.generation.number, held, kernel, f"kernel {address:#x}")
 
 
 def code(around: Surroundings, kernel: int) -> tuple[int, bytes]:
@@ -59,10 +59,10 @@ def text(instruction: Instruction) -> str:
     from softgen.eu.text.mesa import format as mesa_format  # only who has something to complain about needs them
 
     writers = {"iga": iga_format.text, "mesa": mesa_format.text}
-    return " ".join(writers[dialect.chosen(None, instruction.gen)](instruction).split())
+    return " ".join(writers[dialect.select_dialect(None, instruction.gen)](instruction).split())
 
 
-def set_mode(thread: Thread, single_flow: bool, alternate: bool, rounding: int) -> None:
+def set_mode(thread: ThreadState, single_flow: bool, alternate: bool, rounding: int) -> None:
     """The interface descriptor's part of cr0."""
     layout = catalogue.layout("EU_CONTROL_REGISTER", thread.gen)
     control = layout.pack(single_program_flow=single_flow, alternate_float_mode=alternate, rounding_mode=rounding)
@@ -72,18 +72,18 @@ def set_mode(thread: Thread, single_flow: bool, alternate: bool, rounding: int) 
 # -- words that all engines use --------------------------------------------------------------------------------------
 
 
-def where(code: Program, ip: int) -> str:
+def where(code: KernelProgram, ip: int) -> str:
     """A place in a kernel, with the instruction that stands there."""
     return f"{code.title}+{ip - code.start:#x}: {text(code.line(ip).instruction)}"
 
 
-def place(number: int, group: tuple[int, int, int], code: Program, ip: int) -> str:
+def place(number: int, group: tuple[int, int, int], code: KernelProgram, ip: int) -> str:
     return f"thread {number} of group {group}, {where(code, ip)}"
 
 
-def accessed(code: Program, sender: object, what: str) -> str:
+def accessed(code: KernelProgram, sender: object, what: str) -> str:
     """What a thread's message did, with its place."""
-    return f"{where(code, sender.ip)}: {what}" if isinstance(sender, Thread) else what
+    return f"{where(code, sender.ip)}: {what}" if isinstance(sender, ThreadState) else what
 
 
 def stuck(place: str, left: int, threads: int) -> SoftgenError:
@@ -95,7 +95,7 @@ def late(place: str) -> SoftgenError:
     return SoftgenError(f"time is up: {place}")
 
 
-def too_late(group: tuple[int, int, int], code: Program) -> SoftgenError:
+def too_late(group: tuple[int, int, int], code: KernelProgram) -> SoftgenError:
     return SoftgenError(f"time is up before group {group} of {code.title}")
 
 
@@ -103,7 +103,7 @@ def too_late(group: tuple[int, int, int], code: Program) -> SoftgenError:
 
 
 class Group:
-    def __init__(self, around: Surroundings, plan: Plan, group: tuple[int, int, int], program: Program, surfaces: Surfaces) -> None:
+    def __init__(self, around: Surroundings, plan: Plan, group: tuple[int, int, int], program: KernelProgram, surfaces: Surfaces) -> None:
         self.gen, self.plan, self.group = around.generation.number, plan, group
         port = DataPort(surfaces, LocalMemory(plan.local_bytes))
         gateway = Gateway(self.gen, plan.threads, self._notify)
@@ -113,8 +113,8 @@ class Group:
         self.threads = [self._thread(start, messages) for start in starts(plan, group, header)]
         self.runners = [Interpreter(thread, program, text=text) for thread in self.threads]
 
-    def _thread(self, start: Start, messages: dict[int, Any]) -> Thread:
-        thread = Thread(self.gen, messages, self.plan.kernel, start.mask)
+    def _thread(self, start: Start, messages: dict[int, Any]) -> ThreadState:
+        thread = ThreadState(self.gen, messages, self.plan.kernel, start.mask)
         thread.grf[: len(start.registers)] = np.frombuffer(start.registers, np.uint8)
         set_mode(thread, self.plan.single_flow, self.plan.alternate, self.plan.rounding)
         return thread
@@ -131,7 +131,7 @@ class Group:
                 before = runner.thread.executed
                 outcome = runner.run(TURN)
                 moved |= runner.thread.executed > before
-                if outcome is Outcome.SPENT and spent():
+                if outcome is RunOutcome.OUT_OF_BUDGET and spent():
                     raise late(self._place(runner))
             left = [runner for runner in left if not runner.thread.ended]
             if left and not moved:

@@ -12,7 +12,7 @@ from functools import cache
 from softgen.bits import catalogue
 from softgen.errors import SoftgenError
 from softgen.eu.engine import Engine, Function
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.isa.rules import rules
 from softgen.eu.textured import Pictures
@@ -54,7 +54,7 @@ class Entries:
 class Job:
     """Raises Unsupported, with the reason, where compiled code cannot reach the memory."""
 
-    def __init__(self, around: Surroundings, plan: Plan, program: Program, engine: Engine, entries: Entries | None = None) -> None:
+    def __init__(self, around: Surroundings, plan: Plan, program: KernelProgram, engine: Engine, entries: Entries | None = None) -> None:
         self.plan, self.program, self.engine, self.space = plan, program, engine, around.space
         self.gen, self.rules = around.generation.number, rules(around.generation.number)
         self.header = around.layout("GPGPU_THREAD_HEADER")

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Control
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.block import ControlBlock
+from softgen.eu.thread.state import ThreadState
 from softgen.gpgpu import walker
 from softgen.gpgpu.group import set_mode
 from softgen.gpgpu.job import Job
@@ -26,8 +26,8 @@ Bytes = npt.NDArray[np.uint8]
 
 LINE = 64
 HEADER = REGISTER  # r0
-REST = block.PLACES["mrf"]  # where general registers end
-NUMBER = block.PLACES["control"] + Control.number.offset
+REST = block.BLOCK_OFFSETS["mrf"]  # where general registers end
+NUMBER = block.BLOCK_OFFSETS["control"] + ControlBlock.number.offset
 # What no block shows: payloads and data are compared on their own, of the grid only the first group's number stands in blocks.
 APART = frozenset({"data", "payloads", "grid", "local_bytes", "barrier"})
 _fields = attrgetter(*(one.name for one in fields(Plan) if one.name not in APART))
@@ -51,7 +51,7 @@ class Memory:
 @lru_cache(256)
 def _started(gen: float, kernel: int, single_flow: bool, alternate: bool, rounding: int, mask: int) -> bytes:
     """The block of a thread that starts, without its payload."""
-    thread = Thread(gen, kernel=kernel, dispatch_mask=mask)
+    thread = ThreadState(gen, kernel=kernel, dispatch_mask=mask)
     set_mode(thread, single_flow, alternate, rounding)
     thread.save()
     return thread.block.tobytes()
@@ -71,7 +71,7 @@ class Templates(Memory):
         payload = plan.data if plan.payloads is None else _payloads(job, before)
         if wanted == self._made and payload == self._payload:
             return False
-        rows = self.fit(plan.threads * block.SIZE).reshape(plan.threads, block.SIZE)
+        rows = self.fit(plan.threads * block.BLOCK_SIZE).reshape(plan.threads, block.BLOCK_SIZE)
         made, self._made = self._made, None  # until all is whole
         if wanted != made:
             self._start(rows, job, before)
@@ -95,7 +95,7 @@ class Templates(Memory):
             head, step = np.frombuffer(one[:HEADER], np.uint32), np.frombuffer(other[:HEADER], np.uint32)
             rows[:, :HEADER].view(np.uint32)[:] = head + numbers[:, None] * (step - head)  # what tells threads apart grows evenly
         rows[:, NUMBER : NUMBER + 4].view(np.uint32)[:, 0] = numbers
-        self.control = int.from_bytes(rows[0, block.PLACES["cr"] :][:4].tobytes(), "little")
+        self.control = int.from_bytes(rows[0, block.BLOCK_OFFSETS["cr"] :][:4].tobytes(), "little")
 
     def _fill(self, rows: Bytes, plan: Plan, payload: bytes | list[bytes]) -> None:
         if isinstance(payload, list):

@@ -20,13 +20,13 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.engine import Function
 from softgen.eu.environment import explain
-from softgen.eu.interpreter import Interpreter, Line
+from softgen.eu.interpreter import DecodedInstruction, Interpreter
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.native import Reason
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Context, Control, Status
-from softgen.eu.thread.regions import place
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.block import Context, ControlBlock, ThreadStatus
+from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.state import ThreadState
 from softgen.gpgpu import group, walker
 from softgen.gpgpu.job import Job
 from softgen.gpgpu.templates import LINE, Memory, Templates
@@ -65,7 +65,7 @@ class Room:
     def seat(self, threads: int) -> None:
         """Blocks for so many threads."""
         size = len(self.blocks.bytes)
-        self.blocks.fit(threads * block.SIZE)
+        self.blocks.fit(threads * block.BLOCK_SIZE)
         if len(self.members) != threads:
             self.members = (native.Member * threads)()
             words = np.frombuffer(memoryview(self.members).cast("B"), np.uint32)
@@ -83,7 +83,11 @@ def only_control(one: Instruction) -> bool:
     """Whether all that an instruction does follows from cr0.0, and is done to cr0.0."""
     plain = one.no_mask and one.exec_size == 1 and not one.predicate and not one.condition and not one.breakpoint
     operands = [one.dst, *one.sources]
-    names = [place(operand, one.gen) for operand in operands if operand is not None and operand.file == "arf" and not operand.indirect]
+    names = [
+        register_location(operand, one.gen)
+        for operand in operands
+        if operand is not None and operand.file == "arf" and not operand.indirect
+    ]
     immediates = sum(operand is not None and operand.file == "imm" for operand in operands)
     return plain and one.opcode in CHANGES and len(names) + immediates == len(operands) and set(names) == {("cr", 0)}
 
@@ -99,7 +103,7 @@ def _places(gen: float) -> tuple[int, int, int, int]:
 @cache
 def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None) -> ctypes.Array[native.Range]:
     payload = -(-registers * walker.REGISTER // LINE) * LINE
-    places = {**block.PLACES, END: block.PLACES["control"] + ctypes.sizeof(Control)}
+    places = {**block.BLOCK_OFFSETS, END: block.BLOCK_OFFSETS["control"] + ctypes.sizeof(ControlBlock)}
     spans = [(places[first], places[last] - places[first], zero) for first, last, zero in RANGES + RARE]
     spans += [(0, payload, False), (payload, places[REST] - payload, True)]
     if needs is not None:
@@ -193,7 +197,7 @@ class Worker:
             case Reason.OTHER_MODE:
                 self._change_mode()
             case Reason.STUCK:
-                first = next(number for number in range(self.threads) if self.control_of(number).status != Status.ENDED)
+                first = next(number for number in range(self.threads) if self.control_of(number).status != ThreadStatus.ENDED)
                 raise group.stuck(self.place(first), self.dispatch.left, self.threads)
             case _:
                 raise SoftgenError(f"{self.place()}: compiled code came back with an unknown status")
@@ -202,13 +206,13 @@ class Worker:
         self.look(self)
         self.dispatch.deadline = time.monotonic_ns() + SLICE
 
-    def control_of(self, number: int) -> Control:
-        return Control.from_buffer(self.blocks, number * block.SIZE + block.PLACES["control"])  # type: ignore[arg-type]
+    def control_of(self, number: int) -> ControlBlock:
+        return ControlBlock.from_buffer(self.blocks, number * block.BLOCK_SIZE + block.BLOCK_OFFSETS["control"])  # type: ignore[arg-type]
 
     def _choose(self) -> tuple[int, int, Function]:
         """Code for what the current thread's cr0 says now, and where it is now."""
         number = self.dispatch.current
-        start = number * block.SIZE + block.PLACES["cr"]
+        start = number * block.BLOCK_SIZE + block.BLOCK_OFFSETS["cr"]
         control = int.from_bytes(self.blocks[start : start + 4].tobytes(), "little")
         ip = self.control_of(number).ip
         chosen = self._function(control, ip)
@@ -220,13 +224,13 @@ class Worker:
     def _change_mode(self) -> None:
         """The same for a thread whose code said that its mode is another."""
         control, ip, chosen = self._choose()
-        self._remember(Status.MODE, control, ip, control, ip, chosen)
+        self._remember(ThreadStatus.CR0_CHANGED, control, ip, control, ip, chosen)
 
-    def _remember(self, status: Status, control: int, ip: int, then: int, to: int, chosen: Function) -> None:
+    def _remember(self, status: ThreadStatus, control: int, ip: int, then: int, to: int, chosen: Function) -> None:
         """The next thread in the same place need not ask. What an engine would choose later is asked again for the next chunk."""
         count = self.dispatch.answer_count
         if count < ANSWERS:
-            counts = status is Status.ESCAPE
+            counts = status is ThreadStatus.ESCAPE
             self.answers[count] = native.Answer(status, control, ip, then, to, counts, chosen.address, chosen.program)
             self.dispatch.answer_count = count + 1
 
@@ -237,10 +241,10 @@ class Worker:
         now = self.dispatch
         runner = self._runner(now.current)
         thread = runner.thread
-        if self.job.learn(thread.where.ip):
+        if self.job.learn(thread.control_block.ip):
             return
         thread.load()
-        here, control = thread.ip, thread.control
+        here, control = thread.ip, thread.cr0
         done = runner.step()
         thread.save()
         now.moved |= done
@@ -253,13 +257,13 @@ class Worker:
             if time.monotonic_ns() >= now.deadline:
                 self._look()
 
-    def _go_on(self, thread: Thread, line: Line, control: int) -> None:
+    def _go_on(self, thread: ThreadState, line: DecodedInstruction, control: int) -> None:
         """Finds the code for what follows an instruction that the reference ran when cr0.0 was `control`."""
         behind = line.ip + line.size
-        if thread.control != control and not self._now().steady or thread.ip != behind:
+        if thread.cr0 != control and not self._now().steady or thread.ip != behind:
             self._choose()
         if thread.ip == behind and only_control(line.instruction):
-            self._remember(Status.ESCAPE, control, line.ip, thread.control, behind, self._now())
+            self._remember(ThreadStatus.ESCAPE, control, line.ip, thread.cr0, behind, self._now())
 
     def _now(self) -> Function:
         """The current thread's code."""
@@ -268,8 +272,8 @@ class Worker:
 
     def _runner(self, number: int) -> Interpreter:
         if number not in self.runners:
-            part = self.blocks[number * block.SIZE : (number + 1) * block.SIZE]
-            thread = Thread(self.job.gen, self._messages(), self.plan.kernel, block=part)
+            part = self.blocks[number * block.BLOCK_SIZE : (number + 1) * block.BLOCK_SIZE]
+            thread = ThreadState(self.job.gen, self._messages(), self.plan.kernel, block=part)
             self.runners[number] = Interpreter(thread, self.job.program, text=group.text)
         return self.runners[number]
 
@@ -295,11 +299,11 @@ class Worker:
         """A thread that time is up for: the one before that whose turn it is has just had its own, if it did not end."""
         current = self.dispatch.current
         numbers = [number for number in (current - 1, current, *range(self.threads)) if 0 <= number < self.threads]
-        return int(next((number for number in numbers if self.control_of(number).status != Status.ENDED), numbers[0]))
+        return int(next((number for number in numbers if self.control_of(number).status != ThreadStatus.ENDED), numbers[0]))
 
     def _fault(self) -> SoftgenError:
         record, space, code = self.call.record, self.job.space, self.job.program
-        by = f"gen {self.job.gen:g}, {group.where(code, record.ip)}" if record.ip != guard.NOBODY else self.place()
+        by = f"gen {self.job.gen:g}, {group.where(code, record.ip)}" if record.ip != guard.NO_IP else self.place()
         access = guard.ACCESS[record.access]
         if record.origin == guard.FROM_CODE:
             return explain(self.context, record.address, None, access, space, by)

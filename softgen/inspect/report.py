@@ -10,8 +10,8 @@ from dataclasses import asdict
 from typing import Any
 
 from softgen.eu.encoding.program import instructions
-from softgen.eu.encoding.program import kernel as extent
-from softgen.eu.interpreter import Program
+from softgen.eu.encoding.program import kernel_end as extent
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
 from softgen.gpgpu.engines import Groups, Ran
@@ -50,14 +50,14 @@ def kernel(one: Ran) -> dict[str, Any]:
             "instructions": one.instructions, "seconds": round(one.seconds, 6)}  # fmt: skip
 
 
-def approximations(programs: Iterable[Program]) -> dict[str, str]:
+def approximations(programs: Iterable[KernelProgram]) -> dict[str, str]:
     """Functions that the hardware itself only approximates and that a kernel which ran has, with the largest error."""
     ones = (one for program in programs for one in decoded(program) if one.opcode == "math")
-    used = {found.name for one in ones if (found := opcodes.function(one.function, one.gen)) is not None}
+    used = {found.name for one in ones if (found := opcodes.math_function(one.function, one.gen)) is not None}
     return {name: BOUNDS[name] for name in sorted(used) if name in BOUNDS}
 
 
-def decoded(program: Program) -> Iterator[Instruction]:
+def decoded(program: KernelProgram) -> Iterator[Instruction]:
     """All of a kernel: an engine that kept a translation has decoded nothing."""
     end, _ = extent(program.code, program.gen)
     return (one for *_, one in instructions(program.code[:end], program.gen))

@@ -9,6 +9,7 @@ import weakref
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import DriverError, SoftgenError
 from softgen.memory import host
 
@@ -68,7 +69,7 @@ class Buffer:
         if not 0 < size <= LARGEST:
             raise DriverError(f"buffer {name!r}: descriptor {fd} has {size:#x} bytes, expected 1 to {LARGEST:#x}")
         try:
-            if os.fstat(fd).st_size % host.PAGE:
+            if os.fstat(fd).st_size % PAGE_SIZE:
                 os.ftruncate(fd, host.round_up(size))
             buffer._adopt(fd, size, name)
         except OSError as error:

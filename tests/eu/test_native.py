@@ -13,13 +13,13 @@ from softgen.errors import GpuFault
 from softgen.eu import native
 from softgen.eu.native import Dispatch, Member, Op, Program, Range, Reason
 from softgen.eu.thread import block
-from softgen.eu.thread.block import PLACES, SIZE, Context, Control, Status
+from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus
 from softgen.lanes import jit
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 
-CONTROL, N0 = PLACES["control"], PLACES["n"]
-EXECUTED = CONTROL + Control.executed.offset
+CONTROL, N0 = BLOCK_OFFSETS["control"], BLOCK_OFFSETS["n"]
+EXECUTED = CONTROL + ControlBlock.executed.offset
 FAR = 1 << 62  # a deadline nobody lives to see
 
 # Threads as compiled code has them. r1.0 counts calls; r0.1 is the group's number.
@@ -38,16 +38,16 @@ define i64 @ends(ptr %block, ptr %context) {{
   %old = load i32, ptr %calls
   %new = add i32 %old, 1
   store i32 %new, ptr %calls
-  ret i64 {Status.ENDED}
+  ret i64 {ThreadStatus.ENDED}
 }}
 define i64 @spins(ptr %block, ptr %context) {{
-  ret i64 {Status.SPENT}
+  ret i64 {ThreadStatus.OUT_OF_BUDGET}
 }}
 define i64 @waits(ptr %block, ptr %context) {{
-  ret i64 {Status.WAITING}
+  ret i64 {ThreadStatus.WAITING}
 }}
 define i64 @escapes(ptr %block, ptr %context) {{
-  ret i64 {Status.ESCAPE}
+  ret i64 {ThreadStatus.ESCAPE}
 }}
 define i64 @meets(ptr %block, ptr %context) {{
   %calls = getelementptr i8, ptr %block, i64 32
@@ -65,12 +65,12 @@ look:
   %none = icmp eq i32 %told, 0
   br i1 %none, label %wait, label %end
 wait:
-  ret i64 {Status.WAITING}
+  ret i64 {ThreadStatus.WAITING}
 end:
   %one = sub i32 %told, 1
   store i32 %one, ptr %n
   call void @count(ptr %block)
-  ret i64 {Status.ENDED}
+  ret i64 {ThreadStatus.ENDED}
 }}
 define i64 @stores(ptr %block, ptr %context) {{
   %tables = load ptr, ptr %context
@@ -85,7 +85,7 @@ define i64 @stores(ptr %block, ptr %context) {{
   %place = add i64 %base, %by
   %to = inttoptr i64 %place to ptr
   store i32 7, ptr %to
-  ret i64 {Status.ENDED}
+  ret i64 {ThreadStatus.ENDED}
 }}
 """
 NAMES = ("ends", "spins", "waits", "escapes", "meets", "stores")
@@ -101,11 +101,11 @@ class Run:
     """Groups of threads in memory of their own."""
 
     def __init__(self, name: str, threads: int = 2, groups: tuple[int, int, int] = (3, 1, 1), local: int = 0, clean: bool = False) -> None:
-        self.blocks, self.templates = np.zeros(threads * SIZE, np.uint8), np.zeros(threads * SIZE, np.uint8)
+        self.blocks, self.templates = np.zeros(threads * BLOCK_SIZE, np.uint8), np.zeros(threads * BLOCK_SIZE, np.uint8)
         self.members = (Member * threads)()
         for member in self.members:
             member.dirty = 1
-        self.ranges = (Range * 2)(Range(0, 4096), Range(N0, SIZE - N0))
+        self.ranges = (Range * 2)(Range(0, 4096), Range(N0, BLOCK_SIZE - N0))
         self.local = np.full(local + 64, 0xFF, np.uint8)
         self.context = Context(blocks=self.blocks.ctypes.data, threads=threads, local=self.local.ctypes.data, local_size=local)
         self.dispatch = Dispatch(
@@ -118,11 +118,11 @@ class Run:
     def __call__(self) -> int | None:
         return self.call(self.dispatch)
 
-    def control(self, thread: int) -> Control:
-        return Control.from_buffer(self.blocks, thread * SIZE + PLACES["control"])  # type: ignore[arg-type]
+    def control(self, thread: int) -> ControlBlock:
+        return ControlBlock.from_buffer(self.blocks, thread * BLOCK_SIZE + BLOCK_OFFSETS["control"])  # type: ignore[arg-type]
 
     def dwords(self, thread: int) -> list[int]:
-        return self.blocks[thread * SIZE : (thread + 1) * SIZE].view(np.uint32).tolist()
+        return self.blocks[thread * BLOCK_SIZE : (thread + 1) * BLOCK_SIZE].view(np.uint32).tolist()
 
 
 def test_threads_that_end_do_so_in_every_group() -> None:
@@ -155,10 +155,10 @@ def test_a_barrier_lets_all_go_on_when_the_last_has_come() -> None:
 def test_a_barrier_that_one_never_reaches_is_stuck() -> None:
     run = Run("meets", threads=3, groups=(1, 1, 1))
     run.context.arrived = 0
-    run.templates[SIZE + 32] = 1  # the second thread thinks it has been there
+    run.templates[BLOCK_SIZE + 32] = 1  # the second thread thinks it has been there
     assert run() == Reason.STUCK
     assert run.dispatch.left == 3 and run.dispatch.first == 0
-    assert [run.control(thread).status for thread in range(3)] == [Status.WAITING] * 3
+    assert [run.control(thread).status for thread in range(3)] == [ThreadStatus.WAITING] * 3
 
 
 def test_threads_that_all_wait_are_stuck_at_once() -> None:
@@ -179,7 +179,7 @@ def test_an_escape_names_its_thread_and_goes_on_there() -> None:
     for thread in range(2):
         assert run() == Reason.ESCAPED and run.dispatch.current == thread
         assert run() == Reason.ESCAPED and run.dispatch.current == thread  # nobody did anything about it
-        run.control(thread).status = Status.ENDED
+        run.control(thread).status = ThreadStatus.ENDED
         run.dispatch.left -= 1
         run.dispatch.current += 1
     assert run() == Reason.DONE and run.dispatch.threads_done == 2
@@ -189,20 +189,20 @@ def test_what_was_answered_once_is_not_asked_again() -> None:
     """An escape at 0x10 with cr0.0 = 5 becomes 9 at 0x20, in code that ends; with another cr0.0 it is asked about."""
     run = Run("escapes", threads=2, groups=(2, 1, 1))
     for thread, control in enumerate((5, 6)):
-        run.templates[thread * SIZE + PLACES["cr"]] = control
-        run.templates[thread * SIZE + CONTROL] = 0x10
-    run.ranges[1] = Range(PLACES["sr"], SIZE - PLACES["sr"], 0)
-    answers = (native.Answer * 1)(native.Answer(Status.ESCAPE, 5, 0x10, 9, 0x20, 1, code().address("ends"), 0))
+        run.templates[thread * BLOCK_SIZE + BLOCK_OFFSETS["cr"]] = control
+        run.templates[thread * BLOCK_SIZE + CONTROL] = 0x10
+    run.ranges[1] = Range(BLOCK_OFFSETS["sr"], BLOCK_SIZE - BLOCK_OFFSETS["sr"], 0)
+    answers = (native.Answer * 1)(native.Answer(ThreadStatus.ESCAPE, 5, 0x10, 9, 0x20, 1, code().address("ends"), 0))
     run.dispatch.answers, run.dispatch.answer_count = ctypes.addressof(answers), 1
     assert run() == Reason.ESCAPED and run.dispatch.current == 1
-    assert run.control(0).status == Status.ENDED
+    assert run.control(0).status == ThreadStatus.ENDED
     first = run.dwords(0)
-    assert first[PLACES["cr"] // 4] == 9 and first[CONTROL // 4] == 0x20 and first[EXECUTED // 4] == 2
+    assert first[BLOCK_OFFSETS["cr"] // 4] == 9 and first[CONTROL // 4] == 0x20 and first[EXECUTED // 4] == 2
 
 
 def test_an_answer_that_changes_nothing_is_no_answer() -> None:
     run = Run("escapes", threads=1, groups=(1, 1, 1))
-    answers = (native.Answer * 1)(native.Answer(Status.ESCAPE, 0, 0, 0, 0, 0, code().address("escapes"), 0))
+    answers = (native.Answer * 1)(native.Answer(ThreadStatus.ESCAPE, 0, 0, 0, 0, 0, code().address("escapes"), 0))
     run.dispatch.answers, run.dispatch.answer_count = ctypes.addressof(answers), 1
     assert run() == Reason.ESCAPED
 
@@ -254,7 +254,7 @@ define i64 @next{CALL} {{
 define i64 @status{CALL} {{
   %from = getelementptr i8, ptr %op, i64 16
   %status = load i64, ptr %from
-  %count = getelementptr i8, ptr %block, i64 {CONTROL + Control.executed.offset}
+  %count = getelementptr i8, ptr %block, i64 {CONTROL + ControlBlock.executed.offset}
   store i64 %executed, ptr %count
   ret i64 %status
 }}
@@ -285,8 +285,8 @@ def loop(ops: list[Op], start: int = 0) -> Program:
 
 def turn(program: Program, ip: int = 0) -> tuple[int | None, int, int, int]:
     """Status, ip, instructions, and the number in r1."""
-    held = np.zeros(SIZE, np.uint8)
-    control = Control.from_buffer(held, CONTROL)  # type: ignore[arg-type]
+    held = np.zeros(BLOCK_SIZE, np.uint8)
+    control = ControlBlock.from_buffer(held, CONTROL)  # type: ignore[arg-type]
     control.ip = ip
     context = Context(program=ctypes.addressof(program), blocks=held.ctypes.data, threads=1)
     status = native.single(native.Call("native_single"), native.imports()["native_threaded"], held.ctypes.data, context)
@@ -294,29 +294,29 @@ def turn(program: Program, ip: int = 0) -> tuple[int | None, int, int, int]:
 
 
 def test_handlers_run_one_after_another_until_one_leaves() -> None:
-    program = loop([op("add", 0, 5), op("add", 16, 7), op("add", 16, 11), op("status", 32, Status.ENDED)])
-    assert turn(program) == (Status.ENDED, 0, 3, 23)
-    assert turn(program, 16) == (Status.ENDED, 16, 2, 18)  # the first op of an address is the one that is gone to
+    program = loop([op("add", 0, 5), op("add", 16, 7), op("add", 16, 11), op("status", 32, ThreadStatus.ENDED)])
+    assert turn(program) == (ThreadStatus.ENDED, 0, 3, 23)
+    assert turn(program, 16) == (ThreadStatus.ENDED, 16, 2, 18)  # the first op of an address is the one that is gone to
 
 
 def test_an_op_may_lead_elsewhere() -> None:
-    program = loop([op("next", 0x100), op("add", 0x110, 1), op("add", 0x118, 2), op("status", 0x120, Status.SPENT)], 0x100)
+    program = loop([op("next", 0x100), op("add", 0x110, 1), op("add", 0x118, 2), op("status", 0x120, ThreadStatus.OUT_OF_BUDGET)], 0x100)
     held = program.keep[0]  # type: ignore[attr-defined]
     held[0].rest[:8] = list((ctypes.addressof(held) + 2 * 64).to_bytes(8, "little"))
-    assert turn(program, 0x100) == (Status.SPENT, 0x100, 1, 2)
+    assert turn(program, 0x100) == (ThreadStatus.OUT_OF_BUDGET, 0x100, 1, 2)
 
 
 @pytest.mark.parametrize("ip", [0x10, 0x4, 0x8000, 0xFFFFFFF8])
 def test_where_no_instruction_is_the_reference_has_to_look(ip: int) -> None:
     program = loop([op("add", 0, 1), op("status", 8, 1), op("add", 0x18, 1)])
-    assert turn(program, ip) == (Status.ESCAPE, ip, 0, 0)
+    assert turn(program, ip) == (ThreadStatus.ESCAPE, ip, 0, 0)
 
 
 def test_an_op_for_the_reference_was_not_executed_and_is_where_the_thread_stands() -> None:
-    assert turn(loop([op("add", 0, 1), op("", 8)])) == (Status.ESCAPE, 8, 1, 1)
+    assert turn(loop([op("add", 0, 1), op("", 8)])) == (ThreadStatus.ESCAPE, 8, 1, 1)
 
 
 def test_both_sides_have_the_same_structures() -> None:
     theirs = (ctypes.c_uint64 * len(native.layout()))()
     assert native.library().native_layout(theirs) == len(theirs) and list(theirs) == native.layout()
-    assert block.SIZE >= CONTROL + ctypes.sizeof(Control)
+    assert block.BLOCK_SIZE >= CONTROL + ctypes.sizeof(ControlBlock)
