@@ -21,6 +21,7 @@ from typing import Protocol, TypeVar
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 from softgen.memory.space import Space
+from softgen.threads.dispatch import Dispatcher
 
 StateT = TypeVar("StateT")
 Handler = Callable[["CommandStreamer", Record], None]
@@ -47,6 +48,11 @@ class CommandStreamer(Protocol):
     counters: Counters
 
     @property
+    def dispatcher(self) -> Dispatcher:
+        """Runs thread dispatches."""
+        ...
+
+    @property
     def generation(self) -> Generation: ...
 
     @property
@@ -71,7 +77,7 @@ class CommandStreamer(Protocol):
         ...
 
     def trace(self, topic: str, text: str) -> None:
-        """Reports progress to whoever asked for this topic."""
+        """Reports progress on a topic of `--trace`."""
         ...
 
     def timed_out(self) -> bool:

@@ -17,7 +17,8 @@ from typing import Any
 import hypothesis
 import pytest
 
-from softgen.inspect.behaviours import behaviours, covered
+from softgen.inspect import citations
+from softgen.inspect.behaviours import behaviours
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("SOFTGEN_SHARED", ROOT.parent / "shared"))
@@ -42,14 +43,16 @@ def shared() -> Path:
     return SHARED
 
 
-def unknown_marks(items: list[pytest.Item]) -> list[str]:
-    """A line for each mark that names no behaviour of the list, or that is not a plain list of numbers."""
+def wrong_marks(items: list[pytest.Item]) -> list[str]:
+    """A line for each mark that is not a plain list of behaviours and what the test shows of them."""
     known, wrong = behaviours(), []
     for item in items:
         for mark in item.iter_markers("behaviour"):
             ids = [one for one in mark.args if isinstance(one, str)]
-            if not ids or len(ids) != len(mark.args) or mark.kwargs:
+            if not ids or len(ids) != len(mark.args) or set(mark.kwargs) - {"shows"}:
                 wrong.append(f"{item.nodeid}: behaviour takes one or more numbers such as \"BDW-VF-01\", not {mark.args or mark.kwargs}")
+            elif complaint := citations.wrong(mark.kwargs.get("shows")):
+                wrong.append(f"{item.nodeid}: {complaint}")
             wrong += [f"{item.nodeid}: there is no behaviour {one}" for one in ids if one not in known]
     return wrong
 
@@ -57,13 +60,14 @@ def unknown_marks(items: list[pytest.Item]) -> list[str]:
 def pytest_configure(config: pytest.Config) -> None:
     """With several workers only they collect, and what they refuse reads badly; so the marks are checked here, before they start."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
-        found = covered(Path(__file__).parent)
-        wrong = [f"{marks[0].place}: there is no behaviour {one}" for one, marks in found.items() if one not in behaviours()]
+        cited = [one for found in citations.read(Path(__file__).parent).values() for one in found]
+        wrong = [f"{one.place}: there is no behaviour {one.id}" for one in cited if one.id not in behaviours()]
+        wrong += [f"{one.place}: {complaint}" for one in cited if (complaint := citations.wrong(one.shows))]
         if wrong:
             raise pytest.UsageError(*wrong)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    wrong = unknown_marks(items)
+    wrong = wrong_marks(items)
     if wrong:
         raise pytest.UsageError(*wrong)

@@ -116,12 +116,12 @@ class Engine:
     def _load(self, descriptor: tuple[int, int]) -> None:
         image = Image(self.gpu.generation, self.memory.global_space, descriptor, self.name, self.base)
         ring = image.ring()
-        held = self.gpu.held(image.descriptor.context_id, self.name)
+        saved = self.gpu.saved_context(image.descriptor.context_id, self.name)
         if image.descriptor.force_restore or self.last != (image.address, image.descriptor.context_id, ring.start, ring.head):
             image.restore(self.gpu.registers)
         space = self.memory.context(image.tables(ring))
-        streamer = Streamer(self.gpu.machine, self.name, space, self.memory.global_space, held, self.base, image.address,
-                            image.descriptor.context_id)  # fmt: skip
+        streamer = self.gpu.streamer(self.name, space, self.memory.global_space, saved, self.base, image.address,
+                                     image.descriptor.context_id)  # fmt: skip
         streamer.set("CCID", image.address | VALID)
         streamer.start_ring(ring.start, ring.head, ring.tail, ring.ring_bytes)
         self.current, self.first = Running(image, streamer, self.first), False
@@ -159,8 +159,8 @@ class Engine:
             if place is not None:
                 place.end = ring.start + ring.tail
         else:
-            self.ring = Streamer(self.gpu.machine, self.name, self._ring_space(), self.memory.global_space,
-                                 self.gpu.held(0, self.name), self.base)  # fmt: skip
+            self.ring = self.gpu.streamer(self.name, self._ring_space(), self.memory.global_space,
+                                          self.gpu.saved_context(0, self.name), self.base)  # fmt: skip
             self.ring.start_ring(ring.start, ring.head, ring.tail, ring.ring_bytes)
         self.go_ring()
 

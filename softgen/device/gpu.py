@@ -13,24 +13,41 @@ page tables a GPU is also driven as drivers do it, through its registers:
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Protocol
 
+from softgen import gpgpu, media
 from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
+from softgen.command import Counters, Pipeline
 from softgen.device import submission
 from softgen.device.engines import Engine
 from softgen.device.interrupts import Interrupts
 from softgen.device.registers import Registers, host_clock
 from softgen.device.watchdog import Watchdog
 from softgen.errors import SoftgenError
-from softgen.gpgpu.walker import Run
 from softgen.memory.space import Space
-from softgen.streamer import arithmetic, dispatch, mi, switch, sync
-from softgen.streamer.execute import Commands, Counters, Held, Machine, Streamer
+from softgen.streamer import arithmetic, mi, switch, sync
+from softgen.streamer.context import SavedContext
+from softgen.streamer.execute import Streamer
+from softgen.streamer.interface import DeviceInterface, StreamerHandler, SubmissionHooks
+from softgen.streamer.latch import LatchedState, latch_table
+from softgen.streamer.privilege import privileged
+from softgen.streamer.rules import commands as rules_commands
+from softgen.threads.dispatch import Dispatcher
+from softgen.threads.reference import ReferenceDispatcher
 
-COMMANDS: Commands = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS, **dispatch.COMMANDS}
+PIPELINES: tuple[Pipeline, ...] = (media, gpgpu)
+COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
+for _pipeline in PIPELINES:
+    COMMANDS.update(_pipeline.COMMANDS)
+@cache
+def handled_commands(rules: str) -> frozenset[str]:
+    """Commands that Python has to see one by one: those with a handler, with rules to check, or for privileged batches only."""
+    return frozenset(COMMANDS) | rules_commands(rules) | privileged("commands")
+
+
 MOST_REMARKS = 1000
 REACHABLE = 0x30  # IDLE_STATE
 
@@ -71,7 +88,7 @@ class Memory(Protocol):
 class Gpu:
     def __init__(self, device: Device, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
                  memory: Memory | None = None, excuse: Callable[[SoftgenError], bool] = lambda error: False,
-                 groups: Run | None = None, trace: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
+                 groups: Dispatcher | None = None, trace: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
         """`clock` gives timestamps, the host's unless told; `spent` says when time is up; `excuse` whether to go on behind a command
         that failed; `groups` runs dispatches; `trace` is told what happens, by topic."""
         self.device, self.generation = device, device.generation
@@ -82,24 +99,37 @@ class Gpu:
         self.names = {base: name for name, bases in placing.bases(self.generation.number).items() for base in bases}
         self.watchdogs = self._watchdogs()
         self._idle_states()
-        self.machine = Machine(self.generation, COMMANDS, self.registers, self.clock, self.counters, spent, self.interrupt, self.signal,
-                               memory.update_table if memory else None, self.remark, self.tick, excuse, self.held,
-                               device.limit("slices"), groups, trace)  # fmt: skip
-        self.contexts: dict[tuple[int, str], Held] = {}
+        self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
+                                         memory.update_table if memory else None, self.remark, self.tick, self._watched, self.saved_context,
+                                         device.limit("slices"), trace)  # fmt: skip
+        self.hooks = SubmissionHooks(spent, excuse, groups or ReferenceDispatcher())
+        self.contexts: dict[tuple[int, str], SavedContext] = {}
         self.port = submission.port(device)
         table = submission.submission(device)
         self.engines = {base: Engine(self, memory, table, name, base) for base, name in table.engines.items()} if memory else {}
 
     def execute(self, work: Work) -> None:
-        streamer = Streamer(self.machine, work.engine, work.space, work.global_space, self.held(work.context, work.engine))
+        streamer = self.streamer(work.engine, work.space, work.global_space, self.saved_context(work.context, work.engine))
         if work.kind == "ring":
-            streamer.run_ring(work.batch, work.head, work.tail, work.size)
+            streamer.start_ring(work.batch, work.head, work.tail, work.size)
         else:
-            streamer.run_batch(work.batch)
+            streamer.start_batch(work.batch)
+        streamer.run_to_end()
 
-    def held(self, context: int, engine: str) -> Held:
+    def streamer(self, engine: str, space: Space, global_space: Space | None, saved: SavedContext, base: int | None = None,
+                 process_page: int | None = None, context_id: int = 0) -> Streamer:  # fmt: skip
+        """A command streamer of this device."""
+        return Streamer(self.interface, engine, space, global_space, saved, self.counters, self.hooks, base, process_page, context_id)
+
+    def saved_context(self, context: int, engine: str) -> SavedContext:
         """What a context keeps on an engine."""
-        return self.contexts.setdefault((context, engine), Held())
+        found = self.contexts.get((context, engine))
+        return found or self.contexts.setdefault((context, engine), self.new_context(engine))
+
+    def new_context(self, engine: str) -> SavedContext:
+        """The state of a new hardware context on an engine."""
+        gen, rules = self.generation.number, self.generation.rules
+        return SavedContext(LatchedState(latch_table(gen, engine, handled_commands(rules))))
 
     # -- driven through registers ------------------------------------------------------------------------------------
 
@@ -178,6 +208,10 @@ class Gpu:
         watchdog = self.watchdogs.get(base)
         if watchdog is not None:
             watchdog.look()
+
+    def _watched(self, base: int) -> bool:
+        watchdog = self.watchdogs.get(base)
+        return watchdog is not None and watchdog.since is not None
 
     def _watchdogs(self) -> dict[int, Watchdog]:
         if catalogue().get("PR_CTR_CTL", self.generation.number) is None:

@@ -9,11 +9,12 @@ uapi.py        the ioctls and their structures
 facts.py       spec/driver: what the kernel says about each GPU, which drivers there are
 node.py        what an opened node owns, what all share
 query.py       questions about the GPU
-gem.py         buffers; userptr.py: the program's own memory as a buffer; aperture.py: tiled buffers row by row
+gem.py         buffer objects; prime.py: shared between programs; userptr.py: the program's own memory; aperture.py: tiled ones row by row
 context.py     contexts and address spaces
 syncobj.py     sync objects; fence.py: fences and sync files
 execbuffer.py  EXECBUFFER2 becomes a submission; queue.py: queues and turns; execute.py: the device does it, failures are told
 ioctls.py      which function answers which ioctl
+descriptors.py spare descriptors, for when all others are in use
 server.py      who listens and answers; service.py: its process, until the launcher ends; tree.py: the /dev/dri and /sys it shows
-environment.py what each runtime must be told; launcher.py: a program, its server and their end
+environment.py what each runtime must be told; run_folder.py: the folder of a run; launcher.py: a program, its server and their end
 """

@@ -8,9 +8,11 @@ both sides may be at work in different places; where both changed a byte, the pr
 from __future__ import annotations
 
 import threading
+import weakref
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from softgen.driver import i915_drm as i915
 from softgen.driver.fence import Fence, Signals
 from softgen.memory.store import Buffer
 
@@ -18,52 +20,82 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from softgen.driver.gem import Object
+    from softgen.driver.gem import GemObject
 
-TILINGS = {1: "x_major", 2: "y_major"}  # the kernel's numbers
+    Bytes = npt.NDArray[np.uint8]
+
+BAND = 1 << 20  # bytes that are compared at a time
+TILINGS = {i915.I915_TILING_X: "x_major", i915.I915_TILING_Y: "y_major"}
 
 
 class View:
-    """The rows of one buffer, in order."""
+    """A linear view of a tiled buffer: a second memory with its rows in order, and what both held when they were last the same."""
 
-    def __init__(self, thing: Object) -> None:
-        self.thing = thing
-        self.buffer = Buffer(thing.size, "aperture")
+    def __init__(self, bo: GemObject) -> None:
+        budget, pid = bo.gpu.budget, bo.pid
+        budget.check(pid, 3 * bo.size - bo.pieces[0].buffer.resident(), "a linear view")  # every page of all three is touched
+        budget.take(pid, bo.size, "a linear view")
+        weakref.finalize(self, budget.give, pid, bo.size).atexit = False
+        self.bo = bo
+        self.buffer = budget.adopt(pid, Buffer(bo.size, "aperture"))
         self.lock = threading.Lock()
+        self.begun = 0  # calls of sync() that began to compare
         self.arrange()
 
     def arrange(self) -> None:
         """Show the buffer as its tiling is now."""
         with self.lock:
-            self.rows = in_rows(self.thing)
+            self.rows = in_rows(self.bo)
             self.shown = self.buffer.array[: self.rows.size].reshape(self.rows.shape)
             self.shown[...] = self.rows
             self.before = self.shown.copy()
 
     def sync(self) -> None:
-        import numpy as np
+        """Carry over what either side changed, band after band: what is compared takes memory too.
 
+        Who waits for another's turn that began after the request need not compare everything again.
+        """
+        begun = self.begun
         with self.lock:
-            ours = self.shown != self.before
-            if ours.any():
-                np.copyto(self.rows, self.shown, where=ours)
-            theirs = (self.rows != self.before) & ~ours
-            if theirs.any():
-                np.copyto(self.shown, self.rows, where=theirs)
-            if ours.any() or theirs.any():
-                self.before = self.shown.copy()
+            if self.begun != begun:
+                return
+            self.begun += 1
+            height = max(1, BAND * len(self.rows) // max(self.rows.size, 1))
+            for start in range(0, len(self.rows), height):
+                band = slice(start, start + height)
+                merge(self.rows[band], self.shown[band], self.before[band])
 
 
-def in_rows(thing: Object) -> npt.NDArray[np.uint8]:
+def merge(rows: Bytes, shown: Bytes, before: Bytes) -> None:
+    """Bring two arrays to the same contents: each has the bytes in which it differs from `before`, the program's first."""
+    import numpy as np
+
+    if same(shown, before) and same(rows, before):
+        return
+    ours = shown != before
+    np.copyto(rows, shown, where=ours)
+    np.copyto(shown, rows, where=(rows != before) & ~ours)
+    before[...] = shown
+
+
+def same(left: Bytes, right: Bytes) -> bool:
+    """Are two arrays equal? Eight bytes at a time, where rows are that long: most often nothing has changed."""
+    import numpy as np
+
+    wide = np.uint64 if left.shape[-1] % 8 == 0 else np.uint8
+    return bool((left.view(wide) == right.view(wide)).all())
+
+
+def in_rows(bo: GemObject) -> npt.NDArray[np.uint8]:
     """A buffer's memory as an array whose order is that of its rows; rows that fill no whole tile are left out."""
     from softgen.surface.tiling import orders
 
-    memory: npt.NDArray[np.uint8] = thing.pieces[0].buffer.array[: thing.size]
-    if thing.tiling not in TILINGS:
+    memory: npt.NDArray[np.uint8] = bo.pieces[0].buffer.array[: bo.size]
+    if bo.tiling not in TILINGS:
         return memory
-    order = orders()[TILINGS[thing.tiling]]
-    across = thing.stride >> order.count("X")  # tiles side by side
-    down = thing.size // (across << len(order))
+    order = orders()[TILINGS[bo.tiling]]
+    across = bo.stride >> order.count("X")  # tiles side by side
+    down = bo.size // (across << len(order))
     runs = [(which, 1 << len(list(bits))) for which, bits in groupby(order)]
     tiles = memory[: down * across << len(order)].reshape(down, across, *(size for _, size in runs))
     axes: dict[str, list[int]] = {which: [2 + at for at, run in enumerate(runs) if run[0] == which] for which in "XY"}
@@ -83,9 +115,9 @@ class ShownFence(Fence):
         super().signal(error)
 
 
-def fence(signals: Signals, things: list[Object]) -> Fence:
+def fence(signals: Signals, bos: list[GemObject]) -> Fence:
     """The fence of work that uses these buffers; what the program wrote through the aperture is there before the work begins."""
-    views = [thing.view for thing in things if thing.view]
+    views = [bo.view for bo in bos if bo.view]
     for view in views:
         view.sync()
     return ShownFence(signals, views) if views else Fence(signals)

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from softgen.driver import i915_drm as i915
 from softgen.driver.fence import Fence
-from softgen.driver.gem import Object, extensions
+from softgen.driver.gem import GemObject, extensions
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.uapi import CONTEXT_PARAM, ENGINE, ENGINE_CLASSES, LOAD_BALANCE, SSEU
 from softgen.memory.address_space import AddressSpace
@@ -28,13 +29,17 @@ LOWEST = 0x10_0000  # nothing is placed below: a small number used as an address
 HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits
 PAGE = 4096
 POLL = 0.002  # seconds
-RINGS = {0: "rcs0", 1: "rcs0", 2: "vcs0", 3: "bcs0", 4: "vecs0"}
-INVALID_CLASS = 0xFFFF
-USE_EXTENSIONS = 1
-SETPARAM, BALANCE = 0, 0
-(BAN_PERIOD, NO_ZEROMAP, GTT_SIZE, NO_ERROR_CAPTURE, BANNABLE, PRIORITY, SSEU_PARAM, RECOVERABLE, VM, ENGINES, PERSISTENCE, RINGSIZE,
- PROTECTED) = range(1, 14)  # fmt: skip
-PLAIN = {NO_ZEROMAP: 0, NO_ERROR_CAPTURE: 0, BANNABLE: 1, RECOVERABLE: 1, PERSISTENCE: 1}  # params that are only kept
+RINGS = {
+    i915.I915_EXEC_DEFAULT: "rcs0", i915.I915_EXEC_RENDER: "rcs0", i915.I915_EXEC_BSD: "vcs0", i915.I915_EXEC_BLT: "bcs0",
+    i915.I915_EXEC_VEBOX: "vecs0",
+}  # fmt: skip
+PRIORITY, VM, ENGINES = i915.I915_CONTEXT_PARAM_PRIORITY, i915.I915_CONTEXT_PARAM_VM, i915.I915_CONTEXT_PARAM_ENGINES
+SSEU_PARAM, RINGSIZE = i915.I915_CONTEXT_PARAM_SSEU, i915.I915_CONTEXT_PARAM_RINGSIZE
+PROTECTED_CONTENT, GTT_SIZE = i915.I915_CONTEXT_PARAM_PROTECTED_CONTENT, i915.I915_CONTEXT_PARAM_GTT_SIZE
+KEPT = {
+    i915.I915_CONTEXT_PARAM_NO_ZEROMAP: 0, i915.I915_CONTEXT_PARAM_NO_ERROR_CAPTURE: 0, i915.I915_CONTEXT_PARAM_BANNABLE: 1,
+    i915.I915_CONTEXT_PARAM_RECOVERABLE: 1, i915.I915_CONTEXT_PARAM_PERSISTENCE: 1,
+}  # fmt: skip  # parameters that are stored and read back, with their defaults
 
 
 class Vm:
@@ -45,49 +50,49 @@ class Vm:
         self.space = AddressSpace(name, gpu.device.generation.address_bits)
         self.limit = min(gpu.kernel.gtt_bytes, HIGHEST)
         self.lock = threading.RLock()
-        self.placed: dict[Object, int] = {}
-        self.mapped: dict[Object, int] = {}
-        self.running: dict[Object, int] = {}  # buffers of submissions that run now
+        self.placed: dict[GemObject, int] = {}
+        self.mapped: dict[GemObject, int] = {}
+        self.running: dict[GemObject, int] = {}  # buffers of submissions that run now
 
-    def place(self, wanted: list[tuple[Object, int | None, int]]) -> list[int]:
+    def place(self, wanted: list[tuple[GemObject, int | None, int]]) -> list[int]:
         """Addresses for the buffers of one submission: the pinned one, the one it has, or a free one, aligned."""
         with self.lock:
             if (kept := self._kept(wanted)) is not None:
                 return kept
-            taken = sorted((address, address + thing.size) for thing, address, _ in wanted if address is not None)
+            taken = sorted((address, address + bo.size) for bo, address, _ in wanted if address is not None)
             for (_, end), (start, _) in itertools.pairwise(taken):
                 if start < end:
                     raise Errno(errno.EINVAL, f"two buffers are pinned at {start:#x}")
             if any(end > 1 << self.space.bits for _, end in taken):
                 raise Errno(errno.EINVAL, f"a buffer is pinned beyond {self.space.bits} bits")
-            for thing, address in list(self.placed.items()):
-                if overlaps(taken, address, address + thing.size):
-                    del self.placed[thing]
-            return [self._place(thing, address, alignment) for thing, address, alignment in wanted]
+            for bo, address in list(self.placed.items()):
+                if overlaps(taken, address, address + bo.size):
+                    del self.placed[bo]
+            return [self._place(bo, address, alignment) for bo, address, alignment in wanted]
 
-    def _kept(self, wanted: list[tuple[Object, int | None, int]]) -> list[int] | None:
+    def _kept(self, wanted: list[tuple[GemObject, int | None, int]]) -> list[int] | None:
         """The addresses they have, if all may stay where they are: those are apart from each other."""
         found = []
-        for thing, address, alignment in wanted:
-            at = self.placed.get(thing)
+        for bo, address, alignment in wanted:
+            at = self.placed.get(bo)
             if at is None or (at != address if address is not None else alignment and at % alignment):
                 return None
             found.append(at)
         return found
 
-    def _place(self, thing: Object, address: int | None, alignment: int) -> int:
+    def _place(self, bo: GemObject, address: int | None, alignment: int) -> int:
         if address is None:
-            address = self.placed.get(thing)
+            address = self.placed.get(bo)
             if address is None or alignment and address % alignment:
-                self.placed.pop(thing, None)
-                address = self._free(thing.size, max(alignment, PAGE))
-        self.placed[thing] = address
-        thing.bound.add(self)
+                self.placed.pop(bo, None)
+                address = self._free(bo.size, max(alignment, PAGE))
+        self.placed[bo] = address
+        bo.bound.add(self)
         return address
 
     def _free(self, size: int, alignment: int) -> int:
         at = -(-LOWEST // alignment) * alignment
-        for start, end in sorted((address, address + thing.size) for thing, address in self.placed.items()):
+        for start, end in sorted((address, address + bo.size) for bo, address in self.placed.items()):
             if at + size + PAGE <= start:
                 break
             at = max(at, -(-(end + PAGE) // alignment) * alignment)  # a page between two buffers catches those who run over
@@ -95,54 +100,54 @@ class Vm:
             raise Errno(errno.ENOSPC, f"no room for {size:#x} bytes")
         return at
 
-    def enter(self, wanted: list[tuple[Object, int]], before_waiting: Callable[[], None] = lambda: None) -> None:
+    def enter(self, wanted: list[tuple[GemObject, int]], before_waiting: Callable[[], None] = lambda: None) -> None:
         """Map what a submission needs; buffers that stand in the way leave, when nothing that runs needs them."""
         with self.lock:
-            if all(self.mapped.get(thing) == address for thing, address in wanted):
+            if all(self.mapped.get(bo) == address for bo, address in wanted):
                 self._run(wanted)
                 return
-        for thing, address in wanted:
-            while blockers := self._try(thing, address):
+        for bo, address in wanted:
+            while blockers := self._try(bo, address):
                 before_waiting()
-                self.gpu.signals.wait(lambda those=blockers: not any(one in self.running for one in those), None)  # type: ignore[misc]
+                self.gpu.signals.wait(lambda those=blockers: not any(bo in self.running for bo in those), None)  # type: ignore[misc]
         with self.lock:
             self._run(wanted)
 
-    def _run(self, wanted: list[tuple[Object, int]]) -> None:
-        for thing, _ in wanted:
-            self.running[thing] = self.running.get(thing, 0) + 1
+    def _run(self, wanted: list[tuple[GemObject, int]]) -> None:
+        for bo, _ in wanted:
+            self.running[bo] = self.running.get(bo, 0) + 1
 
-    def _try(self, thing: Object, address: int) -> list[Object]:
+    def _try(self, bo: GemObject, address: int) -> list[GemObject]:
         with self.lock:
-            if self.mapped.get(thing) == address:
+            if self.mapped.get(bo) == address:
                 return []
-            end = address + thing.size
-            there = [one for one, at in self.mapped.items() if at < end and address < at + one.size or one is thing]
-            if blockers := [one for one in there if one in self.running]:
+            end = address + bo.size
+            there = [other for other, at in self.mapped.items() if at < end and address < at + other.size or other is bo]
+            if blockers := [other for other in there if other in self.running]:
                 return blockers
-            for one in there:
-                self.space.unmap(self.mapped.pop(one), one.size)
-            for piece in thing.pieces:
+            for other in there:
+                self.space.unmap(self.mapped.pop(other), other.size)
+            for piece in bo.pieces:
                 self.space.map(address, piece.buffer, piece.offset, piece.size)
                 address += piece.size
-            self.mapped[thing] = end - thing.size
+            self.mapped[bo] = end - bo.size
             return []
 
-    def leave(self, things: list[Object]) -> None:
+    def leave(self, bos: list[GemObject]) -> None:
         with self.lock:
-            for thing in things:
-                self.running[thing] -= 1
-                if not self.running[thing]:
-                    del self.running[thing]
+            for bo in bos:
+                self.running[bo] -= 1
+                if not self.running[bo]:
+                    del self.running[bo]
         self.gpu.signals.tell()
 
-    def forget(self, thing: Object) -> None:
+    def forget(self, bo: GemObject) -> None:
         with self.lock:
-            self.placed.pop(thing, None)
-            address = self.mapped.pop(thing, None)
-            thing.bound.discard(self)
+            self.placed.pop(bo, None)
+            address = self.mapped.pop(bo, None)
+            bo.bound.discard(self)
             if address is not None:
-                self.space.unmap(address, thing.size)
+                self.space.unmap(address, bo.size)
 
 
 def overlaps(ranges: list[tuple[int, int]], start: int, end: int) -> bool:
@@ -157,7 +162,7 @@ class Context:
     def __init__(self, gpu: Shared, number: int, vm: Vm) -> None:
         self.gpu, self.number, self.vm = gpu, number, vm
         self.engines: list[str | None] | None = None
-        self.params = dict(PLAIN)
+        self.params = dict(KEPT)
         self.priority = 0
         self.banned = self.cancelled = False
         self.guilty = self.innocent = 0
@@ -165,7 +170,7 @@ class Context:
 
     def engine(self, flags: int) -> str:
         """The engine a submission asks for."""
-        index = flags & 0x3F
+        index = flags & i915.I915_EXEC_RING_MASK
         name = self.engines[index] if self.engines is not None and index < len(self.engines) else None
         if self.engines is None:
             name = RINGS.get(index)
@@ -175,7 +180,7 @@ class Context:
         return name
 
 
-def one(node: Node, number: int) -> Context:
+def lookup(node: Node, number: int) -> Context:
     found = node.contexts.get(number)
     if found is None:
         raise Errno(errno.ENOENT, f"no context {number}")
@@ -197,9 +202,9 @@ def new(node: Node) -> Context:
 
 def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
     settings = []
-    if arg.flags & USE_EXTENSIONS:
+    if arg.flags & i915.I915_CONTEXT_CREATE_FLAGS_USE_EXTENSIONS:
         for name, _, address in extensions(call, arg.extensions):
-            if name != SETPARAM:
+            if name != i915.I915_CONTEXT_CREATE_EXT_SETPARAM:
                 raise Errno(errno.EINVAL, f"CONTEXT_CREATE extension {name}")
             settings.append(CONTEXT_PARAM.unpack(call.read(address, CONTEXT_PARAM.size)))
     context = new(node)
@@ -218,12 +223,12 @@ def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def set_(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    set_param(node, call, one(node, arg.context), arg)
+    set_param(node, call, lookup(node, arg.context), arg)
 
 
 def set_param(node: Node, call: Call, context: Context, arg: SimpleNamespace) -> None:
     kernel = node.gpu.kernel
-    if arg.param in PLAIN:
+    if arg.param in KEPT:
         context.params[arg.param] = arg.value
     elif arg.param == PRIORITY and kernel.preempt:
         context.priority = arg.value
@@ -234,9 +239,9 @@ def set_param(node: Node, call: Call, context: Context, arg: SimpleNamespace) ->
         context.vm = vm
     elif arg.param == ENGINES:
         context.engines = engine_map(node, call, arg) if arg.size else None
-    elif arg.param == SSEU_PARAM and kernel.vm or arg.param == PROTECTED and not arg.value:
+    elif arg.param == SSEU_PARAM and kernel.vm or arg.param == PROTECTED_CONTENT and not arg.value:
         pass
-    elif arg.param in (PRIORITY, VM, SSEU_PARAM, RINGSIZE, PROTECTED):
+    elif arg.param in (PRIORITY, VM, SSEU_PARAM, RINGSIZE, PROTECTED_CONTENT):
         raise Errno(errno.ENODEV, f"context parameter {arg.param} is not there on this GPU")
     else:
         raise Errno(errno.EINVAL, f"context parameter {arg.param:#x}")
@@ -248,7 +253,7 @@ def engine_map(node: Node, call: Call, arg: SimpleNamespace) -> list[str | None]
         raise Errno(errno.EINVAL, f"an engine map of {len(data)} bytes")
     engines = [engine_name(node, each) for each in ENGINE.unpack_all(data[8:])]
     for name, _, address in extensions(call, int.from_bytes(data[:8], "little")):
-        if name != BALANCE:
+        if name != i915.I915_CONTEXT_ENGINES_EXT_LOAD_BALANCE:
             raise Errno(errno.EINVAL, f"engine map extension {name}")
         balance = LOAD_BALANCE.unpack(call.read(address, LOAD_BALANCE.size))
         if balance.index >= len(engines) or not 0 < balance.siblings <= 64:
@@ -259,7 +264,7 @@ def engine_map(node: Node, call: Call, arg: SimpleNamespace) -> list[str | None]
 
 
 def engine_name(node: Node, engine: SimpleNamespace) -> str | None:
-    if engine.kind == INVALID_CLASS:
+    if engine.kind == i915.I915_ENGINE_CLASS_INVALID:
         return None
     name = f"{ENGINE_CLASSES[engine.kind]}{engine.instance}" if engine.kind < len(ENGINE_CLASSES) else ""
     if name not in node.gpu.kernel.engines:
@@ -268,8 +273,8 @@ def engine_name(node: Node, engine: SimpleNamespace) -> str | None:
 
 
 def get(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    context, kernel, param = one(node, arg.context), node.gpu.kernel, arg.param
-    if param in PLAIN:
+    context, kernel, param = lookup(node, arg.context), node.gpu.kernel, arg.param
+    if param in KEPT:
         arg.value, arg.size = context.params[param], 0
     elif param == GTT_SIZE:
         arg.value, arg.size = kernel.gtt_bytes, 0
@@ -311,7 +316,7 @@ def vm_destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def reset_stats(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """Drivers ask this over and over while they look at a tag: a slow answer leaves the processor to the work they wait for."""
-    context = one(node, arg.context)
+    context = lookup(node, arg.context)
     if (last := context.last) and not last.done:
         node.gpu.signals.wait(lambda: last.done, time.monotonic() + POLL, call.channel.gone)
     arg.resets, arg.active, arg.pending = 0, context.guilty, context.innocent

@@ -33,9 +33,9 @@ def environment(device: Device, folder: Path, given: Mapping[str, str]) -> dict[
     """The program's environment. What the user set about drivers stays as it is."""
     told = dict(given)
     told["SOFTGEN_RUN"] = str(folder)
-    others = [one for one in given.get("LD_PRELOAD", "").replace(":", " ").split() if one != shim()]
+    others = [library for library in given.get("LD_PRELOAD", "").replace(":", " ").split() if library != shim()]
     told["LD_PRELOAD"] = " ".join([shim(), *others])
-    of_api = {one.api: one for one in reversed(runtimes_of(device.name)) if one.found()}
+    of_api = {runtime.api: runtime for runtime in reversed(runtimes_of(device.name)) if runtime.found()}
     if vulkan := of_api.get("Vulkan"):
         for name in ("VK_ICD_FILENAMES", "VK_DRIVER_FILES"):
             told.setdefault(name, vulkan.found())
@@ -75,11 +75,11 @@ def unreachable(program: str) -> str:
 def missing(device: Device, apis: Collection[str] | None = None) -> list[str]:
     """A line for each API (of these) whose driver for this GPU is not installed, or does not exist."""
     lines = []
-    for api in dict.fromkeys(one.api for one in runtimes() if apis is None or one.api in apis):
-        serving = [one for one in runtimes_of(device.name) if one.api == api]
+    for api in dict.fromkeys(runtime.api for runtime in runtimes() if apis is None or runtime.api in apis):
+        serving = [runtime for runtime in runtimes_of(device.name) if runtime.api == api]
         if not serving:
             lines.append(f"{api}: no driver supports {device.title}")
-        elif not any(one.found() for one in serving):
-            packages = " or ".join(dict.fromkeys(one.package for one in serving))
+        elif not any(runtime.found() for runtime in serving):
+            packages = " or ".join(dict.fromkeys(runtime.package for runtime in serving))
             lines.append(f"{api}: {serving[0].name} is not installed; apt-get install {packages}")
     return lines

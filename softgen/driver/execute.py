@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from softgen.bits.generation import Device
+from softgen.command import Counters
 from softgen.device.gpu import Gpu
 from softgen.driver.context import Context
 from softgen.driver.queue import Submission, Turn
 from softgen.driver.userptr import Copied
 from softgen.errors import SoftgenError, Unsupported
-from softgen.streamer.execute import Counters, Streamer
 
 ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enhance"}  # the kernel's names
 
@@ -89,9 +89,9 @@ class Lane:
 
     def run(self, submission: Submission, turn: Turn) -> None:
         self.turn, self.errors = turn, []
-        self.copies, self.seen = [bound.thing.copied for bound in submission.bound if bound.thing.copied], -1
+        self.copies, self.seen = [bound.bo.copied for bound in submission.bound if bound.bo.copied], -1
         engine = ENGINES[submission.engine.rstrip("0123456789")]
-        streamer = Streamer(self.gpu.machine, engine, submission.vm.space, None, self.gpu.held(0, engine))
+        streamer = self.gpu.streamer(engine, submission.vm.space, None, self.gpu.saved_context(0, engine))
         streamer.start_batch(submission.batch)
         began = time.monotonic()
         try:

@@ -71,4 +71,4 @@ def runtimes() -> tuple[Runtime, ...]:
 
 def runtimes_of(gpu: str) -> tuple[Runtime, ...]:
     """The drivers that serve a GPU, in the order they are preferred."""
-    return tuple(one for one in runtimes() if gpu in one.gpus)
+    return tuple(runtime for runtime in runtimes() if gpu in runtime.gpus)

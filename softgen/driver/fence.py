@@ -1,7 +1,7 @@
 """Fences: the promise that work will be done, and everything that waits for it.
 
 One condition serves all fences of a server. A sync file is a fence with a descriptor: the reading end of a pipe, which becomes readable
-when the fence is done, and whose inode says which fence it is wherever the descriptor goes.
+when the fence is done, and whose device and inode number identify the fence wherever the descriptor goes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from softgen.memory.store import Identity, identity
+
 Ready = Callable[[], bool]
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 PATIENCE = 0.5  # seconds between two looks at whether the waiting program still lives
+SWEPT = 1024  # events asked of epoll at a time
 
 
 class Signals:
@@ -83,44 +86,56 @@ def all_of(signals: Signals, fences: list[Fence]) -> Fence:
     return whole
 
 
-class Pipes(Generic[Thing]):
-    """Things with a descriptor, found again by its inode for as long as somebody has it open."""
+class Pipes(Generic[Item]):
+    """Items with a descriptor, found again by its identity for as long as a copy of the descriptor is open anywhere.
+
+    The server keeps the writing end of each pipe, so the kernel cannot give the identity to another one. When the last reading end is
+    closed, epoll reports the writing end: the cost is that of the ends closed, not of all that exist.
+    """
 
     def __init__(self) -> None:
-        self.things: dict[int, tuple[Thing, int]] = {}  # inode -> thing, writing end
+        self.items: dict[Identity, tuple[Item, int]] = {}  # -> item, writing end
+        self.ends: dict[int, Identity] = {}  # writing end -> its key in items
         self.lock = threading.Lock()
+        self.closed = select.epoll()
 
-    def new(self, thing: Thing) -> tuple[int, int]:
-        """A descriptor to hand out, and the inode that names it."""
-        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        inode = os.fstat(reading).st_ino
+    def new(self, item: Item) -> tuple[int, Identity]:
+        """A descriptor to hand out, and what identifies it."""
         with self.lock:
             self._sweep()
-            self.things[inode] = thing, writing
-        return reading, inode
+            reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            key = identity(reading)
+            self.closed.register(writing, 0)  # errors are always reported
+            self.items[key], self.ends[writing] = (item, writing), key
+        return reading, key
 
-    def find(self, inode: int) -> Thing | None:
-        found = self.things.get(inode)
+    def find(self, key: Identity) -> Item | None:
+        found = self.items.get(key)
         return found[0] if found else None
 
-    def mark(self, inode: int) -> None:
+    def mark(self, key: Identity) -> None:
         """The reading end becomes readable, and stays so."""
         with self.lock:
-            if inode in self.things:
+            if key in self.items:
                 try:
-                    os.write(self.things[inode][1], b"!")
+                    os.write(self.items[key][1], b"!")
                 except OSError:
                     pass  # nobody reads any more
 
+    def __del__(self) -> None:
+        self.closed.close()
+        for writing in self.ends:
+            os.close(writing)
+
+    def sweep(self) -> None:
+        """Forget items whose reading ends are all closed."""
+        with self.lock:
+            self._sweep()
+
     def _sweep(self) -> None:
-        """Forget those whose reading ends are all closed."""
-        poll = select.poll()
-        ends = {writing: inode for inode, (_, writing) in self.things.items()}
-        for writing in ends:
-            poll.register(writing, 0)
-        for writing, what in poll.poll(0):
-            if what & (select.POLLERR | select.POLLHUP):
-                del self.things[ends[writing]]
+        while found := self.closed.poll(0, SWEPT):
+            for writing, _ in found:
+                del self.items[self.ends.pop(writing)]
                 os.close(writing)
 
 
@@ -128,6 +143,6 @@ class SyncFiles(Pipes[Fence]):
     """Fences with descriptors."""
 
     def make(self, fence: Fence) -> int:
-        reading, inode = self.new(fence)
-        fence.then(lambda: self.mark(inode))
+        reading, key = self.new(fence)
+        fence.then(lambda: self.mark(key))
         return reading

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from softgen.driver import context, execbuffer, gem, query, syncobj
+from softgen.driver import context, drm, execbuffer, gem, prime, query, syncobj
 from softgen.driver.fence import Fence, all_of
 from softgen.driver.protocol import Call, Errno
-from softgen.driver.uapi import ARGUMENTS, DISPLAY_NAMES, DMABUF_SYNC_FILE, NAMES, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, name_of
+from softgen.driver.uapi import ARGUMENTS, DISPLAY_NAMES, DMABUF_SYNC_FILE, NAMES, PRIMARY_ONLY, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, name_of
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
 Handler = Callable[["Node", Call, SimpleNamespace], None]
-HANDLERS: dict[str, Handler] = {**query.HANDLERS, **gem.HANDLERS, **context.HANDLERS, **syncobj.HANDLERS, **execbuffer.HANDLERS}
-DMABUF, SYNC = ord("b"), ord(">")
-DMABUF_SYNC, DMABUF_EXPORT, DMABUF_IMPORT = 0, 2, 3
-SYNC_FILE_MERGE, SYNC_FILE_INFO = 3, 4
-WRITES = 2  # of a dma-buf's flags
+HANDLERS: dict[str, Handler] = {
+    **query.HANDLERS, **gem.HANDLERS, **prime.HANDLERS, **context.HANDLERS, **syncobj.HANDLERS, **execbuffer.HANDLERS,
+}  # fmt: skip
 
 
 def number_of(request: int) -> int:
@@ -47,6 +44,8 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
         if first:
             node.gpu.log(f"{shown} (request {request:#x}) is not known; answered with EINVAL")
         raise Errno(errno.EINVAL, f"{shown} is not known")
+    if node.render and name in PRIMARY_ONLY:
+        raise Errno(errno.EACCES, f"{name} is not allowed on a render node")
     layout = ARGUMENTS[name]
     argument = layout.unpack(data)
     handler(node, call, argument)
@@ -56,13 +55,14 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
             call.returned = changed
 
 
-def foreign(gpu: Shared, call: Call, request: int, inode: int, data: bytes) -> bool:
-    """An ioctl on a dma-buf or sync file; False: it is none of ours."""
+def foreign(gpu: Shared, call: Call, request: int, descriptor: int, data: bytes) -> bool:
+    """An ioctl on a dma-buf or sync file, by the program's number of the descriptor; False: it is none of ours."""
     kind, number = kind_of(request), number_of(request)
-    if kind == DMABUF and (thing := gpu.objects.get(inode)):
-        dma_buf(gpu, call, thing, number, data)
+    key = call.identity(descriptor)
+    if kind == drm.DMA_BUF_BASE and (bo := prime.exported(gpu, key)):
+        dma_buf(gpu, call, bo, number, data)
         return True
-    if kind == SYNC and (fence := gpu.sync_files.find(inode)):
+    if kind == drm.SYNC_IOC_MAGIC and (fence := gpu.sync_files.find(key)):
         sync_file(gpu, call, fence, number, data)
         return True
     return False
@@ -70,19 +70,17 @@ def foreign(gpu: Shared, call: Call, request: int, inode: int, data: bytes) -> b
 
 def named_fence(gpu: Shared, call: Call, number: int) -> Fence:
     """The fence of a sync file the program names by descriptor."""
-    descriptor = call.take(number)
-    found = gpu.sync_files.find(os.fstat(descriptor).st_ino)
-    os.close(descriptor)
+    found = gpu.sync_files.find(call.identity(number))
     if found is None:
         raise Errno(errno.EINVAL, "the descriptor is no sync file")
     return found
 
 
 def sync_file(gpu: Shared, call: Call, fence: Fence, number: int, data: bytes) -> None:
-    if number == SYNC_FILE_MERGE:
+    if number == drm.SYNC_IOC_MERGE:
         other = named_fence(gpu, call, SYNC_MERGE.unpack(data).other)
         call.hand(call.argument + SYNC_MERGE.offsets["fence"], gpu.sync_files.make(all_of(gpu.signals, [fence, other])))
-    elif number == SYNC_FILE_INFO:
+    elif number == drm.SYNC_IOC_FILE_INFO:
         info = SYNC_INFO.unpack(data)
         status = -fence.error if fence.error else int(fence.done)
         if info.count and info.fences:
@@ -94,14 +92,14 @@ def sync_file(gpu: Shared, call: Call, fence: Fence, number: int, data: bytes) -
         raise Errno(errno.ENOTTY)
 
 
-def dma_buf(gpu: Shared, call: Call, thing: gem.Object, number: int, data: bytes) -> None:
+def dma_buf(gpu: Shared, call: Call, bo: gem.GemObject, number: int, data: bytes) -> None:
     argument = DMABUF_SYNC_FILE.unpack(data)
-    if number == DMABUF_SYNC:
-        gpu.signals.wait(thing.idle, None, call.channel.gone)
-    elif number == DMABUF_EXPORT:
-        fences = [use.fence for use in thing.busy() if use.write or argument.flags & WRITES]
-        call.hand(call.argument + 4, gpu.sync_files.make(all_of(gpu.signals, fences)))
-    elif number == DMABUF_IMPORT:
-        thing.use(named_fence(gpu, call, argument.fd), gpu.kernel.engines[0], bool(argument.flags & WRITES))
+    if number == drm.DMA_BUF_IOCTL_SYNC:
+        gpu.signals.wait(bo.idle, None, call.channel.gone)
+    elif number == drm.DMA_BUF_IOCTL_EXPORT_SYNC_FILE:
+        fences = [use.fence for use in bo.busy() if use.write or argument.flags & drm.DMA_BUF_SYNC_WRITE]
+        call.hand(call.argument + DMABUF_SYNC_FILE.offsets["fd"], gpu.sync_files.make(all_of(gpu.signals, fences)))
+    elif number == drm.DMA_BUF_IOCTL_IMPORT_SYNC_FILE:
+        bo.use(named_fence(gpu, call, argument.fd), gpu.kernel.engines[0], bool(argument.flags & drm.DMA_BUF_SYNC_WRITE))
     else:
         raise Errno(errno.ENOTTY)

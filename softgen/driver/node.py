@@ -14,54 +14,58 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from softgen.bits.generation import Device
 from softgen.driver import facts
+from softgen.driver.budget import Budget, default_limit
 from softgen.driver.fence import Pipes, Signals, SyncFiles
 from softgen.driver.syncobj import Syncobj
-from softgen.memory.store import Buffer
+from softgen.memory.store import Buffer, Identity
 
 if TYPE_CHECKING:
     from softgen.driver.context import Context, Vm
-    from softgen.driver.gem import Object
+    from softgen.driver.gem import GemObject
     from softgen.driver.queue import Later, Submission
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
+FIRST_RENDER_MINOR = 128
+MOST_LOGGED = 1000  # different texts: a program may make up any number of them
+FEW_ORPHANS = 64  # are looked at every time; more, when their number has doubled
 
 
-class Table(Generic[Thing]):
-    """Numbers for things, the lowest free one first."""
+class Table(Generic[Item]):
+    """Numbers for items, the lowest free one first."""
 
     def __init__(self, first: int = 1) -> None:
-        self.things: dict[int, Thing] = {}
+        self.items: dict[int, Item] = {}
         self.free: list[int] = []
         self.next = first
         self.lock = threading.Lock()
 
-    def add(self, thing: Thing) -> int:
+    def add(self, item: Item) -> int:
         with self.lock:
             if self.free:
                 number = heapq.heappop(self.free)
             else:
                 number, self.next = self.next, self.next + 1
-            self.things[number] = thing
+            self.items[number] = item
             return number
 
-    def get(self, number: int) -> Thing | None:
-        return self.things.get(number)
+    def get(self, number: int) -> Item | None:
+        return self.items.get(number)
 
-    def remove(self, number: int) -> Thing | None:
+    def remove(self, number: int) -> Item | None:
         with self.lock:
-            thing = self.things.pop(number, None)
-            if thing is not None:
+            item = self.items.pop(number, None)
+            if item is not None:
                 heapq.heappush(self.free, number)
-            return thing
+            return item
 
-    def clear(self) -> list[Thing]:
+    def clear(self) -> list[Item]:
         with self.lock:
-            things = list(self.things.values())
-            self.things.clear()
-            return things
+            items = list(self.items.values())
+            self.items.clear()
+            return items
 
-    def __iter__(self) -> Iterator[tuple[int, Thing]]:
-        return iter(list(self.things.items()))
+    def __iter__(self) -> Iterator[tuple[int, Item]]:
+        return iter(list(self.items.items()))
 
 
 class Runner(Protocol):
@@ -74,26 +78,57 @@ class Runner(Protocol):
 class Shared:
     """What every program on this GPU shares."""
 
-    def __init__(self, device: Device, runner: Runner, log: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self, device: Device, runner: Runner, log: Callable[[str], None] = lambda text: None,
+                 memory_limit: int | None = None) -> None:  # fmt: skip
+        """`memory_limit`: bytes the server may take for all programs; the default is a share of the host's memory."""
         self.device, self.runner, self.log = device, runner, log
+        self.budget = Budget(memory_limit or default_limit(), self.log_once)
         self.kernel = facts.kernel(device.name)
         self.signals = Signals()
         self.sync_files, self.syncobjs = SyncFiles(), Pipes[Syncobj]()
-        self.objects: dict[int, Object] = {}  # inode of its memory -> buffer; only those with one file
-        self.flinks: dict[int, Object] = {}
-        self.swapped: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()  # inode -> memory taken from programs
+        self.objects: dict[Identity, GemObject] = {}  # by the file of its memory; only those with one file
+        self.orphans: set[GemObject] = set()  # exported, without a handle, and perhaps with a descriptor somewhere
+        self.sweep_at = 0  # number of orphans at which they are looked at
+        self.flinks: dict[int, GemObject] = {}
+        # Memory taken from programs, by process and file. The file is what the process itself says, so no other process's may be found.
+        self.swapped: weakref.WeakValueDictionary[tuple[int, Identity], Buffer] = weakref.WeakValueDictionary()
         self.uids, self.names, self.sequence = itertools.count(1), itertools.count(1), itertools.count(1)
         self.lock = threading.RLock()
         self.unknown: dict[str, int] = {}  # ioctls nobody answers -> how often
+        self.logged: set[str] = set()  # by log_once
         self.opened = 0
+
+    def log_once(self, text: str) -> None:
+        """Log what a program may cause over and over."""
+        with self.lock:
+            if text in self.logged or len(self.logged) >= MOST_LOGGED:
+                return
+            self.logged.add(text)
+        self.log(text)
+
+    def reclaim(self) -> None:
+        """Close descriptors that nobody has the other side of any more."""
+        self.sync_files.sweep()
+        self.syncobjs.sweep()
+        self.sweep(every=True)
+
+    def sweep(self, every: bool = False) -> None:
+        """Forget exported buffers without a handle whose last descriptor is closed."""
+        with self.lock:
+            if len(self.orphans) <= FEW_ORPHANS or len(self.orphans) >= self.sweep_at or every:
+                for bo in [bo for bo in self.orphans if not bo.pieces[0].buffer.open_elsewhere()]:
+                    self.orphans.remove(bo)
+                    bo.forget()
+                self.sweep_at = 2 * len(self.orphans)
 
 
 class Node:
     """One open() of a node."""
 
     def __init__(self, gpu: Shared, minor: int) -> None:
-        self.gpu, self.minor = gpu, minor
-        self.objects: Table[Object] = Table()
+        self.gpu, self.minor, self.render = gpu, minor, minor >= FIRST_RENDER_MINOR
+        self.objects: Table[GemObject] = Table()
+        self.handles: dict[GemObject, int] = {}  # the other way round
         self.contexts: Table[Context] = Table(0)
         self.vms: Table[Vm] = Table()
         self.syncobjs: Table[Syncobj] = Table()

@@ -22,7 +22,7 @@ from softgen.driver.fence import Fence
 
 if TYPE_CHECKING:
     from softgen.driver.context import Context, Vm
-    from softgen.driver.gem import Object
+    from softgen.driver.gem import GemObject
 
 LINGER = 2.0  # seconds a line's thread waits for more work
 SLICE = 0.05  # seconds until another context may have the engine
@@ -32,7 +32,7 @@ SHORT = 0.001  # seconds of work for which a thread may be kept from what it doe
 class Bound(NamedTuple):
     """A buffer in a submission."""
 
-    thing: Object
+    bo: GemObject
     address: int
     handle: int
     flags: int
@@ -233,16 +233,16 @@ class Queues:
         if submission.context.banned:
             submission.fence.signal(errno.EIO)
             return
-        entered, things = False, [bound.thing for bound in submission.bound]
+        entered, bos = False, [bound.bo for bound in submission.bound]
         try:
             # Before its turn: it may have to wait.
-            submission.vm.enter([(bound.thing, bound.address) for bound in submission.bound], caller.leave)
+            submission.vm.enter([(bound.bo, bound.address) for bound in submission.bound], caller.leave)
             entered = True
             with Turn(self.engines[submission.engine], submission, caller) as turn:
                 self.execute(submission, turn)
-            for thing in things:
-                if thing.copied:
-                    thing.copied.give_back()
+            for bo in bos:
+                if bo.copied:
+                    bo.copied.give_back()
         except BaseException as error:  # whatever went wrong, nobody may be left waiting
             submission.context.banned = True
             submission.context.guilty += 1
@@ -252,4 +252,4 @@ class Queues:
             submission.fence.signal()
         finally:
             if entered:
-                submission.vm.leave(things)
+                submission.vm.leave(bos)

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import selectors
 import socket
 import threading
+import time
 from collections.abc import Callable
 
 from softgen.driver import context, gem, ioctls
+from softgen.driver.descriptors import OUT_OF_DESCRIPTORS
 from softgen.driver.node import Node, Shared
-from softgen.driver.protocol import FOREIGN, HELLO, IOCTL, MMAP, NOT_MINE, Call, Channel, Errno, Gone, Message
+from softgen.driver.protocol import FOREIGN, IOCTL, MMAP, NOT_MINE, Call, Channel, Errno, Gone, Message, greet
 from softgen.driver.queue import Later
 from softgen.driver.service import Service
 from softgen.driver.tree import NODES
 from softgen.driver.uapi import ARGUMENTS, name_of
 
-PATIENCE = 5.0  # seconds a node that was connected may take to appear
+BREATH = 0.05  # seconds until the next try, where neither accepting nor refusing was possible
 DRAIN = 5.0  # seconds that work may go on when nobody waits for it any more
 
 
@@ -32,7 +35,6 @@ class Server:
         """`trace` is told of every ioctl and mmap."""
         self.gpu, self.service, self.listening, self.trace = gpu, service, service.listening, trace
         self.nodes: dict[bytes, Node] = {}
-        self.arrived = threading.Condition()
         self.selector = selectors.DefaultSelector()
 
     def run(self) -> bytes:
@@ -53,18 +55,37 @@ class Server:
     def _accept(self, name: str) -> None:
         try:
             connection, address = self.listening[name].accept()
-        except OSError:
-            return  # it went away again
+        except OSError as error:
+            if error.errno in OUT_OF_DESCRIPTORS:
+                self._refuse(name)
+            return  # otherwise it went away again
         if name == "server":
-            threading.Thread(target=self._serve, args=(Channel(connection),), name="channel", daemon=True).start()
+            try:
+                threading.Thread(target=self._serve, args=(Channel(connection, self.gpu.budget),), name="channel", daemon=True).start()
+            except RuntimeError:  # no thread left
+                greet(connection, -errno.EAGAIN)
+                connection.close()
             return
-        node, key = Node(self.gpu, NODES[name]), bytes(address).ljust(8, b"\0")[:8]
+        node, key = Node(self.gpu, NODES[name]), padded(address)
         context.new(node)
         self.gpu.opened += 1
-        with self.arrived:
-            self.nodes[key] = node
-            self.arrived.notify_all()
+        self.nodes[key] = node
         self.selector.register(connection, selectors.EVENT_READ, (key, node))
+        greet(connection)
+
+    def _refuse(self, name: str) -> None:
+        """Out of descriptors: the program that connects gets EMFILE, and what is closed elsewhere is given back."""
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self.gpu.log_once(f"all {limit} descriptors of the server are in use: programs get EMFILE until some are closed (see `ulimit -Hn`)")
+        self.gpu.reclaim()
+        with self.service.reserve.lent():
+            try:
+                connection, _ = self.listening[name].accept()
+            except OSError:
+                time.sleep(BREATH)  # nothing could be done: try again, and not at once
+                return
+            greet(connection, -errno.EMFILE)
+            connection.close()
 
     def _closed(self, connection: socket.socket, key: bytes, node: Node) -> None:
         """The last descriptor of a node is gone, or somebody wrote to one, which means nothing."""
@@ -79,22 +100,32 @@ class Server:
         connection.close()
         if self.nodes.get(key) is node:
             del self.nodes[key]
-        for thing in node.objects.clear():
-            thing.release()
-        for one in node.contexts.clear():
-            if one.last and not one.last.done:  # work may outlive the program that wanted it, but not for long
-                threading.Timer(DRAIN, setattr, (one, "cancelled", True)).start()
+        with self.gpu.lock:
+            node.handles.clear()
+            released = node.objects.clear()
+        for bo in released:
+            bo.release()
+        self.gpu.sweep()
+        for ctx in node.contexts.clear():
+            if ctx.last and not ctx.last.done:  # work may outlive the program that wanted it, but not for long
+                threading.Timer(DRAIN, setattr, (ctx, "cancelled", True)).start()
         node.vms.clear()
         node.syncobjs.clear()
 
-    def node(self, key: bytes) -> Node:
-        with self.arrived:
-            if not self.arrived.wait_for(lambda: key in self.nodes, PATIENCE):
-                raise Errno(errno.EBADF, "the node is not open")
-            return self.nodes[key]
+    def node(self, call: Call, message: Message) -> Node:
+        """The node a message is about. The program must have a descriptor of it: names can be guessed, and sockets' names are public."""
+        node = self.nodes.get(message.name)
+        if node is None:
+            raise Errno(errno.EBADF, "the node is not open")
+        if node not in call.channel.nodes:
+            if bound_name(call.take(message.c)) != message.name:
+                raise Errno(errno.EBADF, "the descriptor is not of the node that is named")
+            call.channel.nodes.add(node)
+        return node
 
     def _serve(self, channel: Channel) -> None:
         self.service.clients.append(channel.pid)
+        greet(channel.connection)
         self._go_on(channel)
 
     def _go_on(self, channel: Channel) -> None:
@@ -113,13 +144,11 @@ class Server:
     def _answer(self, channel: Channel, message: Message) -> bool:
         """False: another thread answers from now on, because this one has work to do."""
         call, offset, result, why = Call(channel, message.b), 0, 0, ""
-        if message.kind == HELLO:
-            return True
         try:
             if message.kind == IOCTL:
-                ioctls.answer(self.node(message.name), call, message.a, message.payload)
+                ioctls.answer(self.node(call, message), call, message.a, message.payload)
             elif message.kind == MMAP:
-                descriptor, offset = gem.mapped(self.node(message.name), message.a, message.b)
+                descriptor, offset = gem.mapped(self.node(call, message), message.a, message.b)
                 call.hand(0, os.dup(descriptor))
             elif message.kind == FOREIGN:
                 if not ioctls.foreign(self.gpu, call, message.a, message.c, message.payload):
@@ -131,6 +160,8 @@ class Server:
             result, why = -refused.number, f" {errno.errorcode.get(refused.number, refused.number)}: {refused}"
         except (Gone, KeyboardInterrupt):
             raise
+        except (OSError, MemoryError) as error:
+            result, why = self._short_of(error, message)
         except Exception as error:  # a mistake of ours must not hang the program
             self.gpu.log(f"softgen itself failed in {name_of(message.a & 0xFF)}: {type(error).__name__}: {error}")
             result = -errno.EIO
@@ -138,14 +169,26 @@ class Server:
             self.trace(f"{channel.program} {channel.pid}: {requested(message)}{why}")
         later = call.later
         if result < 0:
-            call = Call(channel, message.b) if not call.handed else dropped(call)
+            drop(call)
         try:
             call.done(result, offset)
         except Gone:
             if later is not None:
                 later(lambda: None)  # others may wait for its work
             raise
+        finally:
+            call.release()
         return later is None or self._work(later, channel)
+
+    def _short_of(self, error: OSError | MemoryError, message: Message) -> tuple[int, str]:
+        """The host has no descriptor or no memory left: that is no mistake, and the program learns it."""
+        if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
+            return -errno.ENOMEM, " ENOMEM: the host has no memory left"
+        if error.errno in OUT_OF_DESCRIPTORS:
+            self.gpu.reclaim()
+            return -errno.EMFILE, " EMFILE: the server has no descriptor left"
+        self.gpu.log(f"softgen itself failed in {name_of(message.a & 0xFF)}: {type(error).__name__}: {error}")
+        return -errno.EIO, ""
 
     def _work(self, later: Later, channel: Channel) -> bool:
         """Work that is mostly over before the program has its next question; if it takes longer, another thread hears that."""
@@ -160,6 +203,22 @@ class Server:
         return alone
 
 
+def padded(name: object) -> bytes:
+    """The name of a socket as messages carry it; the kernel gives nodes a zero byte and five digits."""
+    return name.ljust(8, b"\0")[:8] if isinstance(name, bytes) else b""
+
+
+def bound_name(descriptor: int) -> bytes:
+    """The name a socket is bound to, b"" for any other file. Two sockets cannot have the same. Closes the descriptor."""
+    try:
+        connection = socket.socket(fileno=descriptor)
+    except OSError:
+        os.close(descriptor)
+        return b""
+    with connection:
+        return padded(connection.getsockname()) if connection.family == socket.AF_UNIX else b""
+
+
 def requested(message: Message) -> str:
     """What a program asked for, in words."""
     if message.kind == MMAP:
@@ -171,8 +230,8 @@ def requested(message: Message) -> str:
     return " ".join([name, *(f"{field}={value:#x}" for field, value in fields.items() if value and field != "pad")])
 
 
-def dropped(call: Call) -> Call:
-    """A refused call hands out nothing."""
+def drop(call: Call) -> None:
+    """A refused call writes and hands out nothing."""
     for descriptor in call.handed:
         os.close(descriptor)
-    return Call(call.channel, call.argument)
+    call.returned, call.writes, call.handed = b"", [], []

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgen.driver import tree
+from softgen.driver.descriptors import Reserve
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
@@ -39,11 +40,11 @@ class Service:
         self.clients: list[int] = []  # processes, one for each channel
         self.orphaned: list[Callable[[], None]] = []  # what is done when the launcher is gone, the latest first
         self.building = threading.Lock()
+        self.reserve = Reserve()
 
     def build(self, device: Device) -> None:
         """The folder that programs are led to. The launcher may start them when this is done."""
         with self.building:
-            self.folder.mkdir(0o700)
             tree.build(self.folder / "tree", device)
             self.listening = listen(self.folder)
         self.tell({"ready": True})
@@ -77,7 +78,7 @@ class Service:
         gone = select.poll()
         gone.register(self.control, select.POLLRDHUP)
         gone.poll()
-        with self.building:  # what is half made could not be removed
+        with self.building, self.reserve.lent():  # what is half made could not be removed
             try:
                 for last in reversed(self.orphaned):
                     last()
@@ -110,7 +111,7 @@ def prepare() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):  # who reads the program's output must see its end when it ends
         os.dup2(nothing, stream)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGIO):  # SIGIO: see Buffer.open_elsewhere
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

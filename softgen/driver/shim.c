@@ -76,14 +76,13 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     va_start(rest, request);
     void *argument = va_arg(rest, void *);
     va_end(rest);
-    struct message out = {.kind = IOCTL, .a = request, .b = (uintptr_t)argument}, last;
+    struct message out = {.kind = IOCTL, .a = request, .b = (uintptr_t)argument, .c = (uint64_t)fd}, last;
     struct stat what;
     unsigned type = _IOC_TYPE(request);
     if (!run_length || (type != 'd' && type != 'b' && type != '>'))
         return next(fd, request, argument);
     if (type != 'd' && !syscall(SYS_newfstatat, fd, "", &what, AT_EMPTY_PATH) && (S_ISREG(what.st_mode) || S_ISFIFO(what.st_mode))) {
         out.kind = FOREIGN; /* a dma-buf or a sync file, if the server knows it */
-        out.c = what.st_ino;
     } else if (type != 'd' || node_of(fd, out.name) < 0)
         return next(fd, request, argument);
     char data[_IOC_SIZE(request) + 1];
@@ -103,7 +102,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 
 EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-    struct message out = {.kind = MMAP, .a = (uint64_t)offset, .b = length, .c = (uint64_t)protection}, last;
+    struct message out = {.kind = MMAP, .a = (uint64_t)offset, .b = length, .c = (uint64_t)fd}, last;
     if (fd < 0 || flags & MAP_ANONYMOUS || node_of(fd, out.name) < 0)
         return (void *)syscall(SYS_mmap, address, length, protection, flags, fd, offset);
     int file = -1;

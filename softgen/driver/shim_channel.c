@@ -33,24 +33,6 @@ static void lost(void)
     _exit(1);
 }
 
-int connect_to(const char *name, int flags, int named)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | flags, 0);
-    if (fd < 0)
-        return -1;
-    snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", run, name);
-    sa_family_t anything = AF_UNIX; /* the kernel picks a name nobody has */
-    int bad = named && bind(fd, (struct sockaddr *)&anything, sizeof anything);
-    while (!bad && connect(fd, (struct sockaddr *)&address, sizeof address) && (bad = errno != EINTR))
-        ;
-    if (!bad)
-        return fd;
-    syscall(SYS_close, fd);
-    errno = ENODEV; /* the server is gone */
-    return -1;
-}
-
 static int send_all(int fd, const struct message *message, const void *payload, int descriptor)
 {
     struct iovec parts[2] = {{(void *)message, sizeof *message}, {(void *)payload, message->size}};
@@ -111,6 +93,33 @@ static int receive(int fd, void *to, size_t size, int *descriptors, int *count, 
     return 0;
 }
 
+/* Connects and waits for the server's first message, which says whether it serves us: EMFILE where it has no descriptor left. */
+int connect_to(const char *name, int flags, int named)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct message greeting = {0};
+    int fd = socket(AF_UNIX, SOCK_STREAM | (flags & SOCK_CLOEXEC), 0);
+    if (fd < 0)
+        return -1;
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", run, name);
+    sa_family_t anything = AF_UNIX; /* the kernel picks a name nobody has */
+    int bad = named && bind(fd, (struct sockaddr *)&anything, sizeof anything);
+    while (!bad && connect(fd, (struct sockaddr *)&address, sizeof address) && (bad = errno != EINTR))
+        ;
+    int reason = ENODEV; /* the server is gone */
+    if (!bad && !(bad = receive(fd, &greeting, sizeof greeting, NULL, NULL, 0)) && (int64_t)greeting.a < 0) {
+        bad = 1;
+        reason = (int)-(int64_t)greeting.a;
+    }
+    if (!bad && flags & SOCK_NONBLOCK)
+        bad = (int)syscall(SYS_fcntl, fd, F_SETFL, (long)O_NONBLOCK);
+    if (!bad)
+        return fd;
+    syscall(SYS_close, fd);
+    errno = reason;
+    return -1;
+}
+
 /* Ioctls that only wait: a signal whose handler does not restart them ends them, as it does in the kernel. */
 static int only_waits(const struct message *request)
 {
@@ -143,8 +152,7 @@ static int open_channel(struct channel *channel)
     if (syscall(SYS_newfstatat, fd, "", &now, AT_EMPTY_PATH))
         return -1;
     *channel = (struct channel){.fd = fd, .pid = getpid(), .inode = now.st_ino};
-    struct message hello = {.kind = HELLO, .a = (uint64_t)channel->pid};
-    return send_all(fd, &hello, NULL, -1);
+    return 0;
 }
 
 static int is_ours(const struct channel *channel)
@@ -262,7 +270,10 @@ static void serve(int fd, const struct message *message, const void *payload, co
         break;
     case GIVE:
         given = (int)syscall(SYS_fcntl, (int)message->a, F_DUPFD_CLOEXEC, 3L);
-        answer(fd, given < 0 ? -EBADF : 0, NULL, 0, given);
+        answer(fd, given < 0 ? -errno : 0, NULL, 0, given);
+        break;
+    case WRITE:
+        answer(fd, finish(&(struct message){.size = message->size}, payload, NULL, 0), NULL, 0, -1);
         break;
     case MAPS:
         text = own_maps(&size);

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import errno
-import os
 import struct
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from softgen.driver import drm
 from softgen.driver.fence import Fence, Signals, all_of
 from softgen.driver.protocol import Call, Errno
+from softgen.driver.uapi import ARGUMENTS
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node
 
-CREATE_SIGNALED = 1
-WAIT_ALL, WAIT_FOR_SUBMIT, WAIT_AVAILABLE = 1, 2, 4
-SYNC_FILE = 1  # of HANDLE_TO_FD and FD_TO_HANDLE
-QUERY_LAST_SUBMITTED = 1
+WAIT_ALL, WAIT_AVAILABLE = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_ALL, drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_AVAILABLE
+WAIT_FOR_SUBMIT = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_FOR_SUBMIT
 MOST = 1 << 16
 NANOSECONDS = 1e9
 
@@ -38,7 +37,7 @@ class Syncobj:
         if not point:
             self.replace(fence)
             return
-        before = [one for _, one in self.points[-1:] if not one.done]
+        before = [last for _, last in self.points[-1:] if not last.done]
         self.points = [*self.points[-63:], (point, all_of(self.signals, [*before, fence]) if before else fence)]
         self.signals.tell()
 
@@ -52,7 +51,7 @@ class Syncobj:
         return max((value for value, fence in self.points if submitted or fence.done), default=0)
 
 
-def one(node: Node, handle: int) -> Syncobj:
+def lookup(node: Node, handle: int) -> Syncobj:
     found = node.syncobjs.get(handle)
     if found is None:
         raise Errno(errno.ENOENT, f"no sync object {handle}")
@@ -66,7 +65,7 @@ def numbers(call: Call, address: int, count: int, letter: str) -> tuple[int, ...
 
 
 def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.flags & ~CREATE_SIGNALED:
+    if arg.flags & ~drm.DRM_SYNCOBJ_CREATE_SIGNALED:
         raise Errno(errno.EINVAL)
     fence = Fence(node.gpu.signals, done=True) if arg.flags else None
     arg.handle = node.syncobjs.add(Syncobj(node.gpu.signals, fence))
@@ -78,23 +77,21 @@ def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def to_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    syncobj = one(node, arg.handle)
-    if not arg.flags & SYNC_FILE:
-        call.hand(call.argument + 8, node.gpu.syncobjs.new(syncobj)[0])
+    syncobj = lookup(node, arg.handle)
+    if not arg.flags & drm.DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE:
+        call.hand(call.argument + ARGUMENTS["SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.syncobjs.new(syncobj)[0])
         return
     fence = syncobj.fence()
     if fence is None:
         raise Errno(errno.EINVAL, "a sync object without a fence has no sync file")
-    call.hand(call.argument + 8, node.gpu.sync_files.make(fence))
+    call.hand(call.argument + ARGUMENTS["SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.sync_files.make(fence))
 
 
 def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.flags & SYNC_FILE:
-        one(node, arg.handle).replace(sync_file(node, call, arg.fd))
+    if arg.flags & drm.DRM_SYNCOBJ_FD_TO_HANDLE_FLAGS_IMPORT_SYNC_FILE:
+        lookup(node, arg.handle).replace(sync_file(node, call, arg.fd))
         return
-    descriptor = call.take(arg.fd)
-    found = node.gpu.syncobjs.find(os.fstat(descriptor).st_ino)
-    os.close(descriptor)
+    found = node.gpu.syncobjs.find(call.identity(arg.fd))
     if found is None:
         raise Errno(errno.EINVAL, "the descriptor is no sync object")
     arg.handle = node.syncobjs.add(found)
@@ -102,9 +99,7 @@ def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def sync_file(node: Node, call: Call, number: int) -> Fence:
     """The fence of a sync file the program names by descriptor."""
-    descriptor = call.take(number)
-    found = node.gpu.sync_files.find(os.fstat(descriptor).st_ino)
-    os.close(descriptor)
+    found = node.gpu.sync_files.find(call.identity(number))
     if found is None:
         raise Errno(errno.EINVAL, "the descriptor is no sync file")
     return found
@@ -112,7 +107,7 @@ def sync_file(node: Node, call: Call, number: int) -> Fence:
 
 def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """SYNCOBJ_WAIT and SYNCOBJ_TIMELINE_WAIT: for all, or for the first; the timeout is a moment of CLOCK_MONOTONIC."""
-    objects = [one(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
     points = numbers(call, arg.points, arg.count, "Q") if getattr(arg, "points", 0) else (0,) * arg.count
     if not objects:
         return
@@ -136,28 +131,29 @@ def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def reset(node: Node, call: Call, arg: SimpleNamespace) -> None:
     for handle in numbers(call, arg.handles, arg.count, "I"):
-        one(node, handle).replace(None)
+        lookup(node, handle).replace(None)
 
 
 def signal(node: Node, call: Call, arg: SimpleNamespace) -> None:
     for handle in numbers(call, arg.handles, arg.count, "I"):
-        one(node, handle).replace(Fence(node.gpu.signals, done=True))
+        lookup(node, handle).replace(Fence(node.gpu.signals, done=True))
 
 
 def signal_points(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    objects = [one(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
     points = numbers(call, arg.points, arg.count, "Q") if arg.points else (0,) * arg.count
     for syncobj, point in zip(objects, points, strict=True):
         syncobj.add(point, Fence(node.gpu.signals, done=True))
 
 
 def query(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    objects = [one(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
-    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(each.value(bool(arg.flags & QUERY_LAST_SUBMITTED)) for each in objects)))
+    objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
+    submitted = bool(arg.flags & drm.DRM_SYNCOBJ_QUERY_FLAGS_LAST_SUBMITTED)
+    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(each.value(submitted) for each in objects)))
 
 
 def transfer(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    source, target = one(node, arg.source), one(node, arg.target)
+    source, target = lookup(node, arg.source), lookup(node, arg.target)
     if arg.flags & WAIT_FOR_SUBMIT:
         node.gpu.signals.wait(lambda: source.fence(arg.source_point) is not None, None, call.channel.gone)
     fence = source.fence(arg.source_point)

@@ -1,5 +1,6 @@
 """The i915 and DRM interface of Linux as data: the number, name and argument of each ioctl, and the structures behind pointers.
 
+The names of ioctls are the kernel's without DRM_IOCTL_; constants are in drm.py and i915_drm.py.
 A field is NAME:TYPE with struct's letters (I 32 bits, Q 64 bits, i and q signed, H 16 bits); the numbers are the kernel's (public headers).
 """
 
@@ -20,6 +21,7 @@ class Structure:
         self.struct = struct.Struct("<" + "".join(kind for _, kind in pairs))
         self.size = self.struct.size
         self.row: Any = namedtuple("Row", self.names)  # type: ignore[misc]
+        self.sizes = {name: struct.calcsize(f"<{kind}") for name, kind in pairs}
         self.offsets = {name: struct.calcsize("<" + "".join(kind for _, kind in pairs[:at])) for at, name in enumerate(self.names)}
 
     def unpack(self, data: bytes) -> SimpleNamespace:
@@ -109,6 +111,9 @@ ba MODE_OBJ_SETPROPERTY bb MODE_CURSOR2  bc MODE_ATOMIC            bd MODE_CREAT
 a4 MODE_GETGAMMA  a5 MODE_SETGAMMA       a8 MODE_ATTACHMODE        a9 MODE_DETACHMODE     ab MODE_SETPROPERTY c7 MODE_LIST_LESSEES
 c8 MODE_GET_LEASE c9 MODE_REVOKE_LEASE   ce MODE_GETFB2            d0 MODE_CLOSEFB        3b CRTC_GET_SEQUENCE 3c CRTC_QUEUE_SEQUENCE
 """
+# Without DRM_RENDER_ALLOW in the kernel's table: EACCES on a render node.
+PRIMARY_ONLY = frozenset({"GET_UNIQUE", "GET_MAGIC", "GET_CLIENT", "SET_VERSION", "SET_CLIENT_CAP", "AUTH_MAGIC", "SET_MASTER",
+                          "DROP_MASTER", "GEM_FLINK", "GEM_OPEN", "I915_GET_PIPE_FROM_CRTC_ID"})  # fmt: skip
 ROWS = [line.split(maxsplit=2) for line in TABLE.strip().splitlines()]
 NAMES = {int(row[0], 16): row[1] for row in ROWS}
 ARGUMENTS = {row[1]: Structure(row[2] if len(row) > 2 else "") for row in ROWS}

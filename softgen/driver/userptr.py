@@ -10,18 +10,18 @@ from __future__ import annotations
 import errno
 import os
 import re
+import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from softgen.driver.process import write_to
 from softgen.driver.protocol import Call, Errno
-from softgen.memory.store import Buffer
+from softgen.memory.store import Buffer, Identity
 
 if TYPE_CHECKING:
-    from softgen.driver.node import Shared
+    from softgen.driver.node import Node, Shared
 
-READ_ONLY, PROBE, UNSYNCHRONIZED = 1, 2, 0x80000000
-LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ (\d+) *(.*)")
+LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)")
 OURS = "/memfd:softgen userptr"
 PART = 1 << 20  # compared and written back in parts, so that most are skipped at once
 
@@ -33,7 +33,7 @@ class Mapping(NamedTuple):
     end: int
     mode: str
     offset: int
-    inode: int
+    file: Identity
     name: str
 
 
@@ -47,9 +47,8 @@ class Copied:
     before: list[bytes] = field(default_factory=list, repr=False)  # in parts
 
     def bring(self, call: Call) -> None:
-        data = call.read(self.address, self.buffer.size)
-        self.buffer.view[:] = data
-        self.before = [data[start : start + PART] for start in range(0, len(data), PART)]
+        call.read_into(self.address, self.buffer.view)
+        self.before = [bytes(self.buffer.view[start : start + PART]) for start in range(0, self.buffer.size, PART)]
 
     def give_back(self) -> None:
         """Changed bytes only: the program may be writing beside them."""
@@ -75,13 +74,14 @@ def mappings(text: str, start: int, end: int) -> list[Mapping]:
     found = []
     for line in text.splitlines():
         if match := LINE.match(line):
-            mapping = Mapping(int(match[1], 16), int(match[2], 16), match[3], int(match[4], 16), int(match[5]), match[6])
+            file = os.makedev(int(match[5], 16), int(match[6], 16)), int(match[7])
+            mapping = Mapping(int(match[1], 16), int(match[2], 16), match[3], int(match[4], 16), file, match[8])
             if mapping.start < end and start < mapping.end:
                 found.append(mapping)
     return found
 
 
-def share(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
+def share(node: Node, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
     """The pieces of memory behind a range of the program's addresses; a fault where there is a hole."""
     end, at = start + size, start
     pieces: Parts = []
@@ -89,39 +89,50 @@ def share(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied
         if mapping.start > at or "r" not in mapping.mode:
             break
         first, at = max(mapping.start, start), min(mapping.end, end)
-        piece = known(gpu, mapping, first, at) or swapped(gpu, call, mapping, first, at)
+        piece = known(node, call, mapping, first, at) or swapped(node.gpu, call, mapping, first, at)
         if piece is None:
-            return copied(call, start, size)
+            return copied(node.gpu, call, start, size)
         pieces.append(piece)
     if at < end:
         raise Errno(errno.EFAULT, f"USERPTR: no memory at {at:#x}")
     return pieces, None
 
 
-def known(gpu: Shared, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
-    """Memory the simulator has already: swapped for another buffer, or a buffer the program mapped."""
-    buffer = gpu.swapped.get(mapping.inode)
-    if buffer is None and mapping.mode[3] == "s" and (thing := gpu.objects.get(mapping.inode)):
-        buffer = thing.pieces[0].buffer
+def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
+    """Memory the server has already: swapped for another buffer of this process, or a buffer of this node that the process mapped.
+
+    The mapping is what the program says about itself. It may lie, and then finds nothing but what is its own.
+    """
+    buffer = node.gpu.swapped.get((call.channel.pid, mapping.file))
+    if buffer is None and mapping.mode[3] == "s" and (bo := node.gpu.objects.get(mapping.file)) and bo in node.handles:
+        buffer = bo.pieces[0].buffer
+    if buffer is not None and mapping.offset + last - mapping.start > buffer.capacity:
+        return None
     return (buffer, mapping.offset + first - mapping.start, last - first) if buffer else None
 
 
 def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
     if mapping.mode[3] == "s" and not mapping.name.startswith(OURS) or mapping.name.startswith("[") and mapping.name != "[heap]":
         return None
-    buffer = Buffer(last - first, "userptr")
+    gpu.budget.check(call.channel.pid, last - first, "USERPTR")
+    buffer = gpu.budget.adopt(call.channel.pid, Buffer(last - first, "userptr"))
     try:
         call.swap(first, last - first, sum(bit for letter, bit in zip("rwx", (1, 2, 4), strict=True) if letter in mapping.mode), buffer.fd)
     except Errno as refused:
         if refused.number == errno.EFAULT:
             raise
         return None
-    gpu.swapped[os.fstat(buffer.fd).st_ino] = buffer
+    gpu.swapped[call.channel.pid, buffer.identity] = buffer
     return buffer, 0, last - first
 
 
-def copied(call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
-    buffer = Buffer(size, "copy")
-    copy = Copied(call.channel.pid, start, buffer)
+def copied(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
+    """A copy, and a copy of it that tells what changed."""
+    pid = call.channel.pid
+    gpu.budget.check(pid, 2 * size, "USERPTR")
+    gpu.budget.take(pid, size, "USERPTR")
+    buffer = gpu.budget.adopt(pid, Buffer(size, "copy"))
+    weakref.finalize(buffer, gpu.budget.give, pid, size).atexit = False
+    copy = Copied(pid, start, buffer)
     copy.bring(call)
     return [(buffer, 0, size)], copy

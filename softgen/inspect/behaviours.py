@@ -1,15 +1,14 @@
 """The numbered behaviours of the manuals, and which of them a test shows.
 
-Reads the list spec/behaviours.tsv (id, manual, unit, text) and, without running anything, the tests: a behaviour is covered
-when some test, test class or test module carries `pytest.mark.behaviour("ID", …)`.
+The list spec/behaviours.tsv has a row for each: id, manual, unit, kind, text. The kind says what the row states: an `action`, which has to
+be carried out, or a `layout`, where it suffices that bits, codes, names and sizes are known. A layout is covered by any citation, an
+action only by a test that shows the action; and no citation counts whose test skips where `../shared` is absent.
 """
 
 from __future__ import annotations
 
-import ast
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -17,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from softgen.errors import SpecError
+from softgen.inspect.citations import SHOWS, Citation
 
-IDLE = re.compile(r"\bmark\.(xfail|skip)\b")      # a test that fails or never runs shows nothing
-COLUMNS = ["id", "manual", "unit", "behaviour"]
+COLUMNS = ["id", "manual", "unit", "kind", "behaviour"]
 MANUALS = {
     "G45": "G45, volume 2: 3D and media",
     "IVB": "Ivy Bridge: EU instruction set",
@@ -27,21 +26,15 @@ MANUALS = {
     "KBL": "Kaby Lake: command reference, structures",
     "ICL": "Ice Lake: render engine",
 }
+COVERED, SHARED, DECODED, OPEN = "covered", "needs shared material", "decoded only", "open"      # what the tests say of a behaviour
 
 
 class Behaviour(NamedTuple):
     id: str
     manual: str
     unit: str
+    kind: str
     text: str
-
-
-class Mark(NamedTuple):
-    """One mention of a behaviour in the tests."""
-
-    id: str
-    place: str              # file:line
-    test: str
 
 
 @dataclass(frozen=True)
@@ -50,8 +43,20 @@ class Count:
 
     manual: str
     unit: str
-    covered: int
-    total: int
+    actions: int            # covered
+    of_actions: int
+    layouts: int            # covered
+    of_layouts: int
+    decoded: int            # actions of which only the layout is shown
+    shared: int             # shown where ../shared is, and not without it
+
+    @property
+    def covered(self) -> int:
+        return self.actions + self.layouts
+
+    @property
+    def total(self) -> int:
+        return self.of_actions + self.of_layouts
 
 
 def read(text: str, name: str = "behaviours.tsv") -> dict[str, Behaviour]:
@@ -67,6 +72,8 @@ def read(text: str, name: str = "behaviours.tsv") -> dict[str, Behaviour]:
         row = Behaviour(*cells)
         if row.manual not in MANUALS:
             raise SpecError(f"{name}:{number}: manual must be one of {' '.join(MANUALS)}, not {row.manual!r}")
+        if row.kind not in SHOWS:
+            raise SpecError(f"{name}:{number}: kind must be {' or '.join(SHOWS)}, not {row.kind!r}")
         if row.id in listed:
             raise SpecError(f"{name}:{number}: {row.id} is listed twice")
         listed[row.id] = row
@@ -85,71 +92,58 @@ def tests_folder() -> Path | None:
     return folder if (folder / "conftest.py").is_file() else None
 
 
-def marks(folder: Path) -> Iterator[Mark]:
-    """Every behaviour named by a mark under the folder. A file that does not parse is pytest's to report, not ours."""
-    for path in sorted(folder.rglob("test_*.py")):
-        try:
-            tree = ast.parse(path.read_text("utf-8"), str(path))
-        except (SyntaxError, ValueError):
-            continue
-        place = path.relative_to(folder.parent).as_posix()
-        yield from marks_in(tree, place)
+def status(row: Behaviour, citations: Sequence[Citation]) -> str:
+    """What the citations of a behaviour prove: COVERED, SHARED, DECODED or OPEN."""
+    proofs = [citation for citation in citations if row.kind == "layout" or citation.shows == "action"]
+    if any(not citation.needs_shared for citation in proofs):
+        return COVERED
+    return SHARED if proofs else DECODED if citations else OPEN
 
 
-def marks_in(tree: ast.Module, place: str) -> Iterator[Mark]:
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in statement.targets):
-            yield from named([statement.value], place, "")
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or not node.name.lower().startswith("test"):
-            continue
-        if not any(IDLE.search(ast.unparse(decorator)) for decorator in node.decorator_list):
-            yield from named(node.decorator_list, place, node.name)
-
-
-def named(expressions: Iterable[ast.expr], place: str, test: str) -> Iterator[Mark]:
-    """Ids in calls of `….mark.behaviour` anywhere inside: decorators, lists of marks, `pytest.param(…, marks=…)`."""
-    for call in (node for expression in expressions for node in ast.walk(expression)):
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "behaviour"):
-            continue
-        if isinstance(call.func.value, ast.Attribute | ast.Name) and ast.unparse(call.func.value).split(".")[-1] == "mark":
-            for argument in call.args:
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                    yield Mark(argument.value, f"{place}:{call.lineno}", test)
-
-
-def covered(folder: Path) -> dict[str, list[Mark]]:
-    """Id -> the marks that name it, also ids no list has."""
-    found: dict[str, list[Mark]] = defaultdict(list)
-    for mark in marks(folder):
-        found[mark.id].append(mark)
-    return dict(found)
-
-
-def count(rows: Iterable[Behaviour], ids: Iterable[str]) -> list[Count]:
-    """Covered and total per manual and unit, in the list's order."""
-    shown = set(ids)
-    totals: dict[tuple[str, str], list[int]] = {}
+def count(rows: Iterable[Behaviour], found: Mapping[str, Sequence[Citation]]) -> list[Count]:
+    """Counts per manual and unit, in the list's order."""
+    units: dict[tuple[str, str], Counter[tuple[str, str]]] = {}
     for row in rows:
-        cell = totals.setdefault((row.manual, row.unit), [0, 0])
-        cell[0] += row.id in shown
-        cell[1] += 1
-    return [Count(manual, unit, have, total) for (manual, unit), (have, total) in totals.items()]
+        units.setdefault((row.manual, row.unit), Counter())[row.kind, status(row, found.get(row.id, ()))] += 1
+    return [tally(manual, unit, cell) for (manual, unit), cell in units.items()]
+
+
+def tally(manual: str, unit: str, cell: Counter[tuple[str, str]]) -> Count:
+    """A row of the table from the numbers of behaviours by kind and status."""
+    actions, layouts = (sum(number for (one, _), number in cell.items() if one == kind) for kind in ("action", "layout"))
+    shared = cell["action", SHARED] + cell["layout", SHARED]
+    return Count(manual, unit, cell["action", COVERED], actions, cell["layout", COVERED], layouts, cell["action", DECODED], shared)
+
+
+def total(counts: Iterable[Count], manual: str, unit: str = "") -> Count:
+    """The sum of some rows."""
+    mine = list(counts)
+    return Count(manual, unit, *(sum(getattr(one, field) for one in mine) for field in list(Count.__dataclass_fields__)[2:]))
 
 
 def markdown(counts: list[Count]) -> str:
     """docs/behaviours.md: a summary, then a table per manual."""
-    have, total = sum(c.covered for c in counts), sum(c.total for c in counts)
     lines = ["# Behaviours covered by tests", "",
              "Generated by `make docs` from the marks in `tests/`; a test fails when this page is out of date.",
              "`softgen behaviours --uncovered` lists what is open, with the text of each.", "",
-             "| manual | covered | of |", "|---|---:|---:|"]
+             "An action is covered when a test shows softgen carrying it out, a layout (bits, codes, names, sizes) when a test shows that",
+             "it is known. *decoded*: actions of which a test shows the fields alone; they are not covered. *shared*: what is shown only",
+             "by tests that skip where `../shared` is absent; not counted as covered either.", "",
+             "| manual |" + HEADER, "|---|" + RULE]
     manuals = list(dict.fromkeys(c.manual for c in counts))
+    sums = {manual: total((c for c in counts if c.manual == manual), manual) for manual in manuals}
+    lines += [f"| {MANUALS[manual]} (`{manual}`) |" + cells(sums[manual]) for manual in manuals]
+    lines.append("| all |" + cells(total(counts, "")))
     for manual in manuals:
-        mine = [c for c in counts if c.manual == manual]
-        lines.append(f"| {MANUALS[manual]} (`{manual}`) | {sum(c.covered for c in mine)} | {sum(c.total for c in mine)} |")
-    lines.append(f"| all | {have} | {total} |")
-    for manual in manuals:
-        lines += ["", f"## {MANUALS[manual]}", "", "| unit | covered | of |", "|---|---:|---:|"]
-        lines += [f"| {c.unit} | {c.covered} | {c.total} |" for c in counts if c.manual == manual]
+        lines += ["", f"## {MANUALS[manual]}", "", "| unit |" + HEADER, "|---|" + RULE]
+        lines += [f"| {c.unit} |" + cells(c) for c in counts if c.manual == manual]
     return "\n".join(lines) + "\n"
+
+
+HEADER = " actions | of | layouts | of | decoded | shared | covered | of |"
+RULE = "---:|" * 8
+
+
+def cells(count: Count) -> str:
+    numbers = (count.actions, count.of_actions, count.layouts, count.of_layouts, count.decoded, count.shared, count.covered, count.total)
+    return "".join(f" {number} |" for number in numbers)

@@ -1,4 +1,4 @@
-"""Recording a run: every submission of a program, before and after, as a capture directory; and one that failed, to attach to a report."""
+"""Recordings: the submissions of a run as a capture directory, and a submission that failed as a capture to attach to a report."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from pathlib import Path
 
 from softgen.bits.generation import Device
 from softgen.driver.gem import TILINGS
+from softgen.driver.i915_drm import EXEC_OBJECT_PINNED, EXEC_OBJECT_WRITE
 from softgen.driver.queue import Bound, Submission
-from softgen.trace.capture_json import Batch, BufferObject, Exec, write_exec
+from softgen.errors import SoftgenError
+from softgen.trace.capture import EXEC, INCOMPLETE
+from softgen.trace.capture_json import Batch, BufferObject, Exec
 from softgen.trace.capture_write import CaptureWriter, nonzero
 
-PINNED, WRITE = 1 << 4, 1 << 2
 KEPT_FAILURES = 20
+MOST_KEPT = 4 << 30  # bytes of buffers in a failing submission
 
 
 def exec_of(submission: Submission, device: Device, bos: tuple[BufferObject, ...]) -> Exec:
@@ -27,53 +30,76 @@ def exec_of(submission: Submission, device: Device, bos: tuple[BufferObject, ...
 
 
 class Recorder(CaptureWriter):
-    """A capture in the making, fed by the server."""
+    """Writes each submission twice: before it runs, so that one that ends the server is kept, and after it with its results."""
 
-    def __init__(self, path: str | os.PathLike[str], device: Device) -> None:
-        super().__init__(path)
+    def __init__(self, path: str | os.PathLike[str], device: Device, in_place: bool = True, private: bool = False) -> None:
+        super().__init__(path, in_place, private)
         self.device = device
-        self.waiting: dict[Submission, tuple[BufferObject, ...]] = {}
+        self.running: dict[Submission, tuple[BufferObject, ...]] = {}
 
     def before(self, submission: Submission) -> None:
-        self.waiting[submission] = tuple(self.kept(bound) for bound in submission.bound)
+        bos = tuple(self.recorded(bound) for bound in submission.bound)
+        self.write(exec_of(submission, self.device, bos))
+        self.running[submission] = bos
 
     def after(self, submission: Submission, fine: bool) -> None:
-        bos = self.waiting.pop(submission)
+        bos = self.running[submission]
         if fine:
             bos = tuple(replace(bo, after=self.content(bound)[0]) for bo, bound in zip(bos, submission.bound, strict=True))
-        file = self.folder / f"exec-{submission.sequence:06d}.json"
-        file.write_text(write_exec(exec_of(submission, self.device, bos)), "utf-8")
+            self.write(exec_of(submission, self.device, bos))
+        del self.running[submission]  # not where the disk is full: then the recording stays incomplete
 
     def content(self, bound: Bound) -> tuple[str, int]:
         """The name of what a buffer holds now, and how much of it is not zero."""
-        view = memoryview(bound.thing.read(0, bound.thing.size))
+        view = memoryview(bound.bo.read(0, bound.bo.size))
         return self.blob(view), nonzero(view)
 
-    def kept(self, bound: Bound) -> BufferObject:
-        thing, (blob, used) = bound.thing, self.content(bound)
-        return BufferObject(bound.address, thing.size, blob, bound.handle, thing.uid, used, TILINGS[thing.tiling][0], thing.stride,
-                            bool(bound.flags & PINNED), bool(bound.flags & WRITE), thing.user, bound.flags, bound.relocations)  # fmt: skip
+    def recorded(self, bound: Bound) -> BufferObject:
+        bo, (blob, used) = bound.bo, self.content(bound)
+        return BufferObject(bound.address, bo.size, blob, bound.handle, bo.uid, used, TILINGS[bo.tiling][0], bo.stride,
+                            bool(bound.flags & EXEC_OBJECT_PINNED), bool(bound.flags & EXEC_OBJECT_WRITE), bo.user, bound.flags,
+                            bound.relocations)  # fmt: skip
 
-    def discard(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def complete(self) -> None:
+        """End the recording; it stays marked as incomplete while a submission runs."""
+        if not self.running:
+            super().complete()
+
+    def close(self) -> str:
+        """Leave the recording as it is on disk; the result is '' where it is complete, otherwise what to tell the user."""
+        if not os.path.lexists(self.path / INCOMPLETE):
+            return ""
+        if number := sum(EXEC.fullmatch(name) is not None for name in os.listdir(self.path)):
+            return f"{self.path}: the recording was cut short; it holds {number} submission{'s' if number > 1 else ''}"
+        shutil.rmtree(self.path / "bo", ignore_errors=True)
+        (self.path / INCOMPLETE).unlink(missing_ok=True)
+        try:
+            self.path.rmdir()
+        except OSError:
+            pass  # somebody keeps other files there
+        return f"{self.path}: nothing was recorded"
 
 
 def failures() -> Path:
-    """Where failing submissions are kept (XDG)."""
+    """The directory of failing submissions (XDG_STATE_HOME)."""
     root = os.environ.get("XDG_STATE_HOME", "")
     return (Path(root) if root.startswith("/") else Path(os.path.expanduser("~/.local/state"))) / "softgen" / "failures"
 
 
 def keep_failure(submission: Submission, message: str, device: Device) -> str:
-    """One submission as it stands when it failed; the oldest make room."""
+    """Keep a failed submission with the memory it left, for its user alone; only the newest KEPT_FAILURES are kept."""
+    if sum(bound.bo.size for bound in submission.bound) > MOST_KEPT:
+        raise SoftgenError(f"its buffers have more than {MOST_KEPT >> 30} GiB")
     folder = failures()
     folder.mkdir(parents=True, exist_ok=True)
-    for old in sorted((one for one in folder.iterdir() if not one.name.startswith(".")), key=lambda one: one.name)[: -KEPT_FAILURES + 1]:
+    folder.chmod(0o700)  # a buffer holds whatever the program computes with
+    for old in sorted(path for path in folder.iterdir() if not path.name.startswith("."))[: -KEPT_FAILURES + 1]:
         shutil.rmtree(old, ignore_errors=True)
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{submission.pid}-{submission.sequence}"
-    recorder = Recorder(path, device)
+    recorder = Recorder(path, device, in_place=False, private=True)
     with recorder:
         recorder.before(submission)
         recorder.after(submission, fine=False)
         (recorder.folder / "message.txt").write_text(f"{message.strip()}\n", "utf-8")
+    path.chmod(0o700)
     return str(path)

@@ -1,4 +1,4 @@
-"""IR to something that can be called: compiled at O1 for this host, kept on disk, loaded by ORC.
+"""LLVM IR compiled at O1 for this host, kept in the object cache, and loaded by ORC.
 
 llvmlite is imported on first use and costs about a tenth of a second.
 """
@@ -95,7 +95,16 @@ def compile_object(ir: str, target: Target) -> bytes:
 
 
 def outside_names(data: bytes) -> set[str]:
-    """The names an ELF object leaves to others: undefined entries of its symbol table."""
+    """Undefined symbols of an ELF object; a SoftgenError where it is none."""
+    try:
+        return _undefined(data)
+    except (struct.error, IndexError, OverflowError, ValueError) as error:
+        raise SoftgenError(f"no ELF object: {error}") from None
+
+
+def _undefined(data: bytes) -> set[str]:
+    if data[:6] != b"\x7fELF\2\1":
+        raise ValueError("its header is not that of a 64-bit little-endian object")
     start, size, count = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)
     sections = [struct.unpack_from("<IIQQQQIIQQ", data, start + index * size) for index in range(count)]
     names = set()
@@ -116,9 +125,11 @@ def check(data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = 
 
 
 class Code:
-    """Loaded code; addresses are valid for as long as this lives."""
+    """Loaded code; addresses are valid for as long as this lives. A SoftgenError where the object does not define all names, or uses
+    symbols other than `imports`: one out of the cache may be anything."""
 
     def __init__(self, data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = None) -> None:
+        check(data, names, imports)
         library = _llvm().JITLibraryBuilder().add_object_img(data)
         for name in names:
             library.export_symbol(name)
@@ -145,9 +156,8 @@ def load(ir: str, names: tuple[str, ...], cache: Cache | None = None, target: Ta
         try:
             return Code(data, names, imports)
         except SoftgenError:
-            pass                                        # whole, but of no use: make it again
+            pass                                        # not the object of this IR: compiled again, and replaced
     data = compile_object(ir, target)
-    check(data, names, imports)
     code = Code(data, names, imports)
     cache.save(name, data)
     return code

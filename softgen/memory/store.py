@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
+import re
 import weakref
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from softgen.bits.units import PAGE_SIZE
 from softgen.errors import DriverError, SoftgenError
 from softgen.memory import host
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:  # a decoder never asks for arrays, and starts twice as fast w
     import numpy.typing as npt
 
 LARGEST = 1 << 46  # half of what a process can see; a larger request is a wrong number, not a wish
+BLOCK = 512  # bytes of a block as stat() counts them
+
+Identity = tuple[int, int]  # st_dev and st_ino: which file a descriptor is of, as the kernel says
 
 
 class Store(Protocol):
@@ -37,6 +41,12 @@ class Store(Protocol):
         ...
 
 
+def identity(fd: int) -> Identity:
+    """The file behind a descriptor. The inode number alone is not enough: another file system has the same ones."""
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
+
+
 def view_of(address: int, size: int) -> memoryview:
     """A mapping as a view that owns it: the pages are unmapped when the last view of them is gone, and not before."""
     memory = (ctypes.c_ubyte * size).from_address(address)
@@ -50,10 +60,13 @@ class Buffer:
     The size asked for is kept; what can be mapped is rounded up to a page, and the rest reads as zero.
     """
 
+    identity: Identity
+
     def __init__(self, size: int, name: str = "") -> None:
         if not 0 < size <= LARGEST:
             raise DriverError(f"buffer {name!r}: size must be between 1 and {LARGEST:#x} bytes, not {size:#x}")
-        fd = host.with_descriptors(lambda: os.memfd_create(f"softgen {name}"[:200], os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+        label = re.sub("[^ -~]", "?", f"softgen {name[:200]}")  # memfd_create takes 249 bytes, none of them zero
+        fd = host.with_descriptors(lambda: os.memfd_create(label, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
         try:
             os.ftruncate(fd, host.round_up(size))
             self._adopt(fd, size, name)
@@ -61,25 +74,10 @@ class Buffer:
             os.close(fd)
             raise SoftgenError(f"buffer {name!r} of {size:#x} bytes: {error}") from None
 
-    @classmethod
-    def from_fd(cls, fd: int, name: str = "") -> Buffer:
-        """Take over a memfd that came from another process; it is sealed here if it was not."""
-        buffer = cls.__new__(cls)
-        size = os.fstat(fd).st_size
-        if not 0 < size <= LARGEST:
-            raise DriverError(f"buffer {name!r}: descriptor {fd} has {size:#x} bytes, expected 1 to {LARGEST:#x}")
-        try:
-            if os.fstat(fd).st_size % PAGE_SIZE:
-                os.ftruncate(fd, host.round_up(size))
-            buffer._adopt(fd, size, name)
-        except OSError as error:
-            raise DriverError(f"buffer {name!r}: descriptor {fd} is no memfd that can be sealed: {error.strerror}") from None
-        return buffer
-
     def _adopt(self, fd: int, size: int, name: str) -> None:
-        if not fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK:
-            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         self.name, self.size, self.capacity, self.fd = name, size, host.round_up(size), fd
+        self.identity = identity(fd)
         self.address = host.map_file(fd, 0, self.capacity, writable=True)
         self._pages = view_of(self.address, self.capacity)
         self.view = self._pages[:size]
@@ -94,6 +92,27 @@ class Buffer:
 
     def window(self, offset: int, size: int) -> memoryview:
         return self._pages[offset : offset + size]
+
+    def reopen(self) -> int:
+        """A descriptor for another process: an open file of its own, so that open_elsewhere() can tell whether it still exists."""
+        return os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
+
+    def open_elsewhere(self) -> bool:
+        """Does a descriptor from reopen() still exist, in whatever process, or a mapping made with it?
+
+        The kernel grants a read lease only while nobody else has the file open for writing, and does not count the open file that
+        memfd_create() made. Opening the file in the moment of the lease sends SIGIO to the lease's holder, which must ignore it.
+        """
+        try:
+            fcntl.fcntl(self.fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        except OSError as error:
+            return error.errno == errno.EAGAIN
+        fcntl.fcntl(self.fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        return False
+
+    def resident(self) -> int:
+        """Bytes of memory that the pages touched so far take."""
+        return os.fstat(self.fd).st_blocks * BLOCK
 
     def __repr__(self) -> str:
         return f"Buffer({self.size:#x}, {self.name!r})"

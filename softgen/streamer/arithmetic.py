@@ -12,10 +12,11 @@ from collections.abc import Callable
 from softgen.bits import catalogue, describe
 from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
-from softgen.streamer.execute import Commands, Streamer, into
+from softgen.streamer.execute import Streamer
+from softgen.streamer.interface import StreamerCommands, registers_in
 
-COMMANDS: Commands = {}
-executes = into(COMMANDS)
+COMMANDS: StreamerCommands = {}
+executes = registers_in(COMMANDS)
 
 BITS = 64
 ONES = (1 << BITS) - 1
@@ -141,7 +142,7 @@ def set_predicate(cs: Streamer, cmd: Record) -> None:
         case "noop on result clear" | "noop on result set":
             cs.skipping = cs.predicate() == wanted.endswith("set")
         case _ if wanted in SLICES:
-            cs.skipping = cs.machine.slices != SLICES[wanted]
+            cs.skipping = cs.device.slices != SLICES[wanted]
         case _:
             raise Unsupported(f"predicate_enable {wanted} is not known")
 

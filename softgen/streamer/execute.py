@@ -1,166 +1,73 @@
 """Execution: a ring or batch walked command by command, each carried out before the next is read.
 
 Reads   MI_BATCH_BUFFER_START MI_BATCH_BUFFER_END MI_CONDITIONAL_BATCH_BUFFER_END
-Writes  whatever the commands do; counts of commands and batches; where the engine is (where.py)
+Writes  whatever the commands do; counts of commands and batches; where the engine is (engine_status.py)
 
-A command that acts has a function in a table handed in (`@executes("MI_STORE_DATA_IMM")` puts it there); a command that only says
-something is latched under its name (state.py). Any other raises Unsupported with its name and place. Errors say where they happened.
+A command with a handler in the device's table is executed by it; one that only sets state, as its page says, is latched (latch.py),
+many at once in compiled code where nothing else has to be done for each. Any other raises Unsupported with its name and place.
 
-A command that cannot complete now (a semaphore) raises Parked: `run` answers False, and called again tries that command again.
+A command that cannot complete now (a semaphore) raises Parked: `run` answers False, and when called again tries that command again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
 
 from softgen.bits import registers
 from softgen.bits.catalogue import catalogue
-from softgen.bits.generation import Generation
 from softgen.bits.record import Record
+from softgen.command import Counters, StateT
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
-from softgen.gpgpu.walker import FrontEnd, Run
 from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
-from softgen.streamer.context import Context
-from softgen.streamer.parser import Command, Parser, Place, Remark
-from softgen.streamer.state import only_says
-from softgen.streamer.where import Whereabouts
+from softgen.streamer.context import SavedContext
+from softgen.streamer.engine_status import EngineStatusRegisters
+from softgen.streamer.interface import DeviceInterface, Parked, SubmissionHooks, Wait
+from softgen.streamer.parser import Command, FetchPointer, Parser, Remark
 from softgen.streamer.window import Window
+from softgen.threads.dispatch import Dispatcher
 
-Execute = Callable[["Streamer", Record], None]
-Commands = dict[str, Execute]
-
-
-def into(table: Commands) -> Callable[..., Callable[[Execute], Execute]]:
-    """A decorator that puts a function into a table under the names of the commands it executes."""
-
-    def executes(*names: str) -> Callable[[Execute], Execute]:
-        def keep(function: Execute) -> Execute:
-            table.update(dict.fromkeys(names, function))
-            return function
-
-        return keep
-
-    return executes
-
-
-class RegisterFile(Protocol):
-    def read(self, offset: int) -> int: ...
-    def write(self, offset: int, value: int) -> None: ...
-    def raise_error(self, offset: int, value: int) -> None: ...
-
-
-@dataclass
-class Counters:
-    """What has been done so far."""
-
-    batches: int = 0
-    commands: int = 0
-    draws: int = 0
-    dispatches: int = 0
-    threads: int = 0
-    instructions: int = 0
-
-
-@dataclass
-class Held:
-    """What a hardware context keeps from one submission to the next."""
-
-    context: Context = field(default_factory=Context)
-    front: FrontEnd = field(default_factory=FrontEnd)
-    unflushed: bool = False  # was work started that no stalling flush has followed?
-    registers: dict[int, int] = field(default_factory=dict)  # of contexts that MI_SET_CONTEXT switches
-
-    def renew(self) -> None:
-        """As if nothing had ever been said."""
-        self.context, self.front, self.registers = Context(), FrontEnd(), {}
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What a streamer is connected to."""
-
-    generation: Generation
-    commands: Mapping[str, Execute]
-    registers: RegisterFile
-    clock: Callable[[], int]  # ticks of TIMESTAMP
-    counters: Counters
-    spent: Callable[[], bool] = lambda: False  # is time up?
-    interrupt: Callable[[int, str], None] = lambda base, cause: None  # the engine at `base` raises one
-    signal: Callable[[str, int], None] = lambda engine, context: None  # MI_SEMAPHORE_SIGNAL
-    update_table: Callable[[int, list[int]], None] | None = None  # MI_UPDATE_GTT: address of the first page, entries
-    remark: Callable[[str], None] = lambda text: None  # a rule of the manual that software broke
-    tick: Callable[[int], None] = lambda base: None  # the engine at `base` begins a command
-    excuse: Callable[[SoftgenError], bool] = lambda error: False  # go on behind a command that failed?
-    held: Callable[[int, str], Held] | None = None  # MI_SET_CONTEXT: what the context at an address keeps
-    slices: int = 1
-    groups: Run | None = None  # runs the thread groups of dispatches; the reference unless told
-    trace: Callable[[str, str], None] | None = None  # is told what happens: topic, and a line of text
-
-
-@dataclass(frozen=True)
-class Wait:
-    """What a parked command waits for."""
-
-    text: str
-    on_signal: bool = False  # only looked at again when signalled
-    command: Command | None = None
-
-
-class Parked(Exception):
-    """A command cannot complete now."""
-
-    def __init__(self, wait: Wait) -> None:
-        super().__init__(wait.text)
-        self.wait = wait
+LATCH_AT_ONCE = 256  # state commands between two polls of the time limit
 
 
 class Streamer(Parser):
-    """An engine's command streamer at work on one submission.
+    """An engine's command streamer at work on one submission; the `CommandStreamer` that pipelines' handlers receive.
 
     `base` is where the engine's registers start, `process_page` the status page of the context, `context_id` its number.
     """
 
-    def __init__(self, machine: Machine, engine: str, space: Space, global_space: Space | None, held: Held, base: int | None = None,
-                 process_page: int | None = None, context_id: int = 0) -> None:  # fmt: skip
-        super().__init__(machine.generation, engine, space, global_space)
-        self.machine, self.held, self.context = machine, held, held.context
-        self.registers, self.counters = machine.registers, machine.counters
+    def __init__(self, device: DeviceInterface, engine: str, space: Space, global_space: Space | None, saved: SavedContext,
+                 counters: Counters, hooks: SubmissionHooks, base: int | None = None, process_page: int | None = None,
+                 context_id: int = 0) -> None:  # fmt: skip
+        super().__init__(device.generation, engine, space, global_space)
+        self.device, self.saved, self.counters, self.hooks = device, saved, counters, hooks
+        self.registers = device.registers
         bases = registers.bases(self.generation.number)
         self.base = bases.get(engine, (0,))[0] if base is None else base
         self.process_page, self.context_id = process_page, context_id
-        self.written = False  # memory has changed since commands were last read ahead
         self.skipping = False  # MI_SET_PREDICATE: commands are read as MI_NOOP
         self.arbitration = True  # MI_ARB_ON_OFF
-        self.rules: str = machine.generation.rules
-        self.place: Place | None = None
+        self.rules: str = device.generation.rules
+        self.place: FetchPointer | None = None
         self.waiting: Wait | None = None
         self.parked: int | None = None  # where it last had to wait
-        self.work = 0  # draws and dispatches that have been seen
-        self.command: Command  # being executed
-        self.whereabouts = Whereabouts(self)
+        self._current: Command | None = None  # being executed
+        self.status = EngineStatusRegisters(self.registers, self.generation.number, engine, self.base, device.interrupt)
+        self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
+        self._work = 0  # draws and dispatches that have been counted
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
     def start_batch(self, address: int) -> None:
         self.counters.batches += 1
         address &= (1 << self.space.bits) - 1
-        self.place = Place(Window(self.space), address, address, 1)
+        self.place = FetchPointer(Window(self.space), address, address, 1)
 
     def start_ring(self, start: int, head: int, tail: int, size: int) -> None:
-        self.place = Place(Window(self.global_space), start, start + head, 0, start + tail, (start, start + size))
+        self.place = FetchPointer(Window(self.global_space), start, start + head, 0, start + tail, (start, start + size))
 
-    def run_batch(self, address: int) -> None:
-        self.start_batch(address)
-        self._run_out()
-
-    def run_ring(self, start: int, head: int, tail: int, size: int) -> None:
-        self.start_ring(start, head, tail, size)
-        self._run_out()
-
-    def _run_out(self) -> None:
+    def run_to_end(self) -> None:
         if not self.run():
             raise self.stuck()
 
@@ -170,11 +77,14 @@ class Streamer(Parser):
         return self._placed(SoftgenError(f"waits for ever: {self.waiting.text}"), self.waiting.command)
 
     def run(self) -> bool:
-        """On from where it is, to the end (True) or to a command that has to wait (False)."""
+        """Execute from the current place to the end (True) or to a command that has to wait (False)."""
         self.waiting = None
-        self.written = True  # others ran meanwhile
-        self.work = self.counters.draws + self.counters.dispatches
+        self.memory_changed()  # others ran meanwhile
+        self._work = self.counters.draws + self.counters.dispatches
         while (place := self.place) is not None and not place.done():
+            self._poll(place)
+            if self._latch_ahead(place):
+                continue
             command, before = self._fetch(place), place.address
             place.advance(len(command.dwords))
             self.counters.commands += 1
@@ -186,18 +96,19 @@ class Streamer(Parser):
                 self.waiting, self.parked = Wait(parked.wait.text, parked.wait.on_signal, command), before
                 return False
             self.parked = None
-            self.whereabouts.after(place)
-        self._settle()
+            self.status.ring_head(self.ring_place() if place.level else place)
+        self.finish_pipelines()
         self._note_work()
         return True
 
-    def _settle(self) -> None:
-        """Threads that commands have collected, but not started, run at the end at the latest."""
-        if self.held.front.group is not None:
-            self._execute_function(self.machine.commands["MEDIA_STATE_FLUSH"], self.command)
+    def finish_pipelines(self) -> None:
+        """Complete what pipelines have collected but not started: at flushes, pipeline switches and the end of a submission."""
+        for pipeline in self.device.pipelines:
+            self._attempt(partial(pipeline.finish, self))
 
-    def _step(self, place: Place, command: Command) -> None:
-        self.whereabouts.at(command)
+    def _step(self, place: FetchPointer, command: Command) -> None:
+        self.device.tick(self.base)
+        self.status.at(command.address, command.dwords[0])
         match command.name:
             case "MI_BATCH_BUFFER_END":
                 self.place = self._return()
@@ -206,25 +117,56 @@ class Streamer(Parser):
             case _:
                 self._execute(command)
 
-    def _fetch(self, place: Place) -> Command:
-        if self.machine.spent():
+    def _poll(self, place: FetchPointer) -> None:
+        """Between commands: the time limit, and memory that changed under what was read ahead."""
+        if self.hooks.timed_out():
             raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
-        if self.written:
-            for one in (place, *self.stack):
-                one.window.forget()
-            self.written = False
+        if self._read_ahead_is_stale:
+            for pointer in (place, *self.stack):
+                pointer.window.forget()
+            self._read_ahead_is_stale = False
+
+    def _latch_ahead(self, place: FetchPointer) -> bool:
+        """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether there were any."""
+        if place.wrap is not None or self.skipping or self.device.trace is not None or self.device.watched(self.base):
+            return False
+        window = place.window
+        header = window.first(place.address)
+        if header is None:
+            return False
+        latched, (host, count) = self.saved.latched, window.host(place.address)
+        done = latched.run(header, host, count, LATCH_AT_ONCE)
+        if not done:
+            return False
+        consumed, last = latched.consumed()
+        self._note_work()
+        address = place.address + 4 * last
+        header = window.first(address) or 0
+        layout = self.catalogue.find_command(header, self.generation.number, self.engine)
+        self._current = Command(place.start, address, place.level, layout, [header])
+        self.status.at(address, header)
+        self.counters.commands += done
+        place.advance(consumed)
+        self.parked = None
+        return True
+
+    def _fetch(self, place: FetchPointer) -> Command:
         command = self._command(place)
         if isinstance(command, Remark):
             raise GpuFault(place.address, "command fetch", place.window.space.name, why=command.text)
         if command.layout is None:
-            self.whereabouts.wrong(command)
+            self._instruction_error(command)
             raise DecodeError(f"{command.dwords[0]:#010x} at {place.address:#x} (batch {place.start:#x}, {self.generation}) is no command")
         if command.problems and len(command.dwords) < command.layout.length(command.dwords[0]):
-            self.whereabouts.wrong(command)
+            self._instruction_error(command)
             raise self._placed(DecodeError("; ".join(command.problems)), command)
         return command
 
-    def _call(self, place: Place, command: Command) -> Place:
+    def _instruction_error(self, command: Command) -> None:
+        self.device.tick(self.base)
+        self.status.instruction_error(command.address, command.dwords[0])
+
+    def _call(self, place: FetchPointer, command: Command) -> FetchPointer:
         """Where MI_BATCH_BUFFER_START leads."""
         start = command.record
         if flag(start, "predication_enable") and not self.get("MI_PREDICATE_RESULT_1") & 1:
@@ -236,11 +178,11 @@ class Streamer(Parser):
         level = self._enter(place, start)
         self.counters.batches += 1
         privileged = place.privileged and not privilege.gives_up(start)
-        called = Place(Window(self._space_of(start, target)), target, target, level, privileged=privileged)
-        self.whereabouts.called(called)
+        called = FetchPointer(Window(self._space_of(start, target)), target, target, level, privileged=privileged)
+        self.status.batch_entered(called)
         return called
 
-    def ring_place(self) -> Place | None:
+    def ring_place(self) -> FetchPointer | None:
         """Where the ring is, whatever batch it has called."""
         ring = self.stack[0] if self.stack else self.place
         return ring if ring is not None and ring.wrap is not None else None
@@ -256,49 +198,93 @@ class Streamer(Parser):
         name = command.layout.name
         if self.skipping and name != "MI_SET_PREDICATE":
             return
-        self.command = command
-        if self.machine.trace is not None:
-            self.machine.trace("commands", f"{self.engine} {command.address:#x} {name}")
+        self._current = command
         self._note_work()
+        if self.device.trace is not None:
+            self.device.trace("commands", f"{self.engine} {command.address:#x} {name}")
         if rules.some(name, self.rules):
-            self._remark_rules(name, command)
+            self._warn_of_rules(name, command)
         if not self.place.privileged and privilege.denies(self, command):
-            self.whereabouts.violation(command)
+            self.status.privilege_violation()
+            self.warn("a privileged command in a batch that is not; read as MI_NOOP")
             return
-        self._execute_function(self.machine.commands.get(name), command)
+        self._attempt(partial(self._carry_out, name, command))
 
-    def _remark_rules(self, name: str, command: Command) -> None:
-        pipeline, unflushed = self.context.pipeline(), self.held.unflushed
+    def _warn_of_rules(self, name: str, command: Command) -> None:
+        pipeline, unflushed = self.saved.latched.pipeline(), self.saved.unflushed
         for broken in rules.broken(name, command.record, self.rules, self.engine, pipeline, unflushed):
-            self.machine.remark(f"{name} at {command.address:#x} (batch {command.batch:#x}, {self.generation}): {broken}")
+            self.warn(broken)
 
-    def _execute_function(self, function: Execute | None, command: Command) -> None:
+    def _carry_out(self, name: str, command: Command) -> None:
+        handler = self.device.commands.get(name)
+        if handler is not None:
+            handler(self, command.record)
+        elif only_sets_state(command):
+            self.saved.latched.note(command)
+        else:
+            raise Unsupported("not yet simulated")
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Runs part of a command; an error gets the command's place, and the submitter may decide to go on after it."""
         try:
-            if function is not None:
-                function(self, command.record)
-            elif only_says(command.name or "", command.record):
-                self.context.note(command)
-            else:
-                raise Unsupported("not yet simulated")
+            action()
         except SoftgenError as error:
-            placed = self._placed(error, command)
-            if not self.machine.excuse(placed):
+            placed = self._placed(error, self._current) if self._current is not None else error
+            if not self.hooks.on_error(placed):
                 raise placed from error
 
     def _note_work(self) -> None:
-        """Work that was started since this was last asked has not been flushed."""
+        """Work that was started since the last call has not been flushed."""
         work = self.counters.draws + self.counters.dispatches
-        if work != self.work:
-            self.work, self.held.unflushed = work, True
+        if work != self._work:
+            self._work, self.saved.unflushed = work, True
+
+    def _where(self, command: Command) -> str:
+        return f"{command.name} at {command.address:#x} (batch {command.batch:#x}, {self.generation})"
 
     def _placed(self, error: SoftgenError, command: Command) -> SoftgenError:
-        where = f"{command.name} at {command.address:#x} (batch {command.batch:#x}, {self.generation})"
+        where = self._where(command)
         if isinstance(error, GpuFault):
             by = f"{where}, {error.by}" if error.by else where
             return GpuFault(error.address, error.access, error.space, by, error.why)
         return type(error)(f"{where}: {error}")
 
-    # -- for the functions that execute commands -----------------------------------------------------------------------
+    # -- for handlers ------------------------------------------------------------------------------------------------
+
+    @property
+    def command(self) -> Command:
+        """The command being executed."""
+        assert self._current is not None
+        return self._current
+
+    @property
+    def bases(self) -> Mapping[str, int]:
+        """Base addresses that STATE_BASE_ADDRESS set."""
+        return self.saved.latched.bases
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Runs thread dispatches."""
+        return self.hooks.dispatcher
+
+    def state(self, kind: type[StateT]) -> StateT:
+        """A pipeline's part of the hardware context."""
+        return self.saved.state(kind, self.device.pipelines)
+
+    def warn(self, text: str) -> None:
+        """Reports a broken rule of the manual at the command being executed."""
+        self.device.warn(f"{self._where(self._current)}: {text}" if self._current is not None else text)
+
+    def trace(self, topic: str, text: str) -> None:
+        if self.device.trace is not None:
+            self.device.trace(topic, text)
+
+    def timed_out(self) -> bool:
+        return self.hooks.timed_out()
+
+    def memory_changed(self) -> None:
+        """Drops commands that were read ahead."""
+        self._read_ahead_is_stale = True
 
     def memory(self, is_global: object = False) -> Space:
         """The context's space; the global one where a command asks for it, which only a privileged batch may."""
@@ -313,27 +299,27 @@ class Streamer(Parser):
     def write(self, address: int, data: bytes, is_global: object = False) -> None:
         """Memory written by a command; what was read ahead is read again."""
         self.memory(is_global).write(self.address(address), data)
-        self.written = True
+        self.memory_changed()
 
     def write_status(self, offset: int, data: bytes, per_process: object = False) -> None:
         """Into the hardware status page: the engine's, or the context's own. Both stand in the global space."""
-        page = self.process_page if per_process else self.whereabouts.status_page()
+        page = self.process_page if per_process else self.status.status_page()
         if not page:
             raise Unsupported(f"no {'per-process ' if per_process else ''}hardware status page is set up")
         self.global_space.write(page + offset, data)
-        self.written = True
+        self.memory_changed()
 
     def register(self, offset: int, relative: object = False) -> int:
-        """A register's offset, from where the engine's registers start if the command says so."""
+        """A register's absolute offset; `relative`: `offset` counts from where the engine's registers start."""
         return offset + self.base if relative else offset
 
     def own(self, name: str, number: int = 0) -> int:
-        """Where one of the engine's registers is; `number` counts in a row of them."""
+        """The offset of one of the engine's registers; `number` counts in a row of them."""
         layout = catalogue().layout(name, self.generation.number)
         return (layout.offset or 0) + 4 * layout.dwords * number + (self.base if layout.relative else 0)
 
     def get(self, name: str, number: int = 0) -> int:
-        """What a register holds, all its dwords."""
+        """The value of a register, all its dwords."""
         offset, dwords = self.own(name, number), catalogue().layout(name, self.generation.number).dwords
         return sum(self.registers.read(offset + 4 * i) << 32 * i for i in range(dwords))
 
@@ -343,8 +329,14 @@ class Streamer(Parser):
             self.registers.write(offset + 4 * i, value >> 32 * i & 0xFFFFFFFF)
 
     def predicate(self) -> bool:
-        """What MI_PREDICATE decided last: draws, walkers and stores with their predicate enabled happen only then."""
+        """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""
         return bool(self.get("MI_PREDICATE_RESULT") & 1)
+
+
+def only_sets_state(command: Command) -> bool:
+    """Whether a command does no more than set state, as its page says."""
+    effect = command.layout.effect if command.layout else None
+    return effect is not None and effect.sets_state and not any(getattr(command.record, name) for name in effect.acts_when)
 
 
 def flag(values: Record, name: str) -> bool:

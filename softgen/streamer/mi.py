@@ -12,10 +12,11 @@ from __future__ import annotations
 from softgen.bits import catalogue
 from softgen.bits.record import Record
 from softgen.errors import Unsupported
-from softgen.streamer.execute import Commands, Streamer, flag, into
+from softgen.streamer.execute import Streamer, flag
+from softgen.streamer.interface import StreamerCommands, registers_in
 
-COMMANDS: Commands = {}
-executes = into(COMMANDS)
+COMMANDS: StreamerCommands = {}
+executes = registers_in(COMMANDS)
 
 DWORD = 4
 
@@ -39,7 +40,7 @@ def arb_on_off(cs: Streamer, cmd: Record) -> None:
 @executes("MI_TOPOLOGY_FILTER")
 def topology_filter(cs: Streamer, cmd: Record) -> None:
     """Draws of other topologies do nothing from now on."""
-    cs.context.latch(catalogue.layout("MI_TOPOLOGY_FILTER", cs.generation.number), cmd)
+    cs.saved.latched.note(cs.command)
 
 
 @executes("MI_WAIT_FOR_EVENT", "MI_WAIT_FOR_EVENT_2")
@@ -111,10 +112,10 @@ def copy_mem_mem(cs: Streamer, cmd: Record) -> None:
 
 @executes("MI_UPDATE_GTT")
 def update_gtt(cs: Streamer, cmd: Record) -> None:
-    if cs.machine.update_table is None:
+    if cs.device.update_table is None:
         raise Unsupported("this memory has no global table that could be changed")
-    cs.machine.update_table(cmd.entry_address, [one.entry_data for one in cmd.entry])
-    cs.written = True
+    cs.device.update_table(cmd.entry_address, [one.entry_data for one in cmd.entry])
+    cs.memory_changed()
 
 
 @executes("MI_CONDITIONAL_BATCH_BUFFER_END")

@@ -60,7 +60,7 @@ class Remark:
 
 
 @dataclass
-class Place:
+class FetchPointer:
     """Where the streamer reads: a batch in a space, or a ring that wraps."""
 
     window: Window
@@ -123,18 +123,18 @@ class Parser:
         self.stale = stale or (lambda space, address: "")
         self.catalogue = catalogue()
         self.seen: set[tuple[int, ...]] = set()
-        self.stack: list[Place] = []
+        self.stack: list[FetchPointer] = []
         self.left, self.again = MOST_COMMANDS, MOST_AGAIN
         self.walked: set[int] = set()  # addresses of commands
 
     def batch(self, address: int) -> Iterator[Command | Remark]:
-        yield from self._walk(Place(Window(self.space), address, address, 1))
+        yield from self._walk(FetchPointer(Window(self.space), address, address, 1))
 
     def ring(self, start: int, head: int, tail: int, size: int) -> Iterator[Command | Remark]:
-        place = Place(Window(self.global_space), start, start + head, 0, start + tail, (start, start + size))
+        place = FetchPointer(Window(self.global_space), start, start + head, 0, start + tail, (start, start + size))
         yield from self._walk(place)
 
-    def _walk(self, place: Place | None) -> Iterator[Command | Remark]:
+    def _walk(self, place: FetchPointer | None) -> Iterator[Command | Remark]:
         while place is not None and not place.done():
             self.left -= 1
             self.again -= place.address in self.walked
@@ -168,7 +168,7 @@ class Parser:
                     if remark:
                         yield remark
 
-    def _command(self, place: Place) -> Command | Remark:
+    def _command(self, place: FetchPointer) -> Command | Remark:
         """The command at a place, or why there is none."""
         header = place.header()
         if header is None:
@@ -181,7 +181,7 @@ class Parser:
             problems = (short, *problems)
         return Command(place.start, place.address, place.level, layout, dwords, problems)
 
-    def _jump(self, place: Place, command: Command) -> tuple[Remark | None, Place | None]:
+    def _jump(self, place: FetchPointer, command: Command) -> tuple[Remark | None, FetchPointer | None]:
         """Where MI_BATCH_BUFFER_START leads, and what there is to say about it."""
         start = command.record
         target = start.batch_buffer_start_address & (1 << self.space.bits) - 1
@@ -195,9 +195,9 @@ class Parser:
         if why and not self._reads(space, target):
             return self._remark(command, "gpu_written", f"jumps to {target:#x}, {why}; what stands there is no batch"), self._return()
         remark = self._remark(command, "gpu_written", f"jumps to {target:#x}, {why}; shown as it stands") if why else None
-        return remark, Place(Window(space), target, target, level)
+        return remark, FetchPointer(Window(space), target, target, level)
 
-    def _enter(self, place: Place, start: Record) -> int:
+    def _enter(self, place: FetchPointer, start: Record) -> int:
         """The level a batch runs at. From a ring, or to the second level, the streamer comes back; otherwise it does not."""
         second = "second_level_batch_buffer" in start._fields and start.second_level_batch_buffer
         if place.level == 0 or second and place.level < self.generation.batch_levels:
@@ -205,7 +205,7 @@ class Parser:
             return place.level + 1
         return place.level
 
-    def _return(self) -> Place | None:
+    def _return(self) -> FetchPointer | None:
         return self.stack.pop() if self.stack else None
 
     def _remark(self, command: Command, kind: str, text: str) -> Remark:

@@ -13,21 +13,32 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from softgen.bits import registers
 from softgen.bits.catalogue import catalogue
+from softgen.bits.generation import Generation
 from softgen.bits.record import Record
+from softgen.streamer.interface import RegisterFile
 from softgen.streamer.parser import Command
 
-if TYPE_CHECKING:
-    from softgen.streamer.execute import Streamer
+
+class PrivilegedStreamer(Protocol):
+    """What the checks need of a command streamer."""
+
+    generation: Generation
+    engine: str
+    registers: RegisterFile
+
+    def register(self, offset: int, relative: object = False) -> int: ...
+    def own(self, name: str, number: int = 0) -> int: ...
 
 
 @cache
-def _table(name: str) -> frozenset[str]:
+def privileged(kind: str) -> frozenset[str]:
+    """Names of the privileged `commands` or `registers`."""
     text = (resources.files("softgen") / "spec" / "streamer" / "privilege.toml").read_text("utf-8")
-    return frozenset(tomllib.loads(text)[name])
+    return frozenset(tomllib.loads(text)[kind])
 
 
 def gives_up(start: Record) -> bool:
@@ -38,28 +49,28 @@ def gives_up(start: Record) -> bool:
     return False
 
 
-def denies(cs: Streamer, command: Command) -> bool:
+def denies(cs: PrivilegedStreamer, command: Command) -> bool:
     """Whether a batch that is not privileged may not hold a command."""
-    if command.name in _table("commands"):
+    if command.name in privileged("commands"):
         return True
-    values, relative = command.record, "add_cs_mmio_start_offset"
+    relative = "add_cs_mmio_start_offset"
     match command.name:
         case "MI_LOAD_REGISTER_IMM":
-            loaded = [pair.register_offset for pair in values.entry]
+            loaded = [pair.register_offset for pair in command.record.entry]
         case "MI_LOAD_REGISTER_MEM":
-            loaded = [values.register_address]
+            loaded = [command.record.register_address]
         case "MI_LOAD_REGISTER_REG":
-            loaded, relative = [values.destination_register_address], "add_cs_mmio_start_offset_destination"
+            loaded, relative = [command.record.destination_register_address], "add_cs_mmio_start_offset_destination"
         case _:
             return False
-    counts = relative in values._fields and getattr(values, relative)
+    counts = relative in command.record._fields and getattr(command.record, relative)
     return any(guarded(cs, cs.register(offset, counts)) for offset in loaded)
 
 
-def guarded(cs: Streamer, offset: int) -> bool:
+def guarded(cs: PrivilegedStreamer, offset: int) -> bool:
     """Whether a register may be loaded by privileged batches only."""
     found = registers.place(offset, cs.generation.number, cs.engine)
-    if found is None or found.layout.name not in _table("registers"):
+    if found is None or found.layout.name not in privileged("registers"):
         return False
     layout = catalogue().get("FORCE_TO_NONPRIV", cs.generation.number)
     return layout is None or offset not in {cs.registers.read(cs.own(layout.name, i)) & ~3 for i in range(layout.count)}

@@ -13,10 +13,11 @@ from __future__ import annotations
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.errors import Unsupported
-from softgen.streamer.execute import Commands, Streamer, flag, into
+from softgen.streamer.execute import Streamer, flag
+from softgen.streamer.interface import StreamerCommands, registers_in
 
-COMMANDS: Commands = {}
-executes = into(COMMANDS)
+COMMANDS: StreamerCommands = {}
+executes = registers_in(COMMANDS)
 
 KEPT = (
     "CS_GPR", "MI_PREDICATE_SRC0", "MI_PREDICATE_SRC1", "MI_PREDICATE_DATA", "MI_PREDICATE_RESULT", "IA_VERTICES_COUNT",
@@ -28,22 +29,22 @@ VALID = 1
 
 @executes("MI_SET_CONTEXT")
 def set_context(cs: Streamer, cmd: Record) -> None:
-    """What the current context has is kept; what the named one kept comes back, unless that is inhibited."""
+    """Saves the current context's state and restores the named one's, unless that is inhibited."""
     if cs.process_page is not None:
         raise Unsupported("contexts are switched by the submission port here")
-    if cs.machine.held is None:
+    if cs.device.saved_context is None:
         raise Unsupported("there is nowhere to keep contexts")
     address, current = cmd.logical_context_address, cs.get("CCID")
     if current & VALID and current & ~0xFFF == address and not flag(cmd, "force_restore"):
         return
     offsets = list(kept(cs))
-    cs.held.registers = {offset: cs.registers.read(offset) for offset in offsets}
-    held = cs.machine.held(address, cs.engine)
+    cs.saved.registers = {offset: cs.registers.read(offset) for offset in offsets}
+    saved = cs.device.saved_context(address, cs.engine)
     if flag(cmd, "restore_inhibit"):
-        held.renew()
-    for offset, value in held.registers.items():
+        saved.reset()
+    for offset, value in saved.registers.items():
         cs.registers.write(offset, value)
-    cs.held, cs.context = held, held.context
+    cs.saved = saved
     cs.set("CCID", address | VALID)
 
 

@@ -4,8 +4,9 @@ Reads   PIPE_CONTROL MI_FLUSH MI_FLUSH_DW MI_SEMAPHORE_WAIT MI_SEMAPHORE_SIGNAL 
         MI_REPORT_PERF_COUNT PERFORMANCE_COUNTER_REPORT PS_DEPTH_COUNT RING_SYNC RING_BUFFER_HEAD CTX_SR_CTL
 Writes  post-sync values: an immediate, the depth count, a timestamp; reports; interrupts
 
-Everything before a command is done when the next one is read, and no cache holds anything back, so flushes, stalls and invalidations
-have nothing to do, and what a command writes is in memory before its interrupt is raised (KBL 1997-1999).
+Everything before a command is done when the next one is read, except what a pipeline collects until its last part has come, which
+flushes complete (finish_pipelines). No cache holds anything back, so stalls and invalidations have nothing to do, and what a command
+writes is in memory before its interrupt is raised (KBL 1997-1999).
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from operator import eq, ge, gt, le, lt, ne
 from softgen.bits import catalogue, describe
 from softgen.bits.record import Record
 from softgen.errors import Unsupported
-from softgen.streamer.execute import Commands, Parked, Streamer, Wait, flag, into
+from softgen.streamer.execute import Streamer, flag
+from softgen.streamer.interface import Parked, StreamerCommands, Wait, registers_in
 
-COMMANDS: Commands = {}
-executes = into(COMMANDS)
+COMMANDS: StreamerCommands = {}
+executes = registers_in(COMMANDS)
 
 COMPARE = {
     "sad_greater_than_sdd": gt, "sad_greater_than_or_equal_sdd": ge, "sad_less_than_sdd": lt,
@@ -45,21 +47,31 @@ def _word(command: str, gen: float, name: str, value: int) -> str:
 @executes("MI_FLUSH")
 def flush(cs: Streamer, cmd: Record) -> None:
     refuse_reset(cmd)
+    cs.finish_pipelines()
 
 
 @executes("PIPE_CONTROL")
 def pipe_control(cs: Streamer, cmd: Record) -> None:
     refuse_reset(cmd)
+    cs.finish_pipelines()
     if flag(cmd, "lri_post_sync_operation"):
         cs.registers.write(cmd.address, cmd.immediate_data & DWORD)
     if flag(cmd, "command_streamer_stall_enable"):
-        cs.held.unflushed = False  # nothing is on its way any more
+        cs.saved.unflushed = False  # nothing is on its way any more
     post_sync(cs, "PIPE_CONTROL", cmd)
 
 
 @executes("MI_FLUSH_DW")
 def flush_dw(cs: Streamer, cmd: Record) -> None:
+    cs.finish_pipelines()
     post_sync(cs, "MI_FLUSH_DW", cmd)
+
+
+@executes("PIPELINE_SELECT")
+def pipeline_select(cs: Streamer, cmd: Record) -> None:
+    """Completes the work of the pipeline that was selected, then latches the new selection."""
+    cs.finish_pipelines()
+    cs.saved.latched.note(cs.command)
 
 
 def refuse_reset(cmd: Record) -> None:
@@ -76,7 +88,7 @@ def post_sync(cs: Streamer, name: str, cmd: Record) -> None:
         case "write immediate data":
             value = cmd.immediate_data
         case "write timestamp":
-            value = cs.machine.clock()
+            value = cs.device.clock()
         case "write ps depth count":
             value = cs.get("PS_DEPTH_COUNT")
         case _:
@@ -89,13 +101,13 @@ def post_sync(cs: Streamer, name: str, cmd: Record) -> None:
         else:
             cs.write(cmd.address, data, is_global)
     if flag(cmd, "notify_enable"):
-        cs.machine.interrupt(cs.base, "notify")
+        cs.device.interrupt(cs.base, "notify")
 
 
 @executes("MI_USER_INTERRUPT")
 def user_interrupt(cs: Streamer, cmd: Record) -> None:
     """Parsing does not stop (KBL 2021-2025)."""
-    cs.machine.interrupt(cs.base, "user")
+    cs.device.interrupt(cs.base, "user")
 
 
 # -- semaphores ----------------------------------------------------------------------------------------------------
@@ -112,7 +124,7 @@ def semaphore_wait(cs: Streamer, cmd: Record) -> None:
         found, where = int.from_bytes(cs.read(cmd.semaphore_address, 4, cmd.memory_type), "little"), f"{cmd.semaphore_address:#x}"
     if not COMPARE[operation](found, cmd.semaphore_data_dword):
         if cs.parked != cs.command.address and control_bit(cs, "inhibit_synchronous_context_switch"):
-            cs.machine.interrupt(cs.base, "semaphore")  # once; otherwise it is switched out (KBL 1976-1979)
+            cs.device.interrupt(cs.base, "semaphore")  # once; otherwise it is switched out (KBL 1976-1979)
         signal = word(cs, "MI_SEMAPHORE_WAIT", cmd, "wait_mode") == "signal mode"
         raise Parked(Wait(f"{where} holds {found:#x}, {operation} {cmd.semaphore_data_dword:#x}", signal))
 
@@ -126,7 +138,7 @@ def control_bit(cs: Streamer, name: str) -> bool:
 @executes("MI_SEMAPHORE_SIGNAL")
 def semaphore_signal(cs: Streamer, cmd: Record) -> None:
     """Who waits for a signal looks again at its semaphore."""
-    cs.machine.signal(word(cs, "MI_SEMAPHORE_SIGNAL", cmd, "target_engine_select"), cmd.target_context_id)
+    cs.device.signal(word(cs, "MI_SEMAPHORE_SIGNAL", cmd, "target_engine_select"), cmd.target_context_id)
 
 
 # Which of RING_SYNC a mailbox semaphore means, by register_select: the same order on every engine (public Linux i915 intel_gpu_commands.h).
@@ -169,6 +181,6 @@ def report_perf_count(cs: Streamer, cmd: Record) -> None:
     layout = catalogue.catalogue().get("PERFORMANCE_COUNTER_REPORT", cs.generation.number)
     if layout is None:
         raise Unsupported("the report's format on this generation is on no page")
-    now = cs.machine.clock() & DWORD
+    now = cs.device.clock() & DWORD
     report = layout.pack(report_id=cmd.report_id, timestamp=now, context_id=cs.context_id, gpu_ticks=now)
     cs.write(cmd.memory_address, b"".join(one.to_bytes(4, "little") for one in report), cmd.use_global_gtt)

@@ -24,6 +24,7 @@ from softgen.trace.capture_json import ZERO, BufferObject, Exec, read_exec
 from softgen.trace.work import Events, Work
 
 EXEC = re.compile(r"exec-(\d{1,12})\.json")
+INCOMPLETE = "incomplete"  # a file: the recording is still being written, or whatever wrote it was killed
 CHUNK = 1 << 20
 ZEROS = bytes(CHUNK)
 KEEP_BYTES = 1 << 30  # contents kept for the submissions to come, counted as they were stated
@@ -118,6 +119,8 @@ class CaptureTrace(Events):
         super().__init__(str(path), _device(read_exec(self.files[0]), self.files[0], gpu))
         self.gpu = gpu
         self.blobs = Blobs(self.path / "bo")
+        if os.path.lexists(self.path / INCOMPLETE):
+            self.note(f"the recording was cut short, or is still being written: its last submission is {exec_number(self.files[-1])}")
 
     def execs(self) -> Iterator[Exec]:
         """The submissions as recorded, in order."""
@@ -125,8 +128,7 @@ class CaptureTrace(Events):
             exec_ = read_exec(file, self.device.generation.address_bits)
             if not self.gpu and _device(exec_, file, None) is not self.device:
                 raise DecodeError(f"{file}: is for {exec_.device}, the submissions before it for {self.device.name}")
-            number = int(EXEC.fullmatch(file.name)[1])  # type: ignore[index]
-            if exec_.seq != number:
+            if exec_.seq != exec_number(file):
                 self.note(f"{file.name} says it is submission {exec_.seq}")
             yield exec_
 
@@ -150,11 +152,18 @@ class CaptureTrace(Events):
         return self.blobs.get(bo.blob, bo.size)
 
 
+def exec_number(file: Path) -> int:
+    """The number in the name of a submission's file."""
+    return int(EXEC.fullmatch(file.name)[1])  # type: ignore[index]
+
+
 def _exec_files(path: Path) -> list[Path]:
     try:
         names = sorted((int(m[1]), name) for name in os.listdir(path) if (m := EXEC.fullmatch(name)))
     except OSError as error:
         raise DecodeError(f"{path}: cannot be read: {error.strerror}") from None
+    if not names and os.path.lexists(path / INCOMPLETE):
+        raise DecodeError(f"{path}: is a recording that was cut short before its first submission, or has only begun")
     if not names:
         raise DecodeError(f"{path}: is no capture: it holds no exec-NNNNNN.json")
     return [path / name for _, name in names]

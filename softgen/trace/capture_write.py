@@ -1,4 +1,8 @@
-"""Capture directories, written: contents are named by what they hold, and the directory appears when it is complete."""
+"""Capture directories, written: each buffer content once, under a name made of its hash.
+
+A converted capture appears under its name when it is complete. A recording is written in place, so that a server that is killed loses
+nothing of what it had finished: every file appears whole, and until the recording is complete the file `incomplete` stands beside them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,44 +21,65 @@ import zstandard
 
 from softgen.bits.generation import Device
 from softgen.errors import SoftgenError, Unsupported
-from softgen.trace.capture import CaptureTrace
+from softgen.trace.capture import INCOMPLETE, CaptureTrace
 from softgen.trace.capture_json import ENGINES, PAGE, ZERO, Batch, BufferObject, Exec, write_exec
 from softgen.trace.work import Trace, Work
 
 STEP = 1 << 20
 LEVEL = 3  # zstd; higher costs more than it saves on buffers that are mostly zero
+EXPLANATION = "The recording in this folder is still being written, or was cut short: its last submissions may be missing."
 KERNEL_NAME = {name: kernel for kernel, name in ENGINES.items()}
 Bytes = bytes | memoryview
 Contents = Callable[[BufferObject], Bytes]
 
 
 class CaptureWriter:
-    """A capture in the making. Nothing stands at `path` until the end; a directory with something in it is never touched.
+    """Writer of a new capture directory; a directory that is not empty is never touched.
 
     with CaptureWriter("capture") as writer:
         writer.add(exec, lambda bo: bytes of that buffer)
+
+    `in_place` writes to `path` itself, marked as incomplete until the end; otherwise nothing is at `path` before the end.
+    `private` keeps other users out of the finished directory.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], in_place: bool = False, private: bool = False) -> None:
+        self.path, self.in_place, self.private = Path(path), in_place, private
         if os.path.lexists(self.path) and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise SoftgenError(f"{self.path}: already exists; a capture is written to a new or empty directory")
+            raise self._exists()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
+            self.folder = self._start() if in_place else Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
             (self.folder / "bo").mkdir()
+        except FileExistsError:
+            raise self._exists() from None
         except OSError as error:
             raise SoftgenError(f"{self.path}: cannot be written: {error.strerror}") from None
         self.compressor = zstandard.ZstdCompressor(level=LEVEL)
 
+    def _exists(self) -> SoftgenError:
+        return SoftgenError(f"{self.path}: already exists; a capture is written to a new or empty directory")
+
+    def _start(self) -> Path:
+        self.path.mkdir(0o700 if self.private else 0o777, exist_ok=True)
+        with (self.path / INCOMPLETE).open("x", encoding="utf-8") as file:  # of two writers at once, one is refused
+            file.write(f"{EXPLANATION}\n")
+        return self.path
+
     def add(self, exec_: Exec, contents: Contents) -> Exec:
-        """Write one submission; what comes back names the blobs."""
+        """Write one submission; the result names the blobs."""
         exec_ = replace(exec_, bos=tuple(self._buffer(bo, contents(bo)) for bo in exec_.bos))
-        file = self.folder / f"exec-{exec_.seq:06d}.json"
-        if file.exists():
+        if self.exec_file(exec_).exists():
             raise SoftgenError(f"{self.path}: submission {exec_.seq} is written twice")
-        file.write_text(write_exec(exec_), "utf-8")
+        self.write(exec_)
         return exec_
+
+    def exec_file(self, exec_: Exec) -> Path:
+        return self.folder / f"exec-{exec_.seq:06d}.json"
+
+    def write(self, exec_: Exec) -> None:
+        """Write a submission's JSON, or replace it."""
+        appear(self.exec_file(exec_), write_exec(exec_).encode())
 
     def _buffer(self, bo: BufferObject, data: Bytes) -> BufferObject:
         view = memoryview(data).cast("B")
@@ -68,21 +94,40 @@ class CaptureWriter:
         name = hashlib.blake2b(view, digest_size=16).hexdigest()
         file = self.folder / "bo" / f"{name}.zst"
         if not file.exists():
-            file.write_bytes(self.compressor.compress(view))
+            appear(file, self.compressor.compress(view))
         return name
 
     def __enter__(self) -> CaptureWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+        if self.in_place:
+            if kind is None:
+                self.complete()
+            return
         try:
             if kind is None:
-                self.folder.chmod(0o777 & ~_umask())
+                self.folder.chmod(0o700 if self.private else 0o777 & ~_umask())
                 os.rename(self.folder, self.path)  # over an empty directory at most; the kernel refuses any other
         except OSError as failure:
             raise SoftgenError(f"{self.path}: cannot be written: {failure.strerror}") from None
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def complete(self) -> None:
+        """End a capture that is written in place: everything is there."""
+        (self.folder / INCOMPLETE).unlink(missing_ok=True)
+
+
+def appear(path: Path, data: bytes) -> None:
+    """Write a file that is seen whole or not at all, whenever this process is killed."""
+    new = path.with_name(f".{path.name}.{threading.get_ident()}")
+    try:
+        new.write_bytes(data)
+        os.replace(new, path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise SoftgenError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _umask() -> int:

@@ -31,6 +31,7 @@ from softgen.trace.error_text import Block, Engine, engine_of, read_text, wrong
 from softgen.trace.work import Events, Mark, Stop, Work
 
 MOST_UNFOLDED = 1 << 30  # bytes of memory in one file; what is zero costs nothing
+MOST_NAME = 40  # characters of an engine's name that are repeated in messages
 LOW = 0xFFFFFFFF
 INCOMPLETE = ("an error state holds the ring, the batch and those buffers the driver asked the kernel to save; "
               "the state its context held is not restored, and other memory is missing")  # fmt: skip
@@ -89,7 +90,7 @@ class ErrorStateTrace(Events):
                 continue  # no engine can reach it
             key = engine_of(block.owner) if known["table"] == "context" else None
             if key not in found:
-                found[key] = Memory(AddressSpace(f"{block.owner} context", bits))
+                found[key] = Memory(AddressSpace(f"{block.owner[:MOST_NAME]} context", bits))
             self._place(found[key], block, room)
         for memory in found.values():
             self._fill(memory)

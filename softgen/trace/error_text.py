@@ -39,6 +39,7 @@ KNOWN = ("    ", "\t", " pid ", " seqno ", "  seqno 0x", "  pid ", "  context ti
          "Unavailable", "Has logical contexts? ", "  No matching ee-node", "  Missing GuC capture node for ",
          )  # rows of tables, and what says nothing of the hardware  # fmt: skip
 HEX = re.compile(r"0x([0-9a-f]{1,16})\b")
+CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # names of processes are anything: none of these may reach a terminal
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class Reader:
         raw = data[start:end].rstrip()
         if self.block and self.dwords(number, raw):
             return
-        text = raw.decode("utf-8", "replace")
+        text = CONTROL.sub("\ufffd", raw.decode("utf-8", "replace"))
         if ADDRESS.search(text, max(0, len(text) - 40)) and (m := BLOCK.match(text) or SEMAPHORES.match(text)):
             self.open_block(number, m)
         elif m := FIRMWARE.match(text) or STREAM.match(text):

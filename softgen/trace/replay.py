@@ -15,13 +15,13 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from softgen.command import Counters
 from softgen.device.gpu import Gpu
 from softgen.errors import SoftgenError, Unsupported
-from softgen.gpgpu.compare import Difference
-from softgen.gpgpu.walker import Run
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.streamer.execute import Counters
+from softgen.threads.compare import EngineDifference
+from softgen.threads.dispatch import Dispatcher
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.capture_json import BufferObject, Exec
 from softgen.trace.work import Expectation, Trace, Work
@@ -67,7 +67,7 @@ class Report:
 
 
 def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
-           groups: Run | None = None, told: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
+           groups: Dispatcher | None = None, told: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
     """Everything a trace did, in order, until it ends or time is up. `groups` runs the thread groups of dispatches; `told` hears what
     happens, by topic."""
     gpu = Gpu(trace.device, clock, spent, groups=groups, trace=told)
@@ -92,7 +92,7 @@ def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> bool:
     except SoftgenError as error:
         kind = report.unsupported if isinstance(error, Unsupported) else report.faults
         kind.append(Trouble(file, work.label or f"submission {work.sequence}", str(error)))
-        return not isinstance(error, Difference)
+        return not isinstance(error, EngineDifference)
     return True
 
 
@@ -125,7 +125,11 @@ def _check_register(gpu: Gpu, expectation: Expectation) -> str | None:
 
 def events(trace: Trace) -> Iterator[Work | Expectation]:
     """A trace's events over memory that can be written."""
-    return ReplayedCapture(trace.path, trace.gpu).expected_events() if isinstance(trace, CaptureTrace) else trace.events()
+    if not isinstance(trace, CaptureTrace):
+        return trace.events()
+    replayed = ReplayedCapture(trace.path, trace.gpu)
+    replayed.notes = trace.notes
+    return replayed.expected_events()
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,17 @@
-"""TBX: the socket that Intel's OpenCL runtime speaks to a simulator, and the simulator behind it.
+"""TBX: server of the socket protocol by which Intel's OpenCL runtime uses a simulator.
 
 Reads   TBX_HEADER TBX_CONTROL TBX_REGISTER_REQUEST TBX_REGISTER_ANSWER TBX_TABLE_REQUEST TBX_TABLE_ANSWER TBX_MEMORY_WRITE
         TBX_MEMORY_READ TBX_MEMORY_ANSWER
 Writes  a GPU's registers, global table and physical memory
 
 A client writes memory, page tables and contexts, and starts work by writing registers; the work has run when the next message is read.
-Nothing tells a client that its work failed, and it waits for a number in memory: so a command that fails is told in the log and skipped,
-and the rest of the submission is executed. Connections that overlap in time are one client's, and share one machine.
+Nothing in the protocol reports a failure, and the client waits for a number in memory: a command that fails is logged and skipped, and the
+rest of the submission is executed.
+
+Each connection has a simulator of its own. The runtime opens one connection per engine context (three of one process at once with version
+22.43 on Gen8 and Gen9), and each has page tables and an allocator of physical memory of its own, which start at the same addresses
+(compute-runtime, tbx_command_stream_receiver_hw.inl): connections that shared a memory would overwrite each other, and strangers would
+read each other's.
 """
 
 from __future__ import annotations
@@ -24,14 +29,16 @@ from softgen.bits.generation import Device
 from softgen.device.gpu import Gpu
 from softgen.device.memory import DeviceMemory
 from softgen.errors import DecodeError, SoftgenError
-from softgen.gpgpu.walker import Run
 from softgen.memory.space import Space
+from softgen.threads.dispatch import Dispatcher
 
 LOOPBACK = "127.0.0.1"
 HEADER = 12
 LARGEST = 1 << 30  # bytes of memory in one message
+CHUNK = 1 << 20  # bytes of memory read or written at a time
+MOST_CONNECTIONS = 64  # at once
 REGISTERS_END = 1 << 23
-MOST_FAILURES = 100  # listed of one client
+MOST_FAILURES = 100  # listed of one connection
 
 # Message types (public compute-runtime tbx_proto).
 REGISTER, REGISTER_ANSWER, TABLE, TABLE_ANSWER, WRITE, READ, READ_ANSWER, CONTROL = 0, 1, 2, 3, 4, 5, 6, 11
@@ -46,33 +53,34 @@ class Options:
     deterministic: bool = False  # timestamps count up
     time_limit: float | None = None  # seconds for one submission
     memory: int = 1 << 34  # bytes of physical memory at most
-    groups: Run | None = None  # runs dispatches; the reference unless told
+    groups: Callable[[], Dispatcher] | None = None  # makes what runs the dispatches of one simulator; default: the reference
 
 
 @dataclass
-class Told:
-    """What has happened to one client so far."""
+class Statistics:
+    """Messages and failures of one connection so far."""
 
     messages: int = 0
     failures: list[str] = field(default_factory=list)
 
 
 class Simulator:
-    """The machine one client sees: a GPU with its memory."""
+    """The machine of one connection: a GPU with its memory."""
 
     def __init__(self, device: Device, options: Options, log: Callable[[str], None]) -> None:
-        self.device, self.options, self.log, self.told = device, options, log, Told()
+        self.device, self.options, self.log, self.statistics = device, options, log, Statistics()
         self.memory = DeviceMemory(device.generation, options.memory)
+        groups = options.groups() if options.groups else None
         clock = itertools.count(1).__next__ if options.deterministic else None
-        self.gpu = Gpu(device, clock, self._spent, self.memory, self._excuse, options.groups)
+        self.gpu = Gpu(device, clock, self._timed_out, self.memory, self._on_error, groups)
         self._end: float | None = None
         self._remarks = 0
 
-    def _spent(self) -> bool:
+    def _timed_out(self) -> bool:
         return self._end is not None and time.monotonic() >= self._end
 
-    def _excuse(self, error: SoftgenError) -> bool:
-        """A command failed; the rest of the submission gets its time."""
+    def _on_error(self, error: SoftgenError) -> bool:
+        """Log a failed command and go on with the rest of the submission, which gets a time limit of its own."""
         self.failed(str(error))
         self._start_clock()
         return True
@@ -81,14 +89,14 @@ class Simulator:
         self._end = None if self.options.time_limit is None else time.monotonic() + self.options.time_limit
 
     def failed(self, what: str) -> None:
-        if len(self.told.failures) < MOST_FAILURES:
-            self.told.failures.append(what)
+        if len(self.statistics.failures) < MOST_FAILURES:
+            self.statistics.failures.append(what)
         self.log(what)
 
-    # -- what a client may ask -------------------------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------------------------------
 
     def register(self, request: Any) -> int:
-        """A register read, or written: which may start work."""
+        """Read a register, or write one, which may start work."""
         if request.kind:
             return 0  # configuration and ports of the rest of the machine, which is not here
         if request.offset >= REGISTERS_END or request.offset % 4:
@@ -102,10 +110,10 @@ class Simulator:
             self.failed(str(error))
         finally:
             self._end = None
-            self._tell_remarks()
+            self._log_remarks()
         return 0
 
-    def _tell_remarks(self) -> None:
+    def _log_remarks(self) -> None:
         for remark in list(self.gpu.remarks)[self._remarks :]:
             self.log(f"note: {remark}")
         self._remarks = len(self.gpu.remarks)
@@ -120,13 +128,13 @@ class Simulator:
         return 0
 
     def physical(self, request: Any) -> Space:
-        """The memory a request is about."""
+        """Physical memory, after a check of the request's size."""
         if request.bytes > LARGEST:
             raise DecodeError(f"{request.bytes:#x} bytes at once; the most is {LARGEST:#x}")
         return self.memory.physical
 
     def changed(self) -> None:
-        """Memory was written: who waits for it looks again."""
+        """Poll engines that wait for memory, after it was written."""
         if any(one.busy() for one in self.gpu.engines.values()):
             try:
                 self.gpu.poll()
@@ -137,15 +145,15 @@ class Simulator:
 class Connection:
     """One socket: messages in, answers out."""
 
-    def __init__(self, stream: socket.socket, simulator: Simulator, lock: threading.Lock) -> None:
-        self.stream, self.simulator, self.lock = stream, simulator, lock
+    def __init__(self, stream: socket.socket, simulator: Simulator) -> None:
+        self.stream, self.simulator = stream, simulator
         gen = simulator.device.generation.number
         self.layouts = {number: catalogue.layout(name, gen) for number, name in BODIES.items()}
         self.header = catalogue.layout("TBX_HEADER", gen)
         self.gen = gen
 
     def serve(self) -> None:
-        """Until the client leaves. What is no message is a DecodeError."""
+        """Answer messages until the client disconnects; a malformed one is a DecodeError."""
         while (head := self._take(HEADER, optional=True)) is not None:
             header: Any = self.header.unpack(memoryview(head).cast("I"))
             layout = self.layouts.get(header.type)
@@ -155,10 +163,8 @@ class Connection:
                 raise DecodeError(f"{layout.name} has {4 * layout.dwords} bytes, not {header.bytes}")
             body = self._take(header.bytes)
             assert body is not None
-            request = layout.raw(memoryview(body).cast("I"))
-            with self.lock:
-                self.simulator.told.messages += 1
-                self._answer(header, request)
+            self.simulator.statistics.messages += 1
+            self._answer(header, layout.raw(memoryview(body).cast("I")))
 
     def _answer(self, header: Any, request: Any) -> None:
         match header.type:
@@ -171,23 +177,34 @@ class Connection:
                 if not request.write:
                     self._send(TABLE_ANSWER, header, "TBX_TABLE_ANSWER", entry=entry)
             case 4:
-                space, data = self.simulator.physical(request), self._take(request.bytes)
-                assert data is not None
-                space.write(request.address, data)
-                self.simulator.changed()
+                self._write(request)
             case 5:
-                data = self.simulator.physical(request).read(request.address, request.bytes)
-                self._send(READ_ANSWER, header, "TBX_MEMORY_ANSWER", data, address=request.address, bytes=request.bytes)
+                self._read(header, request)
             case _:
-                pass  # how the client would like the simulator to behave; it behaves as it does
+                pass  # TBX_CONTROL: settings of a simulator that has time and messages of its own; this one needs none
+
+    def _write(self, request: Any) -> None:
+        space = self.simulator.physical(request)
+        for start in range(0, request.bytes, CHUNK):
+            data = self._take(min(CHUNK, request.bytes - start))
+            assert data is not None
+            space.write(request.address + start, data)
+        self.simulator.changed()
+
+    def _read(self, header: Any, request: Any) -> None:
+        space = self.simulator.physical(request)
+        first = space.read(request.address, min(CHUNK, request.bytes))
+        self._send(READ_ANSWER, header, "TBX_MEMORY_ANSWER", first, address=request.address, bytes=request.bytes)
+        for start in range(CHUNK, request.bytes, CHUNK):
+            self.stream.sendall(space.read(request.address + start, min(CHUNK, request.bytes - start)))
 
     def _send(self, number: int, question: Any, name: str, data: bytes = b"", **values: int) -> None:
         body = catalogue.layout(name, self.gen).pack(**values)
         head = self.header.pack(type=number, transaction=question.transaction, bytes=4 * len(body))
-        self.stream.sendall(b"".join(one.to_bytes(4, "little") for one in head + body) + data)
+        self.stream.sendall(b"".join(dword.to_bytes(4, "little") for dword in head + body) + data)
 
     def _take(self, count: int, optional: bool = False) -> bytes | None:
-        """So many bytes; None where the client has left between messages."""
+        """Receive `count` bytes; None where the client has disconnected between messages."""
         buffer = bytearray(count)
         view, done = memoryview(buffer), 0
         while done < count:
@@ -195,13 +212,16 @@ class Connection:
             if not got:
                 if optional and not done:
                     return None
-                raise DecodeError(f"the client left in the middle of a message: {done} of {count} bytes")
+                raise DecodeError(f"the client disconnected in the middle of a message: {done} of {count} bytes")
             done += got
         return bytes(buffer)
 
 
 class Server:
-    """Listens on the loopback interface; `port` 0 takes a free one. `log` gets a line for whatever happens."""
+    """Listens on the loopback interface; `port` 0 takes a free one. `log` gets a line per event.
+
+    Connections that overlap in time count as one client: the runtime opens several.
+    """
 
     def __init__(self, device: Device, port: int, options: Options | None = None, log: Callable[[str], None] = print) -> None:
         self.device, self.options, self.log = device, options or Options(), log
@@ -210,15 +230,13 @@ class Server:
         except (OSError, OverflowError) as error:
             raise SoftgenError(f"cannot listen on {LOOPBACK}:{port}: {getattr(error, 'strerror', None) or error}") from None
         self.port: int = self.listener.getsockname()[1]
-        self.lock = threading.Lock()  # of the machine
         self.open: set[socket.socket] = set()
-        self.simulator: Simulator | None = None
-        self.clients = 0
-        self.done: list[Told] = []
+        self.clients = self.connections = 0
+        self.done: list[Statistics] = []  # of connections that have ended
         self.left = threading.Condition()
 
     def serve(self, clients: int | None = None) -> None:
-        """Until so many clients have come and gone; for ever unless told."""
+        """Serve until `clients` clients have disconnected; default: until the server is closed."""
         try:
             while clients is None or self.clients < clients or self.open:
                 if clients is not None and self.clients >= clients:
@@ -237,23 +255,28 @@ class Server:
                 try:
                     stream.shutdown(socket.SHUT_RDWR)
                 except OSError:
-                    pass  # the client was faster
+                    pass  # the client has disconnected already
 
     def _enter(self, stream: socket.socket) -> None:
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self.left:
-            if self.simulator is None:
-                self.clients += 1
-                name = f"client {self.clients}"
-                self.simulator = Simulator(self.device, self.options, lambda text: self.log(f"{name}: {text}"))
-                self.log(f"{name}: connected")
+            if len(self.open) >= MOST_CONNECTIONS:
+                self.log(f"a connection is refused: {MOST_CONNECTIONS} are open, the most there may be")
+                stream.close()
+                return
+            if not self.open:
+                self.clients, self.connections = self.clients + 1, 0
+            self.connections += 1
+            name = f"client {self.clients}" + (f", connection {self.connections}" if self.connections > 1 else "")
             self.open.add(stream)
-            simulator = self.simulator
-        threading.Thread(target=self._talk, args=(stream, simulator), daemon=True).start()
+        self.log(f"{name}: connected")
+        threading.Thread(target=self._talk, args=(stream, name), daemon=True).start()
 
-    def _talk(self, stream: socket.socket, simulator: Simulator) -> None:
+    def _talk(self, stream: socket.socket, name: str) -> None:
+        """A connection's thread. Nothing is shared with the others: one that stalls keeps nobody waiting."""
+        simulator = Simulator(self.device, self.options, lambda text: self.log(f"{name}: {text}"))
         try:
-            Connection(stream, simulator, self.lock).serve()
+            Connection(stream, simulator).serve()
         except SoftgenError as error:
             simulator.failed(f"{error}; the connection is closed")
         except OSError as error:
@@ -263,12 +286,10 @@ class Server:
             self._leave(stream, simulator)
 
     def _leave(self, stream: socket.socket, simulator: Simulator) -> None:
+        done = simulator.gpu.counters
+        simulator.log(f"disconnected after {simulator.statistics.messages} messages, {done.batches} batches, {done.dispatches} dispatches, "
+                      f"{done.instructions} instructions; {len(simulator.statistics.failures)} failures")  # fmt: skip
         with self.left:
+            self.done.append(simulator.statistics)
             self.open.discard(stream)
-            if not self.open and self.simulator is simulator:
-                self.simulator = None
-                done = simulator.gpu.counters
-                self.done.append(simulator.told)
-                simulator.log(f"left after {simulator.told.messages} messages, {done.batches} batches, {done.dispatches} dispatches, "
-                              f"{done.instructions} instructions; {len(simulator.told.failures)} failures")  # fmt: skip
             self.left.notify_all()

@@ -20,7 +20,7 @@ def load(host: Host, register: int, value: int) -> list[int]:
     return host.pack("MI_LOAD_REGISTER_IMM", entry=[{"register_offset": register, "data_dword": value}])
 
 
-@pytest.mark.behaviour("KBL-CTX-01", "KBL-CTX-05", "KBL-CTX-06", "ICL-CS-02")
+@pytest.mark.behaviour("KBL-CTX-01", "KBL-CTX-05", "KBL-CTX-06", "ICL-CS-02", shows="action")
 @pytest.mark.parametrize("gpu", CHIPS)
 def test_an_execlist_of_two_contexts(gpu: str) -> None:
     """They run one after the other; the status page says so, with the number of the entry written last; each event is an interrupt."""
@@ -47,7 +47,7 @@ def test_an_element_that_is_not_valid_is_not_run() -> None:
     assert host.dwords(DATA, 1) == [0] and not host.gpu.interrupts.events
 
 
-@pytest.mark.behaviour("KBL-CTX-02")
+@pytest.mark.behaviour("KBL-CTX-02", shows="action")
 def test_four_directories_give_a_context_32_bits() -> None:
     host = Host()
     context = host.context(1)
@@ -62,7 +62,7 @@ def test_four_directories_give_a_context_32_bits() -> None:
     assert host.dwords(DATA, 1) == [1]
 
 
-@pytest.mark.behaviour("ICL-CTX-05", "ICL-CTX-08", "ICL-CTX-09", "ICL-REG-04")
+@pytest.mark.behaviour("ICL-CTX-05", "ICL-CTX-08", "ICL-CTX-09", shows="action")
 @pytest.mark.parametrize("gpu", CHIPS)
 def test_a_context_has_its_registers_back(gpu: str) -> None:
     """General registers, predicates and counters; the image holds them where the manual says, as registers to be loaded."""
@@ -83,7 +83,30 @@ def test_a_context_has_its_registers_back(gpu: str) -> None:
     assert host.dwords(DATA, 3) == [5, 77, 1]
 
 
-@pytest.mark.behaviour("ICL-CTX-12")
+# Vertices and primitives in, invocations of VS HS DS GS, primitives of GS, invocations and primitives of the clipper, PS, depth.
+COUNTERS = (0x2310, 0x2318, 0x2320, 0x2300, 0x2308, 0x2328, 0x2330, 0x2338, 0x2340, 0x2348, 0x2350)
+
+
+@pytest.mark.behaviour("ICL-REG-04", shows="action")
+@pytest.mark.parametrize("gpu", CHIPS)
+def test_statistics_are_a_contexts_own(gpu: str) -> None:
+    """Both halves of each counter come back after another context had its own; and the image is where they were (ICL 1306-1314)."""
+    host = Host(gpu)
+    registers = [half for counter in COUNTERS for half in (counter, counter + 4)]
+    one, other = host.context(1), host.context(2)
+    host.say(one, *(load(host, at, 100 + n) for n, at in enumerate(registers)))
+    host.submit(one)
+    host.say(other, *(load(host, at, 7) for at in registers))
+    host.submit(other)
+    image = host.dwords(one.address + PAGE, 0x180)
+    assert {at: image[image.index(at, 0xB1) + 1] for at in registers} == {at: 100 + n for n, at in enumerate(registers)}
+    host.put(one.address + PAGE + 4 * (image.index(registers[0], 0xB1) + 1), [55])
+    host.say(one, *(host.pack("MI_STORE_REGISTER_MEM", register_address=at, memory_address=DATA + 4 * n) for n, at in enumerate(registers)))
+    host.submit(one)
+    assert host.dwords(DATA, len(registers)) == [55, *range(101, 100 + len(registers))]
+
+
+@pytest.mark.behaviour("ICL-CTX-12", shows="layout")
 def test_the_header_of_a_list_of_registers() -> None:
     page = layout("MI_LOAD_REGISTER_IMM", 11)
     for count in (1, 9, 15, 44):
@@ -92,7 +115,7 @@ def test_the_header_of_a_list_of_registers() -> None:
         assert page.pack(entry=entries, force_posted=1, add_cs_mmio_start_offset=1)[0] == 0x11081000 | 2 * count - 1
 
 
-@pytest.mark.behaviour("ICL-CTX-13")
+@pytest.mark.behaviour("ICL-CTX-13", shows="action")
 def test_the_ring_part_of_an_image_as_the_manual_has_it() -> None:
     """Fifteen registers, the last of them the context's own address (ICL 1910-1926)."""
     host = Host("icl")
@@ -137,7 +160,7 @@ def test_an_image_may_inhibit_that_the_engine_part_is_restored(control: int, kep
     assert host.dwords(DATA, 1) == [kept]
 
 
-@pytest.mark.behaviour("KBL-CTX-04")
+@pytest.mark.behaviour("KBL-CTX-04", shows="action")
 def test_the_same_context_again_keeps_its_registers_unless_forced() -> None:
     host = Host()
     context = host.context(1)
@@ -152,7 +175,7 @@ def test_the_same_context_again_keeps_its_registers_unless_forced() -> None:
         host.put(context.address + PAGE + 4 * 0x69, [5])
 
 
-@pytest.mark.behaviour("KBL-CTX-08")
+@pytest.mark.behaviour("KBL-CTX-08", shows="action")
 @pytest.mark.parametrize("gpu", CHIPS)
 def test_the_contexts_own_status_page(gpu: str) -> None:
     """Run time, whether it was first, when it was restored and saved, and the semaphore it left at."""
@@ -169,7 +192,7 @@ def test_the_contexts_own_status_page(gpu: str) -> None:
     assert host.dwords(context.address + 64, 1)[0] > again
 
 
-@pytest.mark.behaviour("ICL-REG-06")
+@pytest.mark.behaviour("ICL-REG-06", shows="action")
 def test_the_run_time_of_a_context_counts_only_while_it_runs() -> None:
     host = Host("icl")
     one, other = host.context(1), host.context(2)
@@ -190,7 +213,7 @@ def test_the_run_time_of_a_context_counts_only_while_it_runs() -> None:
 # -- waiting -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-INT-06")
+@pytest.mark.behaviour("KBL-INT-06", shows="action")
 @pytest.mark.parametrize("gpu", CHIPS)
 def test_a_context_that_may_not_be_switched_stays_at_its_semaphore(gpu: str) -> None:
     host = Host(gpu)
@@ -208,6 +231,7 @@ def test_a_context_that_may_not_be_switched_stays_at_its_semaphore(gpu: str) -> 
     assert host.events(2)[1] == {"context_id": 3, "context_complete": 1, "active_to_idle": 1}
 
 
+@pytest.mark.behaviour("KBL-INT-06", shows="action")
 @pytest.mark.parametrize("gpu", CHIPS)
 def test_any_other_context_is_switched_out_and_submitted_again(gpu: str) -> None:
     host = Host(gpu)
@@ -218,12 +242,13 @@ def test_any_other_context_is_switched_out_and_submitted_again(gpu: str) -> None
     host.submit(waiting, other)
     assert host.dwords(DATA, 3) == [5, 0, 9] and not host.gpu.engines[0x2000].busy()
     assert host.events(3)[1] == {"context_id": 3, "wait_on_semaphore": 1, "semaphore_wait_mode": 1, "element_switch": 1}
+    assert "semaphore" not in [one.cause for one in host.gpu.interrupts.events]
     host.put(DATA + 8, [0])
     host.submit(waiting)
     assert host.dwords(DATA, 3) == [5, 1, 0]  # on from the semaphore
 
 
-@pytest.mark.behaviour("ICL-CS-12")
+@pytest.mark.behaviour("ICL-CS-12", shows="action")
 def test_engines_synchronise_with_semaphores() -> None:
     """A waits for B, which waits for A."""
     host = Host("icl")
@@ -251,7 +276,7 @@ def test_a_semaphore_in_signal_mode_is_looked_at_when_signalled() -> None:
     assert host.dwords(DATA, 2) == [5, 1]
 
 
-@pytest.mark.behaviour("KBL-CTX-05")
+@pytest.mark.behaviour("KBL-CTX-05", shows="action")
 def test_a_new_execlist_preempts_what_waits() -> None:
     host = Host()
     host.gpu.write_register(HWS_PGA, STATUS_PAGE)
@@ -265,7 +290,7 @@ def test_a_new_execlist_preempts_what_waits() -> None:
     assert host.dwords(DATA, 2) == [5, 1]
 
 
-@pytest.mark.behaviour("KBL-CTX-04", "KBL-CTX-05")
+@pytest.mark.behaviour("KBL-CTX-04", "KBL-CTX-05", shows="action")
 def test_a_waiting_context_submitted_again_goes_on_with_its_new_tail() -> None:
     host = Host()
     host.gpu.write_register(HWS_PGA, STATUS_PAGE)
@@ -314,7 +339,7 @@ def test_an_image_with_an_impossible_ring_is_refused() -> None:
 # -- rings ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ICL-CS-05", "ICL-CS-07")
+@pytest.mark.behaviour("ICL-CS-05", "ICL-CS-07", shows="action")
 @pytest.mark.parametrize(
     "gpu, engine, base",
     [("g45", "render", 0x2000), ("ivb", "render", 0x2000), ("ivb", "blitter", 0x22000), ("hsw", "video_enhance", 0x1A000)],

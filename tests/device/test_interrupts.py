@@ -10,7 +10,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device.gpu import Gpu
 from tests.device.host import STATUS_PAGE, Host
-from tests.streamer.bench import Bench
+from tests.streamer.bench import DATA, Bench
 
 IMR, HWSTAM = 0xA8, 0x98
 BITS = {"user": 0, "error": 3, "notify": 4, "timeout": 6, "page_fault": 7, "context_switch": 8, "semaphore": 11}
@@ -22,7 +22,7 @@ def gpu(name: str = "kbl") -> Gpu:
     return Gpu(device(name), itertools.count(1).__next__)
 
 
-@pytest.mark.behaviour("KBL-INT-02", "KBL-INT-03")
+@pytest.mark.behaviour("KBL-INT-02", "KBL-INT-03", shows="action")
 @pytest.mark.parametrize("base", PLACES)
 @pytest.mark.parametrize("cause", BITS)
 def test_each_engine_has_its_bits(base: int, cause: str) -> None:
@@ -33,7 +33,7 @@ def test_each_engine_has_its_bits(base: int, cause: str) -> None:
     assert made.read_register(first + 8) == 1 << BITS[cause] + shift
 
 
-@pytest.mark.behaviour("KBL-INT-01")
+@pytest.mark.behaviour("KBL-INT-01", shows="action")
 def test_status_mask_identity_enable() -> None:
     """Masked bits do not reach the identity register; ones clear it; one more event is remembered and comes back."""
     made = gpu()
@@ -63,7 +63,7 @@ def test_an_engines_own_mask() -> None:
     assert made.read_register(0x44308) == 0 and [one.cause for one in made.interrupts.events] == ["user"]
 
 
-@pytest.mark.behaviour("KBL-CTX-07")
+@pytest.mark.behaviour("KBL-CTX-07", shows="action")
 def test_the_status_page_gets_a_copy_of_what_its_mask_lets_through() -> None:
     host = Host("kbl")
     host.gpu.write_register(0x2080, STATUS_PAGE)
@@ -77,7 +77,7 @@ def test_the_status_page_gets_a_copy_of_what_its_mask_lets_through() -> None:
     assert host.dwords(context.address, 5)[4] == 8  # the context's own page has the head
 
 
-@pytest.mark.behaviour("ICL-WD-01", "ICL-WD-02", "ICL-WD-03")
+@pytest.mark.behaviour("ICL-WD-01", "ICL-WD-02", "ICL-WD-03", shows="action")
 def test_the_watchdog() -> None:
     """All ones start it, zeros stop it; at the threshold there is an interrupt and it starts again. Nobody can read the counter."""
     bench = Bench("icl")
@@ -88,16 +88,20 @@ def test_the_watchdog() -> None:
     bench.run(bench.load({threshold: 30}), bench.load({control: 0xFFFFFFFF}), *noops, bench.load({control: 0}), *noops)
     assert bench.causes() == ["timeout"] * 3
     assert bench.gpu.read_register(control) == 0 and bench.gpu.read_register(threshold) == 30
+    reads = [bench.pack("MI_STORE_REGISTER_MEM", register_address=at, memory_address=DATA + 4 * n)
+             for n, at in enumerate((control, threshold, control, threshold))]  # fmt: skip
+    bench.run(bench.load({control: 0xFFFFFFFF}), *noops[:9], *reads[:2], *noops[:5], *reads[2:], bench.load({control: 0}))
+    assert bench.data(4) == [0xFFFFFFFF, 30, 0xFFFFFFFF, 30]  # what was written, and no count
 
 
-@pytest.mark.behaviour("ICL-WD-04")
+@pytest.mark.behaviour("ICL-WD-04", shows="action")
 def test_a_watchdog_without_a_threshold_is_told() -> None:
     bench = Bench("icl")
     bench.run(bench.load({0x2178: 0xFFFFFFFF}), *[bench.pack("MI_NOOP")] * 3, bench.load({0x2178: 0}))
     assert len(bench.causes()) >= 3 and any("started without a threshold" in one for one in bench.gpu.remarks)
 
 
-@pytest.mark.behaviour("ICL-CTX-06", "ICL-CTX-07")
+@pytest.mark.behaviour("ICL-CTX-06", "ICL-CTX-07", shows="action")
 def test_a_host_that_touches_a_contexts_registers() -> None:
     """It stops the engine from idling first, and waits until the engine says so."""
     made = gpu("icl")

@@ -56,12 +56,18 @@ class Program:
         self.kept: list[Memory] = []
         self.lent: list[tuple[int, int]] = []  # address and size of other memory that pointers may lead to
         self.received: list[int] = []
+        self.maps = b""  # what it says about its own mappings, where it lies
 
     def connect(self, name: str, named: bool = False) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         if named:
             connection.bind("")
         connection.connect(str(self.folder / name))
+        kind, _, result, _, _, _ = MESSAGE.unpack(connection.recv(MESSAGE.size, socket.MSG_WAITALL))
+        assert kind == protocol.WELCOME
+        if result:
+            connection.close()
+            raise OSError((1 << 64) - result, os.strerror((1 << 64) - result))
         return connection
 
     def thread(self) -> Program:
@@ -88,22 +94,21 @@ class Program:
         layout = ARGUMENTS[name]
         data = layout.pack(SimpleNamespace(**{**dict.fromkeys(layout.names, 0), **fields}))
         argument = self.memory(data[:shorter])
-        self._exchange(protocol.IOCTL, ord("d") << 8 | NUMBERS[name], argument.address, payload=bytes(argument))
+        self._exchange(protocol.IOCTL, ord("d") << 8 | NUMBERS[name], argument.address, self.node.fileno(), bytes(argument))
         return layout.unpack(bytes(argument))
 
     def raw(self, number: int, data: bytes = b"") -> None:
         argument = self.memory(data or b"\0")
-        self._exchange(protocol.IOCTL, ord("d") << 8 | number, argument.address, payload=data)
+        self._exchange(protocol.IOCTL, ord("d") << 8 | number, argument.address, self.node.fileno(), data)
 
     def foreign(self, kind: str, number: int, descriptor: int, data: bytes) -> bytes | None:
         argument = self.memory(data)
-        inode = os.fstat(descriptor).st_ino
-        kind_number = self._exchange(protocol.FOREIGN, TYPES[kind] << 8 | number, argument.address, inode, bytes(argument))[0]
+        kind_number = self._exchange(protocol.FOREIGN, TYPES[kind] << 8 | number, argument.address, descriptor, bytes(argument))[0]
         return None if kind_number == protocol.NOT_MINE else bytes(argument)
 
     def mmap(self, offset: int, size: int) -> tuple[int, int]:
         """The descriptor and the offset a shim would map."""
-        _, _, at = self._exchange(protocol.MMAP, offset, size)
+        _, _, at = self._exchange(protocol.MMAP, offset, size, self.node.fileno())
         return self.received.pop(), at
 
     def _exchange(self, kind: int, a: int, b: int = 0, c: int = 0, payload: bytes = b"") -> tuple[int, int, int]:
@@ -131,8 +136,13 @@ class Program:
                 return self._send(protocol.REPLY, (-9) & protocol.WORD, 0, 0, b"")
             data = MESSAGE.pack(protocol.REPLY, 0, 0, 0, 0, b"")
             self.channel.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [a]))])
+        elif kind == protocol.WRITE:
+            address, size, _ = PART.unpack_from(payload)
+            fine = self.owns(address, size)
+            self._finish(payload, [])
+            self._send(protocol.REPLY, 0 if fine else (-14) & protocol.WORD, 0, 0, b"")
         elif kind == protocol.MAPS:
-            self._send(protocol.REPLY, 0, 0, 0, Path("/proc/self/maps").read_bytes())
+            self._send(protocol.REPLY, 0, 0, 0, self.maps or Path("/proc/self/maps").read_bytes())
         else:
             self._send(protocol.REPLY, (-38) & protocol.WORD, 0, 0, b"")
         return None
@@ -206,13 +216,14 @@ class Gpu:
 
 
 @contextmanager
-def served(name: str, runner: Runner | None = None, save: Callable[[Submission, str], str] = lambda submission, text: "") -> Iterator[Gpu]:
+def served(name: str, runner: Runner | None = None, save: Callable[[Submission, str], str] = lambda submission, text: "",
+           memory_limit: int | None = None) -> Iterator[Gpu]:  # fmt: skip
     """A server in a thread. Without a runner the real device executes."""
     folder = Path(tempfile.mkdtemp(prefix="softgen-test-"))
     told: list[str] = []
     executor = Executor(device(name), [], save, told.append)
     log: list[str] = []
-    shared = Shared(device(name), runner or Queues(executor.execute, executor.failed), log.append)
+    shared = Shared(device(name), runner or Queues(executor.execute, executor.failed), log.append, memory_limit)
     ours, theirs = socket.socketpair()
     server = Server(shared, Service(theirs, folder, listen(folder)))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -228,4 +239,5 @@ def served(name: str, runner: Runner | None = None, save: Callable[[Submission, 
         thread.join(5)
         for each in (ours, theirs, *server.listening.values()):
             each.close()
+        server.service.reserve.close()
         shutil.rmtree(folder)

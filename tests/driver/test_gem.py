@@ -2,15 +2,20 @@
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import struct
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
+from softgen.driver import aperture
 from softgen.driver.uapi import DMABUF_SYNC_FILE, EXEC_OBJECT, EXTENSION
 from tests.driver.program import Gpu, Held, Program
 
@@ -106,7 +111,7 @@ def test_a_tiled_buffer_through_the_aperture(gpu: Gpu, held: Held, mode: int) ->
 
 
 def test_a_buffer_is_seen_through_the_aperture_of_every_program(gpu: Gpu) -> None:
-    one, other = gpu.program(), gpu.program()
+    one, other = gpu.program("card0"), gpu.program("card0")
     handle = one.ioctl("I915_GEM_CREATE", size=8192).handle
     one.ioctl("I915_GEM_SET_TILING", handle=handle, mode=1, stride=1024)
     theirs = other.ioctl("GEM_OPEN", name=one.ioctl("GEM_FLINK", handle=handle).name).handle
@@ -135,15 +140,72 @@ def test_a_shared_buffer_is_one_buffer(gpu: Gpu) -> None:
     assert bytes(read) == b"kept"
 
 
-def test_memory_from_elsewhere_is_one_buffer_too(gpu: Gpu) -> None:
-    """A memfd softgen did not make, imported by two programs."""
-    one, other = gpu.program(), gpu.program()
+def test_an_ordinary_file_is_refused_and_not_touched(gpu: Gpu, tmp_path: Path) -> None:
+    program, path = gpu.program(), tmp_path / "letter"
+    path.write_bytes(b"hello")
+    with open(path, "r+b") as file:
+        refused(errno.EINVAL, program, "PRIME_FD_TO_HANDLE", fd=file.fileno())
+    assert path.read_bytes() == b"hello"
+
+
+def test_memory_that_was_not_exported_here_is_refused_and_not_touched(gpu: Gpu) -> None:
+    """A memfd of the program, and one of the server that it got to map and not to share."""
+    program = gpu.program()
     descriptor = os.memfd_create("elsewhere", os.MFD_ALLOW_SEALING)
-    os.truncate(descriptor, 8192)
-    first, second = (program.ioctl("PRIME_FD_TO_HANDLE", fd=descriptor).handle for program in (one, other))
-    one.ioctl("I915_GEM_SET_TILING", handle=first, mode=1, stride=512)
-    assert other.ioctl("I915_GEM_GET_TILING", handle=second).mode == 1
+    os.truncate(descriptor, 5000)
+    refused(errno.EINVAL, program, "PRIME_FD_TO_HANDLE", fd=descriptor)
+    assert fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) == 0 and os.fstat(descriptor).st_size == 5000
     os.close(descriptor)
+    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    mapped, _ = program.mmap(program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset, 4096)
+    refused(errno.EINVAL, gpu.program(), "PRIME_FD_TO_HANDLE", fd=mapped)
+    assert program.foreign("dma-buf", 0, mapped, bytes(8)) is None
+    os.close(mapped)
+
+
+def test_a_file_with_the_inode_number_of_a_buffer_is_not_that_buffer(gpu: Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inode numbers are given by each file system, so on another one somebody may have a file with any number."""
+    owner, thief = gpu.program(), gpu.program()
+    exported = owner.ioctl("PRIME_HANDLE_TO_FD", handle=owner.ioctl("I915_GEM_CREATE", size=4096).handle).fd
+    number, status = os.fstat(exported).st_ino, os.fstat
+    (tmp_path / "bait").write_bytes(bytes(4096))
+    with open(tmp_path / "bait", "r+b") as bait:
+        real = status(bait.fileno())
+
+        def same_number(fd: int) -> os.stat_result:
+            found = status(fd)
+            return os.stat_result((found[0], number, *found[2:])) if found.st_ino == real.st_ino else found
+
+        monkeypatch.setattr(os, "fstat", same_number)
+        refused(errno.EINVAL, thief, "PRIME_FD_TO_HANDLE", fd=bait.fileno())
+    assert thief.ioctl("PRIME_FD_TO_HANDLE", fd=exported).handle
+
+
+def test_a_program_that_lies_about_its_mappings_gets_nobody_elses_memory(gpu: Gpu, held: Held) -> None:
+    owner, thief = gpu.program(), gpu.program()
+    secret = owner.ioctl("I915_GEM_CREATE", size=4096).handle
+    owner.ioctl("I915_GEM_PWRITE", handle=secret, offset=0, size=6, data=owner.memory(b"secret").address)
+    [bo] = gpu.shared.objects.values()
+    own = mmap.mmap(-1, 4096)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(own))
+    thief.lent.append((address, 4096))
+    device, inode = bo.pieces[0].buffer.identity
+    thief.maps = f"{address:x}-{address + 4096:x} rw-s 00000000 {os.major(device):02x}:{os.minor(device):02x} {inode} /dev/shm/x\n".encode()
+    submit(thief, thief.ioctl("I915_GEM_USERPTR", address=address, size=4096).handle)
+    assert held.submissions[0].bound[0].bo.read(0, 6) == bytes(6)
+
+
+def test_an_exported_buffer_is_forgotten_with_its_last_descriptor(gpu: Gpu) -> None:
+    program = gpu.program()
+    for number in range(3):
+        handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+        descriptor = program.ioctl("PRIME_HANDLE_TO_FD", handle=handle).fd
+        program.ioctl("GEM_CLOSE", handle=handle)
+        assert len(gpu.shared.objects) == len(gpu.shared.orphans) == 1, number
+        os.close(descriptor)
+        program.received.remove(descriptor)
+        program.ioctl("GEM_CLOSE", handle=program.ioctl("I915_GEM_CREATE", size=4096).handle)
+        assert not gpu.shared.objects and not gpu.shared.orphans, number
 
 
 def test_a_descriptor_that_is_no_memory_is_refused(gpu: Gpu) -> None:
@@ -155,10 +217,21 @@ def test_a_descriptor_that_is_no_memory_is_refused(gpu: Gpu) -> None:
 
 
 def test_names_for_buffers(gpu: Gpu) -> None:
-    one, other = gpu.program(), gpu.program("card0")
+    one, other = gpu.program("card0"), gpu.program("card0")
     name = one.ioctl("GEM_FLINK", handle=one.ioctl("I915_GEM_CREATE", size=8192).handle).name
     assert other.ioctl("GEM_OPEN", name=name).size == 8192
     refused(errno.ENOENT, other, "GEM_OPEN", name=name + 1)
+
+
+def test_names_are_for_the_primary_node_alone(gpu: Gpu) -> None:
+    """As the kernel's drm_ioctl_permit(): what lacks DRM_RENDER_ALLOW is EACCES on a render node."""
+    primary, render = gpu.program("card0"), gpu.program("renderD128")
+    name = primary.ioctl("GEM_FLINK", handle=primary.ioctl("I915_GEM_CREATE", size=4096).handle).name
+    refused(errno.EACCES, render, "GEM_OPEN", name=name)
+    refused(errno.EACCES, render, "GEM_FLINK", handle=render.ioctl("I915_GEM_CREATE", size=4096).handle)
+    for other in ("GET_MAGIC", "AUTH_MAGIC", "SET_MASTER", "GET_CLIENT"):
+        primary.ioctl(other)
+        refused(errno.EACCES, render, other)
 
 
 @pytest.mark.parametrize("mode, stride, fine", [(0, 77, True), (1, 512, True), (1, 128, False), (2, 128, True), (2, 0, False), (3, 512, 0)])
@@ -207,11 +280,11 @@ def test_a_buffer_leaves_its_addresses_only_when_its_work_is_done(gpu: Gpu, held
     program = gpu.program()
     handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
     submit(program, handle)
-    thing = held.submissions[0].bound[0].thing
+    bo = held.submissions[0].bound[0].bo
     program.ioctl("GEM_CLOSE", handle=handle)
-    assert thing.bound
+    assert bo.bound
     held.finish()
-    assert not thing.bound
+    assert not bo.bound
 
 
 def test_dma_buf_fences(gpu: Gpu, held: Held) -> None:
@@ -257,11 +330,11 @@ def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu:
     handle = program.ioctl("I915_GEM_USERPTR", address=address, size=8192).handle
     shared[10] = ord("b")
     submit(program, handle)
-    thing = held.submissions[0].bound[0].thing
-    assert thing.copied is not None and thing.read(8, 4) == b"aaba"
-    thing.write(4096, b"GPU")
+    bo = held.submissions[0].bound[0].bo
+    assert bo.copied is not None and bo.read(8, 4) == b"aaba"
+    bo.write(4096, b"GPU")
     shared[0] = ord("P")  # the program writes beside it meanwhile
-    thing.copied.give_back()
+    bo.copied.give_back()
     assert shared[4095:4100] == b"aGPUa" and shared[0] == ord("P")
 
 
@@ -271,7 +344,7 @@ def test_memory_that_is_not_there_is_refused(gpu: Gpu, address: int, size: int, 
 
 
 def test_a_closed_node_lets_go_of_everything(gpu: Gpu) -> None:
-    one, other = gpu.program(), gpu.program()
+    one, other = gpu.program("card0"), gpu.program("card0")
     name = one.ioctl("GEM_FLINK", handle=one.ioctl("I915_GEM_CREATE", size=4096).handle).name
     one.node.close()
     end = time.monotonic() + 5
@@ -279,3 +352,44 @@ def test_a_closed_node_lets_go_of_everything(gpu: Gpu) -> None:
         time.sleep(0.01)
     refused(errno.ENOENT, other, "GEM_OPEN", name=name)
     assert len(gpu.server.nodes) == 1
+
+
+def test_threads_that_ask_about_a_tiled_buffer_share_one_comparison(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SET_DOMAIN of 16 threads once took seconds: each compared the whole buffer, one after the other."""
+    program, size = gpu.program(), 1 << 20
+    handle = program.ioctl("I915_GEM_CREATE", size=size).handle
+    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=2, stride=4096)
+    assert program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=0).offset
+    compared, asked, all_asked, merge, sync = [], [], threading.Event(), aperture.merge, aperture.View.sync
+
+    def counted(view: aperture.View) -> None:
+        asked.append(view)
+        if len(asked) == 16:
+            threading.Timer(0.1, all_asked.set).start()  # the last one waits by then
+        sync(view)
+
+    def held(rows: Any, shown: Any, before: Any) -> None:
+        compared.append(shown.size)
+        all_asked.wait(30)
+        merge(rows, shown, before)
+
+    monkeypatch.setattr(aperture, "merge", held)
+    monkeypatch.setattr(aperture.View, "sync", counted)
+    waiting = [threading.Thread(target=program.thread().ioctl, args=("I915_GEM_SET_DOMAIN",), kwargs={"handle": handle}) for _ in range(16)]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join()
+    assert compared == [size] * 2, "the first, and one for all who came while it compared"
+
+
+def test_both_sides_of_a_tiled_buffer_may_change_at_once() -> None:
+    """Each byte has what was changed in it; where both changed it, the program's counts."""
+    chance = np.random.default_rng(5)
+    before = chance.integers(0, 256, (4, 8, 16), np.uint8)
+    rows, shown = before.copy(), before.copy()
+    rows[0, 0, 0], rows[1, 2, 3], shown[3, 7, 15], shown[1, 2, 3] = rows[0, 0, 0] ^ 1, 77, shown[3, 7, 15] ^ 1, 99
+    expected = before.copy()
+    expected[0, 0, 0], expected[1, 2, 3], expected[3, 7, 15] = rows[0, 0, 0], 99, shown[3, 7, 15]
+    aperture.merge(rows, shown, before)
+    assert np.array_equal(rows, expected) and np.array_equal(shown, expected) and np.array_equal(before, expected)

@@ -1,6 +1,10 @@
 """Whatever a program sends, the server answers with an error number or goes on without it; others notice nothing."""
 
+import array
+import errno
+import os
 import random
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -25,8 +29,8 @@ class Instant:
     """Work is done the moment it is submitted."""
 
     def submit(self, submission: Submission) -> None:
-        submission.vm.enter([(bound.thing, bound.address) for bound in submission.bound])
-        submission.vm.leave([bound.thing for bound in submission.bound])
+        submission.vm.enter([(bound.bo, bound.address) for bound in submission.bound])
+        submission.vm.leave([bound.bo for bound in submission.bound])
         submission.fence.signal()
 
 
@@ -90,12 +94,47 @@ def test_noise_on_a_channel_ends_that_channel_alone(gpu: Gpu) -> None:
     assert [line for line in gpu.log if "itself failed" in line] == []
 
 
-def test_a_node_that_is_not_open(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.driver.server.PATIENCE", 0.05)
+def test_a_node_that_is_not_open(gpu: Gpu) -> None:
     program = gpu.program()
     program.name = b"\0nobody\0"
     with pytest.raises(OSError, match="Bad file"):
         program.ioctl("VERSION")
+
+
+def test_the_node_of_another_program_cannot_be_named(gpu: Gpu) -> None:
+    """The name of a node's socket is no secret; only a descriptor of it counts."""
+    owner, thief = gpu.program(), gpu.program()
+    handle = owner.ioctl("I915_GEM_CREATE", size=4096).handle
+    own, thief.name = thief.name, owner.name
+    with pytest.raises(OSError, match="Bad file"):
+        thief.ioctl("I915_GEM_BUSY", handle=handle)
+    with pytest.raises(OSError, match="Bad file"):
+        thief.mmap(handle << 40, 4096)
+    with open(os.devnull, "rb") as nothing, socket.socket() as other:
+        for descriptor in (nothing, other):
+            message = MESSAGE.pack(protocol.IOCTL, 8, 0x6400 | 0x57, 0, descriptor.fileno(), owner.name) + bytes(8)
+            thief.channel.sendall(message)
+            kind, *_ = thief._receive()
+            assert kind == protocol.GIVE
+            thief._serve(kind, descriptor.fileno(), 0, 0, b"", [])
+            assert thief._receive()[:2] == (protocol.DONE, (-errno.EBADF) & protocol.WORD)
+    thief.name = own
+    assert thief.ioctl("VERSION").major == 1
+
+
+def test_descriptors_that_nobody_asked_for_are_not_kept(gpu: Gpu) -> None:
+    program = gpu.program()
+    reading, writing = os.pipe()
+    argument = program.memory(ARGUMENTS["VERSION"].size)
+    message = MESSAGE.pack(protocol.IOCTL, 0, 0x6400, argument.address, program.node.fileno(), program.name)
+    program.channel.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [writing] * 100))])
+    os.close(writing)
+    kind, _, _, _, _, _ = program._receive()
+    while kind != protocol.DONE:
+        program._serve(kind, program.node.fileno(), 0, 0, b"", [])
+        kind, _, _, _, _, _ = program._receive()
+    assert select.select([reading], [], [], 5)[0] and os.read(reading, 1) == b""  # all writing ends are closed
+    os.close(reading)
 
 
 def test_a_program_that_goes_away_in_the_middle_of_an_answer(gpu: Gpu) -> None:
@@ -104,7 +143,8 @@ def test_a_program_that_goes_away_in_the_middle_of_an_answer(gpu: Gpu) -> None:
         argument = ARGUMENTS["I915_GEM_EXECBUFFER2"].pack(
             SimpleNamespace(**{**dict.fromkeys(ARGUMENTS["I915_GEM_EXECBUFFER2"].names, 0), "buffers": 1 << 20, "count": 3})
         )
-        program.channel.sendall(MESSAGE.pack(protocol.IOCTL, len(argument), 0x6469, 1 << 20, 0, program.name) + argument)
+        message = MESSAGE.pack(protocol.IOCTL, len(argument), 0x6469, 1 << 20, program.node.fileno(), program.name)
+        program.channel.sendall(message + argument)
         program.close()
     assert gpu.program().ioctl("VERSION").major == 1
     end = time.monotonic() + 5

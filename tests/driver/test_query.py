@@ -90,6 +90,15 @@ def test_a_buffer_too_small_for_the_answer() -> None:
         assert QUERY_ITEM.unpack(bytes(item)).size == -errno.EINVAL
 
 
+def test_an_unknown_parameter_is_logged_once() -> None:
+    with served("kbl") as gpu:
+        program = gpu.program()
+        for number in (1000, 1001, 1000, 1000):
+            with pytest.raises(OSError, match="Invalid"):
+                program.ioctl("I915_GETPARAM", param=number, value=program.memory(4).address)
+        assert gpu.log == ["GETPARAM 1000 is not known", "GETPARAM 1001 is not known"]
+
+
 def test_version_is_told_in_two_steps() -> None:
     with served("kbl") as gpu:
         program = gpu.program()

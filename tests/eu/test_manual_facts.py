@@ -20,12 +20,12 @@ from tests.eu.semantics.build import dst, imm, one, reg, run, scalar, thread
 
 
 @pytest.mark.parametrize(("kind", "low", "high"), [
-    pytest.param("ub", 0, 255, marks=pytest.mark.behaviour("EU-34")),
-    pytest.param("b", -128, 127, marks=pytest.mark.behaviour("EU-35")),
-    pytest.param("uw", 0, 65535, marks=pytest.mark.behaviour("EU-36")),
-    pytest.param("w", -32768, 32767, marks=pytest.mark.behaviour("EU-37")),
-    pytest.param("ud", 0, 2**32 - 1, marks=pytest.mark.behaviour("EU-38")),
-    pytest.param("d", -(2**31), 2**31 - 1, marks=pytest.mark.behaviour("EU-39")),
+    pytest.param("ub", 0, 255, marks=pytest.mark.behaviour("EU-34", shows="action")),
+    pytest.param("b", -128, 127, marks=pytest.mark.behaviour("EU-35", shows="action")),
+    pytest.param("uw", 0, 65535, marks=pytest.mark.behaviour("EU-36", shows="action")),
+    pytest.param("w", -32768, 32767, marks=pytest.mark.behaviour("EU-37", shows="action")),
+    pytest.param("ud", 0, 2**32 - 1, marks=pytest.mark.behaviour("EU-38", shows="action")),
+    pytest.param("d", -(2**31), 2**31 - 1, marks=pytest.mark.behaviour("EU-39", shows="action")),
 ])  # fmt: skip
 def test_ranges_of_integers(kind: str, low: int, high: int) -> None:
     """IVB 569-638: a float beyond them saturates at their ends, and the ends are two's complement."""
@@ -36,7 +36,7 @@ def test_ranges_of_integers(kind: str, low: int, high: int) -> None:
     assert found == [low, high]
 
 
-@pytest.mark.behaviour("EU-40")
+@pytest.mark.behaviour("EU-40", shows="layout")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_no_element_is_half_a_byte(gen: float) -> None:
     """IVB 530-533: four bits stand only in vectors, which only immediates are."""
@@ -44,7 +44,7 @@ def test_no_element_is_half_a_byte(gen: float) -> None:
     assert not {"v", "uv", "vf"} & set(types.codes("register", gen)) and "v" in types.codes("immediate", gen)
 
 
-@pytest.mark.behaviour("EU-55")
+@pytest.mark.behaviour("EU-55", shows="action")
 def test_floats_are_those_of_ieee() -> None:
     """IVB 649-655: the bits of -1.5, in 32 and in 64, and no type that is longer."""
     made = thread(8.0, 0b1, r2=np.array([-1.5], np.float32))
@@ -53,7 +53,7 @@ def test_floats_are_those_of_ieee() -> None:
     assert (types.size("f"), types.size("df"), max(types.size(name) for name in types.codes("register", 7.0))) == (4, 8, 8)
 
 
-@pytest.mark.behaviour("EU-113")
+@pytest.mark.behaviour("EU-113", shows="layout")
 def test_three_sources_share_a_type() -> None:
     """IVB 432-434."""
     assert types.codes("three_source", 7.0) == {"f": 0, "d": 1, "ud": 2, "df": 3}
@@ -64,7 +64,7 @@ def test_three_sources_share_a_type() -> None:
 # -- registers -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-04")
+@pytest.mark.behaviour("EU-04", shows="layout")
 @pytest.mark.parametrize(("kind", "element", "byte"), [("F", 3, 12), ("W", 3, 6), ("UB", 3, 3), ("DF", 2, 16)])
 def test_sub_registers_are_elements_in_text_and_bytes_in_bits(kind: str, element: int, byte: int) -> None:
     """IVB 51-55, 1637-1638; and 128 registers of 32 bytes."""
@@ -74,14 +74,14 @@ def test_sub_registers_are_elements_in_text_and_bytes_in_bits(kind: str, element
     assert len(thread(7.0).grf) == 128 * 32
 
 
-@pytest.mark.behaviour("EU-131")
+@pytest.mark.behaviour("EU-131", shows="layout")
 def test_register_files() -> None:
     """IVB 1588-1599, 1653: the code of message registers became reserved with Gen7."""
     files = {gen: dict(next(one for one in layout("EU_SOURCE_0", gen).fields if one.name == "file").type.values) for gen in (4.5, 7.0)}
     assert files == {4.5: {0: "arf", 1: "grf", 2: "mrf", 3: "imm"}, 7.0: {0: "arf", 1: "grf", 3: "imm"}}
 
 
-@pytest.mark.behaviour("EU-136")
+@pytest.mark.behaviour("EU-136", shows="layout")
 @pytest.mark.parametrize(("text", "number", "sub"), [
     ("a0.2<0,1,0>UW", 0x10, 4), ("acc1<8,8,1>F", 0x21, 0), ("f1.1<0,1,0>UW", 0x31, 2), ("sr0.1<0,1,0>UD", 0x70, 4),
     ("cr0.2<0,1,0>UD", 0x80, 8), ("n0.1<0,1,0>UD", 0x90, 4),
@@ -96,7 +96,7 @@ def test_architecture_registers_are_a_kind_an_instance_and_a_byte(text: str, num
     assert known is not None and f"{known[0].name}{known[1]}" == text.split("<")[0].split(".")[0]
 
 
-@pytest.mark.behaviour("KBL-EU-07")
+@pytest.mark.behaviour("KBL-EU-07", shows="layout")
 def test_register_numbers_and_their_steps() -> None:
     """KBL 5865-5921, 24607-24673: a byte in most forms, a doubleword in the one with three sources."""
     (two,) = mesa_parse.parse("add(8) g127<1>F g3.5<0,1,0>F g4<8,8,1>F { align1 1Q };", 9.0)
@@ -106,7 +106,7 @@ def test_register_numbers_and_their_steps() -> None:
     assert (first.number, first.sub, word >> 73 & 7) == (11, 20, 5)
 
 
-@pytest.mark.behaviour("KBL-EU-05")
+@pytest.mark.behaviour("KBL-EU-05", shows="layout")
 @pytest.mark.parametrize(("text", "bits"), [("g2", 0), ("-g2", 0b10), ("(abs)g2", 0b01), ("-(abs)g2", 0b11)])
 def test_source_modifiers(text: str, bits: int) -> None:
     """KBL 8042-8132, BDW 22321-22327: for logic the same bit inverts, and an indirect source has it as well."""
@@ -121,7 +121,7 @@ def test_source_modifiers(text: str, bits: int) -> None:
 # -- what a thread reads of itself -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-181", "EU-182", "EU-186")
+@pytest.mark.behaviour("EU-181", "EU-182", "EU-186", shows="layout")
 def test_state_register() -> None:
     """IVB 2137-2212; four doublewords of it can be named."""
     one = unpack("EU_STATE_REGISTER", 7.0, (0, 24, 9), (0, 23, 1), (0, 16, 5), (0, 12, 1), (0, 8, 0xA), (0, 0, 6), (1, 24, 0xC3))
@@ -131,7 +131,7 @@ def test_state_register() -> None:
     assert row is not None and (row.code, row.size) == (0x70, 16)
 
 
-@pytest.mark.behaviour("EU-199", "EU-200", "EU-202")
+@pytest.mark.behaviour("EU-199", "EU-200", "EU-202", shows="layout")
 def test_exceptions_stand_in_the_order_of_their_weight() -> None:
     """IVB 2427-2503, 2256-2259: the heaviest first, states in the upper half and what enables them sixteen bits below."""
     page = layout("EU_CONTROL_REGISTER", 7.0)
@@ -141,7 +141,7 @@ def test_exceptions_stand_in_the_order_of_their_weight() -> None:
     assert [bits[f"{kind}_enable"] for kind in kinds] == [15, 14, 13, 12, 11]
 
 
-@pytest.mark.behaviour("EU-213")
+@pytest.mark.behaviour("EU-213", shows="layout")
 def test_notification_registers() -> None:
     """IVB 2551-2555, 2574-2618: two counts of 16 bits, and between them one bit for the host."""
     one = unpack("EU_NOTIFICATION_REGISTER", 7.0, (0, 0, 0xFFFF), (1, 0, 1), (2, 0, 0x1234))
@@ -150,7 +150,7 @@ def test_notification_registers() -> None:
         "dword 0 bit 16 = 0x1", "dword 1 bit 1 = 0x1"]  # fmt: skip
 
 
-@pytest.mark.behaviour("EU-217")
+@pytest.mark.behaviour("EU-217", shows="layout")
 def test_thread_dependency_registers() -> None:
     """IVB 2692-2801: eight words, each a valid bit and a thread."""
     one = unpack("EU_THREAD_DEPENDENCY_REGISTER", 7.0, *((n // 2, 16 * (n % 2), 0x8000 * (n % 2) | 0x40 + n) for n in range(8)))
@@ -166,7 +166,7 @@ NUMBERS = {  # of Mesa's table: what the volumes lack
 }  # fmt: skip
 
 
-@pytest.mark.behaviour("BDW-EU-31", "KBL-EU-19")
+@pytest.mark.behaviour("BDW-EU-31", "KBL-EU-19", shows="layout")
 @pytest.mark.parametrize("gen", [8.0, 9.0])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_opcodes_that_the_volumes_lack(name: str, gen: float) -> None:
@@ -174,7 +174,7 @@ def test_opcodes_that_the_volumes_lack(name: str, gen: float) -> None:
     assert row is not None and row.name == name
 
 
-@pytest.mark.behaviour("EU-114")
+@pytest.mark.behaviour("EU-114", shows="layout")
 @pytest.mark.parametrize(("name", "number"), [("bfrev", 23), ("bfe", 24), ("bfi1", 25), ("bfi2", 26), ("brd", 33), ("brc", 35), ("fbh", 75),
                                               ("fbl", 76), ("cbit", 77), ("addc", 78), ("subb", 79)])  # fmt: skip
 def test_instructions_that_came_with_ivy_bridge(name: str, number: int) -> None:
@@ -186,7 +186,7 @@ def test_instructions_that_came_with_ivy_bridge(name: str, number: int) -> None:
 # -- accumulator -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-EU-11")
+@pytest.mark.behaviour("KBL-EU-11", shows="action")
 @pytest.mark.parametrize("asked", [False, True])
 def test_the_accumulator_mirrors_a_result_when_asked(asked: bool) -> None:
     """KBL 7680-7684, BDW 16897-16899."""

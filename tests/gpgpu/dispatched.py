@@ -11,9 +11,9 @@ import numpy as np
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device.gpu import Gpu
-from softgen.gpgpu.walker import Run
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
+from softgen.threads.dispatch import Dispatcher
 from softgen.trace.work import Work
 from tests.eu.semantics.case import Case
 from tests.gpgpu.job import BATCH, CODE, DYNAMIC, INDIRECT, PAGE, SIMD_CODES, SURFACES, TABLE, dwords
@@ -27,7 +27,7 @@ BASES = {"general": SCRATCH, "surface": SURFACES, "dynamic": DYNAMIC, "instructi
 class Dispatched(Case):
     """The same case, through streamer, walker and data port."""
 
-    groups: Run | None = None  # who runs it; the reference unless told
+    groups: Dispatcher | None = None  # who runs it; the reference unless told
 
     def run(self) -> None:
         total, size, offset = (tuple([*self.spec[name], *([fill] * 3)][:3]) for name, fill in (("global", 1), ("local", 1), ("offset", 0)))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.thread.block import ThreadStatus
-from softgen.gpgpu.engines import Groups
 from softgen.lanes import jit
+from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatcher import EngineDispatcher
 
 LEAVES = f"define i64 @leaves(ptr %block, ptr %context) {{ ret i64 {ThreadStatus.ESCAPE} }}"
 
@@ -32,15 +34,29 @@ class Leaving:
         pass
 
 
+class Recording:
+    """A Dispatcher that runs nothing, and keeps the records."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[DispatchContext, ThreadDispatch]] = []
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+        self.seen.append((context, dispatch))
+        yield from ()
+
+    def invalidate(self) -> None:
+        pass
+
+
 @dataclass(frozen=True)
 class Choice:
     name: str
     threads: int = 1
 
-    def groups(self) -> Groups:
+    def groups(self) -> EngineDispatcher:
         if self.name.startswith("leaving"):
-            return Groups("leaving", self.threads, make=lambda name: Leaving())
-        return Groups(self.name, self.threads)
+            return EngineDispatcher("leaving", self.threads, make=lambda name: Leaving())
+        return EngineDispatcher(self.name, self.threads)
 
 
 def engines() -> list[Choice]:

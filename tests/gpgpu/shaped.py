@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from softgen.errors import SoftgenError
-from softgen.gpgpu.engines import Groups
+from softgen.threads.dispatcher import EngineDispatcher
 from tests.gpgpu.job import END, FIRST, Job, dwords, words
 
 ENGINES = ("t0", "t1")
@@ -52,7 +52,7 @@ Outcome = tuple[str, list[bytes], list[str], int]
 
 
 def outcome(job: Job, engine: str, threads: int = 1) -> Outcome:
-    groups = Groups(engine, threads)
+    groups = EngineDispatcher(engine, threads)
     try:
         ran = job.run(groups=groups)
     except SoftgenError as error:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from softgen.bits.catalogue import layout
-from softgen.gpgpu.walker import Run
+from softgen.threads.dispatch import Dispatcher
 from tests.gpgpu.engines import engines
-from tests.gpgpu.job import DYNAMIC, END, Job, Ran, dwords
+from tests.gpgpu.job import CODE, DYNAMIC, END, INDIRECT, SURFACES, Job, Ran, dwords, vector_add
 
 ALL = 0xFFFFFFFF
 # Each thread writes dword 0 of r1 to surface 0, at its group's place.
@@ -42,8 +42,8 @@ MARKS = f"""
 
 
 @pytest.fixture(params=engines(), ids=lambda one: one.name)
-def groups(request: pytest.FixtureRequest) -> Run:
-    made: Run = request.param.groups()
+def groups(request: pytest.FixtureRequest) -> Dispatcher:
+    made: Dispatcher = request.param.groups()
     return made
 
 
@@ -52,8 +52,8 @@ def walker(job: Job, **values: Any) -> list[int]:
     return job.pack("GPGPU_WALKER", **{"simd_size": 0, "right_execution_mask": 0xFF, "bottom_execution_mask": 0xFF, **ends, **values})
 
 
-@pytest.mark.behaviour("BDW-MEDIA-04")
-def test_each_walker_has_the_constants_that_were_loaded_last(groups: Run) -> None:
+@pytest.mark.behaviour("BDW-MEDIA-04", shows="action")
+def test_each_walker_has_the_constants_that_were_loaded_last(groups: Dispatcher) -> None:
     """The same CURBE, loaded three times in a batch; the last load begins a register later."""
     job = Job(SHOWS, [bytes(16)], simd=8, shared=dwords(*[10] * 8), fetched=False, front={"curbe_allocation_size": 2})
     job.starts_threads = []
@@ -68,15 +68,14 @@ def test_each_walker_has_the_constants_that_were_loaded_last(groups: Run) -> Non
     assert ran.buffer(0)[:3] == (10, 20, 30) and ran.gpu.counters.dispatches == 3 and not ran.gpu.remarks
 
 
-def test_the_curbe_may_be_read_from_an_offset_on(groups: Run) -> None:
+def test_the_curbe_may_be_read_from_an_offset_on(groups: Dispatcher) -> None:
     job = Job(SHOWS, [bytes(16)], simd=8, shared=dwords(*[10] * 8, *[20] * 8, *[30] * 8), fetched=False)
     job.descriptor = {"cross_thread_constant_data_read_length": 1, "constant_urb_entry_read_offset": 2}
     assert job.run(groups=groups).buffer(0)[0] == 30
 
 
-@pytest.mark.behaviour("BDW-MEDIA-18")
 @pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
-def test_behind_a_flush_everything_has_been_written(gpu: str, groups: Run) -> None:
+def test_behind_a_flush_everything_has_been_written(gpu: str, groups: Dispatcher) -> None:
     """A command copies what the thread wrote, and a second walker finds the copy among its constants."""
     job = Job(SHOWS, [bytes(16)], gpu, simd=8, shared=dwords(*[10] * 8), fetched=False)
     job.after = [
@@ -86,12 +85,23 @@ def test_behind_a_flush_everything_has_been_written(gpu: str, groups: Run) -> No
     assert job.run(groups=groups).buffer(0) == (10, 0, 0, 10)
 
 
-@pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04")
+@pytest.mark.behaviour("BDW-MEM-04", "ICL-MEM-04", "ICL-MEM-05", "BDW-GPGPU-06", shows="action")
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
+def test_everything_is_found_from_its_base(gpu: str, groups: Dispatcher) -> None:
+    """Descriptor, kernel and binding table stand at bases that are not 0; here the walker's data does as well."""
+    job = vector_add(gpu)
+    base = {"indirect_object_base_address": INDIRECT - 0x1000, "indirect_object_base_address_modify_enable": 1}
+    job.before, job.walker = [job.pack("STATE_BASE_ADDRESS", **base)], {"indirect_data_start_address": 0x1000}
+    assert job.run(groups=groups).buffer(1) == tuple(1000 + n for n in range(64))
+    assert min(DYNAMIC, SURFACES, CODE, INDIRECT) >= 0x20000 and job.dynamic()[:4] == bytes(4)
+
+
+@pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04", shows="action")
 @pytest.mark.parametrize("simd", [8, 16, 32])
 @pytest.mark.parametrize(
     "right, bottom", [(0xFFFFFFFF, 0xFFFFFFFF), (0x0001FF37, 0xFFFFFFFF), (0xFFFFFFFF, 0x80000085), (0x0F0F0F0F, 0x00FFFF3C)]
 )
-def test_channels_at_the_edges(simd: int, right: int, bottom: int, groups: Run) -> None:
+def test_channels_at_the_edges(simd: int, right: int, bottom: int, groups: Dispatcher) -> None:
     """Two by two threads: the right mask holds for the last column, the bottom mask for the last row, both in the corner."""
     ran = Job(MARKS, [bytes(4 * 128)], simd=simd, shape=(2, 2, 1), right=right, bottom=bottom).run(groups=groups)
     found, full = ran.buffer(0), (1 << simd) - 1
@@ -100,7 +110,7 @@ def test_channels_at_the_edges(simd: int, right: int, bottom: int, groups: Run) 
 
 
 @pytest.mark.parametrize("gpu, code, size", [("bdw", 0, 1 << 10), ("skl", 3, 8 << 10), ("icl", 11, 2 << 20), ("kbl", 1, 2 << 10)])
-def test_each_thread_has_scratch_space_of_its_own(gpu: str, code: int, size: int, groups: Run) -> None:
+def test_each_thread_has_scratch_space_of_its_own(gpu: str, code: int, size: int, groups: Dispatcher) -> None:
     kernel = SHOWS.replace("r0.1<0;1,0>:ud 2:w", "r5.0<0;1,0>:ud 2:w").replace("r1.0<8;8,1>", "r0.5<0;1,0>")
     kernel = kernel.replace("(W)  shl", "(W)  and (1|M0) r5.0<1>:ud r0.5<0;1,0>:ud 0x3FF:ud\n(W)  shl")
     front = {"scratch_space_base_pointer": 0x8000, "per_thread_scratch_space": code}
@@ -108,7 +118,7 @@ def test_each_thread_has_scratch_space_of_its_own(gpu: str, code: int, size: int
     assert found == tuple(0x8000 + number * size + number for number in range(4))
 
 
-@pytest.mark.behaviour("KBL-GPGPU-11")
+@pytest.mark.behaviour("KBL-GPGPU-11", shows="layout")
 @pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "kbl", "icl"])
 def test_all_sizes_of_local_memory(gpu: str) -> None:
     page = layout("INTERFACE_DESCRIPTOR_DATA", Job("", [], gpu).gen).field("shared_local_memory_size")
@@ -124,7 +134,7 @@ def said(ran: Ran) -> list[str]:
     return [one.partition("): ")[2] for one in ran.gpu.remarks]
 
 
-@pytest.mark.behaviour("BDW-GPGPU-06")
+@pytest.mark.behaviour("BDW-GPGPU-06", shows="action")
 @pytest.mark.parametrize("gpu, size, told", [("bdw", 4032, False), ("bdw", 4064, True), ("skl", 4064, False), ("skl", 63488, True)])
 def test_indirect_data_has_a_largest_size(gpu: str, size: int, told: bool) -> None:
     job = Job(SHOWS, [bytes(1 << 16)], gpu, simd=8)
@@ -133,21 +143,21 @@ def test_indirect_data_has_a_largest_size(gpu: str, size: int, told: bool) -> No
     assert said(job.run()) == ([f"{size} bytes of indirect data; there should be at most {most}"] if told else [])
 
 
-@pytest.mark.behaviour("BDW-GPGPU-06")
+@pytest.mark.behaviour("BDW-GPGPU-06", shows="action")
 def test_indirect_data_is_whole_registers() -> None:
     job = Job(SHOWS, [bytes(64)], simd=8)
     job.walker = {"indirect_data_length": 40, "indirect_data_start_address": job.address(0)}
     assert said(job.run()) == ["40 bytes of indirect data are no multiple of 32"]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-04")
+@pytest.mark.behaviour("BDW-MEDIA-04", shows="action")
 def test_constants_have_room_and_begin_at_a_line() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8, front={"curbe_allocation_size": 1})
     job.before = [job.pack("MEDIA_CURBE_LOAD", curbe_total_data_length=64, curbe_data_start_address=0x120)]
     assert said(job.run()) == ["constants at 0x120 should begin at a multiple of 64", "64 bytes of constants, 32 are allocated for them"]
 
 
-@pytest.mark.behaviour("BDW-MEDIA-05")
+@pytest.mark.behaviour("BDW-MEDIA-05", shows="action")
 def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8)
     load, length = (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from softgen.device.gpu import Gpu
 from softgen.errors import SoftgenError
-from softgen.gpgpu import group
+from softgen.threads import reference
 from softgen.trace.work import Work
 from tests.gpgpu.job import BATCH, CODE, DYNAMIC, SURFACES, vector_add
 
@@ -26,7 +26,7 @@ def test_flipped_bits_end_in_our_own_errors(gpu: str, where: int, flips: list[tu
     space.write(where, bytes(data))
     left = iter(range(MOST_STEPS))
     try:
-        with mock.patch.object(group, "TURN", 10):  # a kernel may go round for ever
+        with mock.patch.object(reference, "TURN", 10):  # a kernel may go round for ever
             Gpu(job.device, spent=lambda: next(left, None) is None).execute(Work("render", space, BATCH))
     except SoftgenError as error:
         assert str(error)

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from softgen.gpgpu.engines import Groups
+from softgen.threads.dispatcher import EngineDispatcher
 from tests.conftest import SHARED, needs_shared
 from tests.eu.semantics.case import GENERATION
 from tests.gpgpu.dispatched import Dispatched
@@ -33,7 +33,7 @@ def check(name: str, gpu: str, engine: str = "reference") -> None:
     if not (folder / gpu / f"{name}.zebin.bin").exists():
         pytest.skip(f"{name} was not built for {gpu}")
     case = Dispatched(folder, gpu)
-    case.groups = groups = Groups(engine)
+    case.groups = groups = EngineDispatcher(engine)
     case.run()
     wrong = case.wrong()
     assert wrong and not any(wrong.values()), wrong

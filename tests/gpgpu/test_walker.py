@@ -11,8 +11,11 @@ from softgen.bits.describe import value_name
 from softgen.bits.generation import device
 from softgen.errors import DecodeError, GpuFault
 from softgen.gpgpu import walker
-from softgen.gpgpu.walker import FrontEnd, Surroundings
-from tests.gpgpu.job import DYNAMIC, END, Job, dwords
+from softgen.media import front_end
+from softgen.media.front_end import FrontEnd
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.payload import TemplatePayload
+from tests.gpgpu.job import DYNAMIC, END, INDIRECT, Job, dwords, vector_add
 
 KERNEL = f"""
 (W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
@@ -34,20 +37,20 @@ TICKETS = f"""
 """
 
 
-def around(job: Job, descriptors: bytes = b"", constants: bytes = b"") -> Surroundings:
-    return Surroundings(job.device.generation, job.memory(), {"indirect": 0}, FrontEnd(None, constants, descriptors))
+def context(job: Job) -> DispatchContext:
+    return DispatchContext(job.device.generation, job.memory(), {"indirect": 0})
 
 
-def planned(job: Job, dimensions: tuple[int, int, int] | None = None) -> walker.Plan:
-    """What the walker makes of a job, without running it."""
-    there, table = around(job, job.dynamic()[:32], job.constants()), layout("GPGPU_WALKER", job.gen)
+def planned(job: Job, dimensions: tuple[int, int, int] | None = None) -> ThreadDispatch:
+    """The dispatch that the walker makes of a job, without running it."""
+    front, table = FrontEnd(None, job.constants(), job.dynamic()[:32]), layout("GPGPU_WALKER", job.gen)
     batch = struct.unpack(f"<{len(job.batch()) // 4}I", job.batch())
     header = table.pack()[0]
     at = batch.index(header)
-    return walker.plan(there, table.raw(list(batch[at : at + table.dwords])), dimensions)
+    return walker.dispatch(context(job), front, table.raw(list(batch[at : at + table.dwords])), dimensions)
 
 
-@pytest.mark.behaviour("BDW-GPGPU-01")
+@pytest.mark.behaviour("BDW-GPGPU-01", shows="action")
 def test_groups_run_x_fastest_from_start_to_dimension() -> None:
     job = Job(TICKETS, [bytes(4), bytes(16 * 24)], simd=8, starts=(1, 0, 2), ends=(4, 2, 4))
     ran = job.run()
@@ -63,22 +66,21 @@ def test_threads_of_a_group_are_numbered() -> None:
     assert [found[4 * n + 3] for n in range(6)] == list(range(6))
 
 
-@pytest.mark.behaviour("BDW-GPGPU-02")
+@pytest.mark.behaviour("BDW-GPGPU-02", shows="action")
 def test_a_group_size_that_differs_from_the_descriptor_is_refused() -> None:
     job = Job(KERNEL, [bytes(4)], shape=(2, 1, 1), descriptor={"number_of_threads_in_gpgpu_thread_group": 3})
     with pytest.raises(DecodeError, match=r"GPGPU_WALKER at .*2 x 1 x 1 threads in a group, its interface descriptor says 3"):
         job.run()
 
 
-@pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04")
+@pytest.mark.behaviour("BDW-GPGPU-03", "BDW-GPGPU-04", shows="action")
 @pytest.mark.parametrize("simd, full", [(8, 0xFF), (16, 0xFFFF), (32, 0xFFFFFFFF)])
 def test_masks_are_for_the_last_column_and_row(simd: int, full: int) -> None:
     plan = planned(Job(KERNEL, [], simd=simd, shape=(2, 2, 1), right=0x3F, bottom=0x1F))
-    masks = [walker.mask(plan, x, y) for y in (0, 1) for x in (0, 1)]
-    assert masks == [full, 0x3F, 0x1F, 0x1F]
+    assert [plan.mask(number) for number in range(4)] == [full, 0x3F, 0x1F, 0x1F]
 
 
-@pytest.mark.behaviour("BDW-GPGPU-05")
+@pytest.mark.behaviour("BDW-GPGPU-05", shows="action")
 def test_dimensions_come_from_registers_where_the_command_says_so() -> None:
     job = Job(TICKETS, [bytes(4), bytes(16 * 24)], simd=8, ends=(9, 9, 9), walker={"indirect_parameter_enable": 1})
     pairs = [{"register_offset": 0x2500 + 4 * n, "data_dword": size} for n, size in enumerate((3, 2, 1))]
@@ -86,38 +88,44 @@ def test_dimensions_come_from_registers_where_the_command_says_so() -> None:
     assert job.run().gpu.counters.threads == 6
 
 
-@pytest.mark.behaviour("BDW-GPGPU-07")
+@pytest.mark.behaviour("BDW-GPGPU-07", shows="action")
 def test_the_descriptor_is_chosen_by_its_number() -> None:
     job = Job(KERNEL, [])
     first, second = (dwords(*job.pack("INTERFACE_DESCRIPTOR_DATA", kernel_start_pointer=64 * n)) for n in (1, 2))
-    assert walker.descriptor(around(job, first + second), 1).kernel_start_pointer == 128
-    with pytest.raises(DecodeError, match="interface descriptor 2 is asked for, 2 are loaded"):
-        walker.descriptor(around(job, first + second), 2)
+    front = FrontEnd(descriptors=first + second)
+    assert front_end.descriptor(context(job), front, 1, "GPGPU_WALKER").kernel_start_pointer == 128
+    with pytest.raises(DecodeError, match="GPGPU_WALKER: interface descriptor 2 is asked for, 2 are loaded"):
+        front_end.descriptor(context(job), front, 2, "GPGPU_WALKER")
 
 
 # -- payload -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-GPGPU-10")
+@pytest.mark.behaviour("KBL-GPGPU-10", shows="action")
 @pytest.mark.parametrize("fetched", [True, False])
 def test_constants_of_all_threads_and_of_each(fetched: bool) -> None:
     """Data the walker fetches puts each thread's own first; the CURBE keeps the order of memory."""
     shared, own = bytes([1]) * 64, [bytes([number]) * 32 for number in (10, 11, 12)]
     plan = planned(Job(KERNEL, [], shape=(3, 1, 1), shared=shared, own=own, fetched=fetched))
-    header = layout("GPGPU_THREAD_HEADER", 9)
     for number in range(3):
-        registers = walker.registers(plan, (0, 0, 0), number, header)[32:]
+        registers = plan.start_registers(0, number)[32:]
         assert registers == (own[number] + shared if fetched else shared + own[number])
+
+
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
+def test_indirect_data_is_relative_to_its_base(gpu: str) -> None:
+    job = vector_add(gpu)
+    job.indirect_base = INDIRECT - 0x1000
+    assert job.run().buffer(1) == tuple(range(1000, 1064))
 
 
 def test_the_header_says_where_a_thread_is() -> None:
     job = Job(KERNEL, [], shape=(4, 1, 1), front={"scratch_space_base_pointer": 0x8000, "per_thread_scratch_space": 1})
-    there = around(job, job.dynamic()[:32])
-    there.front.state = layout("MEDIA_VFE_STATE", 9).raw(job.pack("MEDIA_VFE_STATE", **job.front))
-    command = layout("GPGPU_WALKER", 9).raw(job.pack("GPGPU_WALKER", thread_width_counter_maximum=3, thread_group_id_x_dimension=1))
-    plan = walker.plan(there, command)
+    front = FrontEnd(layout("MEDIA_VFE_STATE", 9).raw(job.pack("MEDIA_VFE_STATE", **job.front)), b"", job.dynamic()[:32])
+    command = layout("GPGPU_WALKER", 9).raw(job.pack("GPGPU_WALKER", thread_width_counter_maximum=3))
+    plan = walker.dispatch(context(job), front, command, (6, 7, 8))
     table = layout("GPGPU_THREAD_HEADER", 9)
-    header = table.raw(struct.unpack("<8I", walker.registers(plan, (5, 6, 7), 3, table)))
+    header = table.raw(struct.unpack("<8I", plan.start_registers(5 + 6 * (6 + 7 * 7), 3)))
     assert (header.thread_group_id_x, header.thread_group_id_y, header.thread_group_id_z) == (5, 6, 7)
     assert header.scratch_space_offset == 0x8000 + 3 * 2048 and header.per_thread_scratch_space == 1
     assert header.fixed_function_thread_id == 3
@@ -129,10 +137,10 @@ def test_scratch_sizes_are_the_generations(gpu: str, code: int, expected: int) -
     gen = device(gpu).generation.number
     table = layout("MEDIA_VFE_STATE", gen)
     state = table.raw(table.pack(per_thread_scratch_space=code))
-    assert walker.kibibytes(value_name(table, state, "per_thread_scratch_space")) == expected
+    assert front_end.kibibytes(value_name(table, state, "per_thread_scratch_space")) == expected
 
 
-@pytest.mark.behaviour("KBL-GPGPU-11")
+@pytest.mark.behaviour("KBL-GPGPU-11", shows="action")
 @pytest.mark.parametrize("gpu, code, expected", [("skl", 0, 0), ("skl", 1, 1024), ("skl", 3, 4096), ("icl", 7, 65536), ("bdw", 1, 4096),
                                                  ("bdw", 16, 65536)])  # fmt: skip
 def test_local_memory_sizes_are_the_generations(gpu: str, code: int, expected: int) -> None:
@@ -153,10 +161,11 @@ def test_what_is_not_fetched_is_zero_and_told() -> None:
     job = Job(KERNEL, [], shape=(2, 1, 1), own=[b"\x07" * 32], fetched=True)
     told = [remark for remark in job.run().gpu.remarks if "constants" in remark]
     assert len(told) == 1 and told[0].endswith("2 threads need 64 bytes of constants, 32 are fetched: the rest is taken as zeros")
-    assert planned(job).data == b"\x07" * 32 + bytes(32)
+    payload = planned(job).payload
+    assert isinstance(payload, TemplatePayload) and payload.data == b"\x07" * 32 + bytes(32)
 
 
-@pytest.mark.behaviour("BDW-MEDIA-04")
+@pytest.mark.behaviour("BDW-MEDIA-04", shows="action")
 def test_the_curbe_keeps_what_was_loaded_when_it_was_loaded() -> None:
     """The batch changes the constants in memory after the load; the thread sees what was there before."""
     kernel = f"""
@@ -171,7 +180,7 @@ def test_the_curbe_keeps_what_was_loaded_when_it_was_loaded() -> None:
     assert job.run().buffer(0) == (77,)
 
 
-@pytest.mark.behaviour("KBL-GPGPU-13")
+@pytest.mark.behaviour("KBL-GPGPU-13", shows="action")
 @pytest.mark.parametrize("mode", range(4))
 def test_the_rounding_mode_a_thread_starts_with(mode: int) -> None:
     kernel = f"""
@@ -185,7 +194,7 @@ def test_the_rounding_mode_a_thread_starts_with(mode: int) -> None:
     assert control >> 4 & 3 == mode
 
 
-@pytest.mark.behaviour("BDW-CS-08")
+@pytest.mark.behaviour("BDW-CS-08", shows="action")
 @pytest.mark.parametrize("result", [0, 1])
 def test_a_predicated_walker_runs_when_the_predicate_says_so(result: int) -> None:
     job = Job(TICKETS, [bytes(4), bytes(64)], simd=8, walker={"predicate_enable": 1})

@@ -42,6 +42,17 @@ def test_the_command_that_hung_is_marked(tmp_path: Path, name: str) -> None:
     assert int(read[-1], 16) == hang.acthd
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\x1b[2J", "\x9b2J", "x" * 2000])
+def test_no_name_is_obeyed_by_a_terminal(tmp_path: Path, name: str) -> None:
+    path = Path(saved(tmp_path))
+    text = path.read_text()
+    path.write_text(text.replace("triangle[", f"{name}[").replace("rcs0 ---", f"{name} ---"))
+    assert name in path.read_text()
+    for verb in (["decode"], ["decode", "--json"], ["replay"]):
+        code, out, err = softgen(*verb, str(path))
+        assert code in (0, 1) and "Traceback" not in err and not set(out + err) & {"\0", "\x1b", "\x9b"}
+
+
 def test_registers_by_name_and_field(tmp_path: Path) -> None:
     hang = replace(compute()[1], instdone=0xFFFFFFFF & ~(1 << 1), fault=0x7FFF12345000)
     _, out, _ = softgen("decode", saved(tmp_path, hang))

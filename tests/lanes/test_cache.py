@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from softgen.errors import SoftgenError, Unsupported
 from softgen.lanes import jit
-from softgen.lanes.cache import Cache, default_folder
+from softgen.lanes.cache import Cache, checksum, default_folder
 from softgen.lanes.machine import Machine
 from softgen.lanes.routine import Routine
 from softgen.lanes.signature import Lanes, Signature, build
@@ -53,24 +54,71 @@ def test_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert entry.stat().st_mode & 0o777 == 0o600 and entry.parent.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "folder", "text"])
-def test_damage_costs_a_compilation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "folder", "full folder", "text", "pipe", "socket", "link", "dangling link"])
+def test_damage_costs_one_compilation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     cache = Cache(tmp_path / "objects")
     check(cache)
     made = compilations(monkeypatch)
     entry, = (tmp_path / "objects").iterdir()
     raw = bytearray(entry.read_bytes())
-    if damage == "folder":
-        entry.unlink()
-        entry.mkdir()
+    raw[len(raw) // 2] ^= 1
+    if content := {"flipped": bytes(raw), "cut": bytes(raw[:100]), "text": b"x" * 4000}.get(damage, b""):
+        entry.write_bytes(content)
     else:
-        raw[len(raw) // 2] ^= 1
-        entry.write_bytes({"flipped": bytes(raw), "cut": bytes(raw[:100]), "empty": b"", "text": b"x" * 4000}[damage])
+        replace_entry(entry, damage, tmp_path)
     check(cache)
     assert len(made) == 1
-    if damage != "folder":
-        check(cache)
-        assert len(made) == 1
+    check(cache)
+    assert len(made) == 1, "the object was not replaced"
+
+
+def replace_entry(entry: Path, kind: str, folder: Path) -> None:
+    """Something else where the object was."""
+    whole = entry.read_bytes()
+    entry.unlink()
+    match kind:
+        case "empty":
+            entry.touch()
+        case "folder" | "full folder":
+            entry.mkdir()
+            if kind != "folder":
+                (entry / "file").touch()
+        case "pipe":
+            os.mkfifo(entry)
+        case "socket":
+            os.mknod(entry, stat.S_IFSOCK | 0o600)
+        case _:
+            (folder / "elsewhere").write_bytes(whole)
+            entry.symlink_to(folder / ("elsewhere" if kind == "link" else "nothing"))
+
+
+def test_a_file_that_was_moved_to_another_key_is_a_miss(tmp_path: Path) -> None:
+    """The checksum covers the key."""
+    cache = Cache(tmp_path / "objects")
+    cache.save("one", b"code")
+    (tmp_path / "objects" / "one").rename(tmp_path / "objects" / "other")
+    assert cache.load("other") is None and not list((tmp_path / "objects").iterdir())
+
+
+@pytest.mark.parametrize("key", ["", ".", "..", "../outside", ".new-x", "a/b", "a\0b", "x" * 300])
+def test_no_key_leads_out_of_the_folder(tmp_path: Path, key: str) -> None:
+    cache = Cache(tmp_path / "objects")
+    cache.save("a", b"code")
+    (tmp_path / "outside").write_bytes(checksum(key, b"code") + b"code")
+    cache.save(key, b"other code")
+    assert cache.load(key) is None
+    cache.remove(key)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "objects", "outside"]
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[1, 2]", b"null", b'{"a": {}}', b"[" * 100_000])
+def test_json_of_another_shape_is_a_miss(tmp_path: Path, data: bytes) -> None:
+    cache = Cache(tmp_path / "objects")
+    cache.save("key", data)
+    assert cache.load_json("key", lambda found: found["a"].strip()) is None
+    assert not list((tmp_path / "objects").iterdir())
+    cache.save("key", b'{"a": " x "}')
+    assert cache.load_json("key", lambda found: found["a"].strip()) == "x"
 
 
 def test_an_object_of_no_use_is_made_again(tmp_path: Path) -> None:
@@ -80,6 +128,25 @@ def test_an_object_of_no_use_is_made_again(tmp_path: Path) -> None:
     key = jit.key(build(double, SIGNATURE), jit.host())
     cache.save(key, jit.compile_object(other, jit.host()))
     check(cache)
+
+
+@pytest.mark.parametrize("data", [b"", b"text", b"\x7fELF", b"\x7fELF\2\1" + bytes(100), b"\x7fELF\2\1" + b"\xff" * 200])
+def test_what_is_no_object_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    cache = Cache(tmp_path / "objects")
+    cache.save(jit.key(build(double, SIGNATURE), jit.host()), data)
+    made = compilations(monkeypatch)
+    check(cache)
+    check(cache)
+    assert len(made) == 1
+
+
+def test_a_cached_object_that_calls_a_library_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, ir = Cache(tmp_path / "objects"), "define double @f(double %x) {\n ret double %x\n}"
+    calls = "declare double @cosh(double)\ndefine double @f(double %x) {\n %y = call double @cosh(double %x)\n ret double %y\n}"
+    cache.save(jit.key(ir, jit.host()), jit.compile_object(calls, jit.host()))
+    made = compilations(monkeypatch)
+    jit.load(ir, ("f",), cache)
+    assert made == [ir]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

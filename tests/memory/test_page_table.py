@@ -399,7 +399,7 @@ def test_unwritten_pages_are_named_by_graphics_address() -> None:
 SIZES = {"kbl": (PAGE, K64, M2, G1), "bdw": (PAGE, M2, G1)}
 
 
-@pytest.mark.behaviour("KBL-MEM-07")
+@pytest.mark.behaviour("KBL-MEM-07", shows="action")
 @pytest.mark.parametrize("gpu", SIZES)
 @given(data=st.data())
 def test_the_walk_agrees_with_a_dictionary(gpu: str, data: st.DataObject) -> None:

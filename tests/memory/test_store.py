@@ -1,13 +1,15 @@
 """Buffers: sealed, padded, alive for as long as anyone looks at them."""
 
 import gc
+import mmap
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from softgen.errors import DriverError, SoftgenError
-from softgen.memory.store import Buffer
+from softgen.errors import DriverError
+from softgen.memory.store import Buffer, identity
 
 
 def test_a_buffer_is_one_memory_seen_as_view_array_and_file() -> None:
@@ -17,6 +19,12 @@ def test_a_buffer_is_one_memory_seen_as_view_array_and_file() -> None:
     assert os.pread(buffer.fd, 1, 4999) == b"\x07"
     assert (buffer.size, buffer.capacity, len(buffer.view)) == (5000, 8192, 5000)
     assert bytes(buffer.window(4096, 4096)[5000 - 4096 :]) == bytes(8192 - 5000), "the padding reads as zero"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ufffd" * 300, "x" * 5000, "\ud800", "näm\n"])
+def test_any_name_will_do(name: str) -> None:
+    buffer = Buffer(4096, name)
+    assert buffer.name == name and os.readlink(f"/proc/self/fd/{buffer.fd}").startswith("/memfd:softgen ")
 
 
 def test_nobody_can_shrink_a_buffer() -> None:
@@ -37,25 +45,38 @@ def test_a_view_outlives_its_buffer() -> None:
         os.fstat(fd)
 
 
-def test_a_foreign_memfd_is_taken_over_and_sealed() -> None:
-    fd = os.memfd_create("other", os.MFD_ALLOW_SEALING)
-    os.write(fd, b"hello")
-    buffer = Buffer.from_fd(fd, "other")
-    assert bytes(buffer.view) == b"hello" and buffer.capacity == 4096
-    with pytest.raises(PermissionError):
-        os.ftruncate(fd, 0)
+def test_a_file_is_identified_by_device_and_inode(tmp_path: Path) -> None:
+    buffer = Buffer(4096)
+    other = os.dup(buffer.fd)
+    assert identity(other) == buffer.identity == (os.fstat(other).st_dev, os.fstat(other).st_ino)
+    os.close(other)
+    with open(tmp_path / "file", "wb") as file:
+        assert identity(file.fileno())[0] != buffer.identity[0]
 
 
-def test_a_descriptor_that_cannot_be_sealed_is_refused() -> None:
-    fd = os.memfd_create("loose")  # without MFD_ALLOW_SEALING
-    os.write(fd, bytes(4096))
-    with pytest.raises(DriverError, match="no memfd that can be sealed"):
-        Buffer.from_fd(fd, "loose")
-    with pytest.raises(DriverError, match="has 0x0 bytes"):
-        Buffer.from_fd(os.memfd_create("empty", os.MFD_ALLOW_SEALING))
-    with pytest.raises(SoftgenError):
-        Buffer.from_fd(os.open("/dev/null", os.O_RDWR))
-    os.close(fd)
+def test_a_descriptor_elsewhere_is_noticed_until_its_last_copy_and_mapping_are_gone() -> None:
+    buffer = Buffer(4096)
+    view = mmap.mmap(buffer.fd, 4096)  # the buffer's own open file does not count
+    assert not buffer.open_elsewhere()
+    first = buffer.reopen()
+    second, third = os.dup(first), buffer.reopen()
+    assert identity(first) == buffer.identity and buffer.open_elsewhere()
+    os.close(first)
+    os.close(third)
+    assert buffer.open_elsewhere()
+    mapped = mmap.mmap(second, 4096)  # keeps a copy of the descriptor
+    os.close(second)
+    assert buffer.open_elsewhere()
+    mapped.close()
+    assert not buffer.open_elsewhere() and not buffer.open_elsewhere()
+    view.close()
+
+
+def test_only_touched_pages_are_resident() -> None:
+    buffer = Buffer(1 << 40, "sparse")
+    assert buffer.resident() == 0
+    buffer.view[5 << 30] = 1
+    assert 0 < buffer.resident() <= 2 << 20  # a page, of whichever size
 
 
 @pytest.mark.parametrize("size", [0, -1, 1 << 60])

@@ -89,7 +89,7 @@ def loads(image: Layout) -> list[Field]:
     return [one for one in image.fields if one.name.startswith("load_")]
 
 
-@pytest.mark.behaviour("ICL-CTX-12")
+@pytest.mark.behaviour("ICL-CTX-12", shows="layout")
 @pytest.mark.parametrize("image", tuple(images()), ids=lambda one: one.name)
 def test_a_load_s_header_counts_the_registers_behind_it(image: Layout) -> None:
     """0x1100_10nn: as many registers follow as (nn + 1) / 2; rows the list leaves out make it more than the page has, never fewer."""
@@ -123,7 +123,7 @@ def as_batch(image: Layout) -> tuple[list[int], set[int]]:
     return dwords, starts
 
 
-@pytest.mark.behaviour("ICL-CTX-09")
+@pytest.mark.behaviour("ICL-CTX-09", shows="layout")
 @pytest.mark.parametrize("unit", ["CSEL", "CSFE", "CSBE", "SOL", "GAMWC", "GAMT", "LNCF", "SVG", "SVL_TAIL", "TDL", "WM", "DM", "CSEND"])
 def test_an_image_is_a_batch(unit: str) -> None:
     """Read as commands, a unit is no-operations, loads and state commands that end where the next begins; the last one ends the batch."""

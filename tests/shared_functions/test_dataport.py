@@ -28,7 +28,7 @@ def test_an_untyped_read_gives_each_lane_its_dword() -> None:
     assert found.tolist() == bench.data.array.view(u32)[:32:2].tolist()
 
 
-@pytest.mark.behaviour("KBL-DP-16")
+@pytest.mark.behaviour("KBL-DP-16", shows="action")
 def test_a_set_bit_of_the_channel_mask_leaves_a_dword_out() -> None:
     bench = Bench()
     found = bench.send("untyped_surface_read", lanes(8, 16), answer=2, simd_mode="simd8", channel_mask="ga", **BOUND).view(u32)
@@ -66,7 +66,7 @@ def test_lanes_at_one_address_leave_the_highest_lanes_value() -> None:
     assert bench.data.array.view(u32)[0] == 6
 
 
-@pytest.mark.behaviour("KBL-DP-14")
+@pytest.mark.behaviour("KBL-DP-14", shows="action")
 def test_the_pixel_mask_of_a_header_takes_lanes_away() -> None:
     bench = Bench()
     bench.send("untyped_surface_write", header(d7=0b10), lanes(8, 4), lanes(8, 0, 7), mask=0b11, simd_mode="simd8", channel_mask="r",
@@ -92,7 +92,7 @@ def test_surfaces_that_are_no_raw_buffers_are_refused_by_name() -> None:
 # -- stateless, 64 bits, local -------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-DP-08")
+@pytest.mark.behaviour("KBL-DP-08", shows="action")
 def test_stateless_offsets_count_from_the_general_base_and_the_header() -> None:
     bench = Bench(general=DATA - 0x400)
     held = bench.data.array.view(u32)
@@ -102,7 +102,7 @@ def test_stateless_offsets_count_from_the_general_base_and_the_header() -> None:
     assert found.tolist() == held[2:10].tolist()
 
 
-@pytest.mark.behaviour("BDW-DP-02")
+@pytest.mark.behaviour("BDW-DP-02", shows="action")
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 def test_a64_dwords_of_a_lane_are_sets_of_registers(count: int) -> None:
     bench = Bench(gen=8)
@@ -115,7 +115,7 @@ def test_a64_dwords_of_a_lane_are_sets_of_registers(count: int) -> None:
     assert bench.data.array.view(u32)[:64].reshape(8, 8)[:, :count].T.reshape(-1).tolist() == data.tolist()
 
 
-@pytest.mark.behaviour("BDW-DP-01")
+@pytest.mark.behaviour("BDW-DP-01", shows="action")
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_a64_bytes_stand_in_the_low_end_of_a_dword(size: int) -> None:
     bench = Bench(gen=8)
@@ -127,7 +127,7 @@ def test_a64_bytes_stand_in_the_low_end_of_a_dword(size: int) -> None:
     assert bytes(bench.data.view[1 : 1 + size]) == bytes.fromhex("d4c3b2a100000000")[:size] and bench.data.view[1 + size] == 1 + size
 
 
-@pytest.mark.behaviour("BDW-DP-03")
+@pytest.mark.behaviour("BDW-DP-03", shows="action")
 def test_a64_qwords() -> None:
     bench = Bench(gen=8)
     at = (DATA + 16 * np.arange(8)).astype(u64)
@@ -137,7 +137,7 @@ def test_a64_qwords() -> None:
     assert bench.send("a64_qword_scattered_read", at, answer=2, data_elements=0, **FAR).view(u64).tolist() == data.tolist()
 
 
-@pytest.mark.behaviour("BDW-DP-08")
+@pytest.mark.behaviour("BDW-DP-08", shows="action")
 def test_a64_untyped_surface_messages() -> None:
     bench = Bench()
     at = (DATA + 8 * np.arange(16)).astype(u64)
@@ -189,7 +189,7 @@ def test_local_memory_is_addressed_without_the_tags_above_64_kib() -> None:
 # -- scattered on data cache 0 -------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("BDW-DP-11")
+@pytest.mark.behaviour("BDW-DP-11", shows="action")
 @pytest.mark.parametrize("index", [0, SLM, STATELESS])
 @pytest.mark.parametrize("width", [8, 16])
 @pytest.mark.parametrize("size", ["byte", "word", "dword"])
@@ -205,7 +205,7 @@ def test_byte_scattered(size: str, width: int, index: int) -> None:
     assert held[3 : 3 + count].tobytes() == bytes.fromhex("11223344")[:count] and held[3 + count] == 3 + count
 
 
-@pytest.mark.behaviour("BDW-DP-13")
+@pytest.mark.behaviour("BDW-DP-13", shows="action")
 def test_dword_scattered_counts_dwords() -> None:
     bench = Bench()
     found = bench.send("dword_scattered_read", lanes(8, 3), answer=1, simd_mode="simd8", **BOUND).view(u32)
@@ -235,7 +235,7 @@ def test_a_single_oword_goes_to_the_half_of_the_register_that_was_asked_for() ->
     assert low.tolist() == oword + [0xEE] * 16 and high.tolist() == [0xEE] * 16 + oword
 
 
-@pytest.mark.behaviour("KBL-DP-13")
+@pytest.mark.behaviour("KBL-DP-13", shows="action")
 def test_a_block_past_the_end_reads_zero_from_there() -> None:
     found = Bench(size=48).send("oword_block_read", header(d2=2), answer=1, data_blocks="2_owords", **BOUND)
     assert found[:16].tolist() == list(range(32, 48)) and not found[16:].any()
@@ -255,14 +255,16 @@ def test_a_block_written_over_the_end_of_a_surface_keeps_to_the_dwords_inside() 
     assert bench.data.array.view(u32)[8:10].tolist() == [1, 2] and bench.data.array[40:48].tolist() == list(range(40, 48))
 
 
-@pytest.mark.behaviour("BDW-DP-12")
+@pytest.mark.behaviour("BDW-DP-12", shows="action")
 def test_constant_blocks() -> None:
     for gen in (8, 9):
         found = Bench(gen=gen).send("constant_oword_block_read", header(d2=1), answer=1, data_blocks="2_owords", **BOUND)
         assert found.tolist() == list(range(16, 48))
+        found = Bench(gen=gen).send("constant_oword_unaligned_block_read", header(d2=20), answer=1, data_blocks="2_owords", **BOUND)
+        assert found.tolist() == list(range(20, 52))
 
 
-@pytest.mark.behaviour("BDW-DP-05", "BDW-DP-07")
+@pytest.mark.behaviour("BDW-DP-05", "BDW-DP-07", shows="action")
 @pytest.mark.parametrize("size, half, count", [("1_oword_low", 0, 1), ("1_oword_high", 16, 1), ("2_owords", 0, 2), ("4_owords", 0, 4),
                                                ("8_owords", 0, 8)])  # fmt: skip
 def test_a64_oword_blocks(size: str, half: int, count: int) -> None:
@@ -283,7 +285,7 @@ def test_a64_blocks_have_addresses_of_64_bits() -> None:
     assert (found == bench.data.array[64:96]).all()
 
 
-@pytest.mark.behaviour("BDW-DP-04", "KBL-DP-24")
+@pytest.mark.behaviour("BDW-DP-04", "KBL-DP-24", shows="action")
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 def test_blocks_of_registers_and_scratch_blocks(count: int) -> None:
     """Scratch blocks count registers from the thread's space; the low bits of that dword are the thread's number."""
@@ -298,7 +300,7 @@ def test_blocks_of_registers_and_scratch_blocks(count: int) -> None:
     assert found.view(u32).tolist() == (data + u32(1)).tolist()
 
 
-@pytest.mark.behaviour("KBL-DP-17")
+@pytest.mark.behaviour("KBL-DP-17", shows="action")
 @pytest.mark.parametrize("mode, written", [("dword", [1]), ("oword", [0, 1, 2, 3])])
 def test_register_writes_look_at_channels_by_dword_or_oword(mode: str, written: list[int]) -> None:
     bench = Bench(general=DATA)
@@ -335,6 +337,7 @@ ATOMICS = [
 ]
 
 
+@pytest.mark.behaviour("KBL-ATOM-01", "KBL-ATOM-02", "KBL-ATOM-03", shows="action")
 @pytest.mark.parametrize("operation, old, operands, new, returned", ATOMICS)
 def test_atomics(operation: str, old: int, operands: list[int], new: int, returned: int) -> None:
     bench = Bench()
@@ -345,6 +348,7 @@ def test_atomics(operation: str, old: int, operands: list[int], new: int, return
     assert (bench.data.array.view(u32)[0], found[0], found[1]) == (new, returned, 0xEEEEEEEE)
 
 
+@pytest.mark.behaviour("KBL-ATOM-08", shows="action")
 def test_lanes_of_an_atomic_at_one_address_see_each_other() -> None:
     bench = Bench()
     bench.put(bench.data, 0, [0])
@@ -353,6 +357,24 @@ def test_lanes_of_an_atomic_at_one_address_see_each_other() -> None:
     assert found.tolist() == list(range(16)) and bench.data.array.view(u32)[0] == 16
 
 
+@pytest.mark.behaviour("BDW-DP-09", shows="action")
+@pytest.mark.parametrize("width", ["dword", "qword"])
+@pytest.mark.parametrize("operation, operands, new", [("inc", (), 8), ("add", (5,), 12), ("cmpwr", (7, 90), 90), ("cmpwr", (6, 90), 7)])
+@pytest.mark.parametrize("returns", [0, 1])
+def test_a64_atomics_of_one_two_and_three_operands(width: str, operation: str, operands: tuple[int, ...], new: int, returns: int) -> None:
+    """At every second place, for lanes that are on; the old value comes back if it is asked for (BDW 14150-15072, 15870-16700)."""
+    type = u32 if width == "dword" else u64
+    bench, registers = Bench(gen=8), np.dtype(type).itemsize // 4
+    held = bench.data.array.view(type)
+    held[:16] = 7
+    at = (DATA + 2 * np.dtype(type).itemsize * np.arange(8)).astype(u64)
+    found = bench.send("a64_untyped_atomic", at, *(np.full(8, one, type) for one in operands), mask=0b11101111, answer=returns * registers,
+                       operation=operation, data_width=width, return_data=returns, **FAR).view(type)  # fmt: skip
+    assert held[:16].tolist() == [7 if place % 2 or place == 8 else new for place in range(16)]
+    assert not returns or [int(found[lane]) for lane in range(8) if lane != 4] == [7] * 7
+
+
+@pytest.mark.behaviour("BDW-DP-09", shows="action")
 def test_a64_atomics_on_qwords() -> None:
     bench = Bench(gen=8)
     at = (DATA + 8 * np.arange(8)).astype(u64)

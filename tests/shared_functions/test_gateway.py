@@ -34,7 +34,7 @@ def test_other_gateway_messages_are_refused_by_name() -> None:
         Gateway(9, 1, lambda: None).handle(None, Sent(3, 7 | 1 << 25))
 
 
-@pytest.mark.behaviour("KBL-GPGPU-15")
+@pytest.mark.behaviour("KBL-GPGPU-15", shows="layout")
 def test_a_thread_that_ends_is_let_go_and_spawning_is_refused() -> None:
     spawner = Spawner(9)
     assert list(spawner.handlers()) == [7]

@@ -11,7 +11,7 @@ from tests.shared_functions.test_message import must
 DATA_CACHE_0, DATA_CACHE_1, RENDER_CACHE = 10, 12, 5
 
 
-@pytest.mark.behaviour("BDW-RT-03")
+@pytest.mark.behaviour("BDW-RT-03", shows="layout")
 @pytest.mark.parametrize(("sent", "returned", "wrong"), [(1, 0, 0), (15, 16, 0), (0, 0, 1), (1, 17, 1)])
 def test_render_target_write(sent: int, returned: int, wrong: int) -> None:
     """BDW 21523-21550: type 0Ch, one to fifteen registers there, up to sixteen back, with a header of two or without."""
@@ -23,7 +23,7 @@ def test_render_target_write(sent: int, returned: int, wrong: int) -> None:
         assert len(message.problems(found)) == wrong
 
 
-@pytest.mark.behaviour("BDW-DP-09")
+@pytest.mark.behaviour("BDW-DP-09", shows="layout")
 @pytest.mark.parametrize(("name", "kind"), [("a64_untyped_atomic", 0x12), ("a64_untyped_atomic_simd4x2", 0x13)])
 @pytest.mark.parametrize("wide", [0, 1])
 @pytest.mark.parametrize("returns", [0, 1])
@@ -36,7 +36,7 @@ def test_atomics_at_any_address(name: str, kind: int, wide: int, returns: int, o
     assert message.problems(found) == []
 
 
-@pytest.mark.behaviour("KBL-DP-31")
+@pytest.mark.behaviour("KBL-DP-31", shows="layout")
 @pytest.mark.parametrize(("sfid", "bits", "name"), [
     (DATA_CACHE_0, 0 << 14, "oword_block_read"), (DATA_CACHE_0, 8 << 14, "oword_block_write"),
     (DATA_CACHE_0, 1 << 18, "scratch_block_read"), (DATA_CACHE_0, 3 << 14, "dword_scattered_read"),
@@ -48,3 +48,10 @@ def test_atomics_at_any_address(name: str, kind: int, wide: int, returns: int, o
 def test_descriptors_that_no_volume_describes(sfid: int, bits: int, name: str) -> None:
     found = identify(sfid, bits, 9)
     assert found is not None and found.name == name and found.row.page
+
+
+@pytest.mark.behaviour("KBL-RT-17", shows="layout")
+def test_render_targets_can_be_read() -> None:
+    """KBL 20467: type 0dh of the render cache."""
+    found = identify(RENDER_CACHE, 0xD << 14 | 1 << 19 | 2 << 25 | 1 << 20, 9)
+    assert found and found.name == "render_target_read"

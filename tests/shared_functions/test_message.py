@@ -64,7 +64,7 @@ def names(sfid: int, gen: float, bits: range, shift: int) -> dict[int, str]:
     return {number: one.name for number, one in found.items() if one}
 
 
-@pytest.mark.behaviour("KBL-DP-01")
+@pytest.mark.behaviour("KBL-DP-01", shows="layout")
 def test_functions_of_kaby_lake() -> None:
     assert message.shared_functions(9) == {
         0: "null",
@@ -83,7 +83,7 @@ def test_functions_of_kaby_lake() -> None:
     }
 
 
-@pytest.mark.behaviour("KBL-DP-02")
+@pytest.mark.behaviour("KBL-DP-02", shows="layout")
 def test_types_of_data_port_0() -> None:
     found = names(10, 9, range(32), 14)
     assert {number for number in found if number < 16} == {0, 1, 2, 3, 4, 7, 8, 10, 11, 12}
@@ -99,7 +99,7 @@ def test_types_of_data_port_0() -> None:
     }
 
 
-@pytest.mark.behaviour("KBL-DP-03")
+@pytest.mark.behaviour("KBL-DP-03", shows="layout")
 def test_types_of_data_port_1() -> None:
     found = names(12, 9, range(32), 14)
     assert set(found) == {*range(8), 9, 10, 11, 12, 13, *range(0x10, 0x16), *range(0x19, 0x1F)}
@@ -113,7 +113,7 @@ def test_types_of_data_port_1() -> None:
     assert "message_type=8" in message.why(12, 8 << 14, 9)
 
 
-@pytest.mark.behaviour("KBL-DP-04")
+@pytest.mark.behaviour("KBL-DP-04", shows="layout")
 def test_types_of_data_port_2() -> None:
     found = names(4, 9, range(16), 15)
     assert set(found) == {1, 2, 3, 4, 9, 10, 11, 12} and all(name.startswith("scaled_") for name in found.values())
@@ -121,7 +121,7 @@ def test_types_of_data_port_2() -> None:
     assert low and message.problems(low)[0] == "reserved: dword 0 bit 14 = 0x1"
 
 
-@pytest.mark.behaviour("KBL-DP-05")
+@pytest.mark.behaviour("KBL-DP-05", shows="layout")
 def test_types_of_the_read_only_port() -> None:
     assert list(names(9, 9, range(16), 14).values()) == [
         "constant_oword_block_read",
@@ -134,7 +134,7 @@ def test_types_of_the_read_only_port() -> None:
     ]
 
 
-@pytest.mark.behaviour("KBL-DP-06")
+@pytest.mark.behaviour("KBL-DP-06", shows="action")
 @pytest.mark.parametrize(
     ("name", "given", "wrong"),
     [
@@ -150,7 +150,7 @@ def test_header_rules(name: str, given: dict[str, int], wrong: list[str]) -> Non
     assert message.problems(must(12 if "surface" in name else 10, encode(name, 9, message_length=1, **given), 9)) == wrong
 
 
-@pytest.mark.behaviour("KBL-DP-07")
+@pytest.mark.behaviour("KBL-DP-07", shows="action")
 @pytest.mark.parametrize(("sent", "returned", "wrong"), [(1, 16, 0), (15, 0, 0), (0, 1, 1), (1, 17, 1), (0, 31, 2)])
 def test_lengths(sent: int, returned: int, wrong: int) -> None:
     found = must(2, encode("sample", 9, message_length=sent, response_length=returned), 9)
@@ -162,14 +162,14 @@ def test_lengths(sent: int, returned: int, wrong: int) -> None:
     )
 
 
-@pytest.mark.behaviour("BDW-DP-10")
+@pytest.mark.behaviour("BDW-DP-10", shows="action")
 def test_no_double_word_compare_and_write_in_a64_simd4x2() -> None:
     for name, allowed in (("a64_untyped_atomic", True), ("a64_untyped_atomic_simd4x2", False), ("untyped_atomic_simd4x2", True)):
         found = must(12, encode(name, 8, operation=0, message_length=1, binding_table_index=255), 8)
         assert (message.problems(found) == []) == allowed
 
 
-@pytest.mark.behaviour("KBL-DP-21")
+@pytest.mark.behaviour("KBL-DP-21", shows="layout")
 def test_line_stride_override_stands_in_bits_10_to_8() -> None:
     found = must(12, 4 << 14 | 1 << 19 | 1 << 10 | 1 << 8, 9).values
     assert (found.vertical_line_stride_override, found.vertical_line_stride, found.vertical_line_stride_offset) == (1, 0, 1)

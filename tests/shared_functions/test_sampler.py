@@ -55,12 +55,26 @@ def agrees(one: Texture, lanes: int = 16, **more: Any) -> None:
 # -- addresses and filters ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-SAMP-05")
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("mode", ["wrap", "mirror", "clamp", "clamp_border", "mirror_once", "half_border"])
 @pytest.mark.parametrize("kind", SHAPES)
 def test_every_kind_of_surface_in_every_mode(kind: Kind, mode: str, filter: str) -> None:
     agrees(Texture(kind=kind[0], array=kind[1], shape=SHAPES[kind], sampler=modes(mode) | filters(filter)))
+
+
+@pytest.mark.parametrize("kind", [("2d", True), ("1d", True)])
+@pytest.mark.parametrize("plain", [0, 1])
+def test_a_slice_half_way_between_two_is_the_even_one(kind: Kind, plain: int) -> None:
+    """The slice is rint(r): ties go to even (OpenCL 3.0, 8.3.1), and what is outside is the first or the last."""
+    shape = (*SHAPES[kind][:-1], 7)
+    sampler = modes("clamp") | filters("nearest") | {"non_normalized_coordinate_enable": plain}
+    one = Texture(kind=kind[0], array=True, shape=shape, sampler=sampler)
+    slices = {-0.5: 0, 0.5: 0, 1.5: 2, 2.5: 2, 3.5: 4, 4.5: 4, 5.5: 6, 6.5: 6, 7.5: 6, 0.49: 0, 0.51: 1, 1.49: 1, 2.51: 3, 5.49: 5, 5.0: 5,
+              -9.0: 0}  # fmt: skip
+    places = [np.zeros(16, np.float32)] * (len(shape) - 1) + [np.array(list(slices), np.float32)]
+    found = floats(one.ask("sample_lz", *places))
+    held = one.texels if kind[0] != "1d" else one.texels[:, :1]
+    assert found.tolist() == [held[number, 0, 0].tolist() for number in slices.values()]
 
 
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
@@ -86,7 +100,7 @@ def test_axes_have_modes_of_their_own(gen: float) -> None:
     assert np.allclose(floats(one.ask("sample_l", np.zeros(16, np.float32), *places)), one.expected(places), rtol=1e-6, atol=2e-6)
 
 
-@pytest.mark.behaviour("KBL-SAMP-20")
+@pytest.mark.behaviour("KBL-SAMP-20", shows="action")
 @pytest.mark.parametrize(("axis", "way"), [(axis, way) for axis in range(3) for way in ("mag", "min")])
 def test_addresses_are_rounded_or_cut_to_a_256th_of_a_texel(axis: int, way: str) -> None:
     """Each coordinate by itself, for larger and for smaller pictures."""
@@ -159,7 +173,7 @@ def test_srgb_is_made_linear_and_alpha_is_not() -> None:
         assert found[:, 3] == pytest.approx(c[first : first + 16], rel=1e-7)
 
 
-@pytest.mark.behaviour("KBL-SAMP-24")
+@pytest.mark.behaviour("KBL-SAMP-24", shows="action")
 def test_a_border_has_only_the_channels_of_its_format() -> None:
     outside = [np.full(16, -3, np.float32)] * 2
     wanted = {"R8_UNORM": [0.25, 0, 0, 1], "R8G8_UNORM": [0.25, 0.5, 0, 1], "B8G8R8A8_UNORM": [0.25, 0.5, 0.75, 2],
@@ -187,7 +201,7 @@ def test_channel_selects_choose_but_not_for_resinfo() -> None:
 # -- messages -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-SAMP-01")
+@pytest.mark.behaviour("KBL-SAMP-01", shows="action")
 @pytest.mark.parametrize("lanes", [8, 16])
 def test_simd_modes_and_masked_lanes(lanes: int) -> None:
     one = Texture()
@@ -276,7 +290,7 @@ def test_sampleinfo_tells_of_one_sample() -> None:
     assert Texture(surface={"multisample_position_palette_index": 5}).ask("sampleinfo", np.zeros(16, np.int64))[0].tolist() == [1, 5, 0, 0]
 
 
-@pytest.mark.behaviour("KBL-SAMP-01")
+@pytest.mark.behaviour("KBL-SAMP-01", shows="action")
 @pytest.mark.parametrize("lanes", [8, 16])
 def test_answers_of_16_bits_fill_a_register_for_a_channel(lanes: int) -> None:
     for format, kind in (("R8G8B8A8_UNORM", np.float16), ("R16G16B16A16_UINT", np.uint16)):

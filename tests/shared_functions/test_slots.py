@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.shared_functions import exchange
-from tests.shared_functions.sending import DATA, SLM, STATELESS, Bench, header
+from softgen.shared_functions import exchange, message
+from tests.shared_functions.sending import BASE, DATA, SLM, STATELESS, Bench, Sender, Sent, header
 
 u32, u64, f32 = np.uint32, np.uint64, np.float32
 BOUND, FAR = {"binding_table_index": 0}, {"binding_table_index": STATELESS}
@@ -21,7 +21,7 @@ def spots(first: int, second: int, type: Any = u32) -> np.ndarray[Any, Any]:
     return made
 
 
-@pytest.mark.behaviour("BDW-DP-08")
+@pytest.mark.behaviour("BDW-DP-08", shows="action")
 @pytest.mark.parametrize(("name", "gen", "where", "type"),
                          [("untyped_surface_read", 9, 0, u32), ("a64_untyped_surface_read", 8, DATA, u64)])  # fmt: skip
 def test_two_slots_read_four_dwords_each(name: str, gen: float, where: int, type: Any) -> None:
@@ -30,6 +30,16 @@ def test_two_slots_read_four_dwords_each(name: str, gen: float, where: int, type
     found = bench.send(name, spots(where + 16, where + 64, type), answer=1, width=8, mask=0b0010_1111, **fields).view(u32)
     held = bench.data.array.view(u32)
     assert found.tolist() == [held[4], held[5], 0xEEEEEEEE, held[7], held[16], held[17], 0xEEEEEEEE, held[19]]
+
+
+@pytest.mark.behaviour("KBL-DP-14", shows="action")
+def test_two_slots_do_not_look_at_the_pixel_mask() -> None:
+    """KBL 17848-17865."""
+    bench = Bench()
+    found = bench.send("untyped_surface_read", header(d7=0), spots(16, 64), answer=1, width=8, mask=0xFF, simd_mode="simd4x2",
+                       channel_mask="rgba", header_present=1, **BOUND).view(u32)  # fmt: skip
+    held = bench.data.array.view(u32)
+    assert found.tolist() == [*held[4:8], *held[16:20]]
 
 
 def test_two_slots_write_four_dwords_each() -> None:
@@ -41,7 +51,7 @@ def test_two_slots_write_four_dwords_each() -> None:
     assert held[8:10].tolist() == [104, 105] and (held[:8] == before[:8]).all() and (held[10:] == before[10:]).all()
 
 
-@pytest.mark.behaviour("BDW-DP-16")
+@pytest.mark.behaviour("BDW-DP-16", shows="action")
 def test_atomics_of_two_slots() -> None:
     bench = Bench()
     data = np.array([5, 77, 0, 0, 7, 99, 0, 0], u32)
@@ -53,6 +63,7 @@ def test_atomics_of_two_slots() -> None:
 NAN, SIGNALLING = 0x7FC00001, 0x7F800001
 
 
+@pytest.mark.behaviour("KBL-ATOM-04", shows="action")
 @pytest.mark.parametrize(
     ("operation", "old", "given", "new"),
     [
@@ -71,6 +82,7 @@ def test_float_atomics(operation: str, old: int, given: int, new: int) -> None:
     assert found[0] == old and bench.data.array.view(u32)[0] == new
 
 
+@pytest.mark.behaviour("KBL-ATOM-05", shows="action")
 def test_a_float_compare_sees_equal_zeros_and_unequal_nans() -> None:
     bench = Bench()
     bench.data.array.view(u32)[:2] = 0x80000000, NAN
@@ -79,6 +91,7 @@ def test_a_float_compare_sees_equal_zeros_and_unequal_nans() -> None:
     assert bench.data.array.view(u32)[:2].tolist() == [9, NAN]
 
 
+@pytest.mark.behaviour("KBL-ATOM-03", shows="action")
 def test_pairs_of_dwords_are_compared_and_written_together() -> None:
     bench = Bench()
     bench.data.array.view(u64)[:2] = 0x1_00000002, 0x3_00000004
@@ -101,12 +114,18 @@ def test_dual_blocks_have_two_addresses(gen: float) -> None:
     assert held[8:12].tolist() == [0, 1, 2, 3] and held[12:16].tolist() == [8, 9, 10, 11] and held[36:39].tolist() == [4, 5, 6]
 
 
-@pytest.mark.behaviour("BDW-DP-06")
+@pytest.mark.behaviour("BDW-DP-06", shows="action")
 def test_dual_blocks_of_addresses() -> None:
     bench = Bench(gen=8)
     both = header(d0=DATA, d2=DATA + 64)
     found = bench.send("a64_oword_dual_block_read", both, answer=1, width=8, data_blocks="1_register", **FAR).view(u32)
     assert found.tolist() == [*bench.data.array.view(u32)[:4], *bench.data.array.view(u32)[16:20]]
+    data, held = np.arange(100, 132, dtype=u32), bench.data.array.view(u32)
+    bench.send("a64_oword_dual_block_write", both, data, width=8, data_blocks="4_registers", **FAR)
+    assert held[:16].tolist() == data.reshape(4, 2, 4)[:, 0].reshape(-1).tolist()
+    assert held[16:32].tolist() == data.reshape(4, 2, 4)[:, 1].reshape(-1).tolist()
+    again = bench.send("a64_oword_dual_block_read", both, answer=4, width=8, data_blocks="4_registers", **FAR)
+    assert again.view(u32).tolist() == data.tolist()
 
 
 def test_blocks_of_the_oldest_generation_count_bytes() -> None:
@@ -115,7 +134,7 @@ def test_blocks_of_the_oldest_generation_count_bytes() -> None:
     assert found.tolist() == bench.data.array.view(u32)[8:16].tolist() and bench.compiled == 1
 
 
-@pytest.mark.behaviour("KBL-DP-11")
+@pytest.mark.behaviour("KBL-DP-11", shows="action")
 def test_scaled_offsets_are_multiplied_by_the_pitch() -> None:
     bench = Bench(general=DATA)
     at = np.arange(8, dtype=u32)
@@ -137,7 +156,22 @@ def test_a_bindless_surface_is_found_by_the_extended_descriptor() -> None:
     assert found.tolist() == bench.data.array.view(u32)[:8].tolist() and not bench.compiled
 
 
-@pytest.mark.behaviour("KBL-DP-09")
+@pytest.mark.behaviour("KBL-BT-07", shows="action")
+@pytest.mark.parametrize("offset", [0, 0x40, 0xFF40])
+def test_a_bindless_surface_stands_at_the_offset_of_the_extended_descriptor(offset: int) -> None:
+    """Bits 31:12 are bits 25:6 of the offset from the bindless base (KBL 5709-5715)."""
+    bench = Bench()
+    bench.port.surfaces.bases = {"bindless": BASE - offset, "surface": 0}
+    descriptor = message.encode("untyped_surface_read", 9, message_length=1, response_length=1, simd_mode="simd8", channel_mask="r",
+                                binding_table_index=252)  # fmt: skip
+    at, none = (4 * np.arange(8)).astype(u32).view(np.uint8), np.zeros(0, np.uint8)
+    sent = Sent(12, descriptor, at, none, np.zeros(32, np.uint8), 0xFF, Sender(8))
+    sent.extended = offset >> 6 << 12 | 12
+    bench.port.handlers()[12](None, sent)
+    assert sent.response.view(u32).tolist() == bench.data.array.view(u32)[:8].tolist()
+
+
+@pytest.mark.behaviour("KBL-DP-09", shows="action")
 def test_beyond_the_threads_scratch_space_reads_are_zero_and_writes_are_dropped() -> None:
     bench = Bench(general=DATA)
     before = bench.data.array.copy()

@@ -42,7 +42,7 @@ def test_a_typed_read_takes_texels_by_their_coordinates(gen: float) -> None:
     assert bench.compiled == 1, "compiled code was not asked"
 
 
-@pytest.mark.behaviour("KBL-DP-27")
+@pytest.mark.behaviour("KBL-DP-27", shows="action")
 def test_coordinates_out_of_bounds_read_zero_and_write_nothing() -> None:
     bench = picture()
     at = regs([0, 9, 10, 0, 0, -1, 3, 0], [0, 5, 5, 6, -1, 0, 3, 1])
@@ -56,13 +56,14 @@ def test_coordinates_out_of_bounds_read_zero_and_write_nothing() -> None:
     assert {int(place): int(held[place]) for place in np.flatnonzero(held != before)} == changed
 
 
+@pytest.mark.behaviour("KBL-DP-15", shows="action")
 def test_the_slot_group_chooses_the_channels() -> None:
     bench = picture()
     bench.send("typed_surface_write", regs(X, 0), regs(7), mask=0x0300, slot_group="high_8", channel_mask="r", **BOUND)
     assert bench.data.array.view(u32)[:3].tolist()[:2] == [7, 7] and bench.data.array.view(u32)[2] != 7
 
 
-@pytest.mark.behaviour("KBL-DP-15")
+@pytest.mark.behaviour("KBL-DP-15", shows="action")
 def test_the_low_group_does_not_see_the_high_channels() -> None:
     bench = picture()
     before = bench.data.array.copy()
@@ -93,6 +94,18 @@ def test_tiled_surfaces_read_back_what_was_written(tile: str) -> None:
     assert found.tolist() == list(range(50, 58))
 
 
+@pytest.mark.behaviour("KBL-SAMP-05", shows="action")
+@pytest.mark.parametrize("gen", [8, 9, 11])
+@pytest.mark.parametrize("qpitch", [2, 3, 5])
+def test_slices_are_four_times_the_qpitch_apart(gen: float, qpitch: int) -> None:
+    """In rows, whatever the height (KBL 19302-19343)."""
+    bench = picture(gen, width=8, height=4, surface_array=1, depth=2, surface_qpitch=qpitch)
+    held = bench.data.array.view(u32)
+    found = bench.send("typed_surface_read", regs(1, 2, [0, 1, 2, 0, 0, 0, 0, 0]), answer=1, slot_group="low_8", channel_mask="r", **BOUND)
+    assert found.view(u32)[:3].tolist() == [held[16 * (4 * qpitch * layer + 2) + 1] for layer in range(3)]
+
+
+@pytest.mark.behaviour("KBL-DP-27", shows="action")
 def test_slices_and_levels() -> None:
     bench = picture(width=8, height=4, surface_array=1, depth=2, surface_qpitch=2, mip_count_lod=1)
     held = bench.data.array.view(u32)
@@ -104,7 +117,7 @@ def test_slices_and_levels() -> None:
     assert slices[:4].tolist() == [held[0], held[8 * 16], held[16 * 16], 0]
 
 
-@pytest.mark.behaviour("BDW-DP-15")
+@pytest.mark.behaviour("BDW-DP-15", shows="action")
 @pytest.mark.parametrize("gen", [7.5, 8, 9])
 def test_typed_atomics(gen: float) -> None:
     bench = picture(gen)
@@ -135,7 +148,7 @@ def test_typed_buffers_and_what_is_not_built() -> None:
         picture().send("atomic_counter", header(), answer=1, operation="inc", return_data=1, simd_mode="simd8", **BOUND)
 
 
-@pytest.mark.behaviour("BDW-DP-14")
+@pytest.mark.behaviour("BDW-DP-14", shows="action")
 @pytest.mark.parametrize(("gen", "more"), [(7.5, {"append_counter_enable": 1, "append_counter_address": DATA + 0x400}),
                                            (8, {"auxiliary_surface_mode": 2, "auxiliary_surface_base_address": DATA})])  # fmt: skip
 def test_a_counter_gives_each_lane_a_number(gen: float, more: dict[str, int]) -> None:
@@ -156,7 +169,7 @@ def control(width: int, height: int, **more: int) -> int:
     return width - 1 | height - 1 << 16 | more.get("pitch", 0) << 8 | more.get("sub", 0) << 24 | more.get("mode", 0) << 30
 
 
-@pytest.mark.behaviour("BDW-DP-17")
+@pytest.mark.behaviour("BDW-DP-17", shows="action")
 @pytest.mark.parametrize("gen", [7.5, 8, 9, 11])
 def test_a_media_block_repeats_the_edges(gen: float) -> None:
     bench = picture(gen, format="R8_UINT", width=5, height=5)  # dwords
@@ -176,7 +189,7 @@ def test_a_media_block_write_drops_what_is_outside() -> None:
     assert np.flatnonzero(bench.data.array != before).tolist() == [4 * PITCH + x for x in (16, 17, 18, 19)]
 
 
-@pytest.mark.behaviour("KBL-DP-19")
+@pytest.mark.behaviour("KBL-DP-19", shows="action")
 def test_masks_of_a_media_block_write() -> None:
     bench = picture(format="R8_UINT", width=16, height=8)
     before = bench.data.array.copy()
@@ -187,7 +200,7 @@ def test_masks_of_a_media_block_write() -> None:
     assert np.flatnonzero(bench.data.array != before).tolist() == [*range(20, 24), *range(PITCH, PITCH + 4)]
 
 
-@pytest.mark.behaviour("KBL-DP-20")
+@pytest.mark.behaviour("KBL-DP-20", shows="action")
 def test_merged_blocks_share_registers() -> None:
     bench = picture(format="R8_UINT", width=64, height=8)
     found = bench.send("media_block_read", header(d2=control(8, 2, pitch=1, sub=8)), answer=1, **BOUND)
@@ -196,7 +209,7 @@ def test_merged_blocks_share_registers() -> None:
     assert (found[:8] == 0xEE).all() and (found[16:24] == 0xEE).all()
 
 
-@pytest.mark.behaviour("KBL-DP-21")
+@pytest.mark.behaviour("KBL-DP-21", shows="action")
 def test_the_descriptor_can_leave_out_every_other_line() -> None:
     bench = picture(format="R8_UINT", width=64, height=8)
     found = bench.send("media_block_read", header(d2=control(4, 2)), answer=1, vertical_line_stride_override=1, vertical_line_stride=1,
@@ -210,7 +223,7 @@ def test_a_block_that_is_too_large_is_an_error() -> None:
         picture().send("media_block_read", header(d2=control(64, 8)), answer=8, **BOUND)
 
 
-@pytest.mark.behaviour("BDW-DP-22")
+@pytest.mark.behaviour("BDW-DP-22", shows="action")
 def test_a_transposed_read_gives_columns() -> None:
     bench = picture(format="R8_UINT", width=64, height=8)
     found = bench.send("transpose_read", header(d2=1 | 2 << 20), answer=1, **BOUND).view(u32)
@@ -218,7 +231,7 @@ def test_a_transposed_read_gives_columns() -> None:
     assert found.tolist() == [*rows[:4, 0].tolist(), *rows[:4, 1].tolist()]
 
 
-@pytest.mark.behaviour("KBL-DP-29")
+@pytest.mark.behaviour("KBL-DP-29", shows="action")
 def test_what_a_surface_is() -> None:
     bench = picture(format="R8_UINT", width=64, height=8)
     found = bench.send("read_surface_info", regs(0), answer=2, **BOUND).view(u32)

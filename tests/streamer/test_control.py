@@ -39,7 +39,7 @@ def test_a_start_may_add_an_offset(gpu: str) -> None:
     assert bench.data(1) == [7]
 
 
-@pytest.mark.behaviour("ICL-CS-18")
+@pytest.mark.behaviour("ICL-CS-18", shows="action")
 @pytest.mark.parametrize("gpu, comes_back", [("bdw", False), ("icl", True)])
 def test_a_third_level_only_on_the_newest(gpu: str, comes_back: bool) -> None:
     """Elsewhere a call out of the second level is a chain; and what is chained stays at its level."""
@@ -97,7 +97,7 @@ def test_load_register_imm_leaves_bytes_alone_that_it_is_told_to() -> None:
     assert bench.gpu.registers.read(GPR) == 0x55227744
 
 
-@pytest.mark.behaviour("ICL-CS-17")
+@pytest.mark.behaviour("ICL-CS-17", shows="layout")
 def test_the_commands_the_manual_lists_for_the_render_engine() -> None:
     """ICL 197-246, 1477-1483: each is executed, or one of those of the display, which say that there is none."""
     listed = """NOOP ARB_CHECK ARB_ON_OFF BATCH_BUFFER_START BATCH_BUFFER_END CONDITIONAL_BATCH_BUFFER_END DISPLAY_FLIP LOAD_SCAN_LINES_EXCL
@@ -110,7 +110,7 @@ def test_the_commands_the_manual_lists_for_the_render_engine() -> None:
         assert page.name in COMMANDS or name.startswith(("BATCH_BUFFER", "DISPLAY", "LOAD_SCAN"))
 
 
-@pytest.mark.behaviour("BDW-CS-05")
+@pytest.mark.behaviour("BDW-CS-05", shows="action")
 def test_what_is_unknown_is_passed_over_by_its_length() -> None:
     bench = Bench("bdw")
     bench.put(OTHER, [0x7BFF0003, 1, 2, 3, 4], bench.pack("MI_NOOP"), bench.pack("MI_USER_INTERRUPT"), bench.pack("MI_BATCH_BUFFER_END"))
@@ -130,18 +130,18 @@ def test_a_context_that_a_ring_switches_keeps_its_state() -> None:
     base = bench.pack("STATE_BASE_ADDRESS", dynamic_state_base_address=0x5000, dynamic_state_base_address_modify_enable=1)
     here, there = (bench.pack("MI_SET_CONTEXT", logical_context_address=at) for at in (0x7000, 0x9000))
     bench.ring(here, bench.load({GPR: 5}), base, there, bench.load({GPR: 6}))
-    assert bench.gpu.contexts[0x7000, "render"].context.bases == {"dynamic": 0x5000}
-    assert bench.gpu.contexts[0x9000, "render"].context.bases == {} and bench.gpu.registers.read(GPR) == 6
+    assert bench.gpu.contexts[0x7000, "render"].latched.bases == {"dynamic": 0x5000}
+    assert bench.gpu.contexts[0x9000, "render"].latched.bases == {} and bench.gpu.registers.read(GPR) == 6
     bench.ring(here)
     assert bench.gpu.registers.read(GPR) == 5
     bench.ring(there, bench.pack("MI_SET_CONTEXT", logical_context_address=0x7000, restore_inhibit=1))
-    assert bench.gpu.contexts[0x7000, "render"].context.bases == {}
+    assert bench.gpu.contexts[0x7000, "render"].latched.bases == {}
 
 
 # -- where it is, and what went wrong --------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ICL-CS-08", "ICL-CS-09")
+@pytest.mark.behaviour("ICL-CS-08", "ICL-CS-09", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "ivb", "bdw", "icl"])
 def test_registers_follow_the_parser(gpu: str) -> None:
     """The head has passed what was executed, at the end it is the tail; header and address are of the last command."""
@@ -155,7 +155,7 @@ def test_registers_follow_the_parser(gpu: str) -> None:
     assert (registers.read(IPEHR), registers.read(ACTHD)) == (0, RING + 4 * (2 + len(read)))
 
 
-@pytest.mark.behaviour("KBL-CS-14", "KBL-CS-16")
+@pytest.mark.behaviour("KBL-CS-14", "KBL-CS-16", shows="action")
 @pytest.mark.parametrize("engine, base", [("render", 0x2000), ("blitter", 0x22000), ("video", 0x12000), ("video_enhance", 0x1A000)])
 def test_what_is_no_command_is_a_fatal_error_of_its_engine(engine: str, base: int) -> None:
     """The mask keeps it from the identity register and from being an interrupt; ones do not clear it."""
@@ -173,7 +173,7 @@ def test_what_is_no_command_is_a_fatal_error_of_its_engine(engine: str, base: in
     assert not any(registers.read(other + 0xB8) for other in (0x2000, 0x22000, 0x12000, 0x1A000) if other != base)
 
 
-@pytest.mark.behaviour("KBL-CS-15")
+@pytest.mark.behaviour("KBL-CS-15", shows="action")
 @pytest.mark.parametrize(
     "denied",
     [
@@ -211,7 +211,7 @@ def test_a_batch_that_is_not_privileged_cannot_reach_the_global_space() -> None:
     assert not page.array[:16].any() and bench.data(3)[::2] == [9, 7]
 
 
-@pytest.mark.behaviour("ICL-CS-13")
+@pytest.mark.behaviour("ICL-CS-13", shows="action")
 def test_a_register_may_be_given_to_batches_that_are_not_privileged() -> None:
     bench = Bench("icl")
     load = bench.load({0x20A8: 5})
@@ -264,18 +264,9 @@ def remarks(engine: str, **values: int) -> list[str]:
 
 
 @pytest.mark.behaviour(
-    "ICL-PC-10",
-    "ICL-PC-12",
-    "ICL-PC-13",
-    "ICL-PC-16",
-    "ICL-PC-18",
-    "ICL-PC-19",
-    "ICL-PC-20",
-    "ICL-PC-21",
-    "ICL-PC-22",
-    "ICL-PC-23",
-    "ICL-PC-26",
-)
+    "ICL-PC-10", "ICL-PC-12", "ICL-PC-13", "ICL-PC-16", "ICL-PC-18", "ICL-PC-19", "ICL-PC-20", "ICL-PC-21", "ICL-PC-22",
+    "ICL-PC-23", "ICL-PC-26",
+    shows="action")
 @pytest.mark.parametrize("rule", RENDER_RULES)
 def test_a_rule_of_pipe_control_that_is_broken_is_told(rule: str) -> None:
     broken, kept, says = RENDER_RULES[rule]
@@ -283,7 +274,7 @@ def test_a_rule_of_pipe_control_that_is_broken_is_told(rule: str) -> None:
     assert not any(says in one for one in remarks("render", **kept))
 
 
-@pytest.mark.behaviour("ICL-PC-11", "ICL-PC-14", "ICL-PC-17", "ICL-PC-24", "ICL-PC-25", "ICL-PC-27", "ICL-PC-31")
+@pytest.mark.behaviour("ICL-PC-11", "ICL-PC-14", "ICL-PC-17", "ICL-PC-24", "ICL-PC-25", "ICL-PC-27", "ICL-PC-31", shows="action")
 @pytest.mark.parametrize(
     "field",
     [
@@ -302,7 +293,7 @@ def test_what_is_not_for_the_position_only_engine_is_told(field: str) -> None:
     assert not any("not for the position-only engine" in one for one in remarks("render", **values))
 
 
-@pytest.mark.behaviour("ICL-PC-15")
+@pytest.mark.behaviour("ICL-PC-15", shows="action")
 def test_a_reset_that_no_product_may_use_is_told_and_refused() -> None:
     bench = Bench("icl")
     with pytest.raises(Unsupported, match="global_snapshot_count_reset"):
@@ -313,7 +304,7 @@ def test_a_reset_that_no_product_may_use_is_told_and_refused() -> None:
     ]
 
 
-@pytest.mark.behaviour("ICL-PC-32")
+@pytest.mark.behaviour("ICL-PC-32", shows="action")
 @pytest.mark.parametrize("selected, told", [(0, False), (2, True)])
 def test_a_texture_invalidation_needs_a_stall_while_compute_is_selected(selected: int, told: bool) -> None:
     bench = Bench("icl")
@@ -328,14 +319,14 @@ def test_a_texture_invalidation_needs_a_stall_while_compute_is_selected(selected
     assert [("texture" in one) for one in bench.gpu.remarks] == [True] * told
 
 
-@pytest.mark.behaviour("ICL-SYNC-12")
+@pytest.mark.behaviour("ICL-SYNC-12", shows="action")
 def test_a_depth_count_should_be_stalled_for() -> None:
     told = "write ps depth count needs depth_stall_enable"
     assert any(told in one for one in remarks("render", post_sync_operation=2, address=DATA))
     assert not any(told in one for one in remarks("render", post_sync_operation=2, address=DATA, depth_stall_enable=1))
 
 
-@pytest.mark.behaviour("ICL-CMD-06")
+@pytest.mark.behaviour("ICL-CMD-06", shows="action")
 @pytest.mark.parametrize("flush, told", [({"command_streamer_stall_enable": 1}, False), ({"dc_flush_enable": 1}, True)])
 def test_the_pipeline_must_be_flushed_before_another_is_selected(flush: dict[str, int], told: bool) -> None:
     """Work is started where the batch says so with an interrupt."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 import pytest
 
 from softgen.bits.catalogue import layout, names
 from softgen.bits.generation import device
+from softgen.command import CommandStreamer
 from softgen.device.gpu import COMMANDS
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.streamer.state import only_says
+from softgen.streamer.context import SavedContext
+from softgen.streamer.execute import Streamer
+from softgen.streamer.interface import SubmissionHooks
+from softgen.streamer.latch import LatchedState, latch_table
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, OTHER, RING, Bench
 
@@ -55,7 +62,7 @@ def test_a_loop_goes_round_until_time_is_up() -> None:
     assert bench.gpu.counters.commands == 100
 
 
-@pytest.mark.behaviour("BDW-CS-11", "KBL-MEM-01")
+@pytest.mark.behaviour("BDW-CS-11", "KBL-MEM-01", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 def test_canonical_addresses_are_the_upper_half(gpu: str) -> None:
     bench = Bench(gpu)
@@ -119,23 +126,41 @@ def test_a_fault_names_the_command() -> None:
 def test_every_command_is_executed_latched_or_refused(gpu: str) -> None:
     """Nothing that acts is taken for state: draws, objects and copies are refused until they are built."""
     gen = device(gpu).generation.number
-    known = set(names("command", gen))
-    latched = {name for name in known - set(COMMANDS) if only_says(name, layout(name, gen).raw([0] * layout(name, gen).dwords))}
-    acting = known - latched - set(COMMANDS)
+    effects = {name: layout(name, gen).effect for name in names("command", gen)}
+    latched = {name for name, effect in effects.items() if effect and effect.sets_state}
+    acting = set(effects) - latched
     assert {"3DPRIMITIVE", "MI_BATCH_BUFFER_START", "MI_DISPLAY_FLIP"} <= acting
-    assert not any(name.startswith(("3DSTATE", "STATE_")) for name in acting)
-    assert not any(word in name for name in latched for word in ("OBJECT", "WALKER", "MI_", "BLT", "PRIMITIVE"))
+    assert not any(word in name for name in latched - {"MI_TOPOLOGY_FILTER"} for word in ("OBJECT", "WALKER", "MI_", "PRIMITIVE"))
+    state = {name for name in acting if name.startswith(("3DSTATE", "STATE_"))}
+    assert all(re.match("3DSTATE_(BINDING_TABLE_EDIT|GATHER_CONSTANT|RS_CONSTANT|DX9|URB_CLEAR)", name) for name in state)
+
+
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+def test_a_command_without_handler_is_latched_or_refused_as_its_page_says(gpu: str) -> None:
+    """Every command of every engine is met in a batch of its own: state passes, what acts or starts is refused by name."""
+    gen = device(gpu).generation.number
+    for name in set(names("command", gen)) - set(COMMANDS) - {"MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END"}:
+        page, bench = layout(name, gen), Bench(gpu)
+        assert page.effect is not None, f"{name} on gen {gen:g}: its page does not say what it does"
+        engine = page.engines[0]
+        if page.effect.sets_state:
+            bench.run(bench.pack(name), engine=engine)
+            latched = bench.gpu.contexts[0, engine].latched
+            assert name in latched and latched.dirty == {page.effect.group}
+        else:
+            with pytest.raises(Unsupported, match=f"{name} at 0x10000"):
+                bench.run(bench.pack(name), engine=engine)
 
 
 def test_state_is_latched_under_its_name_and_outlives_the_submission() -> None:
     bench = Bench()
     bench.run(bench.pack("PIPELINE_SELECT", pipeline_selection=2, mask_bits=3))
     bench.run(bench.pack("STATE_BASE_ADDRESS", dynamic_state_base_address=0x5000, dynamic_state_base_address_modify_enable=1))
-    context = bench.gpu.contexts[0, "render"].context
-    assert context.latched["PIPELINE_SELECT"].pipeline_selection == 2 and context.bases == {"dynamic": 0x5000}
+    context = bench.gpu.contexts[0, "render"].latched
+    assert context["PIPELINE_SELECT"].pipeline_selection == 2 and context.bases == {"dynamic": 0x5000}
 
 
-@pytest.mark.behaviour("ICL-CMD-05")
+@pytest.mark.behaviour("ICL-CMD-05", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "bdw", "icl"])
 def test_the_pipeline_is_selected_per_context(gpu: str) -> None:
     bench = Bench(gpu)
@@ -143,7 +168,7 @@ def test_the_pipeline_is_selected_per_context(gpu: str) -> None:
     bench.run(bench.pack("PIPELINE_SELECT", pipeline_selection=1, **masked))
     bench.put(OTHER, bench.pack("PIPELINE_SELECT", pipeline_selection=0, **masked), bench.pack("MI_BATCH_BUFFER_END"))
     bench.gpu.execute(Work("render", bench.space, OTHER, context=5))
-    selected = [bench.gpu.contexts[number, "render"].context.latched["PIPELINE_SELECT"].pipeline_selection for number in (0, 5)]
+    selected = [bench.gpu.contexts[number, "render"].latched["PIPELINE_SELECT"].pipeline_selection for number in (0, 5)]
     assert selected == [1, 0]
 
 
@@ -151,11 +176,11 @@ def test_a_pipeline_selection_that_its_mask_leaves_out_stays() -> None:
     bench = Bench()
     bench.run(bench.pack("PIPELINE_SELECT", pipeline_selection=2, mask_bits=3),
               bench.pack("PIPELINE_SELECT", pipeline_selection=0, force_media_awake=1, mask_bits=0x20))
-    selected = bench.gpu.contexts[0, "render"].context.latched["PIPELINE_SELECT"]
+    selected = bench.gpu.contexts[0, "render"].latched["PIPELINE_SELECT"]
     assert selected.pipeline_selection == 2 and selected.force_media_awake == 1
 
 
-@pytest.mark.behaviour("G45-CS-14")
+@pytest.mark.behaviour("G45-CS-14", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "bdw"])
 def test_a_prefetch_does_nothing(gpu: str) -> None:
     """Not even fault."""
@@ -169,7 +194,7 @@ def test_a_base_that_is_not_modified_stays() -> None:
     both = {"dynamic_state_base_address": 0x9000, "surface_state_base_address": 0x6000, "surface_state_base_address_modify_enable": 1}
     for values in ({"dynamic_state_base_address": 0x5000, "dynamic_state_base_address_modify_enable": 1}, both):
         bench.run(bench.pack("STATE_BASE_ADDRESS", **values))
-    assert bench.gpu.contexts[0, "render"].context.bases == {"dynamic": 0x5000, "surface": 0x6000}
+    assert bench.gpu.contexts[0, "render"].latched.bases == {"dynamic": 0x5000, "surface": 0x6000}
 
 
 def test_state_that_acts_is_refused() -> None:
@@ -198,7 +223,7 @@ def test_store_data_imm_of_many_dwords() -> None:
     assert bench.data(4) == [1, 2, 3, 0]
 
 
-@pytest.mark.behaviour("KBL-CS-17")
+@pytest.mark.behaviour("KBL-CS-17", shows="action")
 def test_registers_move_between_commands_memory_and_each_other() -> None:
     bench = Bench()
     gpr = 0x2600
@@ -223,7 +248,7 @@ def test_registers_may_count_from_where_the_engine_starts() -> None:
 # -- synchronisation -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ICL-SYNC-10", "G45-SYNC-01", "ICL-PC-34")
+@pytest.mark.behaviour("ICL-SYNC-10", "G45-SYNC-01", "ICL-PC-34", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
 def test_what_pipe_control_writes(gpu: str) -> None:
     """Eight bytes: an immediate, the depth count, the timestamp, or nothing."""
@@ -246,7 +271,7 @@ def test_flush_dw_writes_too() -> None:
     assert bench.data(2) == [4, 0]
 
 
-@pytest.mark.behaviour("G45-SYNC-03")
+@pytest.mark.behaviour("G45-SYNC-03", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "kbl"])
 def test_global_writes_go_to_the_global_space(gpu: str) -> None:
     bench = Bench(gpu)
@@ -270,3 +295,47 @@ def test_a_semaphore_lets_pass_or_says_that_it_never_will(operation: int, value:
     else:
         with pytest.raises(SoftgenError, match=r"MI_SEMAPHORE_WAIT at 0x10000 .*waits for ever: 0x12000 holds 0x5"):
             bench.run(wait)
+
+
+class Collected:
+    """A pipeline's state: what its command has collected and what finish() has completed."""
+
+    def __init__(self) -> None:
+        self.pending, self.done = 0, 0
+
+
+class Collecting:
+    """A pipeline whose MI_SET_APPID collects work that finish() completes."""
+
+    def __init__(self) -> None:
+        self.COMMANDS = {"MI_SET_APPID": lambda cs, cmd: self.collect(cs)}
+
+    def new_state(self) -> Collected:
+        return Collected()
+
+    def collect(self, cs: CommandStreamer) -> None:
+        cs.state(Collected).pending += 1
+
+    def finish(self, cs: CommandStreamer) -> None:
+        state = cs.state(Collected)
+        state.pending, state.done = 0, state.done + state.pending
+
+
+@pytest.mark.parametrize(("command", "engine"), [("PIPE_CONTROL", "render"), ("PIPELINE_SELECT", "render"), ("MI_FLUSH_DW", "blitter")])
+def test_flushes_and_pipeline_switches_finish_what_a_pipeline_collects(command: str, engine: str) -> None:
+    bench, pipeline = Bench(), Collecting()
+    commands = {**COMMANDS, **pipeline.COMMANDS}
+    interface = dataclasses.replace(bench.gpu.interface, commands=commands, pipelines=(pipeline,))
+    saved = SavedContext(LatchedState(latch_table(9.0, engine, frozenset(commands))))
+    streamer = Streamer(interface, engine, bench.space, None, saved, bench.gpu.counters, SubmissionHooks())
+    bench.put(BATCH, bench.pack("MI_SET_APPID"), bench.pack(command), bench.pack("MI_SET_APPID"), bench.pack("MI_SEMAPHORE_WAIT",
+              semaphore_address=DATA, semaphore_data_dword=1, compare_operation=4), bench.pack("MI_BATCH_BUFFER_END"))  # fmt: skip
+    streamer.start_batch(BATCH)
+    assert not streamer.run()  # waits for DATA to hold 1
+    state = saved.state(Collected, (pipeline,))
+    assert (state.done, state.pending) == (1, 1)
+    copied = saved.copy().state(Collected, (pipeline,))
+    assert copied is not state and (copied.done, copied.pending) == (1, 1)
+    bench.put(DATA, [1])
+    assert streamer.run() and (state.done, state.pending) == (2, 0)  # at the end of the submission
+    assert (copied.done, copied.pending) == (1, 1)

@@ -128,7 +128,7 @@ def test_engines_have_commands_of_their_own() -> None:
     assert road(batch, engine="video")[0].layout is None
 
 
-@pytest.mark.behaviour("G45-CS-01")
+@pytest.mark.behaviour("G45-CS-01", shows="action")
 def test_the_gfxpipe_header_is_decoded_and_unknown_codes_are_rejected() -> None:
     draw = pack("3DPRIMITIVE", 4.5)
     memory = space({0x10000: [*draw, 0x7C000000, 0, *pack("MI_BATCH_BUFFER_END", 4.5)]}, 32)

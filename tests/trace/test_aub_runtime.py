@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from softgen.gpgpu.engines import Groups
+from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.file import open_trace
 from softgen.trace.replay import replay
 from tests.conftest import ROOT, SHARED, needs_shared
@@ -31,6 +31,6 @@ def test_files_of_the_stock_runtime(case: str, gpu: str, tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr[-2000:]
     expected = int(done.stdout.split()[-1])
     for engine in ("reference", "t0", "t1", "auto"):
-        report = replay(open_trace(tmp_path / "made.aub"), groups=Groups(engine))
+        report = replay(open_trace(tmp_path / "made.aub"), groups=EngineDispatcher(engine))
         assert report.fine and report.passed >= expected > 0, (engine, report.failed, report.faults, report.unsupported)
         assert not report.remarks, report.remarks

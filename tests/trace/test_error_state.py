@@ -218,6 +218,16 @@ def test_damage_is_told_with_its_line(tmp_path: Path, old: str, new: str, why: s
     assert str(path) in str(error.value)
 
 
+@pytest.mark.parametrize("owner", ["rc\0s", "\0", "x" * 3000, "\x1b[2J", "\u00e9" * 200, "\x9b2J"])
+def test_names_are_anything(tmp_path: Path, owner: str) -> None:
+    """A process chooses its name, and a damaged file any other: what a terminal would obey is replaced."""
+    path = written(tmp_path)
+    path.write_text(path.read_text().replace("rcs0 (", f"{owner} (").replace("rcs0 ---", f"{owner} ---").replace("EIR", f"{owner}: 1\nEIR"))
+    trace = ErrorStateTrace(path)
+    assert not list(trace.work())  # registers of rcs0, memory of somebody else
+    assert len(trace.text.blocks) > 3 and all(text.isprintable() for block in trace.text.blocks for text in (block.owner, block.by))
+
+
 def test_a_missing_line_of_dwords(tmp_path: Path) -> None:
     path = changed(tmp_path, "00000010 :  ", "00000014 :  ", KERNELS["4.4"])
     with pytest.raises(DecodeError, match=r"error\.txt:\d+: offset 0x14 follows 0x10 bytes; a line is missing"):

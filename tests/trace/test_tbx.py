@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.errors import SoftgenError
-from softgen.trace.tbx import Options, Server
+from softgen.trace import tbx
+from softgen.trace.tbx import CHUNK, Options, Server
 from tests.device.host import DATA, PAGE, Host
 
 REGISTER, TABLE, WRITE, READ, CONTROL = 0, 2, 4, 5, 11
@@ -159,15 +161,69 @@ def test_clients_come_one_after_another_and_each_has_a_machine_of_its_own(runnin
     assert [line for line in running.log if line.endswith("connected")] == [f"client {n}: connected" for n in (1, 2, 3)]
 
 
-def test_connections_at_the_same_time_share_a_machine(running: Running) -> None:
-    one = running.client()
-    one.write_register(0x2600, 5)
-    assert one.read_register(0x2600) == 5
-    other = running.client()
-    assert other.read_register(0x2600) == 5
-    one.close()
-    other.write_register(0x2604, 1)
-    assert other.read_register(0x2604) == 1
+def test_connections_at_the_same_time_have_machines_of_their_own(running: Running) -> None:
+    """The runtime opens one connection per engine context, each with an allocator of physical memory that starts at the same address."""
+    host, clients = Host("skl"), [running.client() for _ in range(3)]
+    host.say(context := host.context(1), host.store(0, 7))
+    for client in clients:
+        upload(client, host)
+    start(clients[1], host, context.address, 1)
+    clients[0].write_register(0x2600, 5)
+    assert [client.read(DATA, 4)[0] for client in clients] == [0, 7, 0]
+    assert [client.read_register(0x2600) for client in clients] == [5, 0, 0]
+    for client in clients:
+        client.close()
+    running.left()
+    assert running.server.clients == 1 and len(running.server.done) == 3
+    assert sorted(line for line in running.log if line.endswith("connected")) == [
+        "client 1, connection 2: connected", "client 1, connection 3: connected", "client 1: connected"]  # fmt: skip
+
+
+@pytest.mark.parametrize("half", [struct.pack("<6I", WRITE, 1, 12, 0, 0x1000, 1 << 20) + b"abc", struct.pack("<2I", REGISTER, 1)])
+def test_a_stalled_message_keeps_nobody_waiting(running: Running, half: bytes) -> None:
+    stalled, other = running.client(), running.client()
+    stalled.stream.sendall(half)
+    time.sleep(0.1)  # so that its thread has taken what there is
+    other.stream.settimeout(10)
+    other.write(0x1000, b"x")
+    assert other.read(0x1000, 2) == b"x\0"
+
+
+def test_a_client_that_reads_no_answers_keeps_nobody_waiting(running: Running) -> None:
+    stalled, other = running.client(), running.client()
+    for _ in range(3):
+        stalled.send(READ, 0, 0, 1 << 26)
+    other.stream.settimeout(10)
+    assert other.read_register(0x2600) == 0
+
+
+def test_work_that_never_ends_keeps_nobody_waiting() -> None:
+    running = Running(time_limit=20)
+    host, busy, other = Host("skl"), running.client(), running.client()
+    batch = host.pages(1)
+    host.put(batch, host.pack("MI_BATCH_BUFFER_START", batch_buffer_start_address=batch, address_space_indicator=1))
+    host.say(context := host.context(1), host.pack("MI_BATCH_BUFFER_START", batch_buffer_start_address=batch, address_space_indicator=1))
+    upload(busy, host)
+    start(busy, host, context.address, 1)
+    other.stream.settimeout(10)
+    assert other.read_register(0x2600) == 0
+    running.server.close()
+
+
+def test_large_writes_and_reads_go_in_chunks(running: Running) -> None:
+    client, data = running.client(), bytes(range(256)) * (3 << 12)  # three chunks
+    assert len(data) == 3 * CHUNK
+    client.write(0x1234, data + b"end")
+    assert client.read(0x1234, len(data) + 3) == data + b"end" and client.read(0x1233, 1) == b"\0"
+
+
+def test_too_many_connections_are_refused(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tbx, "MOST_CONNECTIONS", 2)
+    clients = [running.client() for _ in range(2)]
+    assert [client.read_register(0x2600) for client in clients] == [0, 0]
+    assert running.client().stream.recv(1) == b""
+    assert running.log[-1] == "a connection is refused: 2 are open, the most there may be"
+    assert [client.read_register(0x2600) for client in clients] == [0, 0]
 
 
 BAD = {
@@ -178,8 +234,8 @@ BAD = {
     "the global table has no entry 0xffffffff": struct.pack("<7I", 2, 1, 16, 1, 0xFFFFFFFF, 0, 0),
     "0xffffffff bytes at once; the most is": struct.pack("<6I", 4, 1, 12, 0, 0, 0xFFFFFFFF),
     "0xfffffff0 bytes at once": struct.pack("<6I", 5, 1, 12, 0, 0, 0xFFFFFFF0),
-    "left in the middle of a message: 5 of 12 bytes": b"\0\0\0\0\1",
-    "left in the middle of a message: 3 of 16 bytes": struct.pack("<6I", 4, 1, 12, 0, 0, 16) + b"abc",
+    "disconnected in the middle of a message: 5 of 12 bytes": b"\0\0\0\0\1",
+    "disconnected in the middle of a message: 3 of 16 bytes": struct.pack("<6I", 4, 1, 12, 0, 0, 16) + b"abc",
 }
 
 

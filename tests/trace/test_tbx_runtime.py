@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.generation import device
-from softgen.gpgpu.engines import Groups
+from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.tbx import Server
 from tests.conftest import SHARED, needs_shared
 from tests.trace.test_tbx import Running
@@ -42,7 +42,7 @@ def test_kernels_through_the_stock_runtime(gpu: str, binary: bool, engine: str) 
     """`binary`: what the compiler made of them before, instead of the source. What cannot be run there, the runtime's client skips."""
     if not has_runtime():
         pytest.skip("Intel's OpenCL runtime or pyopencl is absent")
-    running = Running(gpu, groups=Groups(engine), time_limit=120)
+    running = Running(gpu, groups=lambda: EngineDispatcher(engine), time_limit=120)
     assert isinstance(running.server, Server) and device(gpu)
     environment = os.environ | {"NEOReadDebugKeys": "1", "SetCommandStreamReceiver": "2", "ProductFamilyOverride": gpu,
                                 "TbxPort": str(running.server.port)}  # fmt: skip

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import softgen
 from softgen.errors import SoftgenError
@@ -80,6 +80,15 @@ def compile_quickly(ir: str, target: jit.Target) -> bytes:
     return found
 
 
+def index_of(found: Any) -> Index:
+    """An index out of the cache, checked; a ValueError, TypeError or AttributeError where it is anything else."""
+    index = {name: (lot, Reach(tuple(extents), tuple(indices))) for name, (lot, extents, indices) in found.items()}
+    for lot, reach in index.values():
+        if type(lot) is not str or not {*map(type, reach.extents), *map(type, reach.indices)} <= {int}:
+            raise ValueError("no index")
+    return index
+
+
 class Library:
     """Handlers of one generation."""
 
@@ -110,11 +119,7 @@ class Library:
         return f"threaded-{self.gen:g}-{stamp()}"
 
     def _read_index(self) -> Index:
-        try:
-            found = json.loads(self.cache.load(self._key) or b"{}")
-        except ValueError:
-            found = {}
-        return {name: (lot, Reach(tuple(extents), tuple(indices))) for name, (lot, extents, indices) in found.items()}
+        return self.cache.load_json(self._key, index_of) or {}
 
     def _from_cache(self, missing: dict[Kind, str]) -> dict[Kind, str]:
         """Loads what the cache has; what is still missing after that."""

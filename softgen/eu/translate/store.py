@@ -22,6 +22,9 @@ MOST = 128  # kernels of one list
 ROOMS = ("bits", "eu", "lanes", "shared_functions", "spec/eu", "spec/message")  # what a translation is made by
 
 
+Entry = tuple[int, str, dict[str, Any]]  # size of a kernel's code, its SHA-256, facts about the translation
+
+
 class Kept(NamedTuple):
     data: bytes  # the object
     facts: dict[str, Any]
@@ -65,6 +68,30 @@ class Store:
         known = [one for one in self._entries(name) if one[1] != total]
         self.cache.save(name, json.dumps([(size, total, facts), *known[: MOST - 1]]).encode())
 
-    def _entries(self, name: str) -> list[tuple[int, str, dict[str, Any]]]:
-        held = self.cache.load(name)
-        return json.loads(held) if held else []
+    def _entries(self, name: str) -> list[Entry]:
+        return self.cache.load_json(name, entries) or []
+
+
+def entries(found: Any) -> list[Entry]:
+    """A list out of the cache, checked; a ValueError or TypeError where it is anything else."""
+    return [(whole(size), text(total), facts_of(facts)) for size, total, facts in found]
+
+
+def facts_of(found: Any) -> dict[str, Any]:
+    needs = found["needs"] and [(whole(start), whole(size)) for start, size in found["needs"]]
+    if not isinstance(found["clean"], bool):
+        raise ValueError("clean is true or false")
+    indices = [whole(index) for index in found["indices"]]
+    return {"object": text(found["object"]), "clean": found["clean"], "needs": needs, "indices": indices}
+
+
+def whole(found: Any) -> int:
+    if type(found) is not int:
+        raise ValueError(f"no whole number: {found!r}")
+    return found
+
+
+def text(found: Any) -> str:
+    if not isinstance(found, str):
+        raise ValueError(f"no text: {found!r}")
+    return found

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from softgen.errors import SoftgenError
+from softgen.errors import SoftgenError, UsageError
 from softgen.inspect import behaviours as book
-from softgen.inspect.cli.output import Misuse, paint, print_json, table
+from softgen.inspect import citations
+from softgen.inspect.citations import Citation
+from softgen.inspect.cli.output import paint, print_json, table
 
 EXAMPLE = """examples:
-  softgen behaviours                             covered and total per manual and unit
+  softgen behaviours                             covered actions and layouts per manual and unit
   softgen behaviours --manual BDW --unit VF      the behaviours of one unit, each with its tests
   softgen behaviours --uncovered --manual KBL    what is still open
 
-exit codes: 0 fine, 1 tests cite behaviours that do not exist, or there are no tests, 2 used wrongly
+exit codes: 0 fine, 1 tests cite behaviours that do not exist, or there are no tests, 2 usage error
 """
 
 
@@ -24,7 +26,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--manual", choices=list(book.MANUALS), type=str.upper, help="only this manual")
     parser.add_argument("--unit", help="only this unit, as in the table (the manual's prefix may be left out)")
-    parser.add_argument("--uncovered", action="store_true", help="list the behaviours no test shows yet")
+    parser.add_argument("--uncovered", action="store_true", help="list the behaviours that are not covered")
     parser.add_argument("--tests", type=Path, metavar="DIR", help="where the tests are (default: those of this checkout)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one object, for machines")
@@ -40,27 +42,28 @@ def chosen(args: argparse.Namespace) -> list[book.Behaviour]:
     picked = [row for row in rows if wanted in (row.unit, row.unit.removeprefix(f"{row.manual}-"))]
     if not picked:
         units = ", ".join(dict.fromkeys(row.unit for row in rows))
-        raise Misuse(f"no unit {args.unit!r}; units: {units}")
+        raise UsageError(f"no unit {args.unit!r}; units: {units}")
     return picked
 
 
-def covered_by(args: argparse.Namespace) -> dict[str, list[book.Mark]]:
+def cited(args: argparse.Namespace) -> dict[str, list[Citation]]:
     folder = args.tests or book.tests_folder()
     if folder is None:
         raise SoftgenError("no tests beside this installation, so coverage is unknown; run from a checkout or name one with --tests DIR")
     if not folder.is_dir():
-        raise Misuse(f"{folder}: no such folder of tests")
-    return book.covered(folder)
+        raise UsageError(f"{folder}: no such folder of tests")
+    return citations.read(folder)
 
 
 def run(args: argparse.Namespace) -> int:
-    rows, found = chosen(args), covered_by(args)
+    rows, found = chosen(args), cited(args)
+    listed = [row for row in rows if not (args.uncovered and state(row, found) == book.COVERED)]
     if args.json:
-        show_json(rows, found, args.uncovered)
+        show_json(rows, listed, found)
     elif args.markdown:
         print(book.markdown(book.count(rows, found)), end="")
     elif args.uncovered or args.unit:
-        show_rows([row for row in rows if not (args.uncovered and row.id in found)], found)
+        show_rows(listed, found)
     else:
         show_counts(book.count(rows, found))
     unknown = sorted(set(found) - set(book.behaviours()))
@@ -70,39 +73,54 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def show_json(rows: list[book.Behaviour], found: dict[str, list[book.Mark]], uncovered: bool) -> None:
+def state(row: book.Behaviour, found: dict[str, list[Citation]]) -> str:
+    return book.status(row, found.get(row.id, []))
+
+
+def show_json(rows: list[book.Behaviour], listed: list[book.Behaviour], found: dict[str, list[Citation]]) -> None:
     counts = book.count(rows, found)
-    listed = [{"id": row.id, "manual": row.manual, "unit": row.unit, "behaviour": row.text, "covered": row.id in found,
-               "tests": [mark.place for mark in found.get(row.id, [])]}
-              for row in rows if not (uncovered and row.id in found)]
-    print_json({
-        "covered": sum(c.covered for c in counts), "total": len(rows),
-        "units": [{"manual": c.manual, "unit": c.unit, "covered": c.covered, "total": c.total} for c in counts],
-        "behaviours": listed,
+    behaviours = [{"id": row.id, "manual": row.manual, "unit": row.unit, "kind": row.kind, "behaviour": row.text,
+                   "status": state(row, found), "covered": state(row, found) == book.COVERED,
+                   "tests": [{"place": one.place, "test": one.test, "shows": one.shows, "needs_shared": one.needs_shared}
+                             for one in found.get(row.id, [])]} for row in listed]  # fmt: skip
+    print_json(numbers(book.total(counts, "")) | {
+        "units": [{"manual": count.manual, "unit": count.unit} | numbers(count) for count in counts],
+        "behaviours": behaviours,
     })
 
 
-def show_rows(rows: list[book.Behaviour], found: dict[str, list[book.Mark]]) -> None:
+def numbers(count: book.Count) -> dict[str, object]:
+    """What --json says of a row of the table, and of their sum."""
+    return {"covered": count.covered, "total": count.total,
+            "actions": {"covered": count.actions, "total": count.of_actions},
+            "layouts": {"covered": count.layouts, "total": count.of_layouts},
+            "decoded_only": count.decoded, "needs_shared": count.shared}  # fmt: skip
+
+
+def show_rows(rows: list[book.Behaviour], found: dict[str, list[Citation]]) -> None:
     colour = paint()
     for row in rows:
-        seen = found.get(row.id)
-        print(f"{colour(row.id, 'good' if seen else 'warn')}  {row.text}")
-        if seen:
-            print(colour(f"    {', '.join(f'{mark.place} {mark.test}'.strip() for mark in seen)}", "note"))
+        said = state(row, found)
+        note = "" if said in (book.COVERED, book.OPEN) else f" ({said})"
+        print(f"{colour(row.id, 'good' if said == book.COVERED else 'warn')}  {row.text}{colour(note, 'warn')}")
+        if row.id in found:
+            print(colour(f"    {', '.join(f'{one.place} {one.test} ({one.shows})' for one in found[row.id])}", "note"))
     print(f"{len(rows):,} behaviours")
 
 
 def show_counts(counts: list[book.Count]) -> None:
     colour = paint()
     rows: list[tuple[object, ...]] = []
-    for manual in dict.fromkeys(c.manual for c in counts):
-        mine = [c for c in counts if c.manual == manual]
-        rows.append((colour(manual, "heading"), colour(book.MANUALS[manual], "note"), *figures(mine)))
-        rows += [("", c.unit, *figures([c])) for c in mine]
-    rows.append((colour("all", "heading"), "", *figures(counts)))
-    print("\n".join(table(rows, ("manual", "unit", "covered", "of", ""), right=(2, 3, 4))))
+    for manual in dict.fromkeys(count.manual for count in counts):
+        mine = [count for count in counts if count.manual == manual]
+        rows.append((colour(manual, "heading"), colour(book.MANUALS[manual], "note"), *figures(book.total(mine, manual))))
+        rows += [("", count.unit, *figures(count)) for count in mine]
+    rows.append((colour("all", "heading"), "", *figures(book.total(counts, ""))))
+    header = ("manual", "unit", "actions", "of", "layouts", "of", "decoded", "shared", "covered", "of", "")
+    print("\n".join(table(rows, header, right=range(2, 11))))
+    print(colour("decoded: actions of which only fields are shown. shared: shown only where ../shared is. Neither is covered.", "note"))
 
 
-def figures(counts: list[book.Count]) -> tuple[str, str, str]:
-    have, total = sum(c.covered for c in counts), sum(c.total for c in counts)
-    return f"{have:,}", f"{total:,}", f"{100 * have / total:.0f} %"
+def figures(count: book.Count) -> tuple[str, ...]:
+    shown = (count.actions, count.of_actions, count.layouts, count.of_layouts, count.decoded, count.shared, count.covered, count.total)
+    return *(f"{number:,}" for number in shown), f"{100 * count.covered / count.total:.0f} %"

@@ -1,13 +1,13 @@
-"""`softgen serve --tbx PORT --gpu NAME`: the simulator that Intel's OpenCL runtime connects to."""
+"""`softgen serve --tbx PORT --gpu NAME`: server for Intel's OpenCL runtime in its TBX (simulator) mode."""
 
 from __future__ import annotations
 
 import argparse
 
 from softgen.bits.generation import device
-from softgen.errors import SpecError
+from softgen.errors import SpecError, UsageError
 from softgen.inspect.cli.engine import add_engine_options, runner
-from softgen.inspect.cli.output import Misuse, complain, print_json
+from softgen.inspect.cli.output import complain, print_json
 from softgen.trace.tbx import Options, Server
 
 EXAMPLE = """examples:
@@ -15,21 +15,21 @@ EXAMPLE = """examples:
       NEOReadDebugKeys=1 SetCommandStreamReceiver=2 ProductFamilyOverride=skl TbxPort=4321 PROGRAM
   softgen serve --tbx 0 --gpu icl --clients 1         a free port, and the end after one client
 
-It listens on the loopback interface only. A command that fails, or whose submission is out of time (two minutes, unless --time-limit
-says otherwise), is told on standard error and skipped: the runtime knows no errors.
+It listens on the loopback interface only, and gives each connection a GPU and memory of its own. A command that fails, or whose submission
+exceeds the time limit (default: two minutes), is logged on standard error and skipped: the protocol cannot report errors.
 
-exit codes: 0 every client's work ran, 1 something failed, 2 used wrongly, 130 interrupted"""
+exit codes: 0 every client's work ran, 1 something failed, 2 usage error, 130 interrupted"""
 
 
-SECONDS = 120.0  # of one submission: what has no end must not keep everybody waiting
+SECONDS = 120.0  # default time limit of one submission
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser("serve", description="Be the simulator that Intel's OpenCL runtime connects to.",
+    parser = subparsers.add_parser("serve", description="Serve Intel's OpenCL runtime in its TBX (simulator) mode.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--tbx", type=int, metavar="PORT", required=True, help="listen on this port of 127.0.0.1; 0 takes a free one")
-    parser.add_argument("--gpu", metavar="NAME", required=True, help="which GPU to be (softgen gpus lists them)")
-    parser.add_argument("--clients", type=int, metavar="N", help="end after so many clients")
+    parser.add_argument("--gpu", metavar="NAME", required=True, help="which GPU to simulate (softgen gpus lists them)")
+    parser.add_argument("--clients", type=int, metavar="N", help="end after N clients; connections that overlap in time are one client")
     add_engine_options(parser)
     parser.set_defaults(time_limit=SECONDS)
     parser.add_argument("--json", action="store_true", help="at the end, one JSON object: clients and what failed")
@@ -37,15 +37,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(args: argparse.Namespace) -> int:
     if not 0 <= args.tbx < 1 << 16:
-        raise Misuse(f"a port is a number from 0 to 65535, not {args.tbx}")
+        raise UsageError(f"a port is a number from 0 to 65535, not {args.tbx}")
     if args.clients is not None and args.clients < 1:
-        raise Misuse(f"the number of clients is 1 or more, not {args.clients}")
-    groups = runner(args)
+        raise UsageError(f"the number of clients is 1 or more, not {args.clients}")
+    runner(args)  # wrong options are a usage error now, not at the first connection
     try:
         gpu = device(args.gpu)
     except SpecError as error:
-        raise Misuse(str(error)) from None
-    server = Server(gpu, args.tbx, Options(args.deterministic, args.time_limit, groups=groups), complain)
+        raise UsageError(str(error)) from None
+    server = Server(gpu, args.tbx, Options(args.deterministic, args.time_limit, groups=lambda: runner(args)), complain)
     if not args.json:
         print(f"{gpu.title} ({gpu.name}) listens on 127.0.0.1:{server.port}", flush=True)
     try:
@@ -53,5 +53,5 @@ def run(args: argparse.Namespace) -> int:
     finally:
         if args.json:
             print_json({"gpu": gpu.name, "port": server.port, "clients": server.clients,
-                        "failures": [what for one in server.done for what in one.failures]})  # fmt: skip
-    return 1 if any(one.failures for one in server.done) else 0
+                        "failures": [failure for statistics in server.done for failure in statistics.failures]})  # fmt: skip
+    return 1 if any(statistics.failures for statistics in server.done) else 0

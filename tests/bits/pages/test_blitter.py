@@ -45,7 +45,7 @@ def header(opcode: int, dwords: int, flags: int = 0) -> int:
     return 2 << 29 | opcode << 22 | flags | dwords - 2
 
 
-@pytest.mark.behaviour("KBL-BLT-09")
+@pytest.mark.behaviour("KBL-BLT-09", shows="layout")
 @pytest.mark.parametrize("line", BLITS.strip().splitlines())
 def test_blits_are_known_where_they_run(line: str) -> None:
     opcode, name, length, addresses, wide = line.split()

@@ -184,7 +184,7 @@ def test_mpeg2_slice_group() -> None:
     assert (state.correct_6, state.clamp_value_7) == (6, 15)
 
 
-@pytest.mark.behaviour("KBL-MFX-09")
+@pytest.mark.behaviour("KBL-MFX-09", shows="layout")
 def test_mpeg2_slice() -> None:
     """KBL 13938-14012."""
     inline = read(
@@ -206,7 +206,7 @@ def test_vp8_quantisers_are_values_when_decoding_and_indices_when_encoding() -> 
     assert [getattr(coded, f"segment{i}_qindex") for i in range(4)] == [1, 2, 3, 4]
 
 
-@pytest.mark.behaviour("KBL-MFX-12")
+@pytest.mark.behaviour("KBL-MFX-12", shows="layout")
 def test_vp8_encoder_statistics() -> None:
     """KBL 30578-30627."""
     record = read("VP8_ENCODER_STREAMOUT_FORMAT", 9.0, "0.24=1 0.16=2 0.8=3 0.2=1 1.16=0x1FFF 1.0=5 2.0=0x1FFFFFF 3.30=1 3.24=9 3.16=1")
@@ -247,7 +247,7 @@ ERRORS = {  # lowest bit first, - where the manual reserves it
 }
 
 
-@pytest.mark.behaviour("KBL-MFX-10")
+@pytest.mark.behaviour("KBL-MFX-10", shows="layout")
 @pytest.mark.parametrize("name", ERRORS)
 def test_error_words(name: str) -> None:
     layout = catalogue.layout(name, 9.0)
@@ -262,7 +262,7 @@ def test_error_words(name: str) -> None:
 # -- buffers ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-MFX-17")
+@pytest.mark.behaviour("KBL-MFX-17", shows="layout")
 def test_buffer_attributes() -> None:
     """KBL 13524-13569."""
     one = read("MEMORYADDRESSATTRIBUTES", 9.0, "0.13=2 0.12=1 0.9=1 0.7=3 0.1=5")
@@ -284,7 +284,7 @@ def test_a_buffer_is_one_dword_then_three() -> None:
 # -- HEVC ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-MFX-13")
+@pytest.mark.behaviour("KBL-MFX-13", shows="layout")
 def test_hevc_small_tables() -> None:
     """KBL 24521-24543, 11643, 20795, 8880-8894, 8914-8928."""
     flags = read("SPLIT_CODING_UNIT_FLAGS", 9.0, "0.20=1 0.16=0b1010 0.12=4 0.8=3 0.4=2 0.0=1")
@@ -295,7 +295,7 @@ def test_hevc_small_tables() -> None:
     assert values(read("FRAMEDELTAQPRANGE", 9.0, "0.0=0xFF 1.24=0x80").frame_delta_qp_range) == [255, 0, 0, 0, 0, 0, 0, 128]
 
 
-@pytest.mark.behaviour("KBL-MFX-14")
+@pytest.mark.behaviour("KBL-MFX-14", shows="layout")
 def test_pak_insert_payload() -> None:
     """KBL 11545-11556: bits, address, attributes; the command has them at dword 2 when bit 31 of dword 1 says so (media-driver)."""
     command = catalogue.layout("HCP_PAK_INSERT_OBJECT", 9.0)
@@ -317,7 +317,7 @@ def test_hevc_slice_grew() -> None:
 # -- scaler and enhancement ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-SFC-01")
+@pytest.mark.behaviour("KBL-SFC-01", shows="layout")
 def test_scaler_coefficients() -> None:
     """KBL 23041-23180: signed, six bits behind the point."""
     record = read("SFC_8X8_AVS_COEFFICIENTS", 9.0, "0.24=0xC0 0.0=0x40 3.24=1 4.24=0x20 6.16=0xFF 7.8=0x80")
@@ -334,7 +334,7 @@ def test_scaler_tables_are_32_phases() -> None:
     assert (taps[0].y, taps[7].x) == (-1.0, 1.0)
 
 
-@pytest.mark.behaviour("KBL-VEBOX-01")
+@pytest.mark.behaviour("KBL-VEBOX-01", shows="layout")
 def test_enhancement_container() -> None:
     """KBL 28870-28912."""
     layout = catalogue.layout("VEBOX_IECP_STATE", 9.0)
@@ -353,7 +353,7 @@ def test_enhancement_container() -> None:
             assert catalogue.layout(one.type.target, gen).dwords * 32 == one.width, f"{one.name} on gen {gen:g}"
 
 
-@pytest.mark.behaviour("KBL-VEBOX-14")
+@pytest.mark.behaviour("KBL-VEBOX-14", shows="layout")
 def test_enhancement_surface_bits() -> None:
     """KBL 26410-26430; the command has them below each address (media-driver)."""
     bits = read("VEB_DI_IECP_COMMAND_SURFACE_CONTROL_BITS", 9.0, "0.9=1 0.7=1 0.1=3")

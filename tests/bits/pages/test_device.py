@@ -15,7 +15,7 @@ INTERRUPTS = "BIT_DEFINITION_FOR_INTERRUPT_CONTROL_REGISTERS_"
 # -- contexts on Kaby Lake -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-CTX-01")
+@pytest.mark.behaviour("KBL-CTX-01", shows="layout")
 def test_context_descriptor() -> None:
     """KBL 5209-5371."""
     one = unpack("CONTEXT_DESCRIPTOR", GEN, (1, 0, 0xCAFE), (0, 12, 0x12345), (0, 8, 1), (0, 6, 2), (0, 3, 3), (0, 0, 7))
@@ -29,7 +29,7 @@ EVENTS = ["idle_to_active", "preempted", "element_switch", "active_to_idle", "co
           "wait_on_vertical_blank", "wait_on_semaphore", "wait_on_scanline"]  # fmt: skip
 
 
-@pytest.mark.behaviour("KBL-CTX-05")
+@pytest.mark.behaviour("KBL-CTX-05", shows="layout")
 def test_context_status_events() -> None:
     """KBL 5381-5484: a bit each from 0 up, then lite restore and the display plane or pipe that was waited for."""
     for bit, event in enumerate(EVENTS):
@@ -39,7 +39,7 @@ def test_context_status_events() -> None:
     assert (one.display_plane, one.lite_restore, one.display_plane_additional, one.semaphore_wait_mode) == (8, 1, 5, 1)
 
 
-@pytest.mark.behaviour("KBL-CTX-06", "KBL-CTX-07")
+@pytest.mark.behaviour("KBL-CTX-06", "KBL-CTX-07", shows="layout")
 def test_hardware_status_page() -> None:
     """KBL 11498-11528: interrupt status at 0, the ring's head at 4, six status entries from 16 and the last one's number, users from 48."""
     page = [0] * 1024
@@ -51,7 +51,7 @@ def test_hardware_status_page() -> None:
     assert (len(one.general_purpose), one.general_purpose[0].value, one.general_purpose[-1].value) == (976, 6, 7)
 
 
-@pytest.mark.behaviour("KBL-CTX-08")
+@pytest.mark.behaviour("KBL-CTX-08", shows="layout")
 def test_a_context_s_own_page() -> None:
     """KBL 18205-18254."""
     one = unpack("PPHWSP_LAYOUT", GEN, (4, 0, 1), (16, 0, 2), (17, 0, 1), (18, 0, 3), (20, 0, 4), (22, 0, 5), (24, 0, 0x0E000000 << 96))
@@ -60,7 +60,7 @@ def test_a_context_s_own_page() -> None:
     assert one.mi_semaphore_wait >> 96 == 0x0E000000
 
 
-@pytest.mark.behaviour("KBL-STAT-02")
+@pytest.mark.behaviour("KBL-STAT-02", shows="layout")
 def test_performance_report() -> None:
     """KBL 16250-16372: 256 bytes."""
     one = layout("PERFORMANCE_COUNTER_REPORT", GEN).unpack(list(range(64)))
@@ -72,7 +72,7 @@ def test_performance_report() -> None:
 # -- interrupts and errors -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-INT-02")
+@pytest.mark.behaviour("KBL-INT-02", shows="layout")
 def test_render_interrupts() -> None:
     """KBL 1962-2025."""
     bits = {one.name: one.low for one in layout(INTERRUPTS + "RENDER", GEN).fields}
@@ -81,7 +81,7 @@ def test_render_interrupts() -> None:
                     "wait_on_semaphore": 11}  # fmt: skip
 
 
-@pytest.mark.behaviour("KBL-INT-03")
+@pytest.mark.behaviour("KBL-INT-03", shows="layout")
 @pytest.mark.parametrize("engine, shift", [("BLITTER", 16), ("MEDIA_1", 0), ("MEDIA_2", 16), ("VIDEO_ENHANCEMENT", 0)])
 def test_interrupts_of_the_other_engines(engine: str, shift: int) -> None:
     """As render's, without page fault, tiles and L3; a flush notifies instead of a pipe control; two share a register by its halves."""
@@ -91,7 +91,7 @@ def test_interrupts_of_the_other_engines(engine: str, shift: int) -> None:
     assert theirs == {name: bit for name, bit in render.items() if name not in own}
 
 
-@pytest.mark.behaviour("KBL-CS-16")
+@pytest.mark.behaviour("KBL-CS-16", shows="layout")
 @pytest.mark.parametrize("engine", ["", "BCS_", "VCS_", "VECS_"])
 def test_error_bits_of_each_streamer(engine: str) -> None:
     """KBL 11257, 1664, 26367, 30127."""
@@ -102,7 +102,7 @@ def test_error_bits_of_each_streamer(engine: str) -> None:
 # -- memory --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-MEM-01")
+@pytest.mark.behaviour("KBL-MEM-01", shows="layout")
 @pytest.mark.parametrize("low", [0, 1, 2, 3, 4, 5, 6, 12])
 def test_addresses_keep_48_bits(low: int) -> None:
     """KBL 9014-9211: bits 47:n; what stands above is not looked at."""
@@ -111,7 +111,7 @@ def test_addresses_keep_48_bits(low: int) -> None:
     assert one.unpack(words(2, (0, 0, address >> low)))[0] == (address & (1 << 48) - 1) >> low
 
 
-@pytest.mark.behaviour("KBL-MEM-02")
+@pytest.mark.behaviour("KBL-MEM-02", shows="layout")
 def test_base_addresses() -> None:
     """KBL 1642-1654, 24557-24597: aligned to 4 KiB or 64 bytes; in one piece or in halves."""
     assert unpack("BASEADDRESS4KBYTEALIGNED", GEN, (0, 0, 0x1234_5678_9000)).base_address == 0x1234_5678_9000
@@ -119,7 +119,7 @@ def test_base_addresses() -> None:
     assert unpack("SPLITBASEADDRESS64BYTEALIGNED", GEN, (0, 0, 0x5678_9040), (1, 0, 0x1234)).address == 0x1234_5678_9040
 
 
-@pytest.mark.behaviour("KBL-MEM-03")
+@pytest.mark.behaviour("KBL-MEM-03", shows="layout")
 def test_memory_object_control() -> None:
     """KBL 13492-13504: an index of six bits on Gen9; Gen8 has the controls themselves."""
     assert unpack("MEMORY_OBJECT_CONTROL_STATE", 9, (0, 1, 63)).index_to_mocs_tables == 63
@@ -132,7 +132,7 @@ def test_memory_object_control() -> None:
 UNITS = ["CSEL", "CSFE", "CSBE", "SOL", "VF", "GAMWC", "GAMT", "LNCF", "SVG", "TDL", "WM", "SC", "DM"]
 
 
-@pytest.mark.behaviour("ICL-CTX-08")
+@pytest.mark.behaviour("ICL-CTX-08", shows="layout")
 def test_units_of_a_context_are_multiples_of_16_dwords() -> None:
     """ICL 1895-2350; the pixel unit's length depends on a table whose length is not printed."""
     lengths = {unit: layout(f"CONTEXT_{unit}", 11).dwords for unit in UNITS}
@@ -151,13 +151,13 @@ def test_a_driver_s_image_begins_as_the_manual_s() -> None:
         assert upper == listed.field(f"pdp_{number}_upper").low // 32 + 1 and lower == listed.field(f"pdp_{number}").low // 32 + 1
 
 
-@pytest.mark.behaviour("ICL-CTX-13")
+@pytest.mark.behaviour("ICL-CTX-13", shows="layout")
 def test_the_ring_context_has_the_context_id() -> None:
     """ICL 1926: CCID is the last of the first load."""
     assert layout("CONTEXT_CSEL", 11).field("ccid").low == 30 * 32
 
 
-@pytest.mark.behaviour("ICL-CTX-10")
+@pytest.mark.behaviour("ICL-CTX-10", shows="layout")
 def test_push_constants_are_saved_twice() -> None:
     """ICL 2224-2227, 2254-2257, 2262, 2285."""
     geometry, pixels = layout("CONTEXT_SVG", 11), layout("CONTEXT_SVL", 11)
@@ -166,17 +166,23 @@ def test_push_constants_are_saved_twice() -> None:
         assert committed.width == not_yet.width == 11 * 32 and committed.high < not_yet.low
 
 
-@pytest.mark.behaviour("ICL-CTX-03", "ICL-CTX-04")
+@pytest.mark.behaviour("ICL-CTX-03", "ICL-CTX-04", shows="layout")
 def test_power_context() -> None:
-    """ICL 1711-1811: a load of 110 registers; the ring is enabled last, after head, tail and start."""
+    """ICL 1711-1811: nothing, then a load of 110 registers, posted, which the header 0x110010db says; the ring is enabled last, after head,
+    tail and start."""
     one = layout("POWER_CONTEXT_RENDER", 11)
+    entries = [{"register_offset": 0x229C}] * 110
+    assert layout("MI_LOAD_REGISTER_IMM", 11).pack(force_posted=1, entry=entries)[0] == 0x110010DB
+    assert one.reserved() & 0xFFFFFFFF == 0xFFFFFFFF
+    loaded = [field for field in one.fields if 64 <= field.low < one.field("load_2").low]
+    assert all(field.low % 64 == 0 and field.width % 64 == 0 and field.type.target.startswith("CONTEXT_REGISTER") for field in loaded)
     assert (one.field("load_1").low // 32, one.field("load_2").low // 32) == (1, 0xE1)
     assert one.field("csb_interrupt_mask").high < (2 + 2 * 110) * 32 <= one.field("load_2").low
     order = ["ring_buffer_ctl", "ring_buffer_head", "ring_buffer_tail", "ring_buffer_start", "ring_buffer_ctl_original"]
     assert [one.field(name).low // 32 for name in order] == [6, 8, 10, 12, 14]
 
 
-@pytest.mark.behaviour("ICL-CTX-14")
+@pytest.mark.behaviour("ICL-CTX-14", shows="layout")
 def test_position_only_context() -> None:
     """ICL 2363-2381: 80 dwords with 14 registers at 0x18000."""
     one = layout("POSH_CONTEXT_EL", 11)
@@ -184,7 +190,7 @@ def test_position_only_context() -> None:
     assert one.dwords == 80 and len(saved) == 14 and registers.bases(11)["position_only"] == (0x18000,)
 
 
-@pytest.mark.behaviour("ICL-CS-16")
+@pytest.mark.behaviour("ICL-CS-16", shows="layout")
 def test_registers_that_save_where_a_batch_was() -> None:
     """ICL 157-181."""
     names = ["BB_PREEMPT_ADDR", "BB_PREEMPT_ADDR_UDW", "RING_BUFFER_HEAD_PREEMPT", "BB_START_ADDR", "BB_START_ADDR_UDW", "BB_ADD_DIFF",
@@ -192,7 +198,7 @@ def test_registers_that_save_where_a_batch_was() -> None:
     assert all(catalogue().get(name, 11) for name in names)
 
 
-@pytest.mark.behaviour("ICL-REG-05")
+@pytest.mark.behaviour("ICL-REG-05", shows="layout")
 def test_counters() -> None:
     """ICL 1316-1373."""
     names = ["IA_VERTICES_COUNT", "IA_PRIMITIVES_COUNT", "VS_INVOCATION_COUNT", "HS_INVOCATION_COUNT", "DS_INVOCATION_COUNT",
@@ -204,7 +210,7 @@ def test_counters() -> None:
     assert all(layout(name, 11).dwords == 2 for name in names if name.endswith("COUNT") or "SLICE" in name)
 
 
-@pytest.mark.behaviour("ICL-REG-02")
+@pytest.mark.behaviour("ICL-REG-02", shows="layout")
 def test_mode_registers() -> None:
     """ICL 1258-1304."""
     names = ["MI_MODE", "FF_MODE", "GFX_MODE", "GT_MODE", "SAMPLER_MODE", "CACHE_MODE_1", "GAFS_MODE", "FBC_RT_BASE_ADDR",

@@ -25,7 +25,7 @@ def pointers(gen: float, target: str) -> dict[str, Field]:
 # -- what the manuals leave to other sources -------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("BDW-CS-18", "KBL-VEBOX-16")
+@pytest.mark.behaviour("BDW-CS-18", "KBL-VEBOX-16", shows="layout")
 @pytest.mark.parametrize(("name", "header", "engine"), [
     ("MI_BATCH_BUFFER_START", 0x18800001, "render"), ("MI_BATCH_BUFFER_END", 0x05000000, "render"),
     ("MI_LOAD_REGISTER_IMM", 0x11000001, "blitter"), ("MI_STORE_DATA_IMM", 0x10000002, "video"), ("MI_FLUSH_DW", 0x13000003, "video"),
@@ -45,7 +45,7 @@ def test_commands_that_no_volume_has(name: str, header: int, engine: str, gen: f
 # -- bases -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ICL-MEM-04", "ICL-MEM-05", "ICL-MEM-06", "BDW-MEM-04")
+@pytest.mark.behaviour("ICL-MEM-04", "ICL-MEM-05", "ICL-MEM-06", "BDW-MEM-04", shows="layout")
 @pytest.mark.parametrize("gen", [8.0, 11.0])
 @pytest.mark.parametrize(("base", "targets"), [
     ("dynamic", "SAMPLER_STATE SAMPLER_BORDER_COLOR_STATE CC_VIEWPORT SF_CLIP_VIEWPORT SCISSOR_RECT BLEND_STATE INTERFACE_DESCRIPTOR_DATA"),
@@ -65,7 +65,7 @@ def test_which_base_a_pointer_counts_from(gen: float, base: str, targets: str) -
     assert (sip.type.base, colour.type.base, scratch.type.base) == ("instruction", "dynamic", "general")
 
 
-@pytest.mark.behaviour("ICL-TH-04")
+@pytest.mark.behaviour("ICL-TH-04", shows="layout")
 @pytest.mark.parametrize("stage", ["VS", "HS", "DS", "GS", "PS"])
 def test_kernels_begin_at_64_bytes_from_the_instruction_base(stage: str) -> None:
     """ICL 2917-2921."""
@@ -76,7 +76,7 @@ def test_kernels_begin_at_64_bytes_from_the_instruction_base(stage: str) -> None
 # -- stages ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ICL-TH-12")
+@pytest.mark.behaviour("ICL-TH-12", shows="layout")
 @pytest.mark.parametrize("stage", ["VS", "HS", "DS", "GS", "PS"])
 def test_samplers_are_counted_in_fours(stage: str) -> None:
     """ICL 3025-3029."""
@@ -85,7 +85,7 @@ def test_samplers_are_counted_in_fours(stage: str) -> None:
     assert named(f"3DSTATE_{stage}", 11.0, "sampler_count", 0, one.low, 5)[4] == "13-16"
 
 
-@pytest.mark.behaviour("ICL-TH-22")
+@pytest.mark.behaviour("ICL-TH-22", shows="layout")
 @pytest.mark.parametrize(("name", "dword", "bit"), [
     ("3DSTATE_VF_STATISTICS", 0, 0), ("3DSTATE_VS", 7, 10), ("3DSTATE_HS", 2, 29), ("3DSTATE_DS", 7, 10), ("3DSTATE_GS", 7, 10),
     ("3DSTATE_STREAMOUT", 1, 25), ("3DSTATE_CLIP", 1, 10), ("3DSTATE_SF", 1, 10), ("3DSTATE_WM", 1, 31),
@@ -96,7 +96,7 @@ def test_every_stage_has_a_bit_for_its_counters(name: str, dword: int, bit: int)
     assert (one.high, one.low) == (32 * dword + bit, 32 * dword + bit)
 
 
-@pytest.mark.behaviour("KBL-CLIP-17")
+@pytest.mark.behaviour("KBL-CLIP-17", shows="layout")
 def test_guard_band_and_viewport_are_dwords_8_to_15() -> None:
     """KBL 22871-22926."""
     one = unpack("SF_CLIP_VIEWPORT", 9.0, *((8 + i, 0, single(float(i))) for i in range(8)))
@@ -104,14 +104,14 @@ def test_guard_band_and_viewport_are_dwords_8_to_15() -> None:
     assert (one.x_min_viewport, one.x_max_viewport, one.y_min_viewport, one.y_max_viewport) == (4, 5, 6, 7)
 
 
-@pytest.mark.behaviour("KBL-CONST-06")
+@pytest.mark.behaviour("KBL-CONST-06", shows="layout")
 def test_the_short_constant_form() -> None:
     """KBL 583-602: a pointer of 64 bits and a length of five."""
     one = unpack("3DSTATE_CONSTANT_ALL_DATA", 9.0, (0, 0, 31), (0, 5, 0x7FFFFFF), (1, 0, 0x1234))
     assert (one.length, one.pointer) == (31, 0x1234_FFFFFFE0)
 
 
-@pytest.mark.behaviour("KBL-DX9-07")
+@pytest.mark.behaviour("KBL-DX9-07", shows="layout")
 @pytest.mark.parametrize(("letter", "values"), [("B", [1]), ("F", [0.5, -2.0, 1.0, 0.0]), ("I", [-1, 2, -3, 4])])
 def test_constants_of_dx9(letter: str, values: list[float]) -> None:
     """KBL 6234-6318: a boolean of one dword, four floats, four signed integers."""
@@ -122,7 +122,7 @@ def test_constants_of_dx9(letter: str, values: list[float]) -> None:
 # -- surfaces and samplers -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-RT-16", "KBL-SAMP-12")
+@pytest.mark.behaviour("KBL-RT-16", "KBL-SAMP-12", shows="layout")
 def test_clear_colours_grew_from_a_bit_to_a_dword() -> None:
     """KBL 20347-20439, 20077-20094."""
     old = unpack("RENDER_SURFACE_STATE", 8.0, (7, 31, 1), (7, 29, 1))
@@ -133,7 +133,7 @@ def test_clear_colours_grew_from_a_bit_to_a_dword() -> None:
     assert named("RENDER_SURFACE_STATE", 9.0, "memory_compression_mode", 7, 31, 2) == ["horizontal", "vertical"]
 
 
-@pytest.mark.behaviour("KBL-SAMP-16")
+@pytest.mark.behaviour("KBL-SAMP-16", shows="layout")
 def test_filters() -> None:
     """KBL 22285-22367, 22579-22601."""
     assert enumeration("Filter_Mode", 9.0) == {0: "nearest", 1: "linear", 2: "anisotropic", 6: "mono"}
@@ -143,7 +143,7 @@ def test_filters() -> None:
     assert named("SAMPLER_STATE", 9.0, "maximum_anisotropy", 3, 19, 8) == [f"{2 * n}:1" for n in range(1, 9)]
 
 
-@pytest.mark.behaviour("KBL-SAMP-20")
+@pytest.mark.behaviour("KBL-SAMP-20", shows="layout")
 @pytest.mark.parametrize(("bit", "name"), [(18, "u_address_mag"), (17, "u_address_min"), (16, "v_address_mag"), (15, "v_address_min"),
                                            (14, "r_address_mag"), (13, "r_address_min")])  # fmt: skip
 def test_rounding_for_each_coordinate_and_filter(bit: int, name: str) -> None:
@@ -156,7 +156,7 @@ def test_rounding_for_each_coordinate_and_filter(bit: int, name: str) -> None:
 # -- compute, media, messages ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-GPGPU-08")
+@pytest.mark.behaviour("KBL-GPGPU-08", shows="layout")
 def test_interface_descriptor() -> None:
     """KBL 12543-12622."""
     one = unpack("INTERFACE_DESCRIPTOR_DATA", 9.0, (0, 6, 0x3FFFFFF), (1, 0, 0xFFFF), (2, 19, 1), (2, 18, 1), (2, 17, 1), (2, 16, 1),
@@ -166,7 +166,7 @@ def test_interface_descriptor() -> None:
     assert (one.illegal_opcode_exception_enable, one.mask_stack_exception_enable, one.software_exception_enable) == (1, 0, 1)
 
 
-@pytest.mark.behaviour("KBL-MEDIA-19")
+@pytest.mark.behaviour("KBL-MEDIA-19", shows="layout")
 def test_thread_spawner_message() -> None:
     """KBL 26104-26155."""
     one = unpack("MSD_THREAD_SPAWNER", 9.0, (0, 4, 1), (0, 1, 1), (0, 0, 1))
@@ -175,7 +175,7 @@ def test_thread_spawner_message() -> None:
     assert named("MSD_THREAD_SPAWNER", 9.0, "requester_type", 0, 1, 2) == ["root_thread", "child_thread"]
 
 
-@pytest.mark.behaviour("KBL-MEDIA-20")
+@pytest.mark.behaviour("KBL-MEDIA-20", shows="layout")
 def test_legacy_front_end_extension() -> None:
     """KBL 30454-30560: sixteen nibbles that remap descriptors, eight signed distances."""
     one = unpack("VFE_STATE_EX", 9.0, (2, 0, 0x76543210), (3, 0, 0xFEDCBA98), (4, 31, 1), (4, 0, 0x81), (5, 0, 0xF), (6, 28, 0x8))
@@ -186,7 +186,7 @@ def test_legacy_front_end_extension() -> None:
 # -- blitter ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-BLT-02")
+@pytest.mark.behaviour("KBL-BLT-02", shows="layout")
 @pytest.mark.parametrize("name", ["BR01", "BR13"])
 def test_raster_operation_and_control(name: str) -> None:
     """KBL 2675-2787, 2976-3080; both registers read alike, though their tables of depths contradict each other."""
@@ -197,7 +197,7 @@ def test_raster_operation_and_control(name: str) -> None:
     assert named(name, 9.0, "color_depth", 0, 24, 4) == ["8 bit", "565", "1555", "32 bit"]
 
 
-@pytest.mark.behaviour("KBL-BLT-08")
+@pytest.mark.behaviour("KBL-BLT-08", shows="layout")
 @pytest.mark.parametrize(("name", "field"), [
     ("BR05", "setup_expansion_background_color_bits"), ("BR06", "setup_expansion_foreground_color_bits"),
     ("BR16", "pattern_expansion_background_color_bits"), ("BR17", "pattern_expansion_foreground_color_bits"),
@@ -211,7 +211,7 @@ def test_expansion_colours(name: str, field: str) -> None:
 # -- video enhancement -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-VEBOX-02")
+@pytest.mark.behaviour("KBL-VEBOX-02", shows="layout")
 def test_adaptive_contrast() -> None:
     """KBL 26445-26775: a minimum, ten points and a maximum, a bias of 8 bits for each point, eleven slopes of 11."""
     page = layout("VEBOX_ACE_LACE_STATE", 9.0)
@@ -224,7 +224,7 @@ def test_adaptive_contrast() -> None:
     assert ["128" in name for name in named(page.name, 9.0, "lace_histogram_size", 0, 13, 2)] == [True, False]
 
 
-@pytest.mark.behaviour("KBL-VEBOX-06")
+@pytest.mark.behaviour("KBL-VEBOX-06", shows="layout")
 def test_colour_space_conversion() -> None:
     """KBL 27242-27397: nine factors S2.16, an offset in and one out for each channel, and a swap."""
     one = unpack("VEBOX_CSC_STATE", 9.0, (0, 31, 1), (0, 30, 1), (0, 0, 1 << 16), (8, 0, 0x7FFFF), (9, 0, 0xFFF0), (11, 16, 16))
@@ -233,14 +233,14 @@ def test_colour_space_conversion() -> None:
     assert [field for field in one._fields if field[0] == "c" and field[1:].isdigit()] == [f"c{n}" for n in range(9)]
 
 
-@pytest.mark.behaviour("KBL-VEBOX-12")
+@pytest.mark.behaviour("KBL-VEBOX-12", shows="layout")
 def test_brightness_contrast_hue_saturation() -> None:
     """KBL 28925-28961: U4.7, S7.4, and hue and saturation together as two S7.8."""
     one = unpack("VEBOX_PROCAMP_STATE", 9.0, (0, 17, 0x80), (0, 1, 0xFFF), (0, 0, 1), (1, 16, 0x100), (1, 0, 0xFF80))
     assert (one.contrast, one.brightness, one.procamp_enable, one.cos_c_s, one.sin_c_s) == (1.0, -1 / 16, 1, 1.0, -0.5)
 
 
-@pytest.mark.behaviour("KBL-VEBOX-04")
+@pytest.mark.behaviour("KBL-VEBOX-04", shows="layout")
 def test_camera_pipe() -> None:
     """KBL 26875-27063: an offset's highest bit stands in another dword than the sixteen below it."""
     colours = ["red", "green_top", "blue", "green_bottom"]
@@ -256,7 +256,7 @@ def test_camera_pipe() -> None:
 # -- the position-only engine ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ICL-POSH-16")
+@pytest.mark.behaviour("ICL-POSH-16", shows="layout")
 @pytest.mark.parametrize("name", ["MI_DISPLAY_FLIP", "MI_LOAD_SCAN_LINES_INCL", "MI_LOAD_SCAN_LINES_EXCL", "MI_WAIT_FOR_EVENT",
                                   "MI_USER_INTERRUPT", "MI_REPORT_PERF_COUNT", "MI_SET_CONTEXT", "MI_ARB_ON_OFF"])  # fmt: skip
 def test_what_the_position_only_engine_does_not_take(name: str) -> None:
@@ -267,7 +267,7 @@ def test_what_the_position_only_engine_does_not_take(name: str) -> None:
     assert found is not None and found.name == name
 
 
-@pytest.mark.behaviour("ICL-POSH-03")
+@pytest.mark.behaviour("ICL-POSH-03", shows="layout")
 @pytest.mark.parametrize("offset", [0x34, 0x38, 0x3C, 0x30, 0x110, 0x140, 0x168, 0x244, 0x600])
 def test_its_registers_are_those_of_the_render_engine_further_up(offset: int) -> None:
     """ICL 1822-1843, 2365-2421: 0x16000 above, in 0x18000 to 0x19fff."""
@@ -276,7 +276,7 @@ def test_its_registers_are_those_of_the_render_engine_further_up(offset: int) ->
     assert high.offset - low.offset == 0x16000 and registers.bases(11.0)["position_only"] == (0x18000,)
 
 
-@pytest.mark.behaviour("ICL-POSH-09")
+@pytest.mark.behaviour("ICL-POSH-09", shows="layout")
 def test_where_its_context_is_named() -> None:
     """ICL 402-403, 1940."""
     found = registers.place(0x21B0, 11.0)
@@ -284,7 +284,7 @@ def test_where_its_context_is_named() -> None:
     assert found.layout.unpack([0xFFFFF000]).logical_context_address == 0xFFFFF000
 
 
-@pytest.mark.behaviour("ICL-REG-07")
+@pytest.mark.behaviour("ICL-REG-07", shows="layout")
 @pytest.mark.parametrize(("offset", "name"), [
     (0x2420, "3DPRIM_END_OFFSET"), (0x2430, "3DPRIM_START_VERTEX"), (0x2434, "3DPRIM_VERTEX_COUNT"), (0x2438, "3DPRIM_INSTANCE_COUNT"),
     (0x243C, "3DPRIM_START_INSTANCE"), (0x2440, "3DPRIM_BASE_VERTEX"), (0x2690, "3DPRIM_XP0"), (0x2694, "3DPRIM_XP1"),
@@ -298,7 +298,7 @@ def test_registers_an_indirect_draw_takes_its_parameters_from(offset: int, name:
     assert unpack(draw.name, 11.0, (0, 10, 1)).indirect_parameter_enable == 1
 
 
-@pytest.mark.behaviour("ICL-CMD-02")
+@pytest.mark.behaviour("ICL-CMD-02", shows="layout")
 @pytest.mark.parametrize(("name", "header"), [("STATE_SIP", 0x61020001), ("3DSTATE_URB_CLEAR", 0x791D0000)])
 def test_two_more_commands(name: str, header: int) -> None:
     """ICL 1448-1454."""
@@ -310,7 +310,7 @@ def test_two_more_commands(name: str, header: int) -> None:
 # -- reserved bits ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("BDW-CS-06")
+@pytest.mark.behaviour("BDW-CS-06", shows="action")
 @pytest.mark.parametrize(("name", "dword", "bit"), [
     ("3DPRIMITIVE", 1, 31), ("3DSTATE_VS", 3, 26), ("3DSTATE_CLIP", 1, 31), ("GPGPU_WALKER", 2, 31),
 ])  # fmt: skip

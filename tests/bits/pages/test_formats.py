@@ -12,7 +12,7 @@ GEN = 9.0
 # -- codec -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-MFX-02")
+@pytest.mark.behaviour("KBL-MFX-02", shows="layout")
 def test_slice_control_of_avc() -> None:
     """KBL 11920-12261."""
     one = unpack(
@@ -46,7 +46,7 @@ def test_slice_control_of_avc() -> None:
     assert errors == (1, 1, 1, 1)
 
 
-@pytest.mark.behaviour("BDW-MFX-03")
+@pytest.mark.behaviour("BDW-MFX-03", shows="layout")
 def test_decoded_picture_buffer() -> None:
     """Flags and frame numbers of sixteen pictures, and the order of views (BDW 25149-25245)."""
     one = layout("MFD_AVC_DPB_STATE", 8)
@@ -56,7 +56,7 @@ def test_decoded_picture_buffer() -> None:
     assert (data.l0_view_order[1].value, data.l1_view_order[0].value) == (9, 10)
 
 
-@pytest.mark.behaviour("BDW-MFX-04")
+@pytest.mark.behaviour("BDW-MFX-04", shows="layout")
 def test_picture_ids_and_how_to_turn_them_off() -> None:
     """BDW 25295-25323."""
     one = unpack("MFD_AVC_PICID_STATE", 8, (1, 0, 1), (2, 16, 0x1234), (9, 16, 0x5678))
@@ -68,7 +68,7 @@ def test_picture_ids_and_how_to_turn_them_off() -> None:
     )
 
 
-@pytest.mark.behaviour("BDW-MFX-07")
+@pytest.mark.behaviour("BDW-MFX-07", shows="layout")
 def test_macroblock_of_mpeg2_is_inline() -> None:
     """Eight dwords after the header, motion vectors among them; nothing is fetched (BDW 24473-24525)."""
     one = layout("MFC_MPEG2_PAK_OBJECT", 8)
@@ -76,7 +76,7 @@ def test_macroblock_of_mpeg2_is_inline() -> None:
     assert [item.value for item in one.unpack([one.pack()[0], *range(8)]).inline_data] == list(range(8))
 
 
-@pytest.mark.behaviour("KBL-MFX-11")
+@pytest.mark.behaviour("KBL-MFX-11", shows="layout")
 def test_macroblock_of_vp8() -> None:
     """KBL 12271-12533."""
     one = unpack(
@@ -102,7 +102,7 @@ def test_macroblock_of_vp8() -> None:
     assert (one.mv_y_fwd_0, one.mv_x_bwd_3) == (0xFFFF, 5)
 
 
-@pytest.mark.behaviour("KBL-MFX-15")
+@pytest.mark.behaviour("KBL-MFX-15", shows="layout")
 def test_header_blocks_for_firmware() -> None:
     """One dword for each value of a picture's header (KBL 1532-1631, 14062-14309)."""
     avs = unpack("AVS_INLINE_DMEM", GEN, (1, 0, 1920), (2, 0, 1088), (5, 0, 2), (19, 0, 63))
@@ -111,7 +111,7 @@ def test_header_blocks_for_firmware() -> None:
     assert (mpeg4.hw_width, mpeg4.hw_height, mpeg4.hw_coding_type, mpeg4.hw_quant, mpeg4.hw_263_num_rows_in_gob) == (720, 576, 1, 31, 9)
 
 
-@pytest.mark.behaviour("KBL-MFX-16")
+@pytest.mark.behaviour("KBL-MFX-16", shows="layout")
 def test_control_block_of_the_avc_encoder() -> None:
     """KBL 6329-6600."""
     one = unpack(
@@ -134,14 +134,14 @@ def test_control_block_of_the_avc_encoder() -> None:
 # -- video enhancement and media sampler --------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-VEBOX-05")
+@pytest.mark.behaviour("KBL-VEBOX-05", shows="layout")
 def test_colour_correction_matrix() -> None:
     """Nine numbers of four bits before the point and twelve behind it (KBL 27074-27177)."""
     one = layout("VEBOX_CCM_STATE", GEN).unpack([0x80000000 | 0x1000, 0x1F000, 0x800, 0, 0, 0, 0, 0, 0xFFFF])
     assert (one.color_correction_matrix_enable, one.c1, one.c0, one.c3, one.c8) == (1, 1.0, -1.0, 0.5, 0xFFFF / 4096)
 
 
-@pytest.mark.behaviour("KBL-VEBOX-11")
+@pytest.mark.behaviour("KBL-VEBOX-11", shows="layout")
 def test_forward_gamma_table() -> None:
     """64 points, each a pixel's value and what red, green and blue become (KBL 27868-27897, 28971-28995)."""
     one = layout("VEBOX_FORWARD_GAMMA_CORRECTION_STATE", GEN).unpack([0] * 126 + [0x0002_0001, 0x0004_0003])
@@ -150,7 +150,7 @@ def test_forward_gamma_table() -> None:
     assert (last.pixel_value, last.red_corrected_value, last.green_corrected_value, last.blue_corrected_value) == (1, 2, 3, 4)
 
 
-@pytest.mark.behaviour("KBL-VEBOX-15", "KBL-MSAMP-05")
+@pytest.mark.behaviour("KBL-VEBOX-15", "KBL-MSAMP-05", shows="layout")
 def test_taps_of_filters() -> None:
     """Eight taps in two dwords, one bit before the point and six behind it (KBL 8812-8860, 27187-27231, 27849-27858)."""
     data = [0xC0_40_80_01, 0x20_00_00_00]
@@ -161,7 +161,7 @@ def test_taps_of_filters() -> None:
     assert layout("VEBOX_FILTER_COEFFICIENT", GEN).unpack([0xC0]) == layout("FILTER_COEFFICIENT", GEN).unpack([0xC0]) == (-1.0,)
 
 
-@pytest.mark.behaviour("KBL-MSAMP-02")
+@pytest.mark.behaviour("KBL-MSAMP-02", shows="layout")
 def test_coefficients_of_the_video_scaler() -> None:
     """KBL 21313-21476: eight for x and eight for y, side by side, then the inner four of a second table."""
     one = layout("SAMPLER_STATE_8X8_AVS_COEFFICIENTS", GEN).unpack([0x40_C0_20_E0, 0, 0, 0, 0x40 << 16, 0, 0, 0])
@@ -169,7 +169,7 @@ def test_coefficients_of_the_video_scaler() -> None:
     assert len(one.table_0) == 8 and one.table_1x_from_2[0].filter_coefficient == 1.0
 
 
-@pytest.mark.behaviour("KBL-MSAMP-03")
+@pytest.mark.behaviour("KBL-MSAMP-03", shows="layout")
 def test_surfaces_of_the_media_sampler() -> None:
     """KBL 13033-13481."""
     one = unpack(
@@ -204,7 +204,7 @@ def test_surfaces_of_the_media_sampler() -> None:
     assert (one.vertical_line_stride, one.vertical_line_stride_offset, one.surface_base_address) == (1, 1, 0x1234_5678_9000)
 
 
-@pytest.mark.behaviour("KBL-MSAMP-04")
+@pytest.mark.behaviour("KBL-MSAMP-04", shows="layout")
 def test_colour_processing_states_of_the_sampler() -> None:
     """KBL 3691-5141: five states; the numbers have the same formats as those of video enhancement."""
     ace = unpack("COLOR_PROCESSING_STATE_ACE_STATE", GEN, (0, 2, 26), (0, 0, 1), (1, 0, 16), (3, 24, 235), (12, 0, 1 << 10))
@@ -222,7 +222,7 @@ def test_colour_processing_states_of_the_sampler() -> None:
 # -- small ones -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-MISC-03")
+@pytest.mark.behaviour("KBL-MISC-03", shows="layout")
 @pytest.mark.parametrize("bits, entries, columns, rows", [(1, 32, 8, 4), (1, 64, 8, 8), (1, 128, 16, 8), (2, 64, 8, 8), (2, 128, 16, 8)])
 def test_hash_tables(bits: int, entries: int, columns: int, rows: int) -> None:
     """KBL 16412-17720: rows by columns, the first block lowest."""
@@ -235,7 +235,7 @@ def test_hash_tables(bits: int, entries: int, columns: int, rows: int) -> None:
     assert last.subslices == 1 << x if bits == 1 else [block.subslice for block in last.block] == [0] * x + [1]
 
 
-@pytest.mark.behaviour("KBL-MISC-04")
+@pytest.mark.behaviour("KBL-MISC-04", shows="layout")
 def test_power_and_clock_formats() -> None:
     """KBL 1403-1414, 3575-3606, 17917-17996."""
     assert dict(layout("AUDIO_POWER_STATE_FORMAT", GEN).field("power_state").type.values) == {0: "d0", 3: "d3"}
@@ -244,7 +244,7 @@ def test_power_and_clock_formats() -> None:
     assert (power.enable_slice_count_request, power.slice_count_request, power.eumax, power.eumin) == (1, 2, 8, 6)
 
 
-@pytest.mark.behaviour("KBL-BLT-01")
+@pytest.mark.behaviour("KBL-BLT-01", shows="layout")
 def test_what_the_opcode_register_mirrors() -> None:
     """KBL 2500-2665: from bit 31 down; bits the two kinds of set-up do not share are told by their own names."""
     one = unpack(
@@ -255,7 +255,7 @@ def test_what_the_opcode_register_mirrors() -> None:
     assert (one.pattern_horizontal_seed, one.pattern_vertical_seed, one.color_source, one.monochrome_source) == (5, 6, 1, 0)
 
 
-@pytest.mark.behaviour("KBL-BLT-06")
+@pytest.mark.behaviour("KBL-BLT-06", shows="layout")
 def test_size_of_a_plain_blit() -> None:
     """Bytes and lines, 13 bits each (KBL 3090-3108)."""
     assert unpack("BR14", GEN, (0, 16, 8191), (0, 0, 8190)) == (8191, 8190)

@@ -14,14 +14,14 @@ R1, R2 = 8, 16  # the first dword of a register
 # -- 3D threads ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("G45-FF-07")
+@pytest.mark.behaviour("G45-FF-07", shows="layout")
 @pytest.mark.parametrize("unit, registers", [("VS", 1), ("GS", 1), ("CLIP", 1), ("SF", 3), ("PS", 2)])
 def test_registers_of_the_fixed_header(unit: str, registers: int) -> None:
     """G45 1495-1504."""
     assert layout(f"{unit}_THREAD_PAYLOAD", GEN).dwords == 8 * registers
 
 
-@pytest.mark.behaviour("G45-FF-11")
+@pytest.mark.behaviour("G45-FF-11", shows="layout")
 @pytest.mark.parametrize("unit", ["VS", "GS", "CLIP", "SF", "PS"])
 def test_r0_has_pointers_and_scratch(unit: str) -> None:
     """R0.4 the binding table, R0.3 samplers (of units that sample) and the size code of scratch, R0.5 where scratch is (G45 1535-1540)."""
@@ -31,7 +31,7 @@ def test_r0_has_pointers_and_scratch(unit: str) -> None:
     assert not samples or one.sampler_state_pointer == 0x222 << 5
 
 
-@pytest.mark.behaviour("G45-VS-07")
+@pytest.mark.behaviour("G45-VS-07", shows="layout")
 def test_vertex_shader_payload() -> None:
     """Table 4-1, G45 2976-3030: two vertices, a handle each."""
     one = unpack(
@@ -41,7 +41,7 @@ def test_vertex_shader_payload() -> None:
     assert (one.fftid, one.thread_id, one.snapshot) == (9, 0xABCDEF, 1)
 
 
-@pytest.mark.behaviour("G45-GS-11")
+@pytest.mark.behaviour("G45-GS-11", shows="layout")
 def test_geometry_shader_payload() -> None:
     """Table 5-2, G45 3351-3403."""
     one = unpack("GS_THREAD_PAYLOAD", GEN, (0, 16, 0x7F), (0, 0, 0x1FF), (2, 9, 1), (2, 0, 5), (5, 0, 1))
@@ -112,7 +112,7 @@ def test_vertex_header() -> None:
 # -- media ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("G45-VFE-04")
+@pytest.mark.behaviour("G45-VFE-04", shows="layout")
 def test_modes_of_the_front_end() -> None:
     """G45 9349-9358."""
     assert dict(layout("VFE_STATE", GEN).field("vfe_mode").type.values) == {
@@ -134,7 +134,7 @@ def test_media_headers() -> None:
     assert (spawn.dispatch_urb_handle, spawn.dispatch_urb_length, spawn.urb_handle_offset) == (0xBEEF, 63, 1023)
 
 
-@pytest.mark.behaviour("G45-VLD-18")
+@pytest.mark.behaviour("G45-VLD-18", shows="layout")
 def test_macroblock_of_a_decoded_slice() -> None:
     """R1, G45 11355-11458."""
     one = unpack(
@@ -158,20 +158,20 @@ def test_macroblock_of_a_decoded_slice() -> None:
     assert (one.quantizer_scale_code, one.motion_vertical_field_select, one.motion_type, one.macroblock_intra_type) == (31, 6, 3, 1)
 
 
-@pytest.mark.behaviour("G45-IS-03")
+@pytest.mark.behaviour("G45-IS-03", shows="layout")
 def test_coefficients_of_inverse_scan() -> None:
     """G45 9825-9837."""
     assert unpack("MEDIA_OBJECT_IS_COEFFICIENT", GEN, (0, 16, 0xFF80), (0, 1, 63), (0, 0, 1)) == (-128, 63, 1)
 
 
-@pytest.mark.behaviour("G45-IS-07")
+@pytest.mark.behaviour("G45-IS-07", shows="layout")
 def test_a_block_in_registers() -> None:
     """Two rows of eight words in each of four registers (G45 11473-11479)."""
     one = layout("MEDIA_BLOCK", GEN).unpack([2 * i | 2 * i + 1 << 16 for i in range(32)])
     assert [[word.value for word in row.column] for row in one.row] == [list(range(8 * y, 8 * y + 8)) for y in range(8)]
 
 
-@pytest.mark.behaviour("G45-AIT-02", "G45-AIT-03", "G45-AIT-04")
+@pytest.mark.behaviour("G45-AIT-02", "G45-AIT-03", "G45-AIT-04", shows="layout")
 def test_inline_data_of_avc() -> None:
     """G45 9939-10050."""
     one = unpack(
@@ -207,7 +207,7 @@ def test_inline_data_of_avc() -> None:
     assert (one.level_scale_cb, one.level_scale_cr, one.level_scale_y) == (8, 9, 10)
 
 
-@pytest.mark.behaviour("G45-AIT-19")
+@pytest.mark.behaviour("G45-AIT-19", shows="layout")
 def test_dwords_3_to_5_mean_intra_or_inter() -> None:
     """G45 10052-10102."""
     one = unpack("MEDIA_OBJECT_EX_AVC_IT_INLINE_DATA", GEN, (3, 0, 0x0706C5), (4, 0, 0x04030201), (5, 0, 0x08070605))
@@ -222,13 +222,13 @@ def test_dwords_3_to_5_mean_intra_or_inter() -> None:
     ]
 
 
-@pytest.mark.behaviour("G45-AIT-12")
+@pytest.mark.behaviour("G45-AIT-12", shows="layout")
 def test_coefficients_of_avc() -> None:
     """G45 10706-10723."""
     assert unpack("MEDIA_AVC_COEFFICIENT", GEN, (0, 16, 0xFFFF), (0, 1, 15), (0, 0, 1)) == (-1, 15, 1)
 
 
-@pytest.mark.behaviour("G45-AIT-25")
+@pytest.mark.behaviour("G45-AIT-25", shows="layout")
 def test_r0_of_avc_is_that_of_other_modes() -> None:
     """G45 11506-11559: the same bits of R0.0, R0.2, R0.4, R0.5, R0.6 and R0.7; sampler and scratch are not used."""
     one = unpack("MEDIA_ROOT_THREAD_HEADER", GEN, (0, 0, 0x1234), (2, 5, 1), (4, 5, 2), (5, 0, 3), (6, 0, 4), (7, 31, 1))
@@ -236,7 +236,7 @@ def test_r0_of_avc_is_that_of_other_modes() -> None:
     assert (one.fftid, one.thread_count, one.snapshot) == (3, 4, 1)
 
 
-@pytest.mark.behaviour("G45-AMC-01")
+@pytest.mark.behaviour("G45-AMC-01", shows="layout")
 def test_avc_mc_has_avc_it_s_places_without_quantisers() -> None:
     """G45 10725-10823."""
     it, mc = layout("MEDIA_OBJECT_EX_AVC_IT_INLINE_DATA", GEN), layout("MEDIA_AVC_MACROBLOCK", GEN)
@@ -279,7 +279,7 @@ def test_inline_data_of_vc1() -> None:
     assert (one.motion_vector[0].vertical, one.motion_vector[0].horizontal, one.subblock_coding_y3, one.subblock_coding_cr) == (-1, 1, 3, 4)
 
 
-@pytest.mark.behaviour("G45-CS-04", "G45-CS-06")
+@pytest.mark.behaviour("G45-CS-04", "G45-CS-06", shows="layout")
 def test_pointer_commands() -> None:
     """Five units and the colour calculator from the general base; five binding tables from the surface base (G45 958-1047)."""
     one = unpack("3DSTATE_PIPELINED_POINTERS", GEN, *((dword, 5, dword) for dword in range(1, 6)), (6, 6, 6))

@@ -7,7 +7,7 @@ import pytest
 from softgen.bits import describe
 from softgen.bits.catalogue import enumeration, layout
 from softgen.inspect.decoding import Decoder
-from softgen.streamer.indirect import Kernel, State
+from softgen.inspect.indirect_state import Kernel, State
 from softgen.streamer.parser import Command
 from softgen.trace.file import open_trace
 from tests.bits.pages.test_three_d_pixel import single, unpack, words
@@ -17,7 +17,7 @@ GEN = 4.5
 UNITS = {"VS_STATE", "GS_STATE", "CLIP_STATE", "SF_STATE", "WM_STATE"}
 
 
-@pytest.mark.behaviour("G45-FF-03")
+@pytest.mark.behaviour("G45-FF-03", shows="layout")
 def test_kernels_stand_at_the_general_base_plus_their_pointer() -> None:
     """64-byte units from the general base (G45 1469), in the pages and in what a driver sent."""
     for name in UNITS:
@@ -38,13 +38,13 @@ def test_kernels_stand_at_the_general_base_plus_their_pointer() -> None:
     assert kernels and kernels <= pointers
 
 
-@pytest.mark.behaviour("G45-SYNC-07")
+@pytest.mark.behaviour("G45-SYNC-07", shows="layout")
 def test_the_texture_cache_has_a_bit_of_its_own() -> None:
     """G45 1828-1829."""
     assert unpack("PIPE_CONTROL", GEN, (0, 10, 1)).texture_cache_invalidation_enable == 1
 
 
-@pytest.mark.behaviour("G45-VF-02")
+@pytest.mark.behaviour("G45-VF-02", shows="layout")
 def test_an_indirect_count_is_an_address() -> None:
     """G45 2280, 2313-2314."""
     page = layout("3DPRIMITIVE", GEN)
@@ -54,7 +54,7 @@ def test_an_indirect_count_is_an_address() -> None:
     assert "0x1240" in lines["vertex_count_address"]
 
 
-@pytest.mark.behaviour("G45-VF-04")
+@pytest.mark.behaviour("G45-VF-04", shows="layout")
 def test_topologies() -> None:
     """G45 2342-2366."""
     found = enumeration("3D_Prim_Topo_Type", GEN)
@@ -63,7 +63,7 @@ def test_topologies() -> None:
         "pointlist", "tristrip", "tristrip_reverse", "rectlist", "lineloop", "trifan_nostipple")  # fmt: skip
 
 
-@pytest.mark.behaviour("G45-VF-26")
+@pytest.mark.behaviour("G45-VF-26", shows="layout")
 def test_what_a_component_stores() -> None:
     """G45 2229-2237: nothing, the source, 0, 1.0, 1, and three ids."""
     one = unpack("3DSTATE_VERTEX_ELEMENTS", GEN, (2, 28, 0), (2, 24, 1), (2, 20, 5), (2, 16, 7)).vertex_element[0]
@@ -72,7 +72,7 @@ def test_what_a_component_stores() -> None:
     assert list(names.values()) == ["nostore", "store_src", "store_0", "store_1_fp", "store_1_int", "store_vid", "store_iid", "store_pid"]
 
 
-@pytest.mark.behaviour("G45-VFE-20")
+@pytest.mark.behaviour("G45-VFE-20", shows="layout")
 def test_scratch_counts_kilobytes_for_media_and_powers_for_3d() -> None:
     """G45 9335-9338, 2844-2852: 11 is twelve kilobytes in the one, two megabytes in the other."""
     for name, dword, told in (("VFE_STATE", 0, "11 (means 12)"), ("VS_STATE", 2, "11")):
@@ -81,7 +81,7 @@ def test_scratch_counts_kilobytes_for_media_and_powers_for_3d() -> None:
         assert lines["per_thread_scratch_space"] == told
 
 
-@pytest.mark.behaviour("G45-VLD-04")
+@pytest.mark.behaviour("G45-VLD-04", shows="layout")
 def test_what_the_bitstream_decoder_is_told() -> None:
     """G45 9379-9413."""
     one = unpack("VLD_STATE", GEN, (0, 28, 1), (0, 24, 2), (0, 20, 3), (0, 16, 4), (0, 14, 2), (0, 12, 3), (0, 11, 1), (0, 9, 1),
@@ -93,14 +93,14 @@ def test_what_the_bitstream_decoder_is_told() -> None:
     assert (describe.value_name(page, one, "picture_structure"), describe.value_name(page, one, "picture_coding_type")) == ("frame", "p")
 
 
-@pytest.mark.behaviour("G45-VLD-27")
+@pytest.mark.behaviour("G45-VLD-27", shows="layout")
 def test_leftovers_of_the_bitstream_decoder_are_reserved() -> None:
     """DW1[12:11] and [8:0], which the table still lists (G45 9408-9415)."""
     told = describe.reserved(layout("VLD_STATE", GEN), [0, 0x1FFF, 0, 0])
     assert [str(one) for one in told] == ["dword 1 bits 8:0 = 0x1ff", "dword 1 bits 12:11 = 0x3"]
 
 
-@pytest.mark.behaviour("G45-TS-22")
+@pytest.mark.behaviour("G45-TS-22", shows="layout")
 def test_there_is_no_scoreboard_yet() -> None:
     """G45 9463-9502: its dwords are reserved on this generation, and used on later ones."""
     used = [0, 0, 0, 0, 0x800000FF, 0x12345678, 0x12345678, 0]
@@ -108,21 +108,22 @@ def test_there_is_no_scoreboard_yet() -> None:
     assert describe.reserved(layout("VFE_STATE_EX", 9.0), used) == []
 
 
-@pytest.mark.behaviour("G45-VIT-12")
+@pytest.mark.behaviour("G45-VIT-12", shows="layout")
 def test_inline_data_of_vc1_takes_two_registers() -> None:
     """G45 10985, though 11843 draws one."""
     assert -(-layout("MEDIA_OBJECT_EX_VC1_IT_INLINE_DATA", GEN).dwords // 8) == 2
 
 
-@pytest.mark.behaviour("G45-AIT-06")
-@pytest.mark.parametrize(("code", "vectors"), [(0, "0"), (2, "2"), (4, "8"), (5, "16"), (6, "32")])
+@pytest.mark.behaviour("G45-AIT-06", shows="layout")
+@pytest.mark.parametrize(("code", "vectors"), [(0, "0"), (1, "value 1"), (2, "2"), (3, "value 3"), (4, "8"), (5, "16"), (6, "32"),
+                                               (7, "value 7")])  # fmt: skip
 def test_how_many_motion_vectors_follow(code: int, vectors: str) -> None:
-    """G45 9959-9968."""
+    """G45 9959-9968: five codes and three that are reserved. How many dwords that makes nobody counts here."""
     page = layout("MEDIA_OBJECT_EX_AVC_IT_INLINE_DATA", GEN)
     assert describe.value_name(page, unpack(page.name, GEN, (0, 20, code)), "mv_size") == vectors
 
 
-@pytest.mark.behaviour("G45-IS-13")
+@pytest.mark.behaviour("G45-IS-13", shows="layout")
 def test_inline_fields_of_a_macroblock() -> None:
     """G45 9709-9798: field selects, kinds of motion and transform, the picture, where the macroblock stands."""
     one = unpack("MEDIA_OBJECT_IS_INLINE_DATA", GEN, (0, 28, 9), (0, 27, 1), (0, 24, 2), (0, 21, 1), (0, 18, 1), (0, 16, 1), (2, 6, 0x2A),
@@ -133,7 +134,7 @@ def test_inline_fields_of_a_macroblock() -> None:
     assert (one.picture_coding_type, one.picture_structure, one.vertical_origin) == (3, 2, 17)
 
 
-@pytest.mark.behaviour("G45-SF-42")
+@pytest.mark.behaviour("G45-SF-42", shows="layout")
 def test_widths_of_lines_and_of_their_smooth_ends() -> None:
     """U3.1, and four regions (G45 5687-5701)."""
     assert [unpack("SF_STATE", GEN, (6, 24, code)).line_width for code in (0, 1, 15)] == [0.0, 0.5, 7.5]
@@ -143,7 +144,7 @@ def test_widths_of_lines_and_of_their_smooth_ends() -> None:
     assert regions == ["0.5 pixels", "1.0 pixels", "2.0 pixels", "4.0 pixels"]
 
 
-@pytest.mark.behaviour("G45-CC-12")
+@pytest.mark.behaviour("G45-CC-12", shows="layout")
 def test_compare_functions() -> None:
     """G45 8226-8236."""
     page = layout("COLOR_CALC_STATE", GEN)
@@ -151,20 +152,22 @@ def test_compare_functions() -> None:
     assert names == ["always", "never", "less", "equal", "lequal", "greater", "notequal", "gequal"]
 
 
-@pytest.mark.behaviour("G45-CC-21")
+@pytest.mark.behaviour("G45-CC-21", shows="layout")
 def test_blend_factors() -> None:
-    """Nineteen, the inverse of each 10h further on (G45 8340-8360)."""
-    found = enumeration("3D_Color_Buffer_Blend_Factor", GEN)
-    assert len(found) == 19 and (min(found), max(found)) == (0x01, 0x1A)
-    assert [found[code] for code in (0x01, 0x11, 0x03, 0x06, 0x0A)] == ["one", "zero", "src_alpha", "src_alpha_saturate", "src1_alpha"]
-    inverted = {code for code, name in found.items() if name.startswith("inv_")}
-    assert inverted == {0x12, 0x13, 0x14, 0x15, 0x17, 0x18, 0x19, 0x1A}
-    assert all(found[code] == f"inv_{found[code - 0x10]}" for code in inverted)
-    state = unpack("COLOR_CALC_STATE", GEN, (5, 7, 0x1A), (5, 2, 0x11))
-    assert (state.source_alpha_blend_factor, state.destination_alpha_blend_factor) == (0x1A, 0x11)
+    """Nineteen, the inverse of each 10h further on (G45 8340-8360); four fields hold them (G45 8317-8362)."""
+    names = {0x01: "one", 0x02: "src_color", 0x03: "src_alpha", 0x04: "dst_alpha", 0x05: "dst_color", 0x06: "src_alpha_saturate",
+             0x07: "const_color", 0x08: "const_alpha", 0x09: "src1_color", 0x0A: "src1_alpha", 0x11: "zero", 0x12: "inv_src_color",
+             0x13: "inv_src_alpha", 0x14: "inv_dst_alpha", 0x15: "inv_dst_color", 0x17: "inv_const_color", 0x18: "inv_const_alpha",
+             0x19: "inv_src1_color", 0x1A: "inv_src1_alpha"}  # fmt: skip
+    assert enumeration("3D_Color_Buffer_Blend_Factor", GEN) == names
+    page = layout("COLOR_CALC_STATE", GEN)
+    for field, dword, bit in (("source_alpha_blend_factor", 5, 7), ("destination_alpha_blend_factor", 5, 2), ("source_blend_factor", 6, 24),
+                              ("destination_blend_factor", 6, 19)):  # fmt: skip
+        for code, name in names.items():
+            assert describe.value_name(page, unpack(page.name, GEN, (dword, bit, code)), field) == name
 
 
-@pytest.mark.behaviour("G45-CC-28")
+@pytest.mark.behaviour("G45-CC-28", shows="layout")
 def test_the_constant_colour_is_four_floats_of_the_group_that_is_not_pipelined() -> None:
     """G45 7961-7999."""
     one = unpack("3DSTATE_CONSTANT_COLOR", GEN, *((1 + i, 0, single(value)) for i, value in enumerate((0.25, -1.5, 2.0, 1.0))))

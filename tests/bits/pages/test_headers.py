@@ -13,7 +13,7 @@ def commands(gen: float) -> list[Layout]:
     return [catalogue().layout(name, gen) for name in catalogue().names("command", gen)]
 
 
-@pytest.mark.behaviour("BDW-CS-01")
+@pytest.mark.behaviour("BDW-CS-01", shows="layout")
 def test_render_commands_are_named_by_four_numbers() -> None:
     """Type 31:29, subtype 28:27, opcode 26:24, sub-opcode 23:16 (BDW 68-86): every one is found by these alone, whatever stands below."""
     found = [one for one in commands(8) if one.key.startswith("3.") and len(one.key.split(".")) == 4]
@@ -27,7 +27,7 @@ def test_render_commands_are_named_by_four_numbers() -> None:
         assert there and there.name == one.name
 
 
-@pytest.mark.behaviour("BDW-CS-02")
+@pytest.mark.behaviour("BDW-CS-02", shows="layout")
 def test_video_commands_have_two_sub_opcodes() -> None:
     """Sub-opcode A 23:21, B 20:16, a length of 12 bits (BDW 24406-24436)."""
     found = [one for one in commands(8) if len(one.key.split(".")) == 5]
@@ -39,7 +39,7 @@ def test_video_commands_have_two_sub_opcodes() -> None:
     assert layout("MFC_MPEG2_PAK_OBJECT", 8).key == "3.2.3.2.9"
 
 
-@pytest.mark.behaviour("BDW-CS-03")
+@pytest.mark.behaviour("BDW-CS-03", shows="layout")
 def test_length_is_the_field_and_two() -> None:
     """3DSTATE_VF_STATISTICS is one dword in subtype 1, with no length to add to (BDW 12249-12292)."""
     statistics = layout("3DSTATE_VF_STATISTICS", 8)
@@ -49,7 +49,7 @@ def test_length_is_the_field_and_two() -> None:
             assert one.header.bias == 2 and one.length(one.header.value | 5) == 7, one.name
 
 
-@pytest.mark.behaviour("BDW-CS-04")
+@pytest.mark.behaviour("BDW-CS-04", shows="layout")
 @pytest.mark.parametrize("name, bits", [
     ("3DSTATE_VS", 8), ("3DSTATE_BINDING_TABLE_EDIT_VS", 9), ("3DSTATE_SO_DECL_LIST", 9), ("3DSTATE_DX9_CONSTANTF_VS", 11),
     ("MFC_AVC_PAK_OBJECT", 12), ("MEDIA_CURBE_LOAD", 16),

@@ -21,7 +21,7 @@ def payloads(prefix: str) -> list[Layout]:
 # -- render targets ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-RT-01")
+@pytest.mark.behaviour("KBL-RT-01", shows="layout")
 def test_render_target_write_descriptor() -> None:
     """KBL 13751-13826."""
     subtypes = enumeration("RENDER_TARGET_SUBTYPE", GEN)
@@ -57,7 +57,7 @@ def told(one: Layout) -> list[str]:
     return names
 
 
-@pytest.mark.behaviour("KBL-RT-04")
+@pytest.mark.behaviour("KBL-RT-04", shows="layout")
 def test_render_target_payloads_follow_one_order() -> None:
     """Source 0 alpha, oMask, colour, depth, stencil, for each of the 68 combinations the manual lays out, without a gap."""
     found = payloads("MDP_RTWH?_")
@@ -71,7 +71,7 @@ def test_render_target_payloads_follow_one_order() -> None:
         assert [field.low for field in one.fields] == [end + 1 for end in ends[:-1]] and ends[-1] == 32 * one.dwords - 1, one.name
 
 
-@pytest.mark.behaviour("KBL-RT-05")
+@pytest.mark.behaviour("KBL-RT-05", shows="layout")
 def test_half_precision_packs_eight_or_sixteen() -> None:
     """KBL 9268, 10268, 10466, 10550: 1.0 and -2.0 in the first two slots; one colour for all as four halves."""
     for name, count in (("MDPR_H_SIMD8", 8), ("MDPR_H_SIMD16", 16)):
@@ -83,7 +83,7 @@ def test_half_precision_packs_eight_or_sixteen() -> None:
     assert (colour.red, colour.green, colour.blue, colour.alpha) == (1, 2, 3, 4)
 
 
-@pytest.mark.behaviour("KBL-RT-07")
+@pytest.mark.behaviour("KBL-RT-07", shows="layout")
 def test_a_byte_of_stencil_for_each_slot() -> None:
     """KBL 24983-25041."""
     one = layout("MDPR_STENCIL", GEN).unpack(words(8, (0, 0, 0x03020100), (1, 0, 0x07060504)))
@@ -93,7 +93,7 @@ def test_a_byte_of_stencil_for_each_slot() -> None:
 # -- data port -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-DP-26")
+@pytest.mark.behaviour("KBL-DP-26", shows="layout")
 def test_slots_of_scattered_data() -> None:
     """A dword or qword for each slot in order; SIMD4x2 has four channels of slot 0 in the lower half (KBL 5931-6224, 18332-18723)."""
     dwords = layout("MDCR_DW", GEN).unpack(list(range(8)))
@@ -106,7 +106,7 @@ def test_slots_of_scattered_data() -> None:
     assert (pairs.red_slot0, pairs.alpha_slot0, pairs.red_slot1, pairs.alpha_slot1) == (0, 3, 4, 7)
 
 
-@pytest.mark.behaviour("KBL-DP-28")
+@pytest.mark.behaviour("KBL-DP-28", shows="layout")
 def test_structured_buffers_have_an_index_and_an_offset() -> None:
     """U, then V, by slot group; in SIMD4x2 side by side (KBL 23406-23442, 23833-23850, 24001-24031)."""
     assert [f.name for f in layout("MAP32B_USUV_SIMD8", GEN).fields] == ["u", "v"]
@@ -114,14 +114,14 @@ def test_structured_buffers_have_an_index_and_an_offset() -> None:
     assert layout("MAP32B_USUV_SIMD4X2", GEN).unpack(list(range(8))) == (0, 1, 4, 5)
 
 
-@pytest.mark.behaviour("KBL-DP-30")
+@pytest.mark.behaviour("KBL-DP-30", shows="layout")
 def test_a_byte_of_a_w_tile_for_each_dword() -> None:
     """KBL 26165-26235."""
     assert layout("MDCD_TILEW", GEN).unpack([0x12345678]) == (0x78,)
     assert len(layout("MDP_TILEW_SIMD8", GEN).unpack([0] * 8).red_slot) == 8
 
 
-@pytest.mark.behaviour("KBL-ATOM-06")
+@pytest.mark.behaviour("KBL-ATOM-06", shows="layout")
 def test_operands_of_atomics() -> None:
     """All of src0, then all of src1; dwords, pairs of dwords for qwords, qwords with 64-bit addresses, Owords (KBL 5985-18683)."""
 
@@ -139,7 +139,7 @@ def test_operands_of_atomics() -> None:
 # -- surfaces and sampler ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-BT-04")
+@pytest.mark.behaviour("KBL-BT-04", shows="layout")
 def test_binding_tables_of_software_and_hardware() -> None:
     """A dword with bits 31:6 of an offset, or a word with bits 21:6 (KBL 1727-1746, 11661-11677, 25297-25321)."""
     assert unpack("BINDING_TABLE_STATE", GEN, (0, 0, 0x00123440)).surface_state_pointer == 0x123440
@@ -147,18 +147,18 @@ def test_binding_tables_of_software_and_hardware() -> None:
     assert [entry.surface_state_pointer for entry in two.entry] == [0x1234, 0x2345]
 
 
-@pytest.mark.behaviour("KBL-BT-06")
+@pytest.mark.behaviour("KBL-BT-06", shows="layout")
 def test_indices_that_name_no_surface() -> None:
     assert enumeration("SPECIAL_SURFACE", GEN) == {252: "bindless", 253: "stateless_non_coherent", 254: "slm", 255: "stateless"}
 
 
-@pytest.mark.behaviour("KBL-BT-07")
+@pytest.mark.behaviour("KBL-BT-07", shows="layout")
 def test_bindless_surfaces() -> None:
     """Bits 31:12 of the extended descriptor are bits 25:6 of an offset (KBL 5709-5715)."""
     assert unpack("DP_EXTDESC_BTI252", GEN, (0, 12, 0xABCDE), (0, 0, 10)).surface_offset == 0xABCDE << 6
 
 
-@pytest.mark.behaviour("KBL-SAMP-01")
+@pytest.mark.behaviour("KBL-SAMP-01", shows="layout")
 def test_sampler_descriptor() -> None:
     """KBL 13836-13923."""
     one = unpack("MSD_SAMPLER", GEN, (0, 30, 3), (0, 25, 3), (0, 20, 8), (0, 19, 1), (0, 17, 2), (0, 12, 7), (0, 8, 15), (0, 0, 9))

@@ -153,7 +153,7 @@ def test_store_index() -> None:
     assert record.offset == 0x30 and record.data_dword_0 == 0xCAFE and record.data_dword_1 == 0
 
 
-@pytest.mark.behaviour("KBL-CS-17")
+@pytest.mark.behaviour("KBL-CS-17", shows="layout")
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
 def test_load_registers_in_pairs(gen: float) -> None:
     """i915: MI_LOAD_REGISTER_IMM(x), 2x - 1 in the header. KBL 13016: bits 22:0 are the register, its low two zero."""

@@ -71,7 +71,7 @@ def test_the_manuals_table(example: Example) -> None:
     assert held & layout.reserved(len(words)) == 0
 
 
-@pytest.mark.behaviour("G45-VF-01")
+@pytest.mark.behaviour("G45-VF-01", shows="layout")
 def test_g45_draws() -> None:
     """G45 2268-2330; dword 2 is the start, though the table prints the count again."""
     layout = catalogue.layout("3DPRIMITIVE", 4.5)
@@ -86,7 +86,7 @@ def test_g45_draws() -> None:
     assert catalogue.enumeration("3D_Prim_Topo_Type", 4.5)[5] == "tristrip"
 
 
-@pytest.mark.behaviour("KBL-VF-21")
+@pytest.mark.behaviour("KBL-VF-21", shows="layout")
 def test_an_element_record() -> None:
     """KBL 30293-30410."""
     words = [33 << 26 | 1 << 25 | 0x40 << 16 | 1 << 15 | 4095, 1 << 28 | 2 << 24 | 3 << 20 | 4 << 16]

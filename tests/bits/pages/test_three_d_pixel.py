@@ -170,7 +170,7 @@ def test_pixel_shader_extras() -> None:
     assert unpack("3DSTATE_PS_EXTRA", 9, (1, 0, 2)).input_coverage_mask_state == 2
 
 
-@pytest.mark.behaviour("BDW-Z-01", "BDW-Z-16")
+@pytest.mark.behaviour("BDW-Z-01", "BDW-Z-16", shows="layout")
 def test_depth_buffer() -> None:
     """BDW 2743-2955."""
     r = unpack("3DSTATE_DEPTH_BUFFER", 8, (1, 29, 1), (1, 28, 1), (1, 22, 1), (1, 18, 3), (1, 0, 4095), (2, 0, 0xFFFE_0012_3000),
@@ -188,7 +188,7 @@ def test_depth_buffer() -> None:
     assert kinds == {0: "1d", 1: "2d", 2: "3d", 3: "cube", 7: "null"}
 
 
-@pytest.mark.behaviour("BDW-Z-06")
+@pytest.mark.behaviour("BDW-Z-06", shows="layout")
 def test_stencil_references_changed_their_place() -> None:
     """Until 8 COLOR_CALC_STATE, on 9 the fourth dword of 3DSTATE_WM_DEPTH_STENCIL: neither manual alone says so."""
     place = [(name, gen) for name in ("COLOR_CALC_STATE", "3DSTATE_WM_DEPTH_STENCIL") for gen in GENERATIONS[1:]
@@ -318,7 +318,7 @@ def test_unit_states_point_at_kernels_and_viewports() -> None:
     assert (r.last_pixel_enable, r.point_width_source, r.point_width) == (1, 1, 1.0)
 
 
-@pytest.mark.behaviour("G45-WM-52")
+@pytest.mark.behaviour("G45-WM-52", shows="layout")
 def test_g45_windower_flags() -> None:
     """G45 6233-6324: dword 5, each bit alone."""
     bits = {24: "transposed_urb_read_enable", 23: "legacy_diamond_line_rasterization", 22: "pixel_shader_kills_pixel",
@@ -334,7 +334,7 @@ def test_g45_windower_flags() -> None:
     assert (r.maximum_number_of_threads, r.line_end_cap_antialiasing_region_width, r.line_antialiasing_region_width) == (49, 2, 1)
 
 
-@pytest.mark.behaviour("G45-WM-48")
+@pytest.mark.behaviour("G45-WM-48", shows="layout")
 def test_g45_depth_buffer() -> None:
     """G45 6893-7113: six dwords with Cantiga's offsets."""
     r = unpack("3DSTATE_DEPTH_BUFFER", 4.5, (1, 29, 1), (1, 27, 1), (1, 26, 1), (1, 18, 2), (1, 0, 2047), (2, 0, 0x0123_4000),

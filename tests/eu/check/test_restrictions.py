@@ -41,8 +41,6 @@ def test_the_legal_example_breaks_nothing(row: check.Restriction) -> None:
     assert [str(broken) for broken in check.check(one)] == []
 
 
-@pytest.mark.behaviour("EU-06", "EU-41", "EU-42", "EU-130")
-@pytest.mark.behaviour("EU-03", "EU-116", "EU-117", "EU-137", "EU-150", "EU-152", "EU-155", "EU-161", "EU-163", "EU-208", "BDW-EU-30")
 @pytest.mark.parametrize("row", ROWS)
 def test_the_illegal_example_breaks_this_and_nothing_else(row: check.Restriction) -> None:
     gen, text = row.illegal

@@ -67,7 +67,7 @@ def test_the_compaction_bit_of_a_native_word_is_left_over(gen: float) -> None:
 # -- the manuals --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("KBL-EU-01")
+@pytest.mark.behaviour("KBL-EU-01", shows="layout")
 def test_header_of_a_two_source_instruction() -> None:
     """KBL 7486-7738: positions of the control bits are those of EU_INSTRUCTION_CONTROLS_A moved up by 8, CONTROLS_B by 28."""
     a = bits((13, 4), (12, 1), (8, 9), (6, 2), (4, 2), (3, 1), (2, 1))
@@ -80,7 +80,7 @@ def test_header_of_a_two_source_instruction() -> None:
     assert one.residue == 0
 
 
-@pytest.mark.behaviour("KBL-EU-03")
+@pytest.mark.behaviour("KBL-EU-03", shows="layout")
 def test_align1_region_and_register() -> None:
     """KBL 8042-8080: sub-registers are bytes, strides and width are codes."""
     word = bits((0, 0x40), (41, 1), (43, 7), (64, 12), (69, 100), (80, 2), (82, 3), (85, 5), (77, 1), (78, 1),
@@ -90,7 +90,7 @@ def test_align1_region_and_register() -> None:
     assert decode(word, 9.0).dst == Operand("grf", "ud", 7, 4, horizontal=1)
 
 
-@pytest.mark.behaviour("KBL-EU-03")
+@pytest.mark.behaviour("KBL-EU-03", shows="layout")
 def test_align16_swizzle_and_channels() -> None:
     """KBL 8091-8132, 7957-7999: channel selects in two halves, 16-byte sub-registers."""
     word = bits((0, 0x40), (8, 1), (41, 1), (64, 0b0100), (80, 0b1110), (68, 1), (85, 3), (51 - 3, 0b0101), (52, 1), (61, 1))
@@ -99,7 +99,7 @@ def test_align16_swizzle_and_channels() -> None:
     assert one.dst == Operand("arf", "ud", 0, 16, horizontal=1, write_mask=0b0101)
 
 
-@pytest.mark.behaviour("KBL-EU-04")
+@pytest.mark.behaviour("KBL-EU-04", shows="layout")
 def test_indirect_operands() -> None:
     """KBL 7907-7947, 8042-8080: address sub-register 0 to 15 and a signed offset of 10 bits whose sign stands apart."""
     word = bits((0, 1), (63, 1), (57, 13), (48, 0x1FC), (47, 1), (79, 1), (73, 15), (64, 0x1FF), (85, 15), (82, 0))
@@ -111,7 +111,7 @@ def test_indirect_operands() -> None:
     assert one.residue == 0
 
 
-@pytest.mark.behaviour("KBL-EU-06")
+@pytest.mark.behaviour("KBL-EU-06", shows="layout")
 def test_immediates() -> None:
     """KBL 8335-8497: one of 32 bits in the last dword, for either source; 64 bits for one source take both dwords."""
     assert decode(bits((0, 1), (41, 3), (43, 7), (96, 0x3F800000)), 9.0).sources == (Operand("imm", "f", immediate=0x3F800000),)
@@ -120,7 +120,7 @@ def test_immediates() -> None:
     assert two.sources[1] == Operand("imm", "v", immediate=0x12345678)
 
 
-@pytest.mark.behaviour("KBL-EU-08")
+@pytest.mark.behaviour("KBL-EU-08", shows="layout")
 def test_three_sources() -> None:
     """KBL 6801-6917, 8142-8162, not the layout of the Broadwell volume."""
     word = bits((0, 0x5B), (8, 1), (21, 3), (32, 1), (34, 1), (35, 1), (38, 1), (39, 1), (43, 0), (46, 4), (49, 0b1010), (53, 2), (56, 9),
@@ -132,7 +132,7 @@ def test_three_sources() -> None:
     assert (one.flag_sub, one.no_mask, one.residue) == (1, True, 0)
 
 
-@pytest.mark.behaviour("KBL-EU-15")
+@pytest.mark.behaviour("KBL-EU-15", shows="layout")
 def test_send() -> None:
     """KBL 8173-8226, 8009-8032: the extended descriptor in four pieces."""
     common = ((0, 0x31), (24, 12), (41, 1), (69, 5), (91, 0xA), (85, 0xB), (80, 0xC), (64, 0xD), (127, 1))
@@ -144,7 +144,7 @@ def test_send() -> None:
     assert (register.extended, register.eot, register.residue) == (0xABCD0000, True, 0)
 
 
-@pytest.mark.behaviour("KBL-EU-16")
+@pytest.mark.behaviour("KBL-EU-16", shows="layout")
 def test_split_send() -> None:
     """KBL 8237-8324."""
     one = decode(bits((0, 0x33), (24, 10), (35, 1), (36, 1), (37, 1), (44, 40), (52, 1), (53, 20), (64, 3), (68, 1), (69, 30),
@@ -158,7 +158,7 @@ def test_split_send() -> None:
     assert (indirect.descriptor, indirect.extended) == (Operand("arf", "ud", 0x10), Operand("arf", "ud", 0x10, 12))
 
 
-@pytest.mark.behaviour("BDW-EU-29")
+@pytest.mark.behaviour("BDW-EU-29", shows="layout")
 @pytest.mark.parametrize("gen", [8.0, 9.0, 11.0])
 def test_branch_offsets(gen: float) -> None:
     """BDW 17452-17465, KBL 7076-7097: bytes, JIP above UIP."""
@@ -166,7 +166,7 @@ def test_branch_offsets(gen: float) -> None:
     assert (one.opcode, one.jip, one.uip, one.sources) == ("if", -32, 0x140, (Operand("imm", "d"),))
 
 
-@pytest.mark.behaviour("KBL-EU-17")
+@pytest.mark.behaviour("KBL-EU-17", shows="layout")
 def test_math_functions() -> None:
     """KBL 8940-8965."""
     names = "inv log exp sqrt rsq sin cos - fdiv pow intdivmod intdiv intmod invm rsqrtm".split()
@@ -181,7 +181,7 @@ def test_execution_sizes() -> None:
     assert decode(bits((0, 1), (21, 6)), 7.0).residue == 6 << 21
 
 
-@pytest.mark.behaviour("EU-25")
+@pytest.mark.behaviour("EU-25", shows="layout")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_source_modifiers(gen: float) -> None:
     found = [decode(bits((0, 1), (77, code)), gen).sources[0] for code in range(4)]

@@ -22,7 +22,7 @@ R1 = Operand("grf", "f", 1, vertical=8, width=8, horizontal=1)
 ADD = Instruction(9.0, "add", 64, "basic", 8, dst=Operand("grf", "f", 2, horizontal=1), sources=(R1, R1))
 
 
-@pytest.mark.behaviour("EU-02", "KBL-EU-18")
+@pytest.mark.behaviour("EU-02", "KBL-EU-18", shows="layout")
 @pytest.mark.parametrize("row", EVERY, ids=lambda row: f"gen{row.gen:g}-{row.name}")
 def test_every_opcode_comes_back_from_its_bits(row: Opcode) -> None:
     @settings(max_examples=8)
@@ -63,7 +63,7 @@ def test_compact_or_not_the_native_word_is_the_same(one: Instruction) -> None:
     ({"align16": True, "dst": replace(R1, sub=8, write_mask=15)}, "sub-register must be a multiple of 16 bytes here, not 8"),
     ({"predicate": 16}, "EU_CONTROL.predicate must fit 4 bits, not 0x10"),
 ])
-@pytest.mark.behaviour("EU-43")
+@pytest.mark.behaviour("EU-43", shows="layout")
 def test_what_cannot_be_said_is_refused(change: dict[str, object], complaint: str) -> None:
     with pytest.raises(DecodeError, match=complaint.replace("(", r"\(")):
         encode(replace(ADD, **change))  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ def test_reading_may_start_anywhere() -> None:
     assert list(program.instructions(data, gen, lines[5][0])) == lines[5:], name
 
 
-@pytest.mark.behaviour("EU-01")
+@pytest.mark.behaviour("EU-01", shows="action")
 @pytest.mark.parametrize("code", COMPACTING)
 def test_compact_and_native_say_the_same(code: Code) -> None:
     _, gen, data = code
@@ -132,7 +132,8 @@ OUT:
 """
 
 
-@pytest.mark.behaviour("EU-12", "BDW-EU-29")
+@pytest.mark.behaviour("EU-12", shows="action")
+@pytest.mark.behaviour("BDW-EU-29", shows="layout")
 @pytest.mark.parametrize("gen, unit", [(7.0, 8), (7.5, 8), (8.0, 1), (9.0, 1), (11.0, 1)])
 def test_jumps_move_with_their_targets(gen: float, unit: int) -> None:
     long = parsed(LOOP, gen)
@@ -144,7 +145,7 @@ def test_jumps_move_with_their_targets(gen: float, unit: int) -> None:
 
 
 @pytest.mark.parametrize("gen, unit", [(4.5, 16), (7.0, 8), (7.5, 1), (8.0, 1)])
-@pytest.mark.behaviour("BDW-EU-27")
+@pytest.mark.behaviour("BDW-EU-27", shows="action")
 def test_an_indexed_jump_counts_from_the_next_instruction(gen: float, unit: int) -> None:
     one = parsed("jmpi(1) 0D { align1 WE_all };" if gen == 4.5 else "jmpi(1) 0D { align1 WE_all 1N };", gen)[0]
     assert labels.target(replace(one, jip=32 // unit), 64, 32 // unit) == 64 + 16 + 32

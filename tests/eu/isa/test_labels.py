@@ -14,7 +14,7 @@ from softgen.eu.text.mesa.parse import parse
 WHILE = Instruction(9.0, "while", 39, "branch", jip=-32)
 
 
-@pytest.mark.behaviour("EU-02")
+@pytest.mark.behaviour("EU-12", shows="action")
 @pytest.mark.parametrize(("gen", "unit"), [(4.5, 16), (7.0, 8), (7.5, 8), (8.0, 1), (9.0, 1), (11.0, 1)])
 def test_units(gen: float, unit: int) -> None:
     one = replace(WHILE, gen=gen)

@@ -116,7 +116,7 @@ def test_types() -> None:
     assert types.type_of("") is None and types.size("") == 1
 
 
-@pytest.mark.behaviour("EU-43", "EU-52")
+@pytest.mark.behaviour("EU-43", "EU-52", shows="layout")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_bytes_are_no_immediates_and_vectors_no_registers(gen: float) -> None:
     assert not {"b", "ub"} & set(types.codes("immediate", gen))

@@ -28,7 +28,7 @@ def sums(made: ThreadState, number: int = 20) -> list[int]:
     return [int(value) for value in made.register(number).view(np.int32)]
 
 
-@pytest.mark.behaviour("EU-09")
+@pytest.mark.behaviour("EU-09", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_if_and_else(gen: float) -> None:
     made = thread(gen, r4=LANES)
@@ -37,6 +37,7 @@ def test_if_and_else(gen: float) -> None:
     assert sums(made) == [101] * 3 + [110] * 5
 
 
+@pytest.mark.behaviour("BDW-EU-21", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 @pytest.mark.parametrize("limit", [0, 8])
 def test_an_empty_side_is_jumped_over(gen: float, limit: int) -> None:
@@ -48,7 +49,7 @@ def test_an_empty_side_is_jumped_over(gen: float, limit: int) -> None:
     assert sums(made) == [1 if limit else 10] * 8 and sums(made, 30) == [0] * 8
 
 
-@pytest.mark.behaviour("BDW-EU-21")
+@pytest.mark.behaviour("BDW-EU-21", shows="action")
 @pytest.mark.parametrize("gen", [8, 9])
 def test_else_with_branch_control(gen: float) -> None:
     """JIP is an instruction before endif, UIP endif: as compilers write it for these generations."""
@@ -69,7 +70,6 @@ def test_nested_ifs(gen: float) -> None:
     assert sums(made) == [0, 0, 1101, 1101, 1101, 1011, 1011, 1011]
 
 
-@pytest.mark.behaviour("BDW-EU-22")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_a_loop_with_break_and_continue(gen: float) -> None:
     """for i = 1…: break where i > lane; continue where i is odd; sum += 1 otherwise."""
@@ -79,6 +79,31 @@ def test_a_loop_with_break_and_continue(gen: float) -> None:
         one(gen, "and", dst(6), reg(5), imm(1), condition=NZ), branch(gen, "cont", "while", "while", predicate=1), note(gen, 1),
         "while", branch(gen, "while", "loop"), note(gen, 100))
     assert sums(made) == [100 + lane // 2 for lane in range(8)]
+
+
+@pytest.mark.behaviour("BDW-EU-22", shows="action")
+@pytest.mark.parametrize("gen", FLOWS)
+@pytest.mark.parametrize("opcode, want", [("break", [101, 101, 120, 120]), ("cont", [102, 102, 120, 120])])
+def test_where_the_thread_goes_and_where_its_channels_wait(gen: float, opcode: str, want: list[int]) -> None:
+    """Two channels of four leave inside an `if`: they wait at UIP, the `while`, and miss what stands before it; the thread goes to JIP, the
+    end of the `if`, where the other two wait (BDW 17550-17553, 18440-18444). Two turns."""
+    made = thread(gen, 0xF, r4=LANES)
+    run(made, "loop", one(gen, "add", dst(5), reg(5), imm(1)), compare(gen, 5, L, 2, flag=1), compare(gen, 4, L, 2),
+        branch(gen, "if", "endif", "endif", predicate=1), note(gen, 1), branch(gen, opcode, "endif", "while"), note(gen, 5000),
+        "endif", branch(gen, "endif", "while"), note(gen, 10), "while", branch(gen, "while", "loop", predicate=1, flag=1), note(gen, 100))
+    assert sums(made)[:4] == want
+
+
+@pytest.mark.behaviour("BDW-EU-22", shows="action")
+@pytest.mark.parametrize("gen", FLOWS)
+def test_single_program_flow_leaves_and_repeats_a_loop_by_uip(gen: float) -> None:
+    """JIP leads to what nobody may run (BDW 17553, 18444)."""
+    made = thread(gen)
+    made.dwords("cr")[0] = SINGLE_PROGRAM_FLOW
+    run(made, "loop", note(gen, 1), one(gen, "cmp", arf(0, "d"), reg(20), imm(3), condition=GE),
+        branch(gen, "break", "wrong", "while", predicate=1), branch(gen, "cont", "wrong", "while"), "wrong", note(gen, 5000),
+        "while", branch(gen, "while", "loop"), note(gen, 100))
+    assert sums(made) == [103] * 8
 
 
 @pytest.mark.parametrize("gen", FLOWS)
@@ -98,7 +123,7 @@ def test_a_loop_with_its_condition_at_the_end(gen: float) -> None:
     assert sums(made) == [1, 1, 2, 3, 4, 5, 6, 7]
 
 
-@pytest.mark.behaviour("BDW-EU-23")
+@pytest.mark.behaviour("BDW-EU-23", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_halt(gen: float) -> None:
     made = thread(gen, r4=LANES)
@@ -108,7 +133,7 @@ def test_halt(gen: float) -> None:
     assert sums(made) == [1111, 1001, 1111, *[1100] * 5]
 
 
-@pytest.mark.behaviour("BDW-EU-24")
+@pytest.mark.behaviour("BDW-EU-24", shows="action")
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_goto_and_join(gen: float) -> None:
     """Until gen 9 the channels without the predicate leave, from gen 11 on those with it."""
@@ -119,6 +144,7 @@ def test_goto_and_join(gen: float) -> None:
     assert sums(made) == (stay if gen != 11 else [10] * 3 + [11] * 5)
 
 
+@pytest.mark.behaviour("BDW-EU-24", shows="action")
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_goto_back_with_branch_control(gen: float) -> None:
     """A loop: channels whose predicate holds go back, the others wait at the join after it."""
@@ -136,7 +162,7 @@ def test_join_wakes_only_channels_with_the_predicate() -> None:
     assert sums(made) == [1] * 4 + [0] * 4
 
 
-@pytest.mark.behaviour("BDW-EU-25")
+@pytest.mark.behaviour("BDW-EU-25", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_brd_and_brc(gen: float) -> None:
     made = thread(gen, r4=LANES)
@@ -147,7 +173,7 @@ def test_brd_and_brc(gen: float) -> None:
     assert sums(made) == [10] * 3 + [11] * 5
 
 
-@pytest.mark.behaviour("BDW-EU-26")
+@pytest.mark.behaviour("BDW-EU-26", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_call_and_return(gen: float) -> None:
     """Some channels call; what the call stored leads them back, and the others go on with them."""
@@ -159,6 +185,7 @@ def test_call_and_return(gen: float) -> None:
     assert made.register(10)[1] == 0b111 and made.register(10)[0] == 32
 
 
+@pytest.mark.behaviour("BDW-EU-26", shows="action")
 @pytest.mark.parametrize("gen", [7.5, 8, 9, 11])
 def test_calla_takes_an_address(gen: float) -> None:
     made = thread(gen, r4=LANES)
@@ -167,7 +194,7 @@ def test_calla_takes_an_address(gen: float) -> None:
     assert sums(made) == [101] * 8
 
 
-@pytest.mark.behaviour("BDW-EU-27")
+@pytest.mark.behaviour("BDW-EU-27", shows="action")
 @pytest.mark.parametrize("gen", [4.5, *FLOWS])
 @pytest.mark.parametrize(("flag", "want"), [(1, 0), (2, 1)])
 def test_jmpi_asks_channel_0(gen: float, flag: int, want: int) -> None:
@@ -184,14 +211,14 @@ def test_jmpi_by_a_register_counts_in_the_same_unit(gen: float, count: int) -> N
     assert sums(made) == [10] * 8
 
 
-@pytest.mark.behaviour("BDW-EU-27")
+@pytest.mark.behaviour("BDW-EU-27", shows="action")
 def test_jmpi_onto_itself_is_endless_and_stopped() -> None:
     made = thread(9)
     assert run(made, "here", branch(9, "jmpi", "here", size=1, no_mask=True), limit=50) is RunOutcome.OUT_OF_BUDGET
     assert made.ip == 0 and not made.ended
 
 
-@pytest.mark.behaviour("EU-13", "EU-216")
+@pytest.mark.behaviour("EU-13", "EU-216", shows="action")
 @pytest.mark.parametrize("gen", [4.5, *FLOWS])
 def test_a_write_to_ip_jumps(gen: float) -> None:
     made = thread(gen)
@@ -200,7 +227,7 @@ def test_a_write_to_ip_jumps(gen: float) -> None:
     assert sums(made) == [10] * 8 and sums(made, 21)[0] == 0 and sums(made, 22)[0] == 64
 
 
-@pytest.mark.behaviour("EU-14", "EU-193")
+@pytest.mark.behaviour("EU-14", "EU-193", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 def test_single_program_flow(gen: float) -> None:
     """All channels go where any goes: else if none has the predicate."""

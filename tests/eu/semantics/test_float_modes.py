@@ -23,7 +23,7 @@ def bits(gen: float, control: int, kind: str, values: np.ndarray, opcode: str = 
     return int.from_bytes(made.grf[640 : 640 + size].tobytes(), "little")
 
 
-@pytest.mark.behaviour("EU-59")
+@pytest.mark.behaviour("EU-59", shows="action")
 @pytest.mark.parametrize("gen", [4.5, 7, 7.5])
 def test_older_generations_always_flush_floats(gen: float) -> None:
     assert bits(gen, 0, "f", TINY) == bits(gen, KEEP["f"], "f", TINY) == 0
@@ -38,7 +38,7 @@ def test_cr0_keeps_them(gen: float, kind: str, value: np.ndarray) -> None:
     assert bits(gen, KEEP[kind], kind, value) == int(value[:1].view(f"u{value.dtype.itemsize}")[0])
 
 
-@pytest.mark.behaviour("EU-60", "EU-190")
+@pytest.mark.behaviour("EU-60", "EU-190", shows="action")
 @pytest.mark.parametrize("gen", [7.5, 8, 9])
 def test_denormal_doubles(gen: float) -> None:
     value = np.full(4, 1e-310)
@@ -47,7 +47,7 @@ def test_denormal_doubles(gen: float) -> None:
     assert bits(gen, KEEP["df"], "df", value) == int(value.view(np.uint64)[0])
 
 
-@pytest.mark.behaviour("EU-62")
+@pytest.mark.behaviour("EU-62", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_raw_moves_touch_nothing(gen: float) -> None:
     for pattern in (0x00000001, 0x80000001, 0x7F812345, 0xFFC54321, 0x7F800000):
@@ -55,7 +55,7 @@ def test_raw_moves_touch_nothing(gen: float) -> None:
         assert bits(gen, 1, "f", values.view(np.float32), "mov") == pattern
 
 
-@pytest.mark.behaviour("EU-61", "EU-63")
+@pytest.mark.behaviour("EU-61", "EU-63", shows="action")
 def test_conversions_flush_nothing() -> None:
     made = thread(9, r4=np.full(16, 0x0001, np.uint16), r6=TINY)
     run(made, one(9, "mov", dst(20, "f"), reg(4, "hf")), one(9, "mov", dst(22, "df"), reg(6, "f")))
@@ -63,7 +63,7 @@ def test_conversions_flush_nothing() -> None:
     assert made.grf[704:712].view(np.float64)[0] == float(TINY[0])
 
 
-@pytest.mark.behaviour("EU-77", "EU-191", "EU-76")
+@pytest.mark.behaviour("EU-77", "EU-191", "EU-76", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_rounding_of_every_operation(gen: float) -> None:
     """1 + 2^-25 and its negative, in the four modes."""
@@ -80,7 +80,7 @@ def test_rounding_of_every_operation(gen: float) -> None:
         assert made.register(20).view(np.float32)[0] == want
 
 
-@pytest.mark.behaviour("EU-89", "EU-90", "EU-91")
+@pytest.mark.behaviour("EU-89", "EU-90", "EU-91", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_alt_mode_knows_neither_infinity_nor_nan(gen: float) -> None:
     values = np.array([np.inf, -np.inf, np.nan, 1e-40], np.float32)
@@ -92,7 +92,7 @@ def test_alt_mode_knows_neither_infinity_nor_nan(gen: float) -> None:
     assert list(made.register(21)[:2]) == [0x7F7FFFFF, 0x7F7FFFFF]
 
 
-@pytest.mark.behaviour("EU-56", "EU-92")
+@pytest.mark.behaviour("EU-56", "EU-92", shows="action")
 def test_alt_mode_is_for_floats_alone() -> None:
     made = thread(9, 3, r4=np.array([np.inf, np.nan]), r6=np.array([np.inf, np.nan], np.float32))
     made.dwords("cr")[0] = 1
@@ -103,7 +103,7 @@ def test_alt_mode_is_for_floats_alone() -> None:
         assert np.isinf(held[0]) and np.isnan(held[1])
 
 
-@pytest.mark.behaviour("EU-57")
+@pytest.mark.behaviour("EU-57", "EU-195", shows="action")
 def test_the_mode_is_the_threads_own() -> None:
     for control, want in ((0, 0x7F800000), (1, 0x7F7FFFFF)):
         made = thread(9, 1, r4=np.full(8, 3e38, np.float32))
@@ -112,16 +112,20 @@ def test_the_mode_is_the_threads_own() -> None:
         assert made.register(20)[0] == want
 
 
-@pytest.mark.behaviour("EU-79", "EU-71")
+@pytest.mark.behaviour("EU-79", "EU-71", shows="action")
 def test_one_and_zero_are_neutral_and_nan_stays_nan() -> None:
     values = np.array([1.5, -0.0, np.inf, np.nan, 3e-38, -7, 0, 1e30], np.float32)
     made = thread(9, r4=values, r5=np.ones(8, np.float32))
     run(made, one(9, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f")), one(9, "add", dst(21, "f"), reg(4, "f"), reg(6, "f", negate=True)))
     for register in (20, 21):
         assert np.array_equal(made.register(register).view(np.float32), values, equal_nan=True)
+    assert list(np.signbit(made.register(21).view(np.float32)[[1, 6]])) == [True, False]       # -0 - 0, and 0 - 0
+    made = thread(9, r4=values)
+    run(made, one(9, "add", dst(20, "f"), reg(4, "f"), reg(6, "f")))
+    assert made.register(20)[1] == 0                                                           # -0 + 0
 
 
-@pytest.mark.behaviour("KBL-EU-10", "EU-29")
+@pytest.mark.behaviour("KBL-EU-10", "EU-29", shows="action")
 def test_saturation_of_floats() -> None:
     values = np.array([2, -3, np.nan, np.inf, -np.inf, 0.5, 1, -0.0], np.float32)
     made = thread(9, r4=values)
@@ -129,7 +133,7 @@ def test_saturation_of_floats() -> None:
     assert list(made.register(20).view(np.float32)) == [1, 0, 0, 1, 0, 0.5, 1, 0]
 
 
-@pytest.mark.behaviour("EU-30")
+@pytest.mark.behaviour("EU-30", "KBL-EU-10", shows="action")
 @pytest.mark.parametrize(("kind", "low", "high"), [("ub", 0, 255), ("b", -128, 127), ("uw", 0, 65535), ("w", -32768, 32767),
                                                    ("ud", 0, 2**32 - 1), ("d", -(2**31), 2**31 - 1)])
 def test_saturation_of_integers(kind: str, low: int, high: int) -> None:

@@ -30,7 +30,7 @@ LANES = np.arange(8, dtype=np.int32)
 # -- running -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-18")
+@pytest.mark.behaviour("EU-18", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_a_thread_ends_with_the_message_that_says_so(gen: float) -> None:
     made = thread(gen)
@@ -38,7 +38,7 @@ def test_a_thread_ends_with_the_message_that_says_so(gen: float) -> None:
     assert made.ended and made.executed == 2
 
 
-@pytest.mark.behaviour("EU-01")
+@pytest.mark.behaviour("EU-01", shows="action")
 def test_code_is_decoded_as_it_is_reached() -> None:
     """Native and compact instructions mixed; what stands behind the end is never looked at."""
     listing = [one(9, "mov", dst(20), reg(4)), one(9, "add", dst(20), reg(20), imm(5, "d")), end(9)]
@@ -49,7 +49,7 @@ def test_code_is_decoded_as_it_is_reached() -> None:
     assert list(made.register(20)) == [lane + 5 for lane in range(8)]
 
 
-@pytest.mark.behaviour("EU-214")
+@pytest.mark.behaviour("EU-214", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_wait_leaves_until_somebody_notifies(gen: float) -> None:
     notification = arf(0x90, "ud", 0, "0;1,0")
@@ -102,7 +102,7 @@ def test_the_channel_enable_register() -> None:
 # -- errors --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-198", "EU-201", "EU-210", "BDW-EU-20")
+@pytest.mark.behaviour("EU-201", "EU-210", "BDW-EU-20", shows="action")
 def test_no_instruction_is_an_error_and_is_recorded() -> None:
     for word in (0, 0x7F, 0x0D):
         made = thread(9)
@@ -170,7 +170,7 @@ def test_a_message_carries_registers_and_brings_some_back(gen: float) -> None:
     assert bytes(made.grf[30 * 32 : 32 * 32]) == bytes(sent.payload[::-1]) != bytes(64)
 
 
-@pytest.mark.behaviour("KBL-EU-16")
+@pytest.mark.behaviour("KBL-EU-16", shows="action")
 @pytest.mark.parametrize("gen", [9, 11])
 def test_a_split_message_has_two_payloads(gen: float) -> None:
     seen: list[SentMessage] = []
@@ -180,7 +180,7 @@ def test_a_split_message_has_two_payloads(gen: float) -> None:
     assert len(seen[0].payload) == 64 and list(seen[0].second.view(np.uint32)) == list(range(100, 124))
 
 
-@pytest.mark.behaviour("EU-149")
+@pytest.mark.behaviour("EU-149", shows="action")
 def test_a_descriptor_may_stand_in_a0() -> None:
     seen: list[SentMessage] = []
     made = thread(9)
@@ -197,7 +197,7 @@ def test_a_response_of_sixteen_registers() -> None:
     assert made.grf[30 * 32 : 46 * 32].all() and not made.grf[46 * 32 :].any() and not made.grf[: 30 * 32].any()
 
 
-@pytest.mark.behaviour("EU-142")
+@pytest.mark.behaviour("EU-142", shows="action")
 def test_a_null_destination_takes_no_answer() -> None:
     made = thread(9)
     made.messages[12] = lambda thread, sent: sent.response.fill(0xFF)
@@ -214,7 +214,7 @@ def test_a_predicated_message_is_for_fewer_channels() -> None:
     assert seen[0].mask == 0x5A and seen[0].first == 8
 
 
-@pytest.mark.behaviour("EU-143")
+@pytest.mark.behaviour("EU-143", shows="action")
 def test_message_registers_and_the_implied_move() -> None:
     seen: list[SentMessage] = []
     made = thread(4.5, r10=np.arange(8, dtype=np.uint32), r11=np.arange(8, 16, dtype=np.uint32))
@@ -298,7 +298,7 @@ def test_a_message_to_nobody_and_one_too_long() -> None:
 # -- rules ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-111")
+@pytest.mark.behaviour("EU-111", shows="action")
 @pytest.mark.parametrize(("types", "want"), [("ub b", "w"), ("w ub", "w"), ("uw d", "d"), ("ud q", "q"), ("hf hf", "hf"), ("hf f", "f"),
                                              ("f d", "f"), ("df df", "df"), ("uv w", "w"), ("vf f", "f"), ("d", "d"), ("nf f", "df")])
 def test_execution_types(types: str, want: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from softgen.bits.layout import GENERATIONS
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.thread.state import ThreadState
-from tests.eu.semantics.build import NZ, arf, dst, engine, imm, one, reg, run, scalar, thread  # noqa: F401
+from tests.eu.semantics.build import NZ, arf, branch, dst, engine, imm, one, reg, run, scalar, thread  # noqa: F401
 
 COUNT = np.arange(32, dtype=np.int32)
 
@@ -23,7 +23,7 @@ def mark(gen: float, size: int = 16, **controls: object) -> object:
     return one(gen, "mov", dst(20), imm(1), size=size, **controls)
 
 
-@pytest.mark.behaviour("EU-08")
+@pytest.mark.behaviour("EU-08", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_channels_that_were_not_dispatched_do_nothing(gen: float) -> None:
     made = thread(gen, 0x00A5)
@@ -38,7 +38,17 @@ def test_no_mask_writes_them_all_the_same(gen: float) -> None:
     assert written(made) == 0xFFFF
 
 
-@pytest.mark.behaviour("KBL-EU-09")
+@pytest.mark.behaviour("KBL-EU-09", shows="action")
+@pytest.mark.parametrize("no_mask", [False, True])
+def test_no_mask_does_not_ask_where_a_channel_is(no_mask: bool) -> None:
+    """Inside an `if` that half of the channels have jumped over (KBL 6899-6909)."""
+    made = thread(9, r4=COUNT)
+    run(made, one(9, "cmp", arf(0, "d"), reg(4), imm(4), condition=5), branch(9, "if", "end", "end", predicate=1),
+        mark(9, 8, no_mask=no_mask), "end", branch(9, "endif", "after"), "after")
+    assert written(made, count=8) == (0xFF if no_mask else 0x0F)
+
+
+@pytest.mark.behaviour("KBL-EU-09", shows="action")
 def test_predication_applies_under_no_mask() -> None:
     made = thread(9, 0x0001)
     made.dwords("f")[0] = 0xF00F
@@ -46,7 +56,7 @@ def test_predication_applies_under_no_mask() -> None:
     assert written(made) == 0xF00F
 
 
-@pytest.mark.behaviour("EU-10")
+@pytest.mark.behaviour("EU-10", shows="action")
 @pytest.mark.parametrize(("control", "flag", "want"), [
     (1, 0x8421, 0x8421), (4, 0x8421, 0xCC33), (5, 0xC3A0, 0xC300), (6, 0x8020, 0xF0F0), (7, 0xF7E0, 0xF000), (8, 0x0100, 0xFF00),
     (9, 0xFFFE, 0xFF00), (10, 0x0001, 0xFFFF), (10, 0, 0), (11, 0xFFFF, 0xFFFF), (11, 0xFFFE, 0), (12, 0x10000, 0xFFFF), (13,
@@ -89,7 +99,18 @@ def test_align16_predicates(control: int, want: int) -> None:
     assert written(made) == want
 
 
-@pytest.mark.behaviour("EU-175")
+@pytest.mark.behaviour("EU-32", "EU-175", shows="action")
+@pytest.mark.parametrize("flag, sub", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_a_condition_goes_to_the_flag_that_the_predicate_comes_from(flag: int, sub: int) -> None:
+    """Channels 1, 2 and 4 to 6 run; of them 4 to 6 are above 3 (IVB 2072-2074)."""
+    made = thread(9, 0xFFFF, r4=COUNT)
+    flags = made.arf["f"].view(np.uint16)
+    flags[:] = 0xAAAA
+    flags[flag * 2 + sub] = 0b0111_0110
+    run(made, one(9, "cmp", arf(0, "d"), reg(4), imm(3), condition=3, predicate=1, flag=flag, flag_sub=sub))
+    assert flags[flag * 2 + sub] == 0b0111_0000 and sorted(flags)[1:] == [0xAAAA] * 3
+
+
 def test_flag_registers_and_their_halves() -> None:
     for flag, sub in ((0, 0), (0, 1), (1, 0), (1, 1)):
         made = thread(9, 0xFFFF)
@@ -98,7 +119,24 @@ def test_flag_registers_and_their_halves() -> None:
         assert written(made) == 0x1248
 
 
-@pytest.mark.behaviour("EU-119", "EU-174", "KBL-EU-02")
+@pytest.mark.behaviour("KBL-EU-02", shows="action")
+@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
+@pytest.mark.parametrize("size, quarter, nibble", [(4, 0, 0), (4, 0, 1), (4, 3, 1), (8, 0, 0), (8, 2, 0), (16, 0, 0), (16, 2, 0),
+                                                   (32, 0, 0)])
+def test_a_group_has_its_masks_and_flags_and_its_size(gen: float, size: int, quarter: int, nibble: int) -> None:
+    """Dispatched channels and flags differ in every group; inverted or not, none but `size` of them count (KBL 7493-7571)."""
+    mask, flags, first = 0xF7E96BD5, 0x9A3CC5A6, 8 * quarter + 4 * nibble
+    for invert in (False, True):
+        made = thread(gen, mask, r4=np.ones(64, np.int16))
+        made.dwords("f")[0] = flags
+        run(made, one(gen, "mov", dst(20, "w"), reg(4, "w"), size=size, quarter=quarter, nibble=nibble, predicate=1,
+                      predicate_invert=invert))
+        held = made.grf[640:704].view(np.int16)
+        wanted = mask & (~flags if invert else flags)
+        assert list(held) == [wanted >> first + lane & 1 if lane < size else 0 for lane in range(32)]
+
+
+@pytest.mark.behaviour("EU-119", "EU-174", shows="action")
 def test_quarters_choose_channels_and_flags() -> None:
     made = thread(9, 0x0F00)
     made.dwords("f")[0] = 0x0500
@@ -127,7 +165,7 @@ def test_a_condition_writes_the_flag_of_its_quarter() -> None:
     assert made.flags == 0xFE << 32 + 16
 
 
-@pytest.mark.behaviour("EU-32", "EU-177")
+@pytest.mark.behaviour("EU-177", shows="action")
 def test_flags_of_channels_that_do_not_run_stay() -> None:
     made = thread(9, 0x0F, r4=COUNT)
     made.dwords("f")[0] = 0xAAAA
@@ -135,15 +173,16 @@ def test_flags_of_channels_that_do_not_run_stay() -> None:
     assert made.flags == 0xAAA4
 
 
-@pytest.mark.behaviour("EU-33")
+@pytest.mark.behaviour("EU-33", shows="action")
 def test_null_still_updates_flags_and_accumulator() -> None:
     made = thread(9, r4=COUNT)
-    run(made, one(9, "add", arf(0, "d"), reg(4), imm(1), condition=5, acc_write=True))
-    assert made.flags == 0
-    assert list(made.dwords("acc")[:8]) == list(range(1, 9))
+    made.dwords("f")[0] = 0xFF0F
+    run(made, one(9, "add", arf(0, "d"), reg(4), imm(-3 & 0xFFFFFFFF), condition=3, acc_write=True))
+    assert made.flags == 0xFFF0          # above 0 are channels 4 to 7
+    assert list(made.dwords("acc")[:8].view(np.int32)) == list(range(-3, 5)) and not made.grf[640:].any()
 
 
-@pytest.mark.behaviour("EU-129", "EU-20")
+@pytest.mark.behaviour("EU-129", "EU-20", shows="action")
 def test_sixteen_channels_are_two_eights() -> None:
     whole, halves = thread(9, 0x5AF0, r4=COUNT), thread(9, 0x5AF0, r4=COUNT)
     run(whole, one(9, "add", dst(20), reg(4), imm(7), size=16))
@@ -154,7 +193,7 @@ def test_sixteen_channels_are_two_eights() -> None:
 # -- accumulators --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-160", "EU-158")
+@pytest.mark.behaviour("EU-160", "EU-158", shows="action")
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
 def test_which_accumulator(gen: float) -> None:
     values = np.arange(16, dtype=np.float32) + 1
@@ -164,14 +203,14 @@ def test_which_accumulator(gen: float) -> None:
         assert [index for index, value in enumerate(made.dwords("acc")[:16]) if value] == list(want)
 
 
-@pytest.mark.behaviour("EU-165")
+@pytest.mark.behaviour("EU-165", shows="action")
 def test_dwords_have_one_accumulator() -> None:
     made = thread(9, 0xFFFF, r4=COUNT + 1)
     run(made, one(9, "add", dst(20), reg(4), imm(0), quarter=1, acc_write=True))
     assert list(made.dwords("acc")[:8]) == list(range(1, 9))
 
 
-@pytest.mark.behaviour("EU-156", "EU-194", "EU-172")
+@pytest.mark.behaviour("EU-156", "EU-194", "EU-172", shows="action")
 def test_cr0_turns_the_passing_update_off() -> None:
     made = thread(9, r4=COUNT + 1)
     made.dwords("cr")[0] = 1 << 1
@@ -180,7 +219,7 @@ def test_cr0_turns_the_passing_update_off() -> None:
     assert written(made, 21, 8) == 0 and written(made, 22, 8) == 0xFF
 
 
-@pytest.mark.behaviour("EU-168", "EU-115")
+@pytest.mark.behaviour("EU-168", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize(("a", "b"), [(0x12345678, 0x7FEDCBA9), (-0x12345678, 0x7FEDCBA9), (-1, -1), (0x7FFFFFFF, -0x80000000)])
 def test_a_64_bit_product_in_two_steps(gen: float, a: int, b: int) -> None:
@@ -193,7 +232,16 @@ def test_a_64_bit_product_in_two_steps(gen: float, a: int, b: int) -> None:
     assert high << 32 | rest == a * b
 
 
-@pytest.mark.behaviour("EU-169")
+@pytest.mark.behaviour("EU-169", shows="action")
+@pytest.mark.parametrize("times, stored", [(0, 0x7FFF), (1, 0x7FFF), (2, 0x7FFF)])
+def test_a_product_of_words_is_kept_with_its_sign(times: int, stored: int) -> None:
+    """(-0x8000)² once, twice and three times: 0xC0000000 is still above 0, as bit 32 is the sign (IVB 2018-2021)."""
+    made = thread(7, r4=np.full(16, -0x8000, np.int16), r5=np.full(16, -0x8000, np.int16))
+    run(made, one(7, "mul", arf(0x20, "w"), reg(4, "w"), reg(5, "w")), *[one(7, "mac", arf(0x20, "w"), reg(4, "w"), reg(5, "w"))] * times,
+        one(7, "mov", dst(20, "w"), arf(0x20, "w"), saturate=True, condition=3))
+    assert list(made.grf[640:656].view(np.int16)) == [stored] * 8 and made.flags == 0xFF
+
+
 def test_words_have_33_bits_and_more() -> None:
     made = thread(7, r4=np.full(16, -0x8000, np.int16))
     run(made, one(7, "mul", arf(0x20, "w"), reg(4, "w"), reg(4, "w")), one(7, "mac", dst(20, "w"), reg(4, "w"), imm(0x8001, "w")))

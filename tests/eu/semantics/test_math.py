@@ -164,7 +164,7 @@ def test_half_floats() -> None:
     assert (got == (1 / x.astype(np.float64)).astype(np.float16)).all()
 
 
-@pytest.mark.behaviour("BDW-EU-17")
+@pytest.mark.behaviour("BDW-EU-17", shows="action")
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
 def test_quotient_and_remainder_in_two_registers(gen: float) -> None:
     a, b = np.array([7, -7, 7, -7, 100, 0, 5, -2147483648], np.int32), np.array([2, 2, -2, -2, 7, 3, 9, -1], np.int32)

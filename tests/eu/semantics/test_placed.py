@@ -8,9 +8,10 @@ import pytest
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import GpuFault
 from softgen.eu.isa.instruction import VXH, Operand
+from softgen.eu.text.mesa.parse import parse
 from softgen.eu.thread.regions import small_float
 from softgen.eu.thread.state import ThreadState
-from tests.eu.semantics.build import arf, dst, imm, one, reg, run, scalar, thread
+from tests.eu.semantics.build import NZ, arf, dst, imm, one, reg, run, scalar, thread
 
 WORDS = np.arange(64, dtype=np.int16)
 FLOATS = np.arange(32, dtype=np.float32)
@@ -31,7 +32,7 @@ def floats(made: ThreadState, number: int, count: int = 8) -> list[float]:
 # -- align1 --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-224", "EU-225", "EU-226", "EU-229", "EU-230")
+@pytest.mark.behaviour("EU-224", "EU-225", "EU-226", "EU-229", "EU-230", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_rows_and_columns(gen: float) -> None:
     made = thread(gen, 0xFFFF, r4=WORDS)
@@ -39,21 +40,21 @@ def test_rows_and_columns(gen: float) -> None:
     assert words(made, 20) == [1 + c // 8 * 16 + c % 8 * 2 for c in range(16)]
 
 
-@pytest.mark.behaviour("EU-228", "EU-231")
+@pytest.mark.behaviour("EU-228", "EU-231", shows="action")
 def test_rows_may_interleave() -> None:
     made = thread(9, 0xFFFF, r5=WORDS)
     run(made, one(9, "mov", dst(20, "w"), reg(5, "w", "1;8,2"), size=16))
     assert words(made, 20)[:9] == [0, 2, 4, 6, 8, 10, 12, 14, 1]
 
 
-@pytest.mark.behaviour("EU-128")
+@pytest.mark.behaviour("EU-128", shows="action")
 def test_a_scalar_goes_to_all_channels() -> None:
     made = thread(9, r4=WORDS)
     run(made, one(9, "mov", dst(20, "w"), scalar(4, "w", 6)))
     assert words(made, 20, 8) == [3] * 8
 
 
-@pytest.mark.behaviour("EU-07", "EU-233")
+@pytest.mark.behaviour("EU-07", "EU-233", shows="action")
 def test_a_destination_has_a_stride_and_ends_with_the_channels() -> None:
     made = thread(9, 0xFFFF, r4=WORDS, r20=np.full(16, -1, np.int16))
     run(made, one(9, "mov", dst(20, "w", 2), reg(4, "w", "4;4,1"), size=4))
@@ -102,7 +103,7 @@ def test_swizzles_and_replication_of_three_sources() -> None:
 # -- align16 -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-16")
+@pytest.mark.behaviour("EU-16", shows="action")
 @pytest.mark.parametrize("gen", [4.5, 7, 7.5, 8, 9])
 def test_swizzles_turn_each_four(gen: float) -> None:
     made = thread(gen, r4=FLOATS)
@@ -111,7 +112,7 @@ def test_swizzles_turn_each_four(gen: float) -> None:
     assert floats(made, 20) == [3, 2, 1, 0, 7, 6, 5, 4]
 
 
-@pytest.mark.behaviour("EU-122", "EU-11")
+@pytest.mark.behaviour("EU-122", "EU-11", shows="action")
 def test_simd4_add_with_a_write_mask() -> None:
     made = thread(7, r2=FLOATS, r3=np.full(8, -1, np.float32))
     a, b = Operand("grf", "f", 2, vertical=4, swizzle=0b00111001), Operand("grf", "f", 2, 16, vertical=4, swizzle=0b01001110)
@@ -120,7 +121,7 @@ def test_simd4_add_with_a_write_mask() -> None:
     assert floats(made, 3) == [1 + 6, 2 + 7, 3 + 4, -1, -1, -1, -1, -1]
 
 
-@pytest.mark.behaviour("EU-123", "EU-125")
+@pytest.mark.behaviour("EU-123", "EU-125", shows="action")
 def test_simd4x2_with_one_and_two_vertices() -> None:
     for mask, changed in ((0x0F, 4), (0xFF, 8)):
         made = thread(7, mask, r4=FLOATS, r6=FLOATS * 10, r20=np.full(8, -1, np.float32))
@@ -134,7 +135,7 @@ def test_simd4x2_with_one_and_two_vertices() -> None:
 # -- indirect ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-148")
+@pytest.mark.behaviour("EU-148", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_one_address_for_a_region(gen: float) -> None:
     made = thread(gen, r4=WORDS)
@@ -147,7 +148,7 @@ def test_one_address_for_a_region(gen: float) -> None:
     assert words(made, 30, 8) == list(range(8))
 
 
-@pytest.mark.behaviour("EU-151")
+@pytest.mark.behaviour("EU-151", shows="action")
 def test_an_address_for_each_row() -> None:
     made = thread(9, r4=WORDS)
     made.arf["a"].view(np.uint16)[:8] = [4 * 32 + 2 * k for k in (9, 1, 30, 4, 4, 0, 2, 12)]
@@ -184,14 +185,14 @@ def test_smov_writes_the_channels_it_names() -> None:
 # -- immediates ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-45")
+@pytest.mark.behaviour("EU-45", shows="action")
 def test_packed_signed_immediate() -> None:
     made = thread(9)
     run(made, one(9, "mov", dst(20, "w"), imm(0xFEDC3210, "v")))
     assert words(made, 20, 8) == [0, 1, 2, 3, -4, -3, -2, -1]
 
 
-@pytest.mark.behaviour("EU-46")
+@pytest.mark.behaviour("EU-46", shows="action")
 def test_packed_unsigned_immediate() -> None:
     made = thread(9, 0xFFFF)
     run(made, one(9, "mov", dst(20, "uw"), imm(0xFEDC3210, "uv"), size=16))
@@ -204,7 +205,7 @@ def test_a_dword_destination_takes_every_second_element() -> None:
     assert dwords(made, 20, 4) == [1, 5, 9, 13]
 
 
-@pytest.mark.behaviour("EU-47", "EU-48", "EU-49", "EU-50", "EU-51")
+@pytest.mark.behaviour("EU-47", "EU-48", "EU-49", "EU-50", "EU-51", shows="action")
 def test_small_floats() -> None:
     for byte in range(256):
         want = 0.0 if not byte & 0x7F else 2.0 ** ((byte >> 4 & 7) - 3) * (1 + (byte & 15) / 16)
@@ -213,18 +214,20 @@ def test_small_floats() -> None:
     assert np.array(small_float(1), np.uint32).view(np.float32) == 0.1328125
 
 
-@pytest.mark.behaviour("EU-54")
+@pytest.mark.behaviour("EU-54", shows="action")
 def test_packed_float_immediate() -> None:
     made = thread(9)
     run(made, one(9, "mov", dst(20, "f"), imm(0x00B04830, "vf")))
     assert floats(made, 20) == [1, 3, -1, 0] * 2
 
 
-@pytest.mark.behaviour("EU-44")
+@pytest.mark.behaviour("EU-44", shows="action")
 def test_a_word_immediate_is_its_low_half() -> None:
     made = thread(9, r4=np.arange(8, dtype=np.int32))
     run(made, one(9, "add", dst(20), reg(4), imm(0x1234FFFF, "w")))
     assert dwords(made, 20) == [c - 1 for c in range(8)]
+    (parsed,) = parse("add(8) g4<1>D g2<8,8,1>D -4660W { align1 1Q };", 9.0)       # who writes one puts it into both halves
+    assert parsed.sources[1].immediate == 0xEDCCEDCC
 
 
 def test_dim_takes_a_double() -> None:
@@ -237,7 +240,7 @@ def test_dim_takes_a_double() -> None:
 # -- line and pln --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("BDW-EU-15")
+@pytest.mark.behaviour("BDW-EU-15", shows="action")
 @pytest.mark.parametrize("gen", [4.5, 7, 8, 9])
 def test_line(gen: float) -> None:
     made = thread(gen, r4=np.array([2, 9, 9, 5, 3, 9, 9, 7], np.float32), r6=FLOATS)
@@ -258,7 +261,7 @@ def test_pln(gen: float) -> None:
 # -- architecture registers ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("EU-140")
+@pytest.mark.behaviour("EU-140", shows="action")
 def test_null_takes_nothing() -> None:
     made = thread(9, r4=WORDS)
     before = made.grf.copy()
@@ -266,30 +269,43 @@ def test_null_takes_nothing() -> None:
     assert (made.grf == before).all()
 
 
-@pytest.mark.behaviour("EU-139", "EU-222", "EU-212")
+@pytest.mark.behaviour("EU-139", "EU-222", "EU-212", shows="action")
 def test_read_only_registers_stay() -> None:
     made = thread(9, r4=np.full(8, -1, np.int32))
     run(made, one(9, "mov", arf(0x90, "ud"), reg(4, "ud", "0;1,0"), size=1), one(9, "mov", arf(0xC0, "ud"), scalar(4, "ud"), size=1))
     assert made.dwords("n")[0] == 0 and made.dwords("tm")[0] == 0
 
 
-@pytest.mark.behaviour("EU-173", "EU-180", "EU-176")
+@pytest.mark.behaviour("EU-173", "EU-180", shows="action")
 def test_flags_are_words_of_a_register() -> None:
     made = thread(9)
     run(made, one(9, "mov", arf(0x30, "uw", 2), imm(0x1234, "uw"), size=1), one(9, "mov", arf(0x31, "ud"), imm(0x89ABCDEF, "ud"), size=1),
-        one(9, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1, quarter=1))
+        one(9, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1),
+        one(9, "mov", dst(21, "uw"), arf(0x30, "uw", 2, "0;1,0"), size=1))
     assert made.flags == 0x89ABCDEF_12340000
-    assert dwords(made, 20, 1) == [0]          # quarter 1: channel 8 is not dispatched here
+    assert dwords(made, 20, 1) == [0x12340000] and words(made, 21, 1) == [0x1234]
 
 
-@pytest.mark.behaviour("EU-183")
+@pytest.mark.behaviour("EU-176", shows="action")
+@pytest.mark.parametrize("quarter", range(4))
+def test_a_quarter_does_not_move_a_flag_that_is_an_operand(quarter: int) -> None:
+    """Read and written whole, while the condition of the same instruction goes to the flags of its quarter (IVB 2076-2078)."""
+    made = thread(9, 0xFFFFFFFF)
+    made.dwords("f")[0] = 0x76543210
+    run(made, one(9, "mov", dst(20, "ud"), arf(0x30, "ud", 0, "0;1,0"), size=1, quarter=quarter, condition=NZ, flag=1),
+        one(9, "mov", arf(0x30, "uw"), imm(0xABCD, "uw"), size=1, quarter=quarter))
+    assert dwords(made, 20, 1) == [0x76543210]
+    assert made.flags == 1 << 32 + 8 * quarter | 0x7654ABCD
+
+
+@pytest.mark.behaviour("EU-183", shows="action")
 def test_the_vector_mask_follows_the_dispatch_mask() -> None:
     made = thread(9, 0x421)
     run(made, one(9, "mov", dst(20, "ud"), arf(0x70, "ud", 8, "4;4,1"), size=2, no_mask=True))
     assert dwords(made, 20, 2) == [0x421, 0xFFF]
 
 
-@pytest.mark.behaviour("EU-192")
+@pytest.mark.behaviour("EU-192", shows="action")
 def test_cr0_chooses_the_vector_mask() -> None:
     made = thread(9, 0x21, r4=np.arange(8, dtype=np.int32))
     made.dwords("cr")[0] = 1 << 3
@@ -297,11 +313,15 @@ def test_cr0_chooses_the_vector_mask() -> None:
     assert dwords(made, 20) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-@pytest.mark.behaviour("EU-153", "EU-144")
+@pytest.mark.behaviour("EU-153", "EU-144", shows="action")
 def test_address_registers_are_words() -> None:
     made = thread(7, r4=WORDS)
-    run(made, one(7, "mov", arf(0x10, "uw"), reg(4, "uw"), size=8), one(7, "mov", dst(20, "uw"), arf(0x10, "uw", 8, "0;1,0")))
-    assert words(made, 20, 8) == [4] * 8
+    run(made, one(7, "mov", arf(0x10, "uw"), reg(4, "uw"), size=8), one(7, "mov", dst(20, "uw"), arf(0x10, "uw")),
+        one(7, "mov", dst(20, "uw", sub=16), arf(0x10, "uw", 8, "0;1,0")))
+    assert words(made, 20) == [*range(8), *[4] * 8]
+    run(reset(made), one(7, "mov", arf(0x10, "uw"), reg(4, "uw", "4;4,1", 16), size=4),
+        one(7, "mov", arf(0x10, "uw", 8), scalar(4, "uw", 8), size=4))
+    assert list(made.arf["a"].view(np.uint16)[:8]) == [8, 9, 10, 11, 4, 4, 4, 4]
 
 
 def test_what_a_register_lacks_reads_zero() -> None:

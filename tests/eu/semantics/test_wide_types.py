@@ -16,7 +16,7 @@ def doubles(made: object, number: int) -> list[float]:
     return made.register(number).view(np.float64).tolist()  # type: ignore[attr-defined, no-any-return]
 
 
-@pytest.mark.behaviour("EU-112")
+@pytest.mark.behaviour("EU-112", shows="action")
 def test_a_double_takes_two_channels() -> None:
     """Eight channels are four doubles; a pair of channels that is off leaves its double alone."""
     made = thread(7, mask=0b11001111, r4=DOUBLES, r6=np.array([0.5, 0.25, 1.0, 1.0]), r8=np.full(4, 9.0))
@@ -25,7 +25,7 @@ def test_a_double_takes_two_channels() -> None:
     assert doubles(made, 8) == [2.0, -2.0, 9.0, 1.0]
 
 
-@pytest.mark.behaviour("EU-112")
+@pytest.mark.behaviour("EU-112", shows="action")
 @pytest.mark.parametrize("region, expected", [("8;8,1", [0, 1, 2, 3]), ("8;8,2", [0, 1, 2, 3]), ("0;2,1", [1] * 4), ("4;2,1", [0, 2])])
 def test_regions_of_doubles_count_four_bytes(region: str, expected: list[int]) -> None:
     """Packed as Mesa writes it and as the manual does; one for all; every other one."""

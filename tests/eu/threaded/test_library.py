@@ -93,7 +93,12 @@ def test_handlers_come_from_the_cache(tmp_path: Path, monkeypatch: pytest.Monkey
     assert address_of(first) == address_of(again) >= 2
 
 
-@pytest.mark.parametrize("what", ["index", "object", "strange index", "no object"])
+STRANGE = {"cut index": "[1, 2", "list for an index": "[1]", "number for an entry": '{"h": 5}',
+           "text for a number": '{"h": ["", ["1"], []]}', "number for a lot": '{"h": [5, [1], []]}',
+           "short entry": '{"h": ["", []]}'}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ["index", "object", "no object", *STRANGE])
 def test_a_spoilt_cache_costs_a_compilation_and_nothing_else(tmp_path: Path, what: str) -> None:
     cache = Cache(tmp_path / "objects")
     Threaded(9.0, Library(9.0, cache)).link(small())
@@ -101,8 +106,8 @@ def test_a_spoilt_cache_costs_a_compilation_and_nothing_else(tmp_path: Path, wha
     (made,) = [path for path in cache.folder.iterdir() if path.name != index]
     if what == "index":
         (cache.folder / index).write_bytes(b"x" * 100)
-    elif what == "strange index":
-        cache.save(index, b"[1, 2")
+    elif what in STRANGE:
+        cache.save(index, STRANGE[what].encode())
     elif what == "no object":
         made.unlink()
     else:

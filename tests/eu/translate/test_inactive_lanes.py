@@ -21,7 +21,7 @@ from softgen.eu.translate.kernel import Kernel
 from softgen.eu.translate.registers import TRUE, Access, Part, Registers
 from softgen.eu.translate.state import Translated
 from softgen.eu.translate.store import Store
-from softgen.gpgpu.engines import Groups
+from softgen.threads.dispatcher import EngineDispatcher
 from tests.eu.semantics.build import NULL, L, Listing, arf, branch, dst, imm, one, reg, scalar
 from tests.eu.translate import divergent
 from tests.eu.translate.divergent import generate
@@ -168,8 +168,8 @@ class Runs:
     def agree(self, kernel: divergent.Kernel) -> bool:
         before, self.count = self.freed, self.count + 1
         store = Store(self.folder / str(self.count))  # nothing that was translated before
-        groups = Groups("t1", 1, make=lambda name: Translator(store=store))
-        found = [kernel.job().run(groups=one) for one in (Groups("reference"), groups)]
+        groups = EngineDispatcher("t1", 1, make=lambda name: Translator(store=store))
+        found = [kernel.job().run(groups=one) for one in (EngineDispatcher("reference"), groups)]
         assert not groups.notes
         self.without += self.freed == before
         return all(found[0].buffer(number) == found[1].buffer(number) for number in range(2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,36 @@ def test_an_object_that_was_spoilt_is_made_again(store: Store) -> None:
     translator(store).function(code(5), 0, 8)
     for path in (store.cache.folder or Path()).iterdir():
         path.write_bytes(path.read_bytes()[:-1])
+    assert result(translator(store).function(code(5), 0, 8), code(5)) == 5
+
+
+FACTS = {"object": "0" * 64, "clean": True, "needs": None, "indices": []}
+WRONG = {"no JSON": b"{", "bytes": b"\xff\xfe", "a number": 7, "text": "abc", "an object": {"a": 1}, "short entries": [[1, "x"]],
+         "no facts": [[16, "x", []]], "facts missing": [[16, "x", {}]], "size": [["16", "x", FACTS]], "sum": [[16, 5, FACTS]],
+         "object": [[16, "x", FACTS | {"object": None}]], "clean": [[16, "x", FACTS | {"clean": 2}]],
+         "needs": [[16, "x", FACTS | {"needs": [1]}]], "indices": [[16, "x", FACTS | {"indices": ["1"]}]]}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_list_of_another_shape_is_written_again(store: Store, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its checksum is right and its contents are not."""
+    translator(store).function(code(5), 0, 8)
+    known = {path.name: path.read_bytes()[32:] for path in (store.cache.folder or Path()).iterdir()}
+    (name,) = (name for name, data in known.items() if data.startswith(b"[["))
+    wrong = WRONG[what]
+    store.cache.save(name, wrong if isinstance(wrong, bytes) else json.dumps(wrong).encode())
+    assert result(translator(store).function(code(5), 0, 8), code(5)) == 5
+    monkeypatch.setattr(translation, "translate", None)  # a further translation fails
+    assert result(translator(store).function(code(5), 0, 8), code(5)) == 5
+
+
+@pytest.mark.parametrize("change", [{"object": "../../x"}, {"object": ""}, {"indices": 3}, {"clean": None}, {"needs": [[1]]}])
+def test_facts_of_another_shape_are_written_again(store: Store, change: dict[str, object]) -> None:
+    translator(store).function(code(5), 0, 8)
+    for path in list((store.cache.folder or Path()).iterdir()):
+        if (data := path.read_bytes()[32:]).startswith(b"[["):
+            ((size, total, facts),) = json.loads(data)
+            store.cache.save(path.name, json.dumps([[size, total, facts | change]]).encode())
     assert result(translator(store).function(code(5), 0, 8), code(5)) == 5
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from softgen import __version__
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, UsageError
 from softgen.inspect.cli import main as cli
-from softgen.inspect.cli.output import Misuse
 from tests.conftest import ROOT
 
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}     # as people run it
@@ -97,7 +96,7 @@ def test_streams_closed_before_the_start_are_no_failure(closed: str) -> None:
 
 
 @pytest.mark.parametrize("error, code", [
-    (DecodeError("bad\nfile"), 1), (Misuse("no such thing"), 2), (FileNotFoundError(2, "No such file or directory", "x.aub"), 1),
+    (DecodeError("bad\nfile"), 1), (UsageError("no such thing"), 2), (FileNotFoundError(2, "No such file or directory", "x.aub"), 1),
     (KeyboardInterrupt(), 130), (SystemExit(2), 2),
 ])
 def test_failures_become_one_line_and_a_code(error: BaseException, code: int, capsys: pytest.CaptureFixture[str],
@@ -174,6 +173,10 @@ def test_behaviours_as_json_and_filters() -> None:
     assert everything["total"] == 1447 == len(everything["behaviours"])
     assert everything["covered"] == sum(one["covered"] for one in everything["behaviours"])
     assert everything["covered"] == sum(unit["covered"] for unit in everything["units"])
+    for kind in ("action", "layout"):
+        mine = [one for one in everything["behaviours"] if one["kind"] == kind]
+        assert everything[f"{kind}s"] == {"covered": sum(one["covered"] for one in mine), "total": len(mine)}
+    assert everything["decoded_only"] == sum(one["status"] == "decoded only" for one in everything["behaviours"])
     some = json.loads(softgen("behaviours", "--json", "--manual", "bdw", "--unit", "vf", "--uncovered").stdout)
     assert some["total"] == 23 and [u["unit"] for u in some["units"]] == ["BDW-VF"]
     assert not any(one["covered"] for one in some["behaviours"])
@@ -188,21 +191,23 @@ def test_behaviours_used_wrongly_or_without_tests(tmp_path: Path, capsys: pytest
     monkeypatch.setattr("softgen.inspect.behaviours.tests_folder", lambda: None)
     assert cli.main(["behaviours"]) == 1
     assert "no tests beside this installation" in capsys.readouterr().err
-    (tmp_path / "test_x.py").write_text('@pytest.mark.behaviour("X-1")\ndef test_x(): pass')
+    (tmp_path / "test_x.py").write_text('@pytest.mark.behaviour("X-1", shows="action")\ndef test_x(): pass')
     assert cli.main(["behaviours", "--tests", str(tmp_path)]) == 1
     assert "do not exist: X-1" in capsys.readouterr().err
 
 
 def test_behaviours_in_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "test_x.py").write_text('@pytest.mark.behaviour("BDW-VF-01")\ndef test_x(): pass')
+    marks = '@pytest.mark.behaviour("BDW-VF-01", shows="action")\n@pytest.mark.behaviour("BDW-VF-02", shows="layout")\n'
+    (tmp_path / "test_x.py").write_text(marks + "def test_x(): pass")
     assert cli.main(["behaviours", "--tests", str(tmp_path)]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["BDW-VF", "1", "23", "4", "%"] in lines and lines[-1] == ["all", "1", "1,447", "0", "%"]
+    assert ["BDW-VF", "1", "23", "0", "0", "1", "0", "1", "23", "4", "%"] in lines and lines[-2][0] == "all"
     assert cli.main(["behaviours", "--tests", str(tmp_path), "--manual", "BDW", "--unit", "VF"]) == 0
     shown = capsys.readouterr().out
-    assert "test_x.py:1 test_x" in shown and shown.endswith("23 behaviours\n")
+    assert "test_x.py:1 test_x (action)" in shown and shown.endswith("23 behaviours\n")
     assert cli.main(["behaviours", "--tests", str(tmp_path), "--unit", "BDW-VF", "--uncovered"]) == 0
-    assert "BDW-VF-01" not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "BDW-VF-01" not in shown and "BDW-VF-02" in shown and "(decoded only)" in shown
 
 
 def test_decoding_needs_no_numpy() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from softgen.gpgpu.engines import Groups
 from softgen.inspect.cli import main as cli
+from softgen.threads.dispatcher import EngineDispatcher
 from tests.conftest import ROOT, SHARED, needs_shared
 from tests.gpgpu.job import aub, dwords, vector_add
-from tests.gpgpu.test_group import ENDLESS
+from tests.threads.test_reference import ENDLESS
 
 CAPTURE = str(ROOT / "tests" / "data" / "kbl-vk-compute")
 KEYS = ["batches", "commands", "draws", "dispatches", "threads", "instructions", "expectations", "faults", "unsupported", "images"]
@@ -119,17 +119,17 @@ def test_the_first_difference_ends_it(tmp_path: Path, capsys: pytest.CaptureFixt
     """A fault planted in the second engine: it adds one less."""
     from softgen.eu import semantics
 
-    def planted(name: str, threads: int | None = None) -> Groups:
-        return Groups("reference", threads) if name == "reference" else PlantedGroups()
+    def planted(name: str, threads: int | None = None) -> EngineDispatcher:
+        return EngineDispatcher("reference", threads) if name == "reference" else PlantedDispatcher()
 
-    class PlantedGroups(Groups):
-        def __call__(self, *args: Any) -> Iterator[Any]:
+    class PlantedDispatcher(EngineDispatcher):
+        def run(self, *args: Any) -> Iterator[Any]:
             with monkeypatch.context() as patch:
                 right = semantics.OPS["add"]
                 patch.setitem(semantics.OPS, "add", replace(right, function=lambda c, a, b: right.function(c, a, b) - 1))
-                yield from super().__call__(*args)
+                yield from super().run(*args)
 
-    monkeypatch.setattr("softgen.gpgpu.engines.Groups", planted)
+    monkeypatch.setattr("softgen.threads.dispatcher.EngineDispatcher", planted)
     file = str(aub(tmp_path / "add.aub", vector_add("skl"), GOOD))
     assert cli.main(["replay", file, file, "--compare", "reference,t1"]) == 1
     shown = capsys.readouterr().out
@@ -147,7 +147,7 @@ def test_a_report_says_what_ran_and_how_exactly(options: list[str], tmp_path: Pa
     assert found["engines"][0]["notes"] == [] and (len(options) == 2 or found["engines"][0]["threads"] == 1)
     capsys.readouterr()
     assert cli.main(["replay", file, "--report", "-", *options]) == 0
-    assert "exact: nothing" in (shown := capsys.readouterr().out) and "dispatches  threads  instructions" in shown
+    assert "exact: no function" in (shown := capsys.readouterr().out) and "dispatches  threads  instructions" in shown
 
 
 def test_a_report_names_functions_that_are_approximate(tmp_path: Path) -> None:

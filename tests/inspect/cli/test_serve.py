@@ -12,8 +12,8 @@ import threading
 
 import pytest
 
-from softgen.gpgpu.engines import Groups
 from softgen.inspect.cli.main import main
+from softgen.threads.dispatcher import EngineDispatcher
 
 
 @pytest.mark.parametrize("arguments, why", [(["--tbx", "70000", "--gpu", "skl"], "a port is a number from 0 to 65535, not 70000"),
@@ -67,4 +67,6 @@ def test_submissions_have_a_limit_and_the_fast_engine_unless_told(given: list[st
     monkeypatch.setattr(tbx.Server, "serve", lambda self, clients: (seen.append(self), self.close()))
     assert main(["serve", "--tbx", "0", "--gpu", "bdw", *given]) == 0
     options = seen[0].options
-    assert options.time_limit == limit and isinstance(options.groups, Groups) and options.groups.name == "auto"
+    assert options.time_limit == limit and options.groups
+    first, second = options.groups(), options.groups()
+    assert isinstance(first, EngineDispatcher) and first.name == "auto" and first is not second  # a simulator has its own

@@ -50,7 +50,6 @@ def placed(words: list[int], gen: float) -> list[tuple[int, int, Instruction]]:
 
 
 @needs_shared(PAIRS)
-@pytest.mark.behaviour("EU-02")
 @pytest.mark.parametrize(("folder", "gen", "count"), [(folder, *rest) for folder, rest in FOLDERS.items()])
 def test_text_becomes_mesas_bytes(folder: str, gen: float, count: int) -> None:
     wrong, seen = [], 0

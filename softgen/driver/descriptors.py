@@ -1,0 +1,46 @@
+"""Spare descriptors: a process that is out of them can still refuse a connection, keep a failing submission and clean up."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SPARE = 16
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+
+
+class Reserve:
+    """Descriptors of nothing, held so that nobody else has them."""
+
+    def __init__(self, count: int = SPARE) -> None:
+        self.count, self.lock = count, threading.Lock()
+        self.spare: list[int] = []
+        self.refill()
+
+    def refill(self) -> bool:
+        """Take descriptors until all spare ones are there again; False: not even one could be had."""
+        with self.lock:
+            try:
+                while len(self.spare) < self.count:
+                    self.spare.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+            except OSError:
+                pass
+            return bool(self.spare)
+
+    def close(self) -> None:
+        with self.lock:
+            free, self.spare = self.spare, []
+        for descriptor in free:
+            os.close(descriptor)
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Free the spare descriptors for what is done inside."""
+        self.close()
+        try:
+            yield
+        finally:
+            self.refill()

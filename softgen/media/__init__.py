@@ -1,0 +1,15 @@
+"""The media pipeline, and the front end that media and compute share.
+
+In:  MEDIA_* commands.
+Out: the front end's state (VFE state, CURBE, interface descriptors); thread dispatches of root threads.
+
+commands.py   the commands' handlers
+front_end.py  the front end's state, and what of it a dispatch needs
+objects.py    MEDIA_OBJECT commands -> ThreadDispatch records
+walk.py       the order in which MEDIA_OBJECT_WALKER dispatches threads
+checks.py     rules of the manual that these commands may break
+"""
+
+from softgen.media.commands import COMMANDS, finish, new_state
+
+__all__ = ["COMMANDS", "finish", "new_state"]

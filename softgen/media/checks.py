@@ -1,0 +1,43 @@
+"""Rules of the manual for front-end commands. A broken rule is reported; the command is executed nevertheless.
+
+Reads   MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD MEDIA_VFE_STATE
+Writes  texts of warnings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from softgen.bits.record import Record
+from softgen.media.front_end import FrontEnd
+from softgen.threads.payload import REGISTER
+
+MAX_DESCRIPTORS = 64
+DESCRIPTOR = 32  # bytes
+
+
+def front_end(command: Record) -> Iterator[str]:
+    """MEDIA_VFE_STATE."""
+    stack = command.stack_size if "stack_size" in command._fields else 0
+    if stack > command.per_thread_scratch_space:  # BDW 23828-23830
+        yield f"a stack of size {stack} is part of the scratch space, whose size is {command.per_thread_scratch_space}"
+
+
+def constants(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]:
+    """MEDIA_CURBE_LOAD (BDW 22582-22611)."""
+    if command.curbe_data_start_address % alignment:
+        yield f"constants at {command.curbe_data_start_address:#x} should begin at a multiple of {alignment}"
+    allocated = front.state.curbe_allocation_size * REGISTER if front.state else 0
+    if command.curbe_total_data_length > allocated:
+        yield f"{command.curbe_total_data_length} bytes of constants, {allocated} are allocated for them"
+
+
+def descriptors(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]:
+    """MEDIA_INTERFACE_DESCRIPTOR_LOAD (BDW 22619-22694)."""
+    length, start = command.interface_descriptor_total_length, command.interface_descriptor_data_start_address
+    if length % DESCRIPTOR or not 0 < length <= MAX_DESCRIPTORS * DESCRIPTOR:
+        yield f"{length} bytes are not 1 to {MAX_DESCRIPTORS} interface descriptors of {DESCRIPTOR}"
+    if start % alignment:
+        yield f"interface descriptors at {start:#x} should begin at a multiple of {alignment}"
+    if front.used:
+        yield "descriptors have been used since the last MEDIA_STATE_FLUSH, and may still be kept"

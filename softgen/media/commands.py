@@ -1,0 +1,129 @@
+"""Commands of the media pipeline: loads of constants and descriptors, and those that start root threads.
+
+Reads   MEDIA_VFE_STATE MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD MEDIA_STATE_FLUSH
+        MEDIA_OBJECT MEDIA_OBJECT_PRT MEDIA_OBJECT_GRPID MEDIA_OBJECT_WALKER
+Writes  the front end's state; thread dispatches
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from softgen.bits.record import Record
+from softgen.command import Commands, CommandStreamer, registers_in
+from softgen.errors import SoftgenError
+from softgen.media import checks, front_end, objects
+from softgen.media.front_end import FrontEnd, ThreadGroup, dispatch_context
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+
+COMMANDS: Commands = {}
+handles = registers_in(COMMANDS)
+
+
+def new_state() -> FrontEnd:
+    """The front end of a new hardware context."""
+    return FrontEnd()
+
+
+def finish(cs: CommandStreamer) -> None:
+    """Starts a thread group that lacks its end: its threads run nevertheless."""
+    front = cs.state(FrontEnd)
+    if front.group is not None:
+        cs.warn(f"no MEDIA_OBJECT_GRPID of group {front.group.id:#x} has its end_of_thread_group set")
+        _run_group(cs, front)
+
+
+def warn_of(cs: CommandStreamer, broken: Iterable[str]) -> None:
+    """Reports the rules that a command breaks."""
+    for text in broken:
+        cs.warn(text)
+
+
+@handles("MEDIA_VFE_STATE")
+def media_vfe_state(cs: CommandStreamer, cmd: Record) -> None:
+    finish(cs)
+    warn_of(cs, checks.front_end(cmd))
+    cs.state(FrontEnd).state = cmd
+
+
+@handles("MEDIA_CURBE_LOAD")
+def media_curbe_load(cs: CommandStreamer, cmd: Record) -> None:
+    finish(cs)
+    front = cs.state(FrontEnd)
+    warn_of(cs, checks.constants(front, cmd, cs.generation.curbe_alignment))
+    front_end.load_constants(dispatch_context(cs), front, cmd)
+
+
+@handles("MEDIA_INTERFACE_DESCRIPTOR_LOAD")
+def media_interface_descriptor_load(cs: CommandStreamer, cmd: Record) -> None:
+    finish(cs)
+    front = cs.state(FrontEnd)
+    warn_of(cs, checks.descriptors(front, cmd, cs.generation.curbe_alignment))
+    front_end.load_descriptors(dispatch_context(cs), front, cmd)
+
+
+@handles("MEDIA_STATE_FLUSH")
+def media_state_flush(cs: CommandStreamer, cmd: Record) -> None:
+    """Threads have ended when their command is done: there is nothing to wait for (BDW 23688-23775) but a group without an end."""
+    finish(cs)
+    cs.state(FrontEnd).used = False
+
+
+@handles("MEDIA_OBJECT", "MEDIA_OBJECT_PRT")
+def media_object(cs: CommandStreamer, cmd: Record) -> None:
+    finish(cs)
+    cs.counters.dispatches += 1
+    context = dispatch_context(cs)
+    run_threads(cs, context, [objects.single(context, cs.state(FrontEnd), cmd)])
+
+
+@handles("MEDIA_OBJECT_WALKER")
+def media_object_walker(cs: CommandStreamer, cmd: Record) -> None:
+    finish(cs)
+
+    def poll() -> None:
+        if cs.timed_out():
+            raise SoftgenError("time is up before the walk has ended")
+
+    cs.counters.dispatches += 1
+    context = dispatch_context(cs)
+    run_threads(cs, context, objects.walked(context, cs.state(FrontEnd), cmd, poll))
+
+
+@handles("MEDIA_OBJECT_GRPID")
+def media_object_grpid(cs: CommandStreamer, cmd: Record) -> None:
+    """Threads of a group start together, when the last of them has arrived."""
+    front = cs.state(FrontEnd)
+    if front.group is not None and (front.group.id, front.group.descriptor) != (cmd.groupid, cmd.interface_descriptor_offset):
+        finish(cs)
+    if front.group is None:
+        front.group = ThreadGroup(cmd.groupid, cmd.interface_descriptor_offset)
+        cs.counters.dispatches += 1
+    front.group.commands.append(cmd)
+    if cmd.end_of_thread_group:
+        _run_group(cs, front)
+
+
+def _run_group(cs: CommandStreamer, front: FrontEnd) -> None:
+    group, front.group = front.group, None
+    assert group is not None
+    context = dispatch_context(cs)
+    run_threads(cs, context, [objects.grouped(context, front, group)])
+
+
+def run_threads(cs: CommandStreamer, context: DispatchContext, dispatches: Iterable[ThreadDispatch]) -> None:
+    """Runs dispatches and counts their work."""
+    cs.state(FrontEnd).used = True
+    cs.memory_changed()
+    for dispatch in dispatches:
+        cs.trace("dispatches", described(context, dispatch))
+        for finished in cs.dispatcher.run(context, dispatch, cs.timed_out):
+            cs.counters.threads += finished.threads
+            cs.counters.instructions += finished.instructions
+
+
+def described(context: DispatchContext, dispatch: ThreadDispatch) -> str:
+    """A dispatch in one line of trace."""
+    kernel = context.address("instruction", dispatch.kernel)
+    return (f"kernel {kernel:#x}, {dispatch.groups} groups of {dispatch.threads} threads, SIMD{dispatch.simd}, "
+            f"{dispatch.local_bytes} bytes of local memory")  # fmt: skip

@@ -1,0 +1,155 @@
+"""The front end that media and compute share: VFE state, CURBE and interface descriptors.
+
+Reads   MEDIA_VFE_STATE MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD INTERFACE_DESCRIPTOR_DATA
+Writes  FrontEnd, a part of the hardware context; the fields of a ThreadDispatch that descriptor and VFE state determine
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from softgen.bits import catalogue
+from softgen.bits.describe import value_name
+from softgen.bits.record import Record
+from softgen.command import CommandStreamer
+from softgen.errors import DecodeError
+from softgen.threads.dispatch import DispatchContext, Scratch, control_register
+from softgen.threads.payload import REGISTER, SlotField
+
+MAX_REGISTERS = 128
+KIB = 1024
+
+
+@dataclass
+class ThreadGroup:
+    """A thread group that MEDIA_OBJECT_GRPID commands assemble, one thread each."""
+
+    id: int
+    descriptor: int
+    commands: list[Record] = field(default_factory=list)
+
+
+@dataclass
+class FrontEnd:
+    """State that media commands load; a part of the hardware context."""
+
+    state: Record | None = None  # MEDIA_VFE_STATE
+    constants: bytes = b""  # the CURBE
+    descriptors: bytes = b""
+    used: bool = False  # descriptors have been used since MEDIA_STATE_FLUSH
+    group: ThreadGroup | None = None  # not yet started
+
+
+def dispatch_context(cs: CommandStreamer) -> DispatchContext:
+    return DispatchContext(cs.generation, cs.space, cs.bases, cs.warn)
+
+
+# -- loading -------------------------------------------------------------------------------------------------------
+
+
+def load_constants(context: DispatchContext, front: FrontEnd, command: Record) -> None:
+    """MEDIA_CURBE_LOAD copies at once; later changes of memory do not count (BDW 22582-22611)."""
+    front.constants = context.space.read(context.address("dynamic", command.curbe_data_start_address), command.curbe_total_data_length)
+
+
+def load_descriptors(context: DispatchContext, front: FrontEnd, command: Record) -> None:
+    address = context.address("dynamic", command.interface_descriptor_data_start_address)
+    front.descriptors = context.space.read(address, command.interface_descriptor_total_length)
+
+
+# -- what a dispatch needs -----------------------------------------------------------------------------------------
+
+
+def descriptor(context: DispatchContext, front: FrontEnd, index: int, by: str) -> Record:
+    """One of the interface descriptors that were loaded. `by` names the command in errors."""
+    size = 4 * context.layout("INTERFACE_DESCRIPTOR_DATA").dwords
+    data = front.descriptors[index * size : (index + 1) * size]
+    if len(data) < size:
+        loaded = len(front.descriptors) // size
+        raise DecodeError(f"{by}: interface descriptor {index} is asked for, {loaded} are loaded")
+    return _descriptor(context.generation.number, data)
+
+
+@lru_cache(256)
+def _descriptor(gen: float, data: bytes) -> Record:
+    return catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen).raw(array("I", data))
+
+
+def dispatch_fields(context: DispatchContext, front: FrontEnd, descriptor: Record) -> dict[str, Any]:
+    """The fields of a ThreadDispatch that an interface descriptor and VFE state determine."""
+    return _dispatch_fields(context.generation.number, descriptor, front.state)
+
+
+@lru_cache(256)
+def _dispatch_fields(gen: float, descriptor: Record, front: Record | None) -> dict[str, Any]:
+    layout, rounding = catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen), descriptor.rounding_mode
+    control = control_register(gen, bool(descriptor.single_program_flow), bool(descriptor.floating_point_mode), rounding)
+    return {
+        "kernel": descriptor.kernel_start_pointer, "control": control,
+        "local_bytes": kibibytes(value_name(layout, descriptor, "shared_local_memory_size")), "barrier": bool(descriptor.barrier_enable),
+        "binding_table": descriptor.binding_table_pointer, "samplers": descriptor.sampler_state_pointer, "scratch": _scratch(gen, front),
+    }  # fmt: skip
+
+
+def _scratch(gen: float, front: Record | None) -> Scratch | None:
+    if front is None:
+        return None
+    size = kibibytes(value_name(catalogue.layout("MEDIA_VFE_STATE", gen), front, "per_thread_scratch_space"))
+    return Scratch(front.scratch_space_base_pointer, size, int(front.maximum_number_of_threads) + 1)
+
+
+class ThreadHeader(NamedTuple):
+    """The first register of a payload, and its fields that depend on a thread's slot."""
+
+    data: bytes
+    slots: tuple[SlotField, ...]
+
+
+def thread_header(context: DispatchContext, name: str, fields: dict[str, Any], front: FrontEnd, **values: int) -> ThreadHeader:
+    """The header that page `name` describes: bindings and scratch space (`fields` of a ThreadDispatch), and `values` of other fields."""
+    code = front.state.per_thread_scratch_space if front.state is not None else 0
+    return _thread_header(context.generation.number, name, fields["binding_table"], fields["samplers"], fields["scratch"], code,
+                          tuple(values.items()))  # fmt: skip
+
+
+@lru_cache(1024)
+def _thread_header(gen: float, name: str, binding_table: int, samplers: int, scratch: Scratch | None, scratch_code: int,
+                   values: tuple[tuple[str, int], ...]) -> ThreadHeader:  # fmt: skip
+    layout = catalogue.layout(name, gen)
+    dwords = layout.pack(per_thread_scratch_space=scratch_code, binding_table_pointer=binding_table, sampler_state_pointer=samplers,
+                         **dict(values))  # fmt: skip
+    base, size = (scratch.base, scratch.size) if scratch is not None else (0, 0)
+    slots = tuple(_slot_field(gen, name, field, *rule) for field, rule in
+                  (("fixed_function_thread_id", (0, 1)), ("scratch_space_offset", (base, size))))  # fmt: skip
+    return ThreadHeader(struct.pack(f"<{len(dwords)}I", *dwords), slots)
+
+
+def _slot_field(gen: float, name: str, field: str, base: int, step: int) -> SlotField:
+    """A rule for a header field. Addresses stand in place, numbers from the field's lowest bit on."""
+    found = catalogue.layout(name, gen).field(field)
+    low, width = found.low % 32, found.width
+    shift = low - found.alignment
+    return SlotField(found.low // 32 * 4, ((1 << width) - 1) << low, base << shift, step << shift)
+
+
+def indirect_data(context: DispatchContext, command: Record) -> bytes:
+    return context.space.read(context.address("indirect", command.indirect_data_start_address), command.indirect_data_length)
+
+
+def kibibytes(name: str) -> int:
+    """A size as pages name it: '0', '4k' … '64k'."""
+    if not name.removesuffix("k").isdigit():
+        raise DecodeError(f"a size of local memory or scratch space has {name}, which means nothing")
+    return int(name.removesuffix("k")) * KIB
+
+
+def optional(values: Record, name: str) -> int:
+    """A field that some generations or commands do not have: zero there."""
+    return int(getattr(values, name)) if name in values._fields else 0
+
+
+__all__ = ["REGISTER", "FrontEnd", "ThreadGroup", "ThreadHeader", "descriptor", "dispatch_context", "dispatch_fields", "thread_header"]

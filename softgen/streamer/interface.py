@@ -1,0 +1,92 @@
+"""What a command streamer uses of the device it belongs to and of who submitted the work; handlers of the streamer's own commands.
+
+`DeviceInterface` is the same for all streamers of a device, `SubmissionHooks` belongs to one submission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from softgen.bits.generation import Generation
+from softgen.command import Pipeline
+from softgen.errors import SoftgenError
+from softgen.streamer.context import SavedContext
+from softgen.streamer.parser import Command
+from softgen.threads.dispatch import Dispatcher
+from softgen.threads.reference import ReferenceDispatcher
+
+if TYPE_CHECKING:
+    from softgen.bits.record import Record
+
+# Handlers of MI commands take the whole Streamer; pipelines' handlers (softgen/command.py) take the protocol that it implements.
+StreamerHandler = Callable[[Any, "Record"], None]
+StreamerCommands = dict[str, StreamerHandler]
+
+
+def registers_in(table: StreamerCommands) -> Callable[..., Callable[[StreamerHandler], StreamerHandler]]:
+    """A decorator factory: `@executes("NAME", …)` puts a handler into `table` under each name."""
+
+    def executes(*names: str) -> Callable[[StreamerHandler], StreamerHandler]:
+        def register(handler: StreamerHandler) -> StreamerHandler:
+            table.update(dict.fromkeys(names, handler))
+            return handler
+
+        return register
+
+    return executes
+
+
+class RegisterFile(Protocol):
+    """Registers by absolute offset."""
+
+    def read(self, offset: int) -> int: ...
+    def write(self, offset: int, value: int) -> None: ...
+    def raise_error(self, offset: int, value: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class DeviceInterface:
+    """The parts of a device that its command streamers use."""
+
+    generation: Generation
+    commands: Mapping[str, StreamerHandler]
+    pipelines: tuple[Pipeline, ...]
+    registers: RegisterFile
+    clock: Callable[[], int]  # ticks of TIMESTAMP
+    interrupt: Callable[[int, str], None] = lambda base, cause: None  # the engine at `base` raises one
+    signal: Callable[[str, int], None] = lambda engine, context: None  # MI_SEMAPHORE_SIGNAL
+    update_table: Callable[[int, list[int]], None] | None = None  # MI_UPDATE_GTT: address of the first page, entries
+    warn: Callable[[str], None] = lambda text: None  # a rule of the manual that software broke
+    tick: Callable[[int], None] = lambda base: None  # the engine at `base` begins a command
+    watched: Callable[[int], bool] = lambda base: False  # the engine's watchdog has to see every command
+    saved_context: Callable[[int, str], SavedContext] | None = None  # MI_SET_CONTEXT: the context whose image is at an address
+    slices: int = 1
+    trace: Callable[[str, str], None] | None = None  # called with a topic and a line of text
+
+
+@dataclass(frozen=True)
+class SubmissionHooks:
+    """What the submitter of work decides while it runs."""
+
+    timed_out: Callable[[], bool] = lambda: False
+    on_error: Callable[[SoftgenError], bool] = lambda error: False  # True: go on after the command that failed
+    dispatcher: Dispatcher = field(default_factory=ReferenceDispatcher)  # runs thread dispatches
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The condition that a parked command waits for."""
+
+    text: str
+    on_signal: bool = False  # only evaluated again after a signal
+    command: Command | None = None
+
+
+class Parked(Exception):
+    """Raised by a command that cannot complete now."""
+
+    def __init__(self, wait: Wait) -> None:
+        super().__init__(wait.text)
+        self.wait = wait

@@ -1,0 +1,17 @@
+"""Bulk thread dispatch: runs the EU threads that pipelines ask for.
+
+In:  a ThreadDispatch (program, cr0, payloads, masks, bindings, scratch, barrier and local memory) and its DispatchContext.
+Out: memory changed; counts of threads and instructions.
+
+dispatch.py    the record that every pipeline fills in, and the Dispatcher protocol
+payload.py     payload sources, dispatch-mask sources, header patches
+dispatcher.py  chooses the engine of a dispatch and counts what each kernel did
+reference.py   the reference engine: one thread group on the interpreter
+pool.py        compiled engines: groups handed out in chunks to host threads
+shared.py      the part of a dispatch that its workers share: kernel, engine, bindings
+worker.py      one host thread's share; templates.py the blocks its threads start from
+affine.py      affine lane values in payloads
+units.py       shared functions connected to the threads of a group
+places.py      error messages that all engines use
+compare.py     two engines on the same dispatch, and the first difference between them
+"""

@@ -1,0 +1,45 @@
+"""Affine lane values in payloads: local IDs that count up or are uniform, in the same way in every thread of a group.
+
+In:  a ThreadDispatch. Out: Rows, which translated kernels may rely on (softgen.eu.engine).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.eu.engine import Row
+from softgen.threads.dispatch import ThreadDispatch
+from softgen.threads.payload import REGISTER, TemplatePayload
+
+WORD = 2  # bytes of an ID
+BOUNDS = (1023, 0xFFFF)  # few, so that groups of different sizes share their code
+COUNTS = (REGISTER // WORD, REGISTER // WORD // 2)  # IDs of a register: a whole one, or half
+
+
+def affine_rows(dispatch: ThreadDispatch) -> tuple[Row, ...]:
+    """Affine values in the own data of threads. Other payload sources have none that is known."""
+    payload = dispatch.payload
+    if not isinstance(payload, TemplatePayload) or not payload.own or payload.own % REGISTER:
+        return ()
+    return _rows(payload.data[payload.common : payload.common + payload.own * dispatch.threads], payload.own, payload.own_offset)
+
+
+@lru_cache(1024)
+def _rows(data: bytes, own: int, first: int) -> tuple[Row, ...]:
+    words = np.frombuffer(data, np.uint16).reshape(-1, own // REGISTER, REGISTER // WORD)
+    return tuple(_found(words, first))
+
+
+def _found(words: npt.NDArray[np.uint16], first: int) -> Iterator[Row]:
+    for number in range(words.shape[1]):
+        ids = words[:, number].astype(np.int32)
+        strides = ids[:, 1:] - ids[:, :-1]
+        for count in COUNTS:
+            if (strides[:, : count - 1] == strides[0, 0]).all():
+                highest = next(bound for bound in BOUNDS if ids[:, :count].max() <= bound)
+                yield Row(first + number * REGISTER, WORD, count, int(strides[0, 0]), highest)
+                break

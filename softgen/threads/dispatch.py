@@ -1,0 +1,174 @@
+"""The record of a thread dispatch, and what dispatches need around them.
+
+A pipeline fills in a ThreadDispatch; a Dispatcher runs it. Nothing here knows which pipeline asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Protocol
+
+from softgen.bits import catalogue
+from softgen.bits.generation import Generation
+from softgen.bits.layout import Layout
+from softgen.errors import Unsupported
+from softgen.memory.space import Space
+from softgen.threads.payload import (
+    FULL,
+    HeaderPatch,
+    LoopPayload,
+    Masks,
+    Payload,
+    PayloadList,
+    PayloadWriter,
+    ThreadMasks,
+    WrittenMasks,
+    patched,
+)
+
+UNITS = ("data port", "gateway", "spawner", "sampler")
+UNLIMITED = 1 << 16
+
+TimedOut = Callable[[], bool]  # whether the submission's time limit has passed
+
+
+def never() -> bool:
+    """No time limit."""
+    return False
+
+
+@dataclass(frozen=True)
+class DispatchContext:
+    """The environment of a dispatch: generation, address space and base addresses."""
+
+    generation: Generation
+    space: Space
+    bases: Mapping[str, int]
+    warn: Callable[[str], None] = lambda text: None  # reports broken rules; execution goes on
+
+    def layout(self, name: str) -> Layout:
+        return catalogue.layout(name, self.generation.number)
+
+    def address(self, base: str, offset: int) -> int:
+        """An address relative to a base. Commands may hold canonical addresses; inside softgen they have only the space's bits."""
+        return self.bases.get(base, 0) + offset & (1 << self.space.bits) - 1
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Scratch space: `size` bytes for each of `threads` threads from `base` on, relative to the general state base."""
+
+    base: int
+    size: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class ThreadDispatch:
+    """Threads of one program: `groups` groups of `threads` threads. Threads of a group share barrier and local memory."""
+
+    kernel: int  # offset of the program from the instruction base
+    control: tuple[int, ...]  # cr0 of a thread that starts, from cr0.0 on
+    simd: int  # channels of a thread
+    threads: int
+    groups: int
+    payload: Payload
+    masks: Masks = FULL
+    patch: HeaderPatch | None = None
+    binding_table: int = 0  # offset from the surface state base
+    samplers: int = 0  # offset from the dynamic state base
+    scratch: Scratch | None = None
+    local_bytes: int = 0
+    barrier: bool = False
+    units: tuple[str, ...] = UNITS  # shared functions that answer messages
+    system_routine: int | None = None  # offset of the exception handler from the instruction base
+
+    @property
+    def registers(self) -> int:
+        """Registers of the longest payload."""
+        return self.payload.registers
+
+    @property
+    def full(self) -> bool:
+        """Whether all channels of all threads are on."""
+        return self.masks == FULL
+
+    @property
+    def concurrent_groups(self) -> int:
+        """Groups that may run at the same time: each of their threads needs scratch space of its own (BDW 22582-22611)."""
+        if self.scratch is None or not self.scratch.size:
+            return UNLIMITED
+        return max(self.scratch.threads // self.threads, 1)
+
+    @cached_property
+    def all_channels(self) -> int:
+        return (1 << self.simd) - 1
+
+    def group_size(self, group: int) -> int:
+        """Threads of a group: the last one of a PayloadWriter may have fewer."""
+        if isinstance(self.payload, PayloadWriter) and self.payload.count is not None:
+            return min(self.threads, self.payload.count - group * self.threads)
+        return self.threads
+
+    def mask(self, number: int, group: int = 0) -> int:
+        """The dispatch mask of a thread, by its number in the group."""
+        if isinstance(self.masks, ThreadMasks):
+            return self.masks.masks[number]
+        if isinstance(self.masks, WrittenMasks) and isinstance(self.payload, PayloadWriter):
+            return self.payload.written(group * self.threads + number)[1]
+        return self.all_channels
+
+    def start_registers(self, group: int, number: int, first_slot: int = 0) -> bytes:
+        """The payload of a thread. `first_slot` threads have lower slots: those of other workers."""
+        if isinstance(self.payload, LoopPayload):
+            raise Unsupported("payloads of a C loop are known only while it runs")
+        if isinstance(self.payload, PayloadWriter):
+            return patched(self.payload.written(group * self.threads + number)[0], (), 0, self.patch, group)
+        return patched(self.payload.of(number), self.payload.slots, first_slot + number, self.patch, group)
+
+    def group_name(self, group: int) -> str:
+        """A group in error messages: its counters, or its number."""
+        return str(self.patch.values(group)) if self.patch is not None else str(group)
+
+    def only(self, group: int) -> ThreadDispatch:
+        """The dispatch of one of the groups alone."""
+        if self.patch is not None:
+            return replace(self, groups=1, patch=self.patch.only(group))
+        if isinstance(self.payload, PayloadWriter):
+            first, count = self.payload.first + group * self.threads, self.group_size(group)
+            return replace(self, groups=1, payload=replace(self.payload, first=first, count=count))
+        if isinstance(self.payload, PayloadList) and self.groups > 1:
+            raise Unsupported("a list of payloads is one group")
+        return replace(self, groups=1)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Counts of work that has been done."""
+
+    threads: int
+    instructions: int
+    groups: int = 1
+
+
+class Dispatcher(Protocol):
+    """Runs thread dispatches."""
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+        """All groups of a dispatch, with counts as the work goes on. Raises GpuFault and Unsupported with their place."""
+        ...
+
+    def invalidate(self) -> None:
+        """Drops cached bindings: surface or sampler state, base addresses or mappings may have changed."""
+        ...
+
+
+@lru_cache(256)
+def control_register(gen: float, single_program_flow: bool = False, alternate_float_mode: bool = False, rounding_mode: int = 0,
+                     **more: int) -> tuple[int, ...]:  # fmt: skip
+    """cr0 of a thread that starts; `more` are other fields of EU_CONTROL_REGISTER, such as exception enables."""
+    layout = catalogue.layout("EU_CONTROL_REGISTER", gen)
+    return tuple(layout.pack(single_program_flow=single_program_flow, alternate_float_mode=alternate_float_mode,
+                             rounding_mode=rounding_mode, **more))  # fmt: skip

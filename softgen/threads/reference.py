@@ -1,0 +1,104 @@
+"""Thread groups on the reference engine: the threads of a group run in turns on one host thread, with a barrier and local memory.
+
+A thread runs until it ends, waits, or has taken its share of backward branches. If all threads that are left wait for notifications that
+none of them will send, that is an error and not a hang.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from softgen.errors import GpuFault
+from softgen.eu.encoding.program import LONGEST
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
+from softgen.eu.thread.state import ThreadState
+from softgen.shared_functions.dataport import LocalMemory, Surfaces
+from softgen.threads import places, units
+from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+
+TURN = 500  # backward branches that a thread may take in one turn
+NOTIFICATION = 0  # the register of n0 that barriers count in (public Intel PRM, message gateway)
+
+
+class ReferenceDispatcher:
+    """A Dispatcher that runs all groups in order on the interpreter."""
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+        return run(context, dispatch, timed_out)
+
+    def invalidate(self) -> None:
+        """Nothing is cached."""
+
+
+def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never,
+        program: KernelProgram | None = None) -> Iterator[Finished]:  # fmt: skip
+    """All groups of a dispatch, in order."""
+    program = program or load(context, dispatch.kernel)
+    surfaces = units.surfaces(context, dispatch)
+    surfaces.tell = lambda sender, index, what: context.warn(places.accessed(program, sender, what))
+    for group in range(dispatch.groups):
+        if timed_out():
+            raise places.timed_out_before(dispatch, group, program)
+        yield ReferenceGroup(context, dispatch, group, program, surfaces).run(timed_out)
+
+
+def load(context: DispatchContext, kernel: int) -> KernelProgram:
+    address, code = code_at(context, kernel)
+    return KernelProgram(context.generation.number, code, kernel, f"kernel {address:#x}")
+
+
+def code_at(context: DispatchContext, kernel: int) -> tuple[int, bytes]:
+    """The address of a kernel, and the bytes there now: as many as a kernel may have, since no state says where it ends."""
+    address = context.address("instruction", kernel)
+    size = context.space.extent(address, LONGEST)
+    if not size:
+        raise GpuFault(address, "instruction fetch", context.space.name)
+    return address, context.space.read(address, size)
+
+
+def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int, messages: units.Handlers | None = None) -> ThreadState:
+    """A thread as it starts, but for its payload."""
+    thread = ThreadState(gen, messages, dispatch.kernel, dispatch.mask(number, group))
+    thread.dwords("cr")[: len(dispatch.control)] = dispatch.control
+    return thread
+
+
+class ReferenceGroup:
+    """One thread group on the interpreter."""
+
+    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, group: int, program: KernelProgram, surfaces: Surfaces) -> None:
+        self.dispatch, self.group, gen = dispatch, group, context.generation.number
+        messages = units.handlers(gen, dispatch.units, surfaces, units.samplers(context, dispatch), LocalMemory(dispatch.local_bytes),
+                                  dispatch.group_size(group), self._notify)  # fmt: skip
+        self.threads = [self._thread(gen, number, messages) for number in range(dispatch.group_size(group))]
+        self.runners = [Interpreter(thread, program, text=places.text) for thread in self.threads]
+
+    def _thread(self, gen: float, number: int, messages: units.Handlers) -> ThreadState:
+        thread = start_thread(gen, self.dispatch, self.group, number, messages)
+        payload = self.dispatch.start_registers(self.group, number)
+        thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
+        return thread
+
+    def _notify(self) -> None:
+        for thread in self.threads:
+            thread.dwords("n")[NOTIFICATION] += 1
+
+    def run(self, timed_out: TimedOut) -> Finished:
+        left = self.runners
+        while left:
+            moved = False
+            for runner in left:
+                before = runner.thread.executed
+                outcome = runner.run(TURN)
+                moved |= runner.thread.executed > before
+                if outcome is RunOutcome.OUT_OF_BUDGET and timed_out():
+                    raise places.timed_out(self._place(runner))
+            left = [runner for runner in left if not runner.thread.ended]
+            if left and not moved:
+                raise places.deadlock(self._place(left[0]), len(left), len(self.threads))
+        return Finished(len(self.threads), sum(thread.executed for thread in self.threads))
+
+    def _place(self, runner: Interpreter) -> str:
+        return places.thread_at(self.dispatch, self.group, self.threads.index(runner.thread), runner.code, runner.thread.ip)

@@ -1,0 +1,336 @@
+"""One host thread's share of a dispatch on a compiled engine: groups one after another, in scheduler.c.
+
+In:  a SharedDispatch and a range of groups. Out: memory changed; counts of threads and instructions.
+Fallbacks are handled here: the interpreter executes the one instruction that compiled code left, on the same block.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.errors import GpuFault, SoftgenError
+from softgen.eu import native
+from softgen.eu.engine import Function
+from softgen.eu.environment import explain
+from softgen.eu.interpreter import DecodedInstruction, Interpreter
+from softgen.eu.isa.instruction import Instruction
+from softgen.eu.thread import block
+from softgen.eu.thread.block import Context, ControlBlock, ThreadStatus
+from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.state import ThreadState
+from softgen.memory import arena, guard
+from softgen.shared_functions.dataport import LocalMemory
+from softgen.threads import places, scheduler, units
+from softgen.threads.dispatch import Finished
+from softgen.threads.payload import REGISTER, LoopPayload, PayloadWriter, WrittenMasks
+from softgen.threads.scheduler import TURN, BlockRange, FallbackAnswer, GroupMember, ReturnReason, SchedulerState
+from softgen.threads.shared import SharedDispatch
+from softgen.threads.templates import LINE, AlignedMemory, ThreadTemplates
+
+SLICE = 20_000_000  # nanoseconds of compiled code between polls from Python
+CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # opcodes with which programs change cr0
+ANSWERS = 32  # fallbacks that scheduler.c can repeat without Python
+
+# What a thread may have changed, as ranges of its block from one register up to another, and whether a thread starts with zeros there.
+GRF_END, END = "mrf", ""
+RANGES = (("acc", "sr", True), ("sr", "n", False), ("ip", "tdr", True), ("control", END, False))  # n is cleared with the group
+RARE = (("mrf", "acc", True), ("tdr", "control", True))  # message registers, stacks and the like
+
+
+class WorkerState:
+    """What a host thread keeps from one dispatch to the next."""
+
+    def __init__(self) -> None:
+        self.call = scheduler.groups_call()
+        self.blocks, self.templates, self.local = AlignedMemory(), ThreadTemplates(), AlignedMemory()
+        self.members = (GroupMember * 0)()
+        self.ranges: ctypes.Array[BlockRange] | None = None
+        self.dirty: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)  # of each member
+        self.answers = (FallbackAnswer * ANSWERS)()
+        self.masks = (ctypes.c_uint32 * 0)()
+        self.context = Context()
+        self.dispatch = SchedulerState(api=scheduler.library().threads_functions(), context=ctypes.addressof(self.context),
+                                       answers=ctypes.addressof(self.answers))  # fmt: skip
+
+    def fit(self, threads: int) -> None:
+        """Makes blocks for so many threads."""
+        size = len(self.blocks.bytes)
+        self.blocks.fit(threads * block.BLOCK_SIZE)
+        if len(self.members) != threads:
+            self.members = (GroupMember * threads)()
+            words = np.frombuffer(memoryview(self.members).cast("B"), np.uint32)
+            self.masks = (ctypes.c_uint32 * threads)()
+            self.dirty = words[GroupMember.dirty.offset // 4 :: ctypes.sizeof(GroupMember) // 4]
+        elif size == len(self.blocks.bytes):
+            return
+        self.mark_dirty()
+
+    def mark_dirty(self) -> None:
+        """Blocks are no longer as their templates."""
+        self.dirty[:] = 1
+
+
+def only_control(inst: Instruction) -> bool:
+    """Whether an instruction reads and writes nothing but cr0.0."""
+    plain = inst.no_mask and inst.exec_size == 1 and not inst.predicate and not inst.condition and not inst.breakpoint
+    operands = [inst.dst, *inst.sources]
+    names = [
+        register_location(operand, inst.gen)
+        for operand in operands
+        if operand is not None and operand.file == "arf" and not operand.indirect
+    ]
+    immediates = sum(operand is not None and operand.file == "imm" for operand in operands)
+    return plain and inst.opcode in CHANGES and len(names) + immediates == len(operands) and set(names) == {("cr", 0)}
+
+
+@cache
+def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None, copies_payload: bool) -> ctypes.Array[BlockRange]:
+    payload = -(-registers * REGISTER // LINE) * LINE
+    at = {**block.BLOCK_OFFSETS, END: block.BLOCK_OFFSETS["control"] + ctypes.sizeof(ControlBlock)}
+    spans = [(at[first], at[last] - at[first], zero) for first, last, zero in RANGES + RARE]
+    spans += [(0, payload, False), (payload, at[GRF_END] - payload, True)]
+    if needs is not None:
+        copied = [(start, start + size) for start, size, zero in spans if not zero]
+        after = [(max(start, payload), start + size) for start, size in needs if start + size > payload]
+        zeros = [need for need in after if not any(start <= need[0] < end for start, end in copied)]  # sr and cr are not
+        spans = [*(span for span in spans if not span[2]), *((start, end - start, True) for start, end in zeros)]
+    elif flow == "channel":  # no message registers, and no stack in use
+        spans = [span for span in spans if span[0] not in (at[first] for first, *_ in RARE)]
+    if not copies_payload:
+        spans = [span for span in spans if span[0]]
+    return (BlockRange * len(spans))(*[BlockRange(*span) for span in spans])
+
+
+class Worker:
+    """One host thread at work on a dispatch. `number` tells its workers apart; `poll` is called at intervals and may raise."""
+
+    def __init__(self, shared: SharedDispatch, number: int, state: WorkerState, poll: Callable[[Worker], None]) -> None:
+        self.shared, self.record, self.state, self.poll, self.call = shared, shared.dispatch, state, poll, state.call
+        self.threads = threads = self.record.threads
+        state.fit(threads)
+        if state.templates.make(shared, number * threads):
+            state.mark_dirty()
+        self.control, self.members, self.answers = state.templates.control, state.members, state.answers
+        self.blocks, self.local = state.blocks.bytes, state.local.fit(self.record.local_bytes + LINE)
+        self.context, self.dispatch = state.context, state.dispatch
+        self._connect()
+        self.functions: dict[tuple[int, int], Function] = {}  # alive while their code may run
+        self.runners: dict[int, Interpreter] = {}
+        self.messages: units.Handlers = {}
+
+    def _connect(self) -> None:
+        """Fills the structures of scheduler.c anew: they hold what the last dispatch left."""
+        shared, state, context, now = self.shared, self.state, self.context, self.dispatch
+        context.table, context.surfaces, context.general = ctypes.addressof(shared.table), shared.bound.address, shared.general
+        context.local, context.local_size = state.local.address, self.record.local_bytes
+        context.blocks, context.threads, context.notified = state.blocks.address, self.threads, 1
+        now.templates, now.members = state.templates.address, ctypes.addressof(self.members)
+        now.turn, now.start, now.size = TURN, self.record.kernel, self.threads
+        counters = self.record.patch.counters if self.record.patch is not None else ()
+        now.axes = len(counters)
+        for axis, counter in enumerate(counters):
+            now.origin[axis], now.extent[axis], now.patch_offset[axis] = counter.start, counter.count, counter.offset
+        now.numbered = 0
+        payload = self.record.payload
+        if isinstance(payload, PayloadWriter):
+            now.writer, now.writer_state, now.writer_first, now.total = payload.function, payload.state, payload.first, payload.count or 0
+        else:
+            now.writer = now.total = 0
+        written = isinstance(payload, PayloadWriter) and isinstance(self.record.masks, WrittenMasks)
+        now.written_masks = ctypes.addressof(state.masks) if written else 0
+
+    @property
+    def address(self) -> int:
+        """The worker for C loops: a pointer to struct threads_worker."""
+        return ctypes.addressof(self.dispatch)
+
+    # -- running ---------------------------------------------------------------------------------------------------------
+
+    def run(self, first: int, last: int) -> Finished:
+        """Runs the groups from `first` up to but not including `last`."""
+        self._prepare(first, last)
+        return self._run(self.call.function, ctypes.addressof(self.dispatch))
+
+    def drive(self, function: int, argument: int) -> Finished:
+        """Runs a C loop that starts batches on this worker (threads.h), until it is done."""
+        self._prepare(0, 0)
+        return self._run(function, argument)
+
+    def _prepare(self, first: int, last: int) -> None:
+        now = self.dispatch
+        chosen = self._function(self.control)
+        now.function, now.program, now.clean, now.joint = chosen.address, chosen.program, chosen.clean, chosen.joint
+        ranges = _ranges(self.record.registers, self.shared.rules.flow, chosen.needs, self._copies_payload)
+        if ranges is not self.state.ranges:  # clean blocks were made for other code
+            self.state.ranges = ranges
+            self.state.mark_dirty()
+        now.ranges, now.range_count = ctypes.addressof(ranges), len(ranges)
+        now.first, now.last, now.threads_done, now.instructions, now.inside = first, last, 0, 0, 0
+        now.deadline = time.monotonic_ns() + SLICE
+        now.answer_count = 0
+
+    @property
+    def _copies_payload(self) -> bool:
+        """Whether templates hold payloads."""
+        return not isinstance(self.record.payload, PayloadWriter | LoopPayload)
+
+    def _run(self, function: int, argument: int) -> Finished:
+        now, first = self.dispatch, int(self.dispatch.first)
+        try:
+            while (why := self.call.at(function, argument)) != ReturnReason.DONE:
+                self._answer(why)
+        except BaseException:  # threads were left in the middle
+            self.state.mark_dirty()
+            raise
+        self.shared.engine.ran(self.shared.program, now.instructions)
+        return Finished(now.threads_done, now.instructions, int(now.first) - first)
+
+    def _function(self, control: int, entry: int | None = None) -> Function:
+        found = self.shared.function(control, entry)
+        self.functions[found.address, found.program] = found
+        return found
+
+    def _answer(self, why: int | None) -> None:
+        match why:
+            case None:
+                if not self.dispatch.apart:
+                    self.dispatch.current = self.context.threads - self.context.turns
+                raise self._fault()
+            case ReturnReason.DEADLINE:
+                self._poll()
+            case ReturnReason.ESCAPED:
+                self._escape()
+            case ReturnReason.OTHER_MODE:
+                self._change_mode()
+            case ReturnReason.DEADLOCK:
+                threads = int(self.context.threads)
+                first = next(number for number in range(threads) if self.control_of(number).status != ThreadStatus.ENDED)
+                raise places.deadlock(self.place(first), self.dispatch.left, threads)
+            case _:
+                raise SoftgenError(f"{self.place()}: compiled code came back with an unknown status")
+
+    def _poll(self) -> None:
+        self.poll(self)
+        self.dispatch.deadline = time.monotonic_ns() + SLICE
+
+    def control_of(self, number: int) -> ControlBlock:
+        return ControlBlock.from_buffer(self.blocks, number * block.BLOCK_SIZE + block.BLOCK_OFFSETS["control"])  # type: ignore[arg-type]
+
+    def _choose(self) -> tuple[int, int, Function]:
+        """Chooses code for the cr0 and ip that the current thread has now."""
+        number = self.dispatch.current
+        start = number * block.BLOCK_SIZE + block.BLOCK_OFFSETS["cr"]
+        control = int.from_bytes(self.blocks[start : start + 4].tobytes(), "little")
+        ip = self.control_of(number).ip
+        chosen = self._function(control, ip)
+        self.members[number].function, self.members[number].program = chosen.address, chosen.program
+        if (chosen.address, chosen.program) != (self.dispatch.function, self.dispatch.program):
+            self.dispatch.apart = 1
+        return control, ip, chosen
+
+    def _change_mode(self) -> None:
+        """Chooses code for a thread whose cr0 is no longer the one its code was made for."""
+        control, ip, chosen = self._choose()
+        self._remember(ThreadStatus.CR0_CHANGED, control, ip, control, ip, chosen)
+
+    def _remember(self, status: ThreadStatus, control: int, ip: int, then: int, to: int, chosen: Function) -> None:
+        """Lets scheduler.c repeat this for other threads at the same ip, until the end of the chunk."""
+        count = self.dispatch.answer_count
+        if count < ANSWERS:
+            counts = status is ThreadStatus.ESCAPE
+            self.answers[count] = FallbackAnswer(status, control, ip, then, to, counts, chosen.address, chosen.program)
+            self.dispatch.answer_count = count + 1
+
+    # -- fallbacks --------------------------------------------------------------------------------------
+
+    def _escape(self) -> None:
+        """Executes one instruction of the current thread on the interpreter, unless all it lacked was a surface that can be resolved."""
+        now = self.dispatch
+        runner = self._runner(now.current)
+        thread = runner.thread
+        if self.shared.learn(thread.control_block.ip):
+            return
+        thread.load()
+        here, control = thread.ip, thread.cr0
+        done = runner.step()
+        thread.save()
+        now.moved |= done
+        if thread.ended:
+            now.left -= 1
+        elif done:
+            self._resume(thread, runner.code.line(here), control)
+        if thread.ended or not done or thread.ip <= here:  # the next thread's turn
+            now.current += 1
+            if time.monotonic_ns() >= now.deadline:
+                self._poll()
+
+    def _resume(self, thread: ThreadState, line: DecodedInstruction, control: int) -> None:
+        """Finds the code to resume with after an instruction that the interpreter ran when cr0.0 was `control`."""
+        after = line.ip + line.size
+        if thread.cr0 != control and not self._now().steady or thread.ip != after:
+            self._choose()
+        if thread.ip == after and only_control(line.instruction):
+            self._remember(ThreadStatus.ESCAPE, control, line.ip, thread.cr0, after, self._now())
+
+    def _now(self) -> Function:
+        """The current thread's code."""
+        member = self.members[self.dispatch.current]
+        return self.functions[member.function, member.program]
+
+    def _runner(self, number: int) -> Interpreter:
+        if number not in self.runners:
+            part = self.blocks[number * block.BLOCK_SIZE : (number + 1) * block.BLOCK_SIZE]
+            thread = ThreadState(self.shared.gen, self._messages(), self.record.kernel, block=part)
+            self.runners[number] = Interpreter(thread, self.shared.program, text=places.text)
+        return self.runners[number]
+
+    def _messages(self) -> units.Handlers:
+        if not self.messages:
+            shared, local = self.shared, LocalMemory(self.record.local_bytes)
+            local.held = self.local[: self.record.local_bytes]
+            self.messages = units.handlers(shared.gen, self.record.units, shared.surfaces, shared.samplers, local, 1,
+                                           lambda: native.barrier(self.context))  # fmt: skip # native.c counts arrivals
+        return self.messages
+
+    # -- error messages -----------------------------------------------------------------------------------------------------------
+
+    def place(self, number: int | None = None) -> str:
+        """The place of a thread; of the current one by default."""
+        now = self.dispatch
+        number = min(now.current, self.context.threads - 1) if number is None else number
+        return places.thread_at(self.record, now.first, number, self.shared.program, self.control_of(number).ip)
+
+    def busy(self) -> int:
+        """A thread to name at a time limit: the one before the current one, which has just had its turn, if it did not end."""
+        current = self.dispatch.current
+        threads = int(self.context.threads)
+        numbers = [number for number in (current - 1, current, *range(threads)) if 0 <= number < threads]
+        return int(next((number for number in numbers if self.control_of(number).status != ThreadStatus.ENDED), numbers[0]))
+
+    def _fault(self) -> SoftgenError:
+        record, space, program = self.call.record, self.shared.space, self.shared.program
+        by = f"gen {self.shared.gen:g}, {places.instruction_at(program, record.ip)}" if record.ip != guard.NO_IP else self.place()
+        access = guard.ACCESS[record.access]
+        if record.origin == guard.FROM_CODE:
+            return explain(self.context, record.address, None, access, space, by)
+        found = arena.locate(record.address)
+        if found is None:
+            return SoftgenError(f"{by}: {access} at host address {record.address:#x}, which is in no arena")
+        fault = explain(self.context, record.address, found.address, access, space, by)
+        why = fault.why.replace(space.outside(fault.address), self._why(fault.address, fault.access), 1)
+        return GpuFault(fault.address, fault.access, space.name, by, why)
+
+    def _why(self, address: int, access: str) -> str:
+        """The reason that the space gives for a fault."""
+        space = self.shared.space
+        try:
+            space.write(address, space.read(address, 1)) if access == "write" else space.read(address, 1)
+        except GpuFault as fault:
+            return fault.why
+        return space.outside(address)

@@ -1,0 +1,50 @@
+"""auto: a dispatch begins on t0, and goes on as t1 when its kernel proves hot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from softgen.eu.engine import Function, Row
+from softgen.eu.interpreter import KernelProgram
+from softgen.eu.promotion import Promoting
+from softgen.threads import pool
+from softgen.threads.dispatcher import EngineDispatcher
+from tests.gpgpu.job import ADD
+from tests.threads.test_pool import MANY, MODE, SLOW, job
+
+
+class Watched(Promoting):
+    """Waits for each translation that it began, and counts what it was asked and told."""
+
+    def __init__(self) -> None:
+        super().__init__(hot=1)
+        self.translated = self.executed = 0
+
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
+        found = super().function(program, control, simd, full, entry, payload)
+        for one in self.workers:
+            one.join()
+        self.translated += not found.program
+        return found
+
+    def ran(self, program: KernelProgram, instructions: int) -> None:
+        super().ran(program, instructions)
+        self.executed += instructions
+
+
+@pytest.mark.parametrize("kernel, expected", [(ADD, 1000), (SLOW, 1000), (MODE, 0x3F800001)])
+def test_chunks_of_a_hot_kernel_run_translated(kernel: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "SLICE", 100_000)  # short chunks
+    watched = Watched()
+    made = job(kernel)
+    if kernel is MODE:
+        made = replace(made, shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
+        made.address = job().address  # type: ignore[method-assign]
+    ran = made.run(groups=EngineDispatcher("auto", 1, make=lambda name: watched))
+    assert ran.buffer(1) == (expected,) * 16 * MANY
+    assert watched.translated
+    assert watched.executed == ran.gpu.counters.instructions == made.run(groups=EngineDispatcher("t0", 1)).gpu.counters.instructions

@@ -1,0 +1,320 @@
+"""Compiled engines: chunks of groups on several host threads, what the reference lends, the time limit, faults and comparing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.device.gpu import Gpu
+from softgen.errors import GpuFault, SoftgenError, Unsupported
+from softgen.eu.engine import Function, Row
+from softgen.eu.interpreter import KernelProgram
+from softgen.eu.text import dialect
+from softgen.eu.thread import block
+from softgen.memory.address_space import AddressSpace
+from softgen.threads import pool, reference, worker
+from softgen.threads.compare import ComparingDispatcher, EngineDifference
+from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.payload import TemplatePayload
+from softgen.threads.pool import WorkQueue
+from softgen.threads.shared import SharedDispatch
+from tests.gpgpu.engines import Leaving, Recording
+from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
+from tests.threads.test_reference import ENDLESS, NEIGHBOUR
+
+MANY = 4096
+# Goes round often: 500 times for each group, then adds its number's 16 items.
+SLOW = ADD.replace("     shl (16|M0) r10.0<1>:d r0.1", """
+(W)  mov (1|M0) r50.0<1>:d 0:d
+again:
+(W)  add (1|M0) r50.0<1>:d r50.0<0;1,0>:d 1:d
+(W)  cmp (1|M0) (lt)f0.0 null<1>:d r50.0<0;1,0>:d 500:d
+(W&f0.0) jmpi again
+     shl (16|M0) r10.0<1>:d r0.1""", 1)  # fmt: skip
+# Round up instead of to nearest, from the middle of a kernel on: 1 + 2^-24 is no longer 1.
+MODE = ADD.replace("     add (16|M0) r12.0<1>:d r20.0<8;8,1>:d r2.0<0;1,0>:d", """
+(W)  and (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0xFFFFFFCF:ud
+(W)  or (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0x10:ud
+     add (16|M0) r12.0<1>:f r2.0<0;1,0>:f 1.0:f""")  # fmt: skip
+
+
+def job(kernel: str = ADD, count: int = MANY) -> Job:
+    constants = {"shared": dwords(1000, *[0] * 7), "own": [words(*range(16))]}
+    made = Job(kernel, [bytes(64 * MANY), bytes(64 * MANY)], ends=(count, 1, 1), **constants)
+    made.address = lambda number: 0x100000 + number * 0x100000  # type: ignore[method-assign]
+    return made
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_every_group_runs_once_on_however_many_host_threads(engine: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", 0.0)
+    groups = EngineDispatcher(engine, threads)
+    ran = job(SLOW).run(groups=groups)
+    assert ran.buffer(1) == (1000,) * 16 * MANY
+    assert (ran.gpu.counters.threads, ran.gpu.counters.instructions) == (MANY, MANY * (8 + 1 + 3 * 500))
+    assert not groups.notes
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1", "leaving"])
+def test_a_thread_finds_nothing_of_the_one_before_it(engine: str) -> None:
+    """Each shows a register, a flag and an accumulator that nobody set, and then sets them."""
+    kernel = ADD.replace("     add (16|M0) r12.0<1>:d r20.0<8;8,1>:d r2.0<0;1,0>:d", """
+(W)  mov (1|M0) r60.0<1>:ud f1.0<0;1,0>:ud
+     add (16|M0) r12.0<1>:d r100.0<8;8,1>:d r60.0<0;1,0>:d
+     add (16|M0) r12.0<1>:f r12.0<8;8,1>:f acc0.0<8;8,1>:f
+     mov (16|M0) r100.0<1>:f 7.0:f
+     mov (16|M0) acc0.0<1>:f 3.0:f
+(W)  mov (1|M0) f1.0<1>:ud 0x40000000:ud""")  # fmt: skip
+    groups = EngineDispatcher(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else EngineDispatcher(engine, 1)
+    assert set(job(kernel, 100).run(groups=groups).buffer(1)[: 100 * 16]) == {0}
+
+
+def test_chunks_are_small_at_first_then_as_long_as_a_slice_and_smaller_towards_the_end() -> None:
+    chunks = WorkQueue(100_000)
+    assert chunks.take() == (0, pool.FIRST_CHUNK)
+    chunks.measured(pool.FIRST_CHUNK * 0.99e-5, pool.FIRST_CHUNK)  # 9.9 us a group: 2020 make a slice
+    assert chunks.take() == (16, 2036) and worker.SLICE == 20_000_000
+    chunks.workers = 2
+    chunks.next = 99_000
+    assert [chunks.take(), chunks.take(), chunks.take()] == [(99_000, 99_250), (99_250, 99_438), (99_438, 99_579)]
+    chunks.next = 100_000
+    assert chunks.take() is None
+
+
+def test_a_thread_that_changes_its_mode_goes_on_in_code_for_it() -> None:
+    tiny = replace(job(MODE, 1), shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
+    tiny.address = job().address  # type: ignore[method-assign]
+    for engine in ("reference", "t0", "t1"):
+        found = tiny.run(groups=EngineDispatcher(engine, 1)).buffer(1)[:16]
+        assert found == (0x3F800001,) * 16, engine
+
+
+@pytest.mark.parametrize("own_first", [True, False])
+@pytest.mark.parametrize("masks", [(0xFFFFFFFF, 0xFFFFFFFF), (0x00FF, 0xFFFF), (0xFFFF, 0x000F)])
+def test_threads_start_as_the_reference_starts_them(own_first: bool, masks: tuple[int, int]) -> None:
+    """Every thread of a group, on the second of two host threads, whose threads have scratch space and numbers of their own."""
+    made = Job(ADD, [bytes(64)], shape=(3, 4, 1), shared=dwords(*range(16)), own=[dwords(*range(n, n + 8)) for n in range(12)],
+               right=masks[0], bottom=masks[1], front={"per_thread_scratch_space": 3, "scratch_space_base_pointer": 0x40000})  # fmt: skip
+    context, dispatch = recorded(made)
+    assert isinstance(dispatch.payload, TemplatePayload)
+    dispatch = replace(dispatch, payload=replace(dispatch.payload, own_first=own_first))
+    shared = SharedDispatch(context, dispatch, reference.load(context, dispatch.kernel), Leaving())
+    started = worker.Worker(shared, 1, worker.WorkerState(), lambda worker: None)
+    for number in range(12):
+        thread = reference.start_thread(9.0, dispatch, 0, number)
+        thread.save()
+        thread.control_block.number = number
+        payload = dispatch.start_registers(0, number, first_slot=12)
+        thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
+        found = started.state.templates.bytes[number * block.BLOCK_SIZE : (number + 1) * block.BLOCK_SIZE]
+        assert found.tobytes() == thread.block.tobytes(), number
+
+
+def recorded(made: Job) -> tuple[DispatchContext, ThreadDispatch]:
+    """The one dispatch of a job, not run."""
+    recorder = Recording()
+    made.run(groups=recorder)
+    (found,) = recorder.seen
+    return found
+
+
+class Asked(Leaving):
+    """Notes what code it is asked for."""
+
+    def __init__(self) -> None:
+        self.controls: list[int] = []
+
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
+        self.controls.append(control)
+        return super().function(program, control, simd, full, entry)
+
+
+def test_the_engine_is_asked_for_each_mode() -> None:
+    asked = Asked()
+    job(MODE, 1).run(groups=EngineDispatcher("asked", 1, make=lambda name: asked))
+    assert [control & 0x30 for control in asked.controls] == [0x00, 0x10]
+
+
+def test_a_change_of_mode_is_looked_up_for_the_first_thread_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    escape = worker.Worker._escape
+    monkeypatch.setattr(worker.Worker, "_escape", lambda self: (asked.append(self.control_of(self.dispatch.current).ip), escape(self))[1])
+    monkeypatch.setattr(pool, "FIRST_CHUNK", 1000)
+    tiny = replace(job(MODE, 500), shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
+    tiny.address = job().address  # type: ignore[method-assign]
+    ran = tiny.run(groups=EngineDispatcher("t0", 1))
+    assert ran.buffer(1)[: 500 * 16] == (0x3F800001,) * 8000
+    assert ran.gpu.counters.instructions == 500 * 10
+    assert len([ip for ip in asked if asked.count(ip) > 1]) == 0
+
+
+@pytest.mark.parametrize("line, pure", [
+    ("(W) or (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0x4C0:uw", True), ("(W) mov (1|M0) cr0.0<1>:ud 0x10:ud", True),
+    ("(W) or (1|M0) cr0.0<1>:ud r2.0<0;1,0>:ud 0x4C0:uw", False), ("or (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0x4C0:uw", False),
+    ("(W) or (1|M0) cr0.1<1>:ud cr0.0<0;1,0>:ud 0x4C0:uw", False), ("(W) mov (1|M0) r2.0<1>:ud cr0.0<0;1,0>:ud", False),
+    ("(W&f0.0) mov (1|M0) cr0.0<1>:ud 0x10:ud", False), ("(W) mov (1|M0) cr0.0<1>:ud sr0.0<0;1,0>:ud", False),
+])  # fmt: skip
+def test_what_depends_on_cr0_alone(line: str, pure: bool) -> None:
+    assert worker.only_control(KernelProgram(9.0, dialect.read(line, 9.0)).line(0).instruction) is pure
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1", "leaving"])
+def test_an_endless_kernel_ends_with_the_time(engine: str) -> None:
+    made = Job(ENDLESS, [bytes(4)], simd=8, shape=(2, 1, 1))
+    groups = EngineDispatcher(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else EngineDispatcher(engine, 1)
+    calls = iter(range(10))
+    with pytest.raises(SoftgenError, match="time is up"):  # compiled now
+        made.run(Gpu(made.device, spent=lambda: next(calls, None) is None, groups=groups))
+    end = time.monotonic() + 0.5
+    gpu = Gpu(made.device, spent=lambda: time.monotonic() > end, groups=groups)
+    with pytest.raises(SoftgenError, match=r"time is up: thread \d of group \(0, 0, 0\), kernel 0x40000\+0x\d+: .*(add|jmpi)"):
+        made.run(gpu)
+    assert time.monotonic() < end + 10
+
+
+def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the groups behind the first chunk have no end."""
+    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", -1.0)
+    kernel = ENDLESS.replace("(W)  jmpi again", f"(W)  cmp (1|M0) (ge)f0.0 null<1>:d r0.1<0;1,0>:d 16:d\n(W&f0.0) jmpi again\n{END}")
+    made = Job(kernel, [bytes(4)], simd=8, ends=(40, 1, 1))
+    behind: list[float] = []  # when the groups that end had done so
+
+    def spent() -> bool:
+        if gpu.counters.threads == 16:
+            behind.append(time.monotonic())
+        return bool(behind) and time.monotonic() > behind[0] + 0.3
+
+    gpu = Gpu(made.device, spent=spent, groups=EngineDispatcher("t1", 2))
+    with pytest.raises(SoftgenError, match="time is up: thread 0 of group"):
+        made.run(gpu)
+    assert gpu.counters.threads == 16
+
+
+def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", 0.0)
+    calls = iter(range(8))
+
+    def interrupted() -> bool:
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        return False
+
+    made, running = Job(ENDLESS, [bytes(4)], simd=8, ends=(1000, 1, 1)), list[str]()
+    other = pool.ParallelRun._other
+
+    def counted(self: pool.ParallelRun, *args: Any) -> None:
+        running.append("one")
+        other(self, *args)
+        running.pop()
+
+    monkeypatch.setattr(pool.ParallelRun, "_other", counted)
+    with pytest.raises(KeyboardInterrupt):
+        made.run(Gpu(made.device, spent=interrupted, groups=EngineDispatcher("t1", 2)))
+    assert not running
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_the_first_group_that_faults_is_the_one_that_is_told(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", 0.0)
+    kernel = ADD.replace("0x08025E01", "0x08025EFF")  # stateless from 0 on: nothing is mapped there
+    said = []
+    for name in ("reference", engine):
+        with pytest.raises(GpuFault) as caught:
+            job(kernel).run(groups=EngineDispatcher(name, 2))
+        said.append(str(caught.value))
+    assert said[0] == said[1] and "write at 0x0" in said[0] and "(lane 0)" in said[0]
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+@pytest.mark.parametrize("kind, remarks", [("null", 0), ("short", 1)])
+def test_lanes_outside_are_the_references_only_once(engine: str, kind: str, remarks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a null surface, not even that."""
+    asked: list[int] = []
+    escape = worker.Worker._escape
+    monkeypatch.setattr(worker.Worker, "_escape", lambda self: (asked.append(self.control_of(self.dispatch.current).ip), escape(self))[1])
+    made = job(count=64)
+    if kind == "null":
+        null = dwords(*made.pack("RENDER_SURFACE_STATE", surface_type=7))
+        made.surface = lambda number, data: Job.surface(made, number, data) if number else null  # type: ignore[method-assign]
+    else:
+        made.buffers = [bytes(256), bytes(64 * MANY)]
+    ran = made.run(groups=EngineDispatcher(engine, 1))
+    assert ran.buffer(1)[: 64 * 16] == (1000,) * 1024
+    assert len(ran.gpu.remarks) == remarks and asked.count(0x40) <= remarks
+
+
+def test_space_without_host_addresses_is_for_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: AddressSpace) -> object:
+        raise Unsupported("job has no host addresses")
+
+    groups = EngineDispatcher("t1")
+    monkeypatch.setattr(AddressSpace, "table", property(refuse))
+    assert vector_add("skl").run(groups=groups).buffer(1) == tuple(range(1000, 1064))
+    assert groups.notes == ["job has no host addresses; the reference ran it instead"]
+    assert [one.engine for one in groups.ran.values()] == ["reference"]
+
+
+def test_kernels_that_were_seen_are_known_again() -> None:
+    groups = EngineDispatcher("t1", 1)
+    for _ in range(3):
+        vector_add("skl").run(groups=groups)
+    (ran,) = groups.ran.values()
+    assert (ran.dispatches, ran.threads, ran.instructions) == (3, 12, 96)
+
+
+# -- comparing ---------------------------------------------------------------------------------------------------------
+
+
+class Wrong(EngineDispatcher):
+    """A reference with a fault planted: one dword is wrong after a certain group."""
+
+    def __init__(self, group: int, address: int) -> None:
+        super().__init__("reference")
+        self.name, self.group, self.address = "wrong", group, address
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+        right = EngineDispatcher("reference")
+        yield from right.run(context, dispatch, timed_out)
+        assert dispatch.patch is not None
+        if self.group in [dispatch.patch.values(group)[0] for group in range(dispatch.groups)]:
+            context.space.write32(self.address, context.space.read32(self.address) ^ 0x100)
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_engines_that_agree_say_nothing(engine: str) -> None:
+    ran = vector_add("skl").run(groups=ComparingDispatcher(EngineDispatcher("reference"), EngineDispatcher(engine, 1)))
+    assert ran.buffer(1) == tuple(range(1000, 1064)) and ran.gpu.counters.threads == 4
+    neighbours = Job(NEIGHBOUR, [bytes(16)], simd=8, shape=(4, 1, 1), local=1024, descriptor={"barrier_enable": 1})
+    assert neighbours.run(groups=ComparingDispatcher(EngineDispatcher(engine, 1), EngineDispatcher("reference"))).buffer(0) == (2, 1, 4, 3)
+
+
+def test_a_difference_is_named_with_group_address_values_and_instruction() -> None:
+    made = vector_add("skl")
+    said = (r"reference and wrong differ: kernel 0x40000, group \(2, 0, 0\): at 0x110084 reference has 0x00000409, wrong has 0x00000509; "
+            r"stored by thread 0 of group \(2, 0, 0\), kernel 0x40000\+0x60: send")  # fmt: skip
+    with pytest.raises(EngineDifference, match=said):
+        made.run(groups=ComparingDispatcher(EngineDispatcher("reference"), Wrong(2, made.address(1) + 33 * 4)))
+
+
+def test_a_fault_of_one_engine_only_is_a_difference() -> None:
+    class Faulting(Wrong):
+        def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+            yield from EngineDispatcher("reference").run(context, dispatch, timed_out)
+            raise GpuFault(0x77000, "read", "job")
+
+    with pytest.raises(EngineDifference, match="reference says 'no error', wrong says 'read at 0x77000'"):
+        vector_add("skl").run(groups=ComparingDispatcher(EngineDispatcher("reference"), Faulting(0, 0)))
+
+
+def test_a_fault_that_both_meet_is_told_as_it_is() -> None:
+    kernel = ADD.replace("0x04205E00", "0x04205EFF")
+    with pytest.raises(GpuFault, match=r"read at 0x0 in job by .*\(lane 0\)"):
+        job(kernel, 2).run(groups=ComparingDispatcher(EngineDispatcher("reference"), EngineDispatcher("t1", 1)))
