@@ -15,12 +15,13 @@ from collections.abc import Callable
 from softgen.errors import SoftgenError
 from softgen.eu import interpreter
 from softgen.eu.engine_protocol import CompiledFunction, CompilerEngine
-from softgen.eu.interpreter import ENDLESS, Interpreter, Outcome, Program
-from softgen.eu.thread.block import CHANNELS, Context, Status
-from softgen.eu.thread.state import Thread
+from softgen.eu.interpreter import DEFAULT_BRANCH_BUDGET, Interpreter, KernelProgram, RunOutcome
+from softgen.eu.thread.block import CHANNELS, Context, ThreadStatus
+from softgen.eu.thread.state import ThreadState
 
 NAMES = ("reference", "t0", "t1", "auto")
-OUTCOMES = {Status.ENDED: Outcome.ENDED, Status.WAITING: Outcome.WAITING, Status.SPENT: Outcome.SPENT}
+OUTCOMES = {ThreadStatus.ENDED: RunOutcome.ENDED, ThreadStatus.WAITING: RunOutcome.WAITING,
+            ThreadStatus.OUT_OF_BUDGET: RunOutcome.OUT_OF_BUDGET}  # fmt: skip
 
 
 def engine(name: str, messages: bool = True) -> CompilerEngine:
@@ -40,7 +41,8 @@ def engine(name: str, messages: bool = True) -> CompilerEngine:
     raise SoftgenError(f"there is no compiling engine {name!r}; engines are {' '.join(NAMES)}")
 
 
-def run(name: str, thread: Thread, program: Program, limit: int = ENDLESS, compiler: CompilerEngine | None = None) -> Outcome:
+def run(name: str, thread: ThreadState, program: KernelProgram, limit: int = DEFAULT_BRANCH_BUDGET,
+        compiler: CompilerEngine | None = None) -> RunOutcome:  # fmt: skip
     """Run one thread until it ends, waits, or has taken `limit` backward branches. The thread's own handlers answer its messages: a
     `compiler` that is passed in must have been made with messages=False."""
     if name == "reference":
@@ -48,33 +50,33 @@ def run(name: str, thread: Thread, program: Program, limit: int = ENDLESS, compi
     return drive(thread, program, limit, (compiler or engine(name, messages=False)).function)
 
 
-def drive(thread: Thread, program: Program, limit: int, function: Callable[..., CompiledFunction]) -> Outcome:
+def drive(thread: ThreadState, program: KernelProgram, limit: int, function: Callable[..., CompiledFunction]) -> RunOutcome:
     """Alternate between compiled code and, at side exits, the interpreter."""
     interpreted = Interpreter(thread, program)
     context = Context(budget=limit)
     compiled = None
     while True:
         if compiled is None or not compiled.steady:
-            compiled = function(program, thread.control, CHANNELS, False, thread.ip)
+            compiled = function(program, thread.cr0, CHANNELS, False, thread.ip)
         status = call(compiled, thread, context)
         if status in OUTCOMES:
             return OUTCOMES[status]
         before = thread.ip
-        if status is Status.ESCAPE and not interpreted.step():
-            return Outcome.WAITING
+        if status is ThreadStatus.ESCAPE and not interpreted.step():
+            return RunOutcome.WAITING
         if thread.ended:
-            return Outcome.ENDED
+            return RunOutcome.ENDED
         if thread.ip < before:
             context.budget -= 1
             if context.budget <= 0:
-                return Outcome.SPENT
+                return RunOutcome.OUT_OF_BUDGET
 
 
-def call(compiled: CompiledFunction, thread: Thread, context: Context) -> Status:
+def call(compiled: CompiledFunction, thread: ThreadState, context: Context) -> ThreadStatus:
     """Call compiled code once for a thread."""
     context.program = compiled.program
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(compiled.address)
     thread.save()
-    status = Status(function(thread.block.ctypes.data, ctypes.addressof(context)))
+    status = ThreadStatus(function(thread.block.ctypes.data, ctypes.addressof(context)))
     thread.load()
     return status

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 
 
 class CompiledFunction(NamedTuple):
-    """The compiled entry point of a kernel: `int64_t f(block, context)`, which returns a Status (thread/block.py)."""
+    """The compiled entry point of a kernel: `int64_t f(block, context)`, which returns a ThreadStatus (thread/block.py)."""
 
     address: int
     program: int = 0  # for context.program
@@ -44,12 +44,12 @@ class CompilerEngine(Protocol):
 
     name: str
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         """Compiled code for threads with this cr0.0 and `simd` channels. `full`: every thread is dispatched with all of them; `entry`: the
         ip of a thread that is not at the kernel's start; `payload`: affine ranges that hold in the payload of every thread."""
         ...
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         """Reports executed instructions, for engines that profile."""
         ...

@@ -12,7 +12,7 @@ from functools import cache
 
 from softgen.errors import SoftgenError
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Context, Control, offset
+from softgen.eu.thread.block import Context, ControlBlock, offset
 from softgen.memory import guard
 from softgen.memory.space import Space
 from softgen.shared_functions.context import ContextHead
@@ -41,7 +41,7 @@ class Single(ctypes.Structure):
 
 def layout() -> list[int]:
     """The numbers that native_layout gives, as Python has them."""
-    return [ctypes.sizeof(Control), offset(Control, "executed"), offset(Control, "channel_ip"),
+    return [ctypes.sizeof(ControlBlock), offset(ControlBlock, "executed"), offset(ControlBlock, "channel_ip"),
             ctypes.sizeof(ContextHead), offset(ContextHead, "budget"), offset(ContextHead, "offsets"),
             ctypes.sizeof(Op), ctypes.sizeof(Program), ctypes.sizeof(Single)]  # fmt: skip
 
@@ -64,9 +64,9 @@ def load(module: str, layout_function: str, layout: list[int]) -> ctypes.CDLL:
 
 @cache
 def library() -> ctypes.CDLL:
-    native, places = load("softgen.eu._native", "native_layout", layout()), block.PLACES
+    native, places = load("softgen.eu._native", "native_layout", layout()), block.BLOCK_OFFSETS
     native.native_place.argtypes = (ctypes.c_uint64,) * 3
-    native.native_place(block.SIZE, places["control"], places["n"])
+    native.native_place(block.BLOCK_SIZE, places["control"], places["n"])
     native.native_barrier.argtypes = (ctypes.c_void_p,)
     native.native_barrier.restype = None
     return native
@@ -97,7 +97,7 @@ class GuardedCall:
     def __init__(self, function: Callable[..., object]) -> None:
         self.function = address(function)
         self.guard = guard.library().guard_call
-        self.record = guard.Record()
+        self.record = guard.FaultRecord()
 
     def __call__(self, argument: ctypes.Structure) -> int | None:
         """The function's result; None if it was left at an access, which fault() then describes."""
@@ -105,7 +105,7 @@ class GuardedCall:
 
     def at(self, function: int, argument: int) -> int | None:
         """The same for another function."""
-        self.record.ip = guard.NOBODY
+        self.record.ip = guard.NO_IP
         if self.guard(function, argument, self.record):
             return None
         return int(self.record.result)

@@ -6,7 +6,7 @@ import threading
 from weakref import WeakKeyDictionary
 
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate.engine import Translator
 
@@ -20,11 +20,11 @@ class PromotingEngine:
 
     def __init__(self, hot: int = HOT) -> None:
         self.hot, self.slow, self.fast = hot, ThreadedEngine(), Translator()
-        self._ran: WeakKeyDictionary[Program, int] = WeakKeyDictionary()
-        self._asked: WeakKeyDictionary[Program, set[tuple[int, int, bool, tuple[AffineRange, ...]]]] = WeakKeyDictionary()
+        self._ran: WeakKeyDictionary[KernelProgram, int] = WeakKeyDictionary()
+        self._asked: WeakKeyDictionary[KernelProgram, set[tuple[int, int, bool, tuple[AffineRange, ...]]]] = WeakKeyDictionary()
         self.workers: list[threading.Thread] = []
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         asked = self._asked.setdefault(program, set())
         key = control, simd, full, payload
@@ -38,8 +38,8 @@ class PromotingEngine:
             self.workers[-1].start()
         return self.slow.function(program, control, simd, full, entry)
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         self._ran[program] = self._ran.get(program, 0) + instructions
 
-    def _is_hot(self, program: Program) -> bool:
+    def _is_hot(self, program: KernelProgram) -> bool:
         return self._ran.get(program, 0) > self.hot * max(len(program.lines), 1)

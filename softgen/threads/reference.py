@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from softgen.eu.interpreter import Interpreter, Outcome, Program
-from softgen.eu.thread.state import Thread
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
+from softgen.eu.thread.state import ThreadState
 from softgen.shared_functions import units
 from softgen.shared_functions.unit import DispatchBindings, GroupBindings, MessageHandler, handlers
 from softgen.threads import places
@@ -34,7 +34,7 @@ class ReferenceDispatcher:
 
 
 def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never,
-        program: Program | None = None) -> Iterator[Finished]:  # fmt: skip
+        program: KernelProgram | None = None) -> Iterator[Finished]:  # fmt: skip
     """All groups of a dispatch, in order."""
     program = program or load(context, dispatch)
     bindings = dispatch_bindings(context, dispatch)
@@ -46,18 +46,18 @@ def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut 
 
 
 def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int,
-                 messages: Mapping[int, MessageHandler] | None = None) -> Thread:  # fmt: skip
+                 messages: Mapping[int, MessageHandler] | None = None) -> ThreadState:  # fmt: skip
     """A thread as it starts, but for its payload."""
-    thread = Thread(gen, dict(messages or {}), dispatch.kernel, dispatch.mask(number, group))
+    thread = ThreadState(gen, dict(messages or {}), dispatch.kernel, dispatch.mask(number, group))
     thread.dwords("cr")[: len(dispatch.control)] = dispatch.control
-    thread.system_ip = dispatch.system_routine
+    thread.system_routine = dispatch.system_routine
     return thread
 
 
 class ReferenceGroup:
     """One thread group on the interpreter."""
 
-    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, group: int, program: Program,
+    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, group: int, program: KernelProgram,
                  bindings: DispatchBindings) -> None:  # fmt: skip
         self.dispatch, self.group, gen = dispatch, group, context.generation.number
         own = GroupBindings(bindings, np.zeros(dispatch.local_bytes, np.uint8), dispatch.group_size(group), self._notify)
@@ -65,7 +65,7 @@ class ReferenceGroup:
         self.threads = [self._thread(gen, number, messages) for number in range(dispatch.group_size(group))]
         self.runners = [Interpreter(thread, program, text=places.text) for thread in self.threads]
 
-    def _thread(self, gen: float, number: int, messages: Mapping[int, MessageHandler]) -> Thread:
+    def _thread(self, gen: float, number: int, messages: Mapping[int, MessageHandler]) -> ThreadState:
         thread = start_thread(gen, self.dispatch, self.group, number, messages)
         payload = self.dispatch.start_registers(self.group, number)
         thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
@@ -83,7 +83,7 @@ class ReferenceGroup:
                 before = runner.thread.executed
                 outcome = runner.run(TURN)
                 moved |= runner.thread.executed > before
-                if outcome is Outcome.SPENT and timed_out():
+                if outcome is RunOutcome.OUT_OF_BUDGET and timed_out():
                     raise places.timed_out(self._place(runner))
             left = [runner for runner in left if not runner.thread.ended]
             if left and not moved:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from softgen.eu.thread.block import TEXTURED, Bindings
 from softgen.lanes.cache import Cache
+from softgen.shared_functions.bindings import TEXTURED, Bindings
 from softgen.shared_functions.texture import functions as textured
 from softgen.shared_functions.texture.functions import COMPILE_AFTER, Pictures
 from tests.shared_functions.test_sampler import filters, modes

@@ -148,7 +148,7 @@ def test_a_new_unit_answers_on_both_machines(urb: Unit, monkeypatch: pytest.Monk
 
     made = compose([field for unit in units.UNITS for field in unit.fields])
     monkeypatch.setattr(compiled, "Context", made)
-    assert send.compiled(compiled.instruction(GEN, sfid, descriptor, 8, 1, 0))
+    assert send.has_lane_program(compiled.instruction(GEN, sfid, descriptor, 8, 1, 0))
     twin = compiled.Compiled(GEN, AddressSpace("bench", 48), np.zeros(64, np.uint8), 0)
     twin.context.urb = ENTRIES.ctypes.data
     response = np.zeros(32, np.uint8)

@@ -13,7 +13,7 @@ import pytest
 from softgen.device.gpu import GpuDevice
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.text import dialect
 from softgen.eu.thread import block
 from softgen.memory.address_space import AddressSpace
@@ -111,10 +111,10 @@ def test_threads_start_as_the_reference_starts_them(own_first: bool, masks: tupl
     for number in range(12):
         thread = reference.start_thread(9.0, dispatch, 0, number)
         thread.save()
-        thread.where.number = number
+        thread.control_block.number = number
         payload = dispatch.start_registers(0, number, first_slot=12)
         thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
-        found = started.state.templates.bytes[number * block.SIZE : (number + 1) * block.SIZE]
+        found = started.state.templates.bytes[number * block.BLOCK_SIZE : (number + 1) * block.BLOCK_SIZE]
         assert found.tobytes() == thread.block.tobytes(), number
 
 
@@ -132,7 +132,7 @@ class Asked(Leaving):
     def __init__(self) -> None:
         self.controls: list[int] = []
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         self.controls.append(control)
         return super().function(program, control, simd, full, entry)
@@ -164,7 +164,7 @@ def test_a_change_of_mode_is_looked_up_for_the_first_thread_only(monkeypatch: py
     ("(W&f0.0) mov (1|M0) cr0.0<1>:ud 0x10:ud", False), ("(W) mov (1|M0) cr0.0<1>:ud sr0.0<0;1,0>:ud", False),
 ])  # fmt: skip
 def test_what_depends_on_cr0_alone(line: str, pure: bool) -> None:
-    assert worker.only_control(Program(9.0, dialect.read(line, 9.0)).line(0).instruction) is pure
+    assert worker.only_control(KernelProgram(9.0, dialect.read(line, 9.0)).line(0).instruction) is pure
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1", "leaving"])

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 from softgen.errors import SoftgenError
 from softgen.eu import native
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
-from softgen.eu.interpreter import ENDLESS, FAR, Interpreter, Outcome, Program
-from softgen.eu.thread.block import Context, Status
-from softgen.eu.thread.state import Thread
+from softgen.eu.interpreter import DEFAULT_BRANCH_BUDGET, LONG_BRANCH, Interpreter, KernelProgram, RunOutcome
+from softgen.eu.thread.block import Context, ThreadStatus
+from softgen.eu.thread.state import ThreadState
 from softgen.eu.threaded.library import Library
 from softgen.eu.threaded.library import library as shared
 from softgen.eu.threaded.link import Linked, Linker
@@ -25,14 +25,14 @@ class ThreadedPrograms:
     def __init__(self, gen: float, library: Library | None = None) -> None:
         self.gen, self.library = gen, library or shared(gen)
         self.lock = threading.Lock()
-        self.linked: WeakKeyDictionary[Program, dict[tuple[int, bool], Linked]] = WeakKeyDictionary()
+        self.linked: WeakKeyDictionary[KernelProgram, dict[tuple[int, bool], Linked]] = WeakKeyDictionary()
 
-    def link(self, code: Program, control: int = 0, entry: int | None = None, messages: bool = True) -> Linked:
+    def link(self, code: KernelProgram, control: int = 0, entry: int | None = None, messages: bool = True) -> Linked:
         """The program for threads whose cr0.0 is `control`; `entry`: where one of them is, if it is not the start."""
         with self.lock:  # host threads ask for the same program at the same time
             return self._link(code, control, code.start if entry is None else entry, messages)
 
-    def _link(self, code: Program, control: int, entry: int, messages: bool) -> Linked:
+    def _link(self, code: KernelProgram, control: int, entry: int, messages: bool) -> Linked:
         known = self.linked.setdefault(code, {})
         found = known.get((control, messages))
         if found is None or not found.whole or entry not in found.known and self._is_there(code, entry):
@@ -43,7 +43,7 @@ class ThreadedPrograms:
             found = known[control, messages] = linked
         return found
 
-    def _is_there(self, code: Program, ip: int) -> bool:
+    def _is_there(self, code: KernelProgram, ip: int) -> bool:
         try:
             code.line(ip)
         except SoftgenError:
@@ -64,12 +64,12 @@ class ThreadedEngine:
     def __init__(self, messages: bool = True) -> None:
         self.messages = messages
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         linked = threaded(program.gen).link(program, control, entry, self.messages)
         return CompiledFunction(native.imports()["native_threaded"], linked.address, owner=linked, indices=linked.indices)
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         """Ignored: t0 does not profile."""
 
 
@@ -79,12 +79,12 @@ def _loop() -> Callable[[int, int], int]:
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(native.imports()["native_threaded"])
 
 
-def run(thread: Thread, code: Program, limit: int = ENDLESS) -> Outcome:
+def run(thread: ThreadState, code: KernelProgram, limit: int = DEFAULT_BRANCH_BUDGET) -> RunOutcome:
     """As the interpreter's: until the thread ends, waits, or has gone back `limit` times. Messages are the reference's."""
     return drive(Interpreter(thread, code), limit)
 
 
-def drive(reference: Interpreter, limit: int = ENDLESS) -> Outcome:
+def drive(reference: Interpreter, limit: int = DEFAULT_BRANCH_BUDGET) -> RunOutcome:
     """The same, with an interpreter for what has no handler."""
     thread, code, context = reference.thread, reference.code, Context()
     engine = threaded(thread.gen)
@@ -92,18 +92,18 @@ def drive(reference: Interpreter, limit: int = ENDLESS) -> Outcome:
     loop = _loop()
     thread.save()
     while not thread.ended:
-        linked = engine.link(code, thread.control, thread.ip, messages=False)
+        linked = engine.link(code, thread.cr0, thread.ip, messages=False)
         context.program = linked.address
         status = loop(thread.block.ctypes.data, ctypes.addressof(context))
         thread.load()
-        if status == Status.SPENT:
-            return Outcome.SPENT
+        if status == ThreadStatus.OUT_OF_BUDGET:
+            return RunOutcome.OUT_OF_BUDGET
         here = thread.ip
         if not reference.step():
-            return Outcome.WAITING
+            return RunOutcome.WAITING
         if thread.ip <= here and not thread.ended:
-            context.budget -= 1 + (here - thread.ip) // FAR
+            context.budget -= 1 + (here - thread.ip) // LONG_BRANCH
             if context.budget <= 0:
-                return Outcome.SPENT
+                return RunOutcome.OUT_OF_BUDGET
         thread.save()
-    return Outcome.ENDED
+    return RunOutcome.ENDED

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import SoftgenError
 from softgen.eu.isa.instruction import Operand
-from softgen.eu.semantics.send import carry_out, compiled, lengths
+from softgen.eu.semantics.send import execute_message, has_lane_program, message_lengths
 from softgen.eu.semantics.step import step
-from softgen.eu.thread.block import PLACES, Control, Status, offset
+from softgen.eu.thread.block import BLOCK_OFFSETS, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.regions import _indirect, destination_offsets, lane_type
-from softgen.eu.thread.state import REGISTER, Mode
+from softgen.eu.thread.state import FloatMode
 from softgen.eu.threaded import flow
 from softgen.eu.threaded.flow import CONTEXT
 from softgen.eu.threaded.record import SLOTS
@@ -24,13 +25,13 @@ from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.types import u32, u64
 from softgen.shared_functions.compiled import MessageCode
 
-STATUS = PLACES["control"] + offset(Control, "status")
+STATUS = BLOCK_OFFSETS["control"] + offset(ControlBlock, "status")
 AFTER = SLOTS[3]  # of a send: the address of the next instruction
-WAITING = PLACES["control"] + offset(Control, "waiting")
+WAITING = BLOCK_OFFSETS["control"] + offset(ControlBlock, "waiting")
 PARAMETERS = (*(Parameter(name, noalias=True) for name in ("block", "op", "context")), Parameter("executed", u64))
 
 
-PLAIN = Mode()
+PLAIN = FloatMode()
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class HandlerKind:
 
     what: str  # "compute" "branch" "label" "wait" "idle" "jump" "send" "mode" "gate" "stream" "start" "back"
     shape: InstructionShape
-    mode: Mode = PLAIN
+    mode: FloatMode = PLAIN
     accumulates: bool = False
     single: bool = False  # one flow for all channels
     vector: bool = False  # the vector mask counts, not the dispatch mask
@@ -117,21 +118,21 @@ def _back(state: BlockState, kind: HandlerKind) -> None:
 def _send(state: BlockState, kind: HandlerKind) -> None:
     """A message; the end of the thread follows it."""
     one = kind.shape.instruction
-    if not compiled(one):
+    if not has_lane_program(one):
         raise Escape
     assert isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
-    count = lengths(state.rules, one.descriptor)
-    state.extents[:3] = [register * REGISTER for register in (count.response, count.payload, (one.extended or 0) >> 6 & 0xF)]
+    count = message_lengths(one.descriptor, one.gen)
+    state.extents[:3] = [register * GRF_BYTES for register in (count.response, count.payload, (one.extended or 0) >> 6 & 0xF)]
     if state.rules.message_registers:
-        state.extents[1] = REGISTER
+        state.extents[1] = GRF_BYTES
     ip = state.field("ip").convert(u64)
     code = MessageCode(state.m, state.gen, ip, lambda holds: state.escape_if(state.m.scalar(~holds)), CONTEXT, state.indices)
-    carry_out(state, one, code)
+    execute_message(state, one, code)
     if not one.eot:
         state.end()
         return
-    state.at(STATUS).store(state.m.number(u32, int(Status.ENDED)))
-    state.leave(Status.ENDED, state.field(AFTER))
+    state.at(STATUS).store(state.m.number(u32, int(ThreadStatus.ENDED)))
+    state.leave(ThreadStatus.ENDED, state.field(AFTER))
 
 
 def _wait(state: BlockState, kind: HandlerKind) -> None:
@@ -143,7 +144,7 @@ def _wait(state: BlockState, kind: HandlerKind) -> None:
     m.start(none)
     number = state.field(SLOTS[1]) + 1
     state.at(WAITING).store(number)
-    state.leave(Status.WAITING)
+    state.leave(ThreadStatus.WAITING)
     m.start(some)
     state.pointers[0].store(count - 1)
     state.at(WAITING).store(m.number(u32, 0))
@@ -168,7 +169,7 @@ def _jump(state: BlockState, kind: HandlerKind) -> None:
 
 def _mode(state: BlockState, kind: HandlerKind) -> None:
     """A write to cr0 whose result was known when the program was linked: the thread goes on in the other mode's records."""
-    control = state.at(PLACES["cr"])
+    control = state.at(BLOCK_OFFSETS["cr"])
     state.escape_if(control.load(u32) != state.field(SLOTS[1]))
     control.store(state.field(SLOTS[2]))
     state.go_on(state.record("first"))
@@ -177,14 +178,14 @@ def _mode(state: BlockState, kind: HandlerKind) -> None:
 def _gate(state: BlockState, kind: HandlerKind) -> None:
     """Where a thread comes back into a program of two modes."""
     m = state.m
-    control = state.at(PLACES["cr"]).load(u32)
+    control = state.at(BLOCK_OFFSETS["cr"]).load(u32)
     for slot, record in ((SLOTS[1], "first"), (SLOTS[2], "second")):
         here, on = m.labels("here", "on")
         m.branch(control == state.field(slot), here, on)
         m.start(here)
         state.go_on(state.record(record), state.executed)
         m.start(on)
-    state.leave(Status.MODE)
+    state.leave(ThreadStatus.CR0_CHANGED)
 
 
 WRITERS = {"compute": _compute, "wait": _wait, "branch": _branch, "label": _label, "idle": _idle, "jump": _jump, "send": _send,

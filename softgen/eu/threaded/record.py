@@ -2,7 +2,7 @@
 
 A handler is `int64_t h(uint8_t *block, struct op *op, struct context *context, uint64_t executed)`, where `executed` counts instructions
 of this turn. It ends with a call of another record's handler in its place, or exits: then it has stored the thread's ip and what
-was executed, and returns a Status. native.c has what calls the first one, and the first 16 bytes of the record.
+was executed, and returns a ThreadStatus. native.c has what calls the first one, and the first 16 bytes of the record.
 """
 
 from __future__ import annotations

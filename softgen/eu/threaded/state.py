@@ -6,12 +6,13 @@ is one load of all the bytes it covers, and a shuffle.
 
 from __future__ import annotations
 
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.isa.rules import Rules, rules
-from softgen.eu.thread.block import PLACES, Control, Status, offset
+from softgen.eu.isa.rules import ExecutionRules, rules
+from softgen.eu.thread.block import BLOCK_OFFSETS, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.lane_state import Offsets
-from softgen.eu.thread.predicate import group
-from softgen.eu.thread.state import READ_ONLY, REGISTER, REGISTERS, Mode, architecture
+from softgen.eu.thread.predicate import first_channel
+from softgen.eu.thread.state import READ_ONLY, FloatMode, register_sizes
 from softgen.eu.threaded.record import OP, SLOTS, at
 from softgen.eu.threaded.shapes import SLOT, InstructionShape
 from softgen.lanes.llvm import LlvmMachine
@@ -19,9 +20,9 @@ from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.types import LaneType, bool_, u16, u32, u64
 from softgen.lanes.value import Memory, Value
 
-CONTROL = PLACES["control"]
-ACTIVE = CONTROL + offset(Control, "active")
-IP, EXECUTED = CONTROL + offset(Control, "ip"), CONTROL + offset(Control, "executed")
+CONTROL = BLOCK_OFFSETS["control"]
+ACTIVE = CONTROL + offset(ControlBlock, "active")
+IP, EXECUTED = CONTROL + offset(ControlBlock, "ip"), CONTROL + offset(ControlBlock, "executed")
 WIDEST = 128  # bytes that are worth a load and a shuffle instead of a load for each lane
 SHOWN = 8  # ip has three zero bits
 WORD = 8  # bytes that a record of a stream is made of
@@ -36,11 +37,11 @@ class Escape(Exception):
 class BlockState:
     """The state of one handler, whose parameters are block, op, context and executed. `extents`: bytes of each slot that it touches."""
 
-    def __init__(self, m: LlvmMachine, shape: InstructionShape, mode: Mode, accumulates: bool) -> None:
+    def __init__(self, m: LlvmMachine, shape: InstructionShape, mode: FloatMode, accumulates: bool) -> None:
         self.m, self.shape, self.mode, self.accumulates = m, shape, mode, accumulates
         self.gen: float = shape.instruction.gen
-        self.rules: Rules = rules(self.gen)
-        self.sizes = {"grf": REGISTERS * REGISTER, "mrf": self.rules.message_registers * REGISTER, **dict(architecture(self.gen))}
+        self.rules: ExecutionRules = rules(self.gen)
+        self.sizes = {"grf": GRF_COUNT * GRF_BYTES, "mrf": self.rules.message_registers * GRF_BYTES, **dict(register_sizes(self.gen))}
         self.extents = [0] * len(SLOTS)
         self.pointers = [self._slot_pointer(slot) for slot in range(len(SLOTS))]
         self.escapes = False
@@ -84,7 +85,7 @@ class BlockState:
         if not slot:
             if place in ("grf", "mrf") and max(offsets) + size > self.sizes[place]:
                 raise Escape
-            return self.at(PLACES[place]), list(offsets)
+            return self.at(BLOCK_OFFSETS[place]), list(offsets)
         counted = [one - slot * SLOT for one in offsets]
         if self.shape.immediates[slot - 1] < 0:
             self.extents[slot - 1] = max(self.extents[slot - 1], max(counted) + size)
@@ -109,7 +110,7 @@ class BlockState:
         m.tail_call(function, u64, m.pointer("block"), record, m.pointer("context"), executed)
         self._end_escapes()
 
-    def leave(self, status: Status, ip: Scalar | None = None) -> None:
+    def leave(self, status: ThreadStatus, ip: Scalar | None = None) -> None:
         """Exit: the instruction was executed and the thread is at `ip` now; without `ip` it was not executed."""
         m, before = self.m, self.at(EXECUTED)
         executed = before.load(u64) + self._executed(int(ip is not None))
@@ -126,7 +127,7 @@ class BlockState:
         if self.escapes:
             self.escapes = False
             self.m.start("escape")
-            self.leave(Status.ESCAPE)
+            self.leave(ThreadStatus.ESCAPE)
 
     # -- registers -----------------------------------------------------------------------------------------------------
 
@@ -147,10 +148,10 @@ class BlockState:
             raise Escape
         if place == "ip":
             shown = self.field("ip") & -SHOWN
-            self.at(PLACES["ip"]).store(shown)
+            self.at(BLOCK_OFFSETS["ip"]).store(shown)
         elif place == "ce":
             active = self.at(ACTIVE).load(u32)
-            self.at(PLACES["ce"]).store(active)
+            self.at(BLOCK_OFFSETS["ce"]).store(active)
 
     def write(self, place: str, value: Value, offsets: Offsets, mask: Value) -> None:
         if place in READ_ONLY:
@@ -228,7 +229,7 @@ class BlockState:
 
     def check(self, type: LaneType, offsets: Value) -> None:
         """Addresses that are no registers are for the reference to complain about."""
-        wrong = offsets > REGISTERS * REGISTER - type.bytes
+        wrong = offsets > GRF_COUNT * GRF_BYTES - type.bytes
         self.escape_if(self.m.any_scalar(wrong))
 
     def _read_indirect(self, type: LaneType, offsets: Value) -> Value:
@@ -243,13 +244,13 @@ class BlockState:
         if instruction.no_mask:
             return m.constant(bool_, 1, lanes)
         active = self.at(ACTIVE).load(u32)
-        first = self.field("group") + group(self, instruction)
+        first = self.field("group") + first_channel(self, instruction)
         return m.mask_from_bits((active >> first).lane(), lanes)
 
     def _flag_register(self, first: int) -> tuple[HostPointer, Scalar, Scalar]:
         """Its pointer, its bits, and the number of the bit that is meant."""
         type = u64 if self.sizes["f"] * 8 == u64.bits else u32
-        pointer = self.at(PLACES["f"])
+        pointer = self.at(BLOCK_OFFSETS["f"])
         place = self.field("flag").convert(type)
         return pointer, pointer.load(type), place + first
 
@@ -276,7 +277,7 @@ class StreamState(BlockState):
     it in the same handler its operands are the results; `held` has them, and room for its own."""
 
     def __init__(
-        self, m: LlvmMachine, shape: InstructionShape, mode: Mode, accumulates: bool, start: int, held: Held, makers: tuple[int, ...]
+        self, m: LlvmMachine, shape: InstructionShape, mode: FloatMode, accumulates: bool, start: int, held: Held, makers: tuple[int, ...]
     ) -> None:
         self.start, self.held, self.makers = start, held, makers
         self.fields = {"immediate": start + WORD}

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
+from softgen.bits.units import GRF_BYTES
 from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.eu.isa.rules import Rules
-from softgen.eu.semantics.send import lengths
+from softgen.eu.isa.rules import ExecutionRules
+from softgen.eu.semantics.send import message_lengths
 from softgen.eu.thread.regions import LANES
-from softgen.eu.thread.state import REGISTER
 from softgen.eu.translate.control_flow import ControlFlowGraph
 from softgen.lanes import affine
 from softgen.lanes.affine import EVERY, AffineValue
@@ -90,7 +90,7 @@ class AffineRegisters:
 class AffineBlockEntries:
     """Affine ranges that hold at the start of basic blocks, queried in the order of translation."""
 
-    def __init__(self, graph: ControlFlowGraph, rules: Rules, start: Iterable[AffineRange]) -> None:
+    def __init__(self, graph: ControlFlowGraph, rules: ExecutionRules, start: Iterable[AffineRange]) -> None:
         self.graph, self.rules = graph, rules
         self.predecessors: dict[int, list[int]] = {ip: [] for ip in graph.blocks}
         for ip, block in graph.blocks.items():
@@ -127,20 +127,20 @@ class AffineBlockEntries:
         return seen
 
 
-def written(one: Instruction, rules: Rules) -> list[ByteSpan]:
+def written(one: Instruction, rules: ExecutionRules) -> list[ByteSpan]:
     """GRF bytes that an instruction may write (conservative)."""
     dst = one.dst
     if dst is None or dst.file != "grf":
         return []
     if dst.indirect or one.opcode in SENDS and isinstance(one.descriptor, Operand):
         return [(0, GRF)]
-    first = dst.number * REGISTER
+    first = dst.number * GRF_BYTES
     if one.opcode in SENDS:
         assert isinstance(one.descriptor, int | None)
-        return [(first, first + dst.sub + lengths(rules, one.descriptor or 0).response * REGISTER)]
+        return [(first, first + dst.sub + message_lengths(one.descriptor or 0, one.gen).response * GRF_BYTES)]
     type = LANES.get(dst.type)
     if type is None:
         return [(0, GRF)]
     size = one.exec_size * max(dst.horizontal, 1) * type.bytes * (2 if type.bytes > 4 else 1)  # doubles may be pairs of instructions
-    more = REGISTER if one.opcode == "math" else 0  # the remainder follows the quotient
-    return [(first, first + max(dst.sub + size, REGISTER) + more)]
+    more = GRF_BYTES if one.opcode == "math" else 0  # the remainder follows the quotient
+    return [(first, first + max(dst.sub + size, GRF_BYTES) + more)]

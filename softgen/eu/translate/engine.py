@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from softgen.errors import SoftgenError
 from softgen.eu import native
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.entry_exit import Key
@@ -26,16 +26,16 @@ class Translator:
                  store: TranslationStore | None = None) -> None:  # fmt: skip
         """Options as in Key."""
         self.options, self.messages, self.store = (observe, loops, messages, anywhere), messages, store or TranslationStore()
-        self._known: WeakKeyDictionary[Program, dict[Key, CompiledFunction | None]] = WeakKeyDictionary()
-        self._looked: WeakKeyDictionary[Program, set[Key]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[KernelProgram, dict[Key, CompiledFunction | None]] = WeakKeyDictionary()
+        self._looked: WeakKeyDictionary[KernelProgram, set[Key]] = WeakKeyDictionary()
         self._making = threading.Lock()
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         found = self.translated(program, control, simd, full, payload)
         return found or ThreadedEngine(self.messages).function(program, control, simd, full, entry)
 
-    def translated(self, program: Program, control: int, simd: int, full: bool,
+    def translated(self, program: KernelProgram, control: int, simd: int, full: bool,
                    payload: tuple[AffineRange, ...] = ()) -> CompiledFunction | None:  # fmt: skip
         """The kernel as a function; None where it cannot be one."""
         key, known = self._key(control, simd, full, payload), self._known.setdefault(program, {})
@@ -45,7 +45,7 @@ class Translator:
                     known[key] = self._kept(program, key) or self._make(program, key)
         return known[key]
 
-    def at_hand(self, program: Program, control: int, simd: int, full: bool,
+    def at_hand(self, program: KernelProgram, control: int, simd: int, full: bool,
                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction | None:  # fmt: skip
         """The same, if it need not be compiled. The disk is asked once: every dispatch comes here."""
         key, known = self._key(control, simd, full, payload), self._known.setdefault(program, {})
@@ -56,13 +56,13 @@ class Translator:
                 known[key] = found
         return known.get(key)
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         """Ignored: t1 does not profile."""
 
     def _key(self, control: int, simd: int, full: bool, payload: tuple[AffineRange, ...]) -> Key:
         return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, *self.options, payload)
 
-    def _kept(self, program: Program, key: Key) -> CompiledFunction | None:
+    def _kept(self, program: KernelProgram, key: Key) -> CompiledFunction | None:
         kept = self.store.load(program, key)
         if kept is None:
             return None
@@ -73,7 +73,7 @@ class Translator:
         needs = kept.facts["needs"] and tuple((start, size) for start, size in kept.facts["needs"])
         return CompiledFunction(code.address(NAME), 0, kept.facts["clean"], True, True, needs, code, frozenset(kept.facts["indices"]))
 
-    def _make(self, program: Program, key: Key) -> CompiledFunction | None:
+    def _make(self, program: KernelProgram, key: Key) -> CompiledFunction | None:
         try:
             made = translate(program, key)
         except Untranslatable:

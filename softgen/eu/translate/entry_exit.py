@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from softgen.eu.engine_protocol import AffineRange
-from softgen.eu.thread.block import PLACES, SIZE, Context, Control, Status
+from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus
 from softgen.eu.thread.state import VECTOR_MASK
 from softgen.eu.translate.liveness import Exit, Segment
 from softgen.eu.translate.registers import RegisterPart
@@ -19,8 +19,8 @@ from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, i64, u32, u64
 from softgen.lanes.value import Variable
 
-CONTROL, CONTEXT = RecordLayout.of(Control), RecordLayout.of(Context)
-TURN_OVER = (Status.ENDED, Status.WAITING)  # the next thread runs
+CONTROL, CONTEXT = RecordLayout.of(ControlBlock), RecordLayout.of(Context)
+TURN_OVER = (ThreadStatus.ENDED, ThreadStatus.WAITING)  # the next thread runs
 
 
 class Key(NamedTuple):
@@ -47,7 +47,7 @@ class EntryExit:
         self.segments: dict[int, Segment] = {}
 
     def _place(self, name: str, more: int = 0) -> HostPointer:
-        return self.m.pointer("block").at(PLACES[name] + more)
+        return self.m.pointer("block").at(BLOCK_OFFSETS[name] + more)
 
     def _control(self, name: str) -> HostPointer:
         return self._place("control", CONTROL.offset(name))
@@ -63,7 +63,7 @@ class EntryExit:
         for number, part in enumerate(parts):
             if part.variable and part.written and exit.live >> number & 1:
                 registers.spill(part)
-        if exit.status is not Status.ENDED or self.key.observe:
+        if exit.status is not ThreadStatus.ENDED or self.key.observe:
             self._spill_flags(exit.live >> len(parts))
             self._save_channels(exit)
             self._place("cr").store(m.number(u32, exit.control))
@@ -119,7 +119,7 @@ class EntryExit:
             self._reload_flags(segment.live_in >> len(parts))
             m.jump(f"at{segment.ip:x}")
         m.start("unknown")
-        m.give(m.number(i64, int(Status.ESCAPE)))
+        m.give(m.number(i64, int(ThreadStatus.ESCAPE)))
 
     def _loop_over_threads(self) -> None:
         """The loop over the threads of a call; threads that have ended are skipped."""
@@ -129,7 +129,7 @@ class EntryExit:
         m.jump("thread")
         m.start("next")
         fewer = turns - 1
-        following = block.at(SIZE)
+        following = block.at(BLOCK_SIZE)
         m.branch(fewer > 0, "thread", "over")
         m.start("over")
         self._return(self._control("status").load(u32).convert(u64))
@@ -137,7 +137,7 @@ class EntryExit:
         m.phi(block, {"entry": m.pointer("first"), "next": following})
         m.phi(turns, {"entry": given, "next": fewer})
         self._context("turns").store(turns)
-        m.branch(self._control("status").load(u32) == int(Status.ENDED), "next", "take")
+        m.branch(self._control("status").load(u32) == int(ThreadStatus.ENDED), "next", "take")
         m.start("take")
 
     def _load_channels(self) -> None:

@@ -1,5 +1,5 @@
 """A whole kernel as one function: `i64 kernel(ptr block, ptr context)`, which runs a thread until it ends, waits, is out of budget, or
-takes a side exit to the interpreter (block.py, Status).
+takes a side exit to the interpreter (block.py, ThreadStatus).
 
     made = translate(program, Key(control=0, width=16, full=True))
     made.ir                     # LLVM IR; softgen.eu.engine compiles it
@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.eu.interpreter import FAR, SENDS, Line, Program
+from softgen.eu.interpreter import LONG_BRANCH, SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.step import step
-from softgen.eu.thread.block import PLACES, ROOM, Context, Status
-from softgen.eu.thread.predicate import group, predicate
-from softgen.eu.thread.regions import place
-from softgen.eu.thread.state import SINGLE_FLOW
+from softgen.eu.thread.block import BLOCK_OFFSETS, REGISTER_SPACE, Context, ThreadStatus
+from softgen.eu.thread.predicate import first_channel, predicate
+from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
 from softgen.eu.translate import control_flow, cr0_propagation, inactive_lanes, send
 from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters
 from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph
@@ -51,15 +51,15 @@ class Translation:
     escapes: list[str] = field(default_factory=list)
 
 
-def translate(program: Program, key: Key) -> Translation:
+def translate(program: KernelProgram, key: Key) -> Translation:
     return KernelTranslator(program, key).translate()
 
 
 class KernelTranslator(EntryExit):
-    def __init__(self, program: Program, key: Key) -> None:
+    def __init__(self, program: KernelProgram, key: Key) -> None:
         m = LlvmMachine()
         super().__init__(m, key, TranslationState(m, program.gen, key.control, key.width, self._escape_if))
-        self.program, self.single = program, bool(key.control & SINGLE_FLOW)
+        self.program, self.single = program, bool(key.control & SINGLE_PROGRAM_FLOW)
         self.state.count = self._count
         self.graph: ControlFlowGraph = control_flow.build(program, self.state.rules, self.single, key.width)
         self.controls = cr0_propagation.controls(self.graph, key.control)
@@ -112,7 +112,8 @@ class KernelTranslator(EntryExit):
             return None
         live = self.segments[self.program.start].live_in
         read = [part for number, part in enumerate(parts) if live >> number & 1]
-        return (*((PLACES[part.place] + part.start, part.end - part.start) for part in read), (PLACES["f"], ROOM["f"]))
+        flags = BLOCK_OFFSETS["f"], REGISTER_SPACE["f"]
+        return (*((BLOCK_OFFSETS[part.place] + part.start, part.end - part.start) for part in read), flags)
 
     def _dormant(self, parts: list[RegisterPart]) -> list[RegisterPart]:
         """Parts that are live across a wait and unused in loops without one: kept in the block instead of spilled and reloaded."""
@@ -179,7 +180,7 @@ class KernelTranslator(EntryExit):
         else:
             self.state.active = self.active.value
 
-    def _straight(self, line: Line) -> bool:
+    def _straight(self, line: DecodedInstruction) -> bool:
         """Translate an instruction that is no branch; False if its block ends with it."""
         inst = line.instruction
         held: tuple[list[Any], ...] = self.state.registers.accesses, self.exits, self.segment.items
@@ -193,11 +194,11 @@ class KernelTranslator(EntryExit):
             self.uncounted = uncounted
             self.escapes.append(f"{line.ip:#x} {inst.opcode}: {error}")
             self.state.affine = AffineRegisters(self.m)
-            self._exit(Status.ESCAPE, line.ip)
+            self._exit(ThreadStatus.ESCAPE, line.ip)
             return self._resume(line.ip + line.size)
         self.uncounted += 1
         if inst.eot:
-            self._exit(Status.ENDED, line.ip + line.size)
+            self._exit(ThreadStatus.ENDED, line.ip + line.size)
         return not inst.eot
 
     def _resume(self, ip: int) -> bool:
@@ -209,7 +210,7 @@ class KernelTranslator(EntryExit):
         self._take_active()
         return True
 
-    def _meaning(self, line: Line) -> None:
+    def _meaning(self, line: DecodedInstruction) -> None:
         one = line.instruction
         if one.breakpoint:
             raise Unsupported("a breakpoint has no translation")
@@ -222,17 +223,17 @@ class KernelTranslator(EntryExit):
         elif one.opcode in OPS:
             step(self.state, one)
 
-    def _wait(self, line: Line) -> None:
+    def _wait(self, line: DecodedInstruction) -> None:
         """Take a notification, or exit (IVB 2557-2560)."""
         number = notification(line.instruction)
         at = self._place("n", 4 * number)
         count = at.load(u32, volatile=True)  # the last thread at a barrier notifies all
-        self._exit(Status.WAITING, line.ip, count == 0, wait=number + 1)
+        self._exit(ThreadStatus.WAITING, line.ip, count == 0, wait=number + 1)
         at.store(count - 1, volatile=True)
 
     # -- branches ------------------------------------------------------------------------------------------------------
 
-    def _branch(self, line: Line) -> None:
+    def _branch(self, line: DecodedInstruction) -> None:
         one, state = line.instruction, self.state
         flow = Branching(self.m, self.program, line, state.rules, state.active, self._taken(one), self.waiting)
         successors = control_flow.meaning(one, state.rules, self.single)(flow)
@@ -243,7 +244,7 @@ class KernelTranslator(EntryExit):
     def _taken(self, one: Instruction) -> Value:
         """The channels whose predicate holds, of those that are active; a jmpi looks at its own predicate alone (interpreter.py)."""
         state, width = self.state, self.key.width
-        first, lanes = group(state, one), one.exec_size
+        first, lanes = first_channel(state, one), one.exec_size
         inside = max(min(lanes, width - first), 0)
         if not inside:
             return state.none(width)
@@ -277,11 +278,11 @@ class KernelTranslator(EntryExit):
         self._count()
         here = self.line.ip
         if to <= here:
-            left = self.budget.value - (1 + (here - to) // FAR)
+            left = self.budget.value - (1 + (here - to) // LONG_BRANCH)
             self.budget.value = left
-            self._exit(Status.SPENT, to, self.m.scalar(left <= 0))
+            self._exit(ThreadStatus.OUT_OF_BUDGET, to, self.m.scalar(left <= 0))
         if to in self.graph.outside:
-            self._exit(Status.ESCAPE, to)
+            self._exit(ThreadStatus.ESCAPE, to)
             return
         self.segment.successors.add(to)
         self.m.jump(f"at{to:x}")
@@ -293,7 +294,7 @@ class KernelTranslator(EntryExit):
             self.executed.value = self.executed.value + self.uncounted
             self.uncounted = 0
 
-    def _exit(self, status: Status, ip: int, condition: Scalar | None = None, wait: int = 0) -> None:
+    def _exit(self, status: ThreadStatus, ip: int, condition: Scalar | None = None, wait: int = 0) -> None:
         """An exit, or a side exit where a condition holds."""
         self._count()
         pending = (self.block.pending | self.block.sent) & self.graph.targets
@@ -308,13 +309,13 @@ class KernelTranslator(EntryExit):
         self.m.start(stay)
 
     def _escape_if(self, condition: Value) -> None:
-        self._exit(Status.ESCAPE, self.line.ip, self.m.scalar(condition))
+        self._exit(ThreadStatus.ESCAPE, self.line.ip, self.m.scalar(condition))
 
 
 def notification(one: Instruction) -> int:
     """The register that a wait is for."""
     operand = one.dst if one.dst is not None and one.dst.file == "arf" and one.dst.number else one.sources[0]
-    name, start = place(operand, one.gen)
+    name, start = register_location(operand, one.gen)
     if name != "n" or start // 4 >= NOTIFICATIONS:
-        raise DecodeError("wait is for a notification register")
+        raise DecodeError("wait needs a notification register")
     return start // 4

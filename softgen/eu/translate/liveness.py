@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from softgen.eu.thread.block import Status
+from softgen.eu.thread.block import ThreadStatus
 from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPart, RegisterPartition
 
 
@@ -16,7 +16,7 @@ class Exit:
     """An exit of the function; a side exit where `conditional`."""
 
     label: str
-    status: Status
+    status: ThreadStatus
     ip: int  # the resume point
     control: int  # its cr0.0
     pending: frozenset[int]  # where channels may wait
@@ -85,11 +85,11 @@ def compute_liveness(segments: dict[int, Segment], registers: RegisterPartition,
 def _spilled(exit: Exit, here: Segment, segments: dict[int, Segment], effects: dict[Use, tuple[int, int]], every: int,
           observe: bool, live_out: int) -> int:  # fmt: skip
     """The parts that must be in the block at an exit; `live_out`: what the code after it reads."""
-    if exit.status is Status.ENDED:
+    if exit.status is ThreadStatus.ENDED:
         return every if observe else 0
-    if observe or exit.status is Status.ESCAPE and not exit.conditional:
+    if observe or exit.status is ThreadStatus.ESCAPE and not exit.conditional:
         return every
-    if exit.status is Status.ESCAPE:  # the interpreter executes this instruction, and the thread resumes after it
+    if exit.status is ThreadStatus.ESCAPE:  # the interpreter executes this instruction, and the thread resumes after it
         found = live_out
         for item in here.items:
             if not isinstance(item, Exit) and item.ip == exit.ip:

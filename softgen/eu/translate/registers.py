@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from softgen.eu.thread.block import PLACES
+from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.lanes.llvm import YES, LlvmMachine
 from softgen.lanes.llvm_scalar import HostPointer
 from softgen.lanes.types import LaneType, u8, u32
@@ -133,7 +133,7 @@ class RegisterPartition:
         return self._at(part.place, part.start)
 
     def _at(self, place: str, offset: int) -> HostPointer:
-        return self.m.pointer("block").at(PLACES[place] + offset)
+        return self.m.pointer("block").at(BLOCK_OFFSETS[place] + offset)
 
     def _whole(self, parts: list[RegisterPart], type: LaneType, lanes: int) -> Value:
         """All parts of an access as one vector."""

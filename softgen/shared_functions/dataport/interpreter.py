@@ -12,7 +12,7 @@ from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import AccessTarget, Addresses, GraphicsMemory, LocalMemory
 from softgen.shared_functions.message import Message
 from softgen.shared_functions.texture.operations import execute
-from softgen.surface.image import Image
+from softgen.surface.image import SurfaceImage
 
 _MACHINE = NumpyMachine()
 
@@ -62,7 +62,7 @@ class DataPort:
 
     # -- on the interpreter only ------------------------------------------------------------------
 
-    def picture(self, index: int, bindless: bool) -> Image:
+    def picture(self, index: int, bindless: bool) -> SurfaceImage:
         return self.surfaces.picture(index, bindless)
 
     def absolute(self, base: int) -> Region:

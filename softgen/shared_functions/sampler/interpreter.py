@@ -11,7 +11,7 @@ from softgen.shared_functions.dataport.target import GraphicsMemory
 from softgen.shared_functions.message import Message
 from softgen.shared_functions.sampler.state import Samplers, Sampling
 from softgen.shared_functions.texture.operations import execute
-from softgen.surface.image import Image
+from softgen.surface.image import SurfaceImage
 
 _MACHINE = NumpyMachine()
 
@@ -26,7 +26,7 @@ class SamplerPort:
     def begin(self, sender: object) -> None:
         self._table = None
 
-    def picture(self, index: int, bindless: bool) -> Image:
+    def picture(self, index: int, bindless: bool) -> SurfaceImage:
         return self.surfaces.picture(index, bindless)
 
     def table(self, given: Value) -> None:

@@ -22,7 +22,7 @@ from softgen.memory import guard
 from softgen.shared_functions.bindings import NUMBERS, TEXTURED, Bindings, Picture
 from softgen.shared_functions.context import HEAD
 from softgen.shared_functions.texture.operations import OPERATIONS
-from softgen.surface.image import Image
+from softgen.surface.image import SurfaceImage
 
 NAME = "texels"
 PICTURE = RecordLayout.of(Picture)
@@ -35,7 +35,7 @@ class TexelForm(NamedTuple):
 
     what: str
     lanes: int
-    one: Image
+    one: SurfaceImage
     how: Any
     bits: int  # of an address
 
@@ -47,7 +47,7 @@ class Pictures:
         self.bindings, self.bits = bindings, bits
         self.refused: set[tuple[int, str, int, int]] = set()
 
-    def fill(self, index: int, what: str, lanes: int, sampler: int, one: Image, how: Any, hurry: bool = False) -> bool:
+    def fill(self, index: int, what: str, lanes: int, sampler: int, one: SurfaceImage, how: Any, hurry: bool = False) -> bool:
         """Fill in the function for a surface, if it exists or is due; False where the interpreter must execute the message."""
         place, slot = (index, what, lanes, sampler), TEXTURED[what, lanes] + sampler
         entry = self.bindings.pictures[index]
@@ -90,7 +90,7 @@ def function(form: TexelForm, hurry: bool = False) -> jit.LoadedCode | None:
     return _made[form]
 
 
-def text(what: str, lanes: int, one: Image, how: Any, bits: int) -> str:
+def text(what: str, lanes: int, one: SurfaceImage, how: Any, bits: int) -> str:
     m = LlvmMachine()
     context, picture, arguments = (m.pointer(name) for name in ("context", "picture", "arguments"))
     given = [arguments.at(4 * lanes * number).load_lanes(u32, lanes, align=4) for number in range(GIVEN[what])]
@@ -107,4 +107,4 @@ def text(what: str, lanes: int, one: Image, how: Any, bits: int) -> str:
     return m.module.text()
 
 
-assert set(NUMBERS) <= {one.name for one in fields(Image)}
+assert set(NUMBERS) <= {one.name for one in fields(SurfaceImage)}

@@ -21,9 +21,9 @@ from softgen.lanes.value import Region, Value
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import Message, MessagePlan, compiled, plan
-from softgen.surface.image import Image
+from softgen.surface.image import SurfaceImage
 
-TexelOperation = Callable[[Machine, Image, Any, Region, list[Value], Value], list[Value]]
+TexelOperation = Callable[[Machine, SurfaceImage, Any, Region, list[Value], Value], list[Value]]
 OPERATIONS: dict[str, TexelOperation] = {}
 
 
@@ -68,7 +68,7 @@ def operation(name: str) -> Callable[[TexelOperation], TexelOperation]:
 class ImageEnvironment(Protocol):
     """The part of an interpreter environment that finds images."""
 
-    def picture(self, index: int, bindless: bool) -> Image:
+    def picture(self, index: int, bindless: bool) -> SurfaceImage:
         """The image of a binding table index, or of an offset from the bindless surface base."""
         ...
 
@@ -90,7 +90,7 @@ def bindless_offset(x: Message[Any]) -> int:
     return int(catalogue.layout("DP_EXTDESC_BTI252", x.plan.gen).raw([x.extended]).surface_offset)
 
 
-def picture(x: Message[ImageEnvironment]) -> Image:
+def picture(x: Message[ImageEnvironment]) -> SurfaceImage:
     """The surface that a message names."""
     index = int(x.plan.fields.binding_table_index)
     special = catalogue.enumeration(descriptors.SURFACES, x.plan.gen).get(index)
