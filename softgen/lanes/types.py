@@ -9,9 +9,9 @@ ROUNDINGS = ("rne", "ru", "rd", "rtz")      # to nearest even, up, down, toward 
 MOST_LANES = 256                            # eight registers of bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaneType:
-    """One lane's type. `fraction` is the number of stored significand bits of a float, 0 otherwise."""
+    """One lane's type; there is one object of each. `fraction` is the number of stored significand bits of a float, 0 otherwise."""
 
     name: str
     bits: int

@@ -10,7 +10,7 @@ descriptors.py     descriptors: identify, describe, problems, encode; extended d
 message.py         Message: what lane programs that execute messages are written against, on any lane machine
 context.py         the context of compiled code: a fixed head, and the fields of units
 compiled.py        MessageCode: a send being compiled into a kernel
-bindings.py        binding table entries for compiled code; bound_surfaces.py resolves them
+bindings.py        binding table entries for compiled code; bound_surfaces.py resolves them, surface_binding.py shares them among units
 access_fault.py    faults of compiled messages, explained
 texture/           operations on texels, for sampler and data port
 sampler/           texels by coordinates, filtered

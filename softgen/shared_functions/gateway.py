@@ -7,11 +7,13 @@ native code (eu/native.c) in compiled code. Other gateway messages raise Unsuppo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.message import Message, answers
 from softgen.shared_functions.unit import GroupBindings, Unit
+
+if TYPE_CHECKING:
+    from softgen.shared_functions.compiled import MessageCode
 
 BARRIER = "native_barrier"  # an import of compiled code
 

@@ -23,7 +23,7 @@ CONDITION = re.compile(r"([a-z0-9_]+)(!?=)(\d+(?:\.\.\d+)?(?:,\d+(?:\.\.\d+)?)*)
 
 
 @dataclass(frozen=True)
-class FieldCondition:
+class DescriptorCondition:
     field: str
     values: frozenset[int]
     negated: bool = False
@@ -41,7 +41,7 @@ class MessageRow:
     gens: frozenset[float]
     header: str  # one of HEADERS
     page: str
-    conditions: tuple[FieldCondition, ...]
+    conditions: tuple[DescriptorCondition, ...]
     source: str
     line: int
     attributes: frozenset[str] = frozenset()  # what the message is, for the programs that execute it
@@ -104,7 +104,7 @@ def _gens(text: str) -> frozenset[float]:
         raise ValueError(f"{text!r} names no generations") from None
 
 
-def _condition(text: str) -> FieldCondition:
+def _condition(text: str) -> DescriptorCondition:
     m = CONDITION.match(text)
     if not m:
         raise ValueError(f"a condition is field=value, field=a,b, field=a..b or field!=value, not {text!r}")
@@ -112,7 +112,7 @@ def _condition(text: str) -> FieldCondition:
     for part in m[3].split(","):
         first, _, last = part.partition("..")
         values |= set(range(int(first), int(last or first) + 1))
-    return FieldCondition(m[1], frozenset(values), m[2] == "!=")
+    return DescriptorCondition(m[1], frozenset(values), m[2] == "!=")
 
 
 def resolve(rows: Iterable[MessageRow], gen: float, name: str = TABLE) -> dict[str, tuple[int, dict[int, MessageRow]]]:
@@ -148,7 +148,7 @@ def _decide(rows: list[MessageRow], gen: float, name: str) -> tuple[int, dict[in
     return selector, table
 
 
-def _field(page: Layout, condition: FieldCondition, row: MessageRow, name: str) -> Field:
+def _field(page: Layout, condition: DescriptorCondition, row: MessageRow, name: str) -> Field:
     try:
         return page.field(condition.field)
     except SpecError as wrong:

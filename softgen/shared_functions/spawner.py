@@ -5,11 +5,13 @@ In:  the last message of a thread. Out: nothing; the thread itself knows that it
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.message import Message, answers
 from softgen.shared_functions.unit import GroupBindings, Unit
+
+if TYPE_CHECKING:
+    from softgen.shared_functions.compiled import MessageCode
 
 
 @answers("dereference_resource")

@@ -4,11 +4,12 @@
         name="sampler",
         functions=("sampler",),                 # of enum SHARED_FUNCTION, as messages.table names them
         interpreter=sampler,                    # GroupBindings -> the environment of its messages on the NumPy machine
-        compiled=CompiledSampler,               # MessageCode -> their environment in compiled code
+        compiled=compiled,                      # MessageCode -> their environment in compiled code
         fields=(ContextField("surfaces", Scope.DISPATCH),),     # what compiled code reads of the context
-        bind=BoundSurfaces,                     # DispatchBindings -> what these fields point to (UnitBinding)
+        bind=bind_surfaces,                     # DispatchBindings -> what these fields point to (UnitBinding)
     )
 
+`compiled` and `bind` import what writes code when they are called: the interpreter needs none of it.
 A new unit is a folder with lane programs (`@answers`), an environment for each machine, and such a declaration, and a line in units.py.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +25,12 @@ import numpy.typing as npt
 from softgen.bits.generation import Generation
 from softgen.memory.space import Space
 from softgen.shared_functions import descriptors
-from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.context import ContextField
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes, answer
+
+if TYPE_CHECKING:
+    from softgen.shared_functions.compiled import MessageCode
 
 T = TypeVar("T")
 Bytes = npt.NDArray[np.uint8]

@@ -10,7 +10,7 @@ Reads   MESSAGE_DESCRIPTOR
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,9 @@ from softgen.eu.thread.state import ALT_FLOAT_MODE, ThreadState
 from softgen.lanes.types import LaneType, bool_, i32, u16, u32
 from softgen.lanes.value import Value
 from softgen.shared_functions import message, units
-from softgen.shared_functions.compiled import MessageCode
+
+if TYPE_CHECKING:
+    from softgen.shared_functions.compiled import MessageCode
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -41,7 +41,7 @@ NOTIFICATIONS = 3  # dwords of n
 
 
 @dataclass
-class Translation:
+class KernelTranslation:
     ir: str
     entries: tuple[int, ...]
     clean: bool  # the block is unchanged when a thread ends in its first call
@@ -51,7 +51,7 @@ class Translation:
     escapes: list[str] = field(default_factory=list)
 
 
-def translate(program: KernelProgram, key: Key) -> Translation:
+def translate(program: KernelProgram, key: Key) -> KernelTranslation:
     return KernelTranslator(program, key).translate()
 
 
@@ -76,7 +76,7 @@ class KernelTranslator(EntryExit):
 
     # -- instructions ------------------------------------------------------------------------------------------
 
-    def translate(self) -> Translation:
+    def translate(self) -> KernelTranslation:
         for ip, block in self.graph.blocks.items():
             self.state.affine = AffineRegisters(self.m, self.affine_entries.at(ip))
             self._block(block)
@@ -104,7 +104,7 @@ class KernelTranslator(EntryExit):
         size = max(block.end for block in self.graph.blocks.values()) - self.program.start
         entries = tuple(ip for ip, one in self.segments.items() if one.entry)
         indices = frozenset(self.state.indices)
-        return Translation(self.m.module.text(), entries, not in_block, indices, size, self._needs(parts), self.escapes)
+        return KernelTranslation(self.m.module.text(), entries, not in_block, indices, size, self._needs(parts), self.escapes)
 
     def _needs(self, parts: list[RegisterPart]) -> tuple[tuple[int, int], ...] | None:
         """The live-in bytes of the kernel; unknown (None) where the interpreter may read registers on its own."""
