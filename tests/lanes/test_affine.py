@@ -29,7 +29,7 @@ SPECIAL = (0, 1, 3, 0x7FF8, 0x7FFF, 0x8000, 0xFFF8, 0xFFFF, 0x10000, 0x7FFFFFF0,
            (1 << 63) - 5, 1 << 63, (1 << 64) - 4, (1 << 64) - 1)  # fmt: skip
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 15, 16, 0x40, 0xFF, 0x3FF, 0xFFF0, 0xFFFF, -1, -2, -4, -16, 0xFFFFFFFC, 0x7FFF, 0x8000)
 ORDERS = ([0] * 8, [3] * 8, range(4), range(4, 8), range(0, 8, 2), range(1, 8, 2), range(7, -1, -1), [0, 1, 3, 2], [5], [0, 4], [4, 0])
-# Rows as payloads have them: type, step, and the highest that a lane can be, if that is known.
+# Affine values as payloads have them: type, stride, and the highest that a lane can be, if that is known.
 LEAVES = ((u16, 1, 1023), (u16, -1, 1023), (u16, 0, 1023), (u16, 9000, 0xFFFF), (u16, -9000, 0xFFFF), (u16, 1, None), (i16, -3, None),
           (u32, 4, None), (i32, 1, 1023), (u32, 4, (1 << 32) - 1), (u64, 8, None))  # fmt: skip
 SIGNATURE = (*(Lanes(type, 1) for type in SCALARS), *(Lanes(type, WIDTH) for type, *_ in LEAVES), *[Lanes(bool_, WIDTH)] * 2)
@@ -40,11 +40,11 @@ class Said:
     """One thing that was said of a value: which outputs to compare."""
 
     type: LaneType
-    step: int
+    stride: int
     highest: int | None
     number: int | None
     value: int
-    first: int
+    base: int
     conditions: list[int]
     mask: int | None
     words: str
@@ -181,11 +181,11 @@ def _compare(said: Said, found: Sequence[Any]) -> None:
     if not all(found[one][0] for one in said.conditions):
         return
     on = [True] * len(lanes) if said.mask is None else found[said.mask]
-    first = int(found[said.first][0]) & whole
+    first = int(found[said.base][0]) & whole
     for lane, (value, is_on) in enumerate(zip(lanes, on, strict=False)):
         if is_on:
-            what = f"lane {lane} of {lanes}, first {first:#x}, step {said.step}"
-            assert value & whole == first + lane * said.step & whole, f"{what}\n{said.words}"
+            what = f"lane {lane} of {lanes}, first {first:#x}, step {said.stride}"
+            assert value & whole == first + lane * said.stride & whole, f"{what}\n{said.words}"
             assert said.highest is None or value & whole <= said.highest, f"{lanes}, highest {said.highest}\n{said.words}"
             assert said.number is None or value & whole == said.number, f"{lanes}, number {said.number}\n{said.words}"
 
@@ -232,7 +232,7 @@ def test_low_bits_need_none_of_the_conditions_of_wide_ones() -> None:
     """An id that may wrap at 16 bits is made wider, added to and cut again: it lies evenly whatever it is."""
     (wide, low), (cut,) = last(("convert", 5, 2), ("number +", 16, 3)), last(("convert", 5, 2), ("number +", 16, 3), ("convert", 17, 0))
     assert wide.conditions and not low.conditions and not cut.conditions
-    assert (wide.step, low.step, cut.step) == (1, 1, 1)
+    assert (wide.stride, low.stride, cut.stride) == (1, 1, 1)
 
 
 def test_numbers_that_are_known_stay_known() -> None:
@@ -291,6 +291,6 @@ def test_a_number_under_a_mask_stays_there_when_it_is_made_wider() -> None:
 
 def test_constants_that_count_down_and_numbers_that_are_negated() -> None:
     m = LlvmMachine()
-    assert m.affine[m.constant(u16, [9, 6, 3, 0]).payload].step == 0xFFFD
+    assert m.affine[m.constant(u16, [9, 6, 3, 0]).payload].stride == 0xFFFD
     held = affine.known(m, (-m.constant(u32, 5, 4)).payload)
     assert held is not None and held.number == (1 << 32) - 5
