@@ -28,7 +28,8 @@ def pins() -> dict[str, str]:
 
 def wanted() -> list[Requirement]:
     project = PROJECT["project"]
-    texts = [*project["dependencies"], *project["optional-dependencies"]["dev"], *PROJECT["build-system"]["requires"]]
+    optional = project["optional-dependencies"]
+    texts = [*project["dependencies"], *optional["dev"], *optional["fuzz"], *PROJECT["build-system"]["requires"]]
     return [Requirement(text) for text in texts]
 
 
@@ -110,7 +111,7 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is absent")
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "bench", "witness", "docs", "clean", "setup"])
+@pytest.mark.parametrize("target", ["demo", "test", "lint", "bench", "witness", "fuzz", "mutate", "docs", "clean", "setup"])
 def test_make_knows_its_targets(target: str) -> None:
     """A dry run parses the Makefile and finds the target; nothing is executed."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}

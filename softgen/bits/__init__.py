@@ -4,10 +4,14 @@ In    text pages (`spec/**/*.layout`), two tables (`generations.toml`, `devices.
 Out   `Layout` objects: where each field of a command, structure, register, message or instruction lives,
       compiled to `unpack` (dwords -> record) and `pack` (values -> dwords); `Generation` and `Device` objects.
 
-page.py        reads a page, strictly; a complaint names page and line
+page/          reads a page, strictly; a complaint names page and line: section.py, lines.py, build.py
+field.py       Field, Group, Header, Effect: the parts of a layout
 field_type.py  what a field's bits mean: types, enumerations, conditions
-layout.py      Field, Group, Layout: the positions, the reserved bits, the header key
-record.py      compiles a layout to native-speed Python: unpack, raw, pack
+expression.py  checks of derived values
+layout.py      Layout: the positions, the reserved bits, the header key, what a command does
+record.py      Record: a layout's values by name; numbers that dwords stand for
+unpack.py      a layout compiled to a function dwords -> record
+pack.py        values -> dwords
 catalogue.py   (name, generation) -> layout; a header dword -> its command; a register offset -> its register
 generation.py  a generation's capabilities by name, a GPU's limits
 registers.py   an MMIO offset -> its register, those of an engine counted from where the engine's registers start

@@ -77,14 +77,19 @@ class Catalogue:
 
     def find_command(self, header: int, gen: float, engine: str) -> Layout | None:
         """The command a header dword names on an engine; None when there is none."""
-        table = self._commands.get((gen, engine)) or self._command_table(gen, engine)
-        shift = KEY_SHIFT.get(header >> 29)
-        if shift is None:
-            return None
-        for known, name in table.get((shift, header >> shift), ()):
+        for known, name in self._sharing_key(header, gen, engine):
             if header & known.mask == known.value:
                 return self.history(name)[gen]
         return None
+
+    def commands_like(self, header: int, gen: float, engine: str) -> list[Layout]:
+        """The commands that share a header dword's key, in the order in which they are to be tried."""
+        return [self.history(name)[gen] for _, name in self._sharing_key(header, gen, engine)]
+
+    def _sharing_key(self, header: int, gen: float, engine: str) -> list[tuple[Header, str]]:
+        table = self._commands.get((gen, engine)) or self._command_table(gen, engine)
+        shift = KEY_SHIFT.get(header >> 29)
+        return [] if shift is None else table.get((shift, header >> shift), [])
 
     def _command_table(self, gen: float, engine: str) -> CommandTable:
         """Commands by key; those that share one are told apart by further header bits, the most particular first."""

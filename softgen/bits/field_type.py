@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from softgen.bits.layout import Condition, Field, Type
+from softgen.bits.field import Condition, Field, Type
 from softgen.errors import SpecError
 
 TYPES = ("uint", "int", "bool", "address", "bytes", "float", "double", "half", "fixed", "mocs", "offset", "mbz", "mbo", "enum", "struct",

@@ -10,133 +10,19 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from softgen.bits import record
+from softgen.bits.field import Condition, Effect, Field, Group, Header, Type, claimed_bits
+from softgen.bits.pack import compile_place, pack
+from softgen.bits.record import Record
+from softgen.bits.unpack import compile_unpack
 from softgen.errors import SpecError
+
+__all__ = ["GENERATIONS", "KEY_SHIFT", "Condition", "Effect", "Field", "Group", "Header", "Layout", "Type", "generations", "guess_length"]
 
 GENERATIONS = (4.5, 7.0, 7.5, 8.0, 9.0, 11.0)
 
 # Which header bits a key names, and where the length stands unless a page says otherwise (BDW 48-90, G45 940-951).
 MI, BLITTER, GFXPIPE = 0, 2, 3
 KEY_SHIFT = {MI: 23, BLITTER: 22, GFXPIPE: 16}
-
-
-@dataclass(frozen=True)
-class Type:
-    """What a field's bits mean. `name` is one of page.TYPES."""
-
-    name: str = "uint"
-    values: tuple[tuple[int, str], ...] = ()  # inline enumerations
-    base: str = ""  # addresses: which base they count from
-    target: str = ""  # addresses, enum and struct: what stands there
-    fraction: int = 0  # fixed point: bits behind the point
-    signed: bool = False
-
-    def __str__(self) -> str:
-        if self.name == "enum" and self.target:
-            return f"enum {self.target}"
-        if self.name == "fixed":
-            return f"{'s' if self.signed else 'u'}.{self.fraction}"
-        base = self.base or ("-" if self.target and self.name == "address" else "")
-        return " ".join(word for word in (self.name, base, self.target) if word)
-
-
-@dataclass(frozen=True)
-class Condition:
-    """`when name=a,b`: a reading applies while another field has one of these values."""
-
-    field: str
-    values: tuple[int, ...]
-    negated: bool = False
-
-
-@dataclass(frozen=True)
-class Field:
-    name: str
-    pieces: tuple[tuple[int, int], ...]  # (high, low), most significant first
-    type: Type = Type()
-    alternate: bool = False  # a second reading of bits another field claims
-    when: tuple[Condition, ...] = ()
-    source: str = ""
-    line: int = 0
-
-    @cached_property
-    def mask(self) -> int:
-        return sum((1 << high + 1) - (1 << low) for high, low in self.pieces)
-
-    @cached_property
-    def high(self) -> int:
-        return max(high for high, _ in self.pieces)
-
-    @cached_property
-    def low(self) -> int:
-        return self.pieces[-1][1]
-
-    @cached_property
-    def width(self) -> int:
-        return sum(high - low + 1 for high, low in self.pieces)
-
-    @cached_property
-    def alignment(self) -> int:
-        """Low bits an address or a register's offset leaves out: the field stands where they would."""
-        return self.low % 32 if self.type.name in ("address", "offset") and len(self.pieces) == 1 else 0
-
-
-@dataclass(frozen=True)
-class Group:
-    """Something repeated: `count` elements of `size` bits, or as many as the command holds when count is None."""
-
-    name: str
-    start: int
-    size: int
-    count: int | None
-    fields: tuple[Field, ...]
-    groups: tuple[Group, ...] = ()
-    of: str = ""
-    alternate: bool = False
-    source: str = ""
-    line: int = 0
-    derived: tuple[tuple[str, str], ...] = ()
-
-    @cached_property
-    def claimed(self) -> int:
-        """The bits of one element that some field claims."""
-        return claimed_bits(self.fields, self.groups, self.size)
-
-    def times(self, bits: int) -> int:
-        """How many elements a layout of `bits` bits holds."""
-        held = max(0, bits - self.start) // self.size
-        return held if self.count is None else min(self.count, held)
-
-
-def claimed_bits(fields: tuple[Field, ...], groups: tuple[Group, ...], bits: int) -> int:
-    claimed = 0
-    for one in fields:
-        claimed |= one.mask
-    for group in groups:
-        for i in range(group.times(bits)):
-            claimed |= group.claimed << group.start + i * group.size
-    return claimed
-
-
-@dataclass(frozen=True)
-class Header:
-    """The key of a command: the bits of dword 0 that name it, and those that hold its length."""
-
-    key: str
-    mask: int
-    value: int
-    length: tuple[int, int] | None  # (high, low); None: the command has no length field
-    bias: int = 2
-
-    @property
-    def claimed(self) -> int:
-        return self.mask | (0 if self.length is None else (1 << self.length[0] + 1) - (1 << self.length[1]))
-
-    def dwords(self, header: int, fixed: int) -> int:
-        if self.length is None:
-            return fixed
-        high, low = self.length
-        return (header >> low & (1 << high - low + 1) - 1) + self.bias
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +40,7 @@ class Layout:
     offset: int | None = None  # registers
     relative: bool = False  # registers: the offset counts from where the engine's registers start
     count: int = 1  # registers: how many stand in a row
+    effect: Effect | None = None  # commands: what executing it does
     source: str = ""
     page: str = ""
     line: int = 0
@@ -182,22 +69,22 @@ class Layout:
         return self.cache[dwords]
 
     @cached_property
-    def unpack(self) -> Callable[[Any], record.Record]:
+    def unpack(self) -> Callable[[Any], Record]:
         """dwords -> record with natural values: signed integers, floats, addresses in place."""
-        return record.compile_unpack(self, natural=True)
+        return compile_unpack(self.name, self.fields, self.groups, self.derived, natural=True)
 
     @cached_property
-    def raw(self) -> Callable[[Any], record.Record]:
-        """dwords -> record of integers as people count them: fixed point and floats stay bit patterns."""
-        return record.compile_unpack(self, natural=False)
+    def raw(self) -> Callable[[Any], Record]:
+        """dwords -> record of integers: signed integers and addresses in place, fixed point and floats as bit patterns."""
+        return compile_unpack(self.name, self.fields, self.groups, self.derived, natural=False)
 
     @cached_property
     def place(self) -> Callable[[Any], int]:
         """Whole numbers by field name -> all bits as one number; quick, for layouts without header, groups and scaled fields."""
-        return record.compile_place(self)
+        return compile_place(self.name, self.fields)
 
     def pack(self, **given: Any) -> list[int]:
-        return record.pack(self, given)
+        return pack(self.name, self.gen, self.dwords, self.header, self.fields, self.groups, given)
 
     def walk(self) -> Iterator[tuple[Field, tuple[Group, ...]]]:
         """Every field with the groups it stands in, outermost first."""

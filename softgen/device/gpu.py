@@ -13,7 +13,7 @@ page tables a GPU is also driven as drivers do it, through its registers:
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Protocol
 
 from softgen import gpgpu, media
@@ -32,6 +32,9 @@ from softgen.streamer import arithmetic, mi, switch, sync
 from softgen.streamer.context import SavedContext
 from softgen.streamer.execute import Streamer
 from softgen.streamer.interface import DeviceInterface, StreamerHandler, SubmissionHooks
+from softgen.streamer.latch import LatchedState, latch_table
+from softgen.streamer.privilege import privileged
+from softgen.streamer.rules import commands as rules_commands
 from softgen.threads.dispatch import Dispatcher
 from softgen.threads.reference import ReferenceDispatcher
 
@@ -39,6 +42,12 @@ PIPELINES: tuple[Pipeline, ...] = (media, gpgpu)
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
 for _pipeline in PIPELINES:
     COMMANDS.update(_pipeline.COMMANDS)
+@cache
+def handled_commands(rules: str) -> frozenset[str]:
+    """Commands that Python has to see one by one: those with a handler, with rules to check, or for privileged batches only."""
+    return frozenset(COMMANDS) | rules_commands(rules) | privileged("commands")
+
+
 MOST_REMARKS = 1000
 REACHABLE = 0x30  # IDLE_STATE
 
@@ -91,7 +100,7 @@ class Gpu:
         self.watchdogs = self._watchdogs()
         self._idle_states()
         self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
-                                         memory.update_table if memory else None, self.remark, self.tick, self.saved_context,
+                                         memory.update_table if memory else None, self.remark, self.tick, self._watched, self.saved_context,
                                          device.limit("slices"), trace)  # fmt: skip
         self.hooks = SubmissionHooks(spent, excuse, groups or ReferenceDispatcher())
         self.contexts: dict[tuple[int, str], SavedContext] = {}
@@ -114,7 +123,13 @@ class Gpu:
 
     def saved_context(self, context: int, engine: str) -> SavedContext:
         """What a context keeps on an engine."""
-        return self.contexts.setdefault((context, engine), SavedContext())
+        found = self.contexts.get((context, engine))
+        return found or self.contexts.setdefault((context, engine), self.new_context(engine))
+
+    def new_context(self, engine: str) -> SavedContext:
+        """The state of a new hardware context on an engine."""
+        gen, rules = self.generation.number, self.generation.rules
+        return SavedContext(LatchedState(latch_table(gen, engine, handled_commands(rules))))
 
     # -- driven through registers ------------------------------------------------------------------------------------
 
@@ -193,6 +208,10 @@ class Gpu:
         watchdog = self.watchdogs.get(base)
         if watchdog is not None:
             watchdog.look()
+
+    def _watched(self, base: int) -> bool:
+        watchdog = self.watchdogs.get(base)
+        return watchdog is not None and watchdog.since is not None
 
     def _watchdogs(self) -> dict[int, Watchdog]:
         if catalogue().get("PR_CTR_CTL", self.generation.number) is None:

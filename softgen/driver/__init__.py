@@ -16,5 +16,5 @@ execbuffer.py  EXECBUFFER2 becomes a submission; queue.py: queues and turns; exe
 ioctls.py      which function answers which ioctl
 descriptors.py spare descriptors, for when all others are in use
 server.py      who listens and answers; service.py: its process, until the launcher ends; tree.py: the /dev/dri and /sys it shows
-environment.py what each runtime must be told; launcher.py: a program, its server and their end
+environment.py what each runtime must be told; run_folder.py: the folder of a run; launcher.py: a program, its server and their end
 """

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from softgen.driver import i915_drm as i915
 from softgen.driver.fence import Fence
 from softgen.driver.gem import GemObject, extensions
 from softgen.driver.protocol import Call, Errno
@@ -28,13 +29,17 @@ LOWEST = 0x10_0000  # nothing is placed below: a small number used as an address
 HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits
 PAGE = 4096
 POLL = 0.002  # seconds
-RINGS = {0: "rcs0", 1: "rcs0", 2: "vcs0", 3: "bcs0", 4: "vecs0"}
-INVALID_CLASS = 0xFFFF
-USE_EXTENSIONS = 1
-SETPARAM, BALANCE = 0, 0
-(BAN_PERIOD, NO_ZEROMAP, GTT_SIZE, NO_ERROR_CAPTURE, BANNABLE, PRIORITY, SSEU_PARAM, RECOVERABLE, VM, ENGINES, PERSISTENCE, RINGSIZE,
- PROTECTED) = range(1, 14)  # fmt: skip
-PLAIN = {NO_ZEROMAP: 0, NO_ERROR_CAPTURE: 0, BANNABLE: 1, RECOVERABLE: 1, PERSISTENCE: 1}  # params that are only kept
+RINGS = {
+    i915.I915_EXEC_DEFAULT: "rcs0", i915.I915_EXEC_RENDER: "rcs0", i915.I915_EXEC_BSD: "vcs0", i915.I915_EXEC_BLT: "bcs0",
+    i915.I915_EXEC_VEBOX: "vecs0",
+}  # fmt: skip
+PRIORITY, VM, ENGINES = i915.I915_CONTEXT_PARAM_PRIORITY, i915.I915_CONTEXT_PARAM_VM, i915.I915_CONTEXT_PARAM_ENGINES
+SSEU_PARAM, RINGSIZE = i915.I915_CONTEXT_PARAM_SSEU, i915.I915_CONTEXT_PARAM_RINGSIZE
+PROTECTED_CONTENT, GTT_SIZE = i915.I915_CONTEXT_PARAM_PROTECTED_CONTENT, i915.I915_CONTEXT_PARAM_GTT_SIZE
+KEPT = {
+    i915.I915_CONTEXT_PARAM_NO_ZEROMAP: 0, i915.I915_CONTEXT_PARAM_NO_ERROR_CAPTURE: 0, i915.I915_CONTEXT_PARAM_BANNABLE: 1,
+    i915.I915_CONTEXT_PARAM_RECOVERABLE: 1, i915.I915_CONTEXT_PARAM_PERSISTENCE: 1,
+}  # fmt: skip  # parameters that are stored and read back, with their defaults
 
 
 class Vm:
@@ -157,7 +162,7 @@ class Context:
     def __init__(self, gpu: Shared, number: int, vm: Vm) -> None:
         self.gpu, self.number, self.vm = gpu, number, vm
         self.engines: list[str | None] | None = None
-        self.params = dict(PLAIN)
+        self.params = dict(KEPT)
         self.priority = 0
         self.banned = self.cancelled = False
         self.guilty = self.innocent = 0
@@ -165,7 +170,7 @@ class Context:
 
     def engine(self, flags: int) -> str:
         """The engine a submission asks for."""
-        index = flags & 0x3F
+        index = flags & i915.I915_EXEC_RING_MASK
         name = self.engines[index] if self.engines is not None and index < len(self.engines) else None
         if self.engines is None:
             name = RINGS.get(index)
@@ -197,9 +202,9 @@ def new(node: Node) -> Context:
 
 def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
     settings = []
-    if arg.flags & USE_EXTENSIONS:
+    if arg.flags & i915.I915_CONTEXT_CREATE_FLAGS_USE_EXTENSIONS:
         for name, _, address in extensions(call, arg.extensions):
-            if name != SETPARAM:
+            if name != i915.I915_CONTEXT_CREATE_EXT_SETPARAM:
                 raise Errno(errno.EINVAL, f"CONTEXT_CREATE extension {name}")
             settings.append(CONTEXT_PARAM.unpack(call.read(address, CONTEXT_PARAM.size)))
     context = new(node)
@@ -223,7 +228,7 @@ def set_(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def set_param(node: Node, call: Call, context: Context, arg: SimpleNamespace) -> None:
     kernel = node.gpu.kernel
-    if arg.param in PLAIN:
+    if arg.param in KEPT:
         context.params[arg.param] = arg.value
     elif arg.param == PRIORITY and kernel.preempt:
         context.priority = arg.value
@@ -234,9 +239,9 @@ def set_param(node: Node, call: Call, context: Context, arg: SimpleNamespace) ->
         context.vm = vm
     elif arg.param == ENGINES:
         context.engines = engine_map(node, call, arg) if arg.size else None
-    elif arg.param == SSEU_PARAM and kernel.vm or arg.param == PROTECTED and not arg.value:
+    elif arg.param == SSEU_PARAM and kernel.vm or arg.param == PROTECTED_CONTENT and not arg.value:
         pass
-    elif arg.param in (PRIORITY, VM, SSEU_PARAM, RINGSIZE, PROTECTED):
+    elif arg.param in (PRIORITY, VM, SSEU_PARAM, RINGSIZE, PROTECTED_CONTENT):
         raise Errno(errno.ENODEV, f"context parameter {arg.param} is not there on this GPU")
     else:
         raise Errno(errno.EINVAL, f"context parameter {arg.param:#x}")
@@ -248,7 +253,7 @@ def engine_map(node: Node, call: Call, arg: SimpleNamespace) -> list[str | None]
         raise Errno(errno.EINVAL, f"an engine map of {len(data)} bytes")
     engines = [engine_name(node, each) for each in ENGINE.unpack_all(data[8:])]
     for name, _, address in extensions(call, int.from_bytes(data[:8], "little")):
-        if name != BALANCE:
+        if name != i915.I915_CONTEXT_ENGINES_EXT_LOAD_BALANCE:
             raise Errno(errno.EINVAL, f"engine map extension {name}")
         balance = LOAD_BALANCE.unpack(call.read(address, LOAD_BALANCE.size))
         if balance.index >= len(engines) or not 0 < balance.siblings <= 64:
@@ -259,7 +264,7 @@ def engine_map(node: Node, call: Call, arg: SimpleNamespace) -> list[str | None]
 
 
 def engine_name(node: Node, engine: SimpleNamespace) -> str | None:
-    if engine.kind == INVALID_CLASS:
+    if engine.kind == i915.I915_ENGINE_CLASS_INVALID:
         return None
     name = f"{ENGINE_CLASSES[engine.kind]}{engine.instance}" if engine.kind < len(ENGINE_CLASSES) else ""
     if name not in node.gpu.kernel.engines:
@@ -269,7 +274,7 @@ def engine_name(node: Node, engine: SimpleNamespace) -> str | None:
 
 def get(node: Node, call: Call, arg: SimpleNamespace) -> None:
     context, kernel, param = lookup(node, arg.context), node.gpu.kernel, arg.param
-    if param in PLAIN:
+    if param in KEPT:
         arg.value, arg.size = context.params[param], 0
     elif param == GTT_SIZE:
         arg.value, arg.size = kernel.gtt_bytes, 0

@@ -11,6 +11,7 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
+from softgen.driver import i915_drm as i915
 from softgen.driver import userptr
 from softgen.driver.aperture import View
 from softgen.driver.fence import Fence, all_of
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 
 OFFSET_BITS = 40  # an mmap offset is a handle, above the offset inside the buffer
 APERTURE = 1 << OFFSET_BITS - 1  # of such an offset: the rows of a tiled buffer, in order
-TILINGS = {0: ("none", 1), 1: ("X", 512), 2: ("Y", 128)}  # kernel's number -> name, what a stride must be a multiple of
-MMAP_GTT, MMAP_MOST = 0, 3
-CREATE_MEMORY_REGIONS = 0
+TILINGS = {i915.I915_TILING_NONE: ("none", 1), i915.I915_TILING_X: ("X", 512), i915.I915_TILING_Y: ("Y", 128)}  # name, unit of strides
+USERPTR_FLAGS = i915.I915_USERPTR_READ_ONLY | i915.I915_USERPTR_PROBE | i915.I915_USERPTR_UNSYNCHRONIZED
 NANOSECONDS = 1_000_000_000
 
 
@@ -47,8 +47,9 @@ class Use(NamedTuple):
 class GemObject:
     """A buffer object: one piece of memory, or several that follow one another."""
 
-    def __init__(self, gpu: Shared, pieces: list[Piece], copied: userptr.Copied | None = None, user: bool = False) -> None:
-        self.gpu, self.pieces, self.copied, self.user = gpu, pieces, copied, user
+    def __init__(self, gpu: Shared, pid: int, pieces: list[Piece], copied: userptr.Copied | None = None, user: bool = False) -> None:
+        """`pid`: the process for which its memory counts."""
+        self.gpu, self.pid, self.pieces, self.copied, self.user = gpu, pid, pieces, copied, user
         self.size = sum(piece.size for piece in pieces)
         self.uid = next(gpu.uids)
         self.handles = 0
@@ -75,15 +76,16 @@ class GemObject:
         return all(use.fence.done for use in self.uses)
 
     def read(self, offset: int, size: int) -> bytes:
-        return b"".join(view for view in self._views(offset, size))
+        return b"".join(self.views(offset, size))
 
     def write(self, offset: int, data: bytes) -> None:
         done = 0
-        for view in self._views(offset, len(data)):
+        for view in self.views(offset, len(data)):
             view[:] = data[done : done + len(view)]
             done += len(view)
 
-    def _views(self, offset: int, size: int) -> list[memoryview]:
+    def views(self, offset: int, size: int) -> list[memoryview]:
+        """The memory itself, in the pieces it has."""
         found, at = [], 0
         for piece in self.pieces:
             first, last = max(offset, at), min(offset + size, at + piece.size)
@@ -139,28 +141,30 @@ def keep(node: Node, bo: GemObject) -> int:
         return handle
 
 
-def new(node: Node, size: int) -> tuple[int, int]:
+def new(node: Node, call: Call, size: int) -> tuple[int, int]:
     size = round_up(size)
     if not size:
         raise Errno(errno.EINVAL, "a buffer of no bytes")
     if size > node.gpu.kernel.gtt_bytes:
         raise Errno(errno.E2BIG, f"a buffer of {size:#x} bytes")
+    pid, budget = call.channel.pid, node.gpu.budget
+    budget.check(pid, 0, "a new buffer")
     try:
-        bo = GemObject(node.gpu, [Piece(Buffer(size, "buffer"), 0, size)])
+        bo = GemObject(node.gpu, pid, [Piece(budget.adopt(pid, Buffer(size, "buffer")), 0, size)])
     except (SoftgenError, OSError, MemoryError) as error:
         raise Errno(errno.ENOMEM, str(error)) from None
     return keep(node, bo), size
 
 
 def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    arg.handle, arg.size = new(node, arg.size)
+    arg.handle, arg.size = new(node, call, arg.size)
 
 
 def create_extended(node: Node, call: Call, arg: SimpleNamespace) -> None:
     for name, _, _ in extensions(call, arg.extensions):
-        if name != CREATE_MEMORY_REGIONS:
+        if name != i915.I915_GEM_CREATE_EXT_MEMORY_REGIONS:
             raise Errno(errno.EINVAL, f"GEM_CREATE_EXT extension {name}")
-    arg.handle, arg.size = new(node, arg.size)
+    arg.handle, arg.size = new(node, call, arg.size)
 
 
 def extensions(call: Call, address: int) -> list[tuple[int, int, int]]:
@@ -189,13 +193,13 @@ def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """USERPTR: the program's own pages as a buffer."""
     if not arg.size or (arg.address | arg.size) % PAGE or arg.address + arg.size > 1 << 47:
         raise Errno(errno.EINVAL, f"USERPTR of {arg.size:#x} bytes at {arg.address:#x}")
-    if arg.flags & ~(userptr.READ_ONLY | userptr.PROBE | userptr.UNSYNCHRONIZED):
+    if arg.flags & ~USERPTR_FLAGS:
         raise Errno(errno.EINVAL, f"USERPTR flags {arg.flags:#x}")
     try:
         pieces, copied = userptr.share(node, call, arg.address, arg.size)
     except SoftgenError as error:
         raise Errno(errno.ENOMEM, str(error)) from None
-    bo = GemObject(node.gpu, [Piece(*piece) for piece in pieces], copied, user=True)
+    bo = GemObject(node.gpu, call.channel.pid, [Piece(*piece) for piece in pieces], copied, user=True)
     arg.handle = keep(node, bo)
 
 
@@ -212,12 +216,12 @@ def map_old(node: Node, call: Call, arg: SimpleNamespace) -> None:
 def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """GEM_MMAP_OFFSET, and GEM_MMAP_GTT, which is the same with a shorter argument."""
     bo = lookup(node, arg.handle)
-    if arg.flags > MMAP_MOST:
+    if arg.flags > i915.I915_MMAP_OFFSET_UC:
         raise Errno(errno.EINVAL, f"GEM_MMAP_OFFSET flags {arg.flags}")
     if bo.user:
         raise Errno(errno.ENODEV, "memory of the program itself cannot be mapped")
     arg.offset = arg.handle << OFFSET_BITS
-    if arg.flags == MMAP_GTT and (bo.tiling or bo.view):
+    if arg.flags == i915.I915_MMAP_OFFSET_GTT and (bo.tiling or bo.view):
         bo.view = bo.view or View(bo)
         arg.offset |= APERTURE
 
@@ -235,14 +239,20 @@ def read(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo = lookup(node, arg.handle)
     check_range(bo, arg)
     wait_idle(node, call, bo)
-    call.write(arg.data, bo.read(arg.offset, arg.size))
+    node.gpu.budget.check(call.channel.pid, arg.size, "PREAD")  # reading a page that was never touched allocates it
+    for view in bo.views(arg.offset, arg.size):
+        call.write_now(arg.data, view)
+        arg.data += len(view)
 
 
 def write(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo = lookup(node, arg.handle)
     check_range(bo, arg)
     wait_idle(node, call, bo)
-    bo.write(arg.offset, call.read(arg.data, arg.size))
+    node.gpu.budget.check(call.channel.pid, arg.size, "PWRITE")
+    for view in bo.views(arg.offset, arg.size):
+        call.read_into(arg.data, view)
+        arg.data += len(view)
     bo.seen()
 
 
@@ -294,11 +304,12 @@ def set_tiling(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo.tiling, bo.stride = arg.mode, arg.stride if arg.mode else 0
     if bo.view:
         bo.view.arrange()
-    arg.stride, arg.swizzle = bo.stride, 0
+    arg.stride, arg.swizzle = bo.stride, i915.I915_BIT_6_SWIZZLE_NONE
 
 
 def get_tiling(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    arg.mode, arg.swizzle, arg.physical = lookup(node, arg.handle).tiling, 0, 0
+    arg.mode = lookup(node, arg.handle).tiling
+    arg.swizzle = arg.physical = i915.I915_BIT_6_SWIZZLE_NONE
 
 
 def set_caching(node: Node, call: Call, arg: SimpleNamespace) -> None:

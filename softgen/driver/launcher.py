@@ -9,20 +9,18 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import secrets
 import select
 import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softgen.driver import environment, service
+from softgen.driver import environment, run_folder, service
 from softgen.errors import SoftgenError
 
 if TYPE_CHECKING:
@@ -60,22 +58,16 @@ def launch(command: list[str], device: Device, serve: Serve, orphaned: Callable[
     if program is None:
         raise SoftgenError(f"no program {command[0]!r} can be run: not found, or not executable")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
-    folder = Path(short_folder()) / f"softgen-{secrets.token_hex(6)}"  # made by the server, removed by whoever lives longer
+    run_folder.remove_dead()
+    folder, lock = run_folder.create()
     run = Run(command, program, device, folder, before)
     try:
         run.start(serve, orphaned)
         return run.watch(keep_going, limit)
     finally:
         run.clean()
+        os.close(lock)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def short_folder() -> str:
-    """A socket's path has room for 107 bytes."""
-    usual = os.environ.get("XDG_RUNTIME_DIR", "")
-    if usual and len(usual) < 40 and os.path.isdir(usual) and os.access(usual, os.W_OK):
-        return usual
-    return tempfile.gettempdir() if len(tempfile.gettempdir()) < 40 else "/tmp"
 
 
 class Run:

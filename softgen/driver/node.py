@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from softgen.bits.generation import Device
 from softgen.driver import facts
+from softgen.driver.budget import Budget, default_limit
 from softgen.driver.fence import Pipes, Signals, SyncFiles
 from softgen.driver.syncobj import Syncobj
 from softgen.memory.store import Buffer, Identity
@@ -77,8 +78,11 @@ class Runner(Protocol):
 class Shared:
     """What every program on this GPU shares."""
 
-    def __init__(self, device: Device, runner: Runner, log: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self, device: Device, runner: Runner, log: Callable[[str], None] = lambda text: None,
+                 memory_limit: int | None = None) -> None:  # fmt: skip
+        """`memory_limit`: bytes the server may take for all programs; the default is a share of the host's memory."""
         self.device, self.runner, self.log = device, runner, log
+        self.budget = Budget(memory_limit or default_limit(), self.log_once)
         self.kernel = facts.kernel(device.name)
         self.signals = Signals()
         self.sync_files, self.syncobjs = SyncFiles(), Pipes[Syncobj]()

@@ -61,7 +61,7 @@ class Server:
             return  # otherwise it went away again
         if name == "server":
             try:
-                threading.Thread(target=self._serve, args=(Channel(connection),), name="channel", daemon=True).start()
+                threading.Thread(target=self._serve, args=(Channel(connection, self.gpu.budget),), name="channel", daemon=True).start()
             except RuntimeError:  # no thread left
                 greet(connection, -errno.EAGAIN)
                 connection.close()
@@ -169,13 +169,15 @@ class Server:
             self.trace(f"{channel.program} {channel.pid}: {requested(message)}{why}")
         later = call.later
         if result < 0:
-            call = Call(channel, message.b) if not call.handed else dropped(call)
+            drop(call)
         try:
             call.done(result, offset)
         except Gone:
             if later is not None:
                 later(lambda: None)  # others may wait for its work
             raise
+        finally:
+            call.release()
         return later is None or self._work(later, channel)
 
     def _short_of(self, error: OSError | MemoryError, message: Message) -> tuple[int, str]:
@@ -228,8 +230,8 @@ def requested(message: Message) -> str:
     return " ".join([name, *(f"{field}={value:#x}" for field, value in fields.items() if value and field != "pad")])
 
 
-def dropped(call: Call) -> Call:
-    """A refused call hands out nothing."""
+def drop(call: Call) -> None:
+    """A refused call writes and hands out nothing."""
     for descriptor in call.handed:
         os.close(descriptor)
-    return Call(call.channel, call.argument)
+    call.returned, call.writes, call.handed = b"", [], []

@@ -45,7 +45,6 @@ class Service:
     def build(self, device: Device) -> None:
         """The folder that programs are led to. The launcher may start them when this is done."""
         with self.building:
-            self.folder.mkdir(0o700)
             tree.build(self.folder / "tree", device)
             self.listening = listen(self.folder)
         self.tell({"ready": True})

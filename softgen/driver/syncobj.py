@@ -7,16 +7,16 @@ import struct
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from softgen.driver import drm
 from softgen.driver.fence import Fence, Signals, all_of
 from softgen.driver.protocol import Call, Errno
+from softgen.driver.uapi import ARGUMENTS
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node
 
-CREATE_SIGNALED = 1
-WAIT_ALL, WAIT_FOR_SUBMIT, WAIT_AVAILABLE = 1, 2, 4
-SYNC_FILE = 1  # of HANDLE_TO_FD and FD_TO_HANDLE
-QUERY_LAST_SUBMITTED = 1
+WAIT_ALL, WAIT_AVAILABLE = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_ALL, drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_AVAILABLE
+WAIT_FOR_SUBMIT = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_FOR_SUBMIT
 MOST = 1 << 16
 NANOSECONDS = 1e9
 
@@ -65,7 +65,7 @@ def numbers(call: Call, address: int, count: int, letter: str) -> tuple[int, ...
 
 
 def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.flags & ~CREATE_SIGNALED:
+    if arg.flags & ~drm.DRM_SYNCOBJ_CREATE_SIGNALED:
         raise Errno(errno.EINVAL)
     fence = Fence(node.gpu.signals, done=True) if arg.flags else None
     arg.handle = node.syncobjs.add(Syncobj(node.gpu.signals, fence))
@@ -78,17 +78,17 @@ def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def to_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
     syncobj = lookup(node, arg.handle)
-    if not arg.flags & SYNC_FILE:
-        call.hand(call.argument + 8, node.gpu.syncobjs.new(syncobj)[0])
+    if not arg.flags & drm.DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE:
+        call.hand(call.argument + ARGUMENTS["SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.syncobjs.new(syncobj)[0])
         return
     fence = syncobj.fence()
     if fence is None:
         raise Errno(errno.EINVAL, "a sync object without a fence has no sync file")
-    call.hand(call.argument + 8, node.gpu.sync_files.make(fence))
+    call.hand(call.argument + ARGUMENTS["SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.sync_files.make(fence))
 
 
 def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.flags & SYNC_FILE:
+    if arg.flags & drm.DRM_SYNCOBJ_FD_TO_HANDLE_FLAGS_IMPORT_SYNC_FILE:
         lookup(node, arg.handle).replace(sync_file(node, call, arg.fd))
         return
     found = node.gpu.syncobjs.find(call.identity(arg.fd))
@@ -148,7 +148,8 @@ def signal_points(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def query(node: Node, call: Call, arg: SimpleNamespace) -> None:
     objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
-    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(each.value(bool(arg.flags & QUERY_LAST_SUBMITTED)) for each in objects)))
+    submitted = bool(arg.flags & drm.DRM_SYNCOBJ_QUERY_FLAGS_LAST_SUBMITTED)
+    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(each.value(submitted) for each in objects)))
 
 
 def transfer(node: Node, call: Call, arg: SimpleNamespace) -> None:

@@ -1,5 +1,6 @@
 """The i915 and DRM interface of Linux as data: the number, name and argument of each ioctl, and the structures behind pointers.
 
+The names of ioctls are the kernel's without DRM_IOCTL_; constants are in drm.py and i915_drm.py.
 A field is NAME:TYPE with struct's letters (I 32 bits, Q 64 bits, i and q signed, H 16 bits); the numbers are the kernel's (public headers).
 """
 
@@ -20,6 +21,7 @@ class Structure:
         self.struct = struct.Struct("<" + "".join(kind for _, kind in pairs))
         self.size = self.struct.size
         self.row: Any = namedtuple("Row", self.names)  # type: ignore[misc]
+        self.sizes = {name: struct.calcsize(f"<{kind}") for name, kind in pairs}
         self.offsets = {name: struct.calcsize("<" + "".join(kind for _, kind in pairs[:at])) for at, name in enumerate(self.names)}
 
     def unpack(self, data: bytes) -> SimpleNamespace:

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from softgen.errors import SoftgenError
+from softgen.inspect.indirect_state import Found, IndirectStateDecoder, State
 from softgen.memory.space import Space
-from softgen.streamer.context import LatchedState
-from softgen.streamer.indirect import Follower, Found, State
+from softgen.streamer.latch import LatchedState, latch_table
 from softgen.streamer.parser import Command, Parser, Remark
 from softgen.trace.work import Trace, Work
 
-# A pointer's count is often said by a later command of the same draw, so commands wait until the draw that uses them is seen.
-STARTS = frozenset({"3DPRIMITIVE", "GPGPU_WALKER", "MEDIA_OBJECT", "MEDIA_OBJECT_WALKER", "MI_BATCH_BUFFER_END"})
 LONGEST_WAIT = 4096
 MOST_FOUND = 4096  # structures, kernels and data behind one command; real commands lead to dozens
 MOST_FOUND_IN_ALL = 100_000  # behind the commands of one submission; real ones lead to thousands
@@ -45,22 +43,30 @@ class Decoder:
     def items(self, work: Work) -> Iterator[Item]:
         parser = Parser(self.generation, work.engine, work.space, work.global_space, self._stale)
         road = parser.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else parser.batch(work.batch)
-        context = self.contexts.setdefault((work.context, work.engine), LatchedState())
+        context = self._context(work)
         self.seen.clear()
         self.regions.clear()
-        follower = Follower(self.generation, work.engine, work.space)
+        follower = IndirectStateDecoder(self.generation, work.engine, work.space)
         self.left = MOST_FOUND_IN_ALL
         waiting: list[Command | Remark] = []
         for met in road:
             if isinstance(met, Command) and met.name == "HUC_VIRTUAL_ADDR_STATE":
                 self._huc(work, met)
             waiting.append(met)
-            if isinstance(met, Remark) or met.name in STARTS or len(waiting) >= LONGEST_WAIT:
+            if isinstance(met, Remark) or starts(met) or len(waiting) >= LONGEST_WAIT:
                 yield from self._release(work, waiting, follower, context)
                 waiting = []
         yield from self._release(work, waiting, follower, context)
 
-    def _release(self, work: Work, waiting: list[Command | Remark], follower: Follower, context: LatchedState) -> Iterator[Item]:
+    def _context(self, work: Work) -> LatchedState:
+        """The state of the work's hardware context."""
+        key = work.context, work.engine
+        if key not in self.contexts:
+            self.contexts[key] = LatchedState(latch_table(self.generation.number, work.engine))
+        return self.contexts[key]
+
+    def _release(self, work: Work, waiting: list[Command | Remark], follower: IndirectStateDecoder,
+                 context: LatchedState) -> Iterator[Item]:  # fmt: skip
         """Commands up to a draw, each followed by what it points to, with counts as they stand when the draw starts."""
         ahead = context.copy()
         for met in waiting:
@@ -73,7 +79,7 @@ class Decoder:
                 ahead.bases = context.bases
                 yield from (Item(work, found) for found in self._follow(work, met, follower, ahead))
 
-    def _follow(self, work: Work, command: Command, follower: Follower, ahead: LatchedState) -> Iterator[Found | Remark]:
+    def _follow(self, work: Work, command: Command, follower: IndirectStateDecoder, ahead: LatchedState) -> Iterator[Found | Remark]:
         """What a command points to, within bounds: tables that point into each other would make a small file a day's work."""
         for number, found in enumerate(follower.follow(command, ahead) if self.left >= 0 else ()):
             self.left -= 1
@@ -117,6 +123,15 @@ class Decoder:
         starts = self.regions[space]
         at = bisect_right(starts, address)
         return starts[at - 1] if at else None
+
+
+def starts(command: Command) -> bool:
+    """Whether a command starts work, or ends a batch.
+
+    A pointer's count is often set by a later command of the same draw, so commands wait until the draw that uses them is seen.
+    """
+    effect = command.layout.effect if command.layout else None
+    return effect is not None and effect.kind == "starts" or command.name == "MI_BATCH_BUFFER_END"
 
 
 def _listed(space: Space) -> list[int]:

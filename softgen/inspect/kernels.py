@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from softgen.errors import GpuFault
 from softgen.eu.encoding import program
 from softgen.inspect.decoding import Decoder
+from softgen.inspect.indirect_state import Kernel
 from softgen.memory.space import Space
-from softgen.streamer.indirect import Kernel
 from softgen.trace.work import Trace
 
 

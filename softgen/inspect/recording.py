@@ -10,13 +10,15 @@ from pathlib import Path
 
 from softgen.bits.generation import Device
 from softgen.driver.gem import TILINGS
+from softgen.driver.i915_drm import EXEC_OBJECT_PINNED, EXEC_OBJECT_WRITE
 from softgen.driver.queue import Bound, Submission
+from softgen.errors import SoftgenError
 from softgen.trace.capture import EXEC, INCOMPLETE
 from softgen.trace.capture_json import Batch, BufferObject, Exec
 from softgen.trace.capture_write import CaptureWriter, nonzero
 
-PINNED, WRITE = 1 << 4, 1 << 2
 KEPT_FAILURES = 20
+MOST_KEPT = 4 << 30  # bytes of buffers in a failing submission
 
 
 def exec_of(submission: Submission, device: Device, bos: tuple[BufferObject, ...]) -> Exec:
@@ -55,7 +57,8 @@ class Recorder(CaptureWriter):
     def recorded(self, bound: Bound) -> BufferObject:
         bo, (blob, used) = bound.bo, self.content(bound)
         return BufferObject(bound.address, bo.size, blob, bound.handle, bo.uid, used, TILINGS[bo.tiling][0], bo.stride,
-                            bool(bound.flags & PINNED), bool(bound.flags & WRITE), bo.user, bound.flags, bound.relocations)  # fmt: skip
+                            bool(bound.flags & EXEC_OBJECT_PINNED), bool(bound.flags & EXEC_OBJECT_WRITE), bo.user, bound.flags,
+                            bound.relocations)  # fmt: skip
 
     def complete(self) -> None:
         """End the recording; it stays marked as incomplete while a submission runs."""
@@ -85,8 +88,11 @@ def failures() -> Path:
 
 def keep_failure(submission: Submission, message: str, device: Device) -> str:
     """Keep a failed submission with the memory it left, for its user alone; only the newest KEPT_FAILURES are kept."""
+    if sum(bound.bo.size for bound in submission.bound) > MOST_KEPT:
+        raise SoftgenError(f"its buffers have more than {MOST_KEPT >> 30} GiB")
     folder = failures()
-    folder.mkdir(0o700, parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # a buffer holds whatever the program computes with
     for old in sorted(path for path in folder.iterdir() if not path.name.startswith("."))[: -KEPT_FAILURES + 1]:
         shutil.rmtree(old, ignore_errors=True)
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{submission.pid}-{submission.sequence}"
@@ -95,4 +101,5 @@ def keep_failure(submission: Submission, message: str, device: Device) -> str:
         recorder.before(submission)
         recorder.after(submission, fine=False)
         (recorder.folder / "message.txt").write_text(f"{message.strip()}\n", "utf-8")
+    path.chmod(0o700)
     return str(path)

@@ -3,8 +3,8 @@
 Reads   MI_BATCH_BUFFER_START MI_BATCH_BUFFER_END MI_CONDITIONAL_BATCH_BUFFER_END
 Writes  whatever the commands do; counts of commands and batches; where the engine is (engine_status.py)
 
-A command with a handler in the device's table is executed by it; one that only sets state is latched under its name (state.py). Any
-other raises Unsupported with its name and place. Errors say where they happened.
+A command with a handler in the device's table is executed by it; one that only sets state, as its page says, is latched (latch.py),
+many at once in compiled code where nothing else has to be done for each. Any other raises Unsupported with its name and place.
 
 A command that cannot complete now (a semaphore) raises Parked: `run` answers False, and when called again tries that command again.
 """
@@ -25,9 +25,10 @@ from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.interface import DeviceInterface, Parked, SubmissionHooks, Wait
 from softgen.streamer.parser import Command, FetchPointer, Parser, Remark
-from softgen.streamer.state import only_says
 from softgen.streamer.window import Window
 from softgen.threads.dispatch import Dispatcher
+
+LATCH_AT_ONCE = 256  # state commands between two polls of the time limit
 
 
 class Streamer(Parser):
@@ -81,6 +82,9 @@ class Streamer(Parser):
         self.memory_changed()  # others ran meanwhile
         self._work = self.counters.draws + self.counters.dispatches
         while (place := self.place) is not None and not place.done():
+            self._poll(place)
+            if self._latch_ahead(place):
+                continue
             command, before = self._fetch(place), place.address
             place.advance(len(command.dwords))
             self.counters.commands += 1
@@ -113,13 +117,40 @@ class Streamer(Parser):
             case _:
                 self._execute(command)
 
-    def _fetch(self, place: FetchPointer) -> Command:
+    def _poll(self, place: FetchPointer) -> None:
+        """Between commands: the time limit, and memory that changed under what was read ahead."""
         if self.hooks.timed_out():
             raise SoftgenError(f"time is up at {place.address:#x} (batch {place.start:#x})")
         if self._read_ahead_is_stale:
             for pointer in (place, *self.stack):
                 pointer.window.forget()
             self._read_ahead_is_stale = False
+
+    def _latch_ahead(self, place: FetchPointer) -> bool:
+        """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether there were any."""
+        if place.wrap is not None or self.skipping or self.device.trace is not None or self.device.watched(self.base):
+            return False
+        window = place.window
+        header = window.first(place.address)
+        if header is None:
+            return False
+        latched, (host, count) = self.saved.latched, window.host(place.address)
+        done = latched.run(header, host, count, LATCH_AT_ONCE)
+        if not done:
+            return False
+        consumed, last = latched.consumed()
+        self._note_work()
+        address = place.address + 4 * last
+        header = window.first(address) or 0
+        layout = self.catalogue.find_command(header, self.generation.number, self.engine)
+        self._current = Command(place.start, address, place.level, layout, [header])
+        self.status.at(address, header)
+        self.counters.commands += done
+        place.advance(consumed)
+        self.parked = None
+        return True
+
+    def _fetch(self, place: FetchPointer) -> Command:
         command = self._command(place)
         if isinstance(command, Remark):
             raise GpuFault(place.address, "command fetch", place.window.space.name, why=command.text)
@@ -188,7 +219,7 @@ class Streamer(Parser):
         handler = self.device.commands.get(name)
         if handler is not None:
             handler(self, command.record)
-        elif only_says(name, command.record):
+        elif only_sets_state(command):
             self.saved.latched.note(command)
         else:
             raise Unsupported("not yet simulated")
@@ -301,6 +332,11 @@ class Streamer(Parser):
         """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""
         return bool(self.get("MI_PREDICATE_RESULT") & 1)
 
+
+def only_sets_state(command: Command) -> bool:
+    """Whether a command does no more than set state, as its page says."""
+    effect = command.layout.effect if command.layout else None
+    return effect is not None and effect.sets_state and not any(getattr(command.record, name) for name in effect.acts_when)
 
 
 def flag(values: Record, name: str) -> bool:

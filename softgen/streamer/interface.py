@@ -60,6 +60,7 @@ class DeviceInterface:
     update_table: Callable[[int, list[int]], None] | None = None  # MI_UPDATE_GTT: address of the first page, entries
     warn: Callable[[str], None] = lambda text: None  # a rule of the manual that software broke
     tick: Callable[[int], None] = lambda base: None  # the engine at `base` begins a command
+    watched: Callable[[int], bool] = lambda base: False  # the engine's watchdog has to see every command
     saved_context: Callable[[int, str], SavedContext] | None = None  # MI_SET_CONTEXT: the context whose image is at an address
     slices: int = 1
     trace: Callable[[str, str], None] | None = None  # called with a topic and a line of text

@@ -40,7 +40,7 @@ def arb_on_off(cs: Streamer, cmd: Record) -> None:
 @executes("MI_TOPOLOGY_FILTER")
 def topology_filter(cs: Streamer, cmd: Record) -> None:
     """Draws of other topologies do nothing from now on."""
-    cs.saved.latched.latch(catalogue.layout("MI_TOPOLOGY_FILTER", cs.generation.number), cmd)
+    cs.saved.latched.note(cs.command)
 
 
 @executes("MI_WAIT_FOR_EVENT", "MI_WAIT_FOR_EVENT_2")

@@ -38,6 +38,11 @@ def _table() -> dict[str, dict[str, Any]]:
     return tomllib.loads((resources.files("softgen") / "spec" / "streamer" / "rules.toml").read_text("utf-8"))
 
 
+def commands(rules: str) -> frozenset[str]:
+    """The commands that a generation has rules for."""
+    return frozenset(_table().get(rules, {}))
+
+
 @cache
 def _rules(command: str, rules: str) -> tuple[Rule, ...]:
     return tuple(_rule(row) for row in _table().get(rules, {}).get(command, ()))

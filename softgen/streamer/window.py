@@ -32,6 +32,11 @@ class Window:
                 return None
         return self._data[address - self._start >> 2]
 
+    def host(self, address: int) -> tuple[int, int]:
+        """The host address of a dword that was read ahead, and how many dwords are readable from there."""
+        offset = address - self._start
+        return self._data.buffer_info()[0] + offset, (self._end - address) // 4
+
     def forget(self) -> None:
         """Read again what is asked for next: memory may have changed."""
         self._start = self._end = 0

@@ -58,9 +58,9 @@ def code_at(context: DispatchContext, kernel: int) -> tuple[int, bytes]:
     return address, context.space.read(address, size)
 
 
-def start_thread(gen: float, dispatch: ThreadDispatch, number: int, messages: units.Handlers | None = None) -> Thread:
+def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int, messages: units.Handlers | None = None) -> Thread:
     """A thread as it starts, but for its payload."""
-    thread = Thread(gen, messages, dispatch.kernel, dispatch.mask(number))
+    thread = Thread(gen, messages, dispatch.kernel, dispatch.mask(number, group))
     thread.dwords("cr")[: len(dispatch.control)] = dispatch.control
     return thread
 
@@ -71,12 +71,12 @@ class ReferenceGroup:
     def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, group: int, program: Program, surfaces: Surfaces) -> None:
         self.dispatch, self.group, gen = dispatch, group, context.generation.number
         messages = units.handlers(gen, dispatch.units, surfaces, units.samplers(context, dispatch), LocalMemory(dispatch.local_bytes),
-                                  dispatch.threads, self._notify)  # fmt: skip
-        self.threads = [self._thread(gen, number, messages) for number in range(dispatch.threads)]
+                                  dispatch.group_size(group), self._notify)  # fmt: skip
+        self.threads = [self._thread(gen, number, messages) for number in range(dispatch.group_size(group))]
         self.runners = [Interpreter(thread, program, text=places.text) for thread in self.threads]
 
     def _thread(self, gen: float, number: int, messages: units.Handlers) -> Thread:
-        thread = start_thread(gen, self.dispatch, number, messages)
+        thread = start_thread(gen, self.dispatch, self.group, number, messages)
         payload = self.dispatch.start_registers(self.group, number)
         thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
         return thread

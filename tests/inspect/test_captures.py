@@ -11,7 +11,7 @@ import pytest
 
 from softgen.bits import describe
 from softgen.inspect.decoding import Decoder
-from softgen.streamer.indirect import Data, Kernel, State
+from softgen.inspect.indirect_state import Data, Kernel, State
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.file import open_trace
 from tests.conftest import SHARED, needs_shared

@@ -194,7 +194,6 @@ def expected(name: str, old: int, a: int, b: int, bits: int) -> int:
     return new & (1 << bits) - 1
 
 
-@pytest.mark.behaviour("KBL-ATOM-01", "KBL-ATOM-02", "KBL-ATOM-03", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 @pytest.mark.parametrize("inline", [0, 1])
 @pytest.mark.parametrize("opcode", ATOMICS)

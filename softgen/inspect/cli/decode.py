@@ -16,8 +16,8 @@ from softgen.errors import UsageError
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint
 from softgen.inspect.decoding import Decoder, Item
+from softgen.inspect.indirect_state import Data, Found, Kernel, Register, State
 from softgen.inspect.stopped import Stopped, stopped
-from softgen.streamer.indirect import Data, Found, Kernel, Register, State
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.file import open_trace

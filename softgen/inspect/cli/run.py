@@ -6,6 +6,7 @@ import argparse
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -43,8 +44,9 @@ exit codes: the program's own; 128 and a signal's number if one ended it; 1 if i
 
 CACHE_VARIABLE = "cl_cache_dir"  # of Intel's OpenCL runtime: an existing folder into which it writes compiled programs
 RECORDER_TIMEOUT = 0.5  # seconds
+SMALLEST_LIMIT = 64 << 20  # bytes; less is a forgotten unit
 HURRY = 5  # the thread switch interval is divided by this while modules are imported
-CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
+CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -55,9 +57,23 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     add_report_options(parser)
     add_trace_option(parser, "ioctls")
     parser.add_argument("--keep-going", action="store_true", help="do not end the program when some of its work fails")
+    parser.add_argument("--memory-limit", metavar="SIZE",
+                        help="memory the simulator may take for all programs, such as 8G; the default is three quarters of the host's. "
+                             "A request that would go beyond is answered with ENOMEM")  # fmt: skip
     add_engine_options(parser)
     parser.add_argument("--json", action="store_true", help="the report as one line of JSON on standard error, when the program has ended")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM …", help="the program and its arguments")
+
+
+def size(text: str | None) -> int | None:
+    """The value of --memory-limit in bytes."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
+    found = int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ")) if match else 0
+    if found < SMALLEST_LIMIT:
+        raise UsageError(f"a memory limit is a size of at least {SMALLEST_LIMIT >> 20}M, such as 512M or 8G, not {text!r}")
+    return found
 
 
 def run(args: argparse.Namespace) -> int:
@@ -75,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
         complain(f"{command[0]} {why}: it will not find the GPU")
     traced(args, "ioctls")
     check(args)
+    args.memory_limit = size(args.memory_limit)
     try:
         gpu = device(args.gpu)
     except SpecError as error:
@@ -190,7 +207,7 @@ class Simulator:
         self.made: Executor | None = None
         self.making = threading.Lock()
         self.queues = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
-        self.shared = Shared(gpu, self.queues, complain)
+        self.shared = Shared(gpu, self.queues, complain, args.memory_limit)
         self.server = Server(self.shared, service, complain if "ioctls" in (args.trace or "").split(",") else None)
         service.orphaned.append(self.leave)
 

@@ -20,7 +20,7 @@ from softgen.bits.record import Record
 from softgen.errors import SoftgenError
 from softgen.eu.encoding.decode import decode
 from softgen.memory.space import Space
-from softgen.streamer.context import LatchedState
+from softgen.streamer.latch import LatchedState
 from softgen.streamer.parser import Command
 
 DEEPEST = 5  # command -> descriptor -> binding table -> surface -> data
@@ -30,17 +30,6 @@ SHOWN_BYTES = 256  # of data
 DESCRIPTOR_BYTES = 32
 CONSTANT_UNIT = 32
 SIZES = ("buffer_size", "curbe_total_data_length")
-# pointer -> the bits one of which turns on what reads it
-GATES = {
-    "pointer_to_gs_state": ("gs_enable",),
-    "pointer_to_clip_state": ("clip_enable",),
-    "buffer_starting_address": ("address_modify_enable",),
-    "dn_di_state_pointer": ("dn_enable", "di_enable"),
-    "iecp_state_pointer": ("global_iecp_enable", "color_gamut_compression_enable", "color_gamut_expansion_enable"),
-    "gamut_state_pointer": ("color_gamut_compression_enable", "color_gamut_expansion_enable"),
-    "vertex_table_state_pointer": ("color_gamut_compression_enable",),
-    "gamma_correction_values_address": ("forward_gamma_correction_enable",),
-}
 BORDER_MODES = ("clamp_border", "half_border")  # address modes that show the border's colour (KBL 22600-22660)
 UNIT_NAMES = {"PS": "WM"}
 SECOND_FORM = {"RENDER_SURFACE_STATE": "MEDIA_SURFACE_STATE"}
@@ -138,7 +127,7 @@ def offsets(layout: Layout) -> tuple[tuple[Field, str], ...]:
     return tuple((f, groups[0].name if groups else "") for f, groups in layout.walk() if f.type.name == "offset")
 
 
-class Follower:
+class IndirectStateDecoder:
     """Follows the pointers of one submission's commands."""
 
     def __init__(self, generation: Generation, engine: str, space: Space) -> None:
@@ -194,7 +183,7 @@ class Follower:
     def _address(self, place: Place, context: LatchedState) -> int | None:
         """Where a pointer leads; None when it counts from a base that was set before the capture began and cannot be found."""
         value, kind = getattr(place.owner, place.field.name), place.field.type
-        pool = context.latched.get("3DSTATE_BINDING_TABLE_POOL_ALLOC")
+        pool = context.get("3DSTATE_BINDING_TABLE_POOL_ALLOC")
         if kind.target == "BINDING_TABLE_STATE" and pool and pool.binding_table_pool_enable and "pool_offset" in place.values._fields:
             return int(pool.binding_table_pool_base_address + place.values.pool_offset)
         if kind.target == "data" and place.field.name == "pointer" and place.index == 0 and not self.space.extent(value, 4):
@@ -247,7 +236,7 @@ class Follower:
                 continue
             if not certain and not self._plausible(kind, dwords, values, index, context):
                 return
-            context.latch(kind, values)
+            context.note_structure(kind, values)
             yield State(kind, at, by, dwords[: kind.dwords], index, certain)
             yield from self._follow(kind, values, by, context, depth + 1, certain)
 
@@ -310,9 +299,7 @@ def in_use(layout: Layout, field: Field, owner: Record, values: Record) -> bool:
     m = re.match(r"kernel_start_pointer(?:_(\d))?$", field.name)
     if m and (dispatch := _dispatch(values)):
         return _pixel_kernel(int(m[1] or 0), dispatch)
-    gates = GATES.get(field.name, (f"{field.name}_valid",))
-    bits = [getattr(owner, gate) for gate in gates if gate in owner._fields]
-    if bits and not any(bits):
+    if field.gates and not any(getattr(owner, gate) for gate in field.gates):
         return False
     if field.type.target.endswith("BORDER_COLOR_STATE"):
         modes = (name for name in values._fields if name.endswith("address_control_mode"))
@@ -346,7 +333,7 @@ def count(place: Place, context: LatchedState) -> tuple[int, int]:
         more = unit is place.owner or not entries  # media drivers let only the first few be prefetched
         return (max(entries, GUESSED_SURFACES) if more else entries), entries
     if target in VIEWPORTS:
-        clip = context.latched.get("3DSTATE_CLIP")
+        clip = context.get("3DSTATE_CLIP")
         viewports = clip.maximum_vp_index + 1 if clip else 1
         return viewports, viewports
     if "interface_descriptor_total_length" in place.values._fields:
@@ -362,7 +349,7 @@ def _unit(place: Place, name: str, context: LatchedState) -> Record | None:
     m = re.search(r"_(VS|HS|DS|GS|PS)$", place.layout.name) or re.search(r"_(vs|gs|clip|sf|ps)_", place.field.name)
     unit = m[1].upper() if m else ""
     for candidate in (f"3DSTATE_{unit}", f"{UNIT_NAMES.get(unit, unit)}_STATE"):
-        state = context.latched.get(candidate)
+        state = context.get(candidate)
         if state is not None and name in state._fields:
             return state
     return None

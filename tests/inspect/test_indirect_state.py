@@ -8,10 +8,10 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
+from softgen.inspect.indirect_state import Data, Found, IndirectStateDecoder, Kernel, Register, State
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.streamer.context import LatchedState
-from softgen.streamer.indirect import Data, Follower, Found, Kernel, Register, State
+from softgen.streamer.latch import LatchedState, latch_table
 from softgen.streamer.parser import Command
 
 GENERAL, SURFACE, DYNAMIC, INSTRUCTION = 0, 0x100000, 0x200000, 0x300000
@@ -25,7 +25,7 @@ class Bench:
         self.space = AddressSpace("test", self.generation.address_bits)
         for base in (SURFACE, DYNAMIC, INSTRUCTION):
             self.space.map(base, Buffer(0x10000))
-        self.context = LatchedState()
+        self.context = LatchedState(latch_table(self.generation.number, "render"))
         self.context.bases = {"general": GENERAL, "surface": SURFACE, "dynamic": DYNAMIC, "instruction": INSTRUCTION}
 
     def put(self, address: int, name: str, **values: Any) -> None:
@@ -40,7 +40,7 @@ class Bench:
     def follow(self, name: str, **values: Any) -> list[Found]:
         command = self.command(name, **values)
         self.context.note(command)
-        return list(Follower(self.generation, "render", self.space).follow(command, self.context))
+        return list(IndirectStateDecoder(self.generation, "render", self.space).follow(command, self.context))
 
 
 def test_a_kernel_counts_from_the_instruction_base() -> None:

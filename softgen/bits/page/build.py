@@ -1,0 +1,160 @@
+"""One generation's layout, built from the lines of a section and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from softgen.bits.expression import check_expression
+from softgen.bits.layout import KEY_SHIFT, Effect, Field, Group, Header, Layout
+from softgen.bits.page.lines import Block, piece
+from softgen.bits.page.section import Section
+from softgen.errors import SpecError
+
+Resolve = Callable[[str, float], Layout]
+
+
+def build_layout(section: Section, block: Block, gen: float, engines: tuple[str, ...], resolve: Resolve) -> Layout:
+    fields, groups = _resolve(section, block, gen, resolve)
+    header = read_header(section, block)
+    name = section.name
+    most = block.dwords if block.maximum is None else block.maximum
+    _check(section, f"{name}", fields, groups, most * 32, header.claimed if header else 0, block.maximum is None)
+    known = {f.name: f.width for f in fields}
+    derived = [(number, attribute, expression) for number, attribute, expression, gate in block.derived if gen in gate]
+    for number, attribute, expression in derived:
+        wrong = check_expression(expression, known) or (f"{name}.{attribute} is named twice" if attribute in known else "")
+        if wrong:
+            raise section.complain(wrong, number)
+        known[attribute] = 64
+    offset, relative, count = _offset(section, block)
+    return Layout(section.kind, name, gen, block.dwords, block.maximum, fields, groups, tuple((n, e) for _, n, e in derived),
+                  header, engines, offset, relative, count, _effect(section, block, gen, fields, groups), block.source, section.page,
+                  block.line)  # fmt: skip
+
+
+def _effect(section: Section, block: Block, gen: float, fields: tuple[Field, ...], groups: tuple[Group, ...]) -> Effect | None:
+    """What the command does on one generation; the fields it names must be there."""
+    found = [effect for effect, gate in block.effects if gen in gate]
+    if not found:
+        return None
+    effect, own = found[-1], {f.name for f in fields}
+    inner = {f.name for group in groups for f in group.fields}
+    known = own | inner if effect.rule == "index" else own
+    for name in (*(n for n in effect.by if n not in known), *(n for n in effect.acts_when if n not in own)):
+        raise section.complain(f"{section.name} has no field {name!r} on gen {gen:g}, by which it would be executed", block.line)
+    if effect.rule == "gates" and not any(f.gates for f in fields):
+        raise section.complain(f"{section.name} merges by gates on gen {gen:g}, where no field has a gate", block.line)
+    return effect
+
+
+def _offset(section: Section, block: Block) -> tuple[int | None, bool, int]:
+    """Where a register stands, whether that counts from its engine's registers, and how many of it there are."""
+    if section.kind != "register":
+        return None, False, 1
+    text = block.options.get("at") or (section.rest[0] if section.rest else "")
+    times = block.options.get("times", "1")
+    if not re.match(r"\+?0x[0-9a-f]+$", text) or not re.match(r"[1-9]\d*$", times):
+        expected = "at 0x2034 or, from its engine's start, at +0x34, times N"
+        raise section.complain(f"a register stands {expected}; not {text!r}, {times!r}", block.line)
+    if text[0] == "+" and not section.rest[1:] and "engines" not in block.options:
+        raise section.complain(f"{section.name} stands at {text} of which engines?", block.line)
+    return int(text, 0), text[0] == "+", int(times)
+
+
+def _resolve(section: Section, block: Block, gen: float, resolve: Resolve) -> tuple[tuple[Field, ...], tuple[Group, ...]]:
+    """The fields and groups of a block that exist on one generation."""
+    fields = tuple(f for f, gate in block.fields if gen in gate)
+    groups = []
+    for group, gate, inner in block.groups:
+        if gen not in gate:
+            continue
+        if group.of:
+            try:
+                other = resolve(group.of, gen)
+            except (KeyError, SpecError):
+                raise section.complain(f"group {group.name} is of {group.of}, which gen {gen:g} does not have", group.line) from None
+            groups.append(replace(group, fields=other.fields, groups=other.groups, derived=other.derived))
+        else:
+            inner_fields, inner_groups = _resolve(section, inner, gen, resolve)
+            groups.append(replace(group, fields=inner_fields, groups=inner_groups))
+    return fields, tuple(groups)
+
+
+def read_header(section: Section, block: Block) -> Header | None:
+    if section.kind != "command":
+        return None
+    key = block.options.get("key") or next(iter(section.rest), "")
+    try:
+        mask, value, length = _key(key)
+    except (ValueError, IndexError):
+        known = "0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"
+        raise section.complain(f"{key!r} is no key; keys are {known}", block.line) from None
+    if "length" in block.options:
+        length = piece(section, block.line, block.options["length"], 0)
+    if "with" in block.options:
+        bits, _, wanted = block.options["with"].partition("=")
+        high, low = piece(section, block.line, bits, 0)
+        mask |= (1 << high + 1) - (1 << low)
+        value |= int(wanted) << low
+    if length[0] > 31 or mask >> 32 or value & ~mask:
+        raise section.complain(f"{section.name}: its key and length must fit dword 0", block.line)
+    return Header(key, mask, value, None if "fixed" in block.options else length, int(block.options.get("bias", 2)))
+
+
+def _key(key: str) -> tuple[int, int, tuple[int, int]]:
+    """The header's mask and value, and where the length stands."""
+    parts = key.split(".")
+    kind = int(parts[0])
+    shift = KEY_SHIFT.get(kind, -1)
+    if kind in (0, 2) and len(parts) == 2:
+        low, length = int(parts[1], 16), (7, 0)
+        wide = 29 - shift
+    elif kind == 3 and len(parts) in (4, 5):
+        subtype, opcode = int(parts[1]), int(parts[2])
+        sub = int(parts[3], 16) if len(parts) == 4 else int(parts[3]) << 5 | int(parts[4], 16)
+        low, wide = subtype << 11 | opcode << 8 | sub, 13
+        length = (11, 0) if len(parts) == 5 else (15, 0) if subtype == 2 else (7, 0)
+        if subtype > 3 or opcode > 7 or sub > 255:
+            raise ValueError(key)
+    else:
+        raise ValueError(key)
+    if low >> wide:
+        raise ValueError(key)
+    return (1 << 32) - (1 << shift), kind << 29 | low << shift, length
+
+
+def _check(section: Section, owner: str, fields: tuple[Field, ...], groups: tuple[Group, ...], bits: int, claimed: int,
+           open_end: bool) -> None:  # fmt: skip
+    """No overlap without `or`, nothing past the end, no name twice."""
+    names: set[str] = set()
+    for f in fields:
+        if f.high >= bits and not open_end:
+            raise section.complain(f"{owner}.{f.name} ends at bit {f.high} of {bits}", f.line)
+        if f.name in names:
+            raise section.complain(f"{owner}.{f.name} is named twice", f.line)
+        for gate in f.gates:
+            if not any(other.name == gate and other.width == 1 for other in fields):
+                raise section.complain(f"{owner}.{f.name} has the gate {gate!r}, which is no bit beside it", f.line)
+        if f.mask & claimed and not f.alternate:
+            other = next((o.name for o in fields if o.mask & f.mask and o is not f), "the header")
+            raise section.complain(f"{owner}.{f.name} overlaps {other}; write 'or' if it is meant", f.line)
+        names.add(f.name)
+        claimed |= f.mask
+    for group in groups:
+        if group.name in names:
+            raise section.complain(f"{owner}.{group.name} is named twice", group.line)
+        names.add(group.name)
+        count = group.count or 1
+        if group.start + group.size * count > bits and group.count is not None and not open_end:
+            raise section.complain(f"{owner}.{group.name} ends at bit {group.start + group.size * count - 1} of {bits}", group.line)
+        if not group.fields and not group.groups:
+            raise section.complain(f"group {group.name} has no fields", group.line)
+        _check(section, f"{owner}.{group.name}", group.fields, group.groups, group.size, 0, False)
+        mask = 0
+        for i in range(count):
+            mask |= group.claimed << group.start + i * group.size
+        if mask & claimed and not group.alternate:
+            raise section.complain(f"{owner}.{group.name} overlaps other fields; write 'or' if it is meant", group.line)
+        claimed |= mask

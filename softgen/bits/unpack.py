@@ -1,0 +1,94 @@
+"""Unpacking: a layout compiled to one Python function.
+
+A field becomes one expression over its dwords, so unpacking costs no more than the shifts and masks it needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from softgen.bits.field import Field, Group
+from softgen.bits.record import Record, join, record_class, sign, to_double, to_float, to_half
+
+
+def compile_unpack(name: str, fields: tuple[Field, ...], groups: tuple[Group, ...], derived: tuple[tuple[str, str], ...],
+                   natural: bool) -> Callable[[Any], Record]:  # fmt: skip
+    """Compile a function dwords -> record. `natural`: floats and fixed point become Python floats."""
+    names: dict[str, Any] = {"join": join, "to_float": to_float, "to_double": to_double, "to_half": to_half, "sign": sign}
+    lines = ["n = len(d)", "bits = join(d)"] if groups else []
+    need = max((f.high // 32 + 1 for f in fields), default=0)
+    if need:  # the last dwords may be missing
+        lines.append(f"d = d if len(d) >= {need} else [*d, *[0] * ({need} - len(d))]")
+    out = [_field(f, _from_dwords, natural) for f in fields]
+    out += [_group(g, f"g{i}_", names, natural, outermost=True) for i, g in enumerate(groups)]
+    values = [f.name for f in fields] + [g.name for g in groups]
+    for i, expression in enumerate(out):
+        lines.append(f"v{i} = {expression}")
+    for attribute, expression in derived:
+        lines.append(f"v{len(values)} = {_derived(expression, values)}")
+        values.append(attribute)
+    names["cls"], names["new"] = record_class(name, values), tuple.__new__
+    listed = "".join(f"v{i}, " for i in range(len(values)))
+    body = "\n    ".join([*lines, f"return new(cls, ({listed}))"])
+    exec(compile(f"def unpack(d):\n    {body}\n", f"<{name}>", "exec"), names)
+    unpack: Callable[[Any], Record] = names["unpack"]
+    return unpack
+
+
+def _group(group: Group, prefix: str, names: dict[str, Any], natural: bool, outermost: bool = False) -> str:
+    """The expression for a tuple of elements, given the number `bits` the group stands in."""
+    element = f"{prefix}element"
+    inner = [_field(f, _from_number, natural) for f in group.fields]
+    inner += [_group(g, f"{prefix}{i}_", names, natural) for i, g in enumerate(group.groups)]
+    fields = [f.name for f in group.fields] + [g.name for g in group.groups]
+    lines = [f"v{i} = {expression}" for i, expression in enumerate(inner)]
+    for name, expression in group.derived:
+        lines.append(f"v{len(fields)} = {_derived(expression, fields)}")
+        fields.append(name)
+    names[f"{prefix}class"], names["new"] = record_class(group.name, fields), tuple.__new__
+    values = "".join(f"v{i}, " for i in range(len(fields)))
+    body = "\n    ".join([*lines, f"return new({prefix}class, ({values}))"])
+    source = f"def {element}(bits, n={-(-group.size // 32)}):\n    {body}\n"
+    exec(compile(source, f"<{group.name}>", "exec"), names)
+    size, mask = group.size, hex((1 << group.size) - 1)
+    times = f"max(0, n * 32 - {group.start}) // {size}" if group.count is None else str(group.count)
+    if group.count is None and size == 32 and group.start % 32 == 0 and outermost:  # inline data, up to 64 Ki dwords of it
+        return f"tuple([{element}(word) for word in d[{group.start // 32} : n]])"
+    return f"tuple([{element}(bits >> {group.start} + {size} * i & {mask}) for i in range({times})])"
+
+
+def _field(f: Field, read: Callable[[int, int], str], natural: bool) -> str:
+    parts, shift = [], f.width
+    for high, low in f.pieces:
+        shift -= high - low + 1
+        parts.append(f"({read(high, low)}) << {shift}" if shift else f"({read(high, low)})" if len(f.pieces) > 1 else read(high, low))
+    value = " | ".join(parts)
+    kind = f.type.name
+    if f.alignment:
+        return f"({value}) << {f.alignment}"
+    if kind == "int":
+        return f"sign({value}, {f.width})"
+    if natural and kind in ("float", "half", "double"):
+        return f"to_{kind}({value})"
+    if natural and kind == "fixed":
+        value = f"sign({value}, {f.width})" if f.type.signed else f"({value})"
+        return f"{value} / {1 << f.type.fraction}"
+    return value
+
+
+def _from_dwords(high: int, low: int) -> str:
+    first, low_bit = divmod(low, 32)
+    last, high_bit = divmod(high, 32)
+    words = " | ".join([f"d[{first}]"] + [f"d[{i}] << {32 * (i - first)}" for i in range(first + 1, last + 1)])
+    shifted = f"({words}) >> {low_bit}" if low_bit else f"({words})" if last > first else words
+    return shifted if high_bit == 31 else f"{shifted} & {(1 << high - low + 1) - 1:#x}"
+
+
+def _from_number(high: int, low: int) -> str:
+    return f"bits >> {low} & {(1 << high - low + 1) - 1:#x}"
+
+
+def _derived(expression: str, fields: list[str]) -> str:
+    return re.sub(r"\b[a-z_]\w*", lambda m: f"v{fields.index(m[0])}", expression)

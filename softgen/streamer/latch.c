@@ -1,0 +1,168 @@
+/* State commands latched: their dwords go into the slots of a hardware context, and their groups become dirty.
+ *
+ * latch_run walks consecutive commands of a batch and stops at the first that is not plain state: one that acts, has a length the page
+ * does not allow, is not complete in the window, or has no rule yet. latch_one latches one command by its rule. Rules and what they mean
+ * are in latch.py, which builds them from the pages. */
+
+#include <stdint.h>
+#include <string.h>
+
+#define KEYS 0x10000
+#define UNKNOWN 0xffff /* no rule for the key yet */
+#define GATED 64       /* dwords of the longest command or element with gates */
+#define PARTS 3        /* fields that an index is made of */
+
+enum kind { STOP, REPLACE, ELEMENTS, RECORDS, GATES, MASK, POSITION };
+
+struct part {
+    uint32_t dword, low, width;
+};
+
+struct gate { /* while none of `bits` is set, the bits of `mask` keep their latched values */
+    uint32_t bit_dword, bits, dword, mask;
+};
+
+struct rule {
+    uint32_t mask, value;                     /* the headers it is for */
+    uint32_t next;                            /* the rule to try when the header does not match; UNKNOWN: none */
+    uint32_t kind, stops;                     /* stops: latch_run leaves the command to its handler */
+    uint32_t length_low, length_mask, bias;   /* dwords: (header >> low & mask) + bias */
+    uint32_t least, most;                     /* dwords the page allows */
+    uint32_t slot, offset, size;              /* its number, where its first dword is, dwords of an item */
+    uint32_t first;                           /* ELEMENTS: dword of the first element */
+    uint32_t parts;
+    struct part part[PARTS];                  /* ELEMENTS, RECORDS: the item's index, the lowest bits first */
+    uint32_t group;                           /* the bit of `dirty` */
+    uint32_t acts_dword, acts_mask;           /* a bit set here makes the command act */
+    uint32_t gates, gate_count;
+    uint32_t mask_dword, mask_low, mask_bits; /* MASK: the field whose ones select the low bits of its dword that change */
+};
+
+struct table {
+    const uint16_t *keys; /* the first rule by header >> 16 */
+    const struct rule *rules;
+    const struct gate *gates;
+};
+
+struct latches {
+    uint32_t *slots;
+    uint32_t *lengths; /* of a slot, in dwords; RECORDS: 1 + the index of the item latched last */
+    uint32_t *counts;  /* how often a slot was latched */
+    uint64_t *present; /* which items of a slot were latched */
+    uint64_t dirty;
+    uint32_t slot_count; /* rules made after the arrays were sized have slots beyond */
+    uint32_t consumed, last; /* by latch_run: dwords, and the last command's first dword */
+};
+
+static uint32_t index_of(const struct rule *rule, const uint32_t *item)
+{
+    uint32_t index = 0, shift = 0;
+    for (uint32_t i = 0; i < rule->parts; i++) {
+        const struct part *part = &rule->part[i];
+        index |= (item[part->dword] >> part->low & ((1u << part->width) - 1)) << shift;
+        shift += part->width;
+    }
+    return index;
+}
+
+/* Copies `count` dwords; bits behind closed gates keep their values, and a gate that was ever open reads as open. */
+static void copy_gated(uint32_t *to, const uint32_t *from, uint32_t count, const struct gate *gates, uint32_t gate_count)
+{
+    uint32_t old[GATED];
+    if (!gate_count || count > GATED) { /* latch.py makes no gates for longer ones */
+        memcpy(to, from, 4 * count);
+        return;
+    }
+    memcpy(old, to, 4 * count);
+    memcpy(to, from, 4 * count);
+    for (uint32_t i = 0; i < gate_count; i++) {
+        const struct gate *gate = &gates[i];
+        if (gate->dword < count && gate->bit_dword < count && !(from[gate->bit_dword] & gate->bits))
+            to[gate->dword] = (to[gate->dword] & ~gate->mask) | (old[gate->dword] & gate->mask);
+    }
+    for (uint32_t i = 0; i < gate_count; i++)
+        if (gates[i].bit_dword < count)
+            to[gates[i].bit_dword] |= old[gates[i].bit_dword] & gates[i].bits;
+}
+
+static void latch(const struct table *table, const struct rule *rule, struct latches *latches, const uint32_t *dwords, uint32_t count)
+{
+    uint32_t *slot = latches->slots + rule->offset, *length = &latches->lengths[rule->slot];
+    const struct gate *gates = table->gates + rule->gates;
+    uint32_t index;
+    switch (rule->kind) {
+    case REPLACE:
+        memcpy(slot, dwords, 4 * count);
+        *length = count;
+        break;
+    case ELEMENTS:
+        slot[0] = dwords[0];
+        for (uint32_t at = rule->first; at + rule->size <= count; at += rule->size) {
+            index = index_of(rule, dwords + at);
+            copy_gated(slot + 1 + index * rule->size, dwords + at, rule->size, gates, rule->gate_count);
+            latches->present[rule->slot] |= 1ull << index;
+        }
+        *length = count;
+        break;
+    case RECORDS:
+        index = index_of(rule, dwords);
+        memset(slot + index * rule->size, 0, 4 * rule->size);
+        memcpy(slot + index * rule->size, dwords, 4 * count);
+        latches->present[rule->slot] |= 1ull << index;
+        *length = index + 1;
+        break;
+    case GATES:
+        copy_gated(slot, dwords, count, gates, rule->gate_count);
+        *length = *length > count ? *length : count;
+        break;
+    case MASK: {
+        uint32_t at = rule->mask_dword, low = (1u << rule->mask_low) - 1;
+        uint32_t changed = dwords[at] >> rule->mask_low & rule->mask_bits, old = slot[at];
+        memcpy(slot, dwords, 4 * count);
+        slot[at] = (dwords[at] & (~low | changed)) | (old & low & ~changed) | (old & rule->mask_bits << rule->mask_low);
+        *length = count;
+        break;
+    }
+    case POSITION:
+        memcpy(slot, dwords, 4 * count);
+        *length = *length > count ? *length : count;
+        break;
+    }
+    latches->counts[rule->slot]++;
+    latches->dirty |= 1ull << rule->group;
+}
+
+/* One command by its rule; `count` is between the rule's least and most. */
+void latch_one(const struct table *table, uint32_t rule, struct latches *latches, const uint32_t *dwords, uint32_t count)
+{
+    latch(table, &table->rules[rule], latches, dwords, count);
+}
+
+/* Consecutive state commands, `limit` at most. Returns how many. */
+uint32_t latch_run(const struct table *table, struct latches *latches, const uint32_t *dwords, uint32_t count, uint32_t limit)
+{
+    uint32_t at = 0, done = 0, last = 0;
+    while (done < limit && at < count) {
+        uint32_t header = dwords[at], number = table->keys[header >> 16], length;
+        const struct rule *rule = 0;
+        for (; number != UNKNOWN; number = rule->next) {
+            rule = &table->rules[number];
+            if ((header & rule->mask) == rule->value)
+                break;
+        }
+        if (number == UNKNOWN || rule->stops || rule->slot >= latches->slot_count)
+            break;
+        length = (header >> rule->length_low & rule->length_mask) + rule->bias;
+        if (length < rule->least || length > rule->most || length > count - at)
+            break;
+        if (rule->acts_mask && dwords[at + rule->acts_dword] & rule->acts_mask)
+            break;
+        latch(table, rule, latches, dwords + at, length);
+        last = at;
+        at += length;
+        done++;
+    }
+    latches->consumed = at;
+    latches->last = last;
+    return done;
+}
