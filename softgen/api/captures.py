@@ -155,7 +155,7 @@ class Capture:
         from softgen.api.machine import deadline, dispatcher
 
         trace = open_trace(self.path, self._gpu, self._engine)
-        return ReplayReport(replay(trace, spent=deadline(time_limit), groups=dispatcher(engine, threads)))
+        return ReplayReport(replay(trace, timed_out=deadline(time_limit), groups=dispatcher(engine, threads)))
 
     def __repr__(self) -> str:
         return f"Capture({os.fspath(self.path)!r}, {self.gpu})"

@@ -20,6 +20,7 @@ from softgen.memory.space import Space
 from softgen.threads import places, reference, units
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.programs import load
 from softgen.trace.work import Work
 
 
@@ -93,7 +94,7 @@ class TracingDispatcher:
         self.engine.invalidate()
 
     def _traced(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, trace: Trace) -> Iterator[Finished]:
-        program = reference.load(context, dispatch.kernel)
+        program = load(context, dispatch)
         surfaces = units.surfaces(context, dispatch)
         for number in range(dispatch.groups):
             if timed_out():

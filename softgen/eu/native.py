@@ -81,6 +81,7 @@ def imports() -> dict[str, int]:
     """Functions that compiled code may call, by name."""
     native, left = library(), guard.library()
     return {"native_barrier": address(native.native_barrier), "native_threaded": address(native.native_threaded),
+            "native_interpret": address(native.native_interpret),
             "guard_leave": address(left.guard_leave)}  # fmt: skip
 
 

@@ -283,6 +283,7 @@ class Worker:
         if number not in self.runners:
             part = self.blocks[number * block.SIZE : (number + 1) * block.SIZE]
             thread = Thread(self.shared.gen, self._messages(), self.record.kernel, block=part)
+            thread.system_ip = self.record.system_routine
             self.runners[number] = Interpreter(thread, self.shared.program, text=places.text)
         return self.runners[number]
 

@@ -96,7 +96,7 @@ def looped(library: ctypes.CDLL, memory: Memory, choice: Choice, batch: int, con
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("batch", [1, 7, 64])
-@pytest.mark.parametrize("choice", COMPILED, ids=str)
+@pytest.mark.parametrize("choice", engines(), ids=str)
 def test_batches_of_a_loop_leave_what_a_list_leaves(choice: Choice, batch: int, masked: bool, library: ctypes.CDLL) -> None:
     memory = Memory()
     looped(library, memory, choice, batch, masked=masked)

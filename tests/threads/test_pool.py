@@ -23,6 +23,7 @@ from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, 
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.pool import WorkQueue
+from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from tests.gpgpu.engines import Leaving, Recording
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
@@ -105,7 +106,7 @@ def test_threads_start_as_the_reference_starts_them(own_first: bool, masks: tupl
     context, dispatch = recorded(made)
     assert isinstance(dispatch.payload, TemplatePayload)
     dispatch = replace(dispatch, payload=replace(dispatch.payload, own_first=own_first))
-    shared = SharedDispatch(context, dispatch, reference.load(context, dispatch.kernel), Leaving())
+    shared = SharedDispatch(context, dispatch, load(context, dispatch), Leaving())
     started = worker.Worker(shared, 1, worker.WorkerState(), lambda worker: None)
     for number in range(12):
         thread = reference.start_thread(9.0, dispatch, 0, number)
