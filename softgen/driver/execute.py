@@ -164,7 +164,7 @@ class Executor:
         (self.report.unsupported if isinstance(error, Unsupported) else self.report.faults).append(told)
         try:
             where = self.save(submission, told + "\n" + detail)
-        except (SoftgenError, OSError) as trouble:
+        except Exception as trouble:  # whatever it is, the programs learn of the failure
             where = ""
             self.tell(f"the failing submission could not be kept: {trouble}")
         if where:

@@ -246,8 +246,10 @@ class Queues:
         except BaseException as error:  # whatever went wrong, nobody may be left waiting
             submission.context.banned = True
             submission.context.guilty += 1
-            self.failed(submission, error)
-            submission.fence.signal(errno.EIO)
+            try:
+                self.failed(submission, error)
+            finally:
+                submission.fence.signal(errno.EIO)
         else:
             submission.fence.signal()
         finally:

@@ -160,7 +160,7 @@ def locate(m: Machine, one: Image, coordinates: list[Value], lod: Value | None) 
     if one.level or one.levels > 1:
         x, y, inside = _leveled(m, one, u, v, r, zero if lod is None else lod)
     else:
-        x, y, inside = u, v, (u < spread(m, one.width, u32, lanes)) & (r < _slices(m, one, 0, lanes))
+        x, y, inside = u, v, (u < spread(m, one.width, u32, lanes)) & (r < _slices(m, one, lanes))
         inside = inside if one.kind == "1d" else inside & (v < spread(m, one.height, u32, lanes))
         inside = inside if lod is None else inside & (lod == 0)
     far = [m.convert(value, u64) for value in (x, y, r)]
@@ -178,15 +178,13 @@ def _leveled(m: Machine, one: Image, u: Value, v: Value, r: Value, lod: Value) -
     for level, (left, top, width, height) in enumerate(levels(one)):
         if level >= one.level:
             here = lod == level - one.level
-            there = here & (u < width) & (v < height) & (r < _slices(m, one, level, u.lanes))
+            there = here & (u < width) & (v < height) & (r < _slices(m, one, u.lanes))
             x, y, inside = m.select(here, u + left, x), m.select(here, v + top, y), inside | there
     return x, y, inside
 
 
-def _slices(m: Machine, one: Image, level: int, lanes: int) -> Value:
+def _slices(m: Machine, one: Image, lanes: int) -> Value:
     if one.kind != "3d" and not one.is_array:
         return m.constant(u32, 6 if one.kind == "cube" else 1, lanes)
-    if one.kind == "3d" and level:
-        return m.constant(u32, max(one.depth >> level, 1), lanes)
     depth = spread(m, one.depth, u32, lanes)
     return depth * 6 if one.kind == "cube" else depth

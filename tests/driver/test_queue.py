@@ -74,7 +74,7 @@ def test_all_fences_are_waited_for(order: tuple[int, ...]) -> None:
     queues.submit(waits)
     for fence in rest:
         time.sleep(0.05)
-        SIGNALS.tell()  # somebody else is done: it looks again
+        SIGNALS.notify()  # somebody else is done: it looks again
         assert not done and not waits.fence.done
         fence.signal()
     wait(waits)

@@ -187,7 +187,7 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, fold
     """The server's process, until the launcher ends it. Compiled programs appear in `folder`."""
     answering = threading.Event()
     threading.Thread(target=load, args=(gpu, args.engine, answering), name="load", daemon=True).start()
-    if service.quiet() and not (wanted(args) or recorder):
+    if service.wait_for_program() and not (wanted(args) or recorder):
         return {}  # the program never looked for a GPU
     answering.wait()
     return Simulator(args, gpu, recorder, folder, service).run()
@@ -228,7 +228,7 @@ class Simulator:
 
     def failed(self, text: str) -> None:
         complain(text)
-        self.service.tell({"failed": text})
+        self.service.send({"failed": text})
 
     def make(self, gpu: Device, spent: Callable[[], bool], excuse: Callable[[SoftgenError], bool]) -> Gpu:
         from softgen.device.gpu import Gpu
@@ -248,10 +248,10 @@ class Simulator:
         if self.server.run() == b"end":
             self.queues.drain(DRAIN)
         executor = self.executor()
-        executor.ending = True
-        if self.recorder:
+        if self.recorder:  # before the work that still runs is dropped: the recording says that it was cut short
             with executor.running, self.recorder:
                 pass
+        executor.ending = True
         counted = {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown}
         if not wanted(self.args):
             return counted
