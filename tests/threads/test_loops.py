@@ -114,6 +114,16 @@ def test_a_fallback_in_the_middle_leaves_and_reenters(choice: Choice, library: c
     assert len(memory.warnings) == 1 and "out of bounds" in memory.warnings[0]
 
 
+@pytest.mark.parametrize("registers", [3, 4])
+@pytest.mark.parametrize("choice", COMPILED, ids=str)
+def test_registers_after_the_payload_are_zero(choice: Choice, registers: int, library: ctypes.CDLL) -> None:
+    """Each thread adds the first dword after its payload, and sets it."""
+    shown = f"     add (16|M0) r12.0<1>:d r20.0<8;8,1>:d r{registers}.0<0;1,0>:d\n(W)  mov (8|M0) r{registers}.0<1>:d 77:d"
+    memory = Memory(ADD.replace("     add (16|M0) r12.0<1>:d r20.0<8;8,1>:d r2.0<0;1,0>:d", shown))
+    looped(library, memory, choice, 16)
+    assert memory.result().tolist() == list(range(5, 5 + THREADS * LANES))
+
+
 @pytest.mark.parametrize("choice", COMPILED, ids=str)
 def test_threads_that_change_their_mode_go_on(choice: Choice, library: ctypes.CDLL) -> None:
     memory = Memory(MODE)
