@@ -12,7 +12,7 @@ from functools import cache
 
 from softgen.errors import SoftgenError
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Context, Control, offset
+from softgen.eu.thread.block import Context, ControlBlock, offset
 from softgen.memory import guard
 from softgen.memory.space import Space
 
@@ -40,7 +40,7 @@ class SingleThread(ctypes.Structure):
 
 def layout() -> list[int]:
     """The numbers that native_layout gives, as Python has them."""
-    return [ctypes.sizeof(Control), offset(Control, "executed"), offset(Control, "channel_ip"),
+    return [ctypes.sizeof(ControlBlock), offset(ControlBlock, "executed"), offset(ControlBlock, "channel_ip"),
             ctypes.sizeof(Context), offset(Context, "budget"), offset(Context, "offsets"),
             ctypes.sizeof(NativeOp), ctypes.sizeof(NativeProgram), ctypes.sizeof(SingleThread)]  # fmt: skip
 
@@ -63,9 +63,9 @@ def load(module: str, layout_function: str, layout: list[int]) -> ctypes.CDLL:
 
 @cache
 def library() -> ctypes.CDLL:
-    native, places = load("softgen.eu._native", "native_layout", layout()), block.PLACES
+    native, places = load("softgen.eu._native", "native_layout", layout()), block.BLOCK_OFFSETS
     native.native_place.argtypes = (ctypes.c_uint64,) * 3
-    native.native_place(block.SIZE, places["control"], places["n"])
+    native.native_place(block.BLOCK_SIZE, places["control"], places["n"])
     native.native_barrier.argtypes = (ctypes.c_void_p,)
     native.native_barrier.restype = None
     return native
@@ -96,7 +96,7 @@ class GuardedCall:
     def __init__(self, function: Callable[..., object]) -> None:
         self.function = address(function)
         self.guard = guard.library().guard_call
-        self.record = guard.Record()
+        self.record = guard.FaultRecord()
 
     def __call__(self, argument: ctypes.Structure) -> int | None:
         """The function's result; None if it was left at an access, which fault() then describes."""
@@ -104,7 +104,7 @@ class GuardedCall:
 
     def at(self, function: int, argument: int) -> int | None:
         """The same for another function."""
-        self.record.ip = guard.NOBODY
+        self.record.ip = guard.NO_IP
         if self.guard(function, argument, self.record):
             return None
         return int(self.record.result)
