@@ -3,6 +3,8 @@
 # make lint      ruff and mypy
 # make bench     speed, as ratios to peers and goals
 # make witness   long runs against outside programs
+# make fuzz      fuzzing, guided by coverage and under sanitizers           (MINUTES=5)
+# make mutate    small faults planted in a package, and whether its tests notice them   (PACKAGE=eu COUNT=100 SEED=1)
 # make docs      write the generated pages again
 # make clean     remove what was built, and .venv
 #
@@ -12,6 +14,10 @@ PYTHON  ?= python3
 DRIVERS ?=
 TESTS   ?= tests
 WORKERS ?= auto
+MINUTES ?= 5
+PACKAGE ?= eu
+COUNT   ?= 100
+SEED    ?= 1
 export DRIVERS
 
 VENV   := .venv
@@ -19,7 +25,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 BUILT  := pyproject.toml constraints.txt setup.py tools/setup $(wildcard softgen/*/*.c)
 
-.PHONY: demo test lint bench witness docs setup drivers clean moved
+.PHONY: demo test lint bench witness fuzz mutate docs setup drivers clean moved
 .DEFAULT_GOAL := demo
 
 demo: drivers
@@ -39,9 +45,17 @@ bench: drivers
 witness: drivers
 	HYPOTHESIS_PROFILE=night $(BIN)/python -m pytest -q -n $(WORKERS) -m witness $(TESTS); code=$$?; [ $$code -eq 5 ] && echo "no witness tests yet" || exit $$code
 
+fuzz: setup
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/pip install -q -c constraints.txt atheris || true
+	$(BIN)/python tools/fuzz.py --minutes $(MINUTES)
+
+mutate: setup
+	$(BIN)/python tools/mutate.py --package $(PACKAGE) --count $(COUNT) --seed $(SEED)
+
 docs: setup
 	$(BIN)/softgen behaviours --markdown > docs/behaviours.md.new
 	mv docs/behaviours.md.new docs/behaviours.md
+	$(BIN)/python -m tests.notebooks
 
 setup: $(STAMP)
 

@@ -9,7 +9,9 @@ setup(
     ext_modules=[
         Extension("softgen.memory._guard", ["softgen/memory/guard.c"], extra_compile_args=FLAGS),
         Extension("softgen.streamer._latch", ["softgen/streamer/latch.c"], extra_compile_args=FLAGS),
-        Extension("softgen.eu._native", ["softgen/eu/native.c"], extra_compile_args=FLAGS),
+        Extension("softgen.eu._native", ["softgen/eu/native.c"], depends=["softgen/eu/native.h"], extra_compile_args=FLAGS),
+        Extension("softgen.threads._scheduler", ["softgen/threads/scheduler.c", "softgen/threads/start.c"], extra_compile_args=FLAGS,
+                  depends=["softgen/eu/native.h", "softgen/threads/scheduler.h", "softgen/threads/threads.h"]),
         Extension("softgen.driver._shim", [f"softgen/driver/{name}.c" for name in SHIM], depends=["softgen/driver/shim.h"],
                   extra_compile_args=[*FLAGS, "-fvisibility=hidden"], libraries=["dl"]),
     ]

@@ -37,8 +37,8 @@ class Work:
     allowed: float
     alu: bool = False
 
-    def dispatch(self) -> Dispatch:
-        return Dispatch(self.name, self.arguments, self.size, self.group)
+    def dispatch(self, engine: str = "t1", threads: int = 1) -> Dispatch:
+        return Dispatch(self.name, self.arguments, self.size, self.group, engine, threads)
 
 
 def relative(a: Array, b: Array) -> float:

@@ -18,13 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import Measurement
-from bench._program import FOLDER, Dispatch
+from bench._program import Dispatch
 from bench._work import Array, Work, peer, peers, works
 from softgen.errors import SoftgenError
 from softgen.eu.engine import engine
 from softgen.eu.interpreter import Program
-from softgen.threads.dispatcher import EngineDispatcher
-from softgen.threads.payload import HeaderPatch
 
 ROUNDS, SECONDS = 15, 1.5  # at most, of each
 LONG = 3.0  # seconds that a run of the slower engine may take
@@ -79,12 +77,11 @@ def measure() -> Iterator[Measurement]:
 
 def measured(work: Work, libraries: dict[str, CDLL]) -> Result:
     """Rounds in which everyone has a turn: what disturbs one disturbs all."""
-    fast, slow = EngineDispatcher("t1", 1), EngineDispatcher("t0", 1)
     whole = work.dispatch()
-    done = whole.run(fast)
+    done = whole.run()
     rivals = list(rivals_of(work, libraries, whole.arrays[work.result].copy()))
-    part, share = shortened(work, slow)
-    t1, t0 = Timed("t1", lambda: whole.run(fast)), Timed("t0", lambda: part.run(slow))
+    part, share = shortened(work)
+    t1, t0 = Timed("t1", whole.run), Timed("t0", part.run)
     everyone = [t1, t0, *rivals]
     for _ in range(ROUNDS):
         for one in everyone:
@@ -107,24 +104,22 @@ def rivals_of(work: Work, libraries: dict[str, CDLL], found: Array) -> Iterator[
         yield Timed(f"C ({compiler})", call)
 
 
-def shortened(work: Work, groups: EngineDispatcher) -> tuple[Dispatch, float]:
-    """The whole if that is a matter of moments, else some rows or columns of groups; and which part of all these are."""
-    whole, record = work.dispatch(), work.dispatch().record
-    assert record.patch is not None
-    x, y, z = record.patch.counters
-    share = 1.0
+def shortened(work: Work) -> tuple[Dispatch, float]:
+    """The whole on t0 if that takes a moment only, else some rows or columns of groups; and which part of all these are."""
+    part = work.dispatch("t0")
+    count, share = part.groups, 1.0
+    counts = [size // group for size, group in zip(work.size, work.group, strict=True)]
     while True:
-        began = time.thread_time()
         try:
-            whole.run(groups, lambda start=began: time.thread_time() - start > LONG)  # type: ignore[misc]
-            return whole, whole.record.groups / record.groups
+            part.run(time_limit=LONG)
+            return part, part.groups / count
         except SoftgenError as error:
-            if "time is up" not in str(error) or share * record.groups < 1:
+            if "time is up" not in str(error) or share * count < 1:
                 raise
         share /= 8
-        columns, rows = max(1, int(x.count * min(1.0, share * y.count))), max(1, int(y.count * share))
-        patch = HeaderPatch((replace(x, count=columns), replace(y, count=rows), z))
-        whole.record = replace(record, patch=patch, groups=patch.groups)
+        rows = max(1, int(counts[-1] * share))
+        columns = max(1, int(counts[0] * min(1.0, share * counts[-1]))) if len(counts) > 1 else rows
+        part.resize([columns * work.group[0], *(rows * group for group in work.group[1:])])
 
 
 def told(one: Result) -> Iterator[Measurement]:
@@ -157,13 +152,12 @@ def scaling() -> Iterator[Measurement]:
     """Wall time with two host threads: what the host gives, which on a busy machine is little."""
     work = next(one for one in works() if one.name == "mandel_loop")
     arguments = [*work.arguments[:3], type(work.arguments[3])(4096)]
-    dispatch = replace(work, arguments=arguments).dispatch()
-    runs = [EngineDispatcher("t1", count) for count in (1, 2)]
+    runs = [replace(work, arguments=arguments).dispatch(threads=count) for count in (1, 2)]
     best = [math.inf, math.inf]
     for _ in range(7):
-        for number, groups in enumerate(runs):
+        for number, dispatch in enumerate(runs):
             start = time.perf_counter()
-            dispatch.run(groups)
+            dispatch.run()
             best[number] = min(best[number], time.perf_counter() - start)
     cores = len(os.sched_getaffinity(0))
     yield Measurement("two host threads", 1, "", best[1], "one", best[0], f"wall time, {cores} processors, load {os.getloadavg()[0]:.1f}")
@@ -209,12 +203,12 @@ def loading() -> Iterator[Measurement]:
     """A kernel that was compiled before, by an engine that has not seen it."""
     for name in ("saxpy", "conv"):
         dispatch = next(one for one in works() if one.name == name).dispatch()
-        dispatch.run(EngineDispatcher("t1", 1))
-        code = (FOLDER / f"{name}.dat").read_bytes()
+        dispatch.run()
+        code, gen = dispatch.kernel.code, dispatch.gpu.device.generation.number
         best = math.inf
         for _ in range(9):
-            made, program = engine("t1"), Program(dispatch.context.generation.number, code)
+            made, program = engine("t1"), Program(gen, code)
             start = time.perf_counter()
-            made.function(program, 0, dispatch.record.simd)
+            made.function(program, 0, dispatch.kernel.simd)
             best = min(best, time.perf_counter() - start)
         yield Measurement(f"{name} from the object cache, t1", 1, "kernels", best, note=f"{best * 1e3:.2f} ms")

@@ -23,6 +23,10 @@ class DriverError(SoftgenError):
     """A driver asked for something no kernel would grant."""
 
 
+class UsageError(SoftgenError, ValueError):
+    """A call that makes no sense: a missing argument, a size out of range, a GPU that cannot do it."""
+
+
 class GpuFault(SoftgenError):
     """An access to nothing: the address, what kind of access, in which space, and who did it."""
 

@@ -13,10 +13,8 @@ import bench
 from bench import _work as bench_work
 from bench import driver
 from bench.__main__ import as_json, available, row
-from bench._compile import information
-from bench._program import Dispatch, descriptions
+from bench._program import Dispatch, kernel
 from softgen.errors import SoftgenError
-from softgen.threads.dispatcher import EngineDispatcher
 from tests.conftest import ROOT
 
 
@@ -48,27 +46,15 @@ def test_programs_compute_what_numpy_does(name: str, engine: str) -> None:
         "hist": ([numbers, np.zeros(256, np.uint32), np.uint32(2), np.uint32(256)], (256,), (256,), 1, counts),
         "sha": ([np.zeros(256, np.uint32), np.uint32(7)], (256,), (256,), 0, np.array(sums)),
     }[name]  # fmt: skip
-    dispatch = Dispatch(name, arguments, size, group)
-    assert dispatch.run(EngineDispatcher(engine, 1)).threads == np.prod(size) // dispatch.record.simd
+    dispatch = Dispatch(name, arguments, size, group, engine)
+    assert dispatch.run().threads == np.prod(size) // dispatch.kernel.simd
     assert np.allclose(dispatch.arrays[result], expected, rtol=1e-5, atol=0)
 
 
 def test_every_work_has_a_program_and_a_peer() -> None:
     source = (bench_work.SOURCE).read_text("utf-8")
     for work in bench_work.works():
-        assert work.name in descriptions() and f"void {work.name}(" in source
-
-
-def test_ze_info_is_read() -> None:
-    text = (b"\x7fELF---\nversion: '1.20'\nkernels:\n  - name:   one\n    execution_env:\n      barrier_count: 1\n      simd_size: 16\n"
-            b"      slm_size: 2048\n    payload_arguments:\n      - arg_type: arg_byvalue\n        offset: 56\n        size: 4\n"
-            b"        arg_index: 3\n    binding_table_indices:\n      - bti_value: 2\n        arg_index: 1\n  - name: other\n"
-            b"    execution_env:\n      simd_size: 32\nkernels_misc_info:\n  - name: one\n    args_info:\n...\n")  # fmt: skip
-    found = information(text, "one")
-    assert (found["simd"], found["local"], found["barrier"]) == (16, 2048, 1)
-    assert found["payload_arguments"] == [{"arg_type": "arg_byvalue", "offset": 56, "size": 4, "arg_index": 3}]
-    assert found["binding_table_indices"] == [{"bti_value": 2, "arg_index": 1}]
-    assert information(text, "other")["simd"] == 32
+        assert kernel(work.name).arguments and f"void {work.name}(" in source
 
 
 def test_best_time_calls_often_enough() -> None:

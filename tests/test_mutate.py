@@ -53,6 +53,10 @@ def test_operands_change_places() -> None:
     assert "x = m.select(c, b, a)" in edits("x = m.select(c, a, b)\n")
 
 
+def test_imports_for_types_are_left_alone() -> None:
+    assert edits("if TYPE_CHECKING:\n    import x\n") == []
+
+
 def test_truth_words_and_comparisons() -> None:
     assert edits('x = op(modular=True, mode="rne")\n') == ["x = op(modular=False, mode=\"rne\")", 'x = op(modular=True, mode="rtz")']
     assert edits("x = a not in b\n") == ["x = a in b"]
@@ -147,6 +151,28 @@ def test_a_fault_that_changes_nothing_does_not_count(small: Path, tmp_path: Path
     monkeypatch.setattr(mutate, "equivalents", lambda: known)
     results = {one.key: mutate.Result(one.key, one is picked[0], 0.1, "") for one in picked}
     assert mutate.summary(picked, results) == 0 and "caught 100.0%" in capsys.readouterr().out
+
+
+def test_a_package_is_judged_by_its_own_tests(small: Path, tmp_path: Path) -> None:
+    """What tests of another package would notice counts as survived."""
+    (small / "softgen" / "memory").mkdir()
+    (small / "softgen" / "memory" / "add.py").write_text("def add(a, b):\n    return a + b\n\n\ndef more(a):\n    return a * 2\n")
+    (small / "tests" / "memory").mkdir()
+    own = "from softgen.memory.add import add\n\n\ndef test():\n    assert add(2, 1) == 3\n"
+    (small / "tests" / "memory" / "test_add.py").write_text(own)
+    (small / "tests" / "test_other.py").write_text("from softgen.memory.add import more\n\n\ndef test():\n    assert more(2) == 4\n")
+    assert mutate.packages() == ["memory"]
+    picked, results = mutate.chosen(10, 1, package="memory"), tmp_path / "results.jsonl"
+    assert {one.path for one in picked} == {"softgen/memory/add.py"} and len(picked) > 2
+    mutate.sweep(picked, results, 1, tmp_path / "benches", "memory")
+    found = mutate.kept(results)
+    assert {one.line: found[one.key].caught for one in picked} == {2: True, 6: False}
+    assert mutate.order("softgen/memory/add.py", "memory") == [("tests/memory/test_add.py",), ("tests/memory",)]
+    assert mutate.order("softgen/memory/none.py", "memory") == [("tests/memory",)]
+
+
+def test_every_package_with_tests_can_be_chosen() -> None:
+    assert {"bits", "memory", "surface", "streamer", "eu", "lanes", "trace", "driver", "inspect", "gpgpu"} <= set(mutate.packages())
 
 
 def test_tests_that_fail_anyway_are_no_witness(small: Path, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Puts small faults into the semantics and the machines, one at a time, and runs tests: a fault that no test notices is a missing test.
+"""Plants small faults, one at a time, and runs tests: a fault that no test notices is a missing test.
 
-    tools/mutate.py --count 200 --seed 1            faults that the seed chooses, spread over the files by size
+    tools/mutate.py --package surface --count 100   faults in that package's files, noticed by tests/surface (make mutate PACKAGE=surface)
+    tools/mutate.py --count 200 --seed 1            faults in the semantics and the lane machines, spread over the files by size
     tools/mutate.py --list                          only say which
     tools/mutate.py --only 17                       one of them, with what the tests print
     tools/mutate.py --file softgen/eu/semantics/step.py       faults of one file
@@ -50,6 +51,7 @@ RAMPS = ("tests/lanes/test_affine.py", "tests/eu/translate/test_affine.py", "tes
 # Of lanes/: what messages are tests of.
 REACH = frozenset({"llvm_text.py", "llvm_access.py", "llvm_near.py", "llvm_region.py", "numpy_region.py"})
 SECONDS, WAITING = 180, 1800  # of the processor that the tests of one fault may take, and of the clock: other work is no fault
+SLOWER = 3
 WORKERS = 2
 
 
@@ -61,9 +63,13 @@ class Result:
     how: str  # the test that noticed, or "timeout"
 
 
-def chosen(count: int, seed: int, only: str = "") -> list[Mutation]:
+def chosen(count: int, seed: int, only: str = "", package: str = "") -> list[Mutation]:
     """Faults spread over the files by their size, at most one to a line while there are lines enough."""
-    paths = sorted(path for pattern in FILES for path in ROOT.glob(pattern) if path.parent.name != "lanes" or path.name not in NOT_MACHINES)
+    if package:
+        paths = sorted((ROOT / "softgen" / package).rglob("*.py"))
+    else:
+        every = (path for pattern in FILES for path in ROOT.glob(pattern))
+        paths = sorted(path for path in every if path.parent.name != "lanes" or path.name not in NOT_MACHINES)
     paths = [path for path in paths if not only or path == ROOT / only]
     known = {path: mutations(path.read_text("utf-8"), str(path.relative_to(ROOT))) for path in paths}
     known = {path: found for path, found in known.items() if found}
@@ -104,8 +110,9 @@ def equivalents(path: Path = EQUIVALENT) -> dict[str, str]:
 class Bench:
     """A copy of the package with its tests, into which faults are put."""
 
-    def __init__(self, folder: Path, origin: Path | None = None) -> None:
-        self.folder, self.ticks, origin = folder, int(time.time()), origin or ROOT
+    def __init__(self, folder: Path, origin: Path | None = None, package: str = "") -> None:
+        self.folder, self.ticks, self.package, self.seconds = folder, int(time.time()), package, SECONDS
+        origin = origin or ROOT
         for name in ("softgen", "tests"):
             shutil.copytree(origin / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
         shutil.copy(origin / "pyproject.toml", folder)
@@ -125,8 +132,8 @@ class Bench:
 
     def _test(self, key: str, path: str) -> tuple[Result, str]:
         start, text, how, caught = time.monotonic(), "", "", False
-        for tests in order(path):
-            code, text = self.run([*tests], SECONDS)
+        for tests in order(path, self.package):
+            code, text = self.run([*tests], self.seconds)
             if code != 0:
                 how, caught = noticed(text) if code > 0 else text, True
                 break
@@ -153,8 +160,16 @@ class Bench:
         return done.returncode, done.stdout + done.stderr
 
 
-def order(path: str) -> list[tuple[str, ...]]:
-    """What notices soonest comes first. Machines have their own tests, and those of what runs on them."""
+def packages() -> list[str]:
+    """Packages that have tests of their own."""
+    return sorted(path.name for path in (ROOT / "softgen").iterdir() if (ROOT / "tests" / path.name).is_dir() and any(path.rglob("*.py")))
+
+
+def order(path: str, package: str = "") -> list[tuple[str, ...]]:
+    """The tests of a fault, those that notice soonest first. Of a package: the tests named after the module, then all of its tests."""
+    if package:
+        own = sorted(str(test.relative_to(ROOT)) for test in (ROOT / "tests" / package).rglob(f"test_{Path(path).stem}.py"))
+        return [*([tuple(own)] if own else []), (f"tests/{package}",)]
     if path.endswith("semantics/send.py"):
         return [REGIONS, EXECUTION]
     if Path(path).name in REACH:
@@ -200,17 +215,21 @@ def summary(picked: list[Mutation], results: dict[str, Result]) -> int:
     return 0 if not unexplained and len(done) == len(picked) else 1
 
 
-def sweep(picked: list[Mutation], results: Path, workers: int, temporary: Path) -> None:
+def sweep(picked: list[Mutation], results: Path, workers: int, temporary: Path, package: str = "") -> None:
     found = kept(results)
     left = [one for one in picked if one.key not in found]
     if not left:
         return
     benches: Queue[Bench] = Queue()
-    first = Bench(temporary / "bench0")
-    benches.put(first)
-    for index in range(1, min(workers, len(left))):
-        benches.put(Bench(temporary / f"bench{index}", first.folder))
-    code, text = first.run([*EXECUTION, *MACHINES, *REGIONS, *RAMPS], 10 * SECONDS)
+    every = [Bench(temporary / "bench0", package=package)]
+    every += [Bench(temporary / f"bench{index}", every[0].folder, package) for index in range(1, min(workers, len(left)))]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    code, text = every[0].run([f"tests/{package}"] if package else [*EXECUTION, *MACHINES, *REGIONS, *RAMPS], 10 * SECONDS)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    for bench in every:
+        bench.seconds = max(bench.seconds, int(SLOWER * took) if package else 0)  # only a fault takes so much longer
+        benches.put(bench)
     if code:
         raise SystemExit(f"the tests fail without a fault, so none can be noticed:\n{text[-2000:]}")
     random.Random(0).shuffle(left)  # so that a sweep that is stopped says something of every file
@@ -233,7 +252,9 @@ def sweep(picked: list[Mutation], results: Path, workers: int, temporary: Path) 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="small faults in the semantics and the machines, and whether tests notice them")
+    parser = argparse.ArgumentParser(description="small faults, one at a time, and whether tests notice them")
+    parser.add_argument("--package", default="", choices=packages(), help="faults of this package, noticed by its tests; default: the "
+                        "semantics and the lane machines")  # fmt: skip
     parser.add_argument("--count", type=int, default=200, help="how many faults")
     parser.add_argument("--seed", type=int, default=1, help="which ones")
     parser.add_argument("--file", default="", help="faults of this file only")
@@ -242,10 +263,11 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=WORKERS, choices=(1, 2), help="at the same time")
     parser.add_argument("--results", type=Path, help="where results are kept; the next call goes on from there")
     given = parser.parse_args()
-    picked = chosen(given.count, given.seed, given.file)
+    picked = chosen(given.count, given.seed, given.file, given.package)
     if not picked:
-        parser.error(f"there is nothing to change in {given.file}")
-    results = given.results or Path(tempfile.gettempdir()) / f"softgen-mutants-{given.seed}.jsonl"
+        parser.error(f"there is nothing to change in {given.file or given.package}")
+    name = f"softgen-mutants-{given.package or 'semantics'}-{given.seed}.jsonl"
+    results = given.results or Path(tempfile.gettempdir()) / name
     if given.list:
         for number, one in enumerate(picked):
             print(f"{number:3} {one.path}:{one.line}  {one.what}")
@@ -254,11 +276,11 @@ def main() -> int:
         if given.only is not None:
             one = picked[given.only]
             print(f"{one.path}:{one.line}  {one.what}", *difference(one), sep="\n")
-            result, text = Bench(Path(temporary)).test(one)
+            result, text = Bench(Path(temporary), package=given.package).test(one)
             print(text)
             return 0 if result.caught else 1
         try:
-            sweep(picked, results, given.workers, Path(temporary))
+            sweep(picked, results, given.workers, Path(temporary), given.package)
         except KeyboardInterrupt:
             print(f"stopped; what was tried is in {results}", file=sys.stderr)
     return summary(picked, kept(results))

@@ -8,9 +8,11 @@ both sides may be at work in different places; where both changed a byte, the pr
 from __future__ import annotations
 
 import threading
+import weakref
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from softgen.driver import i915_drm as i915
 from softgen.driver.fence import Fence, Signals
 from softgen.memory.store import Buffer
 
@@ -20,16 +22,24 @@ if TYPE_CHECKING:
 
     from softgen.driver.gem import GemObject
 
-TILINGS = {1: "x_major", 2: "y_major"}  # the kernel's numbers
+    Bytes = npt.NDArray[np.uint8]
+
+BAND = 1 << 20  # bytes that are compared at a time
+TILINGS = {i915.I915_TILING_X: "x_major", i915.I915_TILING_Y: "y_major"}
 
 
 class View:
-    """The rows of one buffer, in order."""
+    """A linear view of a tiled buffer: a second memory with its rows in order, and what both held when they were last the same."""
 
     def __init__(self, bo: GemObject) -> None:
+        budget, pid = bo.gpu.budget, bo.pid
+        budget.check(pid, 3 * bo.size - bo.pieces[0].buffer.resident(), "a linear view")  # every page of all three is touched
+        budget.take(pid, bo.size, "a linear view")
+        weakref.finalize(self, budget.give, pid, bo.size).atexit = False
         self.bo = bo
-        self.buffer = Buffer(bo.size, "aperture")
+        self.buffer = budget.adopt(pid, Buffer(bo.size, "aperture"))
         self.lock = threading.Lock()
+        self.begun = 0  # calls of sync() that began to compare
         self.arrange()
 
     def arrange(self) -> None:
@@ -41,17 +51,39 @@ class View:
             self.before = self.shown.copy()
 
     def sync(self) -> None:
-        import numpy as np
+        """Carry over what either side changed, band after band: what is compared takes memory too.
 
+        A thread that waited while another began after it need not compare again.
+        """
+        begun = self.begun
         with self.lock:
-            ours = self.shown != self.before
-            if ours.any():
-                np.copyto(self.rows, self.shown, where=ours)
-            theirs = (self.rows != self.before) & ~ours
-            if theirs.any():
-                np.copyto(self.shown, self.rows, where=theirs)
-            if ours.any() or theirs.any():
-                self.before = self.shown.copy()
+            if self.begun != begun:
+                return
+            self.begun += 1
+            height = max(1, BAND * len(self.rows) // max(self.rows.size, 1))
+            for start in range(0, len(self.rows), height):
+                band = slice(start, start + height)
+                merge(self.rows[band], self.shown[band], self.before[band])
+
+
+def merge(rows: Bytes, shown: Bytes, before: Bytes) -> None:
+    """Bring two arrays to the same contents: each has the bytes in which it differs from `before`, the program's first."""
+    import numpy as np
+
+    if same(shown, before) and same(rows, before):
+        return
+    ours = shown != before
+    np.copyto(rows, shown, where=ours)
+    np.copyto(shown, rows, where=(rows != before) & ~ours)
+    before[...] = shown
+
+
+def same(left: Bytes, right: Bytes) -> bool:
+    """Are two arrays equal? Eight bytes at a time, where rows are that long: most often nothing has changed."""
+    import numpy as np
+
+    wide = np.uint64 if left.shape[-1] % 8 == 0 else np.uint8
+    return bool((left.view(wide) == right.view(wide)).all())
 
 
 def in_rows(bo: GemObject) -> npt.NDArray[np.uint8]:
@@ -71,7 +103,7 @@ def in_rows(bo: GemObject) -> npt.NDArray[np.uint8]:
 
 
 class ShownFence(Fence):
-    """Is done when the program can see through the aperture what the work wrote."""
+    """A fence that synchronises linear views before it is done."""
 
     def __init__(self, signals: Signals, views: list[View]) -> None:
         super().__init__(signals)
@@ -84,7 +116,7 @@ class ShownFence(Fence):
 
 
 def fence(signals: Signals, bos: list[GemObject]) -> Fence:
-    """The fence of work that uses these buffers; what the program wrote through the aperture is there before the work begins."""
+    """The fence of a submission that uses these buffers, after their linear views have been synchronised for it."""
     views = [bo.view for bo in bos if bo.view]
     for view in views:
         view.sync()

@@ -180,7 +180,7 @@ class Executor:
         (self.report.unsupported if isinstance(error, Unsupported) else self.report.faults).append(text)
         try:
             where = self.save(submission, text + "\n" + detail)
-        except (SoftgenError, OSError) as trouble:
+        except Exception as trouble:  # whatever it is, the programs learn of the failure
             where = ""
             self.log(f"the failing submission could not be kept: {trouble}")
         if where:

@@ -1,4 +1,4 @@
-"""Which function answers which ioctl, for nodes, dma-bufs and sync files."""
+"""Dispatch of ioctls to their handlers, for device nodes, dma-bufs and sync files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from softgen.driver import context, execbuffer, gem, prime, query, syncobj
+from softgen.driver import context, drm, execbuffer, gem, prime, query, syncobj
 from softgen.driver.fence import Fence, all_of
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.uapi import ARGUMENTS, DISPLAY_NAMES, DMABUF_SYNC_FILE, NAMES, PRIMARY_ONLY, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, name_of
@@ -19,10 +19,6 @@ Handler = Callable[["Node", Call, SimpleNamespace], None]
 HANDLERS: dict[str, Handler] = {
     **query.HANDLERS, **gem.HANDLERS, **prime.HANDLERS, **context.HANDLERS, **syncobj.HANDLERS, **execbuffer.HANDLERS,
 }  # fmt: skip
-DMABUF, SYNC = ord("b"), ord(">")
-DMABUF_SYNC, DMABUF_EXPORT, DMABUF_IMPORT = 0, 2, 3
-SYNC_FILE_MERGE, SYNC_FILE_INFO = 3, 4
-WRITES = 2  # of a dma-buf's flags
 
 
 def number_of(request: int) -> int:
@@ -34,7 +30,7 @@ def kind_of(request: int) -> int:
 
 
 def answer(node: Node, call: Call, request: int, data: bytes) -> None:
-    """An ioctl on a node; its changed argument goes back with the call's other writes."""
+    """Answer an ioctl on a node; its changed argument is written back with the call's other writes."""
     number = number_of(request)
     name = NAMES.get(number)
     handler = HANDLERS.get(name) if name else None
@@ -60,13 +56,13 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
 
 
 def foreign(gpu: Shared, call: Call, request: int, descriptor: int, data: bytes) -> bool:
-    """An ioctl on a dma-buf or sync file, by the program's number of the descriptor; False: it is none of ours."""
+    """Answer an ioctl on a dma-buf or sync file, given the program's descriptor number; False where it is none of ours."""
     kind, number = kind_of(request), number_of(request)
     key = call.identity(descriptor)
-    if kind == DMABUF and (bo := prime.exported(gpu, key)):
+    if kind == drm.DMA_BUF_BASE and (bo := prime.exported(gpu, key)):
         dma_buf(gpu, call, bo, number, data)
         return True
-    if kind == SYNC and (fence := gpu.sync_files.find(key)):
+    if kind == drm.SYNC_IOC_MAGIC and (fence := gpu.sync_files.find(key)):
         sync_file(gpu, call, fence, number, data)
         return True
     return False
@@ -81,10 +77,10 @@ def named_fence(gpu: Shared, call: Call, number: int) -> Fence:
 
 
 def sync_file(gpu: Shared, call: Call, fence: Fence, number: int, data: bytes) -> None:
-    if number == SYNC_FILE_MERGE:
+    if number == drm.SYNC_IOC_MERGE:
         other = named_fence(gpu, call, SYNC_MERGE.unpack(data).other)
         call.hand(call.argument + SYNC_MERGE.offsets["fence"], gpu.sync_files.make(all_of(gpu.signals, [fence, other])))
-    elif number == SYNC_FILE_INFO:
+    elif number == drm.SYNC_IOC_FILE_INFO:
         info = SYNC_INFO.unpack(data)
         status = -fence.error if fence.error else int(fence.done)
         if info.count and info.fences:
@@ -98,12 +94,12 @@ def sync_file(gpu: Shared, call: Call, fence: Fence, number: int, data: bytes) -
 
 def dma_buf(gpu: Shared, call: Call, bo: gem.GemObject, number: int, data: bytes) -> None:
     argument = DMABUF_SYNC_FILE.unpack(data)
-    if number == DMABUF_SYNC:
+    if number == drm.DMA_BUF_IOCTL_SYNC:
         gpu.signals.wait(bo.idle, None, call.channel.gone)
-    elif number == DMABUF_EXPORT:
-        fences = [use.fence for use in bo.busy() if use.write or argument.flags & WRITES]
-        call.hand(call.argument + 4, gpu.sync_files.make(all_of(gpu.signals, fences)))
-    elif number == DMABUF_IMPORT:
-        bo.use(named_fence(gpu, call, argument.fd), gpu.kernel.engines[0], bool(argument.flags & WRITES))
+    elif number == drm.DMA_BUF_IOCTL_EXPORT_SYNC_FILE:
+        fences = [use.fence for use in bo.busy() if use.write or argument.flags & drm.DMA_BUF_SYNC_WRITE]
+        call.hand(call.argument + DMABUF_SYNC_FILE.offsets["fd"], gpu.sync_files.make(all_of(gpu.signals, fences)))
+    elif number == drm.DMA_BUF_IOCTL_IMPORT_SYNC_FILE:
+        bo.use(named_fence(gpu, call, argument.fd), gpu.kernel.engines[0], bool(argument.flags & drm.DMA_BUF_SYNC_WRITE))
     else:
         raise Errno(errno.ENOTTY)

@@ -1,27 +1,54 @@
-"""Memory of another process, read and written from here where the kernel allows it."""
+"""Memory of another process, read and written from here where the kernel allows it, without a copy in between."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import os
+from collections import deque
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.process_vm_readv.restype = _libc.process_vm_writev.restype = ctypes.c_ssize_t
 _libc.process_vm_readv.argtypes = _libc.process_vm_writev.argtypes = (
     ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong)  # fmt: skip
+IOV_MAX = 1024  # ranges in a call
+STEP = 1 << 28  # bytes in a call; the kernel does not take 2 GiB
+
+Bytes = bytearray | memoryview
 
 
 class _Iovec(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 
 
-def read_from(pid: int, address: int, size: int) -> bytes | None:
-    """Bytes of another process; None where they are not there, or may not be read."""
-    target = ctypes.create_string_buffer(size)
-    here, there = _Iovec(ctypes.addressof(target), size), _Iovec(address, size)
-    done = _libc.process_vm_readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
-    return target.raw if done == size else None
+def _address(data: Bytes) -> int:
+    return ctypes.addressof((ctypes.c_ubyte * len(data)).from_buffer(data)) if len(data) else 0
+
+
+def read_ranges(pid: int, wanted: list[tuple[int, int]], into: Bytes) -> bool:
+    """Join ranges (address, size) of another process; False where they are not there, or may not be read."""
+    base, at = _address(into), 0
+    ranges = deque((address + start, min(size - start, STEP)) for address, size in wanted for start in range(0, size, STEP))
+    while ranges:
+        some, total = list[tuple[int, int]](), 0
+        while ranges and len(some) < IOV_MAX and total + ranges[0][1] <= STEP:
+            some.append(ranges.popleft())
+            total += some[-1][1]
+        here, there = _Iovec(base + at, total), (_Iovec * len(some))(*(_Iovec(*each) for each in some))
+        if _libc.process_vm_readv(pid, ctypes.byref(here), 1, there, len(some), 0) != total:
+            return False
+        at += total
+    return True
+
+
+def write_range(pid: int, address: int, data: Bytes) -> bool:
+    """Write into another process; False where it has no such memory, or it may not be written."""
+    base = _address(data)
+    for at in range(0, len(data), STEP):
+        here, there = _Iovec(base + at, min(len(data) - at, STEP)), _Iovec(address + at, min(len(data) - at, STEP))
+        if _libc.process_vm_writev(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != here.size:
+            return False
+    return True
 
 
 def write_to(pid: int, address: int, data: bytes) -> None:

@@ -1,7 +1,8 @@
-"""The wire between shim.c and the server: one message out, questions back, one message that ends it. shim.c has the same numbers.
+"""The protocol between shim.c and the server: a request, questions back, and an answer that ends it. shim.h has the same numbers.
 
     call = Call(channel, message)
     call.read(address, size)        memory of the program; Errno(EFAULT) where there is none
+    call.read_into(address, view)   the same without a copy; call.write_now(address, view) the other way
     call.write(address, data)       is written when the ioctl returns
     call.take(number)               a copy of one of the program's descriptors
     call.hand(address, descriptor)  the program gets the descriptor; its number is written to the address
@@ -15,27 +16,32 @@ import os
 import socket
 import struct
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from softgen.driver.process import read_from
+from softgen.driver.process import read_ranges, write_range
 from softgen.memory.store import Identity, identity
 
 if TYPE_CHECKING:
+    from softgen.driver.budget import Budget
     from softgen.driver.node import Node
 
 MESSAGE = struct.Struct("<IIQQQ8s")
 PART = struct.Struct("<QII")
 IOCTL, MMAP, FOREIGN, REPLY = 1, 2, 3, 4
-DONE, READ, GIVE, MAPS, SWAP, MAP, NOT_MINE, WELCOME = 16, 17, 18, 19, 20, 21, 22, 23
+DONE, READ, GIVE, MAPS, SWAP, MAP, NOT_MINE, WELCOME, WRITE = 16, 17, 18, 19, 20, 21, 22, 23, 24
 ONE_DESCRIPTOR = socket.CMSG_LEN(4)
-LARGEST = 1 << 30  # a longer message is no message
+LARGEST_REQUEST = 1 << 14  # the size of an ioctl's argument has 14 bits; a longer message is no request
+LARGEST_MAPS = 64 << 20
 LARGEST_READ = 256 << 20
+UNCOUNTED = 1 << 16  # bytes of memory so small that it is not worth counting
+CHUNK = 4 << 20  # of what is read or written with questions to the program
 WORD = (1 << 64) - 1
 
 
 class Errno(Exception):
-    """What an ioctl answers when it refuses: an error number, and why in words for the log."""
+    """Error with which an ioctl is refused: its number, and the reason for the trace."""
 
     def __init__(self, number: int, why: str = "") -> None:
         super().__init__(why or os.strerror(number))
@@ -65,7 +71,7 @@ def program_name(pid: int) -> str:
 
 
 def greet(connection: socket.socket, result: int = 0) -> None:
-    """The first message on a connection: the server serves it, or the error number with which it refuses."""
+    """Send the first message on a connection: 0 where the server accepts it, otherwise the negative error number."""
     try:
         connection.send(MESSAGE.pack(WELCOME, 0, result & WORD, 0, 0, b""), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     except OSError:
@@ -75,8 +81,8 @@ def greet(connection: socket.socket, result: int = 0) -> None:
 class Channel:
     """A connection to one thread of a program."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
+    def __init__(self, connection: socket.socket, budget: Budget) -> None:
+        self.connection, self.budget = connection, budget
         self.pid, self.uid, _ = struct.unpack("iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         self.program = program_name(self.pid)
         self.near = True  # may its memory be read from here?
@@ -84,10 +90,10 @@ class Channel:
         self.descriptors: list[int] = []  # asked for and received
         self.nodes: weakref.WeakSet[Node] = weakref.WeakSet()  # the program has shown that it has descriptors of these
 
-    def receive(self, room: int = 0) -> Message:
+    def receive(self, most: int = LARGEST_REQUEST, room: int = 0) -> Message:
         """The next message; `room` for descriptors that were asked for. Any others the kernel closes at once."""
         kind, size, a, b, c, name = MESSAGE.unpack(self._bytes(MESSAGE.size, room))
-        if size > LARGEST:
+        if size > most:
             raise Gone(f"a message of {size} bytes")
         return Message(kind, a, b, c, name, self._bytes(size) if size else b"")
 
@@ -120,10 +126,11 @@ class Channel:
         except OSError as error:
             raise Gone(str(error)) from None
 
-    def ask(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = ()) -> Message:
-        """A question to the program's thread; its answer, or the error it met."""
+    def ask(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = (),
+            most: int = 0) -> Message:  # fmt: skip
+        """A question to the program's thread; its answer, with `most` bytes at most, or the error it met."""
         self.send(kind, a, b, c, payload, descriptors)
-        answer = self.receive(ONE_DESCRIPTOR if kind == GIVE else 0)
+        answer = self.receive(most, ONE_DESCRIPTOR if kind == GIVE else 0)
         if answer.kind != REPLY:
             raise Gone(f"message {answer.kind} where an answer was expected")
         result = answer.a - (1 << 64) if answer.a >> 63 else answer.a
@@ -132,7 +139,7 @@ class Channel:
         return answer
 
     def gone(self) -> bool:
-        """Has the program ended, while we work for it?"""
+        """Has the program closed the channel?"""
         try:
             return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -148,34 +155,76 @@ class Channel:
 
 
 class Call:
-    """One ioctl or mmap on its way."""
+    """An ioctl or mmap that is being answered."""
 
     def __init__(self, channel: Channel, argument: int = 0) -> None:
         self.channel, self.argument = channel, argument
         self.returned = b""  # the argument, if it changed; written before all else, so that descriptors' numbers in it stay
         self.writes: list[bytes] = []
         self.handed: list[int] = []
+        self.reserved = 0  # bytes of the budget, until the answer is sent
         self.later: Callable[[Callable[[], None]], None] | None = None  # work that is left when the answer is sent (queue.py)
 
-    def read(self, address: int, size: int) -> bytes:
-        return self.read_all([(address, size)])
+    def reserve(self, size: int) -> None:
+        """Count memory for this call; Errno(ENOMEM) where it is too much."""
+        self.channel.budget.take(self.channel.pid, size, "an ioctl's data")
+        self.reserved += size
 
-    def read_all(self, wanted: list[tuple[int, int]]) -> bytes:
-        """Several pieces of memory with one question, joined."""
+    def release(self) -> None:
+        if self.reserved:
+            self.channel.budget.give(self.channel.pid, self.reserved)
+            self.reserved = 0
+
+    def read(self, address: int, size: int) -> bytes:
+        return bytes(self.read_all([(address, size)]))
+
+    def read_all(self, wanted: list[tuple[int, int]]) -> bytearray:
+        """Several pieces of memory, joined."""
         total = sum(size for _, size in wanted)
         if not total:
-            return b""
+            return bytearray()
         if total > LARGEST_READ or any(address + size > WORD or size < 0 for address, size in wanted):
             raise Errno(errno.EFAULT, f"{total} bytes of the program's memory")
-        near, (address, size) = self.channel.near and len(wanted) == 1, wanted[0]
-        if near and (found := read_from(self.channel.pid, address, size)) is not None:
-            return found  # its thread need not be woken
-        data = self.channel.ask(READ, payload=b"".join(PART.pack(address, size, 0) for address, size in wanted)).payload
-        if len(data) != total:
-            raise Gone("a short answer")
-        if near:
-            self.channel.near = False  # it can, we may not, as in some containers
+        if total > UNCOUNTED:
+            self.reserve(2 * total)
+        data = bytearray(total)
+        if not (self.channel.near and read_ranges(self.channel.pid, wanted, data)):
+            self._read_far(deque((address + at, min(size - at, CHUNK)) for address, size in wanted for at in range(0, size, CHUNK)), data)
         return data
+
+    def read_into(self, address: int, view: memoryview) -> None:
+        """Read memory of the program into a view of ours."""
+        if address + len(view) > WORD:
+            raise Errno(errno.EFAULT, f"{len(view)} bytes of the program's memory")
+        if not (self.channel.near and read_ranges(self.channel.pid, [(address, len(view))], view)):
+            self._read_far(deque((address + at, min(len(view) - at, CHUNK)) for at in range(0, len(view), CHUNK)), view)
+
+    def _read_far(self, wanted: deque[tuple[int, int]], into: bytearray | memoryview) -> None:
+        """Read by questions to the program. Where it can read and we could not, we are not allowed to, as in some containers."""
+        at = 0
+        while wanted:
+            some, total = list[tuple[int, int]](), 0
+            while wanted and total + wanted[0][1] <= CHUNK:
+                some.append(wanted.popleft())
+                total += some[-1][1]
+            question = b"".join(PART.pack(address, size, 0) for address, size in some)
+            answer = self.channel.ask(READ, payload=question, most=total).payload
+            if len(answer) != total:
+                raise Gone("a short answer")
+            into[at : at + total] = answer
+            at += total
+        self.channel.near = False
+
+    def write_now(self, address: int, view: memoryview) -> None:
+        """Write a view of ours into memory of the program, before the answer."""
+        if address + len(view) > WORD:
+            raise Errno(errno.EFAULT, f"{len(view)} bytes of the program's memory")
+        if self.channel.near and write_range(self.channel.pid, address, view):
+            return
+        for at in range(0, len(view), CHUNK):
+            part = view[at : at + CHUNK]
+            self.channel.ask(WRITE, payload=PART.pack(address + at, len(part), 0) + bytes(part))
+        self.channel.near = False
 
     def write(self, address: int, data: bytes) -> None:
         if data:
@@ -196,12 +245,13 @@ class Call:
             os.close(descriptor)
 
     def hand(self, address: int, descriptor: int) -> None:
-        """`descriptor` is ours until the answer is sent, then closed here."""
+        """Give a descriptor to the program with the answer; it is closed here then. Its number is written to the address."""
         self.handed.append(descriptor)
         self.writes.append(PART.pack(address & WORD, 4, len(self.handed)))
 
     def maps(self) -> str:
-        return self.channel.ask(MAPS).payload.decode("utf-8", "replace")
+        self.reserve(LARGEST_MAPS)
+        return self.channel.ask(MAPS, most=LARGEST_MAPS).payload.decode("utf-8", "replace")
 
     def swap(self, start: int, size: int, protection: int, descriptor: int) -> None:
         self.channel.ask(SWAP, start, size, protection, descriptors=(descriptor,))

@@ -1,15 +1,17 @@
-"""Questions about the GPU: GETPARAM, QUERY, capabilities, versions, registers."""
+"""Ioctls that query the GPU: GETPARAM, QUERY, capabilities, versions, registers."""
 
 from __future__ import annotations
 
 import errno
-import os
 import struct
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from softgen.device.registers import host_clock
+from softgen.driver import drm
+from softgen.driver import i915_drm as i915
+from softgen.driver.budget import host_memory
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.uapi import ENGINE_CLASSES, ENGINE_INFO, ENGINES_HEAD, QUERY_ITEM, REGION, TOPOLOGY
 
@@ -17,47 +19,71 @@ if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
 DRIVER, DATE, DESCRIPTION, BUS = b"i915", b"20201103", b"Intel Graphics", b"pci:0000:00:02.0"
-TIMESTAMP_REGISTER, WHOLE = 0x2358, 1  # the register programs may read, and the bit that asks for all of it
-LOGICAL_INSTANCE = 1
+RING_TIMESTAMP = 0x2358  # the register that programs may read, of the render engine
 MOST_ITEMS = 1024
 
-YES = (5, 8, 9, 12, 13, 15, 16, 19, 21, 24, 25, 26, 29, 30, 37, 43, 44, 45, 48, 49, 52, 53, 55, 56)  # HAS_… that are there everywhere
-NO = (7, 14, 20, 23, 27, 36, 38, 39, 54)  # overlay, constants, semaphores, secure batches, write-through, streamer, pooled EUs, perf
-Answer = Callable[["Shared"], int | None]
+HAS = frozenset({
+    i915.I915_PARAM_HAS_GEM, i915.I915_PARAM_HAS_PAGEFLIPPING, i915.I915_PARAM_HAS_EXECBUF2, i915.I915_PARAM_HAS_RELAXED_FENCING,
+    i915.I915_PARAM_HAS_COHERENT_RINGS, i915.I915_PARAM_HAS_RELAXED_DELTA, i915.I915_PARAM_HAS_GEN7_SOL_RESET,
+    i915.I915_PARAM_HAS_WAIT_TIMEOUT, i915.I915_PARAM_HAS_PRIME_VMAP_FLUSH, i915.I915_PARAM_HAS_PINNED_BATCHES,
+    i915.I915_PARAM_HAS_EXEC_NO_RELOC, i915.I915_PARAM_HAS_EXEC_HANDLE_LUT, i915.I915_PARAM_HAS_COHERENT_PHYS_GTT,
+    i915.I915_PARAM_MMAP_VERSION, i915.I915_PARAM_HAS_EXEC_SOFTPIN, i915.I915_PARAM_HAS_EXEC_ASYNC, i915.I915_PARAM_HAS_EXEC_FENCE,
+    i915.I915_PARAM_HAS_EXEC_CAPTURE, i915.I915_PARAM_HAS_EXEC_BATCH_FIRST, i915.I915_PARAM_HAS_EXEC_FENCE_ARRAY,
+    i915.I915_PARAM_MMAP_GTT_COHERENT, i915.I915_PARAM_HAS_EXEC_SUBMIT_FENCE, i915.I915_PARAM_HAS_EXEC_TIMELINE_FENCES,
+    i915.I915_PARAM_HAS_USERPTR_PROBE,
+})  # fmt: skip
+HAS_NOT = frozenset({
+    i915.I915_PARAM_HAS_OVERLAY, i915.I915_PARAM_HAS_EXEC_CONSTANTS, i915.I915_PARAM_HAS_SEMAPHORES, i915.I915_PARAM_HAS_SECURE_BATCHES,
+    i915.I915_PARAM_HAS_WT, i915.I915_PARAM_HAS_RESOURCE_STREAMER, i915.I915_PARAM_HAS_POOLED_EU, i915.I915_PARAM_MIN_EU_IN_POOL,
+    i915.I915_PARAM_PERF_REVISION,
+})  # fmt: skip
+PER_ENGINE_RESET = 2  # I915_PARAM_HAS_GPU_RESET: engines are reset one by one
+MMAP_GTT_VERSION = 4
+Answer = Callable[["Shared"], int | None]  # None: not there on this GPU
 PARAMS: dict[int, Answer] = {
-    4: lambda gpu: gpu.device.pci_id,
-    6: lambda gpu: gpu.kernel.fences,
-    10: lambda gpu: int("vcs0" in gpu.kernel.engines),
-    11: lambda gpu: int("bcs0" in gpu.kernel.engines),
-    17: lambda gpu: int(gpu.kernel.llc),
-    18: lambda gpu: gpu.kernel.ppgtt,
-    22: lambda gpu: int("vecs0" in gpu.kernel.engines),
-    28: lambda gpu: gpu.kernel.parser,
-    31: lambda gpu: int("vcs1" in gpu.kernel.engines),
-    32: lambda gpu: gpu.kernel.revision,
-    33: lambda gpu: gpu.device.limit("subslices") if gpu.kernel.topology else None,
-    34: lambda gpu: gpu.device.limit("eus") if gpu.kernel.topology else None,
-    35: lambda gpu: 2,  # engines are reset one by one
-    40: lambda gpu: 4,
-    41: lambda gpu: gpu.kernel.preempt,
-    42: lambda gpu: 1 if gpu.kernel.huc else None,
-    46: lambda gpu: (1 << gpu.device.limit("slices")) - 1 if gpu.kernel.topology else None,
-    47: lambda gpu: (1 << gpu.device.limit("subslices") // gpu.device.limit("slices")) - 1 if gpu.kernel.topology else None,
-    50: lambda gpu: gpu.kernel.isolation,
-    51: lambda gpu: gpu.device.limit("timestamp_hz"),
+    **dict.fromkeys(HAS, lambda gpu: 1),
+    **dict.fromkeys(HAS_NOT, lambda gpu: 0),
+    i915.I915_PARAM_CHIPSET_ID: lambda gpu: gpu.device.pci_id,
+    i915.I915_PARAM_NUM_FENCES_AVAIL: lambda gpu: gpu.kernel.fences,
+    i915.I915_PARAM_HAS_BSD: lambda gpu: int("vcs0" in gpu.kernel.engines),
+    i915.I915_PARAM_HAS_BLT: lambda gpu: int("bcs0" in gpu.kernel.engines),
+    i915.I915_PARAM_HAS_LLC: lambda gpu: int(gpu.kernel.llc),
+    i915.I915_PARAM_HAS_ALIASING_PPGTT: lambda gpu: gpu.kernel.ppgtt,
+    i915.I915_PARAM_HAS_VEBOX: lambda gpu: int("vecs0" in gpu.kernel.engines),
+    i915.I915_PARAM_CMD_PARSER_VERSION: lambda gpu: gpu.kernel.parser,
+    i915.I915_PARAM_HAS_BSD2: lambda gpu: int("vcs1" in gpu.kernel.engines),
+    i915.I915_PARAM_REVISION: lambda gpu: gpu.kernel.revision,
+    i915.I915_PARAM_SUBSLICE_TOTAL: lambda gpu: gpu.device.limit("subslices") if gpu.kernel.topology else None,
+    i915.I915_PARAM_EU_TOTAL: lambda gpu: gpu.device.limit("eus") if gpu.kernel.topology else None,
+    i915.I915_PARAM_HAS_GPU_RESET: lambda gpu: PER_ENGINE_RESET,
+    i915.I915_PARAM_MMAP_GTT_VERSION: lambda gpu: MMAP_GTT_VERSION,
+    i915.I915_PARAM_HAS_SCHEDULER: lambda gpu: gpu.kernel.preempt,
+    i915.I915_PARAM_HUC_STATUS: lambda gpu: 1 if gpu.kernel.huc else None,
+    i915.I915_PARAM_SLICE_MASK: lambda gpu: (1 << gpu.device.limit("slices")) - 1 if gpu.kernel.topology else None,
+    i915.I915_PARAM_SUBSLICE_MASK: lambda gpu: subslice_mask(gpu) if gpu.kernel.topology else None,
+    i915.I915_PARAM_HAS_CONTEXT_ISOLATION: lambda gpu: gpu.kernel.isolation,
+    i915.I915_PARAM_CS_TIMESTAMP_FREQUENCY: lambda gpu: gpu.device.limit("timestamp_hz"),
 }
-CAPS = {1: 0, 2: 1, 3: 24, 4: 0, 5: 3, 6: 1, 7: 0, 8: 64, 9: 64, 0x10: 1, 0x11: 0, 0x12: 1, 0x13: 1, 0x14: 1}
+CAPS = {
+    drm.DRM_CAP_DUMB_BUFFER: 0, drm.DRM_CAP_VBLANK_HIGH_CRTC: 1, drm.DRM_CAP_DUMB_PREFERRED_DEPTH: 24, drm.DRM_CAP_DUMB_PREFER_SHADOW: 0,
+    drm.DRM_CAP_PRIME: drm.DRM_PRIME_CAP_IMPORT | drm.DRM_PRIME_CAP_EXPORT, drm.DRM_CAP_TIMESTAMP_MONOTONIC: 1,
+    drm.DRM_CAP_ASYNC_PAGE_FLIP: 0, drm.DRM_CAP_CURSOR_WIDTH: 64, drm.DRM_CAP_CURSOR_HEIGHT: 64, drm.DRM_CAP_ADDFB2_MODIFIERS: 1,
+    drm.DRM_CAP_PAGE_FLIP_TARGET: 0, drm.DRM_CAP_CRTC_IN_VBLANK_EVENT: 1, drm.DRM_CAP_SYNCOBJ: 1, drm.DRM_CAP_SYNCOBJ_TIMELINE: 1,
+}  # fmt: skip
+
+
+def subslice_mask(gpu: Shared) -> int:
+    """The subslices of a slice."""
+    return (1 << gpu.device.limit("subslices") // gpu.device.limit("slices")) - 1
 
 
 def getparam(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    value = 1 if arg.param in YES else 0 if arg.param in NO else None
+    if arg.param not in PARAMS:
+        node.gpu.log_once(f"GETPARAM {arg.param} is not known")
+        raise Errno(errno.EINVAL, f"parameter {arg.param}")
+    value = PARAMS[arg.param](node.gpu)
     if value is None:
-        if arg.param not in PARAMS:
-            node.gpu.log_once(f"GETPARAM {arg.param} is not known")
-            raise Errno(errno.EINVAL, f"parameter {arg.param}")
-        value = PARAMS[arg.param](node.gpu)
-        if value is None:
-            raise Errno(errno.ENODEV, f"parameter {arg.param} is not there on this GPU")
+        raise Errno(errno.ENODEV, f"parameter {arg.param} is not there on this GPU")
     call.write(arg.value, struct.pack("<i", value))
 
 
@@ -107,16 +133,17 @@ def engines(gpu: Shared) -> bytes:
     for name in gpu.kernel.engines:
         kind, instance = name.rstrip("0123456789"), int(name[-1])
         found.append(ENGINE_INFO.pack(SimpleNamespace(
-            kind=ENGINE_CLASSES.index(kind), instance=instance, flags=LOGICAL_INSTANCE, capabilities=getattr(gpu.kernel, kind, 0),
-            logical=instance, r0=0, r1=0, r2=0, r3=0, r4=0, r5=0)))  # fmt: skip
+            kind=ENGINE_CLASSES.index(kind), instance=instance, flags=i915.I915_ENGINE_INFO_HAS_LOGICAL_INSTANCE,
+            capabilities=getattr(gpu.kernel, kind, 0), logical=instance, r0=0, r1=0, r2=0, r3=0, r4=0, r5=0)))  # fmt: skip
     return ENGINES_HEAD.pack(SimpleNamespace(count=len(found), r0=0, r1=0, r2=0)) + b"".join(found)
 
 
 def regions(gpu: Shared) -> bytes:
-    """System memory only; as much as the host has."""
-    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """System memory only; as much as the host has and the server may take."""
+    size = min(host_memory(), gpu.budget.limit)
     zeros = {f"r{i}": 0 for i in (0, *range(2, 8))}
-    region = SimpleNamespace(kind=0, instance=0, probed=size, unallocated=size, visible=size, unallocated_visible=size, **zeros)
+    sizes = dict.fromkeys(("probed", "unallocated", "visible", "unallocated_visible"), size)
+    region = SimpleNamespace(kind=i915.I915_MEMORY_CLASS_SYSTEM, instance=0, **sizes, **zeros)
     return ENGINES_HEAD.pack(SimpleNamespace(count=1, r0=0, r1=0, r2=0)) + REGION.pack(region)
 
 
@@ -124,7 +151,10 @@ def not_there(gpu: Shared) -> int:
     return -errno.ENODEV
 
 
-ANSWERS: dict[int, Callable[[Shared], bytes | int]] = {1: topology, 2: engines, 4: regions, 5: not_there}
+ANSWERS: dict[int, Callable[[Shared], bytes | int]] = {
+    i915.DRM_I915_QUERY_TOPOLOGY_INFO: topology, i915.DRM_I915_QUERY_ENGINE_INFO: engines, i915.DRM_I915_QUERY_MEMORY_REGIONS: regions,
+    i915.DRM_I915_QUERY_HWCONFIG_BLOB: not_there,
+}  # fmt: skip
 
 
 def version(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -172,10 +202,10 @@ def aperture(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def register(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.offset & ~7 != TIMESTAMP_REGISTER:
+    if arg.offset & ~7 != RING_TIMESTAMP:
         raise Errno(errno.EINVAL, f"register {arg.offset:#x}")
     now = host_clock(node.gpu.device)()
-    arg.value = now if arg.offset & WHOLE else now & 0xFFFFFFFF
+    arg.value = now if arg.offset & i915.I915_REG_READ_8B_WA else now & 0xFFFFFFFF
 
 
 def refuse(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -183,7 +213,7 @@ def refuse(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def granted(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """Nothing is to be done."""
+    """An ioctl that succeeds without doing anything."""
 
 
 HANDLERS = {

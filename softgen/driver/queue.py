@@ -225,8 +225,10 @@ class Queues(Generic[SubmissionT]):
         except BaseException as error:  # after any error the fence must signal
             submission.context.banned = True
             submission.context.guilty += 1
-            self.failed(submission, error)
-            submission.fence.signal(errno.EIO)
+            try:
+                self.failed(submission, error)
+            finally:
+                submission.fence.signal(errno.EIO)
         else:
             submission.fence.signal()
         finally:

@@ -23,8 +23,8 @@
     if (!next)                                                    \
         next = (result(*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name)
 
-enum { IOCTL = 1, MMAP = 2, FOREIGN = 3, REPLY = 4 };                                                  /* to the server */
-enum { DONE = 16, READ = 17, GIVE = 18, MAPS = 19, SWAP = 20, MAP = 21, NOT_MINE = 22, WELCOME = 23 }; /* from it */
+enum { IOCTL = 1, MMAP = 2, FOREIGN = 3, REPLY = 4 }; /* to the server */
+enum { DONE = 16, READ = 17, GIVE = 18, MAPS = 19, SWAP = 20, MAP = 21, NOT_MINE = 22, WELCOME = 23, WRITE = 24 }; /* from it */
 enum { NAME = 8, DRM_MAJOR = 226 };
 
 struct message {

@@ -272,6 +272,9 @@ static void serve(int fd, const struct message *message, const void *payload, co
         given = (int)syscall(SYS_fcntl, (int)message->a, F_DUPFD_CLOEXEC, 3L);
         answer(fd, given < 0 ? -errno : 0, NULL, 0, given);
         break;
+    case WRITE:
+        answer(fd, finish(&(struct message){.size = message->size}, payload, NULL, 0), NULL, 0, -1);
+        break;
     case MAPS:
         text = own_maps(&size);
         answer(fd, 0, text, size, -1);

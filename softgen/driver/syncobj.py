@@ -1,4 +1,4 @@
-"""Sync objects: a place that holds a fence, or a line of numbered ones, and the ioctls on them."""
+"""Sync objects: containers of a fence or of a timeline of fences, and the ioctls on them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import struct
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from softgen.driver import drm
 from softgen.driver.fence import Fence, Signals, all_of
 from softgen.driver.protocol import Call, Errno
+from softgen.driver.uapi import ARGUMENTS
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node
 
-CREATE_SIGNALED = 1
-WAIT_ALL, WAIT_FOR_SUBMIT, WAIT_AVAILABLE = 1, 2, 4
-SYNC_FILE = 1  # of HANDLE_TO_FD and FD_TO_HANDLE
-QUERY_LAST_SUBMITTED = 1
+WAIT_ALL, WAIT_AVAILABLE = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_ALL, drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_AVAILABLE
+WAIT_FOR_SUBMIT = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_FOR_SUBMIT
 MOST = 1 << 16
 NANOSECONDS = 1e9
 
 
 class Syncobj:
-    """Points in rising order, each done when it and all before it are. A plain sync object is a line with the one point 0."""
+    """A timeline: points in rising order, each done when it and all before it are. A binary sync object has point 0 only."""
 
     def __init__(self, signals: Signals, fence: Fence | None = None) -> None:
         self.signals = signals
@@ -30,19 +30,19 @@ class Syncobj:
 
     def replace(self, fence: Fence | None) -> None:
         self.points = [] if fence is None else [(0, fence)]
-        self.signals.tell()
+        self.signals.notify()
 
     def add(self, point: int, fence: Fence) -> None:
-        """A new point; 0 replaces all."""
+        """Add a point to the timeline; point 0 replaces all."""
         if not point:
             self.replace(fence)
             return
         before = [last for _, last in self.points[-1:] if not last.done]
         self.points = [*self.points[-63:], (point, all_of(self.signals, [*before, fence]) if before else fence)]
-        self.signals.tell()
+        self.signals.notify()
 
     def fence(self, point: int = 0) -> Fence | None:
-        """What has to be done for a point to be reached; None: nobody has submitted it yet."""
+        """The fence of a point; None where it has not been submitted yet."""
         if not point:
             return self.points[-1][1] if self.points else None
         return next((fence for value, fence in self.points if value >= point), None)
@@ -65,7 +65,7 @@ def numbers(call: Call, address: int, count: int, letter: str) -> tuple[int, ...
 
 
 def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.flags & ~CREATE_SIGNALED:
+    if arg.flags & ~drm.DRM_SYNCOBJ_CREATE_SIGNALED:
         raise Errno(errno.EINVAL)
     fence = Fence(node.gpu.signals, done=True) if arg.flags else None
     arg.handle = node.syncobjs.add(Syncobj(node.gpu.signals, fence))
@@ -78,17 +78,17 @@ def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def to_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
     syncobj = lookup(node, arg.handle)
-    if not arg.flags & SYNC_FILE:
-        call.hand(call.argument + 8, node.gpu.syncobjs.new(syncobj)[0])
+    if not arg.flags & drm.DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE:
+        call.hand(call.argument + ARGUMENTS["SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.syncobjs.new(syncobj)[0])
         return
     fence = syncobj.fence()
     if fence is None:
         raise Errno(errno.EINVAL, "a sync object without a fence has no sync file")
-    call.hand(call.argument + 8, node.gpu.sync_files.make(fence))
+    call.hand(call.argument + ARGUMENTS["SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.sync_files.make(fence))
 
 
 def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    if arg.flags & SYNC_FILE:
+    if arg.flags & drm.DRM_SYNCOBJ_FD_TO_HANDLE_FLAGS_IMPORT_SYNC_FILE:
         lookup(node, arg.handle).replace(sync_file(node, call, arg.fd))
         return
     found = node.gpu.syncobjs.find(call.identity(arg.fd))
@@ -106,7 +106,7 @@ def sync_file(node: Node, call: Call, number: int) -> Fence:
 
 
 def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """SYNCOBJ_WAIT and SYNCOBJ_TIMELINE_WAIT: for all, or for the first; the timeout is a moment of CLOCK_MONOTONIC."""
+    """SYNCOBJ_WAIT and SYNCOBJ_TIMELINE_WAIT: wait for all fences or for the first; the timeout is absolute, on CLOCK_MONOTONIC."""
     objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
     points = numbers(call, arg.points, arg.count, "Q") if getattr(arg, "points", 0) else (0,) * arg.count
     if not objects:
@@ -148,7 +148,8 @@ def signal_points(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def query(node: Node, call: Call, arg: SimpleNamespace) -> None:
     objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
-    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(each.value(bool(arg.flags & QUERY_LAST_SUBMITTED)) for each in objects)))
+    submitted = bool(arg.flags & drm.DRM_SYNCOBJ_QUERY_FLAGS_LAST_SUBMITTED)
+    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(each.value(submitted) for each in objects)))
 
 
 def transfer(node: Node, call: Call, arg: SimpleNamespace) -> None:

@@ -1,5 +1,6 @@
 """The i915 and DRM interface of Linux as data: the number, name and argument of each ioctl, and the structures behind pointers.
 
+The names of ioctls are the kernel's without DRM_IOCTL_; constants are in drm.py and i915_drm.py.
 A field is NAME:TYPE with struct's letters (I 32 bits, Q 64 bits, i and q signed, H 16 bits); the numbers are the kernel's (public headers).
 """
 
@@ -12,7 +13,7 @@ from typing import Any
 
 
 class Structure:
-    """Named fields; unpack() gives something whose fields may be changed, pack() turns it into bytes again."""
+    """Layout of a C structure; unpack() returns an object with its fields, pack() the bytes."""
 
     def __init__(self, text: str) -> None:
         pairs = [field.split(":") for field in text.split()]
@@ -20,10 +21,11 @@ class Structure:
         self.struct = struct.Struct("<" + "".join(kind for _, kind in pairs))
         self.size = self.struct.size
         self.row: Any = namedtuple("Row", self.names)  # type: ignore[misc]
+        self.sizes = {name: struct.calcsize(f"<{kind}") for name, kind in pairs}
         self.offsets = {name: struct.calcsize("<" + "".join(kind for _, kind in pairs[:at])) for at, name in enumerate(self.names)}
 
     def unpack(self, data: bytes) -> SimpleNamespace:
-        """Short data is filled up with zeros: an older program knows fewer fields."""
+        """Decode one structure. Short data is extended with zeros: an older program knows fewer fields."""
         values = self.struct.unpack(data[: self.size].ljust(self.size, b"\0"))
         return SimpleNamespace(**dict(zip(self.names, values, strict=True)))
 
@@ -34,7 +36,7 @@ class Structure:
         return [self.unpack(data[at : at + self.size]) for at in range(0, len(data), self.size)]
 
     def rows(self, data: bytes) -> list[Any]:
-        """The same for whole structures that are only read, and quicker."""
+        """Decode an array of structures as named tuples, faster than unpack_all()."""
         return list(map(self.row._make, self.struct.iter_unpack(data)))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +21,6 @@ from softgen.memory.store import Buffer, Identity
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
-READ_ONLY, PROBE, UNSYNCHRONIZED = 1, 2, 0x80000000
 LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)")
 OURS = "/memfd:softgen userptr"
 PART = 1 << 20  # compared and written back in parts, so that most are skipped at once
@@ -39,7 +39,7 @@ class Mapping(NamedTuple):
 
 @dataclass
 class Copied:
-    """Memory that is copied: whose, where, and what the program last had there."""
+    """Memory of a program that is copied in and out: its process, address, and contents when it was last the same."""
 
     pid: int
     address: int
@@ -47,12 +47,11 @@ class Copied:
     before: list[bytes] = field(default_factory=list, repr=False)  # in parts
 
     def bring(self, call: Call) -> None:
-        data = call.read(self.address, self.buffer.size)
-        self.buffer.view[:] = data
-        self.before = [data[start : start + PART] for start in range(0, len(data), PART)]
+        call.read_into(self.address, self.buffer.view)
+        self.before = [bytes(self.buffer.view[start : start + PART]) for start in range(0, self.buffer.size, PART)]
 
     def give_back(self) -> None:
-        """Changed bytes only: the program may be writing beside them."""
+        """Write changed bytes back, and no others: the program may be writing next to them."""
         for number, then in enumerate(self.before):
             view = self.buffer.view[number * PART : (number + 1) * PART]
             if view != then:
@@ -62,7 +61,7 @@ class Copied:
 
 
 def changed(then: bytes, now: bytes) -> list[tuple[int, int]]:
-    """Stretches of bytes that differ."""
+    """Ranges of bytes that differ."""
     import numpy as np
 
     differ = np.frombuffer(then, np.uint8) != np.frombuffer(now, np.uint8)
@@ -92,7 +91,7 @@ def share(node: Node, call: Call, start: int, size: int) -> tuple[Parts, Copied 
         first, at = max(mapping.start, start), min(mapping.end, end)
         piece = known(node, call, mapping, first, at) or swapped(node.gpu, call, mapping, first, at)
         if piece is None:
-            return copied(call, start, size)
+            return copied(node.gpu, call, start, size)
         pieces.append(piece)
     if at < end:
         raise Errno(errno.EFAULT, f"USERPTR: no memory at {at:#x}")
@@ -115,7 +114,8 @@ def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tu
 def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
     if mapping.mode[3] == "s" and not mapping.name.startswith(OURS) or mapping.name.startswith("[") and mapping.name != "[heap]":
         return None
-    buffer = Buffer(last - first, "userptr")
+    gpu.budget.check(call.channel.pid, last - first, "USERPTR")
+    buffer = gpu.budget.adopt(call.channel.pid, Buffer(last - first, "userptr"))
     try:
         call.swap(first, last - first, sum(bit for letter, bit in zip("rwx", (1, 2, 4), strict=True) if letter in mapping.mode), buffer.fd)
     except Errno as refused:
@@ -126,8 +126,13 @@ def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) ->
     return buffer, 0, last - first
 
 
-def copied(call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
-    buffer = Buffer(size, "copy")
-    copy = Copied(call.channel.pid, start, buffer)
+def copied(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
+    """A copy of a range, and the state needed to write changes back."""
+    pid = call.channel.pid
+    gpu.budget.check(pid, 2 * size, "USERPTR")
+    gpu.budget.take(pid, size, "USERPTR")
+    buffer = gpu.budget.adopt(pid, Buffer(size, "copy"))
+    weakref.finalize(buffer, gpu.budget.give, pid, size).atexit = False
+    copy = Copied(pid, start, buffer)
     copy.bring(call)
     return [(buffer, 0, size)], copy

@@ -1,4 +1,4 @@
-"""Bit diagrams: the dwords of a layout as rows of cells, drawn in a terminal or handed to whoever draws them elsewhere.
+"""Bit diagrams: the dwords of a layout as rows of cells, for terminals and for HTML.
 
     for row in rows(layout): row.dword, row.cells        one row per dword, cells from bit 31 down to bit 0 without a gap
     draw(layout)                                          lines of text

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SHOWS = ("action", "layout")
-IDLE = re.compile(r"\bmark\.(xfail|skip)\b")      # a test that fails or never runs shows nothing
+IDLE = re.compile(r"\bmark\.(xfail|skip|witness)\b")      # a test that fails, or does not run unless asked for, shows nothing
 OUTSIDE = {"SHARED", "needs_shared", "shared"}    # names of tests/conftest.py behind which the outside material is
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 

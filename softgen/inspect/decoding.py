@@ -104,7 +104,7 @@ class Decoder:
                 self.targets.setdefault(start, f"memory that kernels of {work.label} may have been about to fill")
 
     def _huc(self, work: Work, command: Command) -> None:
-        """HuC's firmware writes batches that the same submission goes on to call; its regions are told before the call is met."""
+        """HuC's firmware writes batches that the same submission goes on to call; its regions are noted before the call is met."""
         for region in command.record.huc_virtual_address_region:
             start = self._region(work.space, region.address) if region.address else None
             if start is not None:

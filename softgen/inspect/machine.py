@@ -22,9 +22,9 @@ from importlib import metadata
 from pathlib import Path
 
 GIB = 1 << 30
-LIBRARIES = ("numpy", "llvmlite", "zstandard")
+LIBRARIES = ("numpy", "llvmlite", "zstandard", "pyelftools", "PyYAML", "pillow", "rich")
 VECTOR_FLAGS = (("avx512f", "avx512dq", "avx512vl", "avx512bw"), ("avx2", "fma"), ("avx",), ("sse4_2",))
-MAP_COUNT = 262_144         # each buffer of an address space is a mapping of its own; Linux allows 65,530 unless told
+MAP_COUNT = 262_144         # each buffer of an address space is a mapping of its own; Linux allows 65,530 by default
 OPEN_FILES = 65_536         # each buffer is a memfd
 MEMORY = 4 * GIB
 TRIAL = 30.0                # seconds a program may take that only opens the GPU

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from softgen.bits.generation import Device
 from softgen.driver.gem import TILINGS
+from softgen.driver.i915_drm import EXEC_OBJECT_PINNED, EXEC_OBJECT_WRITE
 from softgen.driver.submission import Bound, Submission
+from softgen.errors import SoftgenError
 from softgen.trace.capture import EXEC, INCOMPLETE
 from softgen.trace.capture_json import Batch, BufferObject, Exec
 from softgen.trace.capture_write import CaptureWriter, nonzero
 
-PINNED, WRITE = 1 << 4, 1 << 2
 KEPT_FAILURES = 20
+MOST_KEPT = 4 << 30  # bytes of buffers in a failing submission
 
 
 def exec_of(submission: Submission, device: Device, bos: tuple[BufferObject, ...]) -> Exec:
@@ -34,14 +36,20 @@ class Recorder(CaptureWriter):
         super().__init__(path, in_place, private)
         self.device = device
         self.running: dict[Submission, tuple[BufferObject, ...]] = {}
+        self.cut_short = self.ended = False
 
     def before(self, submission: Submission) -> None:
+        if self.ended:
+            return
         bos = tuple(self.recorded(bound) for bound in submission.bound)
         self.write(exec_of(submission, self.device, bos))
         self.running[submission] = bos
 
     def after(self, submission: Submission, fine: bool) -> None:
+        if submission not in self.running or self.ended:
+            return
         bos = self.running[submission]
+        self.cut_short |= not fine and submission.context.cancelled  # its program is gone: it was ended before it was done
         if fine:
             bos = tuple(replace(bo, after=self.content(bound)[0]) for bo, bound in zip(bos, submission.bound, strict=True))
             self.write(exec_of(submission, self.device, bos))
@@ -55,11 +63,13 @@ class Recorder(CaptureWriter):
     def recorded(self, bound: Bound) -> BufferObject:
         bo, (blob, used) = bound.bo, self.content(bound)
         return BufferObject(bound.address, bo.size, blob, bound.handle, bo.uid, used, TILINGS[bo.tiling][0], bo.stride,
-                            bool(bound.flags & PINNED), bool(bound.flags & WRITE), bo.user, bound.flags, bound.relocations)  # fmt: skip
+                            bool(bound.flags & EXEC_OBJECT_PINNED), bool(bound.flags & EXEC_OBJECT_WRITE), bo.user, bound.flags,
+                            bound.relocations)  # fmt: skip
 
     def complete(self) -> None:
-        """End the recording; it stays marked as incomplete while a submission runs."""
-        if not self.running:
+        """End the recording; it stays marked as incomplete if a submission runs or was ended early."""
+        self.ended = True
+        if not self.running and not self.cut_short:
             super().complete()
 
     def close(self) -> str:
@@ -85,8 +95,11 @@ def failures() -> Path:
 
 def keep_failure(submission: Submission, message: str, device: Device) -> str:
     """Keep a failed submission with the memory it left, for its user alone; only the newest KEPT_FAILURES are kept."""
+    if sum(bound.bo.size for bound in submission.bound) > MOST_KEPT:
+        raise SoftgenError(f"its buffers have more than {MOST_KEPT >> 30} GiB")
     folder = failures()
     folder.mkdir(0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)  # an older version made it for all to read
     for old in sorted(path for path in folder.iterdir() if not path.name.startswith("."))[: -KEPT_FAILURES + 1]:
         shutil.rmtree(old, ignore_errors=True)
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{submission.pid}-{submission.sequence}"

@@ -1,36 +1,41 @@
 """The end-of-run report: what ran, how exactly, what did not, and which kernels took the time.
 
-In:  a replay's Report and what the engines counted. Out: one dictionary for machines, or lines for people.
+In:  a replay's Report and what the engines counted. Out: one dictionary for machines, or text for people.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from softgen.eu.encoding.program import instructions
 from softgen.eu.encoding.program import kernel as extent
 from softgen.eu.interpreter import Program
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
-from softgen.inspect.cli.output import Paint, counted, table
+from softgen.inspect.cli.output import counted
+from softgen.inspect.kernel_names import KernelNames
 from softgen.threads.dispatcher import EngineDispatcher, KernelStatistics
-from softgen.trace.replay import Report
+
+if TYPE_CHECKING:
+    from softgen.trace.replay import Report
 
 COUNTS = ("dispatches", "threads", "instructions")
-HOT = 10  # kernels that are listed
-# docs/accuracy.md states the bounds; what is not named there is exact.
+HOT = 10  # kernels in the table
+WIDE = 200  # columns where the output is no terminal
+# docs/accuracy.md states the bounds; functions that are not named there are exact.
 BOUNDS = {
     "inv": "correctly rounded", "fdiv": "correctly rounded", "sqrt": "correctly rounded", "rsq": "0.501 ULP",
     "exp": "0.51 ULP", "log": "0.51 ULP", "sin": "0.51 ULP up to 2^20", "cos": "0.51 ULP up to 2^20", "pow": "as its parts, in doubles",
 }  # fmt: skip
 
 
-def gathered(report: Report, engines: Iterable[EngineDispatcher]) -> dict[str, Any]:
-    """Everything a report says, most expensive kernels first."""
+def gathered(report: Report, engines: Iterable[EngineDispatcher], names: KernelNames) -> dict[str, Any]:
+    """Everything a report says."""
     groups = list(engines)
-    ran = sorted((one for each in groups for one in each.ran.values()), key=lambda one: -one.seconds)
+    ran = [one for each in groups for one in each.ran.values()]
     inexact = approximations(one.program for one in ran)
     return {
         "exact": report.fine and not inexact,
@@ -41,44 +46,93 @@ def gathered(report: Report, engines: Iterable[EngineDispatcher]) -> dict[str, A
         "expectations": {"passed": report.passed, "failed": report.failed},
         "counters": asdict(report.counters),
         "engines": [{"name": each.name, "threads": each.threads, "notes": each.notes} for each in groups],
-        "kernels": [kernel(one) for one in ran],
+        "kernels": kernels(ran, names),
     }
 
 
-def kernel(one: KernelStatistics) -> dict[str, Any]:
-    return {"kernel": one.program.title, "engine": one.engine, "dispatches": one.dispatches, "threads": one.threads,
-            "instructions": one.instructions, "seconds": round(one.seconds, 6)}  # fmt: skip
+def kernels(ran: Iterable[KernelStatistics], names: KernelNames) -> list[dict[str, Any]]:
+    """A row per kernel and engine, whatever the addresses it ran at; the one that took most time first."""
+    rows: dict[tuple[bytes, float, str], dict[str, Any]] = {}
+    for one in ran:
+        code = own_code(one.program)
+        key = code, one.program.gen, one.engine
+        if key not in rows:
+            name = names.find(one.program.code, one.program.gen)
+            rows[key] = {"kernel": name or one.program.title, "named": name is not None, "code": hashlib.sha256(code).hexdigest()[:12],
+                         "bytes": len(code), "engine": one.engine, **dict.fromkeys(COUNTS, 0), "seconds": 0.0}  # fmt: skip
+        for count in COUNTS:
+            rows[key][count] += getattr(one, count)
+        rows[key]["seconds"] += one.seconds
+    for row in rows.values():
+        row["seconds"] = round(row["seconds"], 6)
+    return sorted(rows.values(), key=lambda row: -row["seconds"])
+
+
+def own_code(program: Program) -> bytes:
+    """A kernel's instructions, without what follows them in memory."""
+    end, _ = extent(program.code, program.gen)
+    return program.code[:end]
 
 
 def approximations(programs: Iterable[Program]) -> dict[str, str]:
-    """Functions that the hardware itself only approximates and that a kernel which ran has, with the largest error."""
-    ones = (one for program in programs for one in decoded(program) if one.opcode == "math")
-    used = {found.name for one in ones if (found := opcodes.function(one.function, one.gen)) is not None}
+    """Functions that the hardware itself only approximates and that an executed kernel contains, with the largest error."""
+    insts = (inst for program in programs for inst in decoded(program) if inst.opcode == "math")
+    used = {found.name for inst in insts if (found := opcodes.function(inst.function, inst.gen)) is not None}
     return {name: BOUNDS[name] for name in sorted(used) if name in BOUNDS}
 
 
 def decoded(program: Program) -> Iterator[Instruction]:
-    """All of a kernel: an engine that kept a translation has decoded nothing."""
-    end, _ = extent(program.code, program.gen)
-    return (one for *_, one in instructions(program.code[:end], program.gen))
+    """All instructions of a kernel; engines that load a cached translation decode none."""
+    code = own_code(program)
+    return (inst for *_, inst in instructions(code, program.gen))
 
 
-def lines(found: dict[str, Any], colour: Paint) -> list[str]:
-    """The same for people."""
-    done = found["counters"]
-    shown = [colour("report", "heading"), "  " + ", ".join(counted(done[name], name.removesuffix("s")) for name in
-             ("commands", "draws", "threads", "instructions"))]  # fmt: skip
-    for engine in found["engines"]:
-        shown.append(f"  engine {engine['name']} on {counted(engine['threads'], 'host thread')}")
-        shown += [f"    {colour('note', 'warn')} {note}" for note in engine["notes"]]
-    if found["approximate"]:
-        shown.append("  approximate (error at most): " + ", ".join(f"{name} {bound}" for name, bound in found["approximate"].items()))
-    elif found["exact"]:
-        shown.append("  exact: nothing that the hardware only approximates was used")
-    for kind in ("faults", "unsupported"):
-        shown += [f"  {colour(kind, 'bad')} {one['submission']}: {one['what']}" for one in found[kind]]
+# -- text ----------------------------------------------------------------------------------------------------------
+
+
+def show(found: dict[str, Any], stream: TextIO) -> None:
+    """The report for people: a summary, problems, and the hottest kernels as a table."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False, soft_wrap=True, width=None if stream.isatty() else WIDE)
+    console.print(Text("report", style="bold"))
+    for style, line in summary(found):
+        console.print(Text(f"  {line}", style=style))
     hot = found["kernels"][:HOT]
-    rows = [(one["kernel"], one["engine"], *(f"{one[name]:,}" for name in COUNTS), f"{one['seconds']:.3f}") for one in hot]
-    if rows:
-        shown += [f"  {line}" for line in table(rows, ("kernel", "engine", *COUNTS, "seconds"), right=(2, 3, 4, 5))]
-    return shown
+    if not hot:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("  kernel", "code", "engine"):
+        table.add_column(name, overflow="fold")
+    for name in (*COUNTS, "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in hot:
+        counts = (f"{row[name]:,}" for name in COUNTS)
+        table.add_row(Text(f"  {row['kernel']}"), row["code"], row["engine"], *counts, f"{row['seconds']:.3f}")
+    console.print(table)
+    if len(found["kernels"]) > HOT:
+        console.print(Text(f"  and {len(found['kernels']) - HOT} more kernels"))
+
+
+def summary(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Style and text of the lines above the table."""
+    done = found.get("counters", found)
+    counts = ("commands", "draws", "threads", "instructions")
+    yield "", ", ".join(f"{done[name]:,} {name if done[name] != 1 else name[:-1]}" for name in counts)
+    for engine in found.get("engines", ()):
+        yield "", f"engine {engine['name']} on {counted(engine['threads'], 'host thread')}"
+        yield from (("yellow", f"  note: {note}") for note in engine["notes"])
+    yield from (("yellow", f"note: {note}") for note in found.get("notes", ()))
+    if found["approximate"]:
+        yield "", "approximate (error at most): " + ", ".join(f"{name} {bound}" for name, bound in found["approximate"].items())
+    elif found["exact"]:
+        yield "", "exact: no function was used that the hardware only approximates"
+    for kind in ("faults", "unsupported"):
+        yield from (("red", f"{kind.removesuffix('s')} {problem(one)}") for one in found[kind])
+
+
+def problem(one: Any) -> str:
+    """A fault or something unsupported; `run` reports text, `replay` records."""
+    return f"{one['submission']}: {one['what']}" if isinstance(one, dict) else str(one)

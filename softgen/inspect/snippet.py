@@ -1,4 +1,4 @@
-"""A piece of EU assembly, run on one thread that nobody started: registers are zero but for what is set, and there is no memory.
+"""A piece of EU assembly, run on one thread without a dispatch: registers are zero unless set, and there is no memory.
 
     snippet = Snippet(text, gen=9.0)
     snippet.set("r1.0:ud=7")
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 LIMIT = 1_000_000  # instructions
 SECONDS = 60.0
-GLANCE = 64  # instructions between two looks at the clock
-NARROWEST = 8  # channels a thread has at least, unless told otherwise
+CLOCK_INTERVAL = 64  # instructions between two readings of the clock
+NARROWEST = 8  # default channels of a thread, at least
 FUNCTIONS = 16  # numbers a shared function can have
 
 
 @dataclass(frozen=True)
 class Place:
-    """An instruction, for people."""
+    """An instruction's place in the source, and its text."""
 
     where: str  # file, line and column
     text: str
@@ -60,7 +60,7 @@ class Step:
 
 @dataclass
 class Ran:
-    """What came of it. There is either an end or a problem."""
+    """The result: either `end` or `problem` is set."""
 
     instructions: int = 0
     end: str = ""
@@ -70,14 +70,14 @@ class Ran:
 
 class Snippet:
     def __init__(self, text: str, gen: float, syntax: str | None = None, name: str = "text", simd: int | None = None) -> None:
-        """`simd` is how many channels the thread has; unless told, as many as the widest instruction."""
+        """`simd` is the number of channels (default: those of the widest instruction)."""
         self.gen, self.syntax = gen, dialect.chosen(syntax, gen) if syntax else dialect.detect(text, gen)
         parsed = dialect.parse(text, gen, self.syntax, name)
         dialect.read(text, gen, self.syntax, name)  # complains about what has no bits
         self.places = self._placed(parsed)
         self.end = sum(map(labels.size, parsed.instructions))
         self.simd = simd or max([NARROWEST, *(one.exec_size for one in parsed.instructions)])
-        self.thread = Thread(gen, {**Spawner(gen).handlers(), 0: _nobody}, dispatch_mask=(1 << self.simd) - 1)
+        self.thread = Thread(gen, {**Spawner(gen).handlers(), 0: _null_function}, dispatch_mask=(1 << self.simd) - 1)
         code = program.assemble([*parsed.instructions, _nop(gen)])  # branches may lead behind the last instruction, and look at it
         self.interpreter = Interpreter(self.thread, Program(gen, code, name=name))
         self.code = code[: self.end]
@@ -95,7 +95,7 @@ class Snippet:
 
     def _unanswered(self, _: Thread, sent: Message) -> None:
         name = message.shared_functions(self.gen).get(sent.sfid, f"shared function {sent.sfid}")
-        raise Unsupported(f"nobody answers messages to {name} here: a snippet has registers, no memory and no other units")
+        raise Unsupported(f"there is no {name} here to answer messages: a snippet has registers, no memory and no other units")
 
     def set(self, text: str) -> None:
         """Writes a register, as `registers` reads it."""
@@ -106,8 +106,8 @@ class Snippet:
 
     def run(self, limit: int = LIMIT, seconds: float = SECONDS, seen: Callable[[Step], None] | None = None,
             tick: Callable[[], None] = lambda: None, engine: str = "reference") -> Ran:  # fmt: skip
-        """Until it ends or must be stopped; `tick` is told of every instruction, `seen` what it did, which costs time. A compiling engine
-        runs stretches of code unless somebody wants to see."""
+        """Run until the thread ends or a limit is reached; `tick` is called for every instruction, `seen` with its changes (slow).
+        A compiling engine runs whole stretches of code unless `seen` is given."""
         thread, ran, over = self.thread, Ran(), time.monotonic() + seconds
         runner = self._runner(engine, single=seen is not None)
         whole = engine != "reference" and seen is None
@@ -122,7 +122,7 @@ class Snippet:
             if thread.executed >= limit:
                 ran.problem = f"{last} stopped after {thread.executed:,} instructions; if it is not endless, --limit allows more"
                 break
-            if (whole or thread.executed % GLANCE == 0) and time.monotonic() >= over:
+            if (whole or thread.executed % CLOCK_INTERVAL == 0) and time.monotonic() >= over:
                 ran.problem = f"{last} stopped after {seconds:g} s and {thread.executed:,} instructions; --time-limit allows more"
                 break
             ran.problem = self._step(runner, last)
@@ -146,10 +146,10 @@ class Snippet:
         return Compiled(engine, self.interpreter, self.code, single)
 
     def _step(self, runner: Runner, last: str) -> str:
-        """Goes on; what went wrong, without the place the interpreter would name."""
+        """Run on; the problem, if any, without the place that the interpreter would name."""
         try:
             if not runner.step():
-                return f"{last} waits for a notification, and nobody is there to send one"
+                return f"{last} waits for a notification that no other thread can send"
         except SoftgenError as error:
             return f"{last} {error.__cause__ or error}"
         return ""
@@ -167,7 +167,7 @@ class Snippet:
                     self.kinds.write(name, at, one.dst.type)
 
     def _written(self, before: registers.Snapshot, after: registers.Snapshot, one: Instruction) -> None:
-        """Remembers as what the changed bytes were written."""
+        """Record the types with which the changed bytes were written."""
         kind = one.dst.type if one.dst is not None and one.dst.type in LANES else "ud"
         named = one.dst is not None and one.dst.file == "arf" and not one.dst.indirect
         for name, offsets in registers.changed_bytes(before, after).items():
@@ -178,14 +178,14 @@ class Snippet:
 
 
 def _accumulated(one: Instruction, kind: str) -> str:
-    """What an accumulator nobody names holds: floats as they are computed, else dwords or words."""
+    """The type of an implicitly written accumulator: floats as they are computed, else dwords or words."""
     found = execution_type(operand.type for operand in one.sources)
     if found in ("f", "hf", "df"):
         return found
     return "d" if types.size(kind) >= types.size("d") else "w"
 
 
-def _nobody(_: Thread, __: Message) -> None:
+def _null_function(_: Thread, __: Message) -> None:
     """The null shared function."""
 
 

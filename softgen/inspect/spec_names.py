@@ -1,7 +1,7 @@
-"""Names of the spec, however people write them: whole, in part, as words, misspelt, as a number.
+"""Search of the spec's names: whole, in part, by words, misspelt, by number.
 
     find("3DSTATE_VS")        [3DSTATE_VS]
-    find("vertex buffer")     every name with both words in it
+    find("vertex buffer")     every name with both words in it, nearest first
     find("0x2358")            the register at this offset        find("0x7a000004")   the command with this header
     close("3DSTATE_VERTX")    what may have been meant
 """
@@ -32,7 +32,7 @@ def is_enum(name: str) -> bool:
 
 
 def find(asked: str, kind: str | None = None, gens: tuple[float, ...] = GENERATIONS) -> list[str]:
-    """The names somebody means: the one that is spelt so, else those it is a part of, those with all its words, those without the _."""
+    """Names by text, nearest first: an exact name, else those that contain it, all its words, or it without underscores."""
     if NUMBER.match(asked):
         return sorted({name for name in _numbered(int(asked, 16), gens) if kind in (None, catalogue().sections[name].kind)})
     names, low = known(kind), asked.lower()
@@ -41,13 +41,28 @@ def find(asked: str, kind: str | None = None, gens: tuple[float, ...] = GENERATI
             lambda name: bool(words) and "".join(words) in name.replace("_", ""))  # fmt: skip
     for way in ways:
         if low and (found := [name for name in names if way(name.lower())]):
-            return found
+            return nearest(low, found)
     return []
+
+
+def nearest(low: str, names: list[str]) -> list[str]:
+    """Names in the order of their likeness to a text."""
+    if len(names) < 2:
+        return names
+    import difflib  # takes time that exact names need not spend
+
+    matcher = difflib.SequenceMatcher(b=low)
+
+    def unlike(name: str) -> float:
+        matcher.set_seq1(name.lower())
+        return -matcher.ratio()
+
+    return sorted(names, key=unlike)
 
 
 def _numbered(number: int, gens: tuple[float, ...]) -> Iterator[str]:
     """Registers at an offset, commands with a header."""
-    from softgen.bits import registers  # a second look at every page: only for those who ask by number
+    from softgen.bits import registers  # reads every page of registers
 
     for gen in gens:
         if number < OFFSETS_END:
@@ -66,8 +81,8 @@ def holders(field: str, kind: str | None = None) -> list[str]:
 
 
 def close(asked: str, kind: str | None = None) -> list[str]:
-    """Names that look like what was asked for: as far as it was typed, as a whole, or in one of their parts."""
-    import difflib  # a cost that those who spell well should not pay
+    """Names that resemble a text: their beginning, the whole, or one of their parts. For misspelt names."""
+    import difflib  # takes time that correct names need not spend
 
     low = asked.lower()
     names = {name.lower(): name for name in known(kind)}

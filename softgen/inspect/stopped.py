@@ -33,7 +33,7 @@ class Stopped:
 
 
 def stopped(work: Work, generation: Generation) -> Stopped:
-    """The marks of a submission's commands; none where nobody looked at the engine."""
+    """The marks of a submission's commands; none without an error state."""
     if work.stop is None:
         return Stopped()
     walk = CommandParser(generation, work.engine, work.space, work.global_space)

@@ -202,17 +202,18 @@ int guard_call(guarded *function, void *argument, struct record *record)
 
 /* Small guarded functions, for tests and for `softgen doctor`: the argument names one access. */
 struct probe { uint64_t address, value, repeat; };
+struct anywhere { uint64_t value; } __attribute__((packed)); /* at an address of any alignment */
 
 int64_t guard_probe_read(struct probe *probe, struct record *record)
 {
     record->ip = 0x10;
-    probe->value = *(volatile uint64_t *)probe->address;
+    probe->value = ((volatile struct anywhere *)probe->address)->value;
     return 1;
 }
 
 int64_t guard_probe_write(struct probe *probe, struct record *record)
 {
     record->ip = 0x20;
-    *(volatile uint64_t *)probe->address = probe->value;
+    ((volatile struct anywhere *)probe->address)->value = probe->value;
     return 2;
 }

@@ -63,6 +63,7 @@ class Streamer(CommandParser):
     def start_batch(self, address: int) -> None:
         self.counters.batches += 1
         address &= (1 << self.space.bits) - 1
+        self.dispatcher.invalidate()
         self.place = FetchPointer(Window(self.space), address, address, 1)
 
     def start_ring(self, start: int, head: int, tail: int, size: int) -> None:
@@ -262,6 +263,12 @@ class Streamer(CommandParser):
     def bases(self) -> Mapping[str, int]:
         """Base addresses that STATE_BASE_ADDRESS set."""
         return self.saved.latched.bases
+
+    @property
+    def system_routine(self) -> int | None:
+        """The exception handler of EU threads (STATE_SIP)."""
+        found = self.saved.latched.get("STATE_SIP")
+        return None if found is None else int(found.system_instruction_pointer)
 
     @property
     def dispatcher(self) -> Dispatcher:

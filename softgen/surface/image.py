@@ -83,7 +83,7 @@ def image(layout: Layout, state: Record, what: str) -> Image:
     width, height = int(state.width) + 1, (int(state.height) + 1 if kind != "1d" else 1)
     is_array = bool(state.surface_array) if "surface_array" in state._fields else False
     return Image(kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, is_array, int(state.surface_pitch) + 1,
-                 _tiling(layout, state, kind, format, what), 0 if _across(state, kind) else _rows(layout, state, height, align[1]),
+                 _tiling(layout, state, kind, format, what), 0 if _across(state, kind) else _rows(layout, state, kind, height, align[1]),
                  int(state.mip_count_lod) + 1,
                  int(state.surface_min_lod), int(state.minimum_array_element), align,
                  (int(state.x_offset_texels), int(state.y_offset_rows)), _select(layout, state),
@@ -121,13 +121,17 @@ def _alignment(layout: Layout, state: Record, way: str) -> int:
     return int(said) if said.isdigit() else 4
 
 
-def _rows(layout: Layout, state: Record, height: int, align: int) -> int:
-    """Rows from slice to slice: a field, or by the size of the first two levels."""
+def _rows(layout: Layout, state: Record, kind: str, height: int, align: int) -> int:
+    """Rows from slice to slice (QPitch): a field, or by the size of the first two levels.
+
+    Arrays of Gen7 with full spacing leave room for all levels, h0 + h1 + 12j; 11j is Sandy Bridge's and older (public Mesa isl.c,
+    isl_calc_array_pitch_el_rows_gfx4_2d). Level 0 of a 3D surface has its slices one below the other.
+    """
     if "qpitch_rows" in state._fields and state.qpitch_rows:
         return int(state.qpitch_rows)
     first, second = (-(-(max(height >> level, 1)) // align) * align for level in (0, 1))
-    spaced = "surface_array_spacing" in state._fields and value_name(layout, state, "surface_array_spacing") == "full"
-    return first + second + 11 * align if spaced else first
+    spaced = kind != "3d" and "surface_array_spacing" in state._fields and value_name(layout, state, "surface_array_spacing") == "full"
+    return first + second + 12 * align if spaced else first
 
 
 def levels(one: Image) -> Iterator[tuple[int, int, int, int]]:
@@ -156,7 +160,7 @@ def locate(m: Machine, one: Image, coordinates: list[Value], lod: Value | None) 
     if one.level or one.levels > 1:
         x, y, inside = _leveled(m, one, u, v, r, zero if lod is None else lod)
     else:
-        x, y, inside = u, v, (u < spread(m, one.width, u32, lanes)) & (r < _slices(m, one, 0, lanes))
+        x, y, inside = u, v, (u < spread(m, one.width, u32, lanes)) & (r < _slices(m, one, lanes))
         inside = inside if one.kind == "1d" else inside & (v < spread(m, one.height, u32, lanes))
         inside = inside if lod is None else inside & (lod == 0)
     far = [m.convert(value, u64) for value in (x, y, r)]
@@ -174,15 +178,13 @@ def _leveled(m: Machine, one: Image, u: Value, v: Value, r: Value, lod: Value) -
     for level, (left, top, width, height) in enumerate(levels(one)):
         if level >= one.level:
             here = lod == level - one.level
-            there = here & (u < width) & (v < height) & (r < _slices(m, one, level, u.lanes))
+            there = here & (u < width) & (v < height) & (r < _slices(m, one, u.lanes))
             x, y, inside = m.select(here, u + left, x), m.select(here, v + top, y), inside | there
     return x, y, inside
 
 
-def _slices(m: Machine, one: Image, level: int, lanes: int) -> Value:
+def _slices(m: Machine, one: Image, lanes: int) -> Value:
     if one.kind != "3d" and not one.is_array:
         return m.constant(u32, 6 if one.kind == "cube" else 1, lanes)
-    if one.kind == "3d" and level:
-        return m.constant(u32, max(one.depth >> level, 1), lanes)
     depth = spread(m, one.depth, u32, lanes)
     return depth * 6 if one.kind == "cube" else depth

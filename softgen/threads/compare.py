@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
-from softgen.threads import places, reference, units
+from softgen.threads import places, units
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.programs import load
 from softgen.threads.reference import ReferenceGroup
 
 MAX_SNAPSHOT = 2 << 30  # bytes of memory that are copied
@@ -107,7 +108,7 @@ class ComparingDispatcher:
     def _explain(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, before: MemorySnapshot, page: int | None,
                  results: tuple[EngineResult, EngineResult]) -> EngineDifference:  # fmt: skip
         """Names the first group after which memory differs, each group starting from what the groups before it left."""
-        title, pages = reference.load(context, dispatch.kernel).title, {*results[0].pages, *results[1].pages}
+        title, pages = load(context, dispatch).title, {*results[0].pages, *results[1].pages}
         names = [dispatcher.name for dispatcher in self.both]
         for group in range(dispatch.groups) if page is not None else ():
             alone, held, found = dispatch.only(group), PageSnapshot(context.space, pages), []
@@ -178,7 +179,7 @@ def _words(error: SoftgenError | None) -> str:
 
 def _store(context: DispatchContext, alone: ThreadDispatch, address: int) -> str:
     """The instruction that last changes an address when the reference engine runs the one group of a dispatch."""
-    group = ReferenceGroup(context, alone, 0, reference.load(context, alone.kernel), units.surfaces(context, alone))
+    group = ReferenceGroup(context, alone, 0, load(context, alone), units.surfaces(context, alone))
     last, held = "", context.space.read(address, 4)
     moved = True
     try:

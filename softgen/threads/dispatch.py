@@ -15,7 +15,18 @@ from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.errors import Unsupported
 from softgen.memory.space import Space
-from softgen.threads.payload import FULL, HeaderPatch, Masks, Payload, PayloadList, PayloadWriter, ThreadMasks, patched
+from softgen.threads.payload import (
+    FULL,
+    HeaderPatch,
+    LoopPayload,
+    Masks,
+    Payload,
+    PayloadList,
+    PayloadWriter,
+    ThreadMasks,
+    WrittenMasks,
+    patched,
+)
 
 UNITS = ("data port", "gateway", "spawner", "sampler")
 UNLIMITED = 1 << 16
@@ -36,6 +47,7 @@ class DispatchContext:
     space: Space
     bases: Mapping[str, int]
     warn: Callable[[str], None] = lambda text: None  # reports broken rules; execution goes on
+    system_routine: int | None = None  # offset from the instruction base (STATE_SIP)
 
     def layout(self, name: str) -> Layout:
         return catalogue.layout(name, self.generation.number)
@@ -95,14 +107,26 @@ class ThreadDispatch:
     def all_channels(self) -> int:
         return (1 << self.simd) - 1
 
-    def mask(self, number: int) -> int:
+    def group_size(self, group: int) -> int:
+        """Threads of a group: the last one of a PayloadWriter may have fewer."""
+        if isinstance(self.payload, PayloadWriter) and self.payload.count is not None:
+            return min(self.threads, self.payload.count - group * self.threads)
+        return self.threads
+
+    def mask(self, number: int, group: int = 0) -> int:
         """The dispatch mask of a thread, by its number in the group."""
-        return self.masks.masks[number] if isinstance(self.masks, ThreadMasks) else self.all_channels
+        if isinstance(self.masks, ThreadMasks):
+            return self.masks.masks[number]
+        if isinstance(self.masks, WrittenMasks) and isinstance(self.payload, PayloadWriter):
+            return self.payload.written(group * self.threads + number)[1]
+        return self.all_channels
 
     def start_registers(self, group: int, number: int, first_slot: int = 0) -> bytes:
         """The payload of a thread. `first_slot` threads have lower slots: those of other workers."""
+        if isinstance(self.payload, LoopPayload):
+            raise Unsupported("payloads of a C loop are known only while it runs")
         if isinstance(self.payload, PayloadWriter):
-            raise Unsupported("payloads that compiled code writes are not available on the reference engine")
+            return patched(self.payload.written(group * self.threads + number)[0], (), 0, self.patch, group)
         return patched(self.payload.of(number), self.payload.slots, first_slot + number, self.patch, group)
 
     def group_name(self, group: int) -> str:
@@ -114,7 +138,8 @@ class ThreadDispatch:
         if self.patch is not None:
             return replace(self, groups=1, patch=self.patch.only(group))
         if isinstance(self.payload, PayloadWriter):
-            return replace(self, groups=1, payload=replace(self.payload, first=self.payload.first + group * self.threads))
+            first, count = self.payload.first + group * self.threads, self.group_size(group)
+            return replace(self, groups=1, payload=replace(self.payload, first=first, count=count))
         if isinstance(self.payload, PayloadList) and self.groups > 1:
             raise Unsupported("a list of payloads is one group")
         return replace(self, groups=1)

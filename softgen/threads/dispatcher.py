@@ -9,18 +9,24 @@ If compiled code cannot reach the memory, or cannot be built, the reference engi
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from softgen.errors import Unsupported
 from softgen.eu.engine import Engine, engine
 from softgen.eu.interpreter import Program
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.programs import DispatchProgram, ProgramCache
+
+if TYPE_CHECKING:
+    from softgen.threads.pool import NativeLoop, WorkerSet
 
 REFERENCE = "reference"
-MAX_PROGRAMS = 256
 
 
 def host_threads() -> int:
@@ -40,23 +46,6 @@ class KernelStatistics:
     seconds: float = 0.0
 
 
-class ProgramCache:
-    """Kernels by address: the same bytes at the same address are the same Program, so engines compile them once."""
-
-    def __init__(self) -> None:
-        self._programs: dict[tuple[float, int, int], Program] = {}
-
-    def load(self, context: DispatchContext, kernel: int) -> Program:
-        address, code = reference.code_at(context, kernel)
-        key = context.generation.number, kernel, address
-        found = self._programs.get(key)
-        if found is None or found.code != code:
-            if len(self._programs) >= MAX_PROGRAMS:
-                self._programs.clear()
-            found = self._programs[key] = Program(key[0], code, kernel, f"kernel {address:#x}")
-        return found
-
-
 class EngineDispatcher:
     """A Dispatcher that runs all dispatches on one engine. `make` builds the engine of a name."""
 
@@ -67,10 +56,12 @@ class EngineDispatcher:
         self.ran: dict[tuple[Program, str], KernelStatistics] = {}
         self._make = make or engine
         self._engine: Engine | None = None
-        self._workers: object = None
+        self._workers: list[WorkerSet] = []  # not in use
+        self._epoch = 0
+        self._lock = threading.Lock()
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
-        program = self.programs.load(context, dispatch.kernel)
+        program = self.programs.load(context, dispatch)
         if self.name != REFERENCE:
             try:
                 yield from self._counted(program, self.name, self._compiled(context, dispatch, program, timed_out))
@@ -79,21 +70,53 @@ class EngineDispatcher:
                 self._note(f"{why}; the reference ran it instead")
         yield from self._counted(program, REFERENCE, reference.run(context, dispatch, timed_out, program))
 
+    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
+                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
+        """C loops that start batches of threads (threads.h), each on a host thread of its own; the dispatch has a LoopPayload."""
+        from softgen.threads import pool
+        from softgen.threads.shared import SharedDispatch
+
+        program, made = self.programs.load(context, dispatch), self._built(context)
+        with self._borrowed() as workers:
+            shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
+            yield from self._counted(program, self.name, pool.LoopRun(shared, workers, timed_out, loops).run())
+
     def invalidate(self) -> None:
-        """Nothing is cached from one dispatch to the next that is not compared with memory."""
+        self._epoch += 1
 
-    def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: Program, timed_out: TimedOut) -> Iterator[Finished]:
+    def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
+                  timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
         from softgen.threads import pool  # imported late: the reference engine needs none of it
+        from softgen.threads.shared import SharedDispatch
 
+        made = self._built(context)
+        if dispatch.groups and dispatch.threads:
+            with self._borrowed() as workers:
+                shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
+                yield from pool.GroupRun(shared, workers, timed_out).run()
+
+    def _built(self, context: DispatchContext) -> Engine:
         try:
             if self._engine is None:
-                self._engine = self._make(self.name)
+                self._engine = self._make(self.name) if self.name != REFERENCE else _interpreted()
             _ = context.space.table
         except Unsupported as why:
             raise EngineUnavailable(str(why)) from why
-        if not isinstance(self._workers, pool.Workers):
-            self._workers = pool.Workers(self.threads)
-        yield from pool.run(context, dispatch, program, self._engine, self._workers, timed_out)
+        return self._engine
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[WorkerSet]:
+        """A set of workers for one dispatch: dispatches of several command streamers may run at the same time."""
+        from softgen.threads.pool import WorkerSet
+
+        workers = self._workers.pop() if self._workers else WorkerSet(self.threads)
+        if workers.bindings.epoch != self._epoch:
+            workers.bindings.clear()
+            workers.bindings.epoch = self._epoch
+        try:
+            yield workers
+        finally:
+            self._workers.append(workers)
 
     def _counted(self, program: Program, engine: str, work: Iterator[Finished]) -> Iterator[Finished]:
         counts = KernelStatistics(program, engine)
@@ -111,15 +134,22 @@ class EngineDispatcher:
         self._add(counts, time.perf_counter() - began)
 
     def _add(self, counts: KernelStatistics, seconds: float) -> None:
-        total = self.ran.setdefault((counts.program, counts.engine), KernelStatistics(counts.program, counts.engine))
-        total.dispatches += 1
-        total.threads += counts.threads
-        total.instructions += counts.instructions
-        total.seconds += seconds
+        with self._lock:
+            total = self.ran.setdefault((counts.program, counts.engine), KernelStatistics(counts.program, counts.engine))
+            total.dispatches += 1
+            total.threads += counts.threads
+            total.instructions += counts.instructions
+            total.seconds += seconds
 
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def _interpreted() -> Engine:
+    from softgen.threads.interpreted import InterpretedEngine  # imported late, as compiled engines are
+
+    return InterpretedEngine()
 
 
 class EngineUnavailable(Exception):

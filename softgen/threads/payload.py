@@ -5,6 +5,7 @@ A payload is the bytes of a thread's first registers, r0 first. Sources of paylo
 TemplatePayload  a header, data common to all threads, and own data of each thread of a group; all groups get the same
 PayloadList      the bytes of each thread
 PayloadWriter    a C function that writes the payloads of a batch of threads (threads.h)
+LoopPayload      a C loop writes payloads and starts batches itself (threads.h)
 
 Two kinds of header fields are filled in late. SlotFields depend on which threads run at the same time (scratch space, thread ID): a slot is
 worker number x group size + number in the group. A HeaderPatch holds counters that advance from group to group.
@@ -12,6 +13,7 @@ worker number x group size + number in the group. A HeaderPatch holds counters t
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -127,10 +129,25 @@ class PayloadWriter:
     state: int  # passed to it
     registers: int
     first: int = 0  # number of the first thread
+    count: int | None = None  # threads of the dispatch; default: all groups are full
     owner: object = field(default=None, repr=False, compare=False)
 
+    def written(self, number: int) -> tuple[bytes, int]:
+        """The payload of one thread, and its dispatch mask if the function gives one."""
+        block, mask = ctypes.create_string_buffer(self.registers * REGISTER), ctypes.c_uint32()
+        _WRITER(self.function)(self.state, self.first + number, 1, ctypes.addressof(block), len(block), ctypes.addressof(mask))
+        return block.raw, mask.value
 
-Payload = TemplatePayload | PayloadList | PayloadWriter
+
+@dataclass(frozen=True)
+class LoopPayload:
+    """Payloads that a C loop writes before it starts each batch; the dispatch has no groups of its own."""
+
+    registers: int
+
+
+Payload = TemplatePayload | PayloadList | PayloadWriter | LoopPayload
+_WRITER = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p))
 
 
 @dataclass(frozen=True)

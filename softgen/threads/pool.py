@@ -1,32 +1,49 @@
-"""Dispatches on compiled engines: groups handed out in chunks to host threads.
+"""Dispatches on compiled engines: groups, or C loops, shared among host threads.
 
-The calling thread works too; it alone polls the time limit and Ctrl-C, for which compiled code returns at intervals. With one host thread
-groups run in order, and results are reproducible.
+The calling thread is worker 0; the others come from one pool of host threads, which is made once in a process. Only the calling thread
+polls the time limit and Ctrl-C, for which compiled code returns at intervals. With one host thread groups run in order, and results are
+reproducible.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
-from softgen.eu.engine import Engine
-from softgen.eu.interpreter import Program
 from softgen.threads import places
-from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut
-from softgen.threads.shared import BindingTableEntries, SharedDispatch
+from softgen.threads.bindings import BindingCache
+from softgen.threads.dispatch import Finished, TimedOut
+from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import SLICE, Worker, WorkerState
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+MAX_THREADS = 1024
 FIRST_CHUNK = 16  # groups, while the time that one takes is unknown
-MIN_PARALLEL_TIME = 0.002  # seconds of work left that justify another host thread
+MIN_PARALLEL_TIME = 0.0002  # seconds of work left that justify another host thread
 POLL_INTERVAL = 0.02  # seconds between polls of the time limit while other threads finish
 
 
-class Workers:
-    """State of the host threads, and binding entries, kept from one dispatch to the next."""
+@cache
+def host_pool() -> ThreadPoolExecutor:
+    """The host threads of this process: as many as dispatches have needed at the same time; idle ones are used again."""
+    from concurrent.futures import ThreadPoolExecutor  # imported late: most dispatches need one thread
+
+    os.register_at_fork(after_in_child=host_pool.cache_clear)  # a child has none of its parent's threads
+    return ThreadPoolExecutor(MAX_THREADS, "softgen worker")
+
+
+class WorkerSet:
+    """The state of a dispatch's workers and the bindings they use, kept from one dispatch to the next."""
 
     def __init__(self, threads: int) -> None:
-        self.threads, self.entries = threads, BindingTableEntries()
+        self.threads, self.bindings = threads, BindingCache()
         self._states: list[WorkerState] = []
 
     def __getitem__(self, number: int) -> WorkerState:
@@ -35,8 +52,16 @@ class Workers:
         return self._states[number]
 
 
-class Stopped(Exception):
-    """Another worker met an error, or time is up."""
+@dataclass(frozen=True)
+class NativeLoop:
+    """A C loop that starts batches of threads on a worker (threads.h)."""
+
+    function: int  # host address: int64_t f(argument, guard record)
+    bind: Callable[[int], int]  # address of the worker -> address of the loop's argument
+
+
+class WorkStopped(Exception):
+    """Another worker met an error, or the time limit has passed."""
 
 
 class WorkQueue:
@@ -66,65 +91,59 @@ class WorkQueue:
         return (self.total - self.next) * (self.seconds or 0.0)
 
 
-class WorkerPool:
-    """The workers of one dispatch."""
+class ParallelRun:
+    """A dispatch on several workers."""
 
-    def __init__(self, shared: SharedDispatch, workers: Workers, timed_out: TimedOut) -> None:
+    def __init__(self, shared: SharedDispatch, workers: WorkerSet, timed_out: TimedOut) -> None:
         self.shared, self.workers, self.timed_out = shared, workers, timed_out
-        self.limit = min(workers.threads, shared.dispatch.concurrent_groups)
-        self.queue = WorkQueue(shared.dispatch.groups)
         self.stopped = False
         self.late = False  # the time limit has passed
         self.errors: list[tuple[int, BaseException]] = []
         self.done: list[Finished] = []
-        self.others: list[threading.Thread] = []
+        self.others: list[Future[None]] = []
 
     def run(self) -> Iterator[Finished]:
-        first = Worker(self.shared, 0, self.workers[0], self._poll_limit)
+        """All of the work, with counts as it goes on."""
+        worker = Worker(self.shared, 0, self.workers[0], self._poll_limit)
         try:
-            while not self.stopped and (chunk := self.queue.take()):
-                if self.timed_out():
-                    raise places.timed_out_before(self.shared.dispatch, chunk[0], self.shared.program)
-                self._work(first, *chunk)
-                yield from self._finished()
-                if not self.others and self.queue.left > MIN_PARALLEL_TIME:
-                    self._start_others()
-        except Stopped:
+            yield from self._lead(worker)
+        except WorkStopped:
             pass
         except GeneratorExit:
             self.stopped = True
             self._wait()
             raise
         except BaseException as error:
-            self.errors.append((int(first.dispatch.first), error))
+            self.errors.append((int(worker.dispatch.first), error))
             self.stopped = True
         self._wait()
         yield from self._finished()
         if self.errors:  # that of the earliest group, as on the reference engine
             raise min(self.errors, key=lambda error: error[0])[1]
 
+    def _lead(self, worker: Worker) -> Iterator[Finished]:
+        """The calling thread's part."""
+        raise NotImplementedError
+
+    def _follow(self, worker: Worker, number: int) -> None:
+        """The part of a thread of the pool."""
+        raise NotImplementedError
+
     def _finished(self) -> Iterator[Finished]:
         while self.done:
             yield self.done.pop()
 
-    def _work(self, worker: Worker, first: int, last: int) -> None:
-        began = time.perf_counter()
-        self.done.append(worker.run(first, last))
-        self.queue.measured(time.perf_counter() - began, last - first)
-
-    def _start_others(self) -> None:
-        for number in range(1, self.limit):
+    def _start(self, numbers: range) -> None:
+        """Starts other workers."""
+        for number in numbers:
             worker = Worker(self.shared, number, self.workers[number], self._poll)
-            thread = threading.Thread(target=self._other, args=(worker,), name=f"groups {number}", daemon=True)
-            self.others.append(thread)
-            self.queue.workers = number + 1
-            thread.start()
+            self.others.append(host_pool().submit(self._other, worker, number))
 
-    def _other(self, worker: Worker) -> None:
+    def _other(self, worker: Worker, number: int) -> None:
         try:
-            while not self.stopped and (chunk := self.queue.take()):
-                self._work(worker, *chunk)
-        except Stopped:
+            if not self.stopped:
+                self._follow(worker, number)
+        except WorkStopped:
             pass
         except BaseException as error:  # the calling thread raises it
             self.errors.append((int(worker.dispatch.first), error))
@@ -134,7 +153,7 @@ class WorkerPool:
         if self.late:
             raise places.timed_out(worker.place(worker.busy()))
         if self.stopped:
-            raise Stopped
+            raise WorkStopped
 
     def _poll_limit(self, worker: Worker) -> None:
         self.late = self.late or self.timed_out()
@@ -142,20 +161,73 @@ class WorkerPool:
 
     def _wait(self) -> None:
         try:
-            for thread in self.others:
-                while thread.is_alive():
-                    thread.join(POLL_INTERVAL)
+            for future in self.others:
+                while not future.done():
+                    if not self._may_start_late() and future.cancel():
+                        break
+                    _wait_for(future, POLL_INTERVAL)
                     if not self.stopped and self.timed_out():
                         self.late = True
         finally:  # also after Ctrl-C: no thread may go on writing memory
             self.stopped = True
-            for thread in self.others:
-                thread.join()
+            for future in self.others:
+                while not future.cancel() and not future.done():
+                    _wait_for(future, POLL_INTERVAL)
+
+    def _may_start_late(self) -> bool:
+        """Whether a worker that has not started yet still has work."""
+        return False
 
 
-def run(context: DispatchContext, dispatch: ThreadDispatch, program: Program, engine: Engine, workers: Workers,
-        timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
-    """All groups of a dispatch. Raises Unsupported, before anything ran, where compiled code cannot reach the memory."""
-    if not dispatch.groups or not dispatch.threads:
-        return
-    yield from WorkerPool(SharedDispatch(context, dispatch, program, engine, workers.entries), workers, timed_out).run()
+def _wait_for(future: Future[None], seconds: float) -> None:
+    from concurrent.futures import wait
+
+    wait([future], seconds)
+
+
+class GroupRun(ParallelRun):
+    """The groups of a dispatch, in chunks: on the calling thread first, on others when the work left is worth it."""
+
+    def __init__(self, shared: SharedDispatch, workers: WorkerSet, timed_out: TimedOut) -> None:
+        super().__init__(shared, workers, timed_out)
+        self.limit = min(workers.threads, shared.dispatch.concurrent_groups)
+        self.queue = WorkQueue(shared.dispatch.groups)
+
+    def _lead(self, worker: Worker) -> Iterator[Finished]:
+        while not self.stopped and (chunk := self.queue.take()):
+            if self.timed_out():
+                raise places.timed_out_before(self.shared.dispatch, chunk[0], self.shared.program)
+            self._work(worker, *chunk)
+            yield from self._finished()
+            if not self.others and self.limit > 1 and self.queue.left > MIN_PARALLEL_TIME:
+                self.queue.workers = self.limit
+                self._start(range(1, self.limit))
+
+    def _follow(self, worker: Worker, number: int) -> None:
+        while not self.stopped and (chunk := self.queue.take()):
+            self._work(worker, *chunk)
+
+    def _work(self, worker: Worker, first: int, last: int) -> None:
+        began = time.perf_counter()
+        self.done.append(worker.run(first, last))
+        self.queue.measured(time.perf_counter() - began, last - first)
+
+
+class LoopRun(ParallelRun):
+    """C loops, one for each worker; what each does is its own affair."""
+
+    def __init__(self, shared: SharedDispatch, workers: WorkerSet, timed_out: TimedOut, loops: Sequence[NativeLoop]) -> None:
+        super().__init__(shared, workers, timed_out)
+        self.loops = loops
+
+    def _lead(self, worker: Worker) -> Iterator[Finished]:
+        self._start(range(1, len(self.loops)))
+        self._follow(worker, 0)
+        yield from self._finished()
+
+    def _follow(self, worker: Worker, number: int) -> None:
+        loop = self.loops[number]
+        self.done.append(worker.drive(loop.function, loop.bind(worker.address)))
+
+    def _may_start_late(self) -> bool:
+        return not self.stopped

@@ -16,7 +16,7 @@ from softgen.eu.thread import block
 from softgen.eu.thread.block import Control
 from softgen.eu.thread.state import Thread
 from softgen.threads.dispatch import ThreadDispatch
-from softgen.threads.payload import PayloadList, PayloadWriter, TemplatePayload
+from softgen.threads.payload import LoopPayload, PayloadList, PayloadWriter, TemplatePayload
 from softgen.threads.shared import SharedDispatch
 
 Bytes = npt.NDArray[np.uint8]
@@ -79,7 +79,7 @@ class ThreadTemplates(AlignedMemory):
         made, self._made = self._made, None  # until all is complete
         if wanted != made:
             self._start(rows, shared)
-        if not isinstance(payload, PayloadWriter):
+        if not isinstance(payload, PayloadWriter | LoopPayload):
             self._fill(rows, payload, dispatch.threads)
             self._fill_slots(rows, payload, first_slot)
         self._made, self._data = wanted, data

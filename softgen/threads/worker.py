@@ -1,4 +1,4 @@
-"""One host thread's share of a dispatch on a compiled engine: groups one after another, in native.c.
+"""One host thread's share of a dispatch on a compiled engine: groups one after another, in scheduler.c.
 
 In:  a SharedDispatch and a range of groups. Out: memory changed; counts of threads and instructions.
 Fallbacks are handled here: the interpreter executes the one instruction that compiled code left, on the same block.
@@ -20,22 +20,22 @@ from softgen.eu.engine import Function
 from softgen.eu.environment import explain
 from softgen.eu.interpreter import Interpreter, Line
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.native import Reason
 from softgen.eu.thread import block
 from softgen.eu.thread.block import Context, Control, Status
 from softgen.eu.thread.regions import place
 from softgen.eu.thread.state import Thread
 from softgen.memory import arena, guard
 from softgen.shared_functions.dataport import LocalMemory
-from softgen.threads import places, units
+from softgen.threads import places, scheduler, units
 from softgen.threads.dispatch import Finished
-from softgen.threads.payload import REGISTER
+from softgen.threads.payload import REGISTER, LoopPayload, PayloadWriter, WrittenMasks
+from softgen.threads.scheduler import TURN, BlockRange, FallbackAnswer, GroupMember, ReturnReason, SchedulerState
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.templates import LINE, AlignedMemory, ThreadTemplates
 
 SLICE = 20_000_000  # nanoseconds of compiled code between polls from Python
 CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # opcodes with which programs change cr0
-ANSWERS = 32  # fallbacks that native.c can repeat without Python
+ANSWERS = 32  # fallbacks that scheduler.c can repeat without Python
 
 # What a thread may have changed, as ranges of its block from one register up to another, and whether a thread starts with zeros there.
 GRF_END, END = "mrf", ""
@@ -47,23 +47,26 @@ class WorkerState:
     """What a host thread keeps from one dispatch to the next."""
 
     def __init__(self) -> None:
-        self.call = native.Call("native_groups")
+        self.call = scheduler.groups_call()
         self.blocks, self.templates, self.local = AlignedMemory(), ThreadTemplates(), AlignedMemory()
-        self.members = (native.Member * 0)()
-        self.ranges: ctypes.Array[native.Range] | None = None
+        self.members = (GroupMember * 0)()
+        self.ranges: ctypes.Array[BlockRange] | None = None
         self.dirty: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)  # of each member
-        self.answers = (native.Answer * ANSWERS)()
+        self.answers = (FallbackAnswer * ANSWERS)()
+        self.masks = (ctypes.c_uint32 * 0)()
         self.context = Context()
-        self.dispatch = native.Dispatch(context=ctypes.addressof(self.context), answers=ctypes.addressof(self.answers))
+        self.dispatch = SchedulerState(api=scheduler.library().threads_functions(), context=ctypes.addressof(self.context),
+                                       answers=ctypes.addressof(self.answers))  # fmt: skip
 
     def fit(self, threads: int) -> None:
         """Makes blocks for so many threads."""
         size = len(self.blocks.bytes)
         self.blocks.fit(threads * block.SIZE)
         if len(self.members) != threads:
-            self.members = (native.Member * threads)()
+            self.members = (GroupMember * threads)()
             words = np.frombuffer(memoryview(self.members).cast("B"), np.uint32)
-            self.dirty = words[native.Member.dirty.offset // 4 :: ctypes.sizeof(native.Member) // 4]
+            self.masks = (ctypes.c_uint32 * threads)()
+            self.dirty = words[GroupMember.dirty.offset // 4 :: ctypes.sizeof(GroupMember) // 4]
         elif size == len(self.blocks.bytes):
             return
         self.mark_dirty()
@@ -83,7 +86,7 @@ def only_control(inst: Instruction) -> bool:
 
 
 @cache
-def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None) -> ctypes.Array[native.Range]:
+def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None, copies_payload: bool) -> ctypes.Array[BlockRange]:
     payload = -(-registers * REGISTER // LINE) * LINE
     at = {**block.PLACES, END: block.PLACES["control"] + ctypes.sizeof(Control)}
     spans = [(at[first], at[last] - at[first], zero) for first, last, zero in RANGES + RARE]
@@ -95,7 +98,9 @@ def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None
         spans = [*(span for span in spans if not span[2]), *((start, end - start, True) for start, end in zeros)]
     elif flow == "channel":  # no message registers, and no stack in use
         spans = [span for span in spans if span[0] not in (at[first] for first, *_ in RARE)]
-    return (native.Range * len(spans))(*[native.Range(*span) for span in spans])
+    if not copies_payload:
+        spans = [span for span in spans if span[0]]
+    return (BlockRange * len(spans))(*[BlockRange(*span) for span in spans])
 
 
 class Worker:
@@ -116,27 +121,48 @@ class Worker:
         self.messages: units.Handlers = {}
 
     def _connect(self) -> None:
-        """Fills the structures of native.c anew: they hold what the last dispatch left."""
+        """Fills the structures of scheduler.c anew: they hold what the last dispatch left."""
         shared, state, context, now = self.shared, self.state, self.context, self.dispatch
-        context.table, context.surfaces, context.general = ctypes.addressof(shared.table), ctypes.addressof(shared.entries), shared.general
+        context.table, context.surfaces, context.general = ctypes.addressof(shared.table), shared.bound.address, shared.general
         context.local, context.local_size = state.local.address, self.record.local_bytes
         context.blocks, context.threads, context.notified = state.blocks.address, self.threads, 1
         now.templates, now.members = state.templates.address, ctypes.addressof(self.members)
-        now.turn, now.start = native.TURN, self.record.kernel
+        now.turn, now.start, now.size = TURN, self.record.kernel, self.threads
         counters = self.record.patch.counters if self.record.patch is not None else ()
         now.axes = len(counters)
         for axis, counter in enumerate(counters):
             now.origin[axis], now.extent[axis], now.patch_offset[axis] = counter.start, counter.count, counter.offset
         now.numbered = 0
+        payload = self.record.payload
+        if isinstance(payload, PayloadWriter):
+            now.writer, now.writer_state, now.writer_first, now.total = payload.function, payload.state, payload.first, payload.count or 0
+        else:
+            now.writer = now.total = 0
+        written = isinstance(payload, PayloadWriter) and isinstance(self.record.masks, WrittenMasks)
+        now.written_masks = ctypes.addressof(state.masks) if written else 0
+
+    @property
+    def address(self) -> int:
+        """The worker for C loops: a pointer to struct threads_worker."""
+        return ctypes.addressof(self.dispatch)
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
     def run(self, first: int, last: int) -> Finished:
         """Runs the groups from `first` up to but not including `last`."""
+        self._prepare(first, last)
+        return self._run(self.call.function, ctypes.addressof(self.dispatch))
+
+    def drive(self, function: int, argument: int) -> Finished:
+        """Runs a C loop that starts batches on this worker (threads.h), until it is done."""
+        self._prepare(0, 0)
+        return self._run(function, argument)
+
+    def _prepare(self, first: int, last: int) -> None:
         now = self.dispatch
         chosen = self._function(self.control)
         now.function, now.program, now.clean, now.joint = chosen.address, chosen.program, chosen.clean, chosen.joint
-        ranges = _ranges(self.record.registers, self.shared.rules.flow, chosen.needs)
+        ranges = _ranges(self.record.registers, self.shared.rules.flow, chosen.needs, self._copies_payload)
         if ranges is not self.state.ranges:  # clean blocks were made for other code
             self.state.ranges = ranges
             self.state.mark_dirty()
@@ -144,14 +170,22 @@ class Worker:
         now.first, now.last, now.threads_done, now.instructions, now.inside = first, last, 0, 0, 0
         now.deadline = time.monotonic_ns() + SLICE
         now.answer_count = 0
+
+    @property
+    def _copies_payload(self) -> bool:
+        """Whether templates hold payloads."""
+        return not isinstance(self.record.payload, PayloadWriter | LoopPayload)
+
+    def _run(self, function: int, argument: int) -> Finished:
+        now, first = self.dispatch, int(self.dispatch.first)
         try:
-            while (why := self.call(now)) != Reason.DONE:
+            while (why := self.call.at(function, argument)) != ReturnReason.DONE:
                 self._answer(why)
         except BaseException:  # threads were left in the middle
             self.state.mark_dirty()
             raise
         self.shared.engine.ran(self.shared.program, now.instructions)
-        return Finished(now.threads_done, now.instructions, last - first)
+        return Finished(now.threads_done, now.instructions, int(now.first) - first)
 
     def _function(self, control: int, entry: int | None = None) -> Function:
         found = self.shared.function(control, entry)
@@ -162,17 +196,18 @@ class Worker:
         match why:
             case None:
                 if not self.dispatch.apart:
-                    self.dispatch.current = self.threads - self.context.turns
+                    self.dispatch.current = self.context.threads - self.context.turns
                 raise self._fault()
-            case Reason.LATE:
+            case ReturnReason.DEADLINE:
                 self._poll()
-            case Reason.ESCAPED:
+            case ReturnReason.ESCAPED:
                 self._escape()
-            case Reason.OTHER_MODE:
+            case ReturnReason.OTHER_MODE:
                 self._change_mode()
-            case Reason.STUCK:
-                first = next(number for number in range(self.threads) if self.control_of(number).status != Status.ENDED)
-                raise places.deadlock(self.place(first), self.dispatch.left, self.threads)
+            case ReturnReason.DEADLOCK:
+                threads = int(self.context.threads)
+                first = next(number for number in range(threads) if self.control_of(number).status != Status.ENDED)
+                raise places.deadlock(self.place(first), self.dispatch.left, threads)
             case _:
                 raise SoftgenError(f"{self.place()}: compiled code came back with an unknown status")
 
@@ -201,11 +236,11 @@ class Worker:
         self._remember(Status.MODE, control, ip, control, ip, chosen)
 
     def _remember(self, status: Status, control: int, ip: int, then: int, to: int, chosen: Function) -> None:
-        """Lets native.c repeat this for other threads at the same ip, until the end of the chunk."""
+        """Lets scheduler.c repeat this for other threads at the same ip, until the end of the chunk."""
         count = self.dispatch.answer_count
         if count < ANSWERS:
             counts = status is Status.ESCAPE
-            self.answers[count] = native.Answer(status, control, ip, then, to, counts, chosen.address, chosen.program)
+            self.answers[count] = FallbackAnswer(status, control, ip, then, to, counts, chosen.address, chosen.program)
             self.dispatch.answer_count = count + 1
 
     # -- fallbacks --------------------------------------------------------------------------------------
@@ -248,6 +283,7 @@ class Worker:
         if number not in self.runners:
             part = self.blocks[number * block.SIZE : (number + 1) * block.SIZE]
             thread = Thread(self.shared.gen, self._messages(), self.record.kernel, block=part)
+            thread.system_ip = self.record.system_routine
             self.runners[number] = Interpreter(thread, self.shared.program, text=places.text)
         return self.runners[number]
 
@@ -264,13 +300,14 @@ class Worker:
     def place(self, number: int | None = None) -> str:
         """The place of a thread; of the current one by default."""
         now = self.dispatch
-        number = min(now.current, self.threads - 1) if number is None else number
+        number = min(now.current, self.context.threads - 1) if number is None else number
         return places.thread_at(self.record, now.first, number, self.shared.program, self.control_of(number).ip)
 
     def busy(self) -> int:
         """A thread to name at a time limit: the one before the current one, which has just had its turn, if it did not end."""
         current = self.dispatch.current
-        numbers = [number for number in (current - 1, current, *range(self.threads)) if 0 <= number < self.threads]
+        threads = int(self.context.threads)
+        numbers = [number for number in (current - 1, current, *range(threads)) if 0 <= number < threads]
         return int(next((number for number in numbers if self.control_of(number).status != Status.ENDED), numbers[0]))
 
     def _fault(self) -> SoftgenError:

@@ -62,7 +62,7 @@ def test_four_directories_give_a_context_32_bits() -> None:
     assert host.dwords(DATA, 1) == [1]
 
 
-@pytest.mark.behaviour("ICL-CTX-05", "ICL-CTX-08", "ICL-CTX-09", "ICL-REG-04", shows="action")
+@pytest.mark.behaviour("ICL-CTX-05", "ICL-CTX-08", "ICL-CTX-09", shows="action")
 @pytest.mark.parametrize("gpu", CHIPS)
 def test_a_context_has_its_registers_back(gpu: str) -> None:
     """General registers, predicates and counters; the image holds them where the manual says, as registers to be loaded."""
@@ -81,6 +81,29 @@ def test_a_context_has_its_registers_back(gpu: str) -> None:
     host.say(one, *read)
     host.submit(one)
     assert host.dwords(DATA, 3) == [5, 77, 1]
+
+
+# Vertices and primitives in, invocations of VS HS DS GS, primitives of GS, invocations and primitives of the clipper, PS, depth.
+COUNTERS = (0x2310, 0x2318, 0x2320, 0x2300, 0x2308, 0x2328, 0x2330, 0x2338, 0x2340, 0x2348, 0x2350)
+
+
+@pytest.mark.behaviour("ICL-REG-04", shows="action")
+@pytest.mark.parametrize("gpu", CHIPS)
+def test_statistics_are_a_contexts_own(gpu: str) -> None:
+    """Both halves of each counter come back after another context had its own; and the image is where they were (ICL 1306-1314)."""
+    host = Host(gpu)
+    registers = [half for counter in COUNTERS for half in (counter, counter + 4)]
+    one, other = host.context(1), host.context(2)
+    host.say(one, *(load(host, at, 100 + n) for n, at in enumerate(registers)))
+    host.submit(one)
+    host.say(other, *(load(host, at, 7) for at in registers))
+    host.submit(other)
+    image = host.dwords(one.address + PAGE, 0x180)
+    assert {at: image[image.index(at, 0xB1) + 1] for at in registers} == {at: 100 + n for n, at in enumerate(registers)}
+    host.put(one.address + PAGE + 4 * (image.index(registers[0], 0xB1) + 1), [55])
+    host.say(one, *(host.pack("MI_STORE_REGISTER_MEM", register_address=at, memory_address=DATA + 4 * n) for n, at in enumerate(registers)))
+    host.submit(one)
+    assert host.dwords(DATA, len(registers)) == [55, *range(101, 100 + len(registers))]
 
 
 @pytest.mark.behaviour("ICL-CTX-12", shows="layout")
@@ -208,6 +231,7 @@ def test_a_context_that_may_not_be_switched_stays_at_its_semaphore(gpu: str) -> 
     assert host.events(2)[1] == {"context_id": 3, "context_complete": 1, "active_to_idle": 1}
 
 
+@pytest.mark.behaviour("KBL-INT-06", shows="action")
 @pytest.mark.parametrize("gpu", CHIPS)
 def test_any_other_context_is_switched_out_and_submitted_again(gpu: str) -> None:
     host = Host(gpu)
@@ -218,6 +242,7 @@ def test_any_other_context_is_switched_out_and_submitted_again(gpu: str) -> None
     host.submit(waiting, other)
     assert host.dwords(DATA, 3) == [5, 0, 9] and not host.gpu.engines[0x2000].busy()
     assert host.events(3)[1] == {"context_id": 3, "wait_on_semaphore": 1, "semaphore_wait_mode": 1, "element_switch": 1}
+    assert "semaphore" not in [one.cause for one in host.gpu.interrupts.events]
     host.put(DATA + 8, [0])
     host.submit(waiting)
     assert host.dwords(DATA, 3) == [5, 1, 0]  # on from the semaphore

@@ -10,7 +10,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
 from tests.device.host import STATUS_PAGE, Host
-from tests.streamer.bench import Bench
+from tests.streamer.bench import DATA, Bench
 
 IMR, HWSTAM = 0xA8, 0x98
 BITS = {"user": 0, "error": 3, "notify": 4, "timeout": 6, "page_fault": 7, "context_switch": 8, "semaphore": 11}
@@ -88,6 +88,10 @@ def test_the_watchdog() -> None:
     bench.run(bench.load({threshold: 30}), bench.load({control: 0xFFFFFFFF}), *noops, bench.load({control: 0}), *noops)
     assert bench.causes() == ["timeout"] * 3
     assert bench.gpu.read_register(control) == 0 and bench.gpu.read_register(threshold) == 30
+    reads = [bench.pack("MI_STORE_REGISTER_MEM", register_address=at, memory_address=DATA + 4 * n)
+             for n, at in enumerate((control, threshold, control, threshold))]  # fmt: skip
+    bench.run(bench.load({control: 0xFFFFFFFF}), *noops[:9], *reads[:2], *noops[:5], *reads[2:], bench.load({control: 0}))
+    assert bench.data(4) == [0xFFFFFFFF, 30, 0xFFFFFFFF, 30]  # what was written, and no count
 
 
 @pytest.mark.behaviour("ICL-WD-04", shows="action")

@@ -137,6 +137,11 @@ class Program:
                 return self._send(protocol.REPLY, (-9) & protocol.WORD, 0, 0, b"")
             data = MESSAGE.pack(protocol.REPLY, 0, 0, 0, 0, b"")
             self.channel.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [a]))])
+        elif kind == protocol.WRITE:
+            address, size, _ = PART.unpack_from(payload)
+            fine = self.owns(address, size)
+            self._finish(payload, [])
+            self._send(protocol.REPLY, 0 if fine else (-14) & protocol.WORD, 0, 0, b"")
         elif kind == protocol.MAPS:
             self._send(protocol.REPLY, 0, 0, 0, self.maps or Path("/proc/self/maps").read_bytes())
         else:
@@ -212,13 +217,14 @@ class Gpu:
 
 
 @contextmanager
-def served(name: str, runner: Runner | None = None, save: Callable[[Submission, str], str] = lambda submission, text: "") -> Iterator[Gpu]:
+def served(name: str, runner: Runner | None = None, save: Callable[[Submission, str], str] = lambda submission, text: "",
+           memory_limit: int | None = None) -> Iterator[Gpu]:  # fmt: skip
     """A server in a thread. Without a runner the real device executes."""
     folder = Path(tempfile.mkdtemp(prefix="softgen-test-"))
     told: list[str] = []
     executor = Executor(device(name), [], save, told.append)
     log: list[str] = []
-    shared = Shared(device(name), runner or Queues(executor.execute, executor.failed), log.append)
+    shared = Shared(device(name), runner or Queues(executor.execute, executor.failed), log.append, memory_limit)
     ours, theirs = socket.socketpair()
     server = Server(shared, Service(theirs, folder, listen(folder)))
     thread = threading.Thread(target=server.run, daemon=True)

@@ -20,6 +20,9 @@ from tests.conftest import ROOT
 
 PROGRAMS = ROOT / "tests" / "driver" / "programs"
 SHIM = bool(glob.glob(str(ROOT / "softgen" / "driver" / "_shim*.so")))
+# What the machine's user may have set about drivers: softgen leaves it as it is, and the tests are not about it.
+DRIVER_CHOICES = {"OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "VK_ICD_FILENAMES", "VK_DRIVER_FILES", "LIBVA_DRIVER_NAME", "LIBVA_DRIVERS_PATH",
+                  "MESA_LOADER_DRIVER_OVERRIDE", "LIBGL_ALWAYS_SOFTWARE", "LD_PRELOAD", "SOFTGEN_RUN"}  # fmt: skip
 PATIENCE = 60.0  # seconds; only a run that hangs takes so long
 needs_shim = pytest.mark.skipif(not SHIM, reason="the shim is not built (make setup)")
 
@@ -33,7 +36,8 @@ class Softgen:
         self.folder = tempfile.mkdtemp(prefix="sg-")
         weakref.finalize(self, shutil.rmtree, self.folder, True)
         places = {"TMPDIR": self.folder, "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": str(state or self.folder)}
-        told = {**os.environ, name: value, **places, **environment}
+        usual = {key: text for key, text in os.environ.items() if key not in DRIVER_CHOICES}
+        told = {**usual, name: value, **places, **environment}
         limited = ("prlimit", f"--nofile={descriptors}:{descriptors}") if descriptors else ()
         self.process = subprocess.Popen([*limited, sys.executable, "-m", "softgen", "run", *arguments], cwd=ROOT, env=told, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip

@@ -10,9 +10,12 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
+from softgen.driver import aperture
 from softgen.driver.uapi import DMABUF_SYNC_FILE, EXEC_OBJECT, EXTENSION
 from tests.driver.program import Gpu, Held, Program
 
@@ -349,3 +352,44 @@ def test_a_closed_node_lets_go_of_everything(gpu: Gpu) -> None:
         time.sleep(0.01)
     refused(errno.ENOENT, other, "GEM_OPEN", name=name)
     assert len(gpu.server.nodes) == 1
+
+
+def test_threads_that_ask_about_a_tiled_buffer_share_one_comparison(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SET_DOMAIN of 16 threads once took seconds: each compared the whole buffer, one after the other."""
+    program, size = gpu.program(), 1 << 20
+    handle = program.ioctl("I915_GEM_CREATE", size=size).handle
+    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=2, stride=4096)
+    assert program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=0).offset
+    compared, asked, all_asked, merge, sync = [], [], threading.Event(), aperture.merge, aperture.View.sync
+
+    def counted(view: aperture.View) -> None:
+        asked.append(view)
+        if len(asked) == 16:
+            threading.Timer(0.1, all_asked.set).start()  # the last one waits by then
+        sync(view)
+
+    def held(rows: Any, shown: Any, before: Any) -> None:
+        compared.append(shown.size)
+        all_asked.wait(30)
+        merge(rows, shown, before)
+
+    monkeypatch.setattr(aperture, "merge", held)
+    monkeypatch.setattr(aperture.View, "sync", counted)
+    waiting = [threading.Thread(target=program.thread().ioctl, args=("I915_GEM_SET_DOMAIN",), kwargs={"handle": handle}) for _ in range(16)]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join()
+    assert compared == [size] * 2, "the first, and one for all who came while it compared"
+
+
+def test_both_sides_of_a_tiled_buffer_may_change_at_once() -> None:
+    """Each byte has what was changed in it; where both changed it, the program's counts."""
+    chance = np.random.default_rng(5)
+    before = chance.integers(0, 256, (4, 8, 16), np.uint8)
+    rows, shown = before.copy(), before.copy()
+    rows[0, 0, 0], rows[1, 2, 3], shown[3, 7, 15], shown[1, 2, 3] = rows[0, 0, 0] ^ 1, 77, shown[3, 7, 15] ^ 1, 99
+    expected = before.copy()
+    expected[0, 0, 0], expected[1, 2, 3], expected[3, 7, 15] = rows[0, 0, 0], 99, shown[3, 7, 15]
+    aperture.merge(rows, shown, before)
+    assert np.array_equal(rows, expected) and np.array_equal(shown, expected) and np.array_equal(before, expected)

@@ -4,6 +4,8 @@ import json
 import os
 import random
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import time
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.generation import device, devices
+from softgen.driver import run_folder
 from softgen.driver.environment import missing, unreachable
 from softgen.driver.tree import build
 from softgen.eu.engine import NAMES
@@ -45,7 +48,8 @@ def test_input_and_output_are_the_programs_alone() -> None:
 def test_wrong_use_is_told() -> None:
     for arguments, told in (((), "no program"), (("--", "no-such-program"), "no program 'no-such-program'"),
                             (("--gpu", "voodoo", "--", "true"), "no GPU is called 'voodoo'"),
-                            (("--time-limit", "-1", "--", "true"), "a time limit is a number")):  # fmt: skip
+                            (("--time-limit", "-1", "--", "true"), "a time limit is a number"),
+                            (("--memory-limit", "5", "--", "true"), "a memory limit is a size of at least 64M")):  # fmt: skip
         run = softgen_run(*arguments)
         assert run.process.returncode == 2 and told in run.err and run.err.count("\n") == 1
         assert run.all_gone()
@@ -129,6 +133,8 @@ def test_a_fault_ends_the_program_and_is_kept(tmp_path: Path) -> None:
     assert told["exit_code"] == 1 and len(told["faults"]) == 1 and told["submissions"] == 1
     [capture] = told["captures"]
     assert Path(capture).parent == tmp_path / "softgen" / "failures" and "0x7654000" in (Path(capture) / "message.txt").read_text("utf-8")
+    for path in (Path(capture), Path(capture).parent):  # buffers hold what the program computes with
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700, path
     again = subprocess.run([sys.executable, "-m", "softgen", "replay", capture, "--json"], capture_output=True, text=True, check=False)
     assert again.returncode == 1 and "0x7654000" in again.stdout
     assert run.all_gone()
@@ -221,6 +227,47 @@ def test_whoever_is_killed_what_the_program_started_ends(who: str, script: str) 
     assert run.finish(seconds=PATIENCE) == (-signal.SIGKILL if who == "launcher" else 1)
 
 
+def killed_at_once() -> Softgen:
+    """A run whose launcher and server are killed before either can learn of the other's end."""
+    run = Softgen("--", sys.executable, str(PROGRAMS / "loop.py"))
+    assert run.process.stdout is not None and run.process.stdout.readline() == "ready\n"
+    both = [run.process.pid, run.children()[0]]
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in both:
+            os.kill(pid, number)
+    run.finish(seconds=PATIENCE)
+    return run
+
+
+def test_the_next_run_removes_what_one_that_was_killed_left() -> None:
+    dead = killed_at_once()
+    assert len(dead.left()) == 1
+    alive = Softgen("--", sys.executable, str(PROGRAMS / "loop.py"), TMPDIR=dead.folder)
+    assert alive.process.stdout is not None and alive.process.stdout.readline() == "ready\n"
+    [live] = dead.left()  # the one of the run that lives
+    os.mkdir(f"{dead.folder}/softgen-{'0' * 11}x")  # no folder of a run
+    os.symlink(dead.folder, f"{dead.folder}/softgen-{'0' * 12}")
+    assert softgen_run("--", "true", TMPDIR=dead.folder).process.returncode == 0
+    assert sorted(dead.left()) == sorted([live, f"softgen-{'0' * 11}x", f"softgen-{'0' * 12}"])
+    assert os.path.exists(f"{dead.folder}/{live}/server"), "a run that lives keeps its folder"
+    alive.process.kill()
+    alive.finish()
+
+
+def test_a_folder_with_a_socket_that_somebody_listens_on_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a lock, as a version of softgen that does not lock its folder has it."""
+    monkeypatch.setattr(run_folder, "parent", lambda: tmp_path)
+    place = tmp_path / f"softgen-{'a' * 12}"
+    place.mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place / "server"))
+        listening.listen()
+        run_folder.remove_dead()
+        assert place.exists()
+    run_folder.remove_dead()
+    assert not place.exists()
+
+
 # -- parts
 
 
@@ -282,4 +329,4 @@ def test_ioctls_are_shown_on_request() -> None:
     assert any("I915_GEM_EXECBUFFER2 buffers=0x8 count=0x1 EFAULT" in line for line in lines), run.err
     assert any("MODE_GETRESOURCES" in line and "MODE_GETRESOURCES: there is no display" in line for line in lines)
     wrong = softgen_run("--trace", "weather", "--", "true")
-    assert wrong.process.returncode == 2 and "there is: ioctls" in wrong.err
+    assert wrong.process.returncode == 2 and "topics are ioctls" in wrong.err

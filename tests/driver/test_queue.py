@@ -62,6 +62,40 @@ def test_who_waits_for_a_fence_holds_up_only_its_own_context() -> None:
     assert done == ["free", "parked", "parked"]
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_all_fences_are_waited_for(order: tuple[int, ...]) -> None:
+    """In whichever order they are done, and whichever is done before the submission comes."""
+    done: list[int] = []
+    queues, context = Queues(lambda one, turn: done.append(one.sequence), nobody), Context("a")
+    fences = [Fence(SIGNALS) for _ in order]
+    first, *rest = (fences[number] for number in order)
+    first.signal()
+    waits = submission(1, context, after=fences)
+    assert queues.at_once(waits) is None
+    queues.submit(waits)
+    for fence in rest:
+        time.sleep(0.05)
+        SIGNALS.notify()  # somebody else is done: it looks again
+        assert not done and not waits.fence.done
+        fence.signal()
+    wait(waits)
+    assert done == [1]
+
+
+def test_short_work_with_a_fence_that_is_not_done_is_not_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.queue.SHORT", 60.0)  # whatever else the machine does
+    queues, context = Queues(lambda one, turn: None, nobody), Context("a")
+    short = submission(1, context)
+    queues.submit(short)
+    wait(short)
+    assert queues.drain(5)
+    assert queues.at_once(submission(2, context, after=[Fence(SIGNALS, done=True), Fence(SIGNALS)])) is None
+    ready = queues.at_once(submission(3, context, after=[Fence(SIGNALS, done=True)]))
+    assert ready is not None
+    ready(lambda: None)
+    assert queues.drain(5)
+
+
 def test_one_at_a_time_on_an_engine_and_engines_side_by_side() -> None:
     running: dict[str, int] = {}
     most: dict[str, int] = {}

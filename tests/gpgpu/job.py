@@ -63,6 +63,7 @@ class Job:
     shared: bytes = b""  # constants of all threads
     own: Sequence[bytes] = ()  # constants of each
     fetched: bool = True  # the walker fetches them; else they are loaded into the CURBE
+    indirect_base: int = 0  # what the walker's addresses of indirect data are relative to
     local: int = 0
     descriptor: dict[str, Any] = field(default_factory=dict)
     walker: dict[str, Any] = field(default_factory=dict)
@@ -92,9 +93,11 @@ class Job:
         bases: dict[str, Any] = {f"{name}_modify_enable": 1 for name in
                                  ("surface_state_base_address", "dynamic_state_base_address", "instruction_base_address",
                                   "general_state_base_address", "indirect_object_base_address")}  # fmt: skip
-        bases |= {"surface_state_base_address": SURFACES, "dynamic_state_base_address": DYNAMIC, "instruction_base_address": CODE}
+        bases |= {"surface_state_base_address": SURFACES, "dynamic_state_base_address": DYNAMIC, "instruction_base_address": CODE,
+                  "indirect_object_base_address": self.indirect_base}  # fmt: skip
         data = self.constants()
-        fetch = {"indirect_data_length": len(data), "indirect_data_start_address": INDIRECT} if self.fetched and data else {}
+        fetch = {"indirect_data_length": len(data), "indirect_data_start_address": INDIRECT - self.indirect_base}
+        fetch = fetch if self.fetched and data else {}
         names = ("thread_group_id_starting_x", "thread_group_id_starting_y", "thread_group_id_starting_resume_z")
         ends = ("thread_group_id_x_dimension", "thread_group_id_y_dimension", "thread_group_id_z_dimension")
         counters = ("thread_width_counter_maximum", "thread_height_counter_maximum", "thread_depth_counter_maximum")

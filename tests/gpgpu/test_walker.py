@@ -15,7 +15,7 @@ from softgen.media import front_end
 from softgen.media.front_end import FrontEnd
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.payload import TemplatePayload
-from tests.gpgpu.job import DYNAMIC, END, Job, dwords
+from tests.gpgpu.job import DYNAMIC, END, INDIRECT, Job, dwords, vector_add
 
 KERNEL = f"""
 (W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
@@ -110,6 +110,13 @@ def test_constants_of_all_threads_and_of_each(fetched: bool) -> None:
     for number in range(3):
         registers = plan.start_registers(0, number)[32:]
         assert registers == (own[number] + shared if fetched else shared + own[number])
+
+
+@pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
+def test_indirect_data_is_relative_to_its_base(gpu: str) -> None:
+    job = vector_add(gpu)
+    job.indirect_base = INDIRECT - 0x1000
+    assert job.run().buffer(1) == tuple(range(1000, 1064))
 
 
 def test_the_header_says_where_a_thread_is() -> None:

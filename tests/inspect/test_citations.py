@@ -33,6 +33,10 @@ def test_not_a_mark(): pass
 @pytest.mark.behaviour("A-8", shows="action")
 def test_fails(): pass
 
+@pytest.mark.witness
+@pytest.mark.behaviour("A-8", shows="action")
+def test_long(): pass
+
 @pytest.mark.skipif(True, reason="x")
 @pytest.mark.behaviour("A-9")
 def test_sometimes(): pass

@@ -261,13 +261,6 @@ def test_fields_have_the_formats_of_the_manual() -> None:
     assert compared > 450
 
 
-@pytest.mark.behaviour("KBL-RT-17", shows="layout")
-def test_render_targets_can_be_read() -> None:
-    """KBL 20467: type 0dh of the render cache."""
-    found = message.identify(5, 0xD << 14 | 1 << 19 | 2 << 25 | 1 << 20, 9.0)
-    assert found and found.name == "render_target_read"
-
-
 def test_a_descriptor_s_message_type_leads_to_its_page() -> None:
     wrong = []
     for entry, by in told("page"):

@@ -48,3 +48,10 @@ def test_atomics_at_any_address(name: str, kind: int, wide: int, returns: int, o
 def test_descriptors_that_no_volume_describes(sfid: int, bits: int, name: str) -> None:
     found = identify(sfid, bits, 9)
     assert found is not None and found.name == name and found.row.page
+
+
+@pytest.mark.behaviour("KBL-RT-17", shows="layout")
+def test_render_targets_can_be_read() -> None:
+    """KBL 20467: type 0dh of the render cache."""
+    found = identify(RENDER_CACHE, 0xD << 14 | 1 << 19 | 2 << 25 | 1 << 20, 9)
+    assert found and found.name == "render_target_read"

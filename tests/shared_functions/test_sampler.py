@@ -62,6 +62,21 @@ def test_every_kind_of_surface_in_every_mode(kind: Kind, mode: str, filter: str)
     agrees(Texture(kind=kind[0], array=kind[1], shape=SHAPES[kind], sampler=modes(mode) | filters(filter)))
 
 
+@pytest.mark.parametrize("kind", [("2d", True), ("1d", True)])
+@pytest.mark.parametrize("plain", [0, 1])
+def test_a_slice_half_way_between_two_is_the_even_one(kind: Kind, plain: int) -> None:
+    """The slice is rint(r): ties go to even (OpenCL 3.0, 8.3.1), and what is outside is the first or the last."""
+    shape = (*SHAPES[kind][:-1], 7)
+    sampler = modes("clamp") | filters("nearest") | {"non_normalized_coordinate_enable": plain}
+    one = Texture(kind=kind[0], array=True, shape=shape, sampler=sampler)
+    slices = {-0.5: 0, 0.5: 0, 1.5: 2, 2.5: 2, 3.5: 4, 4.5: 4, 5.5: 6, 6.5: 6, 7.5: 6, 0.49: 0, 0.51: 1, 1.49: 1, 2.51: 3, 5.49: 5, 5.0: 5,
+              -9.0: 0}  # fmt: skip
+    places = [np.zeros(16, np.float32)] * (len(shape) - 1) + [np.array(list(slices), np.float32)]
+    found = floats(one.ask("sample_lz", *places))
+    held = one.texels if kind[0] != "1d" else one.texels[:, :1]
+    assert found.tolist() == [held[number, 0, 0].tolist() for number in slices.values()]
+
+
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("mode", ["clamp", "clamp_border", "half_border"])
 @pytest.mark.parametrize("kind", [("2d", False), ("2d", True), ("3d", False)])

@@ -32,6 +32,16 @@ def test_two_slots_read_four_dwords_each(name: str, gen: float, where: int, type
     assert found.tolist() == [held[4], held[5], 0xEEEEEEEE, held[7], held[16], held[17], 0xEEEEEEEE, held[19]]
 
 
+@pytest.mark.behaviour("KBL-DP-14", shows="action")
+def test_two_slots_do_not_look_at_the_pixel_mask() -> None:
+    """KBL 17848-17865."""
+    bench = Bench()
+    found = bench.send("untyped_surface_read", header(d7=0), spots(16, 64), answer=1, width=8, mask=0xFF, simd_mode="simd4x2",
+                       channel_mask="rgba", header_present=1, **BOUND).view(u32)  # fmt: skip
+    held = bench.data.array.view(u32)
+    assert found.tolist() == [*held[4:8], *held[16:20]]
+
+
 def test_two_slots_write_four_dwords_each() -> None:
     bench = Bench()
     before = bench.data.array.view(u32).copy()

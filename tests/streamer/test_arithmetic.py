@@ -194,7 +194,6 @@ def expected(name: str, old: int, a: int, b: int, bits: int) -> int:
     return new & (1 << bits) - 1
 
 
-@pytest.mark.behaviour("KBL-ATOM-01", "KBL-ATOM-02", "KBL-ATOM-03", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
 @pytest.mark.parametrize("inline", [0, 1])
 @pytest.mark.parametrize("opcode", ATOMICS)
@@ -216,6 +215,15 @@ def test_every_atomic_operation(gpu: str, inline: int, opcode: str) -> None:
         assert int.from_bytes(bench.space.read(DATA, 16), "little") == after
         returned = bench.qword(GPR + 32) | bench.qword(GPR + 40) << 64
         assert returned & ones == (after if name == "predec" else old) and returned >> bits == (1 << 128 - bits) - 1
+
+
+def test_an_atomic_takes_as_much_of_a_register_as_its_size() -> None:
+    """A dword operation leaves the upper halves of its operands alone: 3 is less than 5, whatever is above it."""
+    bench = Bench()
+    bench.put(DATA, [5, 6])
+    whole = bench.pack("MI_ATOMIC", atomic_opcode=ATOMICS["umax"], memory_address=DATA)
+    bench.run(bench.load64(GPR, 1 << 32 | 3), [whole[0] & ~0xFF | 1, *whole[1:3]])
+    assert bench.data(2) == [5, 6]
 
 
 def test_an_atomic_that_returns_nothing_leaves_registers_alone() -> None:

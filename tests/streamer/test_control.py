@@ -82,6 +82,22 @@ def test_a_conditional_end_may_mask_what_it_compares() -> None:
     )
     bench.run(end, bench.store(0, 1))
     assert bench.data(1) == [1]  # 0x10 is more than 0xf
+    bench.put(DATA + 8, [0xF0, 0x05])
+    bench.run(end, bench.store(0, 2))
+    assert bench.data(1) == [1]  # nothing of 5 is left behind the mask
+
+
+@pytest.mark.parametrize("gpu", ["ivb", "bdw", "kbl", "icl"])
+def test_the_state_register_says_in_which_space_a_batch_is(gpu: str) -> None:
+    """BB_STATE and, for a second level, SBB_STATE: bit 5 where it is the context's (address space indicator)."""
+    for indicator in (1, 0):
+        bench = Bench(gpu)
+        bench.put(THIRD, bench.pack("MI_BATCH_BUFFER_END"))
+        inner = [] if gpu == "ivb" else [bench.start(THIRD, second_level_batch_buffer=1, address_space_indicator=indicator)]
+        bench.put(OTHER, *inner, bench.pack("MI_BATCH_BUFFER_END"))
+        bench.ring(bench.start(OTHER, address_space_indicator=indicator))
+        for register in (0x2110, *([0x2118] if inner else [])):
+            assert bench.gpu.registers.read(register) == indicator << 5
 
 
 def test_noop_may_write_its_number() -> None:

@@ -8,7 +8,10 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.errors import SoftgenError, Unsupported
-from tests.streamer.bench import DATA, OTHER, Bench
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
+from softgen.trace.work import Work
+from tests.streamer.bench import BATCH, DATA, OTHER, Bench
 
 HWS_PGA = {"g45": 0x2080, "ivb": 0x4080, "bdw": 0x2080, "icl": 0x2080}
 
@@ -20,16 +23,17 @@ def dwords(bench: Bench, address: int, count: int) -> list[int]:
 @pytest.mark.behaviour("KBL-INT-04", "KBL-INT-05", "G45-SYNC-11", "ICL-SYNC-13", "ICL-SYNC-08", "ICL-PC-29", shows="action")
 @pytest.mark.parametrize("gpu", ["g45", "ivb", "kbl", "icl"])
 def test_interrupts_are_events_and_nothing_stops_for_them(gpu: str) -> None:
-    """What a flush writes is in memory when its interrupt is raised."""
+    """What a flush writes, and what commands before it wrote, is in memory when its interrupt is raised."""
     bench = Bench(gpu)
     seen = []
-    bench.gpu.interrupts.on_event = lambda event: seen.append((event.cause, event.engine, bench.data(1)[0]))
+    bench.gpu.interrupts.on_event = lambda event: seen.append((event.cause, event.engine, bench.data(3)[0::2]))
     bench.run(
+        bench.store(8, 3),
         bench.pack("PIPE_CONTROL", post_sync_operation=1, address=DATA, immediate_data=7, notify_enable=1),
         bench.pack("MI_USER_INTERRUPT"),
         bench.store(0, 8),
     )
-    assert seen == [("notify", "render", 7), ("user", "render", 7)] and bench.data(1) == [8]
+    assert seen == [("notify", "render", [7, 3]), ("user", "render", [7, 3])] and bench.data(1) == [8]
 
 
 def test_a_flush_of_another_engine_notifies_too() -> None:
@@ -101,6 +105,27 @@ def test_a_semaphore_may_be_a_register() -> None:
         bench.run(wait)
     bench.run(bench.load({0x2600: 5}), wait, bench.store(0, 1))
     assert bench.data(1) == [1]
+
+
+@pytest.mark.parametrize("gpu", ["bdw", "kbl", "icl"])
+@pytest.mark.parametrize("memory_type, wanted", [(0, 5), (1, 6)])
+def test_a_semaphore_is_in_the_space_its_memory_type_names(gpu: str, memory_type: int, wanted: int) -> None:
+    """The same address holds 5 in the context's space and 6 in the global one (MI_SEMAPHORE_WAIT, memory type)."""
+    bench, other, page = Bench(gpu), AddressSpace("global", 48), Buffer(0x1000, "global page")
+    other.map(DATA, page)
+    page.array[0] = 6
+    bench.put(DATA, [5])
+    for value in (5, 6):
+        wait = bench.pack("MI_SEMAPHORE_WAIT", memory_type=memory_type, wait_mode=1, compare_operation=4, semaphore_data_dword=value,
+                          semaphore_address=DATA)  # fmt: skip
+        bench.put(BATCH, wait, bench.store(4, value), bench.pack("MI_BATCH_BUFFER_END"))
+        work = Work("render", bench.space, BATCH, global_space=other)
+        if value == wanted:
+            bench.gpu.execute(work)
+        else:
+            with pytest.raises(SoftgenError, match=f"holds {wanted:#x}, sad_equal_sdd {value:#x}"):
+                bench.gpu.execute(work)
+    assert bench.data(2) == [5, wanted]
 
 
 def test_a_mailbox_is_passed_when_it_holds_more() -> None:

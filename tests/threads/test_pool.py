@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, 
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.pool import WorkQueue
+from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from tests.gpgpu.engines import Leaving, Recording
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
@@ -105,10 +106,10 @@ def test_threads_start_as_the_reference_starts_them(own_first: bool, masks: tupl
     context, dispatch = recorded(made)
     assert isinstance(dispatch.payload, TemplatePayload)
     dispatch = replace(dispatch, payload=replace(dispatch.payload, own_first=own_first))
-    shared = SharedDispatch(context, dispatch, reference.load(context, dispatch.kernel), Leaving())
+    shared = SharedDispatch(context, dispatch, load(context, dispatch), Leaving())
     started = worker.Worker(shared, 1, worker.WorkerState(), lambda worker: None)
     for number in range(12):
-        thread = reference.start_thread(9.0, dispatch, number)
+        thread = reference.start_thread(9.0, dispatch, 0, number)
         thread.save()
         thread.where.number = number
         payload = dispatch.start_registers(0, number, first_slot=12)
@@ -207,10 +208,18 @@ def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
         return False
 
-    made, before = Job(ENDLESS, [bytes(4)], simd=8, ends=(1000, 1, 1)), threading.active_count()
+    made, running = Job(ENDLESS, [bytes(4)], simd=8, ends=(1000, 1, 1)), list[str]()
+    other = pool.ParallelRun._other
+
+    def counted(self: pool.ParallelRun, *args: Any) -> None:
+        running.append("one")
+        other(self, *args)
+        running.pop()
+
+    monkeypatch.setattr(pool.ParallelRun, "_other", counted)
     with pytest.raises(KeyboardInterrupt):
         made.run(GpuDevice(made.device, timed_out=interrupted, dispatcher=EngineDispatcher("t1", 2)))
-    assert threading.active_count() == before
+    assert not running
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])

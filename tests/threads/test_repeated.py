@@ -15,8 +15,9 @@ import pytest
 from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.threads import reference, worker
+from softgen.threads import worker
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, Recording, engines
@@ -187,7 +188,7 @@ def test_a_host_thread_may_begin_where_it_stopped_in_another_dispatch(engine: Ch
         kept.run(job)
         context, dispatch = recorder.seen[-1]
         made = kept.groups._make(kept.groups.name)
-        shared = SharedDispatch(context, dispatch, reference.load(context, dispatch.kernel), made)
+        shared = SharedDispatch(context, dispatch, load(context, dispatch), made)
         worker.Worker(shared, 0, state, lambda worker: None).run(first, first + 1)
     written = np.frombuffer(kept.space.read(PLAIN.address(1), 256), np.uint32)
     assert written.nonzero()[0].tolist() == list(range(32, 64))

@@ -266,6 +266,13 @@ def test_masked_and_narrow_registers(opened: Open) -> None:
     assert first(opened(a.machine() + port + a.register_write(0x2230, 0xFFFF0000 | 0x6119, mask=0xFFFF))).context == 7
 
 
+def test_bits_outside_the_mask_stay(opened: Open) -> None:
+    """Two writes make the descriptor's low dword: the second must leave what the first wrote."""
+    parts = a.register_write(0x2510, 0x6100) + a.register_write(0x2510, 0xFFFFFF19, mask=0xFF)
+    work = first(opened(a.machine("icl") + parts + a.register_write(0x2514, 7) + a.register_write(0x2550, 1)))
+    assert (work.context, work.tail) == (7, 16)
+
+
 # -- classic -------------------------------------------------------------------------------------------------------
 
 

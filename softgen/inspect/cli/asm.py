@@ -1,4 +1,4 @@
-"""`softgen asm --gpu NAME FILE -o OUT`: text becomes EU machine code."""
+"""`softgen asm --gpu NAME FILE -o OUT`: assembles EU text."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import tempfile
 from pathlib import Path
 
 from softgen.bits.generation import device
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, UsageError
 from softgen.eu.encoding import program
 from softgen.eu.isa.labels import COMPACT
 from softgen.eu.text import dialect
-from softgen.inspect.cli.output import Misuse, print_json
+from softgen.inspect.cli.output import print_json
 
 EXAMPLE = """examples:
   softgen asm --gpu kbl kernel.asm -o kernel.dat           in the dialect it is written in: IGA's or Mesa's
-  softgen asm --gpu ivb kernel.asm -o kernel.dat --compact as short as the hardware allows
+  softgen asm --gpu ivb kernel.asm -o kernel.dat --compact compact encodings where they exist
   softgen disasm --gpu kbl a.dat | softgen asm --gpu kbl - -o b.dat
 
-exit codes: 0 fine, 1 the text is wrong (file:line:column says where) or OUT cannot be written, 2 used wrongly"""
+exit codes: 0 fine, 1 the text is wrong (file:line:column says where) or OUT cannot be written, 2 usage error"""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser("asm", description="Text becomes raw EU machine code.", epilog=EXAMPLE,
+    parser = subparsers.add_parser("asm", description="Assemble EU text to raw machine code.", epilog=EXAMPLE,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("file", help="the text; - for standard input")
     parser.add_argument("--gpu", required=True, help="which GPU the code is for (softgen gpus lists them)")
     parser.add_argument("-o", "--output", required=True, metavar="OUT",
-                        help="where the code goes, replacing what is there; - for standard output")
-    parser.add_argument("--compact", action="store_true", help="make every instruction compact that can be, and correct the jumps")
-    parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect; unless told, the one the text looks like")
+                        help="output file, replaced if it exists; - for standard output")
+    parser.add_argument("--compact", action="store_true", help="compact every instruction that has a compact form, and adjust jumps")
+    parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect (default: the one the text is in)")
     parser.add_argument("--json", action="store_true", help="say what was written, as one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     gen = device(args.gpu).generation.number
     if args.json and args.output == "-":
-        raise Misuse("--json and the code cannot both go to standard output")
+        raise UsageError("--json and the code cannot both go to standard output")
     name = "standard input" if args.file == "-" else args.file
     raw = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     try:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write(output: str, code: bytes) -> None:
-    """All or nothing: readers of OUT see the old code or the new."""
+    """Write atomically: readers of OUT see the old code or the new."""
     path = Path(output)
     if output == "-":
         sys.stdout.buffer.write(code)

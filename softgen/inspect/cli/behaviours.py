@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from softgen.errors import SoftgenError
+from softgen.errors import SoftgenError, UsageError
 from softgen.inspect import behaviours as book
 from softgen.inspect import citations
 from softgen.inspect.citations import Citation
-from softgen.inspect.cli.output import Misuse, paint, print_json, table
+from softgen.inspect.cli.output import paint, print_json, table
 
 EXAMPLE = """examples:
   softgen behaviours                             covered actions and layouts per manual and unit
   softgen behaviours --manual BDW --unit VF      the behaviours of one unit, each with its tests
   softgen behaviours --uncovered --manual KBL    what is still open
 
-exit codes: 0 fine, 1 tests cite behaviours that do not exist, or there are no tests, 2 used wrongly
+exit codes: 0 fine, 1 tests cite behaviours that do not exist, or there are no tests, 2 usage error
 """
 
 
@@ -42,7 +42,7 @@ def chosen(args: argparse.Namespace) -> list[book.Behaviour]:
     picked = [row for row in rows if wanted in (row.unit, row.unit.removeprefix(f"{row.manual}-"))]
     if not picked:
         units = ", ".join(dict.fromkeys(row.unit for row in rows))
-        raise Misuse(f"no unit {args.unit!r}; units: {units}")
+        raise UsageError(f"no unit {args.unit!r}; units: {units}")
     return picked
 
 
@@ -51,7 +51,7 @@ def cited(args: argparse.Namespace) -> dict[str, list[Citation]]:
     if folder is None:
         raise SoftgenError("no tests beside this installation, so coverage is unknown; run from a checkout or name one with --tests DIR")
     if not folder.is_dir():
-        raise Misuse(f"{folder}: no such folder of tests")
+        raise UsageError(f"{folder}: no such folder of tests")
     return citations.read(folder)
 
 

@@ -1,4 +1,4 @@
-"""`softgen cache`: the compiled objects on disk, how many there are, where, and how to be rid of them."""
+"""`softgen cache`: shows or clears the cache of compiled objects."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from softgen.inspect.cli.output import counted, paint, print_json, table
 
 EXAMPLE = """examples:
-  softgen cache                where it is, how large it is, when it was used
+  softgen cache                its folder, size and age
   softgen cache --clear        remove every object; programs that run meanwhile compile theirs again
   softgen cache --json         the same for machines
 
-XDG_CACHE_HOME says where it is. What was used longest ago makes room; nothing breaks without a cache.
+The cache is under XDG_CACHE_HOME. The least recently used objects are evicted; softgen works without a cache.
 
-exit codes: 0 fine, 1 some of it could not be removed, 2 used wrongly"""
+exit codes: 0 fine, 1 some of it could not be removed, 2 usage error"""
 MEGABYTE = 1e6
 AGES = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 
@@ -40,24 +40,24 @@ def run(args: argparse.Namespace) -> int:
     removed = cache.clear() if args.clear else 0
     kept, exists = cache.kept(), default_folder().exists()
     size, state = sum(one.size for one in kept), "ok" if cache.private() else "unsafe" if exists else "empty"
-    told = {"folder": str(default_folder()), "state": state, "objects": len(kept), "bytes": size, "limit": cache.largest,
+    found = {"folder": str(default_folder()), "state": state, "objects": len(kept), "bytes": size, "limit": cache.largest,
             "oldest": kept[0].used if kept else None, "newest": kept[-1].used if kept else None, "removed": removed}  # fmt: skip
     if args.json:
-        print_json(told)
+        print_json(found)
     else:
-        show(told)
+        show(found)
     return int(args.clear and bool(kept))
 
 
-def show(told: dict[str, Any]) -> None:
+def show(found: dict[str, Any]) -> None:
     colour, now = paint(), time.time()
     notes = {"ok": "", "empty": "not made yet", "unsafe": "not used: it is not a folder that you alone can write to"}
-    note = notes[told["state"]]
-    rows = [("folder", told["folder"] + (f" ({note})" if note else "")), ("objects", f"{told['objects']:,}"),
-            ("size", f"{told['bytes'] / MEGABYTE:.1f} MB of {told['limit'] / MEGABYTE:.0f} MB")]  # fmt: skip
+    note = notes[found["state"]]
+    rows = [("folder", found["folder"] + (f" ({note})" if note else "")), ("objects", f"{found['objects']:,}"),
+            ("size", f"{found['bytes'] / MEGABYTE:.1f} MB of {found['limit'] / MEGABYTE:.0f} MB")]  # fmt: skip
     for name in ("oldest", "newest"):
-        if told[name] is not None:
-            rows.append((name, f"last used {age(now - told[name])}"))
-    if told["removed"]:
-        rows.append(("removed", f"{told['removed']:,}"))
+        if found[name] is not None:
+            rows.append((name, f"last used {age(now - found[name])}"))
+    if found["removed"]:
+        rows.append(("removed", f"{found['removed']:,}"))
     print("\n".join(table([(colour(name, "name"), value) for name, value in rows])))

@@ -12,8 +12,9 @@ from typing import Any
 from softgen.bits import describe, registers
 from softgen.bits.layout import Layout
 from softgen.bits.record import to_float
+from softgen.errors import UsageError
 from softgen.inspect.cli.gpus import find
-from softgen.inspect.cli.output import Misuse, Paint, Progress, complain, counted, paint
+from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint
 from softgen.inspect.decoding import Decoder, Item
 from softgen.inspect.indirect_state import Data, Found, Kernel, Register, State
 from softgen.inspect.stopped import Stopped, stopped
@@ -25,18 +26,18 @@ from softgen.trace.work import Trace, Work
 EXAMPLE = """examples:
   softgen decode tests/data/kbl-vk-compute          a capture directory
   softgen decode vadd.aub --json | jq .name         one JSON object per line
-  softgen decode /sys/class/drm/card0/error         what the kernel saved when the GPU hung, and where it stopped
+  softgen decode /sys/class/drm/card0/error         the error state of a hang, and where the GPU stopped
   softgen decode hang.dmp --gpu kbl                 a hang dump of Mesa
   softgen decode batch.bin --gpu skl --engine video a raw batch
 
-exit codes: 0 everything has a name, 1 something is unknown or broken, 2 used wrongly"""
+exit codes: 0 everything has a name, 1 something is unknown or broken, 2 usage error"""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("decode", description="Name every command, field, indirect state and kernel of what a driver submitted.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("file", help="capture directory, AUB file, i915 error state, hang dump or raw batch")
-    parser.add_argument("--gpu", help="which GPU it is for; needed for raw batches and hang dumps only (softgen gpus lists them)")
+    parser.add_argument("--gpu", help="the GPU it is for; needed for raw batches and hang dumps only (softgen gpus lists them)")
     parser.add_argument("--engine", default="render", choices=("render", "blitter", "video", "video_enhance"), help="engine of a raw batch")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.add_argument("--brief", action="store_true", help="commands by name only, without fields and state")
@@ -58,17 +59,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def opened(file: str, asked: str | None, engine: str) -> Trace:
-    """The trace; what can be known to be wrong without reading it is misuse."""
+    """Open the trace; mistakes that show without reading it are usage errors."""
     if not file:
-        raise Misuse("which file? an empty name was given")
+        raise UsageError("which file? an empty name was given")
     gpu = find(asked) if asked is not None else None
     if gpu and engine not in (engines := registers.bases(gpu.generation.number)):
-        raise Misuse(f"{gpu.name} has no {engine} engine; it has {', '.join(engines)}")
+        raise UsageError(f"{gpu.name} has no {engine} engine; it has {', '.join(engines)}")
     return open_trace(file, gpu and gpu.name, engine)
 
 
 class Tally:
-    """What the whole decode came to."""
+    """Counts of a whole decode."""
 
     def __init__(self) -> None:
         self.submissions = self.commands = self.states = self.kernels = 0
@@ -97,13 +98,13 @@ class Tally:
         parts += [counted(n, "unknown command") for n in (self.unknown,) if n] + [counted(n, "broken place") for n in (self.broken,) if n]
         parts += [f"{n} of unexpected length" for n in (self.odd,) if n]
         parts += [f"{n} with reserved bits set" for n in (self.reserved,) if n]
-        parts += [f"{counted(n, 'jump')} to what the GPU was to write" for n in (self.remarks["gpu_written"],) if n]
+        parts += [f"{counted(n, 'jump')} to memory that the GPU was to write" for n in (self.remarks["gpu_written"],) if n]
         return ", ".join(parts)
 
 
 def lines(trace: Trace, args: argparse.Namespace, tally: Tally, progress: Progress) -> Iterator[str]:
     if isinstance(trace, ErrorStateTrace):
-        from softgen.inspect.cli import decode_error  # only error states need it
+        from softgen.inspect.cli import decode_error  # for error states only
 
         yield from decode_error.lines(trace, args.json, args.brief, paint())
     text = Text(paint(), args.brief)

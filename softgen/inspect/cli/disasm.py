@@ -11,33 +11,33 @@ from pathlib import Path
 from typing import Any
 
 from softgen.bits.generation import device
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, UsageError
 from softgen.eu import binary
 from softgen.eu.check import restrictions as check
 from softgen.eu.encoding import program
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.text import dialect
-from softgen.inspect.cli.output import Misuse, Progress, complain
+from softgen.inspect.cli.output import Progress, complain
 from softgen.inspect.kernels import kernels
 from softgen.trace.file import START, looks_like_trace, open_trace
 
 EXAMPLE = """examples:
-  softgen disasm kernel.bin                         what ocloc made: every kernel, in IGA's dialect
+  softgen disasm kernel.bin                         every kernel of an OpenCL binary, in IGA's dialect
   softgen disasm --gpu ivb code.dat --address --hex raw code, with addresses and bytes
-  softgen disasm tests/data/kbl-vk-compute --check  the kernels of a capture, and what breaks a restriction
+  softgen disasm tests/data/kbl-vk-compute --check  the kernels of a capture, and broken restrictions
   softgen disasm --gpu kbl code.dat --json | jq .opcode
 
-exit codes: 0 fine, 1 nothing to show or --check found something, 2 used wrongly"""
+exit codes: 0 fine, 1 nothing to show or --check found something, 2 usage error"""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser("disasm", description="EU machine code as text; softgen asm turns it into the same bytes again.",
+    parser = subparsers.add_parser("disasm", description="Disassemble EU machine code; softgen asm turns the text into the same bytes.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("file", help="raw code, ocloc's .bin, capture directory, AUB file or error state; - for standard input")
-    parser.add_argument("--gpu", help="which GPU the code is for; needed for raw code only (softgen gpus lists them)")
-    parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect; unless told, iga where it covers the GPU (7.5 on), else mesa")
+    parser.add_argument("--gpu", help="the GPU the code is for; needed for raw code only (softgen gpus lists them)")
+    parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect (default: iga where it covers the GPU, from 7.5 on, else mesa)")
     parser.add_argument("--kernel", metavar="NAME", help="one kernel only: its name in a compiled program, its address in a capture")
-    parser.add_argument("--check", action="store_true", help="say which restrictions the code breaks")
+    parser.add_argument("--check", action="store_true", help="list the restrictions that the code breaks")
     parser.add_argument("--address", action="store_true", help="addresses, as comments before the instructions")
     parser.add_argument("--hex", action="store_true", help="bytes, as comments before the instructions")
     parser.add_argument("--json", action="store_true", help="one JSON object per instruction and line")
@@ -45,9 +45,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 @dataclass(frozen=True)
 class Code:
-    """A program to show."""
+    """Machine code of one kernel."""
 
-    name: str  # what --kernel calls it; "" for raw code
+    name: str  # as --kernel selects it; "" for raw code
     title: str
     gen: float
     code: bytes
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     found = [one for one in there if args.kernel in (None, one.name)]
     if args.kernel is not None and not found:
         known = ", ".join(one.name for one in there if one.name)
-        raise Misuse(f"{args.file}: no kernel is called {args.kernel!r}; there are {known or 'none with a name'}")
+        raise UsageError(f"{args.file}: no kernel is called {args.kernel!r}; there are {known or 'none with a name'}")
     broken = 0
     write = sys.stdout.write
     for syntax, programs in by_syntax(found, args.syntax):
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def by_syntax(found: list[Code], syntax: str | None) -> Iterator[tuple[str, list[Code]]]:
-    """Programs of one generation share a text: an archive may hold several."""
+    """Kernels grouped by generation, of which an archive may hold several; each group is one text."""
     gens = list(dict.fromkeys(one.gen for one in found))
     for gen in gens:
         yield dialect.chosen(syntax, gen), [one for one in found if one.gen == gen]
@@ -96,7 +96,7 @@ def sources(args: argparse.Namespace) -> list[Code]:
     if args.file != "-" and looks_like_trace(data[:START]):
         return of_trace(args.file, args.gpu)
     if gen is None:
-        raise Misuse(f"{name}: is no compiled program, capture or AUB file; for raw code, name its GPU with --gpu")
+        raise UsageError(f"{name}: is no compiled program, capture or AUB file; for raw code, name its GPU with --gpu")
     return [Code("", "", gen, data)]
 
 
@@ -104,7 +104,7 @@ def of_binary(data: bytes, name: str, gen: float | None) -> Iterator[Code]:
     for one in binary.kernels(data, name):
         known = gen or one.gen
         if known is None:
-            raise Misuse(f"{name}: {one.name} is for a GPU softgen does not know; name one with --gpu")
+            raise UsageError(f"{name}: {one.name} is for a GPU softgen does not know; name one with --gpu")
         width = f", SIMD{one.simd}" if one.simd else ""
         member = f", member {one.member}" if one.member else ""
         yield Code(one.name, f"kernel {one.name}{width}, gen {known:g}, {len(one.code)} bytes{member}", known, one.code)
@@ -160,7 +160,7 @@ class Listing:
         yield dialect.rest(code.code[end:])
 
     def before(self, code: Code, row: dialect.Row) -> str:
-        """Address and bytes; a comment, so that the text can still be assembled."""
+        """Address and bytes as a comment, so that the text can be assembled."""
         parts = [f"{code.start + row.offset:#06x}"] if self.args.address else []
         if self.args.hex:
             parts.append(f"{code.code[row.offset : row.offset + row.size].hex(' ', 4):35}")
@@ -188,11 +188,11 @@ class Listing:
             yield json.dumps({"offset": end, "bytes": rest.hex(), "opcode": None, "fields": {}, "text": dialect.rest(rest).strip()}) + "\n"
 
 
-SKIPPED = frozenset({"gen", "opcode"})  # said elsewhere
+SKIPPED = frozenset({"gen", "opcode"})  # printed apart
 
 
 def fields_of(record: Instruction | Operand) -> dict[str, Any]:
-    """What a record says beside its defaults."""
+    """The fields of a record that differ from their defaults."""
     found: dict[str, Any] = {}
     for one in fields(record):
         value = getattr(record, one.name)

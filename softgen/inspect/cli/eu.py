@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from softgen.bits.generation import device
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, UsageError
 from softgen.eu.text import dialect
-from softgen.inspect.cli.output import Misuse, Paint, Progress, complain, counted, paint, print_json, table
+from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint, print_json, table
 from softgen.inspect.registers import Lanes, Number
 from softgen.inspect.snippet import LIMIT, SECONDS, Ran, Snippet, Step
 
 ENGINES = ("reference", "t0", "t1")
 WIDTHS = (1, 2, 4, 8, 16, 32)
 PLAIN = 0xFFFF  # unsigned numbers above it are easier read in hexadecimal
-EXAMPLE = """what --set takes: REGISTER[.ELEMENT][:TYPE]=VALUE[,VALUE…]
+EXAMPLE = """syntax of --set: REGISTER[.ELEMENT][:TYPE]=VALUE[,VALUE…]
   r1.0:ud=7                one element; without a type dwords (ud), of a0 and f0.1 words (uw)
   r2:f=1.5,2.5             lanes from the first on, into the next registers if there are many
-  r3:d=-1*8                eight of a kind
+  r3:d=-1*8                eight equal values
   f0.0=0xff  a0.0=64  acc0:f=1.0  cr0=0x4
 
 examples:
@@ -30,19 +30,19 @@ examples:
   softgen eu examples/collatz.asm --gpu kbl --set r2:d=3*8 --trace | less
   echo 'math sqrt(8) g3<1>F g2<8,8,1>F null<8,8,1>F { align1 1Q };' | softgen eu - --gpu ivb --set r2:f=4.0 --json
 
-exit codes: 0 fine, 1 the text is wrong or the code failed (one line says where), 2 used wrongly"""
+exit codes: 0 fine, 1 the text is wrong or the code failed (one line says where), 2 usage error"""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("eu", description="Run a piece of EU assembly on one thread; show the registers it changed.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("file", help="the text; - for standard input. It ends with an EOT to the thread spawner or where the code does")
-    parser.add_argument("--gpu", required=True, help="which GPU runs it (softgen gpus lists them)")
-    parser.add_argument("--set", action="append", default=[], metavar="REGISTER=VALUE", help="before the run; may be repeated (see below)")
-    parser.add_argument("--trace", action="store_true", help="every instruction, and what it changed")
-    parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect; unless told, the one the text looks like")
-    parser.add_argument("--simd", type=int, choices=WIDTHS, help="channels of the thread; unless told, as the widest instruction has")
-    parser.add_argument("--engine", choices=ENGINES, default="reference", help="who runs it (default %(default)s); t0 and t1 compile")
+    parser.add_argument("--gpu", required=True, help="the GPU that runs it (softgen gpus lists them)")
+    parser.add_argument("--set", action="append", default=[], metavar="REGISTER=VALUE", help="set a register; may be repeated (see below)")
+    parser.add_argument("--trace", action="store_true", help="show every instruction and the registers it changed")
+    parser.add_argument("--syntax", choices=dialect.DIALECTS, help="dialect (default: the one the text is in)")
+    parser.add_argument("--simd", type=int, choices=WIDTHS, help="channels of the thread (default: those of the widest instruction)")
+    parser.add_argument("--engine", choices=ENGINES, default="reference", help="engine (default %(default)s); t0 and t1 compile")
     parser.add_argument("--limit", type=int, default=LIMIT, metavar="N", help="stop after so many instructions (default %(default)s)")
     parser.add_argument("--time-limit", type=float, default=SECONDS, metavar="S", help="stop after so many seconds (default %(default)g)")
     parser.add_argument("--json", action="store_true", help="one JSON object")
@@ -50,7 +50,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(args: argparse.Namespace) -> int:
     if args.limit < 1 or not args.time_limit > 0:
-        raise Misuse("--limit and --time-limit are numbers above zero")
+        raise UsageError("--limit and --time-limit are numbers above zero")
     gpu = device(args.gpu)
     name = "standard input" if args.file == "-" else args.file
     snippet = Snippet(text_of(args.file, name), gpu.generation.number, args.syntax, name, args.simd)
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             snippet.set(one)
         except DecodeError as error:
-            raise Misuse(f"--set {one}: {error}") from None
+            raise UsageError(f"--set {one}: {error}") from None
     steps: list[Step] = []
     colour = paint()
     with Progress("instructions executed", printing=args.trace) as progress:

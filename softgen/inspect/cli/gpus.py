@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from softgen.inspect.cli.output import Misuse, paint, print_json, table
+from softgen.errors import UsageError
+from softgen.inspect.cli.output import paint, print_json, table
 
 SIZES = ("slices", "subslices", "eus", "threads", "urb_kib", "l3_kib")      # columns of the list; `softgen gpus NAME` shows them all
 EXAMPLE = """examples:
@@ -14,7 +15,7 @@ EXAMPLE = """examples:
   softgen gpus 0x5916          the GPU with this PCI id
   softgen gpus --json          all of it, for machines
 
-exit codes: 0 fine, 2 used wrongly
+exit codes: 0 fine, 2 usage error
 """
 
 
@@ -22,7 +23,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "gpus", help="the GPUs softgen knows", description="The graphics processors softgen knows.",
         epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("gpu", nargs="?", metavar="GPU", help="a name or a PCI id (0x…): tell all about this one")
+    parser.add_argument("gpu", nargs="?", metavar="GPU", help="a name or a PCI id (0x…): show everything about it")
     parser.add_argument("--json", action="store_true", help="an object by name, for machines")
 
 
@@ -33,9 +34,9 @@ def find(asked: str) -> Any:
     try:
         return device_by_pci(int(asked, 16)) if asked.lower().startswith("0x") else device(asked)
     except ValueError:
-        raise Misuse(f"a PCI id must be hexadecimal, such as 0x5916, not {asked!r}") from None
+        raise UsageError(f"a PCI id must be hexadecimal, such as 0x5916, not {asked!r}") from None
     except SpecError as error:
-        raise Misuse(error) from None
+        raise UsageError(error) from None
 
 
 def run(args: argparse.Namespace) -> int:

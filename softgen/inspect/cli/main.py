@@ -1,9 +1,9 @@
-"""`softgen VERB …`: finds the verb's file, runs it, and turns what happens into one line and an exit code.
+"""`softgen VERB …`: imports the verb's module, runs it, and turns errors into one line and an exit code.
 
-A verb is softgen/inspect/cli/<verb>.py with `add(subparsers)` and `run(args) -> int`. Only the file of the verb that was
-asked for is imported, so that `softgen --help` starts at once.
+A verb is softgen/inspect/cli/<verb>.py with `add(subparsers)` and `run(args) -> int`. Only the module of the requested verb is imported, so
+that `softgen --help` starts at once.
 
-Exit codes: 0 fine, 1 the work failed, 2 used wrongly, 130 interrupted, 141 nobody reads the output any more.
+Exit codes: 0 fine, 1 the work failed, 2 usage error, 130 interrupted, 141 the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TextIO, cast
 
 from softgen import __version__
-from softgen.errors import SoftgenError
-from softgen.inspect.cli.output import Misuse, complain, paint
+from softgen.errors import SoftgenError, UsageError
+from softgen.inspect.cli.output import complain, paint
 
 VERBS = {
     "run": "run an unmodified program on the software GPU",
     "decode": "name every command, field and pointed-to state in a capture, AUB file, error state or raw batch",
-    "replay": "execute a capture, AUB file, error state or raw batch, and check what it expects",
-    "serve": "be the simulator that Intel's OpenCL runtime connects to",
-    "disasm": "EU machine code to text: raw code, OpenCL binaries, the kernels of captures",
-    "asm": "text to EU machine code",
-    "eu": "run a piece of EU assembly, and show the registers it changed",
+    "replay": "execute a capture, AUB file, error state or raw batch, and check its expectations",
+    "serve": "simulate a GPU for Intel's OpenCL runtime over a TBX socket",
+    "disasm": "disassemble EU machine code: raw code, OpenCL binaries, the kernels of captures",
+    "asm": "assemble EU text to machine code",
+    "eu": "run a piece of EU assembly and show the registers it changed",
     "spec": "look up a command, structure, register or message: its bits, per GPU, and what changed between GPUs",
-    "gpus": "the graphics processors softgen knows",
-    "behaviours": "which of the numbered behaviours of the manuals are covered by tests",
-    "doctor": "what this machine has, what is missing, and what to do about it",
-    "cache": "the compiled objects on disk: where, how many, and how to be rid of them",
+    "gpus": "list the graphics processors softgen knows",
+    "behaviours": "list which numbered behaviours of the manuals are covered by tests",
+    "doctor": "check this machine: drivers, libraries, limits, and what to do about what is missing",
+    "cache": "show or clear the cache of compiled objects",
 }
 EXAMPLES = """examples:
   softgen gpus
@@ -44,19 +44,19 @@ EXAMPLES = """examples:
 
 
 class Verb(Protocol):
-    """What a verb's file offers."""
+    """The functions of a verb's module."""
 
     def add(self, subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None: ...
     def run(self, args: argparse.Namespace) -> int: ...
 
 
 def top_help() -> str:
-    """`softgen --help`, written from the table so that no verb's file is opened."""
+    """The text of `softgen --help`, made from the table so that no verb is imported."""
     bold = paint()
     verbs = "\n".join(f"  {bold(f'{name:11}', 'name')} {text}" for name, text in VERBS.items())
     return (f"usage: softgen VERB …\n\nIntel's Gen graphics processor as software.\n\n{bold('verbs', 'heading')} "
-            f"(softgen VERB --help tells more)\n{verbs}\n\n{EXAMPLES}\n"
-            "exit codes: 0 fine, 1 the work failed, 2 used wrongly\n")
+            f"(softgen VERB --help has options and examples)\n{verbs}\n\n{EXAMPLES}\n"
+            "exit codes: 0 fine, 1 the work failed, 2 usage error\n")
 
 
 def usage_error(message: str) -> int:
@@ -65,8 +65,8 @@ def usage_error(message: str) -> int:
 
 
 def missing_verb(name: str) -> int:
-    """Says plainly what is not there."""
-    import difflib  # only here: a cost that right commands should not pay
+    """Report an unknown verb, with the nearest one."""
+    import difflib  # takes time that valid commands need not spend
     close = difflib.get_close_matches(name, VERBS, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"verbs that exist: {', '.join(VERBS)}"
     return usage_error(f"no verb '{name}'; {hint}")
@@ -78,7 +78,7 @@ def run_verb(name: str, arguments: Sequence[str]) -> int:
     verbs = parser.add_subparsers(dest="verb", required=True, prog="softgen")
     verb.add(verbs)
     args, rest = parser.parse_known_args([name, *arguments])
-    if rest:  # told by the verb's own parser, which shows the verb's usage
+    if rest:  # the verb's own parser shows the verb's usage
         verbs.choices[name].error(f"unrecognized arguments: {' '.join(rest)}")
     return verb.run(args)
 
@@ -102,7 +102,7 @@ def dispatch(argv: Sequence[str]) -> int:
 
 
 def guarded(work: Callable[[], int]) -> int:
-    """Runs a verb; what softgen says on purpose and what the system refuses become one line, never a traceback."""
+    """Run a verb; softgen's errors and the system's become one line, never a traceback."""
     try:
         code = work()
         sys.stdout.flush()
@@ -114,11 +114,11 @@ def guarded(work: Callable[[], int]) -> int:
         return 130 if isinstance(end, KeyboardInterrupt) else 141
     except (SoftgenError, OSError) as error:
         complain(error)
-        return 2 if isinstance(error, Misuse) else 1
+        return 2 if isinstance(error, UsageError) else 1
 
 
 def quiet_stdout() -> None:
-    """What is still buffered has no reader: the interpreter's own last flush must neither complain nor wait."""
+    """Send buffered output to /dev/null, so that the interpreter's last flush neither fails nor blocks."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, io.UnsupportedOperation):
@@ -126,7 +126,7 @@ def quiet_stdout() -> None:
 
 
 def nowhere() -> TextIO:
-    """In place of a stream that was closed before softgen started (`>&-`), which Python hands over as None."""
+    """A stand-in for a stream that was closed before softgen started (`>&-`), which Python gives as None."""
     return open(os.devnull, "w", encoding="utf-8")  # kept open for as long as the program runs
 
 

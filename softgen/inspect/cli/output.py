@@ -1,6 +1,7 @@
-"""The shared look of all verbs: colour by role, aligned tables, JSON, complaints, progress.
+"""The shared look of all verbs: colour by role, aligned tables, JSON, error messages, progress.
 
-Colour appears on a terminal only; NO_COLOR (set and not empty) and TERM=dumb switch it off. What is piped is plain text.
+Colour appears on a terminal only; NO_COLOR (set and not empty) and TERM=dumb switch it off. Piped output is plain text. Tables and colour
+are a few lines here because rich takes 70 ms to import, more than most verbs run; what is slow anyway (progress, reports) uses rich.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
-from softgen.errors import SoftgenError
-
-ROLES = {                   # role -> SGR parameters; verbs say what a text is, never which colour it has
+ROLES = {                   # role -> SGR parameters; verbs name the role of a text, never its colour
     "heading": "1",
     "name": "1",
     "address": "36",
@@ -28,19 +27,15 @@ ROLES = {                   # role -> SGR parameters; verbs say what a text is, 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class Misuse(SoftgenError):
-    """The command line asks for something that does not exist: exit code 2, where other failures have 1."""
-
-
 def wants_colour(stream: TextIO) -> bool:
-    """Whether escape codes are welcome on this stream."""
+    """Whether this stream takes escape codes."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return stream.isatty()
 
 
 class Paint:
-    """`paint("3DSTATE_VS", "name")` is the text in the role's colour, or the text itself where colour is not wanted."""
+    """`paint("3DSTATE_VS", "name")` is the text in the role's colour, or the text itself where there is no colour."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
@@ -51,7 +46,7 @@ class Paint:
 
 
 def paint(stream: TextIO | None = None) -> Paint:
-    """The paint for a stream, standard output unless told."""
+    """The Paint of a stream (default: standard output)."""
     return Paint(wants_colour(stream or sys.stdout))
 
 
@@ -75,52 +70,59 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str] = (), right: S
         yield "  ".join(cells).rstrip()
 
 
-def counted(number: int, thing: str) -> str:
+def counted(number: int, noun: str) -> str:
     """'1 command', '2 commands'."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_json(value: Any, indent: int | None = None) -> None:
-    """One JSON value on one line (or indented), never with NaN, which is no JSON."""
+    """Print one JSON value on one line (or indented); NaN, which JSON lacks, raises."""
     print(json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False))
 
 
 def complain(message: object) -> None:
-    """One line on standard error, the way every failure is told."""
+    """Print a message as one line on standard error."""
     text = " ".join(str(message).split())
     print(f"{paint(sys.stderr)('softgen:', 'bad')} {text}", file=sys.stderr)
 
 
 class Progress:
-    """A line on a terminal's standard error that appears after a second and is wiped at the end; silent in a pipe.
+    """A counter on a terminal's standard error that appears after a second and is wiped at the end; silent in a pipe.
 
     with Progress("decoding", total) as progress: … progress.step()
     """
 
-    PATIENCE = 1.0          # seconds before anything is shown
+    DELAY = 1.0             # seconds before anything is shown
     INTERVAL = 0.1          # seconds between two updates
 
     def __init__(self, label: str, total: int | None = None, stream: TextIO | None = None, printing: bool = False) -> None:
-        """`printing`: lines are printed meanwhile; where they go to a terminal they are progress enough, and must not be mixed with."""
+        """`printing`: lines are printed meanwhile; if they go to a terminal, the counter is left out and does not mix with them."""
         self.label, self.total, self.done = label, total, 0
         self.stream = stream or sys.stderr
         self.visible = self.stream.isatty() and not (printing and sys.stdout.isatty())
-        self.shown = False
-        self.next = time.monotonic() + self.PATIENCE
+        self.live: Any = None
+        self.next = time.monotonic() + self.DELAY
 
     def step(self, count: int = 1) -> None:
         self.done += count
         if self.visible and (now := time.monotonic()) >= self.next:
             self.next = now + self.INTERVAL
-            self.shown = True
-            goal = f" of {self.total:,}" if self.total is not None else ""
-            self.stream.write(f"\r\x1b[K{self.label} {self.done:,}{goal}")
-            self.stream.flush()
+            self._show()
+
+    def _show(self) -> None:
+        from rich.console import Console  # only work that takes a second needs it
+        from rich.live import Live
+
+        goal = f" of {self.total:,}" if self.total is not None else ""
+        if self.live is None:
+            console = Console(file=self.stream, force_terminal=True, no_color=not wants_colour(self.stream), highlight=False)
+            self.live = Live(console=console, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+            self.live.start()
+        self.live.update(f"{self.label} {self.done:,}{goal}", refresh=True)
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.shown:
-            self.stream.write("\r\x1b[K")
-            self.stream.flush()
+        if self.live is not None:
+            self.live.stop()

@@ -1,20 +1,21 @@
-"""`softgen replay FILE…`: executes captures, AUB files and raw batches, and checks what they expect."""
+"""`softgen replay FILE…`: executes captures, AUB files, error states and raw batches, and checks their expectations."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
 import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from softgen.inspect.cli.engine import add_engine_options, add_trace_option, runner, traced
+from softgen.inspect.cli.engine import add_engine_options, add_report_options, add_trace_option, runner, traced
 from softgen.inspect.cli.output import Paint, Progress, complain, paint, print_json
-from softgen.inspect.report import gathered
-from softgen.inspect.report import lines as report_lines
+from softgen.inspect.kernel_names import KernelNames
+from softgen.inspect.report import gathered, show
 from softgen.threads.compare import ComparingDispatcher
 from softgen.trace.replay import Report, replay
 
@@ -26,22 +27,22 @@ EXAMPLE = """examples:
   softgen replay vadd.aub --compare reference,t1      both engines; the first difference is named
   softgen replay vadd.aub --trace dispatches          every dispatch, on standard error
   softgen replay vadd.aub --report -                  what was exact, hot kernels
-  softgen replay error.txt                            what the kernel saved of a hang, as far as it goes
+  softgen replay error.txt                            the memory that the kernel saved after a hang
 
-exit codes: 0 everything ran and every expectation was met, 1 something did not, 2 used wrongly"""
+exit codes: 0 everything ran and every expectation was met, 1 something failed, 2 usage error"""
 
 
-REMARKS = 20  # that are shown of a file
+REMARKS = 20  # shown for a file
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser("replay", description="Execute what a driver submitted, and check what the file expects of it.",
+    parser = subparsers.add_parser("replay", description="Execute what a driver submitted, and check the expectations in the file.",
                                    epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("file", nargs="+", help="capture directory, AUB file, i915 error state, hang dump or raw batch")
-    parser.add_argument("--gpu", help="which GPU it is for; needed for raw batches and hang dumps only (softgen gpus lists them)")
+    parser.add_argument("--gpu", help="the GPU it is for; needed for raw batches and hang dumps only (softgen gpus lists them)")
     add_engine_options(parser)
     add_trace_option(parser)
-    parser.add_argument("--report", metavar="FILE", help="what ran, how exactly, what did not, hot kernels: JSON in a file, or text for -")
+    add_report_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object for all files together")
 
 
@@ -61,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
             for note in trace.notes:
                 complain(f"{file}: note: {note}") if args.json else print(f"  note: {note}")
     if args.report:
-        tell(args.report, gathered(whole, groups.both if isinstance(groups, ComparingDispatcher) else [groups]))
+        engines = groups.both if isinstance(groups, ComparingDispatcher) else [groups]
+        write_report(args.report, gathered(whole, engines, KernelNames(args.kernels)))
     if args.json:
         print_json(as_json(whole))
         for wrong in [*whole.failed, *whole.remarks]:
@@ -69,16 +71,16 @@ def run(args: argparse.Namespace) -> int:
     return 0 if whole.fine else 1
 
 
-def tell(file: str, found: dict[str, Any]) -> None:
-    """A report for machines into a file, or for people onto the screen."""
+def write_report(file: str, found: dict[str, Any]) -> None:
+    """The report as JSON into a file, or as text on standard output (`-`)."""
     if file == "-":
-        print("\n".join(report_lines(found, paint())))
+        show(found, sys.stdout)
     else:
         Path(file).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
 def limit(seconds: float | None, progress: Progress) -> Callable[[], bool]:
-    """Asked at every command and thread group: is time up?"""
+    """A function, called at every command and thread group, that says whether time is up."""
     end = None if seconds is None else time.monotonic() + seconds
 
     def spent() -> bool:
@@ -98,7 +100,7 @@ def as_json(report: Report) -> dict[str, Any]:
 
 
 def lines(file: str, gpu: str, report: Report, seconds: float, colour: Paint) -> list[str]:
-    """What ran, and what is to be said about it."""
+    """What ran, problems and remarks."""
     done = report.counters
     ran = [count(report.submissions, "submission"), count(done.batches, "batch"), count(done.commands, "command")]
     worked = [count(done.dispatches, "dispatch"), count(done.threads, "thread"), count(done.instructions, "instruction")]

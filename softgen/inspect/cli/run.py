@@ -5,17 +5,22 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
+import re
 import shutil
 import signal
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softgen.errors import SoftgenError, SpecError
-from softgen.inspect.cli.engine import add_engine_options, add_trace_option, check, runner, traced
-from softgen.inspect.cli.output import Misuse, complain
+from softgen.errors import SoftgenError, SpecError, UsageError
+from softgen.inspect.cli.engine import add_engine_options, add_report_options, add_trace_option, check, runner, traced
+from softgen.inspect.cli.output import complain
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
@@ -32,26 +37,42 @@ EXAMPLE = """examples:
   softgen run --gpu icl -- python3 my_opencl_script.py   on another GPU
   softgen run --gpu hsw -- vulkaninfo --summary
   softgen run --record dir -- ./program                  every submission, for softgen replay and decode
-  softgen run --report report.json -- ./program          what ran, how often, and what failed
+  softgen run --report - -- ./program                    what ran, hottest kernels first, what failed
 
-exit codes: the program's own; 128 and a signal's number if one ended it; 1 if its work could not be done; 2 used wrongly"""
+exit codes: the program's own; 128 and a signal's number if one ended it; 1 if its work could not be done; 2 usage error"""
 
-PATIENCE = 0.5  # seconds
-HURRY = 5  # threads take turns so many times as often while one of them only loads
+CACHE_VARIABLE = "cl_cache_dir"  # of Intel's OpenCL runtime: an existing folder into which it writes compiled programs
+RECORDER_TIMEOUT = 0.5  # seconds
+SMALLEST_LIMIT = 64 << 20  # bytes; less is a forgotten unit
+HURRY = 5  # the thread switch interval is divided by this while modules are imported
 CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("run", description="Run an unmodified program on the software GPU.", epilog=EXAMPLE,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--gpu", default="kbl", help="which GPU it finds (softgen gpus lists them; kbl unless told)")
+    parser.add_argument("--gpu", default="kbl", help="which GPU the program finds (default %(default)s; softgen gpus lists them)")
     parser.add_argument("--record", metavar="DIR", help="write every submission to a new capture directory")
-    parser.add_argument("--report", metavar="FILE", help="write what ran and what failed, as JSON")
+    add_report_options(parser)
     add_trace_option(parser, "ioctls")
-    parser.add_argument("--keep-going", action="store_true", help="let the program live when some of its work failed")
+    parser.add_argument("--keep-going", action="store_true", help="do not end the program when some of its work fails")
+    parser.add_argument("--memory-limit", metavar="SIZE",
+                        help="memory the simulator may take for all programs, such as 8G; the default is three quarters of the host's. "
+                             "A request that would go beyond is answered with ENOMEM")  # fmt: skip
     add_engine_options(parser)
-    parser.add_argument("--json", action="store_true", help="the report as one line on standard error, when the program has ended")
+    parser.add_argument("--json", action="store_true", help="the report as one line of JSON on standard error, when the program has ended")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM …", help="the program and its arguments")
+
+
+def size(text: str | None) -> int | None:
+    """The value of --memory-limit in bytes."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
+    found = int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ")) if match else 0
+    if found < SMALLEST_LIMIT:
+        raise UsageError(f"a memory limit is a size of at least {SMALLEST_LIMIT >> 20}M, such as 512M or 8G, not {text!r}")
+    return found
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,31 +82,51 @@ def run(args: argparse.Namespace) -> int:
 
     command = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not command:
-        raise Misuse("no program; say: softgen run -- PROGRAM …")
+        raise UsageError("no program; say: softgen run -- PROGRAM …")
     program = shutil.which(command[0])
     if program is None:
-        raise Misuse(f"no program {command[0]!r}: not found, or not executable")
+        raise UsageError(f"no program {command[0]!r}: not found, or not executable")
     if why := unreachable(program):
         complain(f"{command[0]} {why}: it will not find the GPU")
     traced(args, "ioctls")
     check(args)
+    args.memory_limit = size(args.memory_limit)
     try:
         gpu = device(args.gpu)
     except SpecError as error:
-        raise Misuse(str(error)) from None
+        raise UsageError(str(error)) from None
     recorder = recording(args.record, gpu)
-    try:
-        outcome = launch(command, gpu, partial(serve, args, gpu, recorder), partial(orphaned, recorder), args.keep_going, args.time_limit)
-    finally:
-        if recorder and (cut_short := recorder.close()):
-            complain(cut_short)
+    with compiled_programs(args) as folder:
+        try:
+            serving = partial(serve, args, gpu, recorder, folder)
+            outcome = launch(command, gpu, serving, partial(orphaned, recorder), args.keep_going, args.time_limit)
+        finally:
+            if recorder and (cut_short := recorder.close()):
+                complain(cut_short)
     if outcome.trouble:
         complain(outcome.trouble)
     elif outcome.signal in CRASHES:
         complain(f"{command[0]} was ended by {signal.Signals(outcome.signal).name}")
     hint(gpu, outcome)
-    tell(args, outcome.report | {"exit_code": outcome.code, "trouble": outcome.trouble})
+    write_report(args, outcome.report | {"exit_code": outcome.code, "trouble": outcome.trouble})
     return outcome.code
+
+
+@contextmanager
+def compiled_programs(args: argparse.Namespace) -> Iterator[str | None]:
+    """The folder into which Intel's OpenCL runtime writes the programs it compiles, so that a report can name kernels.
+
+    One that the user has chosen stays."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen or not wanted(args):
+        yield chosen
+        return
+    with tempfile.TemporaryDirectory(prefix="softgen-programs-", ignore_cleanup_errors=True) as folder:
+        os.environ[CACHE_VARIABLE] = folder
+        try:
+            yield folder
+        finally:
+            del os.environ[CACHE_VARIABLE]
 
 
 def recording(path: str | None, gpu: Device) -> Recorder | None:
@@ -97,30 +138,30 @@ def recording(path: str | None, gpu: Device) -> Recorder | None:
 
 
 def orphaned(recorder: Recorder | None) -> None:
-    """In the server's process, when the launcher is gone."""
-    complain("the launcher has ended; so do the simulator and the program")
+    """Called in the server's process when the launcher has ended."""
+    complain("the launcher has ended: the simulator and the program end too")
     if recorder and (cut_short := recorder.close()):
         complain(cut_short)
 
 
 def load(gpu: Device, engine: str, answering: threading.Event) -> None:
-    """First what answers the program's questions; then, while it finds its way, what its first work would wait for."""
+    """Import the modules that answer ioctls, then those that execute work, while the program starts."""
     usual = sys.getswitchinterval()
-    sys.setswitchinterval(usual / HURRY)  # questions come first
+    sys.setswitchinterval(usual / HURRY)  # ioctls are answered first
     try:
         import softgen.driver.server  # noqa: F401
 
         answering.set()
         warm(gpu.generation.number, engine)
     except Exception:
-        pass  # who needs what could not be loaded meets the same and tells it
+        pass  # the code that needs the module raises the same error, and reports it
     finally:
         answering.set()
         sys.setswitchinterval(usual)
 
 
 def warm(gen: float, engine: str) -> None:
-    """What executes, and the tables that are read once."""
+    """Import what executes, and read the tables that are read once."""
     import softgen.driver.execute
     from softgen.bits import catalogue, registers
 
@@ -137,40 +178,40 @@ def warm(gen: float, engine: str) -> None:
 
 
 def wanted(args: argparse.Namespace) -> bool:
-    """Will anybody read the report?"""
+    """Whether a report was asked for."""
     return bool(args.report or args.json)
 
 
-def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, service: Service) -> dict[str, Any]:
-    """The server's process, until the launcher says that it is over."""
+def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, folder: str | None, service: Service) -> dict[str, Any]:
+    """The server's process, until the launcher ends it. Compiled programs appear in `folder`."""
     answering = threading.Event()
     threading.Thread(target=load, args=(gpu, args.engine, answering), name="load", daemon=True).start()
-    if service.quiet() and not (wanted(args) or recorder):
+    if service.wait_for_program() and not (wanted(args) or recorder):
         return {}  # the program never looked for a GPU
     answering.wait()
-    return Simulator(args, gpu, recorder, service).run()
+    return Simulator(args, gpu, recorder, folder, service).run()
 
 
 class Simulator:
-    """The parts of a server, put together as the options say."""
+    """The parts of a server, built as the options say."""
 
-    def __init__(self, args: argparse.Namespace, gpu: Device, recorder: Recorder | None, service: Service) -> None:
+    def __init__(self, args: argparse.Namespace, gpu: Device, recorder: Recorder | None, folder: str | None, service: Service) -> None:
         from softgen.driver.node import Shared
         from softgen.driver.queue import Queues
         from softgen.driver.server import Server
 
-        self.args, self.gpu, self.recorder, self.service = args, gpu, recorder, service
+        self.args, self.gpu, self.recorder, self.folder, self.service = args, gpu, recorder, folder, service
         self.clock = itertools.count(1).__next__ if args.deterministic else None
         self.ran: list[EngineDispatcher | ComparingDispatcher] = []
         self.made: Executor | None = None
         self.making = threading.Lock()
         self.queues: Queues[Submission] = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
-        self.shared = Shared(gpu, self.queues, complain)
+        self.shared = Shared(gpu, self.queues, complain, args.memory_limit)
         self.server = Server(self.shared, service, complain if "ioctls" in (args.trace or "").split(",") else None)
         service.orphaned.append(self.leave)
 
     def executor(self) -> Executor:
-        """Made when the first work comes: questions need not wait until all of it is loaded."""
+        """Made with the first submission: ioctls need not wait until all of it is loaded."""
         with self.making:
             if self.made is None:
                 from softgen.device.gpu import GpuDevice
@@ -188,7 +229,7 @@ class Simulator:
 
     def failed(self, text: str) -> None:
         complain(text)
-        self.service.tell({"failed": text})
+        self.service.send({"failed": text})
 
     def dispatcher(self) -> EngineDispatcher | ComparingDispatcher:
         """A dispatcher for a context on an engine; `run` reports on all of them at the end."""
@@ -196,10 +237,10 @@ class Simulator:
         return self.ran[-1]
 
     def leave(self) -> None:
-        """Nobody wants the work that still runs, nor to be told about it; a recorder may end its sentence."""
+        """Drop the work that still runs, without messages; a recorder finishes the submission it is writing."""
         if self.made:
             self.made.ending = True
-            self.made.running.acquire(timeout=PATIENCE)
+            self.made.running.acquire(timeout=RECORDER_TIMEOUT)
 
     def run(self) -> dict[str, Any]:
         from softgen.driver.server import DRAIN
@@ -207,43 +248,51 @@ class Simulator:
         if self.server.run() == b"end":
             self.queues.drain(DRAIN)
         executor = self.executor()
-        executor.ending = True
-        if self.recorder:
+        if self.recorder:  # before the work that still runs is dropped: the recording says that it was cut short
             with executor.running, self.recorder:
                 pass
+        executor.ending = True
         counted = {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown}
         if not wanted(self.args):
             return counted
-        return executor.as_json() | kernels(executor.report.fine, self.ran) | counted
+        places = [*self.args.kernels, *([self.folder] if self.folder else [])]
+        return executor.as_json() | kernels(executor.report.fine, self.ran, places) | counted
 
 
-def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher]) -> dict[str, Any]:
-    """What the kernels came to, most expensive first."""
-    from softgen.inspect.report import approximations, kernel
+def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher], places: list[str]) -> dict[str, Any]:
+    """How exactly kernels ran, and how long each took. Binaries in `places` give them names."""
+    from softgen.inspect import report
+    from softgen.inspect.kernel_names import KernelNames
     from softgen.threads.dispatcher import EngineDispatcher
 
     groups = [each for one in ran for each in ([one] if isinstance(one, EngineDispatcher) else one.both)]
-    found = sorted((one for each in groups for one in each.ran.values()), key=lambda one: -one.seconds)
-    inexact = approximations(one.program for one in found)
+    found = [one for each in groups for one in each.ran.values()]
+    inexact = report.approximations(one.program for one in found)
     notes = list(dict.fromkeys(note for each in groups for note in each.notes))
-    return {"exact": fine and not inexact, "approximate": inexact, "notes": notes, "kernels": [kernel(one) for one in found]}
+    rows = report.kernels(found, KernelNames(places))
+    return {"exact": fine and not inexact, "approximate": inexact, "notes": notes, "kernels": rows}
 
 
 def hint(gpu: Device, outcome: Outcome) -> None:
-    """Which driver is missing: where a program looked for one and none could be named to it, and where it failed."""
+    """Say which driver is missing, if the program looked for one that is not installed, or failed."""
     from softgen.driver.environment import missing
 
     failed = bool(outcome.code) and not outcome.trouble and not outcome.failed
     apis = set(outcome.seeks) | set(outcome.loads if failed else ())
-    if apis or outcome.signal in CRASHES and not outcome.report.get("opened"):  # who crashes does not tell what it had loaded
+    if apis or outcome.signal in CRASHES and not outcome.report.get("opened"):  # a crashed program has not said what it had loaded
         for line in missing(gpu, apis or None):
             complain(line)
 
 
-def tell(args: argparse.Namespace, report: dict[str, Any]) -> None:
+def write_report(args: argparse.Namespace, report: dict[str, Any]) -> None:
+    """The report as JSON, or as text on standard error (`-`): standard output is the program's."""
     if args.json:
         print(json.dumps(report), file=sys.stderr)
-    if args.report:
+    if args.report == "-" and "kernels" in report:
+        from softgen.inspect.report import show
+
+        show(report, sys.stderr)
+    elif args.report and args.report != "-":
         try:
             Path(args.report).write_text(json.dumps(report, indent=2) + "\n", "utf-8")
         except OSError as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from softgen.bits.generation import device
-from softgen.errors import SpecError
+from softgen.errors import SpecError, UsageError
 from softgen.inspect.cli.engine import add_engine_options, runner
-from softgen.inspect.cli.output import Misuse, complain, print_json
+from softgen.inspect.cli.output import complain, print_json
 from softgen.trace.tbx import Options, Server
 
 EXAMPLE = """examples:
@@ -37,14 +37,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def run(args: argparse.Namespace) -> int:
     if not 0 <= args.tbx < 1 << 16:
-        raise Misuse(f"a port is a number from 0 to 65535, not {args.tbx}")
+        raise UsageError(f"a port is a number from 0 to 65535, not {args.tbx}")
     if args.clients is not None and args.clients < 1:
-        raise Misuse(f"the number of clients is 1 or more, not {args.clients}")
+        raise UsageError(f"the number of clients is 1 or more, not {args.clients}")
     runner(args)  # wrong options are a usage error now, not at the first connection
     try:
         gpu = device(args.gpu)
     except SpecError as error:
-        raise Misuse(str(error)) from None
+        raise UsageError(str(error)) from None
     server = Server(gpu, args.tbx, Options(args.deterministic, args.time_limit, groups=lambda: runner(args)), complain)
     if not args.json:
         print(f"{gpu.title} ({gpu.name}) listens on 127.0.0.1:{server.port}", flush=True)

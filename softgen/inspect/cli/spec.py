@@ -11,9 +11,10 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.describe import values_of
 from softgen.bits.layout import GENERATIONS, Field, Group, Layout
 from softgen.bits.page import KINDS
+from softgen.errors import UsageError
 from softgen.inspect import bit_diagram, spec_names
 from softgen.inspect.cli.gpus import find
-from softgen.inspect.cli.output import Misuse, paint, print_json, table
+from softgen.inspect.cli.output import paint, print_json, table
 
 EXAMPLE = """examples:
   softgen spec 3DSTATE_VS --gpu kbl            one command on one GPU, as a diagram and a table
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         from softgen.inspect.cli import spec_diff
 
         if args.gpu is not None:
-            raise Misuse("--diff names both GPUs; leave out --gpu")
+            raise UsageError("--diff names both GPUs; leave out --gpu")
         return spec_diff.run(name, args.diff, args.kind, args.json)
     gens = (find(args.gpu).generation.number,) if args.gpu is not None else GENERATIONS
     names = select(name, gens, args.kind)
@@ -69,9 +70,9 @@ def write_html(args: argparse.Namespace, name: str | None) -> int:
     from softgen.inspect import spec_html
 
     if name or args.gpu or args.diff or args.kind or args.json:
-        raise Misuse("--html writes all there is; leave out the rest")
+        raise UsageError("--html writes all there is; leave out the rest")
     if not args.html:
-        raise Misuse("where to? --html needs the name of a folder")
+        raise UsageError("where to? --html needs the name of a folder")
     print(f"{spec_html.write(args.html)} pages; open {args.html}/index.html")
     return 0
 
@@ -84,14 +85,14 @@ def select(name: str | None, gens: tuple[float, ...], kind: str | None) -> list[
         return found
     meant = spec_names.close(name, kind)
     what = f"{kind} is called" if kind else "page describes"
-    raise Misuse(f"no {what} {name!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))
+    raise UsageError(f"no {what} {name!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))
 
 
 def layouts(asked: str | None, names: list[str], gens: tuple[float, ...]) -> list[Layout]:
     found = [layout for n in names for gen, layout in sorted(catalogue().history(n).items()) if gen in gens]
     if names and not found:
         have = ", ".join(f"{g:g}" for g in sorted({g for n in names for g in catalogue().history(n)}))
-        raise Misuse(f"{asked} does not exist on generation {gens[0]:g}, only on {have}")
+        raise UsageError(f"{asked} does not exist on generation {gens[0]:g}, only on {have}")
     return found
 
 

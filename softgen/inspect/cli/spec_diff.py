@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from softgen.bits.catalogue import catalogue
+from softgen.errors import UsageError
 from softgen.inspect import spec_names
 from softgen.inspect.cli.gpus import find
-from softgen.inspect.cli.output import Misuse, Paint, counted, paint, print_json, table
+from softgen.inspect.cli.output import Paint, counted, paint, print_json, table
 from softgen.inspect.spec_diff import Change, Difference, compare_all, difference_json
 
 MARKS = {"added": "+", "removed": "-", "moved": ">", "renamed": "~", "changed": "*"}
@@ -36,17 +37,17 @@ def run(asked: str | None, gpus: list[str], kind: str | None, as_json: bool) -> 
 
 def wanted(asked: str | None, kind: str | None, gens: tuple[float, float]) -> list[str]:
     if kind == "enum":
-        raise Misuse("enumerations are compared with the fields that have them; name one of those")
+        raise UsageError("enumerations are compared with the fields that have them; name one of those")
     if asked is None:
         return catalogue().names(kind)
     named = spec_names.find(asked, kind, gens) or (spec_names.holders(asked, kind) if asked.isidentifier() else [])
     names = [name for name in named if not spec_names.is_enum(name)]
     if not names:
         meant = spec_names.close(asked, kind)
-        raise Misuse(f"no page describes {asked!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))
+        raise UsageError(f"no page describes {asked!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))
     here = [name for name in names if any(gen in catalogue().history(name) for gen in gens)]
     if not here:
-        raise Misuse(f"neither GPU has {asked}")
+        raise UsageError(f"neither GPU has {asked}")
     return here
 
 

@@ -168,8 +168,14 @@ def test_push_constants_are_saved_twice() -> None:
 
 @pytest.mark.behaviour("ICL-CTX-03", "ICL-CTX-04", shows="layout")
 def test_power_context() -> None:
-    """ICL 1711-1811: a load of 110 registers; the ring is enabled last, after head, tail and start."""
+    """ICL 1711-1811: nothing, then a load of 110 registers, posted, which the header 0x110010db says; the ring is enabled last, after head,
+    tail and start."""
     one = layout("POWER_CONTEXT_RENDER", 11)
+    entries = [{"register_offset": 0x229C}] * 110
+    assert layout("MI_LOAD_REGISTER_IMM", 11).pack(force_posted=1, entry=entries)[0] == 0x110010DB
+    assert one.reserved() & 0xFFFFFFFF == 0xFFFFFFFF
+    loaded = [field for field in one.fields if 64 <= field.low < one.field("load_2").low]
+    assert all(field.low % 64 == 0 and field.width % 64 == 0 and field.type.target.startswith("CONTEXT_REGISTER") for field in loaded)
     assert (one.field("load_1").low // 32, one.field("load_2").low // 32) == (1, 0xE1)
     assert one.field("csb_interrupt_mask").high < (2 + 2 * 110) * 32 <= one.field("load_2").low
     order = ["ring_buffer_ctl", "ring_buffer_head", "ring_buffer_tail", "ring_buffer_start", "ring_buffer_ctl_original"]

@@ -1,6 +1,6 @@
 """What instructions may not say: examples written from the manuals, with the legal neighbour of each.
 
-The table of restrictions has examples of its own, which test_check.py tries.
+The table of restrictions has examples of its own, which test_restrictions.py tries.
 """
 
 from __future__ import annotations
@@ -88,6 +88,10 @@ WORD = "0;1,0"
     pytest.param("control_switch", switch(7.5, arf(CR0, "ud", 8), scalar(4, "ud"), False),
                  switch(7.5, arf(CR0, "ud", 8), scalar(4, "ud"), True),
                  marks=mark.behaviour("EU-208", shows="action")),
+    pytest.param("source_span", one(9, "mov", dst(4, "d"), reg(2, "d", "16;2,1")), one(9, "mov", dst(4, "d"), reg(2, "d", "4;2,1")),
+                 marks=mark.behaviour("EU-134", shows="action")),  # IVB 1641-1642
+    pytest.param("destination_span", one(9, "mov", dst(4, "d", 4), reg(2, "d")), one(9, "mov", dst(4, "d", 2), reg(2, "d")),
+                 marks=mark.behaviour("EU-134", shows="action")),
     pytest.param("math_direct", one(8, "math", dst(4, "f"), reg(0, "f", indirect=True), arf(0, "f"), function=4),
                  one(8, "math", dst(4, "f"), reg(2, "f"), arf(0, "f"), function=4),
                  marks=mark.behaviour("BDW-EU-17", shows="action")),  # BDW 20824

@@ -191,6 +191,24 @@ def chosen(one: Operand) -> str:
     return "".join("xyzw"[one.swizzle >> 2 * i & 3] for i in range(2))
 
 
+@pytest.mark.behaviour("KBL-EU-13", shows="layout")
+def test_some_rows_of_the_tables_as_printed() -> None:
+    """Rows from all over the three tables that the volume has (KBL 7321-7470), which need no manual at hand."""
+    controls = [(0, 1, True, 0, 0, 0), (5, 4, False, 0, 0, 0), (13, 8, True, 0, 0, 0), (21, 8, False, 1, 0, 0), (30, 16, False, 0, 0, 1)]
+    for index, size, no_mask, predicate, flag, sub in controls:
+        one = decode(expanded("add", control=index), 9.0)
+        assert (one.exec_size, one.no_mask, one.predicate, one.flag, one.flag_sub) == (size, no_mask, predicate, flag, sub), index
+    assert decode(expanded("add", control=5), 9.0).no_dd_clear
+    types = [(0, "mov", "grf ud", "arf ud"), (5, "mov", "grf f", "imm vf"), (13, "add", "arf d", "grf d", "imm d"),
+             (21, "mov", "grf f", "grf ud"), (30, "add", "arf uw", "grf uw", "grf uw")]  # fmt: skip
+    for index, opcode, *operands in types:
+        one = decode(expanded(opcode, datatype=index), 9.0)
+        assert [f"{operand.file} {operand.type}" for operand in (one.dst, *one.sources) if operand] == operands, index
+    for index, places in ((0, [0, 0, 0]), (5, [0, 4, 0]), (21, [0, 12, 4]), (30, [0, 0, 28])):
+        one = decode(expanded("add", subregister=index), 9.0)
+        assert [operand.sub for operand in (one.dst, *one.sources) if operand] == places, index
+
+
 @pytest.mark.behaviour("KBL-EU-14", shows="layout")
 @pytest.mark.parametrize(("value", "wanted"), [(0, 0), (0xFFF, 0xFFF), (0x1000, 0xFFFFF000), (0x1FFF, 0xFFFFFFFF)])
 def test_immediates_of_13_bits(value: int, wanted: int) -> None:

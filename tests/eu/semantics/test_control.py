@@ -37,6 +37,7 @@ def test_if_and_else(gen: float) -> None:
     assert sums(made) == [101] * 3 + [110] * 5
 
 
+@pytest.mark.behaviour("BDW-EU-21", shows="action")
 @pytest.mark.parametrize("gen", FLOWS)
 @pytest.mark.parametrize("limit", [0, 8])
 def test_an_empty_side_is_jumped_over(gen: float, limit: int) -> None:
@@ -143,6 +144,7 @@ def test_goto_and_join(gen: float) -> None:
     assert sums(made) == (stay if gen != 11 else [10] * 3 + [11] * 5)
 
 
+@pytest.mark.behaviour("BDW-EU-24", shows="action")
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_goto_back_with_branch_control(gen: float) -> None:
     """A loop: channels whose predicate holds go back, the others wait at the join after it."""

@@ -103,7 +103,7 @@ def test_alt_mode_is_for_floats_alone() -> None:
         assert np.isinf(held[0]) and np.isnan(held[1])
 
 
-@pytest.mark.behaviour("EU-57", shows="action")
+@pytest.mark.behaviour("EU-57", "EU-195", shows="action")
 def test_the_mode_is_the_threads_own() -> None:
     for control, want in ((0, 0x7F800000), (1, 0x7F7FFFFF)):
         made = thread(9, 1, r4=np.full(8, 3e38, np.float32))

@@ -8,6 +8,7 @@ import pytest
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import GpuFault
 from softgen.eu.isa.instruction import VXH, Operand
+from softgen.eu.text.mesa.parse import parse
 from softgen.eu.thread.regions import small_float
 from softgen.eu.thread.state import Thread
 from tests.eu.semantics.build import NZ, arf, dst, imm, one, reg, run, scalar, thread
@@ -225,6 +226,8 @@ def test_a_word_immediate_is_its_low_half() -> None:
     made = thread(9, r4=np.arange(8, dtype=np.int32))
     run(made, one(9, "add", dst(20), reg(4), imm(0x1234FFFF, "w")))
     assert dwords(made, 20) == [c - 1 for c in range(8)]
+    (parsed,) = parse("add(8) g4<1>D g2<8,8,1>D -4660W { align1 1Q };", 9.0)       # who writes one puts it into both halves
+    assert parsed.sources[1].immediate == 0xEDCCEDCC
 
 
 def test_dim_takes_a_double() -> None:

@@ -162,7 +162,7 @@ def test_an_empty_text_changes_nothing(file: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("text, arguments, message", [
-    (SEND, (), "a.asm:3:3: send (8|M0) r5 r4 0xC 0x02106E01: nobody answers messages to data_cache_1 here"),
+    (SEND, (), "a.asm:3:3: send (8|M0) r5 r4 0xC 0x02106E01: there is no data_cache_1 here to answer messages"),
     (LOOP, ("--limit", "1000"), "a.asm:2:1: add (1|M0) r2.0<1>:d r2.0<0;1,0>:d 1:w: stopped after 1,000 instructions"),
     (LOOP, ("--time-limit", "0.2"), "a.asm:2:1: add (1|M0) r2.0<1>:d r2.0<0;1,0>:d 1:w: stopped after 0.2 s and "),
     ("mov (16|M0) r127.0<1>:d 1:w\n", (), "a.asm:1:1: mov (16|M0) r127.0<1>:d 1:w: write at 0x1000 in grf"),

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from softgen import __version__
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, UsageError
 from softgen.inspect.cli import main as cli
-from softgen.inspect.cli.output import Misuse
 from tests.conftest import ROOT
 
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}     # as people run it
@@ -97,7 +96,7 @@ def test_streams_closed_before_the_start_are_no_failure(closed: str) -> None:
 
 
 @pytest.mark.parametrize("error, code", [
-    (DecodeError("bad\nfile"), 1), (Misuse("no such thing"), 2), (FileNotFoundError(2, "No such file or directory", "x.aub"), 1),
+    (DecodeError("bad\nfile"), 1), (UsageError("no such thing"), 2), (FileNotFoundError(2, "No such file or directory", "x.aub"), 1),
     (KeyboardInterrupt(), 130), (SystemExit(2), 2),
 ])
 def test_failures_become_one_line_and_a_code(error: BaseException, code: int, capsys: pytest.CaptureFixture[str],

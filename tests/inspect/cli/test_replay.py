@@ -147,7 +147,7 @@ def test_a_report_says_what_ran_and_how_exactly(options: list[str], tmp_path: Pa
     assert found["engines"][0]["notes"] == [] and (len(options) == 2 or found["engines"][0]["threads"] == 1)
     capsys.readouterr()
     assert cli.main(["replay", file, "--report", "-", *options]) == 0
-    assert "exact: nothing" in (shown := capsys.readouterr().out) and "dispatches  threads  instructions" in shown
+    assert "exact: no function" in (shown := capsys.readouterr().out) and "dispatches  threads  instructions" in shown
 
 
 def test_a_report_names_functions_that_are_approximate(tmp_path: Path) -> None:

@@ -188,3 +188,9 @@ def test_a_fields_name_compares_what_has_it(capsys: pytest.CaptureFixture[str]) 
 ])  # fmt: skip
 def test_misuse_of_diff(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], why: str) -> None:
     assert why in spec(capsys, *arguments, code=2)
+
+
+@pytest.mark.parametrize("asked, first", [("3DSTAT_VS", "3DSTATE_VS"), ("vertex buffer", "VERTEX_BUFFER_STATE")])
+def test_the_nearest_name_comes_first(asked: str, first: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spec", asked]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[0] == first

@@ -1,0 +1,371 @@
+"""Gpu: memory that NumPy shares with a software GPU, and kernels run on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.api.kernels import Grid, Kernel, Value, check_arguments, chosen_local_size, cross_thread, local_ids, local_memory
+from softgen.api.machine import Machine
+from softgen.api.memory import Allocation, Buffer, Heap, Image, Sampler, find_format, image_bytes
+from softgen.api.run import Run
+from softgen.api.state import ALL, ENTRIES, REGISTER, Dispatch, Packer, Parts
+from softgen.bits.generation import device
+from softgen.errors import UsageError
+
+PAGE = 4096
+SLOTS = 1024  # threads that have scratch space of their own: a thread's number in r0 has 10 bits
+MOST_CURBE = 1 << 16  # bytes
+MOST_WIDTH = 64  # threads that a walker counts in one direction
+MOST_REGISTERS = 128
+
+OnFault = Literal["raise", "collect"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A launch whose state is in memory: `run()` executes it, as often as wanted."""
+
+    gpu: Gpu
+    batch: int
+    groups: int
+    memory: tuple[Allocation, ...]
+
+    def run(self, on_fault: OnFault | None = None, trace: bool = False, time_limit: float | None = None) -> Run:
+        return self.gpu._execute(self.batch, on_fault, trace, time_limit)
+
+    def free(self) -> None:
+        """Release the state; the arguments stay."""
+        for allocation in self.memory:
+            allocation.heap.free(allocation)
+
+
+class Gpu:
+    """A software GPU. `engine` is auto, reference, t0 or t1; `threads` host threads run its thread groups (default: one per processor).
+
+    >>> import numpy as np, softgen
+    >>> code = softgen.assemble('''
+    ...     (W) mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+    ...         shl (16|M0) r10.0<1>:d r1.0<8;8,1>:d 2:w
+    ...         mul (16|M0) r12.0<1>:d r1.0<8;8,1>:d 3:w
+    ...         send (16|M0) null:w r10 0xC 0x08025E00
+    ...     (W) send (8|M0) null r127 0x27 0x02000010 {EOT}
+    ... ''', "kbl")
+    >>> with softgen.Gpu("kbl") as gpu:
+    ...     x = gpu.empty(16, np.int32)
+    ...     run = gpu.execute(code, simd=16, payload=np.arange(16, dtype=np.int32), surfaces=[x])
+    ...     x.array[:5].tolist(), run.threads, run.instructions
+    ([0, 3, 6, 9, 12], 1, 5)
+    """
+
+    def __init__(self, gpu: str = "kbl", engine: str = "auto", threads: int | None = None, on_fault: OnFault = "raise") -> None:
+        self.device = device(gpu)
+        self._packer = Packer(self.device)
+        self._machine = Machine(self.device, engine, threads)
+        self._heap = Heap(f"memory of {self.device.name}", self.device.generation.address_bits)
+        self._code: dict[bytes, Allocation] = {}
+        self._data: dict[tuple[Kernel, str], Allocation] = {}
+        self._scratch: Allocation | None = None
+        self.on_fault = on_fault
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    def buffer(self, data: npt.ArrayLike) -> Buffer:
+        """A copy of an array in GPU memory."""
+        array = np.ascontiguousarray(data)
+        made = self.empty(array.shape, array.dtype)
+        made.array[...] = array
+        return made
+
+    def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> Buffer:
+        """An array of zeros in GPU memory."""
+        whole = (shape,) if isinstance(shape, int) else tuple(shape)
+        kind = np.dtype(dtype)
+        if kind.hasobject:
+            raise UsageError("Python objects cannot be in GPU memory")
+        size = math.prod(whole) * kind.itemsize
+        return Buffer(self._heap.allocate(size, f"buffer of {size:,} bytes"), whole, kind)
+
+    def image(self, data: npt.ArrayLike, *, format: str | None = None, normalized: bool = False, channels: int | None = None,
+              layered: bool = False) -> Image:  # fmt: skip
+        """A copy of an array as an image: (height, width), (height, width, channels) or with slices in front.
+
+        The format follows from the array (`normalized`: integers stand for 0…1 or -1…1) unless it is named. A last axis of 2 or 4 in an
+        array of three or more axes is channels; `channels=1` makes it the width. Slices are those of a 3D image, or of a 2D image array
+        (`layered`)."""
+        array = np.asarray(data)
+        if channels is None:
+            channels = array.shape[-1] if array.ndim >= 3 and array.shape[-1] in (2, 4) else 1
+        if channels > 1 and (array.ndim < 3 or array.shape[-1] != channels):
+            raise UsageError(f"the last axis of an image with {channels} channels has {channels} elements; the shape is {array.shape}")
+        size = array.shape[: array.ndim - (channels > 1)][::-1]
+        if len(size) not in (2, 3) or not all(size):
+            raise UsageError(f"an image has two or three dimensions, and no empty one; the shape is {array.shape}")
+        found = find_format(array.dtype, channels, normalized, format)
+        memory = self._heap.allocate(image_bytes(size, found), f"image {found}")
+        made = Image(memory, found, size, array.dtype, channels, layered)
+        made.array[...] = array
+        return made
+
+    def close(self) -> None:
+        """Release all memory of the GPU. Arrays of buffers stay valid."""
+        self._heap.close()
+
+    def __enter__(self) -> Gpu:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Gpu({self.device.name!r}: {self.device.title})"
+
+    # -- kernels with metadata -----------------------------------------------------------------------------------------
+
+    def launch(self, kernel: Kernel, *arguments: Value, global_size: int | Sequence[int], local_size: int | Sequence[int] | None = None,
+               offset: int | Sequence[int] = 0, on_fault: OnFault | None = None, trace: bool = False,
+               time_limit: float | None = None) -> Run:  # fmt: skip
+        """Run an OpenCL kernel over a range of work items, and wait until it has ended.
+
+        Buffers, images, samplers and `Local` are given as such; Python numbers take the size of their argument. `trace` records every
+        instruction (on the reference engine). A fault raises, or is collected in `run.faults` with on_fault="collect".
+
+        >>> import numpy as np, softgen
+        >>> collatz = softgen.load_kernels("tests/data/kernels/cf_collatz.kbl.bin", "kbl")["cf_collatz"]
+        >>> with softgen.Gpu("kbl") as gpu:
+        ...     numbers = gpu.buffer(np.arange(1, 65, dtype=np.uint32))
+        ...     steps = gpu.empty(64, np.uint32)
+        ...     run = gpu.launch(collatz, numbers, steps, global_size=64, local_size=32)
+        ...     steps.array[:8].tolist()
+        [1, 7, 2, 5, 8, 16, 3, 19]
+        """
+        prepared = self.prepare(kernel, *arguments, global_size=global_size, local_size=local_size, offset=offset)
+        try:
+            return prepared.run(on_fault, trace, time_limit)
+        finally:
+            prepared.free()
+
+    def prepare(self, kernel: Kernel, *arguments: Value, global_size: int | Sequence[int], local_size: int | Sequence[int] | None = None,
+                offset: int | Sequence[int] = 0) -> Prepared:  # fmt: skip
+        """Write the state of a launch into memory, to be run several times."""
+        if self.device.name not in kernel.gpus:
+            raise UsageError(f"{kernel.name} was compiled for {' '.join(kernel.gpus) or 'a GPU softgen does not know'}, "
+                             f"not for {self.device.name}")  # fmt: skip
+        check_arguments(kernel, arguments)
+        launch = kernel.launch
+        grid = self._grid(kernel, global_size, local_size, offset)
+        local, local_bytes = local_memory(kernel, arguments)
+        per_thread = local_ids(grid, kernel.simd) if launch.local_ids else [bytes(REGISTER)] * -(-grid.items // kernel.simd)
+        self._check_group(len(per_thread), kernel.name)
+        shared = cross_thread(kernel, arguments, grid, local, self._program_data(kernel))
+        rest = grid.items - kernel.simd * (len(per_thread) - 1)
+        dispatch = Dispatch(
+            simd=kernel.simd, group_threads=len(per_thread), groups=grid.groups, right_mask=(1 << rest) - 1,
+            per_thread=len(per_thread[0]) // REGISTER, cross_thread=len(shared) // REGISTER, local_bytes=local_bytes,
+            barrier=launch.barrier, scratch_bytes=launch.scratch_bytes)  # fmt: skip
+        samplers = self._samplers(kernel, arguments)
+        table = self._surfaces(kernel, arguments)
+        return self._prepare(self._relocated(kernel), dispatch, table, samplers, fetched=shared + b"".join(per_thread))
+
+    def _grid(self, kernel: Kernel, global_size: int | Sequence[int], local_size: int | Sequence[int] | None,
+              offset: int | Sequence[int]) -> Grid:  # fmt: skip
+        whole, dimensions = _triple(global_size, 1, "global_size")
+        start, _ = _triple(offset, 0, "offset")
+        required = kernel.launch.required_local_size
+        if local_size is None:
+            part = required if any(required) else chosen_local_size(whole)
+        else:
+            part, _ = _triple(local_size, 1, "local_size")
+        if any(required) and part != required:
+            raise UsageError(f"{kernel.name} requires local_size {required}, not {part}")
+        if not all(whole) or not all(part) or any(a % b for a, b in zip(whole, part, strict=True)):
+            raise UsageError(f"global_size {whole} must be a multiple of local_size {part} in every dimension, and not zero")
+        return Grid(whole, part, start, dimensions)
+
+    def _check_group(self, threads: int, name: str) -> None:
+        most = min(MOST_WIDTH, self.device.limit("compute_threads"))
+        if threads > most:
+            raise UsageError(f"a group of {name} has {threads} hardware threads; {self.device.title} runs at most {most}")
+
+    def _program_data(self, kernel: Kernel) -> dict[str, int]:
+        """Addresses of program-scope data and private memory, allocated once for each kernel."""
+        launch = kernel.launch
+        sizes = {"const_base": (launch.constant_data, 0), "global_base": (launch.global_data, 0),
+                 "private_base_stateless": (b"", launch.private_bytes * SLOTS)}  # fmt: skip
+        found = {}
+        for name, (data, size) in sizes.items():
+            key = kernel, name
+            if key not in self._data and (data or size):
+                self._data[key] = self._heap.allocate(max(len(data), size), f"{name} of {kernel.name}")
+                self._data[key].write(data)
+            found[name] = self._data[key].address if key in self._data else 0
+        return found
+
+    def _relocated(self, kernel: Kernel) -> bytes:
+        code = bytearray(kernel.code)
+        bases = self._program_data(kernel)
+        for one in kernel.launch.relocations:
+            if one.section == "code" or one.offset + one.size > len(code):
+                raise UsageError(f"{kernel.name}: a relocation at {one.offset:#x} of {one.size} bytes is not for program data in its code")
+            value = bases["const_base" if one.section == "constant" else "global_base"] + one.value
+            code[one.offset : one.offset + one.size] = (value >> one.shift & (1 << 8 * one.size) - 1).to_bytes(one.size, "little")
+        return bytes(code)
+
+    def _surfaces(self, kernel: Kernel, arguments: Sequence[Value]) -> dict[int, bytes]:
+        """Surface states by binding table index."""
+        table = {}
+        for one in kernel.arguments:
+            value = arguments[one.index]
+            if one.surface is not None and isinstance(value, Buffer | Image):
+                table[one.surface] = self._packer.surface(value)
+        launch = kernel.launch
+        for index, name in ((launch.constant_surface, "const_base"), (launch.global_surface, "global_base"),
+                            (launch.private_surface, "private_base_stateless")):  # fmt: skip
+            data = self._data.get((kernel, name))
+            if index is not None and data is not None:
+                table[index] = self._packer.raw(data.address, data.store.size)
+        return table
+
+    def _samplers(self, kernel: Kernel, arguments: Sequence[Value]) -> list[bytes]:
+        states: dict[int, bytes] = {}
+        for one in kernel.launch.samplers:
+            states[one.index] = one.state or self._packer.sampler(_sampler(one.filter, one.addressing, one.normalized))
+        for argument in kernel.arguments:
+            value = arguments[argument.index]
+            if argument.sampler is not None and isinstance(value, Sampler):
+                states[argument.sampler] = self._packer.sampler(value)
+        return [states.get(index, bytes(16)) for index in range(max(states, default=-1) + 1)]
+
+    # -- plain code ----------------------------------------------------------------------------------------------------
+
+    def execute(self, code: bytes, *, simd: int = 16, threads: int = 1, group: int = 1, payload: npt.ArrayLike | None = None,
+                surfaces: Sequence[Buffer | Image | None] = (), samplers: Sequence[Sampler] = (), local_bytes: int = 0,
+                scratch_bytes: int = 0, on_fault: OnFault | None = None, trace: bool = False,
+                time_limit: float | None = None) -> Run:  # fmt: skip
+        """Run machine code on `threads` hardware threads, `group` of them to a thread group, and wait until they have ended.
+
+        A thread starts with the GPGPU header in r0 (its group's number in r0.1) and the payload from r1 on: the same bytes for all
+        threads, or a row for each where the payload is an array whose first axis is as long as there are threads. `surfaces` are the
+        binding table. Code ends with an EOT message to the thread spawner."""
+        if simd not in (8, 16, 32) or threads < 1 or group < 1 or threads % group:
+            raise UsageError(f"simd is 8, 16 or 32, threads a multiple of group; not {simd}, {threads} and {group}")
+        self._check_group(group, "this code")
+        rows = self._payloads(payload, threads)
+        size = len(rows[0])
+        if group * size > MOST_CURBE:
+            raise UsageError(f"{group} threads with {size:,} bytes of payload each are too many; a group takes {MOST_CURBE:,} bytes")
+        shared = len(rows) == 1
+        dispatches = [Dispatch(simd, group, ((threads // group) if shared else 1, 1, 1), (number, 0, 0), per_thread=size // REGISTER,
+                               local_bytes=local_bytes, barrier=group > 1, scratch_bytes=scratch_bytes)
+                      for number in range(1 if shared else threads // group)]  # fmt: skip
+        loaded = [rows[0] * group] if shared else [b"".join(rows[first : first + group]) for first in range(0, threads, group)]
+        table = {index: self._packer.surface(surface) for index, surface in enumerate(surfaces)}
+        states = [self._packer.sampler(sampler) for sampler in samplers]
+        prepared = self._prepare(bytes(code), dispatches[0], table, states, loaded=loaded, more=dispatches[1:])
+        try:
+            return prepared.run(on_fault, trace, time_limit)
+        finally:
+            prepared.free()
+
+    def _payloads(self, payload: npt.ArrayLike | None, threads: int) -> list[bytes]:
+        """A payload for every thread, or one for all; whole registers."""
+        array = np.zeros(0, np.uint8) if payload is None else np.ascontiguousarray(payload)
+        rows = [array[number].tobytes() for number in range(threads)] if array.ndim > 1 and len(array) == threads else [array.tobytes()]
+        size = -(-len(rows[0]) // REGISTER) * REGISTER
+        if size > (MOST_REGISTERS - 1) * REGISTER:
+            raise UsageError(f"a payload of {size:,} bytes is larger than the registers after r0; for a row per thread the first axis has "
+                             f"{threads} elements, not {len(array) if array.ndim else 1}")  # fmt: skip
+        return [row.ljust(size, b"\0") for row in rows]
+
+    # -- both ----------------------------------------------------------------------------------------------------------
+
+    def _prepare(self, code: bytes, dispatch: Dispatch, table: dict[int, bytes], samplers: list[bytes], fetched: bytes = b"",
+                 loaded: Sequence[bytes] = (), more: Sequence[Dispatch] = ()) -> Prepared:  # fmt: skip
+        """Put code, state and batch into memory. `fetched` is payload that the walker reads, `loaded` what the CURBE gets per dispatch."""
+        all_dispatches = [dispatch, *more]
+        parts = Parts()
+        sampler_table = parts.add(b"".join(samplers)) if samplers else 0
+        for number, one in enumerate(all_dispatches):
+            one.samplers, one.sampler_count = sampler_table, len(samplers)
+            data = loaded[number] if loaded else b""
+            one.curbe = (parts.add(data), len(data)) if data else None
+        surfaces = Parts()
+        offsets = {index: surfaces.add(state) for index, state in table.items()}
+        if len(table) > ENTRIES or any(index >= ENTRIES for index in table):
+            raise UsageError(f"a binding table has at most {ENTRIES} entries")
+        null = surfaces.add(self._packer.surface(None))
+        entries = [offsets.get(index, null) for index in range(max(table, default=0) + 1)]
+        binding_table = surfaces.add(b"".join(self._packer.pack("BINDING_TABLE_STATE", surface_state_pointer=entry) for entry in entries))
+        for one in all_dispatches:
+            one.binding_table = binding_table
+            if fetched:
+                one.indirect = 0, len(fetched)
+        description = self._packer.descriptor(dispatch)
+        for one in all_dispatches:
+            one.descriptor = parts.add(description) if one is dispatch else dispatch.descriptor
+        return self._placed(code, parts.data, surfaces.data, fetched, all_dispatches)
+
+    def _placed(self, code: bytes, dynamic: bytes, surfaces: bytes, fetched: bytes, dispatches: list[Dispatch]) -> Prepared:
+        states = [_whole_pages(part) for part in (dynamic, surfaces, fetched)]
+        curbe = max((one.curbe[1] for one in dispatches if one.curbe), default=0)
+        first = dispatches[0]
+        walks = self._packer.front_end(first.scratch_bytes, curbe) + b"".join(map(self._packer.dispatch, dispatches)) + self._packer.end()
+        general = self._scratch_space(first)
+        instruction = self._upload(code)
+        begin = len(b"".join(states))
+        memory = self._heap.allocate(begin + len(walks) + PAGE, "state")
+        at = [memory.address, memory.address + len(states[0]), memory.address + len(states[0]) + len(states[1])]
+        bases = self._packer.bases(general, at[1], at[0], at[2], instruction)
+        memory.write(b"".join(states) + bases + walks)
+        x, y, z = first.groups
+        return Prepared(self, memory.address + begin, x * y * z * len(dispatches), (memory,))
+
+    def _scratch_space(self, dispatch: Dispatch) -> int:
+        """The general state base: scratch space for every thread that can be in flight."""
+        slots = max(SLOTS, dispatch.group_threads * self._machine.host_threads)
+        code = self._packer.smallest("MEDIA_VFE_STATE", "per_thread_scratch_space", dispatch.scratch_bytes)
+        size = slots * max(dispatch.scratch_bytes, 1024 << code if dispatch.scratch_bytes else 0)
+        if self._scratch is None or self._scratch.store.size < size:
+            if self._scratch is not None:
+                self._heap.free(self._scratch)
+            self._scratch = self._heap.allocate(max(size, PAGE), "scratch space")
+        return self._scratch.address
+
+    def _upload(self, code: bytes) -> int:
+        """The address of code; the same bytes stay at the same place, so that engines translate them once."""
+        if not code:
+            raise UsageError("there is no code")
+        if code not in self._code:
+            self._code[code] = self._heap.allocate(len(code), "code")
+            self._code[code].write(code)
+        return self._code[code].address
+
+    def _execute(self, batch: int, on_fault: OnFault | None, trace: bool, time_limit: float | None) -> Run:
+        how = on_fault or self.on_fault
+        if how not in ("raise", "collect"):
+            raise UsageError(f"on_fault is 'raise' or 'collect', not {how!r}")
+        return self._machine.execute(self._heap.space, batch, how == "collect", trace, time_limit)
+
+
+def _whole_pages(data: bytes) -> bytes:
+    return data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")
+
+
+def _triple(value: int | Sequence[int], fill: int, name: str) -> tuple[tuple[int, int, int], int]:
+    """Three dimensions, and how many were given."""
+    numbers = [value] if isinstance(value, int | np.integer) else list(value)
+    if not 1 <= len(numbers) <= 3 or any(not 0 <= number <= ALL for number in numbers):
+        raise UsageError(f"{name} has one to three dimensions of 32 bits, not {value}")
+    x, y, z = [int(number) for number in [*numbers, fill, fill, fill][:3]]
+    return (x, y, z), len(numbers)
+
+
+def _sampler(filter: str, addressing: str, normalized: bool) -> Sampler:
+    values: dict[str, Any] = {"filter": filter or "nearest", "addressing": addressing or "none", "normalized": normalized}
+    return Sampler(**values)

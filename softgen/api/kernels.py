@@ -1,0 +1,227 @@
+"""Kernels of compiled OpenCL programs, and the payload that their threads start with."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softgen.api.html import table
+from softgen.api.memory import Buffer, Image, Local, Sampler
+from softgen.bits.generation import device, devices
+from softgen.errors import Unsupported, UsageError
+from softgen.eu import binary
+from softgen.eu.binary import Argument, Launch
+
+REGISTER = 32
+MOST_ITEMS = 256  # work items of a group whose size is chosen here
+FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+ORDERS = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}  # CL_R, CL_RG, CL_RGBA
+TYPES = {  # CL_SNORM_INT8 … CL_FLOAT by a channel's type and bits
+    ("snorm", 8): 0x10D0, ("snorm", 16): 0x10D1, ("unorm", 8): 0x10D2, ("unorm", 16): 0x10D3, ("sint", 8): 0x10D7, ("sint", 16): 0x10D8,
+    ("sint", 32): 0x10D9, ("uint", 8): 0x10DA, ("uint", 16): 0x10DB, ("uint", 32): 0x10DC, ("float", 16): 0x10DD, ("float", 32): 0x10DE,
+}  # fmt: skip
+ADDRESSES = {"none": 0x1130, "clamp_edge": 0x1131, "clamp_border": 0x1132, "repeat": 0x1133, "mirror": 0x1134}  # CL_ADDRESS_*
+
+Value = Buffer | Image | Local | Sampler | np.generic | np.ndarray[Any, Any] | int | float | bytes
+
+
+class Kernel:
+    """A kernel of a compiled program: machine code, and what its arguments are."""
+
+    def __init__(self, found: binary.Kernel) -> None:
+        self._found = found
+        self.name, self.code, self.simd, self.container = found.name, found.code, found.simd, found.container
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The GPUs that run its machine code."""
+        return tuple(gpu.name for gpu in devices().values() if gpu.generation.number == self._found.gen)
+
+    @cached_property
+    def launch(self) -> Launch:
+        """The launch description: payload, surfaces, memory."""
+        return self._found.launch()
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        return self.launch.arguments
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.name!r}, SIMD{self.simd}, {len(self.code):,} bytes, {' '.join(self.gpus)})"
+
+    def _repr_html_(self) -> str:
+        rows = [(one.index, one.name, one.type, one.kind, one.size or "", "" if one.surface is None else one.surface)
+                for one in self.arguments]  # fmt: skip
+        return table(repr(self), ("argument", "name", "type", "kind", "bytes", "surface"), rows)
+
+
+def load_kernels(source: str | os.PathLike[str] | bytes, gpu: str | None = None) -> dict[str, Kernel]:
+    """The kernels of an OpenCL binary that ocloc wrote, by name. Of an archive for several GPUs, `gpu` selects.
+
+    >>> import softgen
+    >>> kernels = softgen.load_kernels("tests/data/kernels/cf_collatz.kbl.bin", "kbl")
+    >>> kernels["cf_collatz"]
+    Kernel('cf_collatz', SIMD16, 416 bytes, skl kbl)
+    >>> [argument.name for argument in kernels["cf_collatz"].arguments]
+    ['a', 'o']
+    """
+    data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    name = "binary" if isinstance(source, bytes) else os.fspath(source)
+    found = binary.kernels(data, name)
+    if gpu is not None:
+        wanted = device(gpu).generation.number
+        for_others = [kernel for kernel in found if kernel.gen != wanted]
+        found = [kernel for kernel in found if kernel.gen == wanted]
+        if not found:
+            others = ", ".join(sorted({gpu for kernel in for_others for gpu in Kernel(kernel).gpus})) or "a GPU softgen does not know"
+            raise UsageError(f"{name}: has no kernels for {gpu}; they are for {others}")
+    return {kernel.name: Kernel(kernel) for kernel in found}
+
+
+# -- payload -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Sizes of a launch, three dimensions each."""
+
+    global_size: tuple[int, int, int]
+    local_size: tuple[int, int, int]
+    offset: tuple[int, int, int] = (0, 0, 0)
+    dimensions: int = 1
+
+    @property
+    def groups(self) -> tuple[int, int, int]:
+        (x, y, z), (a, b, c) = self.global_size, self.local_size
+        return x // a, y // b, z // c
+
+    @property
+    def items(self) -> int:
+        """Work items of a group."""
+        return self.local_size[0] * self.local_size[1] * self.local_size[2]
+
+
+def check_arguments(kernel: Kernel, given: Sequence[Value]) -> None:
+    """Refuse a wrong number of arguments, or one of the wrong kind."""
+    wanted = kernel.arguments
+    count = wanted[-1].index + 1 if wanted else 0
+    if len(given) != count:
+        names = ", ".join(f"{one.type} {one.name}".strip() or one.kind for one in wanted)
+        raise UsageError(f"{kernel.name} takes {count} arguments ({names}), not {len(given)}")
+    kinds = {"buffer": Buffer, "image": Image, "local": Local, "sampler": Sampler}
+    for one in wanted:
+        value, label = given[one.index], f"argument {one.index} ({one.name}) of {kernel.name}"
+        expected = kinds.get(one.kind)
+        if expected is not None and not isinstance(value, expected):
+            raise UsageError(f"{label} must be a {expected.__name__}, not {type(value).__name__}")
+        if expected is None and isinstance(value, tuple(kinds.values())):
+            raise UsageError(f"{label} is a value, not a {type(value).__name__}")
+
+
+def value_bytes(argument: Argument, value: object) -> bytes:
+    """A by-value argument in the size the kernel expects; Python numbers take the argument's size and type."""
+    label = f"argument {argument.index} ({argument.name})"
+    if isinstance(value, bytes | np.generic | np.ndarray):
+        data = value if isinstance(value, bytes) else value.tobytes()
+        if len(data) != argument.size:
+            raise UsageError(f"{label} has {argument.size} bytes, not {len(data)}")
+        return data
+    is_float = argument.type in ("float", "double", "half") or not argument.type and isinstance(value, float)
+    try:
+        if is_float and argument.size in FLOATS and isinstance(value, int | float):
+            return struct.pack(FLOATS[argument.size], value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value.to_bytes(argument.size, "little", signed=value < 0)
+    except (OverflowError, struct.error):
+        raise UsageError(f"{label}: {value} does not fit into {argument.size} bytes") from None
+    if isinstance(value, bool):
+        return int(value).to_bytes(argument.size, "little")
+    raise UsageError(f"{label} is {argument.type or 'a value'} of {argument.size} bytes, not a {type(value).__name__}")
+
+
+def cross_thread(kernel: Kernel, given: Sequence[Value], grid: Grid, local: Mapping[int, int], bases: Mapping[str, int]) -> bytes:
+    """The part of the payload that all threads share. `local` are offsets of __local arguments, `bases` addresses of program data."""
+    launch, arguments = kernel.launch, {one.index: one for one in kernel.arguments}
+    triples = {"global_id_offset": grid.offset, "local_size": grid.local_size, "enqueued_local_size": grid.local_size,
+               "global_size": grid.global_size, "group_count": grid.groups}  # fmt: skip
+    payload = bytearray(launch.payload_bytes)
+    for one in launch.values:
+        value = given[one.argument] if one.argument >= 0 else None
+        if one.kind in triples:
+            data = struct.pack("<3I", *triples[one.kind])
+        elif one.kind in bases:
+            data = struct.pack("<Q", bases[one.kind])
+        elif one.kind == "arg_byvalue":
+            data = value_bytes(arguments[one.argument], value)
+        elif one.kind == "local_address":
+            data = struct.pack("<Q", local[one.argument])
+        elif one.kind == "buffer_address" and isinstance(value, Buffer):
+            data = struct.pack("<Q", value.address)
+        elif one.kind == "work_dimensions":
+            data = struct.pack("<I", grid.dimensions)
+        elif one.kind == "buffer_offset":
+            data = bytes(one.size)
+        elif isinstance(value, Image | Sampler):
+            data = struct.pack("<I", _described(one.kind, value, kernel))
+        else:
+            raise Unsupported(f"{kernel.name}: its payload has a value {one.kind!r}, which is not yet filled in")
+        payload[one.offset : one.offset + one.size] = data[one.source : one.source + one.size].ljust(one.size, b"\0")
+    return bytes(payload)
+
+
+def _described(kind: str, value: Image | Sampler, kernel: Kernel) -> int:
+    """What a kernel may ask about an image or a sampler."""
+    if isinstance(value, Image):
+        width, height, *slices = value.size
+        count = slices[0] if slices else 0
+        channel = value.format.channels[0]
+        found = {"image_width": width, "image_height": height, "image_depth": 0 if value.layered else count,
+                 "image_array_size": count if value.layered else 0, "image_channel_order": ORDERS.get(len(value.format.channels), 0),
+                 "image_channel_data_type": TYPES.get((channel.type, channel.bits), 0), "image_num_samples": 0, "image_num_mip_levels": 0}
+    else:
+        snaps = value.addressing == "clamp_border" and value.filter == "nearest"
+        found = {"sampler_address": ADDRESSES[value.addressing], "sampler_normalized": int(value.normalized),
+                 "sampler_snap_wa": 0xFFFFFFFF if snaps else 0}  # fmt: skip
+    if kind not in found:
+        raise Unsupported(f"{kernel.name}: its payload has a value {kind!r}, which is not yet filled in")
+    return found[kind]
+
+
+def local_ids(grid: Grid, simd: int) -> list[bytes]:
+    """The per-thread payload: x, y and z of a thread's work items as words, a row each."""
+    width, height, _ = grid.local_size
+    row = 2 * REGISTER if simd == 32 else REGISTER
+    items = np.arange(grid.items)
+    found = []
+    for first in range(0, grid.items, simd):
+        part = items[first : first + simd]
+        rows = (part % width, part // width % height, part // (width * height))
+        found.append(b"".join(ids.astype(np.uint16).tobytes().ljust(row, b"\0") for ids in rows))
+    return found
+
+
+def local_memory(kernel: Kernel, arguments: Sequence[Value]) -> tuple[dict[int, int], int]:
+    """Offsets of __local arguments, after the kernel's own local variables; and all bytes together."""
+    size, offsets = kernel.launch.local_bytes, {}
+    for one in kernel.arguments:
+        value = arguments[one.index]
+        if isinstance(value, Local):
+            offsets[one.index] = -(-size // one.alignment) * one.alignment
+            size = offsets[one.index] + value.size
+    return offsets, size
+
+
+def chosen_local_size(whole: tuple[int, int, int]) -> tuple[int, int, int]:
+    """A local size: the largest divisors, x first, that stay within MOST_ITEMS."""
+    left, sizes = MOST_ITEMS, []
+    for size in whole:
+        sizes.append(max((part for part in range(1, min(size, left) + 1) if size % part == 0), default=1))
+        left //= sizes[-1]
+    return sizes[0], sizes[1], sizes[2]

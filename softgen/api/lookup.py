@@ -1,0 +1,91 @@
+"""The spec: fields of a command, structure, register, message or instruction, as the manuals define them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from softgen.api.html import table
+from softgen.bits.catalogue import catalogue
+from softgen.bits.describe import values_of
+from softgen.bits.generation import device
+from softgen.bits.layout import Layout
+from softgen.errors import SpecError
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field; `high` and `low` count from bit 0 of dword 0."""
+
+    name: str
+    high: int
+    low: int
+    type: str
+    values: dict[int, str]
+    group: str = ""  # the repeated group that it belongs to
+    source: str = ""  # volume and line
+
+    @property
+    def dword(self) -> int:
+        return self.low // 32
+
+    @property
+    def bits(self) -> str:
+        """Bits in the dword, as manuals write them."""
+        base = 32 * self.dword
+        return f"{self.high - base}:{self.low - base}" if self.high > self.low else f"{self.low - base}"
+
+
+@dataclass(frozen=True, repr=False)
+class Spec:
+    """A command, structure, register, message or instruction of one GPU."""
+
+    name: str
+    kind: str
+    gpu: str
+    key: str
+    dwords: int
+    fields: tuple[Field, ...]
+    page: str
+    layout: Layout = field(compare=False)
+
+    def __getitem__(self, name: str) -> Field:
+        for one in self.fields:
+            if one.name == name:
+                return one
+        raise KeyError(f"{self.name} has no field {name!r}; it has {', '.join(one.name for one in self.fields)}")
+
+    def __repr__(self) -> str:
+        return f"Spec({self.name}: {self.kind}, {self.gpu}, {self.dwords} dwords, {len(self.fields)} fields)"
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}  {self.kind}, {self.gpu}, {self.dwords} dwords"]
+        return "\n".join([*lines, *(f"  {one.dword:3}  {one.bits:7} {one.name}" for one in self.fields)])
+
+    def _repr_html_(self) -> str:
+        rows = ((one.dword, one.bits, f"{one.group}.{one.name}" if one.group else one.name, " | ".join(one.values.values()) or one.type,
+                 one.source) for one in self.fields)  # fmt: skip
+        return table(f"{self.name}: {self.kind}, {self.gpu}, {self.dwords} dwords", ("dword", "bits", "name", "type", "source"), rows)
+
+
+def spec(name: str, gpu: str) -> Spec:
+    """Look a command, structure, register, message or instruction up by its name in the manual.
+
+    >>> import softgen
+    >>> vs = softgen.spec("3DSTATE_VS", "kbl")
+    >>> vs.kind, vs.dwords, vs["kernel_start_pointer"].dword
+    ('command', 9, 1)
+    """
+    gen = device(gpu).generation.number
+    if name not in catalogue().sections:
+        from softgen.inspect.spec_names import close
+
+        meant = close(name)
+        raise SpecError(f"no page describes {name!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))
+    layout = catalogue().layout(name, gen)
+    fields = []
+    for one, groups in layout.walk():
+        start = sum(group.start for group in groups)
+        low = min(low for _, low in one.pieces)
+        fields.append(Field(one.name, start + one.high, start + low, str(one.type), values_of(one.type, gen),
+                            ".".join(group.name for group in groups), one.source))  # fmt: skip
+    return Spec(layout.name, layout.kind, gpu, layout.key, layout.dwords, tuple(fields), f"{layout.page}:{layout.line}", layout)

@@ -1,0 +1,225 @@
+"""Memory of the Python interface: buffers and images that NumPy and the GPU share, and the allocator of graphics addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.bits.formats import Format, surface_formats
+from softgen.errors import UsageError
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer as Store
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+PAGE = 4096
+FIRST = 0x10_0000  # the lowest address that is handed out: a null pointer faults
+GAP = 1 << 16  # unmapped bytes after each allocation: an overrun faults
+ROW = 64  # alignment of an image's rows
+ROWS = 4  # alignment of an image's slices
+CHANNELS = {1: "R", 2: "RG", 4: "RGBA"}
+
+Array = npt.NDArray[Any]
+
+
+class Heap:
+    """Allocates graphics addresses of one address space; every allocation has a memory file of its own."""
+
+    def __init__(self, name: str, bits: int) -> None:
+        self.space = AddressSpace(name, bits)
+        self._taken: list[tuple[int, int]] = []  # (start, end) in order, gaps included
+
+    def allocate(self, size: int, name: str) -> Allocation:
+        whole = -(-max(size, 1) // PAGE) * PAGE + GAP
+        start, index = FIRST, 0
+        while index < len(self._taken) and self._taken[index][0] - start < whole:
+            start = self._taken[index][1]
+            index += 1
+        if start + whole > 1 << self.space.bits:
+            raise UsageError(f"{name}: {size:,} bytes do not fit into an address space of {self.space.bits} bits")
+        store = Store(max(size, 1), name)
+        self.space.map(start, store)
+        self._taken.insert(index, (start, start + whole))
+        return Allocation(self, start, store)
+
+    def free(self, allocation: Allocation) -> None:
+        self._taken = [taken for taken in self._taken if taken[0] != allocation.address]
+        self.space.unmap(allocation.address, allocation.store.capacity)
+
+    def close(self) -> None:
+        self._taken.clear()
+        self.space.close()
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Memory at a graphics address."""
+
+    heap: Heap
+    address: int
+    store: Store
+
+    def write(self, data: bytes, offset: int = 0) -> None:
+        self.store.view[offset : offset + len(data)] = data
+
+
+class Buffer:
+    """An array in GPU memory. `array` is a NumPy view of the same bytes, so results need no copy.
+
+    >>> import numpy as np, softgen
+    >>> with softgen.Gpu("kbl") as gpu:
+    ...     x = gpu.buffer(np.arange(4, dtype=np.int32))
+    ...     x.array[0] = 7
+    ...     np.asarray(x).tolist()
+    [7, 1, 2, 3]
+    """
+
+    def __init__(self, allocation: Allocation, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._allocation, self.nbytes = allocation, int(np.prod(shape)) * dtype.itemsize
+        self.array: Array = allocation.store.array[: self.nbytes].view(dtype).reshape(shape)
+
+    @property
+    def address(self) -> int:
+        """The graphics address of the first byte."""
+        return self._allocation.address
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype
+
+    def free(self) -> None:
+        """Unmap the buffer; kernels that still use its address fault. The array stays valid."""
+        self._allocation.heap.free(self._allocation)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.array, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __repr__(self) -> str:
+        return f"Buffer(shape={self.shape}, dtype={self.dtype}, address={self.address:#x})"
+
+
+class Image:
+    """An image in GPU memory, linear rows of texels. `array` is a NumPy view of shape (height, width[, channels]).
+
+    >>> import numpy as np, softgen
+    >>> with softgen.Gpu("kbl") as gpu:
+    ...     gpu.image(np.zeros((2, 3, 4), np.uint8), normalized=True)
+    Image(3 x 2, R8G8B8A8_UNORM)
+    """
+
+    def __init__(self, allocation: Allocation, format: Format, size: tuple[int, ...], dtype: np.dtype[Any], channels: int,
+                 layered: bool) -> None:  # fmt: skip
+        """`size` is (width, height) or (width, height, slices)."""
+        self._allocation, self.format, self.size, self.layered = allocation, format, size, layered
+        self.pitch, self.rows = layout(size, format)
+        texel = format.bits // 8
+        shape: tuple[int, ...] = tuple(reversed(size)) + ((channels,) if channels > 1 else ())
+        strides: tuple[int, ...] = (self.pitch, texel) if len(size) == 2 else (self.rows * self.pitch, self.pitch, texel)
+        if channels > 1:
+            strides += (texel // channels,)
+        self.array: Array = np.ndarray(shape, dtype, buffer=allocation.store.view, strides=strides)
+
+    @property
+    def address(self) -> int:
+        return self._allocation.address
+
+    def free(self) -> None:
+        """Unmap the image; the array stays valid."""
+        self._allocation.heap.free(self._allocation)
+
+    def picture(self) -> PIL.Image.Image:
+        """The first slice as a Pillow image, values clipped to 0…255 (floats: 0…1)."""
+        return picture(self.array if len(self.size) == 2 else self.array[0])
+
+    def _repr_png_(self) -> bytes:
+        return png(self.picture())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.array, dtype=dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        return f"Image({' x '.join(map(str, self.size))}, {self.format})"
+
+
+@dataclass(frozen=True)
+class Local:
+    """A __local argument: so many bytes of shared local memory for each group."""
+
+    size: int
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A sampler argument, or an entry of the sampler table of `Gpu.execute`."""
+
+    filter: Literal["nearest", "linear"] = "nearest"
+    addressing: Literal["none", "repeat", "clamp_border", "clamp_edge", "mirror"] = "clamp_edge"
+    normalized: bool = False
+
+
+# -- images ------------------------------------------------------------------------------------------------------------
+
+
+def layout(size: Sequence[int], format: Format) -> tuple[int, int]:
+    """Bytes from row to row, and rows from slice to slice."""
+    width, height = size[0], size[1]
+    return -(-width * format.bits // 8 // ROW) * ROW, -(-height // ROWS) * ROWS
+
+
+def image_bytes(size: Sequence[int], format: Format) -> int:
+    pitch, rows = layout(size, format)
+    return pitch * rows * (size[2] if len(size) > 2 else 1)
+
+
+def find_format(dtype: np.dtype[Any], channels: int, normalized: bool, name: str | None = None) -> Format:
+    """The surface format of an array's elements, or the one that is named."""
+    if name is not None:
+        found = next((one for one in surface_formats().values() if one.name == name.upper()), None)
+        if found is None:
+            raise UsageError(f"no surface format is called {name!r}; `softgen spec SURFACE_FORMAT` lists them")
+        if found.bits != 8 * dtype.itemsize * channels:
+            raise UsageError(f"{found} has {found.bits} bits a texel, the array has {8 * dtype.itemsize * channels}")
+        return found
+    if channels not in CHANNELS:
+        raise UsageError(f"an image has 1, 2 or 4 channels, not {channels}")
+    bits = 8 * dtype.itemsize
+    kinds = {"f": "FLOAT", "u": "UNORM" if normalized else "UINT", "i": "SNORM" if normalized else "SINT"}
+    if dtype.kind not in kinds or bits > 32:
+        raise UsageError(f"an image's elements are integers or floats of at most 32 bits, not {dtype}")
+    wanted = "".join(f"{channel}{bits}" for channel in CHANNELS[channels]) + f"_{kinds[dtype.kind]}"
+    found = next((one for one in surface_formats().values() if one.name == wanted), None)
+    if found is None:
+        raise UsageError(f"there is no surface format {wanted}")
+    return found
+
+
+def picture(array: Array) -> PIL.Image.Image:
+    """An array of shape (height, width[, channels]) as a Pillow image."""
+    import PIL.Image
+
+    scaled = array * 255.0 if array.dtype.kind == "f" else array
+    with np.errstate(invalid="ignore"):
+        pixels = np.clip(np.nan_to_num(scaled), 0, 255).astype(np.uint8)
+    if pixels.ndim == 3 and pixels.shape[2] == 2:
+        pixels = np.concatenate([pixels, np.zeros_like(pixels[:, :, :1])], axis=2)
+    return PIL.Image.fromarray(np.ascontiguousarray(pixels))
+
+
+def png(image: PIL.Image.Image) -> bytes:
+    import io
+
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()

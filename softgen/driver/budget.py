@@ -1,0 +1,113 @@
+"""Memory budget: what the server may take for programs, in all and for each process.
+
+Buffers count with the pages that are touched (an untouched page costs nothing, as in the kernel), everything else with its size: copies
+of the program's memory, linear views of tiled buffers, arguments of ioctls. A request that would go beyond is answered with ENOMEM
+before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable
+from pathlib import Path
+
+from softgen.driver.protocol import Errno
+from softgen.memory.store import Buffer
+
+HOST_SHARE = 0.75  # of the host's memory that a server may take by default
+CLIENT_SHARE = 0.875  # of that, what one process may take
+STALE = 0.25  # seconds after which the pages of buffers are counted again, where it matters
+CGROUP_LIMITS = ("/sys/fs/cgroup{}/memory.max", "/sys/fs/cgroup/memory{}/memory.limit_in_bytes")  # version 2 and 1
+
+
+def host_memory() -> int:
+    """Bytes of memory this process can have: the machine's, or its control group's where that is less."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    try:
+        groups = [line.split(":", 2)[2] for line in Path("/proc/self/cgroup").read_text("utf-8").splitlines()]
+    except OSError:
+        groups = []
+    for path in {pattern.format(group.rstrip("/")) for pattern in CGROUP_LIMITS for group in ("", *groups)}:
+        try:
+            found.append(int(Path(path).read_text("ascii")))
+        except (OSError, ValueError):
+            pass  # no such group, or "max"
+    return min(found)
+
+
+def default_limit() -> int:
+    return int(host_memory() * HOST_SHARE)
+
+
+class Budget:
+    """Memory that is taken, by process, and how much there may be."""
+
+    def __init__(self, limit: int, log: Callable[[str], None] = lambda text: None) -> None:
+        self.limit, self.client_limit, self.log = limit, int(limit * CLIENT_SHARE), log
+        self.buffers: weakref.WeakKeyDictionary[Buffer, int] = weakref.WeakKeyDictionary()  # -> process
+        self.size: Counter[int] = Counter()  # of all pages of the buffers of a process
+        self.resident: Counter[int] = Counter()  # of the touched ones, when they were last counted
+        self.other: Counter[int] = Counter()  # memory besides buffers
+        self.since: Counter[int] = Counter()  # granted since pages were counted
+        self.counted = 0.0
+        self.lock = threading.RLock()
+        self.logged: set[str] = set()
+        self.gone: deque[tuple[Counter[int], int, int]] = deque()  # from finalizers, which may run anywhere
+
+    def adopt(self, pid: int, buffer: Buffer) -> Buffer:
+        """Count the pages of a buffer for a process, until the buffer is gone."""
+        with self.lock:
+            self.buffers[buffer] = pid
+            self.size[pid] += buffer.capacity
+        weakref.finalize(buffer, self.gone.append, (self.size, pid, buffer.capacity)).atexit = False
+        return buffer
+
+    def take(self, pid: int, size: int, what: str) -> None:
+        """Memory besides buffers; give() returns it."""
+        with self.lock:
+            self.check(pid, size, what)
+            self.other[pid] += size
+
+    def give(self, pid: int, size: int) -> None:
+        self.gone.append((self.other, pid, size))
+
+    def check(self, pid: int, more: int, what: str) -> None:
+        """May a process take so many bytes more? Where even untouched pages fit, nothing needs to be counted."""
+        with self.lock:
+            self._settle()
+            if self._fits(self.size, pid, more):
+                return
+            if time.monotonic() < self.counted + STALE and self._fits(self.resident + self.since, pid, more):
+                self.since[pid] += more
+                return
+            self._count()
+            if self._fits(self.resident, pid, more):
+                self.since[pid] += more
+                return
+            taken = self.resident + self.other
+            who, used = ("the server", taken.total()) if taken.total() + more > self.limit else (f"process {pid}", taken[pid])
+            first, self.logged = who not in self.logged, self.logged | {who}
+        if first:
+            self.log(f"{who} may not take more memory ({used >> 20} MiB taken; the server's limit is {self.limit >> 20} MiB, "
+                     f"a process's {self.client_limit >> 20} MiB: --memory-limit)")  # fmt: skip
+        raise Errno(errno.ENOMEM, f"{what}: {more:#x} bytes are more than the memory limit leaves")
+
+    def _fits(self, pages: Counter[int], pid: int, more: int) -> bool:
+        return (pages.total() + self.other.total() + more <= self.limit) and (pages[pid] + self.other[pid] + more <= self.client_limit)
+
+    def _settle(self) -> None:
+        while self.gone:
+            counter, pid, size = self.gone.popleft()
+            counter[pid] -= size
+            if not counter[pid]:
+                del counter[pid]
+
+    def _count(self) -> None:
+        self.resident, self.since, self.counted = Counter(), Counter(), time.monotonic()
+        for buffer, pid in list(self.buffers.items()):
+            self.resident[pid] += buffer.resident()

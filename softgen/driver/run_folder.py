@@ -1,0 +1,79 @@
+"""The folder of a run: sockets and the tree of files that programs are shown.
+
+Launcher and server hold a lock on it for as long as one of them lives. Whoever lives longer removes it; where both were killed at once,
+the next run does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+NAME = re.compile(r"softgen-[0-9a-f]{12}")
+SHORT = 40  # characters of the path around it: a socket's path has room for 107 bytes
+
+
+def parent() -> Path:
+    """Where folders of runs are made."""
+    usual = os.environ.get("XDG_RUNTIME_DIR", "")
+    if usual and len(usual) < SHORT and os.path.isdir(usual) and os.access(usual, os.W_OK):
+        return Path(usual)
+    return Path(tempfile.gettempdir() if len(tempfile.gettempdir()) < SHORT else "/tmp")
+
+
+def create() -> tuple[Path, int]:
+    """A new folder, and a descriptor that locks it; a process that is forked shares the lock."""
+    while True:
+        folder = parent() / f"softgen-{secrets.token_hex(6)}"
+        folder.mkdir(0o700)
+        try:
+            return folder, _lock(folder)
+        except OSError:
+            continue  # another run found it before it was locked, and took it for a dead one
+
+
+def _lock(folder: Path) -> int:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.stat(folder)  # it may have been removed meanwhile
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def remove_dead() -> None:
+    """Remove folders of our own runs that nobody has a lock on, nor a socket in."""
+    around = parent()
+    try:
+        names = [name for name in os.listdir(around) if NAME.fullmatch(name)]
+    except OSError:
+        return
+    for folder in [around / name for name in names]:
+        try:
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+                continue
+            descriptor = _lock(folder)
+        except OSError:
+            continue  # it is in use, or gone
+        try:
+            if not _has_sockets(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(descriptor)
+
+
+def _has_sockets(folder: Path) -> bool:
+    """Does a process listen on a socket in there? A version without locks may."""
+    try:
+        return f" {folder}/" in Path("/proc/net/unix").read_text("utf-8", "replace")
+    except OSError:
+        return True

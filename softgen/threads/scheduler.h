@@ -1,0 +1,85 @@
+/* The scheduler's structures (threads/scheduler.py has the same), and what its files share. */
+#ifndef SOFTGEN_SCHEDULER_H
+#define SOFTGEN_SCHEDULER_H
+
+#include "threads.h"
+
+#include "../eu/native.h"
+
+enum { AXES = 3, NOTIFICATION_BYTES = 12, CLOCK_INTERVAL = 256 }; /* CLOCK_INTERVAL: threads started between two looks at the clock */
+
+/* A thread of the group under way. */
+struct member {
+    thread_function *function; /* for the cr0 that the thread has */
+    struct program *program;
+    uint64_t dirty; /* its block is not as its template */
+};
+
+struct range { uint64_t start, size, zero; }; /* bytes of a block; zero: a thread starts with zeros there */
+
+/* What Python did for a thread that returned with MODE or ESCAPE at an ip, where that depends on cr0.0 alone: done again for the next
+ * thread without Python. An escaped instruction that only changes cr0.0 has been executed; its result is here. */
+struct answer {
+    uint32_t status, control, ip; /* the question */
+    uint32_t then, next, counts; /* cr0.0 and ip afterwards, instructions executed */
+    thread_function *function;
+    struct program *program;
+};
+
+/* A dispatch as one host thread runs it. `function` is what threads start with; members may go on with another one. */
+struct worker {
+    struct threads_worker public;
+    struct context *context;
+    uint8_t *templates; /* a block for each thread of a group, as it starts */
+    struct member *members;
+    struct range *ranges; /* what of a block is written again when it is dirty */
+    uint64_t range_count;
+    thread_function *function;
+    struct program *program;
+    uint64_t clean; /* function leaves the block alone when a thread ends in its first turn */
+    uint64_t joint; /* function runs as many threads as context->turns says, one after another */
+    uint64_t start; /* ip of a thread that starts */
+    int64_t turn; /* backward branches of a turn */
+    struct answer *answers;
+    uint64_t answer_count;
+    uint64_t size; /* threads of a group, but for the last one of `total` */
+    uint64_t total; /* threads of the dispatch, 0: all groups have `size` */
+    threads_writer *writer; /* writes payloads, or NULL: they are in the templates */
+    void *writer_state;
+    uint64_t writer_first; /* number of the first thread of the first group, for the writer */
+    uint32_t *written_masks; /* the writer gives dispatch masks, into this array; or NULL */
+    uint64_t axes; /* of the header patch: counters that advance from group to group, the first one fastest */
+    uint64_t origin[AXES], extent[AXES], patch_offset[AXES]; /* first value, number of values, byte of its dword in the payload */
+    uint64_t first, last; /* groups of this chunk: first is the one under way */
+    uint64_t deadline; /* nanoseconds of the monotonic clock */
+    /* progress */
+    uint64_t inside; /* a group is under way */
+    const uint32_t *masks; /* dispatch masks of its threads; NULL: those of the templates */
+    uint64_t masked; /* blocks may have other masks than their templates */
+    uint64_t counter[AXES], numbered; /* its counters, and one more than the number of the group that they would advance to */
+    uint64_t current, left, moved, since_clock;
+    uint64_t executed; /* instructions of the group, as counted last */
+    uint64_t apart; /* a thread of the group goes on with another function: each is called for itself */
+    uint64_t threads_done, instructions;
+};
+
+/* The layout of a block (eu/thread/block.py), set once by threads_place. */
+struct block_layout { uint64_t size, control, notification, cr, sr; uint32_t vector_mask_enable; };
+__attribute__((visibility("hidden"))) extern struct block_layout place;
+
+static inline uint8_t *block_of(const struct worker *w, uint64_t number)
+{
+    return w->context->blocks + number * place.size;
+}
+
+static inline struct control *control_of(uint8_t *block)
+{
+    return (struct control *)(block + place.control);
+}
+
+/* start.c */
+__attribute__((visibility("hidden"))) void start_thread(const struct worker *w, uint64_t number);
+__attribute__((visibility("hidden"))) void start_group(struct worker *w);
+__attribute__((visibility("hidden"))) void next_group(struct worker *w);
+
+#endif

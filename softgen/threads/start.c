@@ -1,0 +1,152 @@
+/* How threads start: blocks from templates, payloads from a writer, counters of the header patch, dispatch masks. */
+#include "scheduler.h"
+
+#include <string.h>
+
+/* -- header patch -------------------------------------------------------------------------------------------------------------------- */
+
+/* The counters of the group: advanced from those of the group before, or computed. */
+static void count_group(struct worker *w)
+{
+    if (w->first + 1 != w->numbered) {
+        uint64_t number = w->first;
+        for (uint64_t i = 0; i < w->axes; number /= w->extent[i], i++)
+            w->counter[i] = w->origin[i] + number % w->extent[i];
+    } else {
+        for (uint64_t i = 0; i < w->axes; i++) {
+            if (++w->counter[i] < w->origin[i] + w->extent[i])
+                break;
+            w->counter[i] = w->origin[i];
+        }
+    }
+    w->numbered = w->first + 2;
+}
+
+/* Counters go into the first register, in one piece where the host can: what loads it next must not wait for several stores.
+ * Compiled code needs such a host anyway; this file does not. */
+typedef uint32_t header __attribute__((vector_size(32), aligned(4), may_alias));
+
+#if defined(__x86_64__)
+__attribute__((target("avx2")))
+#endif
+static void patch_wide(const struct worker *w, uint64_t first, uint64_t end)
+{
+    const header number = {0, 1, 2, 3, 4, 5, 6, 7};
+    header counters = {0}, kept = ~counters;
+    for (uint64_t axis = 0; axis < w->axes; axis++) {
+        header here = (header)(number == (uint32_t)(w->patch_offset[axis] / 4));
+        counters = (counters & ~here) | ((uint32_t)w->counter[axis] & here);
+        kept &= ~here;
+    }
+    for (uint64_t at = first * place.size; at < end * place.size; at += place.size)
+        *(header *)(w->context->blocks + at) = (*(const header *)(w->context->blocks + at) & kept) | counters;
+}
+
+static void patch_headers(const struct worker *w, uint64_t first, uint64_t end)
+{
+    int near = 1;
+    if (!w->axes)
+        return;
+    for (uint64_t axis = 0; axis < w->axes; axis++)
+        near &= w->patch_offset[axis] < sizeof(header);
+#if defined(__x86_64__)
+    static int wide = -1;
+    if (wide < 0)
+        wide = !!__builtin_cpu_supports("avx2");
+    near &= wide;
+#endif
+    if (near)
+        patch_wide(w, first, end);
+    else
+        for (uint64_t i = first; i < end; i++)
+            for (uint64_t axis = 0; axis < w->axes; axis++)
+                *(uint32_t *)(block_of(w, i) + w->patch_offset[axis]) = (uint32_t)w->counter[axis];
+}
+
+/* -- starting threads ---------------------------------------------------------------------------------------------------------------- */
+
+/* Dispatch mask, vector mask (all four channels of a group in which one is on, IVB 2220-2230), and the channels at ip. */
+static void set_mask(uint8_t *block, uint32_t mask)
+{
+    uint32_t *sr = (uint32_t *)(block + place.sr);
+    uint32_t any = (mask | mask >> 1 | mask >> 2 | mask >> 3) & 0x11111111u;
+    sr[2] = mask;
+    sr[3] = any * 0xf;
+    control_of(block)->active = *(uint32_t *)(block + place.cr) & place.vector_mask_enable ? sr[3] : mask;
+}
+
+/* A block as a thread starts, without counters and written payloads; there is little to do where the thread before left it clean. */
+static void start_block(const struct worker *w, uint64_t number)
+{
+    struct member *m = &w->members[number];
+    uint8_t *block = block_of(w, number);
+    const uint8_t *from = w->templates + number * place.size;
+    if (!m->dirty) {
+        struct control *control = control_of(block);
+        control->ip = w->start;
+        control->status = control->waiting = 0;
+        control->executed = 0;
+    } else {
+        for (const struct range *r = w->ranges; r < w->ranges + w->range_count; r++)
+            if (r->zero)
+                memset(block + r->start, 0, r->size);
+            else
+                memcpy(block + r->start, from + r->start, r->size);
+        m->dirty = !w->clean;
+    }
+    if (w->masked)
+        set_mask(block, w->masks ? w->masks[number] : ((const uint32_t *)(from + place.sr))[2]);
+}
+
+/* The same with counters. */
+void start_thread(const struct worker *w, uint64_t number)
+{
+    start_block(w, number);
+    patch_headers(w, number, number + 1);
+}
+
+static void reset_members(struct worker *w)
+{
+    for (uint64_t i = 0; i < w->context->threads; i++) {
+        w->members[i].function = w->function;
+        w->members[i].program = w->program;
+    }
+}
+
+/* The group's threads: counters, local memory and notifications cleared. Blocks are written now if one function runs them all, else at each
+ * thread's first turn: others may notify it before. */
+void start_group(struct worker *w)
+{
+    struct context *c = w->context;
+    w->masked |= w->masks != NULL;
+    if (w->axes)
+        count_group(w);
+    if (c->local_size)
+        memset(c->local, 0, c->local_size);
+    reset_members(w);
+    if (c->notified)
+        for (uint64_t i = 0; i < c->threads; i++)
+            memset(block_of(w, i) + place.notification, 0, NOTIFICATION_BYTES);
+    for (uint64_t i = 0; i < c->threads; i++)
+        if (w->joint)
+            start_block(w, i);
+        else
+            control_of(block_of(w, i))->status = NOT_STARTED;
+    if (w->joint)
+        patch_headers(w, 0, c->threads);
+    c->arrived = c->notified = w->current = w->moved = w->executed = 0;
+    w->apart = !w->joint;
+    w->left = c->threads;
+    w->inside = 1;
+}
+
+/* The next group of the dispatch, its payloads from the writer if there is one. */
+void next_group(struct worker *w)
+{
+    uint64_t before = w->first * w->size;
+    w->context->threads = w->total && w->total - before < w->size ? w->total - before : w->size;
+    w->masks = w->written_masks;
+    if (w->writer)
+        w->writer(w->writer_state, w->writer_first + before, w->context->threads, w->context->blocks, place.size, w->written_masks);
+    start_group(w);
+}

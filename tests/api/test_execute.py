@@ -1,0 +1,127 @@
+"""`Gpu.execute`: machine code without metadata on every GPU that has a walker."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import softgen
+
+GPUS = ("ivb", "hsw", "bdw", "skl", "kbl", "icl")
+# Each channel stores three times its payload into surface 0, at the payload as an index.
+IGA = """
+(W) mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+    shl (16|M0) r10.0<1>:d r1.0<8;8,1>:d 2:w
+    mul (16|M0) r12.0<1>:d r1.0<8;8,1>:d 3:w
+    send (16|M0) null:w r10 0xC 0x08025E00
+(W) send (8|M0) null r127 0x27 0x02000010 {EOT}
+"""
+MESA = """
+mov(8) g127<1>UD g0<8,8,1>UD { align1 WE_all 1Q };
+shl(16) g10<1>D g1<8,8,1>D 2W { align1 1H };
+mul(16) g12<1>D g1<8,8,1>D 3W { align1 1H };
+send(16) null<1>UW g10<8,8,1>UD 0x08035e00 data MsgDesc: { align1 1H };
+send(8) null<1>UW g127<8,8,1>UD 0x82000010 thread_spawner MsgDesc: { align1 WE_all 1Q EOT };
+"""
+# The same to stateless memory (binding table index 255), at 1 GiB from the base: nothing is there.
+FAULT = IGA.replace("0x08025E00", "0x08025EFF").replace("shl (16|M0) r10.0<1>:d r1.0<8;8,1>:d 2:w", "mov (16|M0) r10.0<1>:ud 0x40000000:ud")
+# Stores the group's number (r0.1) at the group's number.
+GROUPS = """
+(W) mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+    shl (8|M0)  r10.0<1>:d r0.1<0;1,0>:d 2:w
+    mov (8|M0)  r11.0<1>:d r0.1<0;1,0>:d
+(W) mov (1|M0)  f0.0<1>:uw 1:uw
+(f0.0) send (8|M0) null:w r10 0xC 0x04026E00
+(W) send (8|M0) null r127 0x27 0x02000010 {EOT}
+"""
+
+
+def code(gpu: str) -> bytes:
+    return softgen.assemble(MESA if gpu == "ivb" else IGA, gpu)
+
+
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1", "auto"])
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_row_of_payload_for_each_thread(gpu: str, engine: str) -> None:
+    numbers = np.random.default_rng(1).permutation(64).astype(np.int32)
+    with softgen.Gpu(gpu, engine=engine, threads=1) as device:
+        x = device.empty(64, np.int32)
+        run = device.execute(code(gpu), threads=4, payload=numbers.reshape(4, 16), surfaces=[x])
+        assert x.array.tolist() == [3 * number for number in range(64)]
+        assert (run.threads, run.instructions, run.faults, run.remarks) == (4, 20, [], [])
+
+
+def test_one_payload_for_all_threads_and_group_numbers() -> None:
+    with softgen.Gpu("kbl", engine="t0", threads=1) as gpu:
+        x = gpu.buffer(np.full(64, -1, np.int32))
+        run = gpu.execute(softgen.assemble(GROUPS, "kbl"), simd=8, threads=64, surfaces=[x])
+        assert x.array.tolist() == list(range(64)) and run.threads == 64
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_groups_of_several_threads(rows: bool) -> None:
+    """r0.1 is the group's number; payloads follow the threads through the groups."""
+    with softgen.Gpu("kbl", engine="t0", threads=1) as gpu:
+        x = gpu.empty(64, np.int32)
+        payload = np.arange(64, dtype=np.int32).reshape(4, 16) if rows else np.arange(16, dtype=np.int32)
+        run = gpu.execute(code("kbl"), threads=4, group=2, payload=payload, surfaces=[x])
+        assert run.threads == 4 and x.array.tolist() == [3 * number if rows or number < 16 else 0 for number in range(64)]
+
+
+def test_trace_rows() -> None:
+    with softgen.Gpu("kbl") as gpu:
+        x = gpu.empty(32, np.int32)
+        run = gpu.execute(code("kbl"), threads=2, payload=np.arange(32, dtype=np.int32).reshape(2, 16), surfaces=[x], trace=True)
+    assert len(run.trace) == 10 == run.instructions
+    row = run.trace.thread(0, (1, 0, 0))[2]
+    assert (row.offset, row.channels) == (0x20, 0xFFFF) and row.text.startswith("mul (16|M0)")
+    assert row.registers == {"r12:d": tuple(range(48, 72, 3)), "r13:d": tuple(range(72, 96, 3))}
+    assert "r12:d = 48 51" in str(row) and str(run.trace[2:3]).count("mul") == 1
+    assert x.array.tolist() == [3 * number for number in range(32)]  # traced threads compute all the same
+
+
+def test_a_fault_raises_and_names_its_place() -> None:
+    with softgen.Gpu("kbl", threads=1) as gpu, pytest.raises(softgen.GpuFault) as found:
+        gpu.execute(softgen.assemble(FAULT, "kbl"), threads=2, payload=np.zeros((2, 16), np.int32))
+    fault = found.value
+    assert fault.access == "write" and fault.address & 0x3FFFFFFF < 0x2000_0000
+    assert "GPGPU_WALKER" in str(fault) and "send (16|M0)" in str(fault)
+
+
+@pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
+def test_faults_are_collected_for_each_walker(engine: str) -> None:
+    with softgen.Gpu("kbl", engine=engine, threads=1, on_fault="collect") as gpu:
+        run = gpu.execute(softgen.assemble(FAULT, "kbl"), threads=2, payload=np.zeros((2, 16), np.int32))
+        assert len(run.faults) == 2 and all(isinstance(fault, softgen.GpuFault) for fault in run.faults)
+        good = gpu.execute(code("kbl"), payload=np.arange(16, dtype=np.int32), surfaces=[gpu.empty(16, np.int32)])
+        assert good.faults == [] and good.threads == 1  # the GPU goes on working
+
+
+def test_code_without_an_end() -> None:
+    with softgen.Gpu("kbl", threads=1) as gpu, pytest.raises(softgen.SoftgenError):
+        gpu.execute(softgen.assemble("mov (8|M0) r2.0<1>:f 1.5:f", "kbl"))
+
+
+@pytest.mark.parametrize("how, message", [
+    ({"simd": 4}, "simd is 8, 16 or 32"), ({"threads": 0}, "a multiple of group"), ({"threads": 3, "group": 2}, "multiple of group"),
+    ({"payload": np.zeros(5000, np.uint8)}, "larger than the registers"), ({"local_bytes": 1 << 20}, "too many for shared_local_memory"),
+    ({"group": 60, "threads": 60}, "at most 56"), ({"on_fault": "ignore"}, "on_fault is 'raise' or 'collect'"),
+    ({"scratch_bytes": 1 << 30}, "too many for per_thread_scratch_space"),
+])  # fmt: skip
+def test_wrong_use(how: dict[str, object], message: str) -> None:
+    with softgen.Gpu("kbl") as gpu, pytest.raises(softgen.UsageError, match=message):
+        gpu.execute(code("kbl"), **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how, error, message", [
+    ({"gpu": "g45"}, softgen.UsageError, "G45 has no GPGPU_WALKER"), ({"gpu": "tgl"}, softgen.SpecError, "no GPU is called 'tgl'"),
+    ({"engine": "fast"}, softgen.UsageError, "no engine is called 'fast'"), ({"threads": 0}, softgen.UsageError, "1 or more"),
+])  # fmt: skip
+def test_a_gpu_that_does_not_exist(how: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        softgen.Gpu(**how)  # type: ignore[arg-type]
+
+
+def test_no_code() -> None:
+    with softgen.Gpu("kbl") as gpu, pytest.raises(softgen.UsageError, match="there is no code"):
+        gpu.execute(b"")

@@ -1,0 +1,186 @@
+"""Memory that programs make the server take: bounded before it is allocated, answered with ENOMEM, given back."""
+
+import errno
+import gc
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from softgen.driver import protocol
+from softgen.driver.budget import Budget, host_memory
+from softgen.driver.protocol import MESSAGE, Errno
+from softgen.driver.uapi import EXEC_OBJECT
+from softgen.memory.store import Buffer
+from tests.driver.program import Gpu, Held, Program, served
+
+MIB = 1 << 20
+
+
+def refused(program: Program, name: str, **fields: int) -> None:
+    with pytest.raises(OSError) as found:
+        program.ioctl(name, **fields)
+    assert found.value.errno == errno.ENOMEM
+
+
+def tiled(program: Program, size: int) -> int:
+    handle: int = program.ioctl("I915_GEM_CREATE", size=size).handle
+    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=1, stride=512)
+    return handle
+
+
+def memory(name: str) -> int:
+    """A line of /proc/self/status, in bytes."""
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(name))) << 10
+
+
+class Growth:
+    """How much the memory of this process grew meanwhile, at its peak."""
+
+    def __enter__(self) -> "Growth":
+        gc.collect()
+        Path("/proc/self/clear_refs").write_text("5", "ascii")  # the peak starts from now
+        self.before = memory("VmRSS")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bytes = memory("VmHWM") - self.before
+
+
+def test_untouched_pages_cost_nothing_and_touched_ones_are_counted() -> None:
+    budget = Budget(80 * MIB)
+    buffer = budget.adopt(1, Buffer(1 << 40))
+    budget.check(1, 70 * MIB, "more")
+    with pytest.raises(Errno, match="memory limit"):
+        budget.check(1, 71 * MIB, "more")
+    buffer.view[: 8 * MIB] = b"x" * (8 * MIB)
+    budget.counted = 0.0
+    with pytest.raises(Errno, match="memory limit"):
+        budget.check(1, 63 * MIB, "more")
+    budget.check(1, 62 * MIB, "more")
+
+
+def test_no_process_takes_what_others_need_and_all_together_stay_below_the_limit() -> None:
+    log: list[str] = []
+    budget = Budget(80 * MIB, log.append)
+    with pytest.raises(Errno):
+        budget.take(1, 71 * MIB, "more")
+    assert len(log) == 1 and log[0].startswith("process 1 may not take more memory") and "--memory-limit" in log[0]
+    budget.take(1, 70 * MIB, "more")
+    budget.take(2, 10 * MIB, "more")
+    with pytest.raises(Errno):
+        budget.take(2, 1, "more")
+    assert log[1].startswith("the server may not take more memory (80 MiB taken")
+    budget.give(1, 70 * MIB)
+    budget.take(2, 60 * MIB, "more")
+
+
+def test_what_was_granted_counts_until_pages_are_counted_again() -> None:
+    """Otherwise many requests in a quarter of a second would each find the same room."""
+    budget = Budget(80 * MIB)
+    sparse = budget.adopt(1, Buffer(1 << 40))
+    for _ in range(20):
+        budget.check(1, 10 * MIB, "more")
+        sparse.view[budget.since[1] : budget.since[1] + MIB] = b"x" * MIB
+    assert budget.resident[1] > 0, "pages were counted when the grants added up"
+
+
+def test_a_buffer_that_is_gone_counts_no_more() -> None:
+    budget = Budget(80 * MIB)
+    buffers = [budget.adopt(1, Buffer(60 * MIB))]
+    budget.check(1, 1, "more")
+    assert budget.size[1] == 60 * MIB
+    buffers.clear()
+    gc.collect()
+    budget.check(1, 70 * MIB, "more")
+    assert not budget.size and not budget.buffers
+
+
+def test_the_memory_of_the_host_is_known() -> None:
+    assert 1 << 26 < host_memory() < 1 << 50
+
+
+def test_a_linear_view_of_a_sparse_buffer_is_refused_before_anything_is_allocated() -> None:
+    with served("kbl", Held(), memory_limit=256 * MIB) as gpu:
+        program = gpu.program()
+        handle = tiled(program, 64 << 30)
+        with Growth() as growth:
+            refused(program, "I915_GEM_MMAP_OFFSET", handle=handle, flags=0)
+        assert program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset, "the buffer itself can be mapped"
+        assert growth.bytes < 16 * MIB
+        small = tiled(program, 32 * MIB)
+        assert program.ioctl("I915_GEM_MMAP_OFFSET", handle=small, flags=0).offset
+        assert gpu.shared.budget.other.total() == 32 * MIB
+        other = tiled(program, 64 * MIB)
+        refused(program, "I915_GEM_MMAP_OFFSET", handle=other, flags=0)
+        program.ioctl("GEM_CLOSE", handle=small)
+        gc.collect()
+        assert program.ioctl("I915_GEM_MMAP_OFFSET", handle=other, flags=0).offset
+        assert len(gpu.log) == 1 and "may not take more memory" in gpu.log[0]
+
+
+@pytest.mark.parametrize("near", [True, False])
+def test_reading_and_writing_a_large_buffer_needs_no_copy_of_it(near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not near:
+        monkeypatch.setattr("softgen.driver.protocol.read_ranges", lambda pid, wanted, into: False)
+        monkeypatch.setattr("softgen.driver.protocol.write_range", lambda pid, address, data: False)
+    size = 128 * MIB
+    with served("kbl", Held()) as gpu:
+        program = gpu.program()
+        data = program.memory(b"0123456789abcdef" * (size // 16))
+        handle = program.ioctl("I915_GEM_CREATE", size=size).handle
+        program.ioctl("I915_GEM_PWRITE", handle=handle, size=size, data=data.address)
+        data.buffer[size - 1] = b"?"
+        with Growth() as growth:
+            program.ioctl("I915_GEM_PREAD", handle=handle, size=size, data=data.address)
+            program.ioctl("I915_GEM_PWRITE", handle=handle, size=size, data=data.address)
+        assert growth.bytes < 64 * MIB
+        assert data.buffer[size - 1] == b"f" and bytes(data.buffer[:16]) == b"0123456789abcdef"
+
+
+def test_a_program_beyond_its_limit_is_refused_and_recovers(gpu: Gpu) -> None:
+    with served("kbl", Held(), memory_limit=64 * MIB) as gpu:
+        program = gpu.program()
+        data = program.memory(16 * MIB)
+        handles = [program.ioctl("I915_GEM_CREATE", size=16 * MIB).handle for _ in range(4)]
+        fields = {"size": 16 * MIB, "data": data.address}
+        for handle in handles[:3]:
+            program.ioctl("I915_GEM_PWRITE", handle=handle, **fields)
+        refused(program, "I915_GEM_PWRITE", handle=handles[3], **fields)
+        refused(program, "I915_GEM_PREAD", handle=handles[3], **fields)
+        for view in gpu.shared.objects.values():
+            view.write(0, bytes(16 * MIB))  # as work of the GPU may do: all pages of all four
+        gpu.shared.budget.counted = 0.0
+        row = SimpleNamespace(**{**dict.fromkeys(EXEC_OBJECT.names, 0), "handle": handles[0]})
+        rows = program.memory(EXEC_OBJECT.pack(row))
+        refused(program, "I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
+        refused(program, "I915_GEM_CREATE", size=4096)
+        for handle in handles[1:]:
+            program.ioctl("GEM_CLOSE", handle=handle)
+        program.ioctl("I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
+
+
+TABLES = {"I915_GEM_CONTEXT_CREATE": "contexts", "SYNCOBJ_CREATE": "syncobjs", "I915_GEM_VM_CREATE": "vms"}
+
+
+@pytest.mark.parametrize("create, table", TABLES.items())
+def test_handles_of_a_node_are_bounded(gpu: Gpu, create: str, table: str) -> None:
+    program, other = gpu.program(), gpu.program()
+    handles = getattr(gpu.server.nodes[program.name], table)
+    assert handles.most <= 1 << 20
+    handles.most = 3
+    for _ in range(3 - len(handles.items)):
+        program.ioctl(create)
+    refused(program, create)
+    other.ioctl(create)
+
+
+@pytest.mark.parametrize("size", [900 << 20, 1 << 15])
+def test_a_message_longer_than_any_request_ends_the_channel(gpu: Gpu, size: int) -> None:
+    program = gpu.program()
+    program.channel.sendall(MESSAGE.pack(protocol.IOCTL, size, 0x6400, 0, program.node.fileno(), program.name))
+    program.channel.settimeout(5)
+    assert program.channel.recv(1, socket.MSG_WAITALL) == b""
+    assert program.thread().ioctl("VERSION").major == 1

@@ -1,0 +1,230 @@
+"""The scheduler: groups in turns, their barrier, and header patches, with small compiled threads of our own."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from functools import cache
+
+import numpy as np
+import pytest
+
+from softgen.errors import GpuFault
+from softgen.eu import native
+from softgen.eu.thread.block import PLACES, SIZE, Context, Control, Status
+from softgen.lanes import jit
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
+from softgen.threads import scheduler
+from softgen.threads.scheduler import BlockRange, FallbackAnswer, GroupMember, ReturnReason, SchedulerState
+
+CONTROL, N0 = PLACES["control"], PLACES["n"]
+EXECUTED = CONTROL + Control.executed.offset
+FAR = 1 << 62  # a deadline nobody lives to see
+
+# Threads as compiled code has them. r1.0 counts calls; r0.1 is the group's number.
+THREADS = f"""
+declare void @native_barrier(ptr)
+define void @count(ptr %block) {{
+  %place = getelementptr i8, ptr %block, i64 {EXECUTED}
+  %old = load i64, ptr %place
+  %new = add i64 %old, 1
+  store i64 %new, ptr %place
+  ret void
+}}
+define i64 @ends(ptr %block, ptr %context) {{
+  call void @count(ptr %block)
+  %calls = getelementptr i8, ptr %block, i64 32
+  %old = load i32, ptr %calls
+  %new = add i32 %old, 1
+  store i32 %new, ptr %calls
+  ret i64 {Status.ENDED}
+}}
+define i64 @strange(ptr %block, ptr %context) {{
+  ret i64 77
+}}
+define i64 @spins(ptr %block, ptr %context) {{
+  ret i64 {Status.SPENT}
+}}
+define i64 @waits(ptr %block, ptr %context) {{
+  ret i64 {Status.WAITING}
+}}
+define i64 @escapes(ptr %block, ptr %context) {{
+  ret i64 {Status.ESCAPE}
+}}
+define i64 @meets(ptr %block, ptr %context) {{
+  %calls = getelementptr i8, ptr %block, i64 32
+  %old = load i32, ptr %calls
+  %first = icmp eq i32 %old, 0
+  br i1 %first, label %come, label %look
+come:
+  call void @count(ptr %block)
+  store i32 1, ptr %calls
+  call void @native_barrier(ptr %context)
+  br label %look
+look:
+  %n = getelementptr i8, ptr %block, i64 {N0}
+  %told = load i32, ptr %n
+  %none = icmp eq i32 %told, 0
+  br i1 %none, label %wait, label %end
+wait:
+  ret i64 {Status.WAITING}
+end:
+  %one = sub i32 %told, 1
+  store i32 %one, ptr %n
+  call void @count(ptr %block)
+  ret i64 {Status.ENDED}
+}}
+define i64 @stores(ptr %block, ptr %context) {{
+  %tables = load ptr, ptr %context
+  %record_at = getelementptr i8, ptr %context, i64 {Context.record.offset}
+  %record = load ptr, ptr %record_at
+  store i64 64, ptr %record
+  %base = load i64, ptr %tables
+  %group_at = getelementptr i8, ptr %block, i64 4
+  %group = load i32, ptr %group_at
+  %wide = zext i32 %group to i64
+  %by = mul i64 %wide, 4096
+  %place = add i64 %base, %by
+  %to = inttoptr i64 %place to ptr
+  store i32 7, ptr %to
+  ret i64 {Status.ENDED}
+}}
+"""
+NAMES = ("strange", "ends", "spins", "waits", "escapes", "meets", "stores")
+
+
+@cache
+def code() -> jit.Code:
+    names = {"native_barrier": native.imports()["native_barrier"]}
+    return jit.load(THREADS, NAMES, imports=names)
+
+
+class Run:
+    """Groups of threads in memory of their own."""
+
+    def __init__(self, name: str, threads: int = 2, groups: tuple[int, int, int] = (3, 1, 1), local: int = 0, clean: bool = False) -> None:
+        self.blocks, self.templates = np.zeros(threads * SIZE, np.uint8), np.zeros(threads * SIZE, np.uint8)
+        self.members = (GroupMember * threads)()
+        for member in self.members:
+            member.dirty = 1
+        self.ranges = (BlockRange * 2)(BlockRange(0, 4096), BlockRange(N0, SIZE - N0))
+        self.local = np.full(local + 64, 0xFF, np.uint8)
+        self.context = Context(blocks=self.blocks.ctypes.data, threads=threads, local=self.local.ctypes.data, local_size=local)
+        self.dispatch = SchedulerState(
+            context=ctypes.addressof(self.context), templates=self.templates.ctypes.data, members=ctypes.addressof(self.members),
+            ranges=ctypes.addressof(self.ranges), range_count=2, function=code().address(name), clean=clean, turn=100, size=threads,
+            axes=3, extent=groups, patch_offset=(4, 24, 28), last=groups[0] * groups[1] * groups[2], deadline=FAR,
+        )  # fmt: skip
+        self.call = scheduler.groups_call()
+
+    def __call__(self) -> int | None:
+        return self.call(self.dispatch)
+
+    def control(self, thread: int) -> Control:
+        return Control.from_buffer(self.blocks, thread * SIZE + PLACES["control"])  # type: ignore[arg-type]
+
+    def dwords(self, thread: int) -> list[int]:
+        return self.blocks[thread * SIZE : (thread + 1) * SIZE].view(np.uint32).tolist()
+
+
+def test_threads_that_end_do_so_in_every_group() -> None:
+    run = Run("ends", groups=(3, 2, 2))
+    assert run() == ReturnReason.DONE
+    assert (run.dispatch.threads_done, run.dispatch.instructions) == (24, 24)
+    assert [run.dwords(1)[i] for i in (1, 6, 7)] == [2, 1, 1]  # the last group's number in r0
+    assert run.dwords(1)[8] == 1  # registers were made anew each time
+
+
+def test_blocks_of_clean_functions_keep_what_they_hold() -> None:
+    run = Run("ends", clean=True)
+    assert run() == ReturnReason.DONE
+    assert run.dwords(0)[8] == 3 and run.dwords(0)[1] == 2  # its promise was not kept, and nobody made up for it
+
+
+def test_local_memory_is_cleared_for_each_group() -> None:
+    run = Run("ends", local=128)
+    assert run() == ReturnReason.DONE
+    assert not run.local[:128].any() and run.local[128:].all()
+
+
+def test_a_barrier_lets_all_go_on_when_the_last_has_come() -> None:
+    run = Run("meets", threads=5)
+    assert run() == ReturnReason.DONE
+    assert (run.dispatch.threads_done, run.dispatch.instructions) == (15, 30)
+    assert run.context.arrived == 0 and run.dwords(4)[N0 // 4] == 0
+
+
+def test_a_barrier_that_one_never_reaches_is_stuck() -> None:
+    run = Run("meets", threads=3, groups=(1, 1, 1))
+    run.context.arrived = 0
+    run.templates[SIZE + 32] = 1  # the second thread thinks it has been there
+    assert run() == ReturnReason.DEADLOCK
+    assert run.dispatch.left == 3 and run.dispatch.first == 0
+    assert [run.control(thread).status for thread in range(3)] == [Status.WAITING] * 3
+
+
+def test_threads_that_all_wait_are_stuck_at_once() -> None:
+    run = Run("waits")
+    assert run() == ReturnReason.DEADLOCK and run.dispatch.left == 2
+
+
+def test_spinning_ends_at_the_deadline_and_can_be_taken_up_again() -> None:
+    run = Run("spins")
+    for _ in range(3):
+        run.dispatch.deadline = time.monotonic_ns() + 1_000_000
+        assert run() == ReturnReason.DEADLINE
+    assert run.dispatch.left == 2 and run.context.budget == 100
+
+
+def test_an_escape_names_its_thread_and_goes_on_there() -> None:
+    run = Run("escapes", groups=(1, 1, 1))
+    for thread in range(2):
+        assert run() == ReturnReason.ESCAPED and run.dispatch.current == thread
+        assert run() == ReturnReason.ESCAPED and run.dispatch.current == thread  # nobody did anything about it
+        run.control(thread).status = Status.ENDED
+        run.dispatch.left -= 1
+        run.dispatch.current += 1
+    assert run() == ReturnReason.DONE and run.dispatch.threads_done == 2
+
+
+def test_what_was_answered_once_is_not_asked_again() -> None:
+    """An escape at 0x10 with cr0.0 = 5 becomes 9 at 0x20, in code that ends; with another cr0.0 it is asked about."""
+    run = Run("escapes", threads=2, groups=(2, 1, 1))
+    for thread, control in enumerate((5, 6)):
+        run.templates[thread * SIZE + PLACES["cr"]] = control
+        run.templates[thread * SIZE + CONTROL] = 0x10
+    run.ranges[1] = BlockRange(PLACES["sr"], SIZE - PLACES["sr"], 0)
+    answers = (FallbackAnswer * 1)(FallbackAnswer(Status.ESCAPE, 5, 0x10, 9, 0x20, 1, code().address("ends"), 0))
+    run.dispatch.answers, run.dispatch.answer_count = ctypes.addressof(answers), 1
+    assert run() == ReturnReason.ESCAPED and run.dispatch.current == 1
+    assert run.control(0).status == Status.ENDED
+    first = run.dwords(0)
+    assert first[PLACES["cr"] // 4] == 9 and first[CONTROL // 4] == 0x20 and first[EXECUTED // 4] == 2
+
+
+def test_an_answer_that_changes_nothing_is_no_answer() -> None:
+    run = Run("escapes", threads=1, groups=(1, 1, 1))
+    answers = (FallbackAnswer * 1)(FallbackAnswer(Status.ESCAPE, 0, 0, 0, 0, 0, code().address("escapes"), 0))
+    run.dispatch.answers, run.dispatch.answer_count = ctypes.addressof(answers), 1
+    assert run() == ReturnReason.ESCAPED
+
+
+def test_a_status_nobody_knows_is_not_taken_for_another() -> None:
+    assert Run("strange", groups=(1, 1, 1))() == ReturnReason.UNKNOWN_STATUS
+
+
+def test_a_touch_of_nothing_comes_back_with_group_and_ip() -> None:
+    space = AddressSpace("job")
+    space.map(0, Buffer(2 * 4096, "data"))
+    run = Run("stores", threads=1)
+    run.context.table = ctypes.addressof(space.table)
+    assert run() is None
+    assert space.read32(0x1000) == 7 and run.dispatch.first == 2
+    with pytest.raises(GpuFault, match="write at 0x2000 in job by ip 0x40: not mapped"):
+        raise run.call.fault(space, "ip {:#x}".format)
+
+
+def test_both_sides_have_the_same_structures() -> None:
+    theirs = (ctypes.c_uint64 * len(scheduler.layout()))()
+    assert scheduler.library().threads_layout(theirs) == len(theirs) and list(theirs) == scheduler.layout()
