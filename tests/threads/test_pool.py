@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -220,6 +221,25 @@ def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         made.run(GpuDevice(made.device, timed_out=interrupted, dispatcher=EngineDispatcher("t1", 2)))
     assert not running
+
+
+def test_dispatches_of_several_streamers_run_at_the_same_time() -> None:
+    """Each has a device and memory of its own; the dispatcher and its engine are shared."""
+    dispatcher, found = EngineDispatcher("t1", 2), dict[int, tuple[int, ...]]()
+
+    def work(number: int) -> None:
+        made = replace(job(SLOW, 64), shared=dwords(number, *[0] * 7))
+        made.address = job().address  # type: ignore[method-assign]
+        for _ in range(5):
+            found[number] = made.run(groups=dispatcher).buffer(1)[:1024]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: (number,) * 1024 for number in range(1, 5)}
+    assert [(counts.dispatches, counts.threads) for counts in dispatcher.ran.values()] == [(20, 20 * 64)]
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])
