@@ -93,6 +93,7 @@ class SchedulerState(ctypes.Structure):
         ("masked", ctypes.c_uint64),
         ("counter", ctypes.c_uint64 * AXES),
         ("numbered", ctypes.c_uint64),
+        ("ready", ctypes.c_uint64),
         ("current", ctypes.c_uint64),
         ("left", ctypes.c_uint64),
         ("moved", ctypes.c_uint64),

@@ -138,7 +138,7 @@ class Worker:
         now.axes = len(counters)
         for axis, counter in enumerate(counters):
             now.origin[axis], now.extent[axis], now.patch_offset[axis] = counter.start, counter.count, counter.offset
-        now.numbered = 0
+        now.numbered = now.ready = 0
         payload = self.record.payload
         if isinstance(payload, PayloadWriter):
             now.writer, now.writer_state, now.writer_first, now.total = payload.function, payload.state, payload.first, payload.count or 0
