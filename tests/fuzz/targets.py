@@ -40,7 +40,7 @@ from softgen.trace.replay import ReplayedCapture, replay
 from softgen.trace.tbx import Connection, Options, Simulator
 from softgen.trace.work import Work
 from tests.conftest import ROOT
-from tests.driver.program import GpuDevice as Served
+from tests.driver.program import Gpu as Served
 from tests.driver.program import Program, served
 from tests.gpgpu.job import BATCH, Job, vector_add
 from tests.trace import aub_bytes
