@@ -244,7 +244,7 @@ class GpuDevice:
     def tick(self, base: int) -> None:
         watchdog = self.watchdogs.get(base)
         if watchdog is not None:
-            watchdog.look()
+            watchdog.poll()
 
     def _watched(self, base: int) -> bool:
         watchdog = self.watchdogs.get(base)
