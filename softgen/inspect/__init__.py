@@ -5,7 +5,7 @@ Out: text, JSON (`--json`) and an exit code: 0 fine, 1 the work failed, 2 usage 
 
 cli/             one module per verb; `main.py` finds it, `output.py` is the look they share
 decoding.py      a trace's submissions as commands, each followed by the state it points to
-indirect_state.py  a command's pointers followed to state, kernels and data
+indirect_state.py  a command's pointers, followed to state, kernels and data
 kernels.py       the EU kernels that a trace's commands point to
 error_report.py  an error state for people: when, which GPU, what the kernel said; stopped.py  where its engines stopped
 spec_names.py    search of the spec's names; spec_diff.py  differences between two generations

@@ -57,7 +57,7 @@ def test_flushes_that_invalidate_drop_bindings(bit: str, resolved: list[int]) ->
     at = batch.index(page)
     walker = [int.from_bytes(batch[at + 4 * n : at + 4 * n + 4], "little") for n in range(len(job.pack("GPGPU_WALKER")))]
     job.before = [walker, job.pack("PIPE_CONTROL", **({bit: 1} if bit else {}))]
-    assert job.run(groups=EngineDispatcher("t1", 1)).buffer(1) == tuple(range(1000, 1064))
+    assert job.run(dispatcher=EngineDispatcher("t1", 1)).buffer(1) == tuple(range(1000, 1064))
     assert sorted(resolved) == sorted([0, 1] * INVALIDATING[bit])
 
 
