@@ -115,7 +115,7 @@ def _compacted(x: Exchange, values: list[Value], masked: list[Value]) -> list[Va
 def _narrowed(x: Exchange, values: list[Value]) -> list[Value]:
     """As 16 bits; whether that are floats or integers is the surface's affair."""
     m = x.m
-    if texel.is_whole(picture(x).format):
+    if texel.is_integer(picture(x).format):
         return [m.convert(value, u16) for value in values]
     return [m.bitcast(m.convert(m.bitcast(value, f32), f16), u16) for value in values]
 
