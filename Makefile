@@ -55,6 +55,7 @@ mutate: setup
 docs: setup
 	$(BIN)/softgen behaviours --markdown > docs/behaviours.md.new
 	mv docs/behaviours.md.new docs/behaviours.md
+	$(BIN)/python -m tests.notebooks
 
 setup: $(STAMP)
 

@@ -60,6 +60,11 @@ class CommandStreamer(Protocol):
         """Base addresses that STATE_BASE_ADDRESS set, by short name: general, surface, dynamic, instruction, indirect, bindless."""
         ...
 
+    @property
+    def system_routine(self) -> int | None:
+        """Offset of the system routine from the instruction base, as STATE_SIP set it."""
+        ...
+
     def state(self, kind: type[StateT]) -> StateT:
         """A pipeline's part of the hardware context, by the class that its `new_state()` makes."""
         ...

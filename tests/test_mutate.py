@@ -53,6 +53,10 @@ def test_operands_change_places() -> None:
     assert "x = m.select(c, b, a)" in edits("x = m.select(c, a, b)\n")
 
 
+def test_imports_for_types_are_left_alone() -> None:
+    assert edits("if TYPE_CHECKING:\n    import x\n") == []
+
+
 def test_truth_words_and_comparisons() -> None:
     assert edits('x = op(modular=True, mode="rne")\n') == ["x = op(modular=False, mode=\"rne\")", 'x = op(modular=True, mode="rtz")']
     assert edits("x = a not in b\n") == ["x = a in b"]

@@ -3,8 +3,8 @@
 
 Parts, each in processes of its own, with an equal share of the time:
     decode, replay, ioctls, tbx     tests/fuzz/targets.py, guided by coverage (atheris) where it is installed, otherwise by mutation
-    c                               guard.c, native.c and the shim, built with ASan and UBSan in build/sanitized: replay by mutation,
-                                    the tests of memory and of the native part, and a program whose calls go through the shim
+    c                               every C part of setup.py, built with ASan and UBSan in build/sanitized: replay by mutation, the tests
+                                    of the C parts, and a program whose calls go through the shim
 
 An input that was found goes to tests/fuzz/found/TARGET with the fix; `make test` runs it from then on.
 """
@@ -18,7 +18,6 @@ import random
 import shutil
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 
@@ -27,13 +26,9 @@ FINDS = ROOT / "build" / "fuzz"
 SANITIZED = ROOT / "build" / "sanitized"
 TARGETS = ("decode", "replay", "ioctls", "tbx")
 PARTS = (*TARGETS, "c")
-CHECKED_TESTS = ("tests/memory/test_guard.py", "tests/memory/test_store.py", "tests/eu/test_native.py")
-FLAGS = ("-O1", "-g", "-fPIC", "-shared", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
-C_PARTS = {
-    "softgen/memory/_guard": ("softgen/memory/guard.c",),
-    "softgen/eu/_native": ("softgen/eu/native.c",),
-    "softgen/driver/_shim": tuple(f"softgen/driver/{name}.c" for name in ("shim", "shim_channel", "shim_memory", "shim_paths")),
-}
+CHECKED_TESTS = ("tests/memory/test_guard.py", "tests/memory/test_store.py", "tests/eu/test_native.py", "tests/threads/test_scheduler.py",
+                 "tests/streamer/test_latch.py")  # fmt: skip
+SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g"
 # guard.c handles SIGSEGV and brings alternate stacks of its own; CPython leaks on purpose; the shim is preloaded before the runtime.
 ASAN = "detect_leaks=0:handle_segv=0:handle_sigbus=0:allow_user_segv_handler=1:use_sigaltstack=0:abort_on_error=1:verify_asan_link_order=0"
 LATE = 90.0  # seconds a part may go on after its time: the last input, and what starts and ends the process
@@ -84,15 +79,14 @@ def build() -> Path | None:
     shutil.rmtree(SANITIZED, ignore_errors=True)
     for name in ("softgen", "tests"):
         shutil.copytree(ROOT / name, SANITIZED / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    shutil.copy(ROOT / "pyproject.toml", SANITIZED)
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    for target, sources in C_PARTS.items():
-        command = [os.environ.get("CC", "cc"), *FLAGS, *(["-fvisibility=hidden"] if "shim" in target else []), *sources, "-ldl",
-                   "-o", f"{target}{suffix}"]  # fmt: skip
-        done = subprocess.run(command, cwd=SANITIZED, capture_output=True, text=True, check=False)
-        if done.returncode:
-            print(f"c: cannot be built with sanitizers: {done.stderr.strip()[-300:]}")
-            return None
+    for name in ("pyproject.toml", "setup.py"):
+        shutil.copy(ROOT / name, SANITIZED)
+    flags = {"CFLAGS": SANITIZE, "LDFLAGS": SANITIZE.split()[0]}
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    done = subprocess.run(command, cwd=SANITIZED, env={**os.environ, **flags}, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"c: cannot be built with sanitizers: {done.stderr.strip()[-300:]}")
+        return None
     return SANITIZED
 
 

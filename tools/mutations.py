@@ -188,7 +188,7 @@ class Finder:
             self.add(a.lineno, start, end, text, f"{name}: the last two operands change places")
 
     def _If(self, node: ast.If) -> None:
-        if self._only_raises(node.body):
+        if self._only_raises(node.body) or self.source(node.test) == "TYPE_CHECKING":  # never true when it runs
             return
         self.replace(node.test, f"not ({self.source(node.test)})", "the condition is inverted")
         self.replace(node.test, "False", "the branch is dropped")

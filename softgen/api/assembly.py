@@ -13,7 +13,7 @@ from softgen.eu.text import dialect
 Syntax = Literal["iga", "mesa"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Instruction:
     """A disassembled instruction; `decoded` has its operands and controls."""
 
@@ -29,6 +29,9 @@ class Instruction:
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        return f"Instruction({self.offset:#x}: {self.text})"
+
 
 class Listing(list[Instruction]):
     """Instructions of a piece of machine code; `str()` is text that `assemble` turns into the same bytes."""
@@ -39,6 +42,9 @@ class Listing(list[Instruction]):
 
     def __str__(self) -> str:
         return self._text
+
+    def __repr__(self) -> str:
+        return f"Listing({len(self)} instructions)"
 
     def _repr_html_(self) -> str:
         rows = ((f"{one.offset:#06x}", one.size, one.text) for one in self)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import PIL.Image
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class State:
     """A structure that a command points to."""
 
@@ -28,6 +28,9 @@ class State:
     fields: dict[str, Any]
     dwords: tuple[int, ...] = ()
     certain: bool = True  # False: the number of structures is a guess
+
+    def __repr__(self) -> str:
+        return f"State({self.name} at {self.address:#x})"
 
     def _repr_html_(self) -> str:
         return table(f"{self.name} at {self.address:#x}", ("field", "value"), _rows(self.fields))
@@ -41,7 +44,7 @@ class KernelCode:
     stage: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Command:
     """A command of a batch: fields by name, enumerated ones as {"value", "name"}, groups as lists."""
 
@@ -59,6 +62,9 @@ class Command:
         found = self.fields[name]
         return _plain(found)
 
+    def __repr__(self) -> str:
+        return f"Command({self.name or 'unknown'} at {self.address:#x}, {len(self.dwords)} dwords)"
+
     def __str__(self) -> str:
         return f"{self.address:#014x}  {self.name or f'unknown command {self.dwords[0]:#010x}'}"
 
@@ -67,11 +73,11 @@ class Command:
         return shown + "".join(state._repr_html_() for state in self.states)
 
 
-@dataclass
+@dataclass(repr=False)
 class ReplayReport:
     """What a replay did."""
 
-    report: Report = field(repr=False)
+    report: Report
     images: list[PIL.Image.Image] = field(default_factory=list)  # render targets; empty until drawing is simulated
 
     @property
@@ -113,6 +119,9 @@ class ReplayReport:
         return (f"{self.submissions} submissions, {self.commands} commands, {self.threads} threads, {self.instructions} instructions; "
                 f"expectations: {met} met, {failed} not met; {len(self.faults)} faults, {len(self.unsupported)} unsupported")  # fmt: skip
 
+    def __repr__(self) -> str:
+        return f"ReplayReport({self})"
+
     def _repr_html_(self) -> str:
         met, failed = self.expectations
         rows: list[tuple[object, object]] = [
@@ -146,7 +155,7 @@ class Capture:
         from softgen.api.machine import deadline, dispatcher
 
         trace = open_trace(self.path, self._gpu, self._engine)
-        return ReplayReport(replay(trace, spent=deadline(time_limit), groups=dispatcher(engine, threads)))
+        return ReplayReport(replay(trace, timed_out=deadline(time_limit), groups=dispatcher(engine, threads)))
 
     def __repr__(self) -> str:
         return f"Capture({os.fspath(self.path)!r}, {self.gpu})"

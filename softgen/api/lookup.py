@@ -35,7 +35,7 @@ class Field:
         return f"{self.high - base}:{self.low - base}" if self.high > self.low else f"{self.low - base}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spec:
     """A command, structure, register, message or instruction of one GPU."""
 
@@ -46,13 +46,16 @@ class Spec:
     dwords: int
     fields: tuple[Field, ...]
     page: str
-    layout: Layout = field(repr=False, compare=False)
+    layout: Layout = field(compare=False)
 
     def __getitem__(self, name: str) -> Field:
         for one in self.fields:
             if one.name == name:
                 return one
         raise KeyError(f"{self.name} has no field {name!r}; it has {', '.join(one.name for one in self.fields)}")
+
+    def __repr__(self) -> str:
+        return f"Spec({self.name}: {self.kind}, {self.gpu}, {self.dwords} dwords, {len(self.fields)} fields)"
 
     def __str__(self) -> str:
         lines = [f"{self.name}  {self.kind}, {self.gpu}, {self.dwords} dwords"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from softgen.api.run import Run, Trace, TraceRow
 from softgen.bits.generation import Device
-from softgen.device.gpu import Gpu as HardwareGpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, UsageError
 from softgen.eu.engine import NAMES
 from softgen.eu.interpreter import Interpreter
@@ -20,6 +20,7 @@ from softgen.memory.space import Space
 from softgen.threads import places, reference, units
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.programs import load
 from softgen.trace.work import Work
 
 
@@ -31,7 +32,7 @@ class Machine:
         self.host_threads = self._dispatcher.engine.threads
         self._deadline: float | None = None
         self._collected: list[SoftgenError] | None = None
-        self._gpu = HardwareGpu(device, spent=self._timed_out, excuse=self._on_error, groups=self._dispatcher)
+        self._gpu = GpuDevice(device, timed_out=self._timed_out, on_error=self._on_error, dispatcher=self._dispatcher)
 
     def execute(self, space: Space, batch: int, collect: bool, trace: bool, time_limit: float | None) -> Run:
         """Run a batch to its end."""
@@ -93,7 +94,7 @@ class TracingDispatcher:
         self.engine.invalidate()
 
     def _traced(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, trace: Trace) -> Iterator[Finished]:
-        program = reference.load(context, dispatch.kernel)
+        program = load(context, dispatch)
         surfaces = units.surfaces(context, dispatch)
         for number in range(dispatch.groups):
             if timed_out():

@@ -53,7 +53,7 @@ class View:
     def sync(self) -> None:
         """Carry over what either side changed, band after band: what is compared takes memory too.
 
-        Who waits for another's turn that began after the request need not compare everything again.
+        A thread that waited while another began after it need not compare again.
         """
         begun = self.begun
         with self.lock:
@@ -103,7 +103,7 @@ def in_rows(bo: GemObject) -> npt.NDArray[np.uint8]:
 
 
 class ShownFence(Fence):
-    """Is done when the program can see through the aperture what the work wrote."""
+    """A fence that synchronises linear views before it is done."""
 
     def __init__(self, signals: Signals, views: list[View]) -> None:
         super().__init__(signals)
@@ -116,7 +116,7 @@ class ShownFence(Fence):
 
 
 def fence(signals: Signals, bos: list[GemObject]) -> Fence:
-    """The fence of work that uses these buffers; what the program wrote through the aperture is there before the work begins."""
+    """The fence of a submission that uses these buffers, after their linear views have been synchronised for it."""
     views = [bo.view for bo in bos if bo.view]
     for view in views:
         view.sync()

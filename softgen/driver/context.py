@@ -1,4 +1,4 @@
-"""Contexts and address spaces: who may run where, with which memory.
+"""Hardware contexts and their address spaces (VMs), and the ioctls on them.
 
 Addresses are decided when work is submitted (a relocation needs them) and buffers are mapped when it runs: until then an earlier
 submission may still use the addresses for something else.
@@ -10,7 +10,6 @@ import errno
 import itertools
 import threading
 import time
-from bisect import bisect_right
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from softgen.driver import i915_drm as i915
 from softgen.driver.fence import Fence
 from softgen.driver.gem import GemObject, extensions
+from softgen.driver.placement import PAGE, Placement
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.uapi import CONTEXT_PARAM, ENGINE, ENGINE_CLASSES, LOAD_BALANCE, SSEU
 from softgen.memory.address_space import AddressSpace
@@ -25,9 +25,7 @@ from softgen.memory.address_space import AddressSpace
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
-LOWEST = 0x10_0000  # nothing is placed below: a small number used as an address must be a fault
 HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits
-PAGE = 4096
 POLL = 0.002  # seconds
 RINGS = {
     i915.I915_EXEC_DEFAULT: "rcs0", i915.I915_EXEC_RENDER: "rcs0", i915.I915_EXEC_BSD: "vcs0", i915.I915_EXEC_BLT: "bcs0",
@@ -43,19 +41,18 @@ KEPT = {
 
 
 class Vm:
-    """An address space, with the addresses buffers have or will have in it."""
+    """An address space: addresses given to buffers, and buffers mapped now."""
 
     def __init__(self, gpu: Shared, name: str) -> None:
         self.gpu, self.name = gpu, name
         self.space = AddressSpace(name, gpu.device.generation.address_bits)
         self.limit = min(gpu.kernel.gtt_bytes, HIGHEST)
         self.lock = threading.RLock()
-        self.placed: dict[GemObject, int] = {}
-        self.mapped: dict[GemObject, int] = {}
+        self.placed, self.mapped = Placement(), Placement()
         self.running: dict[GemObject, int] = {}  # buffers of submissions that run now
 
     def place(self, wanted: list[tuple[GemObject, int | None, int]]) -> list[int]:
-        """Addresses for the buffers of one submission: the pinned one, the one it has, or a free one, aligned."""
+        """Addresses for the buffers of a submission: the pinned address, the one a buffer has, or a free one, aligned."""
         with self.lock:
             if (kept := self._kept(wanted)) is not None:
                 return kept
@@ -65,13 +62,17 @@ class Vm:
                     raise Errno(errno.EINVAL, f"two buffers are pinned at {start:#x}")
             if any(end > 1 << self.space.bits for _, end in taken):
                 raise Errno(errno.EINVAL, f"a buffer is pinned beyond {self.space.bits} bits")
-            for bo, address in list(self.placed.items()):
-                if overlaps(taken, address, address + bo.size):
-                    del self.placed[bo]
-            return [self._place(bo, address, alignment) for bo, address, alignment in wanted]
+            for start, end in taken:
+                for bo in self.placed.overlapping(start, end):
+                    self.placed.remove(bo)
+            for bo, address, _ in wanted:
+                if address is not None:
+                    self.placed.put(bo, address)
+                    bo.bound.add(self)
+            return [self._place(bo, alignment) for bo, _, alignment in wanted]
 
     def _kept(self, wanted: list[tuple[GemObject, int | None, int]]) -> list[int] | None:
-        """The addresses they have, if all may stay where they are: those are apart from each other."""
+        """The addresses they have, if all may stay where they are: those do not overlap."""
         found = []
         for bo, address, alignment in wanted:
             at = self.placed.get(bo)
@@ -80,28 +81,19 @@ class Vm:
             found.append(at)
         return found
 
-    def _place(self, bo: GemObject, address: int | None, alignment: int) -> int:
-        if address is None:
-            address = self.placed.get(bo)
-            if address is None or alignment and address % alignment:
-                self.placed.pop(bo, None)
-                address = self._free(bo.size, max(alignment, PAGE))
-        self.placed[bo] = address
+    def _place(self, bo: GemObject, alignment: int) -> int:
+        address = self.placed.get(bo)
+        if address is None or alignment and address % alignment:
+            self.placed.remove(bo)
+            address = self.placed.free(bo.size, max(alignment, PAGE))
+            if address + bo.size > self.limit:
+                raise Errno(errno.ENOSPC, f"no room for {bo.size:#x} bytes")
+            self.placed.put(bo, address)
         bo.bound.add(self)
         return address
 
-    def _free(self, size: int, alignment: int) -> int:
-        at = -(-LOWEST // alignment) * alignment
-        for start, end in sorted((address, address + bo.size) for bo, address in self.placed.items()):
-            if at + size + PAGE <= start:
-                break
-            at = max(at, -(-(end + PAGE) // alignment) * alignment)  # a page between two buffers catches those who run over
-        if at + size > self.limit:
-            raise Errno(errno.ENOSPC, f"no room for {size:#x} bytes")
-        return at
-
     def enter(self, wanted: list[tuple[GemObject, int]], before_waiting: Callable[[], None] = lambda: None) -> None:
-        """Map what a submission needs; buffers that stand in the way leave, when nothing that runs needs them."""
+        """Map what a submission needs; buffers in the way are unmapped, when nothing that runs needs them."""
         with self.lock:
             if all(self.mapped.get(bo) == address for bo, address in wanted):
                 self._run(wanted)
@@ -118,20 +110,28 @@ class Vm:
             self.running[bo] = self.running.get(bo, 0) + 1
 
     def _try(self, bo: GemObject, address: int) -> list[GemObject]:
+        """Map a buffer; the buffers that run where it should be, if there are any."""
         with self.lock:
             if self.mapped.get(bo) == address:
                 return []
-            end = address + bo.size
-            there = [other for other, at in self.mapped.items() if at < end and address < at + other.size or other is bo]
+            there = set(self.mapped.overlapping(address, address + bo.size))
+            if self.mapped.get(bo) is not None:
+                there.add(bo)
             if blockers := [other for other in there if other in self.running]:
                 return blockers
             for other in there:
-                self.space.unmap(self.mapped.pop(other), other.size)
+                self._unmap(other)
+            at = address
             for piece in bo.pieces:
-                self.space.map(address, piece.buffer, piece.offset, piece.size)
-                address += piece.size
-            self.mapped[bo] = end - bo.size
+                self.space.map(at, piece.buffer, piece.offset, piece.size)
+                at += piece.size
+            self.mapped.put(bo, address)
             return []
+
+    def _unmap(self, bo: GemObject) -> None:
+        address = self.mapped.remove(bo)
+        if address is not None:
+            self.space.unmap(address, bo.size)
 
     def leave(self, bos: list[GemObject]) -> None:
         with self.lock:
@@ -139,21 +139,13 @@ class Vm:
                 self.running[bo] -= 1
                 if not self.running[bo]:
                     del self.running[bo]
-        self.gpu.signals.tell()
+        self.gpu.signals.notify()
 
     def forget(self, bo: GemObject) -> None:
         with self.lock:
-            self.placed.pop(bo, None)
-            address = self.mapped.pop(bo, None)
+            self.placed.remove(bo)
             bo.bound.discard(self)
-            if address is not None:
-                self.space.unmap(address, bo.size)
-
-
-def overlaps(ranges: list[tuple[int, int]], start: int, end: int) -> bool:
-    """Does a range touch one of these, which are in order and apart?"""
-    at = bisect_right(ranges, (start, 1 << 64))
-    return any(first < end and start < last for first, last in ranges[max(at - 1, 0) : at + 1])
+            self._unmap(bo)
 
 
 class Context:
@@ -192,7 +184,7 @@ def new_vm(node: Node) -> Vm:
 
 
 def new(node: Node) -> Context:
-    """A context in an address space of its own, or in the one all share where the GPU has no more."""
+    """Create a context in an address space of its own; in the node's only one where the GPU has no others."""
     first = node.contexts.get(0)
     vm = first.vm if first and not node.gpu.kernel.vm else new_vm(node)
     context = Context(node.gpu, 0, vm)
@@ -315,7 +307,7 @@ def vm_destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def reset_stats(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """Drivers ask this over and over while they look at a tag: a slow answer leaves the processor to the work they wait for."""
+    """I915_GET_RESET_STATS. Waits a little while work runs: drivers poll it in a loop, and the CPU is needed for that work."""
     context = lookup(node, arg.context)
     if (last := context.last) and not last.done:
         node.gpu.signals.wait(lambda: last.done, time.monotonic() + POLL, call.channel.gone)

@@ -1,4 +1,4 @@
-"""What programs must be told so that each runtime picks the Intel driver, and what to say where one is missing."""
+"""Environment variables that make each runtime pick the Intel driver, and messages about missing drivers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTERPRETER = 3  # the program header of programs that a dynamic loader starts
 
 
 def shim() -> str:
-    """The library to preload."""
+    """Path of the library to preload."""
     found = importlib.util.find_spec("softgen.driver._shim")
     if found is None or found.origin is None:
         raise SoftgenError(
@@ -31,19 +31,19 @@ def shim() -> str:
 
 def environment(device: Device, folder: Path, given: Mapping[str, str]) -> dict[str, str]:
     """The program's environment. What the user set about drivers stays as it is."""
-    told = dict(given)
-    told["SOFTGEN_RUN"] = str(folder)
+    env = dict(given)
+    env["SOFTGEN_RUN"] = str(folder)
     others = [library for library in given.get("LD_PRELOAD", "").replace(":", " ").split() if library != shim()]
-    told["LD_PRELOAD"] = " ".join([shim(), *others])
+    env["LD_PRELOAD"] = " ".join([shim(), *others])
     of_api = {runtime.api: runtime for runtime in reversed(runtimes_of(device.name)) if runtime.found()}
     if vulkan := of_api.get("Vulkan"):
         for name in ("VK_ICD_FILENAMES", "VK_DRIVER_FILES"):
-            told.setdefault(name, vulkan.found())
+            env.setdefault(name, vulkan.found())
     if opencl := of_api.get("OpenCL"):
-        told.setdefault("OCL_ICD_VENDORS", vendors(folder, opencl))
+        env.setdefault("OCL_ICD_VENDORS", vendors(folder, opencl))
     if video := of_api.get("VA-API"):
-        told.setdefault("LIBVA_DRIVER_NAME", video.name)
-    return told
+        env.setdefault("LIBVA_DRIVER_NAME", video.name)
+    return env
 
 
 def vendors(folder: Path, runtime: Runtime) -> str:
@@ -55,7 +55,7 @@ def vendors(folder: Path, runtime: Runtime) -> str:
 
 
 def unreachable(program: str) -> str:
-    """Why the shim cannot be loaded into a program, '' where it can: the dynamic loader does it, for programs of our own kind."""
+    """Why the shim cannot be preloaded into a program; '' where it can."""
     try:
         with open(program, "rb") as file:
             head = file.read(4096)

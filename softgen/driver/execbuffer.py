@@ -16,8 +16,8 @@ from softgen.driver import context as contexts
 from softgen.driver import i915_drm as i915
 from softgen.driver.fence import Fence
 from softgen.driver.protocol import Call, Errno
-from softgen.driver.queue import Bound, Submission
 from softgen.driver.relocation import relocate
+from softgen.driver.submission import Bound, Submission
 from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, TIMELINE_FENCES
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def check(arg: SimpleNamespace) -> None:
-    """What the kernel refuses in the argument itself (i915_gem_check_execbuffer)."""
+    """Refuse what the kernel refuses in the argument itself (i915_gem_check_execbuffer)."""
     if arg.flags & i915.I915_EXEC_UNKNOWN_FLAGS:
         raise Errno(errno.EINVAL, f"EXECBUFFER2 flags {arg.flags:#x}")
     if arg.flags & i915.I915_EXEC_SECURE:
@@ -87,7 +87,7 @@ def check(arg: SimpleNamespace) -> None:
 
 
 def check_row(row: Any) -> None:
-    """What the kernel refuses of a buffer in the list (eb_validate_vma, i915_vma_insert)."""
+    """Refuse what the kernel refuses of a buffer in the list (eb_validate_vma, i915_vma_insert)."""
     if row.flags & i915.EXEC_OBJECT_UNKNOWN_FLAGS:
         raise Errno(errno.EINVAL, f"buffer {row.handle}: flags {row.flags:#x}")
     if row.alignment & (row.alignment - 1):
@@ -102,7 +102,7 @@ def check_row(row: Any) -> None:
 
 
 def canonical(address: int) -> int:
-    """The bits above 47 repeat bit 47."""
+    """An address in canonical form: the bits above 47 repeat bit 47."""
     return address | ((1 << 64) - 1 & ~ADDRESS) if address >> 47 & 1 else address
 
 
@@ -121,7 +121,7 @@ def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission
 
 
 def implicit(bos: list[gem.GemObject], rows: list[Any]) -> list[Fence]:
-    """A buffer that other work writes must be finished first; one this work writes, by readers too."""
+    """Implicit dependencies: earlier submissions that write a buffer, and for a buffer that this one writes also those that read it."""
     return [
         use.fence
         for bo, row in zip(bos, rows, strict=True)
@@ -132,7 +132,7 @@ def implicit(bos: list[gem.GemObject], rows: list[Any]) -> list[Fence]:
 
 
 def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], list[tuple[syncobj.Syncobj, int]]]:
-    """What the work waits for, and the sync objects that get its fence."""
+    """Fences that the submission waits for, and the sync objects that get its fence."""
     named: list[tuple[SimpleNamespace, int]] = []
     if arg.flags & i915.I915_EXEC_FENCE_ARRAY:
         named = [(fence, 0) for fence in fence_list(call, arg.fences_at, arg.fences)]

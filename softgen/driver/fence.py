@@ -1,4 +1,4 @@
-"""Fences: the promise that work will be done, and everything that waits for it.
+"""Fences: completion of submissions, and waiting for it.
 
 One condition serves all fences of a server. A sync file is a fence with a descriptor: the reading end of a pipe, which becomes readable
 when the fence is done, and whose device and inode number identify the fence wherever the descriptor goes.
@@ -17,33 +17,33 @@ from softgen.memory.store import Identity, identity
 
 Ready = Callable[[], bool]
 Item = TypeVar("Item")
-PATIENCE = 0.5  # seconds between two looks at whether the waiting program still lives
+POLL_INTERVAL = 0.5  # seconds between two looks at whether the waiting program still lives
 SWEPT = 1024  # events asked of epoll at a time
 
 
 class Signals:
-    """Where everybody waits, and is woken when any fence is done."""
+    """The condition variable of all fences of a server."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
 
     def wait(self, ready: Ready, until: float | None, gone: Ready = lambda: False) -> bool:
-        """Wait until something is ready, a moment of time.monotonic() has passed (None: none), or nobody is interested any more."""
+        """Wait until `ready()`, until a deadline of time.monotonic() (None: none), or until `gone()`; returns whether it is ready."""
         with self.changed:
             while not ready():
-                left = PATIENCE if until is None else min(PATIENCE, until - time.monotonic())
+                left = POLL_INTERVAL if until is None else min(POLL_INTERVAL, until - time.monotonic())
                 if left <= 0 or gone():
                     return ready()
                 self.changed.wait(left)
             return True
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         with self.changed:
             self.changed.notify_all()
 
 
 class Fence:
-    """Done or not yet; `error` is an error number when the work failed."""
+    """Completion of a submission; `error` is an error number if it failed."""
 
     def __init__(self, signals: Signals, done: bool = False) -> None:
         self.signals, self.done, self.error = signals, done, 0
@@ -61,7 +61,7 @@ class Fence:
             function()
 
     def then(self, function: Callable[[], None]) -> None:
-        """Call a function when it is done; at once if it is."""
+        """Call a function when the fence is done; at once if it is done already."""
         with self.signals.changed:
             if not self.done:
                 self._then.append(function)
@@ -70,7 +70,7 @@ class Fence:
 
 
 def all_of(signals: Signals, fences: list[Fence]) -> Fence:
-    """Done when all are."""
+    """A fence that is done when all of these are."""
     open_ones = [fence for fence in fences if not fence.done]
     if len(open_ones) == 1:
         return open_ones[0]
@@ -114,7 +114,7 @@ class Pipes(Generic[Item]):
         return found[0] if found else None
 
     def mark(self, key: Identity) -> None:
-        """The reading end becomes readable, and stays so."""
+        """Make the reading end readable, for good."""
         with self.lock:
             if key in self.items:
                 try:

@@ -1,4 +1,4 @@
-"""Buffers: memory with a handle, and the ioctls on one of them.
+"""Buffer objects (GEM): their memory, their handles, and the ioctls on them.
 
 A buffer's memory is a memfd that the program maps and the simulator reads. Memory that was the program's own (USERPTR) may be in several
 pieces. A buffer is busy while a fence of a submission that uses it is not done.
@@ -62,8 +62,8 @@ class GemObject:
         self.identity = None if user else pieces[0].buffer.identity
         self.exported = False
 
-    def seen(self) -> None:
-        """The program asks about it: both sides of the aperture are brought to the same."""
+    def sync_view(self) -> None:
+        """Synchronise the linear view of a tiled buffer, if it has one, with its memory."""
         if self.view:
             self.view.sync()
 
@@ -86,7 +86,7 @@ class GemObject:
             done += len(view)
 
     def views(self, offset: int, size: int) -> list[memoryview]:
-        """The memory itself, in the pieces it has."""
+        """A range of the memory as writable views, one for each piece."""
         found, at = [], 0
         for piece in self.pieces:
             first, last = max(offset, at), min(offset + size, at + piece.size)
@@ -96,7 +96,7 @@ class GemObject:
         return found
 
     def release(self) -> None:
-        """One handle less; after the last, and when no work uses it any more, it leaves every address space.
+        """Drop a handle. After the last one, and when no submission uses the buffer any more, it is unmapped from all address spaces.
 
         An exported buffer can still be imported while a descriptor of it is open, as a dma-buf keeps it in the kernel (Shared.sweep).
         """
@@ -113,7 +113,7 @@ class GemObject:
         all_of(self.gpu.signals, [use.fence for use in self.uses]).then(self._unbind)
 
     def forget(self) -> None:
-        """Nothing can lead to this buffer any more; called with the lock held."""
+        """Remove the buffer from the table of buffers by identity; called with the lock held."""
         if self.identity:
             self.gpu.objects.pop(self.identity, None)
 
@@ -130,8 +130,8 @@ def lookup(node: Node, handle: int) -> GemObject:
     return found
 
 
-def keep(node: Node, bo: GemObject) -> int:
-    """A handle for a buffer; the one it has already, if it has."""
+def add_handle(node: Node, bo: GemObject) -> int:
+    """The handle of a buffer on a node, a new one if it has none."""
     with node.gpu.lock:
         if (handle := node.handles.get(bo)) is None:
             bo.handles += 1
@@ -154,7 +154,7 @@ def new(node: Node, call: Call, size: int) -> tuple[int, int]:
         bo = GemObject(node.gpu, pid, [Piece(budget.adopt(pid, Buffer(size, "buffer")), 0, size)])
     except (SoftgenError, OSError, MemoryError) as error:
         raise Errno(errno.ENOMEM, str(error)) from None
-    return keep(node, bo), size
+    return add_handle(node, bo), size
 
 
 def create(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -169,7 +169,7 @@ def create_extended(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def extensions(call: Call, address: int) -> list[tuple[int, int, int]]:
-    """(name, flags, address of what follows the head) of each link of a chain."""
+    """Read a chain of i915_user_extension: (name, flags, address after the header) of each."""
     found: list[tuple[int, int, int]] = []
     while address:
         if len(found) == 512:
@@ -191,7 +191,7 @@ def close(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """USERPTR: the program's own pages as a buffer."""
+    """I915_GEM_USERPTR: a buffer made of the program's own pages."""
     if not arg.size or (arg.address | arg.size) % PAGE_SIZE or arg.address + arg.size > 1 << 47:
         raise Errno(errno.EINVAL, f"USERPTR of {arg.size:#x} bytes at {arg.address:#x}")
     if arg.flags & ~USERPTR_FLAGS:
@@ -201,11 +201,11 @@ def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
     except SoftgenError as error:
         raise Errno(errno.ENOMEM, str(error)) from None
     bo = GemObject(node.gpu, call.channel.pid, [Piece(*piece) for piece in pieces], copied, user=True)
-    arg.handle = keep(node, bo)
+    arg.handle = add_handle(node, bo)
 
 
 def map_old(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """GEM_MMAP, which answers with an address."""
+    """I915_GEM_MMAP: maps in the program and returns the address."""
     bo = lookup(node, arg.handle)
     if bo.user:
         raise Errno(errno.ENODEV, "memory of the program itself cannot be mapped")
@@ -215,7 +215,7 @@ def map_old(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """GEM_MMAP_OFFSET, and GEM_MMAP_GTT, which is the same with a shorter argument."""
+    """I915_GEM_MMAP_OFFSET and I915_GEM_MMAP_GTT, the same ioctl with a shorter argument: an offset for mmap()."""
     bo = lookup(node, arg.handle)
     if arg.flags > i915.I915_MMAP_OFFSET_UC:
         raise Errno(errno.EINVAL, f"GEM_MMAP_OFFSET flags {arg.flags}")
@@ -228,11 +228,11 @@ def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def mapped(node: Node, offset: int, size: int) -> tuple[int, int]:
-    """mmap() of a node: the memory's descriptor, and where in it."""
+    """The descriptor and offset that an mmap() of a node stands for."""
     bo, inside = lookup(node, offset >> OFFSET_BITS), offset % APERTURE
     if bo.user or inside + size > round_up(bo.size) or inside % PAGE_SIZE:
         raise Errno(errno.EINVAL, f"mmap of {size:#x} bytes from {inside:#x} of a buffer of {bo.size:#x}")
-    bo.seen()
+    bo.sync_view()
     return (bo.view if offset & APERTURE and bo.view else bo.pieces[0]).buffer.fd, inside
 
 
@@ -254,7 +254,7 @@ def write(node: Node, call: Call, arg: SimpleNamespace) -> None:
     for view in bo.views(arg.offset, arg.size):
         call.read_into(arg.data, view)
         arg.data += len(view)
-    bo.seen()
+    bo.sync_view()
 
 
 def check_range(bo: GemObject, arg: SimpleNamespace) -> None:
@@ -264,11 +264,11 @@ def check_range(bo: GemObject, arg: SimpleNamespace) -> None:
 
 def wait_idle(node: Node, call: Call, bo: GemObject, writes_only: bool = False) -> None:
     node.gpu.signals.wait(lambda: not any(use.write or not writes_only for use in bo.busy()), None, call.channel.gone)
-    bo.seen()
+    bo.sync_view()
 
 
 def set_domain(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """The processor's turn: waits for the GPU. Submissions do not say reliably what they write, so it waits for all."""
+    """I915_GEM_SET_DOMAIN: wait for the GPU. Submissions do not say reliably what they write, so it waits for all of them."""
     wait_idle(node, call, lookup(node, arg.handle))
 
 
@@ -281,11 +281,11 @@ def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
         arg.timeout = max(arg.timeout - (time.monotonic_ns() - began), 0)
     if not idle:
         raise Errno(errno.ETIME)
-    bo.seen()
+    bo.sync_view()
 
 
 def busy(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """Low half: the class of the engine that writes, plus one. High half: a bit for each class that uses it."""
+    """I915_GEM_BUSY. Low half: class of the engine that writes, plus 1. High half: a bit for each engine class that uses the buffer."""
     arg.busy = 0
     for use in lookup(node, arg.handle).busy():
         kind = ENGINE_CLASSES.index(use.engine.rstrip("0123456789"))
@@ -301,7 +301,7 @@ def set_tiling(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo = lookup(node, arg.handle)
     if arg.mode not in TILINGS or arg.mode and (not arg.stride or arg.stride % TILINGS[arg.mode][1]):
         raise Errno(errno.EINVAL, f"tiling {arg.mode} with a stride of {arg.stride}")
-    bo.seen()
+    bo.sync_view()
     bo.tiling, bo.stride = arg.mode, arg.stride if arg.mode else 0
     if bo.view:
         bo.view.arrange()
@@ -322,12 +322,12 @@ def get_caching(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def finished(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """SW_FINISH: the processor has drawn."""
-    lookup(node, arg.handle).seen()
+    """I915_GEM_SW_FINISH: the CPU has finished writing."""
+    lookup(node, arg.handle).sync_view()
 
 
 def nothing(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """Granted, and nothing is to be done."""
+    """An ioctl that succeeds without doing anything."""
 
 
 HANDLERS = {

@@ -1,4 +1,4 @@
-"""Which function answers which ioctl, for nodes, dma-bufs and sync files."""
+"""Dispatch of ioctls to their handlers, for device nodes, dma-bufs and sync files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def kind_of(request: int) -> int:
 
 
 def answer(node: Node, call: Call, request: int, data: bytes) -> None:
-    """An ioctl on a node; its changed argument goes back with the call's other writes."""
+    """Answer an ioctl on a node; its changed argument is written back with the call's other writes."""
     number = number_of(request)
     name = NAMES.get(number)
     handler = HANDLERS.get(name) if name else None
@@ -56,7 +56,7 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
 
 
 def foreign(gpu: Shared, call: Call, request: int, descriptor: int, data: bytes) -> bool:
-    """An ioctl on a dma-buf or sync file, by the program's number of the descriptor; False: it is none of ours."""
+    """Answer an ioctl on a dma-buf or sync file, given the program's descriptor number; False where it is none of ours."""
     kind, number = kind_of(request), number_of(request)
     key = call.identity(descriptor)
     if kind == drm.DMA_BUF_BASE and (bo := prime.exported(gpu, key)):

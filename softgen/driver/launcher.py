@@ -40,7 +40,7 @@ Serve = Callable[[service.Service], dict[str, Any]]
 
 @dataclass
 class Outcome:
-    """How a run ended: the program's exit code as a shell tells it, and the server's report."""
+    """Result of a run: the program's exit code as a shell has it, and the server's report."""
 
     code: int
     report: dict[str, Any] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Run:
         self._start_program()
 
     def _start_program(self) -> None:
-        told = environment.environment(self.device, self.folder, os.environ)
+        env = environment.environment(self.device, self.folder, os.environ)
         launcher = os.getpid()
 
         def before_program() -> None:
@@ -113,7 +113,7 @@ class Run:
             signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
 
         try:
-            self.child = subprocess.Popen(self.command, executable=self.program, env=told, preexec_fn=before_program, close_fds=False)
+            self.child = subprocess.Popen(self.command, executable=self.program, env=env, preexec_fn=before_program, close_fds=False)
         except OSError as error:
             raise SoftgenError(f"{self.command[0]}: cannot be started: {error.strerror}") from None
 
@@ -140,11 +140,11 @@ class Run:
         return Outcome(code, self.report or {}, self.failed, trouble, ended_by, self._remarks("loads"), self._remarks("seeks"))
 
     def _remarks(self, kind: str) -> list[str]:
-        """What the shim noticed, as files in the run's folder."""
+        """Remarks of the shim: empty files in the run's folder."""
         return sorted(path.name.removeprefix(f"{kind}-") for path in self.folder.glob(f"{kind}-*"))
 
     def _wait(self, seconds: float) -> None:
-        """Sleep until a child ends or a signal comes; pass signals on that were sent to us alone."""
+        """Sleep until a child ends or a signal arrives; forward signals that only the launcher received."""
         assert self.child is not None
         info = signal.sigtimedwait(BLOCKED, seconds)
         if info is None or info.si_signo == signal.SIGCHLD:
@@ -153,7 +153,7 @@ class Run:
             self.child.send_signal(info.si_signo)
 
     def _reap(self) -> None:
-        """Orphans of the program come to us; they must not stay as zombies."""
+        """Reap orphaned processes of the program, which become children of the launcher."""
         assert self.child is not None
         for pid in children():
             if pid not in (self.server, self.child.pid):
@@ -194,7 +194,7 @@ class Run:
             self.child.kill()
 
     def _finish(self, stopped: bool) -> None:
-        """The program is over: nothing of it may run on, and the server writes what it has to."""
+        """End the program's remaining processes and wait for the server's report."""
         assert self.control is not None
         end_descendants({self.server}, self.told_to_end or time.monotonic())
         try:
@@ -210,7 +210,7 @@ class Run:
         self._listen()
 
     def clean(self) -> None:
-        """Whatever happened, nothing stays."""
+        """End what still runs and remove the folder of the run."""
         if self.child is not None and self.child.poll() is None:
             self.child.kill()
             self.child.wait()
@@ -230,7 +230,7 @@ def children() -> list[int]:
 
 
 def end_descendants(spared: set[int], began: float) -> None:
-    """What the program started and left running: told to end, then ended. The program itself was told when this `began`."""
+    """Terminate processes that the program left running, and kill them GRACE seconds after `began`."""
     until, told = began + GRACE, set[int]()
     while left := [pid for pid in children() if pid not in spared]:
         late = time.monotonic() > until

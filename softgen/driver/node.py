@@ -1,10 +1,11 @@
-"""What one opened node owns: handles of buffers, contexts, address spaces and sync objects; and what all nodes share.
+"""Opened nodes: their handles of buffers, contexts, address spaces and sync objects; and the state that all nodes share.
 
 A node lives as long as any descriptor of it, in whatever process; then everything it owned is let go, as the kernel does.
 """
 
 from __future__ import annotations
 
+import errno
 import heapq
 import itertools
 import threading
@@ -16,31 +17,38 @@ from softgen.bits.generation import Device
 from softgen.driver import facts
 from softgen.driver.budget import Budget, default_limit
 from softgen.driver.fence import Pipes, Signals, SyncFiles
+from softgen.driver.protocol import Errno
 from softgen.driver.syncobj import Syncobj
 from softgen.memory.store import Buffer, Identity
 
 if TYPE_CHECKING:
     from softgen.driver.context import Context, Vm
     from softgen.driver.gem import GemObject
-    from softgen.driver.queue import Later, Submission
+    from softgen.driver.queue import Later
+    from softgen.driver.submission import Submission
 
 Item = TypeVar("Item")
 FIRST_RENDER_MINOR = 128
+MOST_CONTEXTS = 1 << 14  # and address spaces, of a node
 MOST_LOGGED = 1000  # different texts: a program may make up any number of them
 FEW_ORPHANS = 64  # are looked at every time; more, when their number has doubled
 
 
 class Table(Generic[Item]):
-    """Numbers for items, the lowest free one first."""
+    """Handles: numbers for items, the lowest free number first."""
 
-    def __init__(self, first: int = 1) -> None:
+    def __init__(self, first: int = 1, most: int = 1 << 20) -> None:
+        self.most = most
         self.items: dict[int, Item] = {}
         self.free: list[int] = []
         self.next = first
         self.lock = threading.Lock()
 
     def add(self, item: Item) -> int:
+        """A handle for an item; Errno(ENOMEM) where there are too many."""
         with self.lock:
+            if len(self.items) >= self.most:
+                raise Errno(errno.ENOMEM, f"{self.most} handles are in use")
             if self.free:
                 number = heapq.heappop(self.free)
             else:
@@ -69,14 +77,14 @@ class Table(Generic[Item]):
 
 
 class Runner(Protocol):
-    """What executes submissions."""
+    """Interface of what executes submissions."""
 
     def submit(self, submission: Submission) -> None: ...
     def at_once(self, submission: Submission) -> Later | None: ...
 
 
 class Shared:
-    """What every program on this GPU shares."""
+    """State of the GPU that all opened nodes share."""
 
     def __init__(self, device: Device, runner: Runner, log: Callable[[str], None] = lambda text: None,
                  memory_limit: int | None = None) -> None:  # fmt: skip
@@ -99,7 +107,7 @@ class Shared:
         self.opened = 0
 
     def log_once(self, text: str) -> None:
-        """Log what a program may cause over and over."""
+        """Log a text the first time only: a program may cause it over and over."""
         with self.lock:
             if text in self.logged or len(self.logged) >= MOST_LOGGED:
                 return
@@ -107,7 +115,7 @@ class Shared:
         self.log(text)
 
     def reclaim(self) -> None:
-        """Close descriptors that nobody has the other side of any more."""
+        """Close descriptors whose other side nobody has open any more."""
         self.sync_files.sweep()
         self.syncobjs.sweep()
         self.sweep(every=True)
@@ -123,12 +131,12 @@ class Shared:
 
 
 class Node:
-    """One open() of a node."""
+    """State of one open() of a device node."""
 
     def __init__(self, gpu: Shared, minor: int) -> None:
         self.gpu, self.minor, self.render = gpu, minor, minor >= FIRST_RENDER_MINOR
         self.objects: Table[GemObject] = Table()
         self.handles: dict[GemObject, int] = {}  # the other way round
-        self.contexts: Table[Context] = Table(0)
-        self.vms: Table[Vm] = Table()
+        self.contexts: Table[Context] = Table(0, MOST_CONTEXTS)
+        self.vms: Table[Vm] = Table(1, MOST_CONTEXTS)
         self.syncobjs: Table[Syncobj] = Table()

@@ -38,7 +38,7 @@ def import_(node: Node, call: Call, arg: SimpleNamespace) -> None:
         bo = exported(node.gpu, key)
         if bo is None:
             raise Errno(errno.EINVAL, "the descriptor is no buffer that was exported here")
-        arg.handle = gem.keep(node, bo)
+        arg.handle = gem.add_handle(node, bo)
 
 
 def exported(gpu: Shared, key: Identity) -> GemObject | None:
@@ -61,7 +61,7 @@ def open_name(node: Node, call: Call, arg: SimpleNamespace) -> None:
         bo = node.gpu.flinks.get(arg.name)
         if bo is None:
             raise Errno(errno.ENOENT, f"no buffer has the name {arg.name}")
-        arg.handle, arg.size = gem.keep(node, bo), bo.size
+        arg.handle, arg.size = gem.add_handle(node, bo), bo.size
 
 
 HANDLERS = {"GEM_FLINK": flink, "GEM_OPEN": open_name, "PRIME_HANDLE_TO_FD": export, "PRIME_FD_TO_HANDLE": import_}

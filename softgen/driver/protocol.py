@@ -1,4 +1,4 @@
-"""The wire between shim.c and the server: one message out, questions back, one message that ends it. shim.c has the same numbers.
+"""The protocol between shim.c and the server: a request, questions back, and an answer that ends it. shim.h has the same numbers.
 
     call = Call(channel, message)
     call.read(address, size)        memory of the program; Errno(EFAULT) where there is none
@@ -41,7 +41,7 @@ WORD = (1 << 64) - 1
 
 
 class Errno(Exception):
-    """What an ioctl answers when it refuses: an error number, and why in words for the log."""
+    """Error with which an ioctl is refused: its number, and the reason for the trace."""
 
     def __init__(self, number: int, why: str = "") -> None:
         super().__init__(why or os.strerror(number))
@@ -71,7 +71,7 @@ def program_name(pid: int) -> str:
 
 
 def greet(connection: socket.socket, result: int = 0) -> None:
-    """The first message on a connection: the server serves it, or the error number with which it refuses."""
+    """Send the first message on a connection: 0 where the server accepts it, otherwise the negative error number."""
     try:
         connection.send(MESSAGE.pack(WELCOME, 0, result & WORD, 0, 0, b""), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     except OSError:
@@ -139,7 +139,7 @@ class Channel:
         return answer
 
     def gone(self) -> bool:
-        """Has the program ended, while we work for it?"""
+        """Has the program closed the channel?"""
         try:
             return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -155,7 +155,7 @@ class Channel:
 
 
 class Call:
-    """One ioctl or mmap on its way."""
+    """An ioctl or mmap that is being answered."""
 
     def __init__(self, channel: Channel, argument: int = 0) -> None:
         self.channel, self.argument = channel, argument
@@ -193,14 +193,14 @@ class Call:
         return data
 
     def read_into(self, address: int, view: memoryview) -> None:
-        """Memory of the program straight into memory of ours."""
+        """Read memory of the program into a view of ours."""
         if address + len(view) > WORD:
             raise Errno(errno.EFAULT, f"{len(view)} bytes of the program's memory")
         if not (self.channel.near and read_ranges(self.channel.pid, [(address, len(view))], view)):
             self._read_far(deque((address + at, min(len(view) - at, CHUNK)) for at in range(0, len(view), CHUNK)), view)
 
     def _read_far(self, wanted: deque[tuple[int, int]], into: bytearray | memoryview) -> None:
-        """With questions to the program: where it can read and we could not, we may not, as in some containers."""
+        """Read by questions to the program. Where it can read and we could not, we are not allowed to, as in some containers."""
         at = 0
         while wanted:
             some, total = list[tuple[int, int]](), 0
@@ -216,7 +216,7 @@ class Call:
         self.channel.near = False
 
     def write_now(self, address: int, view: memoryview) -> None:
-        """Memory of ours straight into the program's."""
+        """Write a view of ours into memory of the program, before the answer."""
         if address + len(view) > WORD:
             raise Errno(errno.EFAULT, f"{len(view)} bytes of the program's memory")
         if self.channel.near and write_range(self.channel.pid, address, view):
@@ -245,7 +245,7 @@ class Call:
             os.close(descriptor)
 
     def hand(self, address: int, descriptor: int) -> None:
-        """`descriptor` is ours until the answer is sent, then closed here."""
+        """Give a descriptor to the program with the answer; it is closed here then. Its number is written to the address."""
         self.handed.append(descriptor)
         self.writes.append(PART.pack(address & WORD, 4, len(self.handed)))
 

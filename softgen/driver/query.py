@@ -1,4 +1,4 @@
-"""Questions about the GPU: GETPARAM, QUERY, capabilities, versions, registers."""
+"""Ioctls that query the GPU: GETPARAM, QUERY, capabilities, versions, registers."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def refuse(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def granted(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """Nothing is to be done."""
+    """An ioctl that succeeds without doing anything."""
 
 
 HANDLERS = {

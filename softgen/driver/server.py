@@ -1,4 +1,4 @@
-"""The server: the process behind the nodes. One for all programs of a run.
+"""The server: accepts connections of programs and answers their ioctls. One process serves all programs of a run.
 
 Programs connect to three sockets in the run's folder: `card0` and `renderD128`, a connection for each open(), which ends with the last
 descriptor of it; and `server`, a channel for each thread, on which ioctls come. Each channel has a thread here.
@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from softgen.driver import context, gem, ioctls
 from softgen.driver.descriptors import OUT_OF_DESCRIPTORS
+from softgen.driver.fence import Pipes
 from softgen.driver.node import Node, Shared
 from softgen.driver.protocol import FOREIGN, IOCTL, MMAP, NOT_MINE, Call, Channel, Errno, Gone, Message, greet
 from softgen.driver.queue import Later
@@ -29,26 +30,30 @@ DRAIN = 5.0  # seconds that work may go on when nobody waits for it any more
 
 
 class Server:
-    """Accepts and answers until the launcher says that it is over."""
+    """The accept loop, the opened nodes, and a thread for each channel."""
 
     def __init__(self, gpu: Shared, service: Service, trace: Callable[[str], None] | None = None) -> None:
-        """`trace` is told of every ioctl and mmap."""
+        """`trace` is called with a line of text for every ioctl and mmap."""
         self.gpu, self.service, self.listening, self.trace = gpu, service, service.listening, trace
         self.nodes: dict[bytes, Node] = {}
         self.selector = selectors.DefaultSelector()
 
     def run(self) -> bytes:
-        """Until the launcher says `end` or `stop`."""
+        """Accept connections until the launcher sends `end` or `stop`; returns which."""
         for name, listener in self.listening.items():
             listener.setblocking(False)
             self.selector.register(listener, selectors.EVENT_READ, name)
         self.selector.register(self.service.control, selectors.EVENT_READ, "control")
+        for pipes in (self.gpu.sync_files, self.gpu.syncobjs):
+            self.selector.register(pipes.closed, selectors.EVENT_READ, pipes)
         while True:
             for key, _ in self.selector.select():
                 if key.data == "control":
-                    return self.service.told()
+                    return self.service.command()
                 if isinstance(key.data, str):
                     self._accept(key.data)
+                elif isinstance(key.data, Pipes):
+                    key.data.sweep()  # the last copy of a sync descriptor was closed
                 else:
                     self._closed(key.fileobj, *key.data)  # type: ignore[arg-type]
 
@@ -74,7 +79,7 @@ class Server:
         greet(connection)
 
     def _refuse(self, name: str) -> None:
-        """Out of descriptors: the program that connects gets EMFILE, and what is closed elsewhere is given back."""
+        """Refuse a connection with EMFILE: the server has no descriptor left. Closes descriptors that nobody uses any more."""
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.gpu.log_once(f"all {limit} descriptors of the server are in use: programs get EMFILE until some are closed (see `ulimit -Hn`)")
         self.gpu.reclaim()
@@ -88,7 +93,7 @@ class Server:
             connection.close()
 
     def _closed(self, connection: socket.socket, key: bytes, node: Node) -> None:
-        """The last descriptor of a node is gone, or somebody wrote to one, which means nothing."""
+        """Release what a node owns when its last descriptor is closed. Data written to a node means nothing."""
         try:
             if connection.recv(4096, socket.MSG_DONTWAIT):
                 return
@@ -129,7 +134,7 @@ class Server:
         self._go_on(channel)
 
     def _go_on(self, channel: Channel) -> None:
-        """Answer until the program has ended, or another thread does this."""
+        """Answer requests until the program has ended, or another thread has taken over."""
         ours = True
         try:
             while ours:
@@ -142,7 +147,7 @@ class Server:
                 channel.close()
 
     def _answer(self, channel: Channel, message: Message) -> bool:
-        """False: another thread answers from now on, because this one has work to do."""
+        """Answer one request; False where another thread answers from now on, because this one runs a submission."""
         call, offset, result, why = Call(channel, message.b), 0, 0, ""
         try:
             if message.kind == IOCTL:
@@ -181,7 +186,7 @@ class Server:
         return later is None or self._work(later, channel)
 
     def _short_of(self, error: OSError | MemoryError, message: Message) -> tuple[int, str]:
-        """The host has no descriptor or no memory left: that is no mistake, and the program learns it."""
+        """Error number and text for an exhausted host: no descriptor or no memory left. Anything else is an error of softgen."""
         if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
             return -errno.ENOMEM, " ENOMEM: the host has no memory left"
         if error.errno in OUT_OF_DESCRIPTORS:
@@ -191,7 +196,7 @@ class Server:
         return -errno.EIO, ""
 
     def _work(self, later: Later, channel: Channel) -> bool:
-        """Work that is mostly over before the program has its next question; if it takes longer, another thread hears that."""
+        """Run a submission in this thread; if it takes long, another thread answers the channel meanwhile and the result is False."""
         alone = True
 
         def let_go() -> None:
@@ -220,7 +225,7 @@ def bound_name(descriptor: int) -> bytes:
 
 
 def requested(message: Message) -> str:
-    """What a program asked for, in words."""
+    """A request as text, for the trace."""
     if message.kind == MMAP:
         return f"mmap of {message.b:#x} bytes at {message.a:#x}"
     name, layout = name_of(message.a & 0xFF), ARGUMENTS.get(name_of(message.a & 0xFF))
@@ -231,7 +236,7 @@ def requested(message: Message) -> str:
 
 
 def drop(call: Call) -> None:
-    """A refused call writes and hands out nothing."""
+    """Discard the writes and descriptors of a refused call."""
     for descriptor in call.handed:
         os.close(descriptor)
     call.returned, call.writes, call.handed = b"", [], []

@@ -1,4 +1,4 @@
-"""The server's process, seen from its launcher: the sockets and files of a run, a line to the launcher, and the end.
+"""The server's process: its sockets and files, its connection to the launcher, and how it ends.
 
 A thread waits for the launcher's end from the first moment on, whatever the rest of the process does meanwhile: loads, simulates, or
 writes a recording. Then what belongs to the run ends with it. Nothing that simulates is loaded here.
@@ -33,7 +33,7 @@ SOCKETS = ("server", *tree.NODES)
 
 
 class Service:
-    """What a server has from its launcher."""
+    """The server's side of its connection to the launcher, and what it cleans up at the end."""
 
     def __init__(self, control: socket.socket, folder: Path, listening: dict[str, socket.socket] | None = None) -> None:
         self.control, self.folder, self.listening = control, folder, listening or {}
@@ -43,26 +43,26 @@ class Service:
         self.reserve = Reserve()
 
     def build(self, device: Device) -> None:
-        """The folder that programs are led to. The launcher may start them when this is done."""
+        """Write the tree of files and open the sockets, then tell the launcher that programs may start."""
         with self.building:
             tree.build(self.folder / "tree", device)
             self.listening = listen(self.folder)
-        self.tell({"ready": True})
+        self.send({"ready": True})
 
-    def tell(self, message: dict[str, Any]) -> None:
-        """A line for the launcher; it may be gone."""
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message to the launcher, which may have ended."""
         try:
             self.control.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             pass
 
-    def quiet(self) -> bytes | None:
-        """Waits for the first program that connects; None: here it is. Otherwise the launcher says `end` or `stop` before."""
+    def wait_for_program(self) -> bytes | None:
+        """Wait for the first connection of a program, and return None; or for the launcher's command, if that comes first."""
         found, _, _ = select.select([self.control, *self.listening.values()], [], [])
-        return self.told() if self.control in found and len(found) == 1 else None
+        return self.command() if self.control in found and len(found) == 1 else None
 
-    def told(self) -> bytes:
-        """What the launcher says. If it has gone, another thread ends this process."""
+    def command(self) -> bytes:
+        """Read the launcher's command. If the launcher has ended, another thread ends this process."""
         try:
             if said := self.control.recv(64):
                 return said
@@ -90,23 +90,23 @@ class Service:
 
 def run(serve: Callable[[Service], dict[str, Any]], device: Device, control: socket.socket, folder: Path,
         orphaned: Callable[[], None]) -> None:  # fmt: skip
-    """The process, from its first moment to its last; it never returns."""
+    """Main function of the server's process; does not return."""
     code, service = 1, Service(control, folder)
     try:
         service.orphaned.append(orphaned)
         prepare()
         service.watch()
         service.build(device)
-        service.tell({"report": serve(service)})
+        service.send({"report": serve(service)})
         code = 0
     except BaseException as error:
-        service.tell({"failed": f"the simulator cannot go on: {type(error).__name__}: {error}"})
+        service.send({"failed": f"the simulator cannot go on: {type(error).__name__}: {error}"})
     finally:
         os._exit(code)
 
 
 def prepare() -> None:
-    """What the process needs before it serves: its own session (a terminal's signals are for the program), descriptors, quick turns."""
+    """Set up the process: a session of its own (a terminal's signals are for the program), descriptors, short switch intervals."""
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):  # who reads the program's output must see its end when it ends
@@ -121,7 +121,7 @@ def prepare() -> None:
 
 
 def listen(folder: Path) -> dict[str, socket.socket]:
-    """The sockets of a run; made before any program starts, so that nobody comes too early."""
+    """Open the sockets of a run, before any program starts."""
     found = {}
     for name in SOCKETS:
         found[name] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
@@ -131,7 +131,7 @@ def listen(folder: Path) -> dict[str, socket.socket]:
 
 
 def members(folder: Path) -> set[int]:
-    """Processes that were started in a run, whoever their parents are: its folder stands in their environment."""
+    """Processes of a run, whatever their parents: those with its folder in their environment."""
     mark, found = b"SOFTGEN_RUN=" + os.fsencode(folder) + b"\0", set()
     for name in os.listdir("/proc"):
         try:
@@ -143,7 +143,7 @@ def members(folder: Path) -> set[int]:
 
 
 def end_all(folder: Path, clients: list[int]) -> None:
-    """Without a launcher nobody looks after the programs: they end too, and what they start meanwhile."""
+    """Kill all processes of a run whose launcher has ended, and those that they start meanwhile."""
     until = time.monotonic() + INSIST
     while (left := members(folder) | set(clients)) and time.monotonic() < until:
         for pid in left:

@@ -1,4 +1,4 @@
-"""Sync objects: a place that holds a fence, or a line of numbered ones, and the ioctls on them."""
+"""Sync objects: containers of a fence or of a timeline of fences, and the ioctls on them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NANOSECONDS = 1e9
 
 
 class Syncobj:
-    """Points in rising order, each done when it and all before it are. A plain sync object is a line with the one point 0."""
+    """A timeline: points in rising order, each done when it and all before it are. A binary sync object has point 0 only."""
 
     def __init__(self, signals: Signals, fence: Fence | None = None) -> None:
         self.signals = signals
@@ -30,19 +30,19 @@ class Syncobj:
 
     def replace(self, fence: Fence | None) -> None:
         self.points = [] if fence is None else [(0, fence)]
-        self.signals.tell()
+        self.signals.notify()
 
     def add(self, point: int, fence: Fence) -> None:
-        """A new point; 0 replaces all."""
+        """Add a point to the timeline; point 0 replaces all."""
         if not point:
             self.replace(fence)
             return
         before = [last for _, last in self.points[-1:] if not last.done]
         self.points = [*self.points[-63:], (point, all_of(self.signals, [*before, fence]) if before else fence)]
-        self.signals.tell()
+        self.signals.notify()
 
     def fence(self, point: int = 0) -> Fence | None:
-        """What has to be done for a point to be reached; None: nobody has submitted it yet."""
+        """The fence of a point; None where it has not been submitted yet."""
         if not point:
             return self.points[-1][1] if self.points else None
         return next((fence for value, fence in self.points if value >= point), None)
@@ -106,7 +106,7 @@ def sync_file(node: Node, call: Call, number: int) -> Fence:
 
 
 def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """SYNCOBJ_WAIT and SYNCOBJ_TIMELINE_WAIT: for all, or for the first; the timeout is a moment of CLOCK_MONOTONIC."""
+    """SYNCOBJ_WAIT and SYNCOBJ_TIMELINE_WAIT: wait for all fences or for the first; the timeout is absolute, on CLOCK_MONOTONIC."""
     objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
     points = numbers(call, arg.points, arg.count, "Q") if getattr(arg, "points", 0) else (0,) * arg.count
     if not objects:

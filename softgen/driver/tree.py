@@ -1,4 +1,4 @@
-"""The files a program finds: /dev/dri and the parts of /sys that tell about it, as a small real tree the shim leads to."""
+"""The files that programs are shown for /dev/dri and the GPU's part of /sys: a directory tree that the shim redirects to."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Structure:
-    """Named fields; unpack() gives something whose fields may be changed, pack() turns it into bytes again."""
+    """Layout of a C structure; unpack() returns an object with its fields, pack() the bytes."""
 
     def __init__(self, text: str) -> None:
         pairs = [field.split(":") for field in text.split()]
@@ -25,7 +25,7 @@ class Structure:
         self.offsets = {name: struct.calcsize("<" + "".join(kind for _, kind in pairs[:at])) for at, name in enumerate(self.names)}
 
     def unpack(self, data: bytes) -> SimpleNamespace:
-        """Short data is filled up with zeros: an older program knows fewer fields."""
+        """Decode one structure. Short data is extended with zeros: an older program knows fewer fields."""
         values = self.struct.unpack(data[: self.size].ljust(self.size, b"\0"))
         return SimpleNamespace(**dict(zip(self.names, values, strict=True)))
 
@@ -36,7 +36,7 @@ class Structure:
         return [self.unpack(data[at : at + self.size]) for at in range(0, len(data), self.size)]
 
     def rows(self, data: bytes) -> list[Any]:
-        """The same for whole structures that are only read, and quicker."""
+        """Decode an array of structures as named tuples, faster than unpack_all()."""
         return list(map(self.row._make, self.struct.iter_unpack(data)))
 
 

@@ -39,7 +39,7 @@ class Mapping(NamedTuple):
 
 @dataclass
 class Copied:
-    """Memory that is copied: whose, where, and what the program last had there."""
+    """Memory of a program that is copied in and out: its process, address, and contents when it was last the same."""
 
     pid: int
     address: int
@@ -51,7 +51,7 @@ class Copied:
         self.before = [bytes(self.buffer.view[start : start + PART]) for start in range(0, self.buffer.size, PART)]
 
     def give_back(self) -> None:
-        """Changed bytes only: the program may be writing beside them."""
+        """Write changed bytes back, and no others: the program may be writing next to them."""
         for number, then in enumerate(self.before):
             view = self.buffer.view[number * PART : (number + 1) * PART]
             if view != then:
@@ -61,7 +61,7 @@ class Copied:
 
 
 def changed(then: bytes, now: bytes) -> list[tuple[int, int]]:
-    """Stretches of bytes that differ."""
+    """Ranges of bytes that differ."""
     import numpy as np
 
     differ = np.frombuffer(then, np.uint8) != np.frombuffer(now, np.uint8)
@@ -127,7 +127,7 @@ def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) ->
 
 
 def copied(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copied | None]:
-    """A copy, and a copy of it that tells what changed."""
+    """A copy of a range, and the state needed to write changes back."""
     pid = call.channel.pid
     gpu.budget.check(pid, 2 * size, "USERPTR")
     gpu.budget.take(pid, size, "USERPTR")

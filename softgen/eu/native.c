@@ -56,6 +56,14 @@ int64_t native_escape(uint8_t *block, struct op *op, struct context *context, ui
     return ESCAPE;
 }
 
+/* Code for a thread that only the interpreter runs. */
+int64_t native_interpret(uint8_t *block, struct context *context)
+{
+    (void)block;
+    (void)context;
+    return ESCAPE;
+}
+
 /* Handlers do not clear the upper halves of vector registers behind each op, which C that uses the lower ones would suffer from. */
 #if defined(__x86_64__)
 __attribute__((target("avx")))

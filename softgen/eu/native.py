@@ -20,19 +20,19 @@ STEP = 8  # bytes between places where an instruction may start
 NOWHERE = 0xFFFFFFFF  # in an index: no instruction starts there
 
 
-class Op(ctypes.Structure):
+class NativeOp(ctypes.Structure):
     """One step of a threaded program."""
 
     _fields_ = [("function", ctypes.c_uint64), ("ip", ctypes.c_uint32), ("counts", ctypes.c_uint32), ("rest", ctypes.c_uint8 * 48)]
 
 
-class Program(ctypes.Structure):
-    """A threaded program: `index` has for each STEP bytes from `start` on the op to go on with, or NOWHERE."""
+class NativeProgram(ctypes.Structure):
+    """A threaded program: `index` holds, for each STEP bytes from `start` on, the number of the op to execute, or NOWHERE."""
 
     _fields_ = [("ops", ctypes.c_uint64), ("index", ctypes.c_uint64), ("start", ctypes.c_uint64), ("count", ctypes.c_uint64)]
 
 
-class Single(ctypes.Structure):
+class SingleThread(ctypes.Structure):
     """One thread on its own."""
 
     _fields_ = [("function", ctypes.c_uint64), ("block", ctypes.c_uint64), ("context", ctypes.c_uint64)]
@@ -42,7 +42,7 @@ def layout() -> list[int]:
     """The numbers that native_layout gives, as Python has them."""
     return [ctypes.sizeof(ControlBlock), offset(ControlBlock, "executed"), offset(ControlBlock, "channel_ip"),
             ctypes.sizeof(Context), offset(Context, "budget"), offset(Context, "offsets"),
-            ctypes.sizeof(Op), ctypes.sizeof(Program), ctypes.sizeof(Single)]  # fmt: skip
+            ctypes.sizeof(NativeOp), ctypes.sizeof(NativeProgram), ctypes.sizeof(SingleThread)]  # fmt: skip
 
 
 def load(module: str, layout_function: str, layout: list[int]) -> ctypes.CDLL:
@@ -81,6 +81,7 @@ def imports() -> dict[str, int]:
     """Functions that compiled code may call, by name."""
     native, left = library(), guard.library()
     return {"native_barrier": address(native.native_barrier), "native_threaded": address(native.native_threaded),
+            "native_interpret": address(native.native_interpret),
             "guard_leave": address(left.guard_leave)}  # fmt: skip
 
 
@@ -119,4 +120,4 @@ def single_call() -> GuardedCall:
 
 def single(call: GuardedCall, function: int, thread: int, context: Context) -> int | None:
     """One turn of the thread whose block is at `thread`."""
-    return call(Single(function, thread, ctypes.addressof(context)))
+    return call(SingleThread(function, thread, ctypes.addressof(context)))

@@ -11,7 +11,7 @@ from pathlib import Path
 from softgen.bits.generation import Device
 from softgen.driver.gem import TILINGS
 from softgen.driver.i915_drm import EXEC_OBJECT_PINNED, EXEC_OBJECT_WRITE
-from softgen.driver.queue import Bound, Submission
+from softgen.driver.submission import Bound, Submission
 from softgen.errors import SoftgenError
 from softgen.trace.capture import EXEC, INCOMPLETE
 from softgen.trace.capture_json import Batch, BufferObject, Exec
@@ -36,14 +36,20 @@ class Recorder(CaptureWriter):
         super().__init__(path, in_place, private)
         self.device = device
         self.running: dict[Submission, tuple[BufferObject, ...]] = {}
+        self.cut_short = self.ended = False
 
     def before(self, submission: Submission) -> None:
+        if self.ended:
+            return
         bos = tuple(self.recorded(bound) for bound in submission.bound)
         self.write(exec_of(submission, self.device, bos))
         self.running[submission] = bos
 
     def after(self, submission: Submission, fine: bool) -> None:
+        if submission not in self.running or self.ended:
+            return
         bos = self.running[submission]
+        self.cut_short |= not fine and submission.context.cancelled  # its program is gone: it was ended before it was done
         if fine:
             bos = tuple(replace(bo, after=self.content(bound)[0]) for bo, bound in zip(bos, submission.bound, strict=True))
             self.write(exec_of(submission, self.device, bos))
@@ -61,8 +67,9 @@ class Recorder(CaptureWriter):
                             bound.relocations)  # fmt: skip
 
     def complete(self) -> None:
-        """End the recording; it stays marked as incomplete while a submission runs."""
-        if not self.running:
+        """End the recording; it stays marked as incomplete if a submission runs or was ended early."""
+        self.ended = True
+        if not self.running and not self.cut_short:
             super().complete()
 
     def close(self) -> str:
@@ -91,8 +98,8 @@ def keep_failure(submission: Submission, message: str, device: Device) -> str:
     if sum(bound.bo.size for bound in submission.bound) > MOST_KEPT:
         raise SoftgenError(f"its buffers have more than {MOST_KEPT >> 30} GiB")
     folder = failures()
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)  # a buffer holds whatever the program computes with
+    folder.mkdir(0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)  # an older version made it for all to read
     for old in sorted(path for path in folder.iterdir() if not path.name.startswith("."))[: -KEPT_FAILURES + 1]:
         shutil.rmtree(old, ignore_errors=True)
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{submission.pid}-{submission.sequence}"
@@ -101,5 +108,4 @@ def keep_failure(submission: Submission, message: str, device: Device) -> str:
         recorder.before(submission)
         recorder.after(submission, fine=False)
         (recorder.folder / "message.txt").write_text(f"{message.strip()}\n", "utf-8")
-    path.chmod(0o700)
     return str(path)

@@ -17,22 +17,22 @@ from softgen.lanes.cache import Cache, default_folder
 
 VERSION = 2                         # of what is done to IR here: part of the key
 OPTIMIZE, GENERATE = 1, 2           # levels of the passes and of the code generator; more of either gains nothing
-# Kernels come in an order that keeps many results under way at once. LLVM's scheduler would rather have few, one chain after the other:
-# long kernels then take up to twice the time, and none is faster.
+# Kernels are ordered for instruction-level parallelism. LLVM's machine scheduler orders for register pressure: long kernels then take up to
+# twice the time, and none is faster.
 OPTIONS = ("-enable-misched=0",)
-# What operations are single instructions thanks to; without them LLVM would call a library.
+# CPU features for which LLVM would otherwise emit library calls.
 _NEEDED = {"x86_64": ("fma", "avx2", "f16c"), "aarch64": ()}
 
 
 class Target(NamedTuple):
-    """What code is made for; all modules of a process share one."""
+    """Target of code generation; all modules of a process share one."""
 
     triple: str
     cpu: str
     features: str
 
     def has(self, feature: str) -> bool:
-        """What a CPU has by its name alone does not count."""
+        """Whether the feature is named; features implied by the CPU's name do not count."""
         return f"+{feature}" in self.features.split(",") and f"-{feature}" not in self.features.split(",")
 
 
@@ -41,8 +41,8 @@ def _llvm() -> Any:
     import llvmlite.binding as llvm  # type: ignore[import-untyped]
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    for one in OPTIONS:
-        llvm.set_option("softgen", one)
+    for option in OPTIONS:
+        llvm.set_option("softgen", option)
     return llvm
 
 
@@ -53,7 +53,7 @@ def host() -> Target:
     kind = triple.split("-")[0]
     if kind not in _NEEDED:
         raise Unsupported(f"compiled code for {kind}: must be one of {' '.join(_NEEDED)}; the NumPy machine works everywhere")
-    if lacking := [one for one in _NEEDED[kind] if not features.get(one)]:
+    if lacking := [feature for feature in _NEEDED[kind] if not features.get(feature)]:
         raise Unsupported(f"compiled code needs a CPU with {' '.join(lacking)}; the NumPy machine works everywhere")
     wide = ",-prefer-256-bit" if features.get("avx512f") else ""
     return Target(triple, llvm.get_host_cpu_name(), features.flatten() + wide)
@@ -75,7 +75,7 @@ _lock = threading.Lock()
 
 
 def key(ir: str, target: Target) -> str:
-    """Names an object by everything it was made from."""
+    """Cache key of an object: hash of IR, target, LLVM version and options."""
     parts = (str(VERSION), str(_llvm().llvm_version_info), str((OPTIMIZE, GENERATE)), *target, ir)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -94,7 +94,7 @@ def compile_object(ir: str, target: Target) -> bytes:
     return found
 
 
-def outside_names(data: bytes) -> set[str]:
+def undefined_symbols(data: bytes) -> set[str]:
     """Undefined symbols of an ELF object; a SoftgenError where it is none."""
     try:
         return _undefined(data)
@@ -118,9 +118,9 @@ def _undefined(data: bytes) -> set[str]:
 
 
 def check(data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = None) -> None:
-    """Refuses an object that uses outside names other than those given: a library's idea of a function is not ours bit for bit, and ORC
-    would find it in this process."""
-    if strange := sorted(outside_names(data) - set(imports or ())):
+    """Refuses an object with undefined symbols other than `imports`: ORC would resolve them in this process, and a library's function
+    does not match ours bit for bit."""
+    if strange := sorted(undefined_symbols(data) - set(imports or ())):
         raise Unsupported(f"{' '.join(names)}: LLVM made calls of {' '.join(strange)} out of operations this CPU has no instruction for")
 
 
@@ -147,7 +147,7 @@ class Code:
 
 def load(ir: str, names: tuple[str, ...], cache: Cache | None = None, target: Target | None = None,
          imports: dict[str, int] | None = None) -> Code:
-    """The functions of a module, from the cache or compiled now. `imports` are the only outside names the module may use."""
+    """The functions of a module, from the cache or compiled now. `imports` are the only undefined symbols it may have."""
     cache = Cache(default_folder()) if cache is None else cache
     target = target or host()
     name = key(ir, target)

@@ -22,6 +22,8 @@ from softgen.threads.payload import REGISTER, SlotField
 
 MAX_REGISTERS = 128
 KIB = 1024
+# Exceptions that an interface descriptor enables, and their bits of cr0.1 (KBL 12602-12617, IVB 2496-2503).
+EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "software_exception_enable": "software_enable"}
 
 
 @dataclass
@@ -45,7 +47,7 @@ class FrontEnd:
 
 
 def dispatch_context(cs: CommandStreamer) -> DispatchContext:
-    return DispatchContext(cs.generation, cs.space, cs.bases, cs.warn)
+    return DispatchContext(cs.generation, cs.space, cs.bases, cs.warn, cs.system_routine)
 
 
 # -- loading -------------------------------------------------------------------------------------------------------
@@ -80,15 +82,17 @@ def _descriptor(gen: float, data: bytes) -> Record:
 
 
 def dispatch_fields(context: DispatchContext, front: FrontEnd, descriptor: Record) -> dict[str, Any]:
-    """The fields of a ThreadDispatch that an interface descriptor and VFE state determine."""
-    return _dispatch_fields(context.generation.number, descriptor, front.state)
+    """The fields of a ThreadDispatch that an interface descriptor and state determine."""
+    return _dispatch_fields(context.generation.number, descriptor, front.state, context.system_routine)
 
 
 @lru_cache(256)
-def _dispatch_fields(gen: float, descriptor: Record, front: Record | None) -> dict[str, Any]:
+def _dispatch_fields(gen: float, descriptor: Record, front: Record | None, system_routine: int | None) -> dict[str, Any]:
     layout, rounding = catalogue.layout("INTERFACE_DESCRIPTOR_DATA", gen), descriptor.rounding_mode
-    control = control_register(gen, bool(descriptor.single_program_flow), bool(descriptor.floating_point_mode), rounding)
+    exceptions = {enable: optional(descriptor, name) for name, enable in EXCEPTIONS.items()}
+    control = control_register(gen, bool(descriptor.single_program_flow), bool(descriptor.floating_point_mode), rounding, **exceptions)
     return {
+        "system_routine": system_routine,
         "kernel": descriptor.kernel_start_pointer, "control": control,
         "local_bytes": kibibytes(value_name(layout, descriptor, "shared_local_memory_size")), "barrier": bool(descriptor.barrier_enable),
         "binding_table": descriptor.binding_table_pointer, "samplers": descriptor.sampler_state_pointer, "scratch": _scratch(gen, front),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from softgen.bits import registers
+from softgen.bits import registers as places
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.command import Counters, StateT
@@ -23,27 +23,28 @@ from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_status import EngineStatusRegisters
-from softgen.streamer.interface import DeviceInterface, Parked, SubmissionHooks, Wait
-from softgen.streamer.parser import Command, FetchPointer, Parser, Remark
+from softgen.streamer.interface import DeviceInterface, Parked, RegisterFile, SubmissionHooks, Wait
+from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark
 from softgen.streamer.window import Window
 from softgen.threads.dispatch import Dispatcher
 
 LATCH_AT_ONCE = 256  # state commands between two polls of the time limit
 
 
-class Streamer(Parser):
+class Streamer(CommandParser):
     """An engine's command streamer at work on one submission; the `CommandStreamer` that pipelines' handlers receive.
 
-    `base` is where the engine's registers start, `process_page` the status page of the context, `context_id` its number.
+    `base` is where the engine's registers start, `process_page` the status page of the context, `context_id` its number; `registers` is the
+    register file as the context sees it.
     """
 
     def __init__(self, device: DeviceInterface, engine: str, space: Space, global_space: Space | None, saved: SavedContext,
                  counters: Counters, hooks: SubmissionHooks, base: int | None = None, process_page: int | None = None,
-                 context_id: int = 0) -> None:  # fmt: skip
+                 context_id: int = 0, registers: RegisterFile | None = None) -> None:  # fmt: skip
         super().__init__(device.generation, engine, space, global_space)
         self.device, self.saved, self.counters, self.hooks = device, saved, counters, hooks
-        self.registers = device.registers
-        bases = registers.bases(self.generation.number)
+        self.registers = registers or device.registers
+        bases = places.bases(self.generation.number)
         self.base = bases.get(engine, (0,))[0] if base is None else base
         self.process_page, self.context_id = process_page, context_id
         self.skipping = False  # MI_SET_PREDICATE: commands are read as MI_NOOP
@@ -62,6 +63,7 @@ class Streamer(Parser):
     def start_batch(self, address: int) -> None:
         self.counters.batches += 1
         address &= (1 << self.space.bits) - 1
+        self.dispatcher.invalidate()
         self.place = FetchPointer(Window(self.space), address, address, 1)
 
     def start_ring(self, start: int, head: int, tail: int, size: int) -> None:
@@ -261,6 +263,12 @@ class Streamer(Parser):
     def bases(self) -> Mapping[str, int]:
         """Base addresses that STATE_BASE_ADDRESS set."""
         return self.saved.latched.bases
+
+    @property
+    def system_routine(self) -> int | None:
+        """The exception handler of EU threads (STATE_SIP)."""
+        found = self.saved.latched.get("STATE_SIP")
+        return None if found is None else int(found.system_instruction_pointer)
 
     @property
     def dispatcher(self) -> Dispatcher:

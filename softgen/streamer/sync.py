@@ -44,16 +44,30 @@ def _word(command: str, gen: float, name: str, value: int) -> str:
 # -- flushes -------------------------------------------------------------------------------------------------------
 
 
+# Bits that invalidate caches in which state or mappings may be: state, constant, sampler and instruction caches, TLBs.
+INVALIDATES = ("state_cache_invalidation_enable", "constant_cache_invalidation_enable", "texture_cache_invalidation_enable",
+               "instruction_cache_invalidate_enable", "tlb_invalidate", "state_instruction_cache_invalidate",
+               "map_cache_invalidate")  # fmt: skip
+
+
+def invalidate(cs: Streamer, cmd: Record) -> None:
+    """Drops cached bindings if a flush invalidates caches."""
+    if any(flag(cmd, name) for name in INVALIDATES):
+        cs.dispatcher.invalidate()
+
+
 @executes("MI_FLUSH")
 def flush(cs: Streamer, cmd: Record) -> None:
     refuse_reset(cmd)
     cs.finish_pipelines()
+    invalidate(cs, cmd)
 
 
 @executes("PIPE_CONTROL")
 def pipe_control(cs: Streamer, cmd: Record) -> None:
     refuse_reset(cmd)
     cs.finish_pipelines()
+    invalidate(cs, cmd)
     if flag(cmd, "lri_post_sync_operation"):
         cs.registers.write(cmd.address, cmd.immediate_data & DWORD)
     if flag(cmd, "command_streamer_stall_enable"):
@@ -64,6 +78,7 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
 @executes("MI_FLUSH_DW")
 def flush_dw(cs: Streamer, cmd: Record) -> None:
     cs.finish_pipelines()
+    invalidate(cs, cmd)
     post_sync(cs, "MI_FLUSH_DW", cmd)
 
 

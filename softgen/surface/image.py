@@ -168,7 +168,7 @@ def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value
     if image.level or image.levels > 1:
         x, y, inside = _in_level(m, image, u, v, r, zero if lod is None else lod)
     else:
-        x, y, inside = u, v, (u < broadcast_number(m, image.width, u32, lanes)) & (r < _slices(m, image, 0, lanes))
+        x, y, inside = u, v, (u < broadcast_number(m, image.width, u32, lanes)) & (r < _slices(m, image, lanes))
         inside = inside if image.kind == "1d" else inside & (v < broadcast_number(m, image.height, u32, lanes))
         inside = inside if lod is None else inside & (lod == 0)
     far = [m.convert(value, u64) for value in (x, y, r)]
@@ -186,15 +186,13 @@ def _in_level(m: Machine, image: SurfaceImage, u: Value, v: Value, r: Value, lod
     for level, (left, top, width, height) in enumerate(levels(image)):
         if level >= image.level:
             here = lod == level - image.level
-            there = here & (u < width) & (v < height) & (r < _slices(m, image, level, u.lanes))
+            there = here & (u < width) & (v < height) & (r < _slices(m, image, u.lanes))
             x, y, inside = m.select(here, u + left, x), m.select(here, v + top, y), inside | there
     return x, y, inside
 
 
-def _slices(m: Machine, image: SurfaceImage, level: int, lanes: int) -> Value:
+def _slices(m: Machine, image: SurfaceImage, lanes: int) -> Value:
     if image.kind != "3d" and not image.is_array:
         return m.constant(u32, 6 if image.kind == "cube" else 1, lanes)
-    if image.kind == "3d" and level:
-        return m.constant(u32, max(image.depth >> level, 1), lanes)
     depth = broadcast_number(m, image.depth, u32, lanes)
     return depth * 6 if image.kind == "cube" else depth

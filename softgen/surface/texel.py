@@ -5,7 +5,7 @@ A channel is a 32-bit lane: the bits of a float for unorm, snorm and float forma
 
 from __future__ import annotations
 
-from softgen.bits.formats import Channel, Format
+from softgen.bits.formats import Format, FormatChannel
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f16, f32, f64, i32, u16, u32
@@ -15,16 +15,8 @@ WORD = 32
 ORDER = "rgba"
 ONE = 0x3F800000
 COPIES = {"l": "rgb", "i": "rgba"}  # luminance and intensity are replicated to several channels
-WIDEST = {
-    "unorm": 24,
-    "snorm": 16,
-    "uint": 32,
-    "sint": 32,
-    "float": 32,
-    "ufloat": 11,
-    "raw": 32,
-    "void": 32,
-}  # the widest channels supported, in bits, by type
+# The widest channels supported, in bits, by type
+WIDEST = {"unorm": 24, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat": 11, "raw": 32, "void": 32}
 SMALL = {11: 4, 10: 5}  # width of an unsigned float -> the shift to the mantissa position of a half float
 
 
@@ -39,7 +31,7 @@ def check(format: Format, reading: bool = False) -> None:
         raise Unsupported(f"texels of format {format}: not yet simulated")
 
 
-def places(format: Format) -> list[tuple[Channel, int]]:
+def places(format: Format) -> list[tuple[FormatChannel, int]]:
     """Channels with the positions of their lowest bits."""
     found, at = [], 0
     for channel in format.channels:
@@ -87,7 +79,7 @@ def _linear(m: Machine, value: Value) -> Value:
     return m.bitcast(m.convert(found, f32), u32)
 
 
-def _decoded(m: Machine, channel: Channel, raw: Value) -> Value:
+def _decoded(m: Machine, channel: FormatChannel, raw: Value) -> Value:
     if channel.type in ("uint", "raw") or channel.bits == WORD and channel.type in ("sint", "float"):
         return raw
     signed = m.bitcast(m.bitcast(raw << WORD - channel.bits, i32) >> WORD - channel.bits, u32) if channel.bits < WORD else raw
@@ -116,7 +108,7 @@ def pack(m: Machine, format: Format, values: list[Value]) -> list[Value]:
     return words
 
 
-def _encoded(m: Machine, channel: Channel, value: Value) -> Value:
+def _encoded(m: Machine, channel: FormatChannel, value: Value) -> Value:
     if channel.bits == WORD and channel.type in ("uint", "sint", "float", "raw"):
         return value
     most, all_ones = (1 << channel.bits - 1) - 1, (1 << channel.bits) - 1

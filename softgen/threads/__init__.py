@@ -6,8 +6,13 @@ Out: memory changed; counts of threads and instructions.
 dispatch.py    the record that every pipeline fills in, and the Dispatcher protocol
 payload.py     payload sources, dispatch-mask sources, header patches
 dispatcher.py  chooses the engine of a dispatch and counts what each kernel did
+interpreted.py the reference engine behind the scheduler, for C loops
 reference.py   the reference engine: one thread group on the interpreter
+scheduler.py   structures of scheduler.c and start.c, the native scheduler; threads.h is its C interface
 pool.py        compiled engines: groups handed out in chunks to host threads
+programs.py    kernels and the system routine in memory
+bindings.py    surface entries for compiled code, kept between dispatches
+scheduler.c    groups of threads in turns on one host thread; threads.h lets C loops of pipelines start batches
 shared.py      the part of a dispatch that its workers share: kernel, engine, bindings
 worker.py      one host thread's share; templates.py the blocks its threads start from
 affine.py      affine lane values in payloads

@@ -47,6 +47,7 @@ class DispatchContext:
     space: Space
     bases: Mapping[str, int]
     warn: Callable[[str], None] = lambda text: None  # reports broken rules; execution goes on
+    system_routine: int | None = None  # offset from the instruction base (STATE_SIP)
 
     def layout(self, name: str) -> Layout:
         return catalogue.layout(name, self.generation.number)

@@ -21,12 +21,12 @@ from softgen.eu.engine import Engine, engine
 from softgen.eu.interpreter import KernelProgram
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.programs import DispatchProgram, ProgramCache
 
 if TYPE_CHECKING:
     from softgen.threads.pool import NativeLoop, WorkerSet
 
 REFERENCE = "reference"
-MAX_PROGRAMS = 256
 
 
 def host_threads() -> int:
@@ -46,23 +46,6 @@ class KernelStatistics:
     seconds: float = 0.0
 
 
-class ProgramCache:
-    """Kernels by address: the same bytes at the same address are the same Program, so engines compile them once."""
-
-    def __init__(self) -> None:
-        self._programs: dict[tuple[float, int, int], KernelProgram] = {}
-
-    def load(self, context: DispatchContext, kernel: int) -> KernelProgram:
-        address, code = reference.code_at(context, kernel)
-        key = context.generation.number, kernel, address
-        found = self._programs.get(key)
-        if found is None or found.code != code:
-            if len(self._programs) >= MAX_PROGRAMS:
-                self._programs.clear()
-            found = self._programs[key] = KernelProgram(key[0], code, kernel, f"kernel {address:#x}")
-        return found
-
-
 class EngineDispatcher:
     """A Dispatcher that runs all dispatches on one engine. `make` builds the engine of a name."""
 
@@ -78,7 +61,7 @@ class EngineDispatcher:
         self._lock = threading.Lock()
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
-        program = self.programs.load(context, dispatch.kernel)
+        program = self.programs.load(context, dispatch)
         if self.name != REFERENCE:
             try:
                 yield from self._counted(program, self.name, self._compiled(context, dispatch, program, timed_out))
@@ -93,7 +76,7 @@ class EngineDispatcher:
         from softgen.threads import pool
         from softgen.threads.shared import SharedDispatch
 
-        program, made = self.programs.load(context, dispatch.kernel), self._built(context)
+        program, made = self.programs.load(context, dispatch), self._built(context)
         with self._borrowed() as workers:
             shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
             yield from self._counted(program, self.name, pool.LoopRun(shared, workers, timed_out, loops).run())
@@ -101,9 +84,8 @@ class EngineDispatcher:
     def invalidate(self) -> None:
         self._epoch += 1
 
-    def _compiled(
-        self, context: DispatchContext, dispatch: ThreadDispatch, program: KernelProgram, timed_out: TimedOut
-    ) -> Iterator[Finished]:
+    def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
+                  timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
         from softgen.threads import pool  # imported late: the reference engine needs none of it
         from softgen.threads.shared import SharedDispatch
 
@@ -116,7 +98,7 @@ class EngineDispatcher:
     def _built(self, context: DispatchContext) -> Engine:
         try:
             if self._engine is None:
-                self._engine = self._make(self.name)
+                self._engine = self._make(self.name) if self.name != REFERENCE else _interpreted()
             _ = context.space.table
         except Unsupported as why:
             raise EngineUnavailable(str(why)) from why
@@ -162,6 +144,12 @@ class EngineDispatcher:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def _interpreted() -> Engine:
+    from softgen.threads.interpreted import InterpretedEngine  # imported late, as compiled engines are
+
+    return InterpretedEngine()
 
 
 class EngineUnavailable(Exception):

@@ -7,6 +7,7 @@ from softgen.eu.interpreter import KernelProgram
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.state import ThreadState
 from softgen.threads.dispatch import ThreadDispatch
+from softgen.threads.programs import DispatchProgram
 
 
 def text(inst: Instruction) -> str:
@@ -21,7 +22,8 @@ def text(inst: Instruction) -> str:
 
 def instruction_at(program: KernelProgram, ip: int) -> str:
     """An address in a kernel, with the instruction there."""
-    return f"{program.title}+{ip - program.start:#x}: {text(program.line(ip).instruction)}"
+    held = program.routine(ip) or program if isinstance(program, DispatchProgram) else program
+    return f"{held.title}+{ip - held.start:#x}: {text(held.line(ip).instruction)}"
 
 
 def thread_at(dispatch: ThreadDispatch, group: int, number: int, program: KernelProgram, ip: int) -> str:

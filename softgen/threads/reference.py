@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softgen.errors import GpuFault
-from softgen.eu.encoding.program import LONGEST
 from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.thread.state import ThreadState
 from softgen.shared_functions.dataport import LocalMemory, Surfaces
 from softgen.threads import places, units
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.programs import load
 
 TURN = 500  # backward branches that a thread may take in one turn
 NOTIFICATION = 0  # the register of n0 that barriers count in (public Intel PRM, message gateway)
@@ -35,7 +34,7 @@ class ReferenceDispatcher:
 def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never,
         program: KernelProgram | None = None) -> Iterator[Finished]:  # fmt: skip
     """All groups of a dispatch, in order."""
-    program = program or load(context, dispatch.kernel)
+    program = program or load(context, dispatch)
     surfaces = units.surfaces(context, dispatch)
     surfaces.tell = lambda sender, index, what: context.warn(places.accessed(program, sender, what))
     for group in range(dispatch.groups):
@@ -44,24 +43,11 @@ def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut 
         yield ReferenceGroup(context, dispatch, group, program, surfaces).run(timed_out)
 
 
-def load(context: DispatchContext, kernel: int) -> KernelProgram:
-    address, code = code_at(context, kernel)
-    return KernelProgram(context.generation.number, code, kernel, f"kernel {address:#x}")
-
-
-def code_at(context: DispatchContext, kernel: int) -> tuple[int, bytes]:
-    """The address of a kernel, and the bytes there now: as many as a kernel may have, since no state says where it ends."""
-    address = context.address("instruction", kernel)
-    size = context.space.extent(address, LONGEST)
-    if not size:
-        raise GpuFault(address, "instruction fetch", context.space.name)
-    return address, context.space.read(address, size)
-
-
 def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int, messages: units.Handlers | None = None) -> ThreadState:
     """A thread as it starts, but for its payload."""
     thread = ThreadState(gen, messages, dispatch.kernel, dispatch.mask(number, group))
     thread.dwords("cr")[: len(dispatch.control)] = dispatch.control
+    thread.system_routine = dispatch.system_routine
     return thread
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from softgen.eu.engine import Engine, Function
-from softgen.eu.interpreter import KernelProgram
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.isa.rules import rules
 from softgen.shared_functions import message
@@ -12,12 +11,14 @@ from softgen.threads import places
 from softgen.threads.affine import affine_rows
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.interpreted import interpreted
+from softgen.threads.programs import DispatchProgram
 
 
 class SharedDispatch:
     """Raises Unsupported, with the reason, where compiled code cannot reach the memory."""
 
-    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, program: KernelProgram, engine: Engine,
+    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: Engine,
                  bindings: BindingCache | None = None) -> None:  # fmt: skip
         self.dispatch, self.program, self.engine, self.space = dispatch, program, engine, context.space
         self.gen, self.rules = context.generation.number, rules(context.generation.number)
@@ -28,7 +29,10 @@ class SharedDispatch:
         self.rows, self.full = affine_rows(dispatch), dispatch.full
 
     def function(self, control: int, entry: int | None = None) -> Function:
-        """Code for threads whose cr0.0 is `control`, its surfaces resolved; `entry` is the ip of a thread that resumes."""
+        """Code for threads whose cr0.0 is `control`, its surfaces resolved; `entry` is the ip of a thread that resumes.
+        In the system routine the interpreter executes every instruction."""
+        if entry is not None and not self.program.inside(entry):
+            return interpreted()
         found = self.engine.function(self.program, control, self.dispatch.simd, self.full, entry, self.rows)
         for index in found.indices - self.bound.known:
             self.bound.resolve(index)

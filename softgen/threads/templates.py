@@ -110,7 +110,7 @@ class ThreadTemplates(AlignedMemory):
 
     def _fill_slots(self, rows: Bytes, payload: TemplatePayload | PayloadList, first_slot: int) -> None:
         slots = np.arange(first_slot, first_slot + len(rows), dtype=np.uint64)
-        for one in payload.slots:
-            values = (slots * np.uint64(one.step) + np.uint64(one.base) & np.uint64(one.mask)).astype(np.uint32)
-            dwords = rows[:, one.offset : one.offset + 4].view(np.uint32)[:, 0]
-            dwords[:] = dwords & np.uint32(~one.mask & 0xFFFFFFFF) | values
+        for rule in payload.slots:
+            values = (slots * np.uint64(rule.step) + np.uint64(rule.base) & np.uint64(rule.mask)).astype(np.uint32)
+            dwords = rows[:, rule.offset : rule.offset + 4].view(np.uint32)[:, 0]
+            dwords[:] = dwords & np.uint32(~rule.mask & 0xFFFFFFFF) | values

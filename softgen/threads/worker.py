@@ -102,8 +102,9 @@ def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None
         spans = [*(span for span in spans if not span[2]), *((start, end - start, True) for start, end in zeros)]
     elif flow == "channel":  # no message registers, and no stack in use
         spans = [span for span in spans if span[0] not in (at[first] for first, *_ in RARE)]
-    if not copies_payload:
-        spans = [span for span in spans if span[0]]
+    if not copies_payload:  # what follows a written payload in its last line is zero
+        end = registers * REGISTER
+        spans = [(end, payload - end, True) if not span[0] else span for span in spans]
     return (BlockRange * len(spans))(*[BlockRange(*span) for span in spans])
 
 
@@ -287,6 +288,7 @@ class Worker:
         if number not in self.runners:
             part = self.blocks[number * block.BLOCK_SIZE : (number + 1) * block.BLOCK_SIZE]
             thread = ThreadState(self.shared.gen, self._messages(), self.record.kernel, block=part)
+            thread.system_routine = self.record.system_routine
             self.runners[number] = Interpreter(thread, self.shared.program, text=places.text)
         return self.runners[number]
 

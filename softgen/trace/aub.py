@@ -1,6 +1,6 @@
-"""AUB files: records change memory and registers until one starts work.
+"""AUB files as traces: records write memory and registers, and some of them start work.
 
-The trace is synchronous: work is done when the next record is looked at, so polls find what they wait for. A context that ran
+The trace is synchronous: work has run before the next record is read, so polls succeed. A context that ran
 to its tail has its head there the next time, unless the trace writes another one.
 """
 
@@ -15,7 +15,7 @@ from softgen.bits import catalogue
 from softgen.bits.generation import Device, device, device_by_pci
 from softgen.bits.layout import Layout
 from softgen.device import submission
-from softgen.device.submission import Start
+from softgen.device.submission import EngineStart
 from softgen.errors import DecodeError, GpuFault, SoftgenError, SpecError
 from softgen.memory.space import Space
 from softgen.trace import tables
@@ -78,7 +78,7 @@ def find_device(file: AubFile) -> Device:
 
 
 class Player:
-    """One run through a trace: the machine's memory and ports, and what has happened so far."""
+    """State of one pass over a trace: memory, submission ports, registers and open predicates."""
 
     def __init__(self, trace: AubTrace) -> None:
         self.trace, self.device = trace, trace.device
@@ -107,10 +107,10 @@ class Player:
             yield from self.plays[record.name](record) or ()
         elif not record.name:
             self.trace.note(f"records with opcode {record.opcode:#x}, subopcode {record.subopcode:#x} are unknown and were skipped")
-        # What is left says how a picture is dumped, how long to wait or what a person may like to know: nothing to do.
+        # The remaining records (image dumps, delays, comments) need no action.
 
     def predicate(self, record: AubRecord) -> None:
-        """Enabled: what follows is for this target only, until disabled. Nobody has published more than the names."""
+        """Restrict the following records to a target, until it is disabled. Public sources give only the names of targets."""
         (self.only_for.add if record.fields.state else self.only_for.discard)(record.fields.target)
 
     # -- memory --------------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class Player:
         return int.from_bytes(FileData(self.trace.file, record.data.offset - 4, self.register_bytes(record)).read(), "little")
 
     def register_bytes(self, record: AubRecord) -> int:
-        """How wide the register is; its value starts at the record's last dword."""
+        """Width of the register in bytes; its value starts at the record's last dword."""
         if record.fields.size >= len(REGISTER_BYTES) or REGISTER_BYTES[record.fields.size] > 4 + len(record.data):
             raise self.wrong(record, f"holds no register of size {record.fields.size}")
         return REGISTER_BYTES[record.fields.size]
@@ -221,7 +221,7 @@ class Player:
     # -- starting work -------------------------------------------------------------------------------------------------
 
     def block(self, record: AubRecord) -> Iterator[Work]:
-        """A classic block: memory, or a ring's contents that are to be executed now."""
+        """Classic block: writes memory, or a ring's contents, which are executed at once."""
         fields = record.fields
         operation = tables.aub("block_operation").get(fields.operation)
         if operation is None:
@@ -237,7 +237,7 @@ class Player:
             space = self.memory.global_space
             yield self.work(engine, space, fields.address, 0, fields.bytes, fields.bytes)
 
-    def start(self, record: AubRecord, start: Start) -> Work | None:
+    def start(self, record: AubRecord, start: EngineStart) -> Work | None:
         self.memory.global_space.settle()
         if start.ring is not None:
             ring = start.ring
@@ -276,8 +276,8 @@ class Player:
         data = self.memory.global_space.read(descriptor.context_address + PAGE, 4 * layout.dwords)
         return layout.unpack(memoryview(data).cast("I"))
 
-    def finish(self, start: Start) -> None:
-        """What the hardware saves when a context has run: its ring's head."""
+    def finish(self, start: EngineStart) -> None:
+        """Save the ring's head to the context image, as the hardware does when a context has run."""
         if start.descriptor is None:
             return
         layout = self.layout("CONTEXT_IMAGE")
@@ -296,7 +296,7 @@ class Player:
 
 
 def _pieces(data: FileData, size: int) -> Iterator[bytes]:
-    """`size` bytes, a piece at a time; short data again and again."""
+    """`size` bytes in chunks; shorter data is repeated."""
     if 0 < len(data) < size:
         block = data.read() * (CHUNK // len(data) + 1)
         yield from (block[: size - done] for done in range(0, size, len(block)))

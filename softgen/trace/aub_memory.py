@@ -1,4 +1,4 @@
-"""The memory of an AUB trace: physical pages, the global table, and what was written without either.
+"""Memory of an AUB trace: physical pages, the GGTT, and pages written at graphics addresses that no table maps.
 
 Records address memory in four ways (`memory_space` of aub.toml): physical, through the global table, through a context's tables, and
 the global table itself. What is written at graphics addresses before any table maps them is kept apart and moves to its
@@ -21,7 +21,7 @@ KEPT_TABLES = 64
 
 
 class LooseMemory(Space):
-    """Pages at graphics addresses that no table knows."""
+    """Pages at graphics addresses that no page table maps."""
 
     def __init__(self, name: str, limit: int, bits: int = 48) -> None:
         self.name, self.limit, self.bits = name, limit, bits
@@ -74,7 +74,7 @@ class LooseMemory(Space):
 
 
 class TracedSpace(Space):
-    """Page tables first, loose pages where they say nothing."""
+    """Address space of page tables, with loose pages where nothing is mapped."""
 
     def __init__(self, name: str, tables: PageTableSpace, loose: LooseMemory) -> None:
         self.name, self.tables, self.loose, self.bits = name, tables, loose, loose.bits
@@ -91,7 +91,7 @@ class TracedSpace(Space):
             done += count
 
     def place(self, address: int, data: bytes) -> bool:
-        """Write as a trace does: what no table maps becomes loose. Was any?"""
+        """Write from a trace: unmapped pages become loose. True where any did."""
         loose, done = False, 0
         while done < len(data):
             at = address + done
@@ -102,12 +102,12 @@ class TracedSpace(Space):
         return loose
 
     def settle(self) -> None:
-        """Move what is loose to where the tables now say they belong. A page is looked for once, when work starts after it was written."""
+        """Move loose pages to the physical pages that tables map now. Each page is tried once, when work starts after it was written."""
         for number, pieces in self.loose.fresh.items():
             if self.tables.extent(number * PAGE, PAGE) < PAGE:
                 continue
             loose, page = self.loose.pages.pop(number), self.tables.translate(number * PAGE)
-            for start, end in pieces:  # a page that is read-only is so for the GPU, not for whoever recorded the trace
+            for start, end in pieces:  # a read-only entry binds the GPU, not the trace
                 self.tables.memory.write(page.physical + number * PAGE - page.start + start, bytes(loose[start:end]))
         self.loose.fresh.clear()
 
@@ -159,7 +159,7 @@ class AubMemory:
         self._contexts: dict[int | tuple[int, ...], TracedSpace] = {}
 
     def write(self, space: str, address: int, data: bytes) -> bool:
-        """Write as a record says; True when no table maps some of it."""
+        """Write to the memory space of a record; True where some of it is unmapped."""
         if space == "global":
             return self.global_space.place(address, data)
         if space == "context":
@@ -169,7 +169,7 @@ class AubMemory:
         return False
 
     def space(self, name: str, context: Space | None) -> Space:
-        """The address space an expectation's address counts in."""
+        """The address space of an expectation."""
         return {"global": self.global_space, "context": context or self.loose, "global_entry": self.entries}.get(name, self.physical)
 
     def context(self, root: int | tuple[int, ...]) -> TracedSpace:

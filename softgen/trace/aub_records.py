@@ -1,4 +1,4 @@
-"""The records of an AUB file, one after another, from a file of any size.
+"""Iterator over the records of an AUB file of any size.
 
 A record is dword 0 (type, opcode, subopcode, length) and what its page says; data follows, inside the length or, for a classic block,
 behind it. Only a window of the file is in memory at a time.
@@ -46,7 +46,7 @@ class AubRecord:
 
 @dataclass(frozen=True)
 class FileData:
-    """Bytes of a file, read when asked for."""
+    """Bytes of a file, read on demand."""
 
     file: AubFile
     offset: int
@@ -103,7 +103,7 @@ class AubFile:
         return array("I", self.read(offset, 4 * count))
 
     def records(self) -> Iterator[AubRecord]:
-        """Every record; DecodeError at the first place that is none."""
+        """Every record; a DecodeError at the first malformed one."""
         offset = 0
         while offset < self.size:
             if self.size - offset < 4:
@@ -112,7 +112,7 @@ class AubFile:
             yield record
 
     def _record(self, offset: int) -> tuple[AubRecord, int]:
-        """The record at an offset, and where the next one stands."""
+        """The record at an offset, and the offset of the next."""
         dword = self.dwords(offset, 1)
         head = page("AUB_RECORD").unpack(dword)
         bias = tables.biases().get(head.opcode)
@@ -144,7 +144,7 @@ class AubFile:
 
 
 def looks_like_aub(start: bytes) -> bool:
-    """Do these first bytes of a file begin a record we know?"""
+    """Whether a file with these first bytes begins with a known record."""
     if len(start) < 4:
         return False
     head = page("AUB_RECORD").unpack(struct.unpack_from("<I", start))

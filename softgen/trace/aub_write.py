@@ -1,4 +1,4 @@
-"""Memory trace AUB files, written: buffers in physical pages, page tables, a context and ring per engine, submissions, expectations.
+"""Writer of memory trace AUB files: buffers in physical pages, page tables, a context and ring per engine, submissions, expectations.
 
 The file says what the machine's memory held before each submission. A buffer is written when it first appears; after that only
 bytes that changed, so that what an earlier submission made of the others survives when the file is executed.
@@ -48,7 +48,7 @@ class Mapped(NamedTuple):
 
 @dataclass
 class Tables:
-    """One context's page tables, as far as they are written."""
+    """Page tables of one context that have been written so far."""
 
     root: int
     tables: dict[tuple[int, int], int] = field(default_factory=dict)  # (level, address >> its shift) -> physical
@@ -56,7 +56,7 @@ class Tables:
 
 
 class AubWriter:
-    """An AUB file in the making; it stands at `path` when it is complete, and replaces nothing.
+    """Writer of a new AUB file, which appears at `path` when it is complete; an existing file is never replaced.
 
     with AubWriter("trace.aub", device("skl")) as writer:
         writer.submit("render", "my context", batch, [Mapped(batch, "batch", content)])
@@ -108,12 +108,12 @@ class AubWriter:
             self.comment(label)
         mapped = list(mapped)
         _refuse_overlap(mapped)
-        where = {one.address: (self._object(one), len(one.data)) for one in mapped}
+        where = {buffer.address: (self._object(buffer), len(buffer.data)) for buffer in mapped}
         self._map(self._tables(space), where)
         self._start(self._context(space, engine), engine, batch)
 
     def expect(self, space: Hashable, address: int, data: bytes | memoryview, equal: bool = True) -> None:
-        """What a context's memory must hold from here on: pass or fail when the file is executed."""
+        """Write an expectation about a context's memory, checked when the file is replayed."""
         mapped = self._spaces[space].mapped if space in self._spaces else {}
         for start, (physical, size) in mapped.items():
             if start <= address and address + len(data) <= start + size:
@@ -125,14 +125,14 @@ class AubWriter:
             piece = bytes(data[at : at + CHUNK])
             self.record("AUB_MEMORY_COMPARE", piece, address=physical + at, space=PHYSICAL, not_equal=int(not equal), bytes=len(piece))
 
-    def _object(self, one: Mapped) -> int:
-        """Where a buffer is in physical memory, its content brought up to date."""
-        physical, before = self._objects.get(one.key, (0, memoryview(b"")))
-        if len(before) != len(one.data):
-            physical, before = self._allocate(len(one.data)), memoryview(bytes(0))
-        for start, end in changes(before, one.data):
-            self.memory(physical + start, one.data[start:end])
-        self._objects[one.key] = physical, one.data
+    def _object(self, buffer: Mapped) -> int:
+        """Physical address of a buffer, after its changed bytes are written."""
+        physical, before = self._objects.get(buffer.key, (0, memoryview(b"")))
+        if len(before) != len(buffer.data):
+            physical, before = self._allocate(len(buffer.data)), memoryview(bytes(0))
+        for start, end in changes(before, buffer.data):
+            self.memory(physical + start, buffer.data[start:end])
+        self._objects[buffer.key] = physical, buffer.data
         return physical
 
     def _allocate(self, size: int) -> int:
@@ -149,7 +149,7 @@ class AubWriter:
         return self._spaces[space]
 
     def _map(self, space: Tables, wanted: dict[int, tuple[int, int]]) -> None:
-        """Change a context's tables until they say what is wanted, and nothing else."""
+        """Update a context's tables to map exactly the given buffers."""
         for address, (physical, size) in list(space.mapped.items()):
             if wanted.get(address) != (physical, size):
                 self._entries(space, address, size, None)
@@ -160,7 +160,7 @@ class AubWriter:
                 space.mapped[address] = physical, size
 
     def _entries(self, space: Tables, address: int, size: int, physical: int | None) -> None:
-        """Page table entries for a stretch of addresses, table by table; None takes them away."""
+        """Write page table entries for a range of addresses; None unmaps it."""
         shift, end, at = LEVELS[-1][1], address + size, address
         while at < end:
             stop = min(end, ((at >> 21) + 1) << 21)
@@ -175,7 +175,7 @@ class AubWriter:
         return (np.arange(pages, dtype=np.uint64) * PAGE + (high << 32 | low)).astype("<u8").tobytes()
 
     def _table(self, space: Tables, address: int) -> int:
-        """The page table for an address, made if need be with the tables above it."""
+        """The page table of an address; missing levels are allocated."""
         table = space.root
         for level, (name, shift) in enumerate(LEVELS[:-1]):
             key = level, address >> shift
@@ -188,7 +188,7 @@ class AubWriter:
         return table
 
     def _global_pages(self, pages: int) -> tuple[int, int]:
-        """Fresh memory in the global table: its graphics and physical address."""
+        """Allocate memory mapped in the GGTT; its graphics and physical address."""
         address, physical = self._global, self._allocate(pages * PAGE)
         layout = catalogue.layout("GLOBAL_TABLE_ENTRY", self.gen)
         entries = [dword for page in range(pages) for dword in layout.pack(page=physical + page * PAGE, present=1)]
@@ -262,10 +262,11 @@ def _umask() -> int:
 
 def _refuse_overlap(mapped: list[Mapped]) -> None:
     end = 0
-    for one in sorted(mapped, key=lambda m: m.address):
-        if one.address % PAGE or not len(one.data) or len(one.data) % PAGE or one.address < end or one.address + len(one.data) > 1 << 48:
-            raise SoftgenError(f"{len(one.data):#x} bytes at {one.address:#x}: buffers are whole pages in 48 bits and do not overlap")
-        end = one.address + len(one.data)
+    for buffer in sorted(mapped, key=lambda m: m.address):
+        address, size = buffer.address, len(buffer.data)
+        if address % PAGE or not size or size % PAGE or address < end or address + size > 1 << 48:
+            raise SoftgenError(f"{size:#x} bytes at {address:#x}: buffers are whole pages in 48 bits and do not overlap")
+        end = address + size
 
 
 def changes(before: memoryview, now: memoryview) -> Iterator[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """Capture directories: `exec-NNNNNN.json` per submission, `bo/<hash>.zst` per buffer content.
 
-Contents are decompressed when a submission's turn comes, each once, and shared by every buffer that holds them; they are therefore
-mapped read-only. Replaying, which writes, makes its own buffers with `Blobs.copy`.
+Contents are decompressed on first use, once each, and shared by all buffers that hold them; they are therefore mapped read-only.
+Replay, which writes, copies them with `Blobs.copy`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEEP_BUFFERS = 256  # each is a file descriptor
 
 
 def is_capture(path: Path) -> bool:
-    """Does a directory hold a capture?"""
+    """Whether a directory holds a capture."""
     return any(EXEC.fullmatch(name) for name in os.listdir(path))
 
 
@@ -45,10 +45,10 @@ class Blobs:
         self.decompressed = 0  # how often; each content counts once as long as it is kept
         self._kept: OrderedDict[tuple[str, int], Buffer] = OrderedDict()
         self._kept_bytes = 0
-        self.room: int | None = None  # bytes that are not zero and may still be decompressed; None: any number
+        self.budget: int | None = None  # non-zero bytes that may still be decompressed; None: no limit
 
     def get(self, name: str, size: int) -> Buffer:
-        """A content, shared and kept. Nobody may write to it."""
+        """A content, shared and cached; read-only."""
         if buffer := self._kept.get((name, size)):
             self._kept.move_to_end((name, size))
             return buffer
@@ -60,7 +60,7 @@ class Blobs:
         return buffer
 
     def copy(self, name: str, size: int) -> Buffer:
-        """A content of its own, to be written to."""
+        """A private, writable copy of a content."""
         try:
             buffer = Buffer(size, name)
         except (SoftgenError, OSError, MemoryError) as error:
@@ -77,7 +77,7 @@ class Blobs:
     def _open(self, name: str) -> BinaryIO:
         path = self.path(name)
         try:
-            file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")  # a pipe must not hang us
+            file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")  # a pipe must not block
         except OSError as error:
             raise DecodeError(f"{path}: cannot be read: {error.strerror}") from None
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -104,9 +104,9 @@ class Blobs:
 
 
     def _spend(self, size: int, path: Path) -> None:
-        if self.room is not None:
-            self.room -= size
-            if self.room < 0:
+        if self.budget is not None:
+            self.budget -= size
+            if self.budget < 0:
                 raise DecodeError(f"{path}: the buffers of its submission hold more than {MAX_HELD_BYTES:#x} bytes that are not zero")
 
 
@@ -141,9 +141,9 @@ class CaptureTrace(Events):
                        end=batch.gpu_addr + batch.len if batch.len else None, context=exec_.ctx << 6 | exec_.flags & 0x3F)  # fmt: skip
 
     def space(self, exec_: Exec, name: str = "") -> AddressSpace:
-        """The memory one submission saw."""
+        """The address space of one submission."""
         space = AddressSpace(name or f"submission {exec_.seq}", self.device.generation.address_bits)
-        self.blobs.room = MAX_HELD_BYTES
+        self.blobs.budget = MAX_HELD_BYTES
         for bo in exec_.bos:
             space.map(bo.gpu_addr, self.contents(bo), writable=False)
         return space
@@ -170,7 +170,7 @@ def _exec_files(path: Path) -> list[Path]:
 
 
 def _device(exec_: Exec, file: Path, gpu: str | None) -> Device:
-    """Which GPU a capture is for: what the user said, else the PCI id, else the name."""
+    """The GPU of a capture: the user's choice, else by PCI id, else by name."""
     if gpu:
         return device(gpu)
     try:

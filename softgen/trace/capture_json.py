@@ -82,7 +82,7 @@ class Exec:
 
 @dataclass(frozen=True)
 class Value:
-    """A piece of JSON that knows where it stands."""
+    """A JSON value with its file and key, for error messages."""
 
     file: str
     key: str
@@ -132,9 +132,9 @@ class Value:
 
 
 def load(path: Path) -> Value:
-    """A JSON file as a Value, whatever is in it."""
+    """Load a JSON file as a Value."""
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:  # a pipe must not hang us
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:  # a pipe must not block
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise DecodeError(f"{path}: is no file")
             data = file.read(MAX_JSON_BYTES + 1)
@@ -207,7 +207,7 @@ def _batch(j: Value, bos: tuple[BufferObject, ...]) -> Batch:
 
 
 def _check_layout(path: Path, bos: tuple[BufferObject, ...]) -> None:
-    """No two buffers at one address, not more than a host can bear."""
+    """Check that buffers do not overlap and that their total size is within MAX_EXEC_BYTES."""
     total, end, last = 0, 0, -1
     for index, bo in sorted(enumerate(bos), key=lambda item: item[1].gpu_addr):
         if bo.gpu_addr < end:
@@ -217,7 +217,7 @@ def _check_layout(path: Path, bos: tuple[BufferObject, ...]) -> None:
         raise DecodeError(f"{path}: bos have {total:#x} bytes together; at most {MAX_EXEC_BYTES:#x} are read")
 
 
-# -- the way back ------------------------------------------------------------------------------------------------
+# -- writing ----------------------------------------------------------------------------------------------------
 
 
 def write_exec(exec_: Exec) -> str:

@@ -88,7 +88,7 @@ class CaptureWriter:
         return replace(bo, blob=self.blob(view), nonzero=nonzero(view))
 
     def blob(self, view: memoryview) -> str:
-        """Keep a content; its name."""
+        """Write a content unless it is there; its name."""
         if not nonzero(view):
             return ZERO
         name = hashlib.blake2b(view, digest_size=16).hexdigest()

@@ -26,7 +26,7 @@ Complain = Callable[[str], DecodeError]
 
 @dataclass
 class Room:
-    """How many bytes a whole file may still unfold to."""
+    """Budget of bytes that the memory in one file may still unpack to."""
 
     left: int
     most: int = field(init=False)
@@ -41,7 +41,7 @@ class Room:
 
 
 def unfold(text: bytes, room: Room, complain: Complain) -> list[bytes]:
-    """The bytes of a `:` or `~` line, in pieces."""
+    """Decode a `:` or `~` line to bytes, in chunks."""
     packed = base85(text[1:].rstrip(), complain)
     if not packed:
         return []  # the kernel found no room for a single page
@@ -52,7 +52,7 @@ def unfold(text: bytes, room: Room, complain: Complain) -> list[bytes]:
 
 
 def base85(text: bytes, complain: Complain) -> bytes:
-    """Dwords, little-endian, out of their five characters each."""
+    """Decode base 85: five characters per little-endian dword."""
     import numpy as np  # only files with such memory need it
 
     found = np.frombuffer(text, np.uint8)
@@ -73,7 +73,7 @@ def base85(text: bytes, complain: Complain) -> bytes:
 
 
 def _inflate(packed: bytes, room: Room, complain: Complain) -> Iterator[bytes]:
-    """What a zlib stream unfolds to. Older kernels may leave out its end, but never a part of a page."""
+    """Inflate a zlib stream. Older kernels may leave out its end, but never a part of a page."""
     stream, done = zlib.decompressobj(), 0
     try:
         while not stream.eof and (piece := stream.decompress(packed, PIECE)):
@@ -95,7 +95,7 @@ class Listed:
         self.data = bytearray()
 
     def add(self, text: bytes, complain: Complain) -> bool:
-        """Takes a line; False when it is no such line."""
+        """Parse a line; False where it holds no dwords."""
         if m := DWORD.match(text):
             values = m[2]
         elif m := ROW.match(text):

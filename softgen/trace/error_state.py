@@ -1,4 +1,4 @@
-"""i915 error states: what the kernel saved when an engine hung, as a trace.
+"""i915 error states as traces: registers and memory that the kernel saved when an engine hung.
 
     trace = ErrorStateTrace("error.txt")
     trace.text.engines        registers, as the driver read them
@@ -6,8 +6,8 @@
 
 Reads   RING_REGISTERS RING_BUFFER_HEAD ACTHD BB_ADDR
 
-Page tables are not saved, memory is: every block stands at the address the file gives it, those of a context in one space per engine,
-rings and what else the kernel owns in the global one. `Work.stop` says where the engine stood.
+Error states hold memory but no page tables: each block is mapped at the address the file gives, a context's blocks in a space per engine,
+rings and other kernel memory in the global space. `Work.stop` is where the engine was.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from softgen.bits.layout import Layout
 from softgen.errors import DecodeError, SoftgenError, SpecError
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.streamer.parser import Command, Parser
+from softgen.streamer.parser import Command, CommandParser
 from softgen.trace import tables
 from softgen.trace.error_data import PAGE, ZEROS, Room
 from softgen.trace.error_text import Block, Engine, engine_of, read_text, wrong
@@ -39,7 +39,7 @@ INCOMPLETE = ("an error state holds the ring, the batch and those buffers the dr
 
 @dataclass
 class Memory:
-    """One space, and what stands in it so far."""
+    """An address space, and the blocks to be mapped in it."""
 
     space: AddressSpace
     blocks: dict[int, tuple[Block, list[bytes], int]] = field(default_factory=dict)  # address -> block, pieces, size
@@ -147,7 +147,7 @@ class ErrorStateTrace(Events):
                 sequence += 1
 
     def _engines(self) -> list[Engine]:
-        """Those with registers, then those that have memory only."""
+        """Engines with registers, then engines that have memory only."""
         found = list(self.text.engines)
         for block in self.text.blocks:
             kind, instance = engine_of(block.owner)
@@ -199,7 +199,7 @@ class ErrorStateTrace(Events):
         return None if None in values[:2] else self.layout("RING_REGISTERS").unpack([(value or 0) & LOW for value in values])
 
     def _stop(self, engine: Engine, space: AddressSpace, ring: tuple[Block, int] | None) -> Stop:
-        """Where registers point. In a ring the active head is an offset, with its count of wraps above it."""
+        """Positions that registers point to. In a ring the active head is an offset, with its wrap count above it."""
         marks, inside = [], (1 << space.bits) - 1  # addresses may be read with their sign above
         head, active, batch = engine.number("HEAD"), engine.number("ACTHD"), engine.number("BBADDR")
         if head is not None and ring:
@@ -220,7 +220,7 @@ class ErrorStateTrace(Events):
 
     def _reaches(self, ring: Work, address: int, size: int) -> bool:
         """Whether a walk along the ring comes to this batch."""
-        road = Parser(self.generation, ring.engine, ring.space, ring.global_space).ring(ring.batch, ring.head, ring.tail, ring.size)
+        road = CommandParser(self.generation, ring.engine, ring.space, ring.global_space).ring(ring.batch, ring.head, ring.tail, ring.size)
         return any(isinstance(one, Command) and one.level and address <= one.address < address + size for one in road)
 
 

@@ -1,7 +1,7 @@
-"""The text of an i915 error state, line by line: values, engines with their registers, blocks of memory.
+"""Parser of the text of an i915 error state: values, engines with their registers, blocks of memory.
 
-Nothing is unfolded here: a block of memory keeps its text and the line it stands on. Labels the driver uses are in
-spec/trace/error_state.toml; what follows no known pattern is counted, with the first such line, and never in the way.
+Memory is not decoded here: a block keeps its text and its line number. Labels the driver uses are in
+spec/trace/error_state.toml; lines of no known pattern are counted and otherwise ignored.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Value:
 
 @dataclass
 class Engine:
-    """One command streamer, as the driver found it. `kind` is '' for an engine nobody here knows."""
+    """Registers of one command streamer. `kind` is '' for an unknown engine."""
 
     name: str
     kind: str
@@ -78,7 +78,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Block:
-    """Memory the driver saved: whose, what it is called, and where it stood."""
+    """A block of saved memory: owner, name and GPU address."""
 
     line: int
     owner: str
@@ -124,7 +124,7 @@ def wrong(path: Path, line: int, why: str) -> DecodeError:
 
 
 def engine_of(name: str) -> tuple[str, int]:
-    """('video', 1) for vcs1 and bsd2; ('', 0) for what nobody here knows."""
+    """Kind and instance of an engine by its name: ('video', 1) for vcs1 and bsd2, ('', 0) if unknown."""
     known = tables.error_state()["engine"]
     if name in known:
         kind, instance = known[name]
@@ -167,7 +167,7 @@ def _lines(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 class Reader:
-    """Takes lines in turn and knows what the last ones were about."""
+    """State machine over the lines of an error state."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.found = path, ErrorText(path)
@@ -254,7 +254,7 @@ class Reader:
             self.found.strange.append(number)
 
     def reported(self, number: int, text: str) -> bool:
-        """Takes a line of what the firmware reported of an engine; False when it is none. Halves of a register have a line each."""
+        """Parse a line of the GuC's error capture; False where it is none. Halves of a register have a line each."""
         if text.startswith(("Coverage:", "  RegListType:")):
             self.engine = self.firmware if not text.endswith(" Global") else None  # the list of the whole GPU comes first
             return True

@@ -1,4 +1,4 @@
-"""open_trace: which kind of trace is this? Decided by content, never by name."""
+"""open_trace: opens a file as a trace, of the kind that its content shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from softgen.trace.work import Trace
 
 START = 4096
 
-# What a file is known by, and how to speak of it. These are files people have at hand and might try.
+# Magic bytes of other formats that users may try, and what the error message calls them.
 OTHERS = (
     (re.compile(rb"\x7fELF"), "an ELF file"),
     (re.compile(rb"!<arch>\n"), "an ar archive"),
@@ -37,7 +37,7 @@ NO_ERROR = re.compile(rb"(?i)no error state collected")
 
 
 def open_trace(path: str | os.PathLike[str], gpu: str | None = None, engine: str = "render") -> Trace:
-    """A trace, ready to give its work. `gpu` overrides what the file says, and makes a raw batch of a file nothing else explains."""
+    """Open a trace. `gpu` overrides the file's own GPU, and makes a raw batch of a file of no known kind."""
     path = Path(path)
     try:
         status = os.stat(path)
@@ -69,7 +69,7 @@ def open_trace(path: str | os.PathLike[str], gpu: str | None = None, engine: str
 
 
 def looks_like_trace(start: bytes) -> bool:
-    """Whether a file with this beginning says by itself that it is a trace."""
+    """Whether a file with this beginning is a trace of a known format."""
     return looks_like_aub(start) or bool(ERROR_STATE.match(start) or HANG_DUMP.match(start))
 
 

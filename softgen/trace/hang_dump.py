@@ -1,4 +1,4 @@
-"""Mesa's hang dumps (.dmp): buffers of a context, one after another, and where execution begins. They do not say for which GPU.
+"""Mesa's hang dumps (.dmp) as traces: buffers of a context and the address of the batch. They do not name the GPU.
 
 Reads   HANG_DUMP_BLOCK HANG_DUMP_HEADER HANG_DUMP_BUFFER HANG_DUMP_BUFFER_2 HANG_DUMP_MAP HANG_DUMP_EXEC HANG_DUMP_HW_IMAGE
         HANG_DUMP_HW_IMAGE_2 HANG_DUMP_VM_FLAGS

@@ -1,4 +1,4 @@
-"""A raw batch: commands in a file and nothing else. The user says for which GPU; the rest of memory is empty."""
+"""Raw batches as traces: a file of commands for a GPU that the user names; no other memory is mapped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNK = 1 << 20
 
 
 class FileSpace(AddressSpace):
-    """Memory that ends where the file does: what fills up its last page is no batch."""
+    """Address space that ends with the file: the padding of its last page is not readable."""
 
     end = 0
 

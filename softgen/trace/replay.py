@@ -1,4 +1,4 @@
-"""Replay: what a trace recorded, done again by a GPU of softgen, and what it expected, checked.
+"""Replay: executes a trace on a GPU of softgen and checks its expectations.
 
     report = replay(open_trace("vadd.aub"))
     report.passed, report.failed, report.faults, report.unsupported
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from softgen.command import Counters
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
@@ -29,7 +29,7 @@ from softgen.trace.work import Expectation, Trace, Work
 
 @dataclass(frozen=True)
 class Trouble:
-    """Something that went wrong, and where."""
+    """A failure, with file and submission."""
 
     file: str
     submission: str
@@ -41,7 +41,7 @@ class Trouble:
 
 @dataclass
 class Report:
-    """What one replay, or several together, came to."""
+    """Result of one replay, or the sum of several."""
 
     counters: Counters = field(default_factory=Counters)
     submissions: int = 0
@@ -49,15 +49,15 @@ class Report:
     failed: list[str] = field(default_factory=list)
     faults: list[Trouble] = field(default_factory=list)
     unsupported: list[Trouble] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)  # no errors, but what software should not do
+    remarks: list[str] = field(default_factory=list)  # violations of the manuals that are no errors
 
     @property
     def fine(self) -> bool:
         return not (self.failed or self.faults or self.unsupported)
 
     def add(self, other: Report) -> None:
-        for one in dataclasses.fields(Counters):
-            setattr(self.counters, one.name, getattr(self.counters, one.name) + getattr(other.counters, one.name))
+        for field_ in dataclasses.fields(Counters):
+            setattr(self.counters, field_.name, getattr(self.counters, field_.name) + getattr(other.counters, field_.name))
         self.submissions += other.submissions
         self.passed += other.passed
         self.failed += other.failed
@@ -66,11 +66,11 @@ class Report:
         self.remarks += other.remarks
 
 
-def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
-           groups: Dispatcher | None = None, told: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
-    """Everything a trace did, in order, until it ends or time is up. `groups` runs the thread groups of dispatches; `told` hears what
-    happens, by topic."""
-    gpu = Gpu(trace.device, clock, spent, groups=groups, trace=told)
+def replay(trace: Trace, clock: Callable[[], int] | None = None, timed_out: Callable[[], bool] = lambda: False,
+           groups: Dispatcher | None = None, log: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
+    """Execute a trace in order until it ends or `timed_out` says so. `groups` runs the thread groups of dispatches; `log` gets events by
+    topic."""
+    gpu = GpuDevice(trace.device, clock, timed_out, dispatcher=groups, trace=log)
     report = Report(gpu.counters)
     for event in events(trace):
         if isinstance(event, Work):
@@ -79,14 +79,14 @@ def replay(trace: Trace, clock: Callable[[], int] | None = None, spent: Callable
                 break
         else:
             _check(gpu, event, report, trace.name)
-        if spent():
+        if timed_out():
             break
     report.remarks += gpu.remarks
     return report
 
 
-def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> bool:
-    """Is it worth going on? Not when two engines were compared and differ."""
+def _execute(gpu: GpuDevice, work: Work, report: Report, file: str) -> bool:
+    """Execute a submission; False to stop the replay, when two compared engines differ."""
     try:
         gpu.execute(work)
     except SoftgenError as error:
@@ -96,7 +96,7 @@ def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> bool:
     return True
 
 
-def _check(gpu: Gpu, expectation: Expectation, report: Report, file: str) -> None:
+def _check(gpu: GpuDevice, expectation: Expectation, report: Report, file: str) -> None:
     wrong = expectation.check() if expectation.kind == "memory" else _check_register(gpu, expectation)
     if wrong is None:
         what = f"{expectation.where}: register {expectation.address:#x} is not simulated; what it should hold is not checked"
@@ -107,12 +107,12 @@ def _check(gpu: Gpu, expectation: Expectation, report: Report, file: str) -> Non
         report.passed += 1
 
 
-def _check_register(gpu: Gpu, expectation: Expectation) -> str | None:
-    """'' or what differs; None for a register no command ever wrote: the GPU does not have it, or keeps it elsewhere."""
+def _check_register(gpu: GpuDevice, expectation: Expectation) -> str | None:
+    """'' or the difference; None for a register that no command wrote: it is not simulated, or not in the register file."""
     offsets = range(expectation.address & ~3, expectation.address + len(expectation.expected), 4)
-    if not any(offset in gpu.registers.values for offset in offsets):
+    if not any(gpu.register_written(offset) for offset in offsets):
         return None
-    found = sum(gpu.registers.read(offset) << 32 * number for number, offset in enumerate(offsets)) >> 8 * (expectation.address & 3)
+    found = sum(gpu.read_register(offset) << 32 * number for number, offset in enumerate(offsets)) >> 8 * (expectation.address & 3)
     mask = (1 << 8 * len(expectation.expected)) - 1 if expectation.mask is None else expectation.mask
     wanted = int.from_bytes(expectation.expected.read(), "little")
     if (found & mask == wanted & mask) == expectation.equal:
@@ -124,7 +124,7 @@ def _check_register(gpu: Gpu, expectation: Expectation) -> str | None:
 
 
 def events(trace: Trace) -> Iterator[Work | Expectation]:
-    """A trace's events over memory that can be written."""
+    """Events of a trace over writable memory."""
     if not isinstance(trace, CaptureTrace):
         return trace.events()
     replayed = ReplayedCapture(trace.path, trace.gpu)
@@ -146,7 +146,7 @@ class Content:
 
 
 class ReplayedCapture(CaptureTrace):
-    """A capture whose buffers have memory of their own for as long as the replay lasts."""
+    """A capture with writable buffers that live as long as the replay."""
 
     def __init__(self, path: str | os.PathLike[str], gpu: str | None = None) -> None:
         super().__init__(path, gpu)

@@ -1,4 +1,4 @@
-"""Work and expectations: the one interface behind which every kind of trace stands."""
+"""Work, Expectation and Trace: the interface of all trace readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Stop:
-    """Where an engine stood when somebody looked: the places its registers pointed to, and the header it was executing."""
+    """Position of an engine in an error state: addresses its registers pointed to, and the header it was executing."""
 
     marks: tuple[Mark, ...] = ()
     header: int | None = None
@@ -30,7 +30,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Work:
-    """One submission: what a streamer would start on.
+    """One submission for a command streamer.
 
     A batch starts at `batch` in `space`. A ring stands at `batch` in `ring_space`; its commands run from `head` to `tail`, byte
     offsets that wrap at `size`, and the batches it calls are in `space`.
@@ -64,19 +64,19 @@ class Work:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What memory (or a register) must hold when the trace comes to this point."""
+    """Required contents of memory or a register at a point of the trace."""
 
     kind: Literal["memory", "register"]
     address: int  # or the register's offset
     expected: Data
     space: Space | None = None  # memory only
     mask: int | None = None  # registers: the bits that count
-    equal: bool = True  # False: something else must stand there
+    equal: bool = True  # False: the contents must differ
     after: int = -1  # sequence of the last work before it; -1: none yet
     where: str = ""  # file and place
 
     def check(self) -> str:
-        """'' when memory holds what is expected; otherwise what differs. Registers are their owner's to compare."""
+        """'' where memory holds the expected bytes, otherwise the difference. Registers are compared by replay.py."""
         if self.space is None:
             return ""
         for start in range(0, len(self.expected), CHUNK):
@@ -103,7 +103,7 @@ class Data(Protocol):
 
 
 class Trace(Protocol):
-    """A device and what it was given to do."""
+    """A device, and its work and expectations in order."""
 
     name: str
     device: Device
@@ -111,7 +111,7 @@ class Trace(Protocol):
     expectations: list[Expectation]  # those passed so far, in order
 
     def events(self) -> Iterator[Work | Expectation]:
-        """Everything that happens, in order; from the beginning each time it is called."""
+        """Work and expectations in order; each call starts from the beginning."""
         ...
 
     def work(self) -> Iterator[Work]:
@@ -120,7 +120,7 @@ class Trace(Protocol):
 
 
 class Events:
-    """What every trace does the same way: `work`, notes without repetition, expectations kept."""
+    """Base class of traces: `work`, notes without duplicates, the list of expectations."""
 
     def __init__(self, name: str, device: Device) -> None:
         self.name, self.device = name, device

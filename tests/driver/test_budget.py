@@ -162,6 +162,21 @@ def test_a_program_beyond_its_limit_is_refused_and_recovers(gpu: Gpu) -> None:
         program.ioctl("I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
 
 
+TABLES = {"I915_GEM_CONTEXT_CREATE": "contexts", "SYNCOBJ_CREATE": "syncobjs", "I915_GEM_VM_CREATE": "vms"}
+
+
+@pytest.mark.parametrize("create, table", TABLES.items())
+def test_handles_of_a_node_are_bounded(gpu: Gpu, create: str, table: str) -> None:
+    program, other = gpu.program(), gpu.program()
+    handles = getattr(gpu.server.nodes[program.name], table)
+    assert handles.most <= 1 << 20
+    handles.most = 3
+    for _ in range(3 - len(handles.items)):
+        program.ioctl(create)
+    refused(program, create)
+    other.ioctl(create)
+
+
 @pytest.mark.parametrize("size", [900 << 20, 1 << 15])
 def test_a_message_longer_than_any_request_ends_the_channel(gpu: Gpu, size: int) -> None:
     program = gpu.program()

@@ -16,7 +16,8 @@ import pytest
 
 from softgen.driver.context import ENGINES, VM
 from softgen.driver.protocol import READ, Channel, Message
-from softgen.driver.queue import Later, Submission
+from softgen.driver.queue import Later
+from softgen.driver.submission import Submission
 from softgen.driver.uapi import CONTEXT_PARAM, EXEC_OBJECT, EXTENSION, LOAD_BALANCE, RELOCATION
 from tests.driver.program import Gpu, Held, Program, served
 
@@ -384,6 +385,20 @@ def test_resets_are_asked_for_while_work_is_pending(gpu: Gpu, held: Held) -> Non
     assert time.monotonic() - began >= 0.002
     held.finish()
     program.ioctl("I915_GET_RESET_STATS", context=0)
+
+
+def test_a_failure_that_cannot_be_kept_is_a_failure_nonetheless() -> None:
+    """Whatever goes wrong while it is written down, the program is not left waiting."""
+
+    def save(submission: Submission, text: str) -> str:
+        raise MemoryError("no room for it")
+
+    with served("kbl", save=save) as gpu:
+        program = gpu.program()
+        bad = buffer(program, store(0x7654000, 3) + struct.pack("<2I", END, 0))
+        submit(program, [row(bad, offset=0x10000, flags=PINNED)])
+        program.ioctl("I915_GEM_WAIT", handle=bad, timeout=20 * 10**9)
+        assert any("could not be kept: no room for it" in text for text in gpu.told) and any("0x7654000" in text for text in gpu.told)
 
 
 def test_what_follows_a_failing_command_is_done() -> None:

@@ -217,6 +217,21 @@ def test_closed_descriptors_are_forgotten() -> None:
     os.close(second)
 
 
+def test_the_server_forgets_a_descriptor_as_soon_as_it_is_closed(gpu: Gpu) -> None:
+    """Without another request: what it holds for descriptors that nobody has would count against its limit."""
+    program = gpu.program()
+    handle = program.ioctl("SYNCOBJ_CREATE", flags=1).handle
+    taken = [program.ioctl("SYNCOBJ_HANDLE_TO_FD", handle=handle, flags=flags).fd for flags in (0, 1, 0, 1)]
+    assert len(gpu.shared.syncobjs.items) == len(gpu.shared.sync_files.items) == 2
+    program.received.clear()
+    for descriptor in taken:
+        os.close(descriptor)
+    end = time.monotonic() + 20
+    while gpu.shared.syncobjs.items or gpu.shared.sync_files.items:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def test_a_descriptor_costs_the_same_however_many_there_are() -> None:
     """40,000 once took over a minute: each new descriptor looked at all others."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -112,6 +114,9 @@ def refuses_or_reads(data: bytes) -> bool:
     except DecodeError:
         return False
     assert sum(len(one.code) for one in found) <= len(data)
+    for one in found:
+        with contextlib.suppress(DecodeError):
+            one.launch()
     return True
 
 
@@ -159,3 +164,64 @@ def test_every_program_at_hand() -> None:
             environments = [token for one in said["kernels"] for token in one["tokens"] if token["token"] == "EXECUTION_ENVIRONMENT"]
             assert [one.simd for one in found] == [token["LargestCompiledSIMDSize"] for token in environments]
             assert path.with_suffix(".dat").read_bytes() in [one.code for one in found], path
+
+
+# -- launch descriptions -----------------------------------------------------------------------------------------------
+
+
+def bytes_of(launch: binary.Launch) -> dict[int, tuple[str, int, int]]:
+    """Every byte of the cross-thread payload: which value it belongs to."""
+    return {value.offset + at: (value.kind, value.argument, value.source + at) for value in launch.values for at in range(value.size)}
+
+
+@pytest.mark.parametrize("path", [PATCH, ZEBIN], ids=["patch tokens", "zebin"])
+def test_a_launch_description(path: Path) -> None:
+    launch = binary.kernels(path.read_bytes())[0].launch()
+    arguments = [(one.name, one.type, one.kind, one.surface) for one in launch.arguments]
+    assert arguments == [("a", "uint*", "buffer", 0), ("o", "uint*", "buffer", 1)]
+    assert launch.payload_bytes == 96 and launch.local_ids and not launch.barrier and launch.scratch_bytes == launch.local_bytes == 0
+    found = bytes_of(launch)
+    assert found[0] == ("global_id_offset", -1, 0) and found[16] == ("local_size", -1, 4) and ("buffer_address", 1, 0) in found.values()
+
+
+@needs_shared("kernels")
+def test_both_containers_describe_the_same_launch() -> None:
+    """Where program-scope data is absent: the one relocates it, the other passes its address."""
+    compared = 0
+    for path in sorted((SHARED / "kernels").glob("*/*/*.zebin.bin")):
+        zebin, tokens = (next(one for one in binary.kernels(file.read_bytes()) if one.name == path.parent.parent.name).launch()
+                         for file in (path, path.with_name(path.name.replace(".zebin", ""))))  # fmt: skip
+        if zebin.constant_data or tokens.constant_data:
+            assert zebin.relocations and {"const_base"} <= {value.kind for value in tokens.values}
+            continue
+        assert bytes_of(zebin) == bytes_of(tokens), path
+        for name in ("payload_bytes", "local_ids", "barrier", "local_bytes", "scratch_bytes", "private_bytes", "required_local_size"):
+            assert getattr(zebin, name) == getattr(tokens, name), (path, name)
+        assert [replace(one, writable=True) for one in zebin.arguments] == [replace(one, writable=True) for one in tokens.arguments], path
+        assert len(zebin.samplers) == len(tokens.samplers)
+        compared += 1
+    assert compared > 150
+
+
+@needs_shared("kernels")
+def test_names_that_yaml_would_take_for_booleans() -> None:
+    """An argument called `off`."""
+    file = SHARED / "kernels" / "unaligned_vload" / "kbl" / "unaligned_vload.zebin.bin"
+    assert "off" in [one.name for one in binary.kernels(file.read_bytes())[0].launch().arguments]
+
+
+@pytest.mark.parametrize("text, message", [(b"kernels: [", "is no YAML"), (b"kernels: 7\n", None), (b"- 1\n", None),
+                                           (b"a: &a [*a]\n", "is no YAML")])
+def test_information_that_is_no_yaml(text: bytes, message: str | None) -> None:
+    raw = ZEBIN.read_bytes()
+    at = raw.index(b"---\nversion:")
+    end = raw.index(b"...\n", at) + 4
+    damaged = raw[:at] + text.ljust(end - at, b" ") + raw[end:]
+    if message is None:
+        (one,) = binary.kernels(damaged)
+        assert one.simd == 0
+        with pytest.raises(DecodeError, match="does not describe its arguments"):
+            one.launch()
+    else:
+        with pytest.raises(DecodeError, match=message):
+            binary.kernels(damaged)

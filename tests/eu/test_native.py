@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softgen.eu import native
-from softgen.eu.native import Op, Program
+from softgen.eu.native import NativeOp, NativeProgram
 from softgen.eu.thread import block
 from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus
 from softgen.lanes import jit
@@ -56,24 +56,24 @@ def handlers() -> jit.Code:
     return jit.load(HANDLERS, ("add", "next", "status"))
 
 
-def op(name: str, ip: int, value: int = 0) -> Op:
-    made = Op(handlers().address(name) if name else native.address(native.library().native_escape), ip)
+def op(name: str, ip: int, value: int = 0) -> NativeOp:
+    made = NativeOp(handlers().address(name) if name else native.address(native.library().native_escape), ip)
     made.rest[:8] = list(value.to_bytes(8, "little"))
     return made
 
 
-def loop(ops: list[Op], start: int = 0) -> Program:
-    held = (Op * len(ops))(*ops)
+def loop(ops: list[NativeOp], start: int = 0) -> NativeProgram:
+    held = (NativeOp * len(ops))(*ops)
     highest = max(one.ip for one in ops)
     index = (ctypes.c_uint32 * ((highest - start) // native.STEP + 1))(*[native.NOWHERE] * ((highest - start) // native.STEP + 1))
     for number in reversed(range(len(ops))):
         index[(ops[number].ip - start) // native.STEP] = number
-    made = Program(ctypes.addressof(held), ctypes.addressof(index), start, len(index))
+    made = NativeProgram(ctypes.addressof(held), ctypes.addressof(index), start, len(index))
     made.keep = (held, index)  # type: ignore[attr-defined]
     return made
 
 
-def turn(program: Program, ip: int = 0) -> tuple[int | None, int, int, int]:
+def turn(program: NativeProgram, ip: int = 0) -> tuple[int | None, int, int, int]:
     """Status, ip, instructions, and the number in r1."""
     held = np.zeros(BLOCK_SIZE, np.uint8)
     control = ControlBlock.from_buffer(held, CONTROL)  # type: ignore[arg-type]

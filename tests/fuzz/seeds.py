@@ -9,11 +9,11 @@ from pathlib import Path
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.driver.uapi import ARGUMENTS
-from softgen.eu import dialect
+from softgen.eu.text import dialect
 from tests.conftest import ROOT
 from tests.fuzz.targets import GPUS, NAMES
 from tests.gpgpu.job import CODE
-from tests.gpgpu.test_group import ENDLESS
+from tests.threads.test_reference import ENDLESS
 from tests.trace import aub_bytes, error_bytes
 from tests.trace.aub_bytes import CONTEXT_AT, RING_AT
 from tests.trace.aub_bytes import ROOT as PML4

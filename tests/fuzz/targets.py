@@ -26,16 +26,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from softgen.gpgpu.engines import Groups
-
 from softgen.bits.generation import device, devices
-from softgen.device.gpu import Gpu
-from softgen.driver.queue import Submission
+from softgen.device.gpu import GpuDevice
+from softgen.driver.submission import Submission
 from softgen.driver.uapi import ARGUMENTS
 from softgen.errors import SoftgenError
 from softgen.inspect.cli.main import main
 from softgen.memory.store import Buffer
 from softgen.streamer.execute import Counters
+from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.file import open_trace
 from softgen.trace.replay import ReplayedCapture, replay
 from softgen.trace.tbx import Connection, Options, Simulator
@@ -52,7 +51,7 @@ GPUS = tuple(devices())
 CAPTURES = tuple(ROOT / "tests" / "data" / name for name in ("kbl-vk-compute", "g45-gles-tri"))
 COMMANDS, SECONDS = 200, 0.4  # of one execution
 Edits = list[tuple[int, int, int]]
-Base = Callable[[Edits, Groups], Counters]
+Base = Callable[[Edits, EngineDispatcher], Counters]
 Target = Callable[[bytes], Counters | None]
 
 
@@ -144,7 +143,7 @@ def replay_edited(data: bytes) -> Counters | None:
     edits = []
     while reader.more and len(edits) < 64:
         edits.append((reader.number(), reader.number(2), reader.number(4)))
-    groups = Groups(engine, 1)
+    groups = EngineDispatcher(engine, 1)
     try:
         return BASES[base % len(BASES)](edits, groups)
     except SoftgenError as error:
@@ -156,14 +155,14 @@ def replay_edited(data: bytes) -> Counters | None:
 def job(gpu: str) -> Base:
     """A batch that dispatches four groups. Regions: batch, dynamic state, surfaces, code, indirect data, two buffers."""
 
-    def run(edits: Edits, groups: Groups) -> Counters:
+    def run(edits: Edits, groups: EngineDispatcher) -> Counters:
         made: Job = vector_add(gpu)
         space = made.memory()
         regions = sorted(space.regions(), key=lambda region: region.start)
         for number, dword, value in edits:
             region = regions[number % len(regions)]
             space.write(region.start + dword * 4 % region.size, struct.pack("<I", value))
-        machine = Gpu(made.device, itertools.count(1).__next__, budget(), groups=groups)
+        machine = GpuDevice(made.device, itertools.count(1).__next__, budget(), dispatcher=groups)
         machine.execute(Work("render", space, BATCH))
         return machine.counters
 
@@ -173,7 +172,7 @@ def job(gpu: str) -> Base:
 def ring(gpu: str) -> Base:
     """A trace with a ring, a context and four levels of page tables; edited as a file."""
 
-    def run(edits: Edits, groups: Groups) -> Counters:
+    def run(edits: Edits, groups: EngineDispatcher) -> Counters:
         file = bytearray(aub_bytes.machine(gpu) + (aub_bytes.submit_queue() if gpu == "icl" else aub_bytes.submit_ports()))
         for _, dword, value in edits:
             at = dword * 4 % len(file)
@@ -186,10 +185,10 @@ def ring(gpu: str) -> Base:
 
 
 def capture(path: Path) -> Base:
-    def run(edits: Edits, groups: Groups) -> Counters:
+    def run(edits: Edits, groups: EngineDispatcher) -> Counters:
         trace = EditedCapture(path)
         trace.edits = edits
-        gpu, spent = Gpu(trace.device, itertools.count(1).__next__, budget(), groups=groups), budget()
+        gpu, spent = GpuDevice(trace.device, itertools.count(1).__next__, budget(), dispatcher=groups), budget()
         for work in trace.events():
             with contextlib.suppress(SoftgenError):
                 gpu.execute(work)
@@ -210,8 +209,8 @@ class Instant:
     """Work is done the moment it is submitted."""
 
     def submit(self, submission: Submission) -> None:
-        submission.vm.enter([(bound.thing, bound.address) for bound in submission.bound])
-        submission.vm.leave([bound.thing for bound in submission.bound])
+        submission.vm.enter([(bound.bo, bound.address) for bound in submission.bound])
+        submission.vm.leave([bound.bo for bound in submission.bound])
         submission.fence.signal()
 
     def at_once(self, submission: Submission) -> None:

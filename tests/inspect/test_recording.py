@@ -1,4 +1,4 @@
-"""`softgen run --record` when something ends it early: finished submissions stay, and whoever reads them learns that it was cut short."""
+"""`softgen run --record` when something ends it early: finished submissions stay, and replay and decode say that it was cut short."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Made:
 
     def __init__(self, sequence: int = 1) -> None:
         self.store = Store()
-        self.bound = [SimpleNamespace(thing=self.store, handle=1, address=0x10000, flags=0, relocations=0)]
+        self.bound = [SimpleNamespace(bo=self.store, handle=1, address=0x10000, flags=0, relocations=0)]
         self.sequence, self.batch, self.batch_index, self.batch_start, self.batch_size = sequence, 0x10000, 0, 0, 8
-        self.engine, self.pid, self.flags, self.relocations, self.context = "rcs0", 1, 0, 0, SimpleNamespace(number=1)
+        self.engine, self.pid, self.flags, self.relocations, self.context = "rcs0", 1, 0, 0, SimpleNamespace(number=1, cancelled=False)
 
 
 def made(sequence: int = 1) -> Any:
@@ -97,8 +97,13 @@ def test_finished_submissions_stay(tmp_path: Path, victims: tuple[str, ...], cap
 @needs_shim
 def test_the_submission_that_never_ended_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "capture"
-    run = softgen_run("--time-limit", "2", "--record", str(folder), "--", sys.executable, "-c", HANG)
-    assert run.process.returncode == 1 and "the recording was cut short; it holds 1 submission" in run.err
+    run = Softgen("--record", str(folder), "--", sys.executable, "-c", HANG)
+    try:
+        assert recorded(folder, 1)
+        run.process.terminate()
+        assert run.finish() == 128 + signal.SIGTERM and "the recording was cut short; it holds 1 submission" in run.err
+    finally:
+        run.process.kill()
     assert cli.main(["decode", str(folder), "--brief"]) == 0
     shown = capsys.readouterr().out
     assert "MI_BATCH_BUFFER_START" in shown and "note: the recording was cut short" in shown
@@ -134,6 +139,28 @@ def test_a_recording_ends_incomplete_while_a_submission_runs(tmp_path: Path) -> 
     with recorder(tmp_path / "c") as writer:
         writer.before(made())
     assert CaptureTrace(tmp_path / "c").notes and "it holds 1 submission" in writer.close()
+
+
+def test_a_submission_whose_program_was_ended_cuts_the_recording_short(tmp_path: Path) -> None:
+    """One that failed by itself does not."""
+    for cancelled, marked in ((False, False), (True, True)):
+        path, submission = tmp_path / str(cancelled), made()
+        submission.context.cancelled = cancelled
+        with recorder(path) as writer:
+            writer.before(submission)
+            writer.after(submission, fine=False)
+        assert bool(CaptureTrace(path).notes) == marked
+
+
+def test_nothing_is_written_behind_the_end(tmp_path: Path) -> None:
+    first, second = made(1), made(2)
+    with recorder(tmp_path / "c") as writer:
+        writer.before(first)
+    writer.after(first, fine=True)
+    writer.before(second)
+    writer.after(second, fine=True)
+    (exec_,) = CaptureTrace(tmp_path / "c").execs()
+    assert exec_.seq == 1 and exec_.bos[0].after is None
 
 
 def test_a_killed_writer_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

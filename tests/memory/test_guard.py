@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from softgen.errors import GpuFault, SoftgenError
-from softgen.memory import guard, host
+from softgen.memory import arena, guard, host
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer, view_of
 
@@ -49,6 +49,21 @@ def test_good_accesses_go_through(space: AddressSpace) -> None:
     touch(space, 0x10008, "write", 0x1122334455667788)
     assert touch(space, 0x10008) == 0x1122334455667788 == space.read64(0x10008)
     assert touch(space, 0x20000) == 0
+
+
+def test_a_mapping_across_the_border_ends_with_the_tail_of_the_first_arena() -> None:
+    """The second part has an arena of its own; behind the first one's tail there is nothing."""
+    space, buffer = AddressSpace("context 3"), Buffer(2 * arena.TAIL + PAGE, "large")
+    space.map(GIB4 - PAGE, buffer)
+    assert touch(space, GIB4 - 8) == 0 and touch(space, GIB4 + arena.TAIL) == 0  # now both arenas are there
+    space.unmap(GIB4 - PAGE, buffer.size)
+    space.map(GIB4 - PAGE, buffer)
+    probe = Probe(space.table[0] + GIB4 + arena.TAIL, 0)
+    function = ctypes.cast(guard.library().guard_probe_read, ctypes.c_void_p).value
+    with pytest.raises(SoftgenError):
+        guard.call(function, ctypes.addressof(probe), space)  # type: ignore[arg-type]
+    probe.address -= 8
+    guard.call(function, ctypes.addressof(probe), space)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

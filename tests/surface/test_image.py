@@ -1,13 +1,17 @@
-"""Images: where the slices of an array are, by generation."""
+"""Images: what a surface state says, and where texels are, worked out again one texel at a time."""
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.bits.formats import surface_formats
+from softgen.errors import Unsupported
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u32
 from softgen.surface.image import SurfaceImage, image_from_state, locate
@@ -52,3 +56,152 @@ def test_a_texel_of_the_last_slice() -> None:
     at = [m.constant(u32, number, 1) for number in (3, 1, 2)]
     where, inside = locate(m, one, at, None)
     assert np.asarray(where.payload).tolist() == [(2 * 40 + 1) * 64 + 3 * 4] and np.asarray(inside.payload).all()
+
+
+# -- every texel ---------------------------------------------------------------------------------------------------
+
+
+def plain(kind: str, size: tuple[int, int, int], **values: Any) -> SurfaceImage:
+    """A linear image of 4-byte texels, levels aligned to 4 x 2."""
+    image = SurfaceImage(kind, surface_formats()[RGBA8], 0, *size, is_array=False, pitch=256, tiling="linear", rows=50, levels=1, level=0,
+                         first=0, align=(4, 2), at=(0, 0))  # fmt: skip
+    return replace(image, **values)
+
+
+def up(number: int, step: int) -> int:
+    return (number + step - 1) // step * step
+
+
+def corner(one: SurfaceImage, level: int) -> tuple[int, int]:
+    """Level 1 is below level 0, level 2 right of level 1, the others below level 2 (public: Mesa isl, gfx4_2d)."""
+    sizes = [(up(max(one.width >> n, 1), one.align[0]), up(max(one.height >> n, 1), one.align[1])) for n in range(level + 1)]
+    if level == 0:
+        return 0, 0
+    return sizes[1][0] if level > 1 else 0, sizes[0][1] + sum(height for _, height in sizes[2:level])
+
+
+def place(one: SurfaceImage, u: int, v: int, r: int, lod: int) -> int | None:
+    """The byte offset of a texel; None where there is none."""
+    level = one.level + lod
+    slices = {"3d": one.depth, "cube": 6}.get(one.kind, 1) * (one.depth if one.is_array else 1)
+    width, height = max(one.width >> level, 1), max(one.height >> level, 1) if one.kind != "1d" else 1
+    if not (u < width and v < height and r < slices and lod < one.levels):
+        return None
+    x, y = corner(one, level)
+    if one.kind == "1d":
+        return (x + u + (r + one.first) * one.across + one.at[0]) * 4 + ((r + one.first) * one.rows + one.at[1]) * one.pitch
+    return (x + u + one.at[0]) * 4 + (y + v + (r + one.first) * one.rows + one.at[1]) * one.pitch
+
+
+IMAGES = {
+    "2d": plain("2d", (7, 5, 1)),
+    "2d array": plain("2d", (7, 5, 3), is_array=True),
+    "2d array from an element on": plain("2d", (7, 5, 3), is_array=True, first=2),
+    "2d levels": plain("2d", (13, 11, 1), levels=4),
+    "2d array levels": plain("2d", (6, 9, 2), is_array=True, levels=3, first=1),
+    "levels from the second on": plain("2d", (13, 11, 1), levels=2, level=1),
+    "one level, the third": plain("2d", (13, 11, 1), levels=1, level=2),
+    "moved": plain("2d", (7, 5, 1), at=(8, 6)),
+    "cube": plain("cube", (4, 4, 1)),
+    "cube array": plain("cube", (4, 4, 2), is_array=True),
+    "cube levels": plain("cube", (6, 6, 1), levels=2),
+    "1d": plain("1d", (9, 1, 1)),
+    "1d array": plain("1d", (9, 1, 3), is_array=True, across=16, rows=0, first=1),
+    "1d array in rows": plain("1d", (9, 1, 3), is_array=True, first=1),
+    "1d moved": plain("1d", (9, 1, 1), at=(4, 0)),
+    "3d": plain("3d", (5, 4, 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_every_texel_and_those_around(name: str) -> None:
+    one, m = IMAGES[name], NumpyMachine()
+    axes = [range(one.width + 2), range(1 if one.kind == "1d" else one.height + 2), range(14), range(one.levels + 2)]
+    points, there = list(itertools.product(*axes)), 0
+    for start in range(0, len(points), 256):
+        part = points[start : start + 256]
+        u, v, r, lod = (m.value(u32, np.array(column, np.uint32)) for column in zip(*part, strict=True))
+        where, inside = locate(m, one, [u, r] if one.kind == "1d" else [u, v, r], lod)
+        wanted = [place(one, *point) for point in part]
+        for point, found, is_inside, at in zip(part, where.payload.tolist(), inside.payload.tolist(), wanted, strict=True):
+            assert is_inside == (at is not None) and (at is None or found == at), point
+        there += sum(at is not None for at in wanted)
+    assert there
+
+
+def test_without_a_level_it_is_the_first() -> None:
+    m = NumpyMachine()
+    for one in (IMAGES["2d"], IMAGES["2d levels"], IMAGES["levels from the second on"]):
+        where, inside = locate(m, one, [m.constant(u32, number, 1) for number in (3, 2, 0)], None)
+        assert where.payload[0] == place(one, 3, 2, 0, 0) and inside.payload[0]
+
+
+def test_buffers_and_null_surfaces() -> None:
+    m, numbers = NumpyMachine(), np.array([0, 1, 99, 100], np.uint32)
+    where, inside = locate(m, plain("buffer", (100, 1, 1), pitch=12), [m.value(u32, numbers)], None)
+    assert where.payload.tolist() == [0, 12, 1188, 1200] and inside.payload.tolist() == [True, True, True, False]
+    assert not locate(m, plain("null", (0, 1, 1)), [m.value(u32, numbers)], None)[1].payload.any()
+
+
+@pytest.mark.parametrize("kind", ["1d", "3d"])
+def test_levels_of_these_are_refused(kind: str) -> None:
+    m = NumpyMachine()
+    with pytest.raises(Unsupported, match=f"a {kind} surface with levels"):
+        locate(m, plain(kind, (8, 8, 8), levels=2), [m.constant(u32, 0, 1)] * 3, None)
+
+
+# -- surface states ------------------------------------------------------------------------------------------------
+
+
+def test_coordinates_that_a_message_gives() -> None:
+    wanted = {"2d": 2, "2d array": 3, "cube": 2, "cube array": 3, "1d": 1, "1d array": 2, "3d": 3}
+    assert {name: IMAGES[name].coordinates for name in wanted} == wanted
+    assert replace(IMAGES["3d"], is_array=True).coordinates == 3 and plain("buffer", (1, 1, 1)).coordinates == 1
+
+
+@pytest.mark.parametrize("gen", [7, 8, 9, 11])
+def test_a_state_is_read(gen: float) -> None:
+    one = made(gen, surface_array=1, minimum_array_element=3, mip_count_lod=2, surface_min_lod=1, x_offset=2, y_offset=3,
+               surface_base_address=0x1000, surface_vertical_alignment=1, surface_horizontal_alignment=1)  # fmt: skip
+    assert (one.kind, one.width, one.height, one.depth, one.pitch, one.base, one.size) == ("2d", 16, 10, 3, 64, 0x1000, 4)
+    assert (one.is_array, one.first, one.levels, one.level, one.tiling) == (True, 3, 3, 1, "linear")
+    assert one.at == ((8, 6) if gen < 8 else (8, 12)) and one.align == ((8, 4) if gen < 8 else (4, 4))
+
+
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_channels_may_be_chosen(gen: float) -> None:
+    chosen = {"red": 6, "green": 0, "blue": 1, "alpha": 4}
+    assert made(gen, **{f"shader_channel_select_{name}": value for name, value in chosen.items()}).select == ("blue", "zero", "one", "red")
+
+
+def test_gen7_has_channels_as_they_are() -> None:
+    assert made(7).select == ("red", "green", "blue", "alpha")
+
+
+@pytest.mark.parametrize("mode, name", [(0, "linear"), (1, "w_major"), (2, "x_major"), (3, "y_major")])
+def test_tilings_of_gen8(mode: int, name: str) -> None:
+    assert made(8, tile_mode=mode).tiling == name
+
+
+def test_tiled_resources_order_bits_by_texel_size() -> None:
+    assert made(9, tile_mode=3, tiled_resource_mode=1).tiling == "tileyf_32"
+    with pytest.raises(Unsupported, match=r"surface 0 is a 3d surface of 32 bits with 1 levels in tileyf"):
+        made(9, "3d", tile_mode=3, tiled_resource_mode=1)
+    with pytest.raises(Unsupported, match="with 2 levels in tileyf"):
+        made(9, tile_mode=3, tiled_resource_mode=1, mip_count_lod=1)
+
+
+def test_samples_and_structured_buffers_are_refused() -> None:
+    with pytest.raises(Unsupported, match="surface 0 has number_of_multisamples"):
+        made(9, number_of_multisamples=2)
+    with pytest.raises(Unsupported, match="surface 0 is a strbuf surface"):
+        KINDS["strbuf"] = 5
+        try:
+            made(9, "strbuf")
+        finally:
+            del KINDS["strbuf"]
+
+
+def test_1d_arrays_of_gen9_count_texels() -> None:
+    one = made(9, "1d", surface_array=1, surface_qpitch=5)
+    assert one.across == 20 and one.rows == 0 and one.height == 1

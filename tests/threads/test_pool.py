@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.eu.engine import Function, Row
 from softgen.eu.interpreter import KernelProgram
@@ -23,6 +24,7 @@ from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, 
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.pool import WorkQueue
+from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from tests.gpgpu.engines import Leaving, Recording
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
@@ -105,7 +107,7 @@ def test_threads_start_as_the_reference_starts_them(own_first: bool, masks: tupl
     context, dispatch = recorded(made)
     assert isinstance(dispatch.payload, TemplatePayload)
     dispatch = replace(dispatch, payload=replace(dispatch.payload, own_first=own_first))
-    shared = SharedDispatch(context, dispatch, reference.load(context, dispatch.kernel), Leaving())
+    shared = SharedDispatch(context, dispatch, load(context, dispatch), Leaving())
     started = worker.Worker(shared, 1, worker.WorkerState(), lambda worker: None)
     for number in range(12):
         thread = reference.start_thread(9.0, dispatch, 0, number)
@@ -172,9 +174,9 @@ def test_an_endless_kernel_ends_with_the_time(engine: str) -> None:
     groups = EngineDispatcher(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else EngineDispatcher(engine, 1)
     calls = iter(range(10))
     with pytest.raises(SoftgenError, match="time is up"):  # compiled now
-        made.run(Gpu(made.device, spent=lambda: next(calls, None) is None, groups=groups))
+        made.run(GpuDevice(made.device, timed_out=lambda: next(calls, None) is None, dispatcher=groups))
     end = time.monotonic() + 0.5
-    gpu = Gpu(made.device, spent=lambda: time.monotonic() > end, groups=groups)
+    gpu = GpuDevice(made.device, timed_out=lambda: time.monotonic() > end, dispatcher=groups)
     with pytest.raises(SoftgenError, match=r"time is up: thread \d of group \(0, 0, 0\), kernel 0x40000\+0x\d+: .*(add|jmpi)"):
         made.run(gpu)
     assert time.monotonic() < end + 10
@@ -192,7 +194,7 @@ def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.M
             behind.append(time.monotonic())
         return bool(behind) and time.monotonic() > behind[0] + 0.3
 
-    gpu = Gpu(made.device, spent=spent, groups=EngineDispatcher("t1", 2))
+    gpu = GpuDevice(made.device, timed_out=spent, dispatcher=EngineDispatcher("t1", 2))
     with pytest.raises(SoftgenError, match="time is up: thread 0 of group"):
         made.run(gpu)
     assert gpu.counters.threads == 16
@@ -217,8 +219,27 @@ def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pool.ParallelRun, "_other", counted)
     with pytest.raises(KeyboardInterrupt):
-        made.run(Gpu(made.device, spent=interrupted, groups=EngineDispatcher("t1", 2)))
+        made.run(GpuDevice(made.device, timed_out=interrupted, dispatcher=EngineDispatcher("t1", 2)))
     assert not running
+
+
+def test_dispatches_of_several_streamers_run_at_the_same_time() -> None:
+    """Each has a device and memory of its own; the dispatcher and its engine are shared."""
+    dispatcher, found = EngineDispatcher("t1", 2), dict[int, tuple[int, ...]]()
+
+    def work(number: int) -> None:
+        made = replace(job(SLOW, 64), shared=dwords(number, *[0] * 7))
+        made.address = job().address  # type: ignore[method-assign]
+        for _ in range(5):
+            found[number] = made.run(groups=dispatcher).buffer(1)[:1024]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: (number,) * 1024 for number in range(1, 5)}
+    assert [(counts.dispatches, counts.threads) for counts in dispatcher.ran.values()] == [(20, 20 * 64)]
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])

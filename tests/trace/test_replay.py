@@ -63,7 +63,7 @@ def test_faults_and_what_is_missing_are_collected_with_their_place(tmp_path: Pat
 
 def test_time_ends_a_replay(tmp_path: Path) -> None:
     left = iter(range(7))
-    report = replay(open_trace(aub(tmp_path / "add.aub", vector_add("skl"), b"\0")), spent=lambda: next(left, None) is None)
+    report = replay(open_trace(aub(tmp_path / "add.aub", vector_add("skl"), b"\0")), timed_out=lambda: next(left, None) is None)
     assert "time is up" in report.faults[0].what and report.passed == 0 and not report.failed
 
 
@@ -81,9 +81,9 @@ def test_a_capture_of_a_vulkan_driver_adds_vectors() -> None:
 
 
 def replay_one(work: Work) -> None:
-    from softgen.device.gpu import Gpu
+    from softgen.device.gpu import GpuDevice
 
-    Gpu(device("kbl")).execute(work)
+    GpuDevice(device("kbl")).execute(work)
 
 
 @needs_shared("traces")

@@ -1,0 +1,65 @@
+"""Buffer objects by address: which ranges of an address space they take, and where there is room."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from softgen.driver.gem import GemObject
+
+PAGE = 4096
+LOWEST = 0x10_0000  # nothing is placed below: a small number used as an address must be a fault
+
+
+class Placement:
+    """Ranges that do not overlap, each of one buffer; looked up in O(log n) however many there are."""
+
+    def __init__(self) -> None:
+        self.address: dict[GemObject, int] = {}
+        self.owner: dict[int, GemObject] = {}
+        self.starts: list[int] = []
+        self.floor = LOWEST  # no page is free between LOWEST and here
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def get(self, bo: GemObject) -> int | None:
+        return self.address.get(bo)
+
+    def put(self, bo: GemObject, address: int) -> None:
+        """Place a buffer; the range must be free."""
+        self.remove(bo)
+        self.address[bo], self.owner[address] = address, bo
+        insort(self.starts, address)
+
+    def remove(self, bo: GemObject) -> int | None:
+        """Free a buffer's range; where it was."""
+        address = self.address.pop(bo, None)
+        if address is not None:
+            del self.owner[address], self.starts[bisect_left(self.starts, address)]
+            self.floor = min(self.floor, max(address, LOWEST))
+        return address
+
+    def overlapping(self, start: int, end: int) -> list[GemObject]:
+        """Buffers with a byte in a range."""
+        first = max(bisect_right(self.starts, start) - 1, 0)
+        found = (self.owner[address] for address in self.starts[first : bisect_left(self.starts, end)])
+        return [bo for bo in found if start < self.address[bo] + bo.size]
+
+    def free(self, size: int, alignment: int) -> int:
+        """The lowest aligned address with room for so many bytes, and a page between it and its neighbours that catches overruns."""
+        at, packed = aligned(self.floor, alignment), True
+        for number in range(max(bisect_right(self.starts, at) - 1, 0), len(self.starts)):
+            start = self.starts[number]
+            if at + size + PAGE <= start:
+                break
+            packed = packed and start < at + 2 * PAGE
+            at = max(at, aligned(start + self.owner[start].size + PAGE, alignment))
+        if packed and alignment <= PAGE:
+            self.floor = at  # until something is placed there, the next search begins at the same place
+        return at
+
+
+def aligned(address: int, alignment: int) -> int:
+    return -(-address // alignment) * alignment

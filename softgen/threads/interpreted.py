@@ -1,0 +1,25 @@
+"""The reference engine behind the scheduler: code that leaves every instruction to the interpreter. For C loops that start threads."""
+
+from __future__ import annotations
+
+from softgen.eu import native
+from softgen.eu.engine import Function, Row
+from softgen.eu.interpreter import KernelProgram
+
+
+class InterpretedEngine:
+    """An Engine whose threads run on the interpreter."""
+
+    name = "reference"
+
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
+        return interpreted()
+
+    def ran(self, program: KernelProgram, instructions: int) -> None:
+        """Nothing to learn from that."""
+
+
+def interpreted() -> Function:
+    """Code for threads that only the interpreter runs."""
+    return Function(native.imports()["native_interpret"])

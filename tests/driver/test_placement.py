@@ -1,0 +1,63 @@
+"""Buffers by address: the same places as a plain search finds, however buffers come and go."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgen.driver.placement import LOWEST, PAGE, Placement
+
+STEPS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 6), st.sampled_from((1, 1, 1, 4, 16)), st.integers(0, 60)), max_size=80)
+
+
+class Bo(SimpleNamespace):
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def searched(ranges: list[tuple[int, int]], size: int, alignment: int) -> int:
+    """The lowest address, looked for from the bottom."""
+    at = -(-LOWEST // alignment) * alignment
+    for start, end in sorted(ranges):
+        if at + size + PAGE <= start:
+            break
+        at = max(at, -(-(end + PAGE) // alignment) * alignment)
+    return at
+
+
+@settings(deadline=None)
+@given(STEPS)
+def test_the_lowest_free_address_is_found(steps: list[tuple[int, int, int, int]]) -> None:
+    placement, present = Placement(), list[Any]()
+    for kind, pages, alignment, number in steps:
+        bo: Any = Bo(size=pages * PAGE)
+        ranges = [(address, address + other.size) for other, address in placement.address.items()]
+        if kind == 0 and present:
+            assert placement.remove(present.pop(number % len(present))) is not None
+        elif kind == 1:  # pinned, next to others perhaps, where nothing is
+            start = LOWEST + (number - 5) * PAGE
+            found = placement.overlapping(start, start + bo.size)
+            touched = [other for other, at in placement.address.items() if at < start + bo.size and start < at + other.size]
+            assert {id(other) for other in found} == {id(other) for other in touched}
+            if not found:
+                placement.put(bo, start)
+                present.append(bo)
+        else:
+            at = placement.free(bo.size, alignment * PAGE)
+            assert at == searched(ranges, bo.size, alignment * PAGE)
+            placement.put(bo, at)
+            present.append(bo)
+        assert len(placement) == len(present) and placement.starts == sorted(placement.owner)
+
+
+def test_a_thousand_buffers_need_no_search_through_all_of_them() -> None:
+    placement = Placement()
+    for number in range(20_000):  # a search from the bottom each time takes minutes
+        bo: Any = Bo(size=PAGE)
+        at = placement.free(PAGE, PAGE)
+        assert at == LOWEST + number * 2 * PAGE
+        placement.put(bo, at)

@@ -1,0 +1,150 @@
+"""Bindings are kept from dispatch to dispatch until something they depend on changes, or caches are invalidated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from softgen.device.gpu import GpuDevice
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
+from softgen.threads.bindings import MAX_TABLES, BindingCache, BoundTable
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.dispatcher import EngineDispatcher
+from softgen.trace.work import Work
+from tests.gpgpu.engines import Recording
+from tests.gpgpu.job import BATCH, PAGE, SURFACES, TABLE, Job, dwords, vector_add
+
+
+@pytest.fixture
+def resolved(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Indices that were resolved, one after another."""
+    seen: list[int] = []
+    resolve = BoundTable.resolve
+    monkeypatch.setattr(BoundTable, "resolve", lambda self, index: (seen.append(index), resolve(self, index))[1])
+    yield seen
+
+
+def recorded(job: Job) -> tuple[DispatchContext, ThreadDispatch]:
+    recorder = Recording()
+    job.run(groups=recorder)
+    return recorder.seen[0]
+
+
+def test_dispatches_of_a_batch_share_bindings(resolved: list[int]) -> None:
+    job = vector_add("skl")
+    context, dispatch = recorded(job)
+    dispatcher = EngineDispatcher("t1", 1)
+    for _ in range(3):
+        list(dispatcher.run(context, dispatch))
+    assert sorted(resolved) == [0, 1]
+    dispatcher.invalidate()
+    list(dispatcher.run(context, dispatch))
+    assert sorted(resolved) == [0, 0, 1, 1]
+
+
+INVALIDATING = {"state_cache_invalidation_enable": 2, "texture_cache_invalidation_enable": 2, "tlb_invalidate": 2, "": 1}
+
+
+@pytest.mark.parametrize("bit", INVALIDATING)
+def test_flushes_that_invalidate_drop_bindings(bit: str, resolved: list[int]) -> None:
+    """Two walkers with a PIPE_CONTROL between them."""
+    job = vector_add("skl")
+    batch = job.batch()
+    page = job.pack("GPGPU_WALKER")[0].to_bytes(4, "little")
+    at = batch.index(page)
+    walker = [int.from_bytes(batch[at + 4 * n : at + 4 * n + 4], "little") for n in range(len(job.pack("GPGPU_WALKER")))]
+    job.before = [walker, job.pack("PIPE_CONTROL", **({bit: 1} if bit else {}))]
+    assert job.run(dispatcher=EngineDispatcher("t1", 1)).buffer(1) == tuple(range(1000, 1064))
+    assert sorted(resolved) == sorted([0, 1] * INVALIDATING[bit])
+
+
+def test_a_batch_begins_with_no_bindings(resolved: list[int]) -> None:
+    job = vector_add("skl")
+    gpu, space = GpuDevice(job.device, dispatcher=EngineDispatcher("t1", 1)), job.memory()
+    for _ in range(2):
+        gpu.execute(Work("render", space, BATCH))
+    assert sorted(resolved) == [0, 0, 1, 1]
+
+
+# -- what entries depend on --------------------------------------------------------------------------------------------
+
+
+class Kept:
+    """A table with both surfaces resolved, in a cache."""
+
+    def __init__(self) -> None:
+        self.context, self.dispatch = recorded(vector_add("skl"))
+        self.cache = BindingCache()
+        self.table = self.find()
+        assert self.table.resolve(0) and self.table.resolve(1)
+
+    @property
+    def space(self) -> AddressSpace:
+        assert isinstance(self.context.space, AddressSpace)
+        return self.context.space
+
+    def find(self, **changes: int) -> BoundTable:
+        _ = self.context.space.table
+        return self.cache.find(self.context, replace(self.dispatch, **changes) if changes else self.dispatch)  # type: ignore[arg-type]
+
+
+def test_a_table_that_nothing_changed_is_found_again() -> None:
+    kept = Kept()
+    kept.space.write(vector_add("skl").address(0), b"data")  # what is in buffers does not matter
+    assert kept.find() is kept.table
+
+
+@pytest.mark.parametrize("address, data", [(SURFACES + TABLE, dwords(64)), (SURFACES + 64 + 8, dwords(0)), (SURFACES, dwords(0))])
+def test_state_that_was_rewritten_in_place_is_read_again(address: int, data: bytes) -> None:
+    kept = Kept()
+    old = kept.space.read(address, 4)
+    assert old != data, "the change must be one"
+    kept.space.write(address, data)
+    assert kept.find() is not kept.table
+    assert kept.table.bindings.surfaces[1].size  # the old one is as it was, for those that still use it
+
+
+def test_a_table_elsewhere_is_another() -> None:
+    kept = Kept()
+    assert kept.find(binding_table=TABLE + 64) is not kept.table
+    assert kept.find(samplers=64) is not kept.table
+    kept.context = replace(kept.context, bases={**kept.context.bases, "surface": 0})
+    assert kept.find() is not kept.table
+
+
+def test_another_address_space_has_other_tables() -> None:
+    kept = Kept()
+    kept.context = replace(kept.context, space=vector_add("skl").memory())
+    other = kept.find()
+    assert other is not kept.table and not other.known
+
+
+def test_state_that_is_gone_drops_the_table() -> None:
+    kept = Kept()
+    kept.space.unmap(SURFACES, PAGE)
+    assert kept.find() is not kept.table
+
+
+def test_buffers_may_move_to_other_pages() -> None:
+    """Compiled code reaches pages through the arena, whose addresses stay."""
+    kept, address = Kept(), vector_add("skl").address(0)
+    kept.space.unmap(address, PAGE)
+    kept.space.map(address, Buffer(PAGE, "new"))
+    again = kept.find()
+    assert again.bindings.surfaces[0].host == kept.space.contiguous(address, 256)
+
+
+def test_state_that_cannot_be_read_is_not_kept() -> None:
+    kept = Kept()
+    assert not kept.table.resolve(200_000 // 4)  # an entry of the table that is not mapped
+    assert kept.find() is not kept.table
+
+
+def test_few_tables_are_kept() -> None:
+    kept = Kept()
+    for number in range(MAX_TABLES):
+        kept.find(samplers=32 * (number + 1))
+    assert kept.find() is not kept.table
