@@ -1,9 +1,9 @@
-"""The reference: runs a thread instruction by instruction on NumPy lanes, until it ends, waits, or has gone round too often.
+"""The interpreter, the reference engine: executes a thread instruction by instruction on NumPy lanes.
 
-    thread = Thread(9, messages={12: data_port})
-    outcome = run(thread, Program(9, code))          # Outcome.ENDED, WAITING or SPENT
+    thread = ThreadState(9, messages={12: data_port})
+    outcome = run(thread, KernelProgram(9, code))          # RunOutcome.ENDED, WAITING or OUT_OF_BUDGET
 
-Every error names the kernel, the place in it and the instruction.
+Every error names the kernel, the offset in it and the instruction.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u32
 from softgen.lanes.value import Memory, Value
 
-DEFAULT_BRANCH_BUDGET = 1 << 24  # backward branches a thread may take unless told otherwise
-LONG_BRANCH = 1 << 10  # bytes that a backward branch may go for the price of one
+DEFAULT_BRANCH_BUDGET = 1 << 24  # default number of backward branches that a thread may take
+LONG_BRANCH = 1 << 10  # bytes: a longer backward branch costs one more of the budget for each
 SENDS = frozenset({"send", "sendc", "sends", "sendsc"})
 NOPS = frozenset({"nop", "nenop"})
 OTHERS = SENDS | NOPS | {"wait", "illegal"}
-SHOWN = 8  # low bits of ip that are always zero
+IP_ALIGNMENT = 8  # the low bits of ip are zero
 
 
 class RunOutcome(Enum):
-    """Why a thread left the interpreter."""
+    """Why the interpreter stopped executing a thread."""
 
     ENDED = "ended"
     WAITING = "waiting"
@@ -57,7 +57,7 @@ class RunOutcome(Enum):
 
 @dataclass(frozen=True)
 class DecodedInstruction:
-    """A decoded instruction of a program."""
+    """An instruction of a program, with its address and size."""
 
     ip: int
     size: int
@@ -65,7 +65,7 @@ class DecodedInstruction:
 
 
 class KernelProgram:
-    """Code of a generation; `start` is its address counted from the instruction base. Decoded as it is reached."""
+    """The code of a kernel, decoded when it is reached; `start` is its address, counted from the instruction base."""
 
     def __init__(self, gen: float, code: bytes, start: int = 0, name: str = "") -> None:
         self.gen, self.code, self.start, self.name = gen, code, start, name
@@ -79,7 +79,7 @@ class KernelProgram:
             first = next(program.instructions(here, self.gen), None)
             if first is None:
                 where = f"gen {self.gen:g}, {self.title}{offset:+#x}"
-                raise GpuFault(ip, "instruction fetch", by=where, why="no instruction of the kernel is there")
+                raise GpuFault(ip, "instruction fetch", by=where, why="it is outside of the kernel's code")
             found = self.lines[ip] = DecodedInstruction(ip, first[1], first[2])
         return found
 
@@ -89,14 +89,14 @@ class KernelProgram:
 
 
 def unsupported_opcodes(gen: float) -> frozenset[str]:
-    """The opcodes of a generation that the interpreter does not simulate."""
+    """The opcodes of a generation that the interpreter does not implement."""
     known = set(OPS) | OTHERS | set(MASK_STACK if ThreadState(gen).rules.flow == "stack" else PER_CHANNEL)
     return frozenset(row.name for row in opcodes.of_generation(gen) if row.name not in known)
 
 
 @lru_cache(1 << 14)
 def _constant(m: NumpyMachine, type: LaneType, numbers: tuple[int, ...]) -> Value:
-    """Offsets and masks come again and again."""
+    """A constant from a cache: offsets and masks repeat."""
     return m.constant(type, numbers)
 
 
@@ -104,7 +104,7 @@ def _constant(m: NumpyMachine, type: LaneType, numbers: tuple[int, ...]) -> Valu
 
 
 class InterpreterState:
-    """A thread's bytes as the State that `step` works on."""
+    """The LaneState of a ThreadState: its registers as NumPy lanes."""
 
     def __init__(self, thread: ThreadState, machine: NumpyMachine | None = None) -> None:
         self.thread, self.m = thread, machine or NumpyMachine()
@@ -135,7 +135,7 @@ class InterpreterState:
         return offsets if isinstance(offsets, Value) else _constant(self.m, u32, offsets)
 
     def _inside(self, name: str, type: LaneType, offsets: Value) -> Value | None:
-        """Which lanes an architecture register has. General registers must have them all: there the machine complains."""
+        """The lanes inside an architecture register; None for register files, whose bounds the machine checks."""
         if name in ("grf", "mrf"):
             return None
         last = len(self.thread.arf[name]) - type.bytes
@@ -149,7 +149,7 @@ class InterpreterState:
     def _refresh(self, place: str) -> None:
         thread = self.thread
         if place == "ip":
-            thread.dwords("ip")[0] = thread.ip & ~(SHOWN - 1)
+            thread.dwords("ip")[0] = thread.ip & ~(IP_ALIGNMENT - 1)
         elif place == "ce":
             thread.dwords("ce")[0] = thread.active
         elif place == "tm":
@@ -182,7 +182,7 @@ class InterpreterState:
 
 
 class Interpreter:
-    """A thread and its program."""
+    """Executes a thread's program."""
 
     def __init__(self, thread: ThreadState, code: KernelProgram, machine: NumpyMachine | None = None, watch: bool = False,
                  text: Callable[[Instruction], str] | None = None) -> None:  # fmt: skip
@@ -191,8 +191,7 @@ class Interpreter:
         self.text = text or _text
 
     def run(self, limit: int = DEFAULT_BRANCH_BUDGET) -> RunOutcome:
-        """Goes on until something stops it; `limit` is the number of backward branches, of which long ones count for more: time is bounded
-        whatever the loops."""
+        """Execute until the thread ends, waits, or has used `limit` backward branches; long ones cost more, which bounds the time."""
         thread = self.thread
         while not thread.ended:
             here = thread.ip
@@ -205,7 +204,7 @@ class Interpreter:
         return RunOutcome.ENDED
 
     def step(self) -> bool:
-        """One instruction; False where it is a wait and nobody has notified the thread."""
+        """Execute one instruction; False for a wait without a pending notification."""
         before = self.thread.snapshot() if self.watch else None
         line = self.code.line(self.thread.ip)
         try:
@@ -224,51 +223,51 @@ class Interpreter:
 
     def _execute(self, line: DecodedInstruction) -> bool:
         inst, thread = line.instruction, self.thread
-        behind = line.ip + line.size
+        next_ip = line.ip + line.size
         if inst.breakpoint and (routine := exceptions.check_breakpoint(thread, line.ip)) is not None:
             self._move(routine)
         elif inst.opcode in OPS:
-            self._move(self._compute(inst, behind))
+            self._move(self._compute(inst, next_ip))
         elif inst.opcode in SENDS:
             first = first_channel(self.state, inst)
             send(thread, inst, _bits(self.state.enabled(inst) & predicate(self.state, inst)), first)
-            self._move(behind)
+            self._move(next_ip)
         elif inst.opcode == "wait":
             if not self._notified(inst):
                 return False
-            self._move(behind)
+            self._move(next_ip)
         elif inst.opcode in NOPS:
-            self._move(behind)
+            self._move(next_ip)
         else:
-            self._branch(line, behind)
+            self._branch(line, next_ip)
         return True
 
-    def _compute(self, inst: Instruction, behind: int) -> int:
-        """Where the thread goes on: behind the instruction, unless it wrote ip, or something into cr0 that leads elsewhere."""
+    def _compute(self, inst: Instruction, next_ip: int) -> int:
+        """Execute an ALU instruction. Returns the next ip, which a write to ip, or to cr0 in exceptions, changes."""
         name = register_location(inst.dst, inst.gen)[0] if inst.dst is not None and inst.dst.file == "arf" else ""
         before = self.thread.dwords("cr").copy() if name == "cr" else None
         step(self.state, inst)
         if before is not None:
-            led = exceptions.after_cr0_write(self.thread, before, behind)
-            return behind if led is None else led
-        return self._written_ip(inst, behind) if name == "ip" else behind
+            led = exceptions.after_cr0_write(self.thread, before, next_ip)
+            return next_ip if led is None else led
+        return self._written_ip(inst, next_ip) if name == "ip" else next_ip
 
     def _move(self, to: int) -> None:
-        """All channels that were here go on together."""
+        """Set the thread's ip, and that of all channels that are at it."""
         thread = self.thread
         if thread.rules.flow == "channel":
             here = thread.ip
             thread.channel_ip = [to if ip == here or thread.single_program_flow else ip for ip in thread.channel_ip]
         thread.ip = to
 
-    def _written_ip(self, inst: Instruction, behind: int) -> int:
-        """A write to ip jumps, without its low bits (IVB 2643-2650)."""
+    def _written_ip(self, inst: Instruction, next_ip: int) -> int:
+        """The next ip after a write to ip: a jump, with the low bits ignored (IVB 2643-2650)."""
         if not _bits(self.state.enabled(inst) & predicate(self.state, inst)):
-            return behind
-        return int(self.thread.dwords("ip")[0]) & ~(SHOWN - 1)
+            return next_ip
+        return int(self.thread.dwords("ip")[0]) & ~(IP_ALIGNMENT - 1)
 
     def _notified(self, inst: Instruction) -> bool:
-        """Takes one notification, or waits for it (IVB 2557-2560)."""
+        """Consume a notification of a wait; False where none is pending (IVB 2557-2560)."""
         operand = inst.dst if inst.dst is not None and inst.dst.file == "arf" and inst.dst.number else inst.sources[0]
         name, start = register_location(operand, inst.gen)
         counts = self.thread.dwords("n")
@@ -283,16 +282,16 @@ class Interpreter:
 
     # -- branches --------------------------------------------------------------------------------------------------
 
-    def _branch(self, line: DecodedInstruction, behind: int) -> None:
+    def _branch(self, line: DecodedInstruction, next_ip: int) -> None:
         inst, thread = line.instruction, self.thread
         table = MASK_STACK if thread.rules.flow == "stack" else SINGLE_FLOW if thread.single_program_flow else PER_CHANNEL
         meaning = table.get(inst.opcode)
         if meaning is None:
-            self._move(self._refuse(inst, line.ip))
+            self._move(self._unimplemented(inst, line.ip))
             return
         active, predicated = self._channels(inst)
         taken = predicated if inst.opcode == "jmpi" else active & predicated
-        branch = InterpretedBranch(thread, inst, line.ip, behind, active, taken, predicated, lambda: self._dwords(inst),
+        branch = InterpretedBranch(thread, inst, line.ip, next_ip, active, taken, predicated, lambda: self._dwords(inst),
                                    lambda a, b: self._store(inst, a, b),
                                    lambda address: address + self.code.line(address).size)  # fmt: skip
         to = meaning(branch)
@@ -300,30 +299,30 @@ class Interpreter:
             thread.channel_ip = [to] * CHANNELS
         thread.ip = to
 
-    def _refuse(self, inst: Instruction, ip: int) -> int:
-        """The system routine, where the exception is enabled; else nothing sensible can follow."""
+    def _unimplemented(self, inst: Instruction, ip: int) -> int:
+        """The ip of the system routine for an illegal opcode whose exception is enabled; else raise."""
         if not inst.opcode or inst.opcode == "illegal":
             routine = exceptions.record_exception(self.thread, exceptions.ILLEGAL, ip)
             if routine is not None:
                 return routine
-            raise DecodeError(f"opcode {inst.opcode_number} is no instruction of gen {inst.gen:g}")
+            raise DecodeError(f"opcode {inst.opcode_number} is not an instruction of gen {inst.gen:g}")
         raise Unsupported(f"{inst.opcode} is not yet simulated")
 
     def _channels(self, inst: Instruction) -> tuple[int, int]:
-        """Which of the thread's channels execute a branch, and for which its predicate holds."""
+        """The channels that execute a branch, and those for which its predicate holds."""
         first = first_channel(self.state, inst)
         inside = (1 << inst.exec_size) - 1 << first
         return self.thread.active, _bits(predicate(self.state, inst)) << first & inside
 
     def _dwords(self, inst: Instruction) -> tuple[int, int]:
-        """The register of a branch that has one: its last source that is no immediate and not ip or null."""
+        """Two dwords of a branch's register operand: the last source in a general register."""
         for operand in reversed(inst.sources):
             if operand.file == "grf" and not operand.indirect:
                 start = operand.number * GRF_BYTES + operand.sub
                 return self.thread.dword_at("grf", start), self.thread.dword_at("grf", min(start + 4, len(self.thread.grf) - 1))
             if operand.file == "imm":
                 return operand.immediate, 0
-        raise Unsupported(f"{inst.opcode} by such a register is not yet simulated")
+        raise Unsupported(f"{inst.opcode} with an offset in such a register is not yet simulated")
 
     def _store(self, inst: Instruction, first: int, second: int) -> None:
         dst = inst.dst
@@ -340,7 +339,7 @@ def _bits(mask: Value) -> int:
 
 
 def _text(inst: Instruction) -> str:
-    """As Mesa writes it: that dialect has words for every generation. What cannot be written is named."""
+    """The instruction in Mesa's dialect, which covers every generation; the opcode alone where formatting fails."""
     try:
         return " ".join(mesa_format.text(inst).split()).removesuffix(";")
     except (SoftgenError, KeyError, ValueError):
@@ -348,6 +347,7 @@ def _text(inst: Instruction) -> str:
 
 
 def run(thread: ThreadState, code: KernelProgram, limit: int = DEFAULT_BRANCH_BUDGET) -> RunOutcome:
+    """Execute a thread until it ends, waits or is out of budget."""
     return Interpreter(thread, code).run(limit)
 
 

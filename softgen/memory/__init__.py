@@ -1,13 +1,13 @@
-"""Memory: what a graphics address leads to.
+"""Memory: graphics address spaces.
 
 In:  buffers (a memfd each) with the addresses a driver gave them, or physical memory with page tables in it.
-Out: bytes at graphics addresses, or a GpuFault that names address, access, space and cause. Nothing else ever comes out.
+Out: bytes at graphics addresses, or a GpuFault that names address, access, space and cause.
 
 store.py          Buffer: a sealed memfd, mapped once
 space.py          Space: the reading and writing interface every address space has
 address_space.py  AddressSpace: buffers mapped by page into 4 GiB arenas, which Python and compiled code both reach
 page_table.py     PageTableSpace: the same interface over PhysicalMemory (physical.py), by walking real page tables (walk.py);
-                  mirror.py shows its pages to compiled code
-guard.py guard.c  call(): runs compiled code; a touch of nothing inside an arena comes back as GpuFault, any other crash stays one
-host.py arena.py  mmap itself, and where on the host the arenas lie
+                  mirror.py maps its pages for compiled code
+guard.py guard.c  call(): runs compiled code; an access to an unmapped page of an arena becomes a GpuFault, any other crash stays a crash
+host.py arena.py  mmap, and the host address ranges of arenas
 """

@@ -1,7 +1,7 @@
-"""Address spaces filled from buffer lists: pages of buffers at graphics addresses.
+"""AddressSpace: buffers mapped page by page at graphics addresses.
 
-Python reads and writes the buffers themselves. Compiled code needs host addresses: from the moment it first asks for
-`table`, each mapping is also one fixed host mapping inside a 4 GiB arena, found with one look at the table.
+Python reads and writes the buffers directly. Compiled code needs host addresses: from the first use of `table` on, each mapping is also
+a fixed host mapping inside a 4 GiB arena, found with one lookup in the table.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from softgen.memory.arena import ARENA_SIZE, Arena
 from softgen.memory.space import ArenaTable, MappedRegion, Space
 from softgen.memory.store import Store
 
-PART_COUNT = 1 << 48 - 32  # of a table: compiled code looks any canonical address up, whatever the space's bits
+PART_COUNT = 1 << 48 - 32  # entries of a table: compiled code may look up any canonical address, however few bits the space has
 
 
 class BufferMapping(NamedTuple):
-    """Pages of a store at an address."""
+    """Pages of a buffer mapped at a graphics address."""
 
     start: int
     end: int
     store: Store
     offset: int
     writable: bool
-    view: memoryview  # the pages; they outlive an unmap by another thread for as long as a reader holds this
+    view: memoryview  # the pages; they stay valid after an unmap by another thread while a reader holds the mapping
 
     def part(self, start: int, end: int) -> BufferMapping:
         skip = start - self.start
@@ -40,13 +40,13 @@ class BufferMapping(NamedTuple):
 
 
 class AddressSpace(Space):
-    """Up to 2^bits bytes; a buffer may be mapped at several addresses and in several spaces."""
+    """An address space of 2^bits bytes. A buffer may be mapped at several addresses and in several spaces."""
 
     def __init__(self, name: str, bits: int = 48) -> None:
         if not 32 <= bits <= 48:
             raise DriverError(f"address space {name}: addresses have 32 to 48 bits, not {bits}")
         self.name, self.bits = name, bits
-        self._index: tuple[list[int], list[BufferMapping]] = [], []  # starts, mappings: replaced whole, so that readers need no lock
+        self._index: tuple[list[int], list[BufferMapping]] = [], []  # starts, mappings: replaced as a whole, so that readers need no lock
         self._arenas: dict[int, Arena] = {}
         self._table: ArenaTable | None = None
         self._changing = threading.Lock()
@@ -55,7 +55,7 @@ class AddressSpace(Space):
     # Mapping
 
     def map(self, address: int, buffer: Store, offset: int = 0, size: int | None = None, writable: bool = True) -> None:
-        """Show `size` bytes of a buffer (all that follow `offset`, if not said) at an address. Whole pages, nothing replaced."""
+        """Map `size` bytes of a buffer (default: all from `offset` on) at an address. Whole pages; an existing mapping is an error."""
         size = host.round_up(buffer.capacity - offset if size is None else size)
         self._check_range(address, size, f"map {buffer.name!r}")
         if offset % PAGE_SIZE or not 0 <= offset <= buffer.capacity - size:
@@ -77,7 +77,7 @@ class AddressSpace(Space):
             self._index = [*starts[:at], address, *starts[at:]], [*mappings[:at], mapping, *mappings[at:]]
 
     def unmap(self, address: int, size: int) -> None:
-        """Nothing is at these pages any more, whatever was."""
+        """Unmap pages; unmapped pages among them are allowed."""
         self._check_range(address, size, "unmap")
         end = address + size
         with self._changing:
@@ -90,11 +90,14 @@ class AddressSpace(Space):
                 if end < mapping.end:
                     kept.append(mapping.part(end, mapping.end))
             starts = [*starts[:first], *(mapping.start for mapping in kept), *starts[last:]]
-            self._index = starts, [*mappings[:first], *kept, *mappings[last:]]  # first nobody finds it, then it is gone
+            self._index = (
+                starts,
+                [*mappings[:first], *kept, *mappings[last:]],
+            )  # removed from the index before the host mapping, so that readers do not find it
             self._withdraw(address, end)
 
     def close(self) -> None:
-        """Release every mapping and arena at once; otherwise it happens when the space is collected."""
+        """Release every mapping and arena now instead of at garbage collection."""
         with self._changing:
             self._index = [], []
             self._table = None
@@ -102,7 +105,7 @@ class AddressSpace(Space):
 
     @property
     def table(self) -> ArenaTable:
-        """For compiled code: host base of each 4 GiB part. Parts with nothing in them lead to an arena that always faults."""
+        """For compiled code: the host base of each 4 GiB part. Parts without mappings point to an arena in which every access faults."""
         if self._table is None:
             with self._changing:
                 table = (ctypes.c_uint64 * PART_COUNT)()
@@ -113,7 +116,7 @@ class AddressSpace(Space):
                 self._table = table
         return self._table
 
-    def in_one_piece(self, address: int, size: int) -> int | None:
+    def contiguous(self, address: int, size: int) -> int | None:
         part, over, table = address // ARENA_SIZE, address % ARENA_SIZE + size - ARENA_SIZE, self.table
         if over > ARENA_SIZE or address + size > 1 << self.bits:
             return None
@@ -147,7 +150,7 @@ class AddressSpace(Space):
         self._show_tail(part, 0, new.tail)
 
     def _show_tail(self, part: int, begin: int, end: int) -> None:
-        """These bytes of the next part, behind a part."""
+        """Map bytes `begin` to `end` of the next part after the end of a part's arena."""
         border, base = (part + 1) * ARENA_SIZE, self._arenas[part].base
         for mapping in self._index[1]:
             first, last = max(mapping.start, border + begin), min(mapping.end, border + end)
@@ -163,7 +166,7 @@ class AddressSpace(Space):
             host.unmap_to_reservation(at, size)
 
     def _pieces(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """(host address, graphics address, size) wherever these addresses are to be seen: arenas, and tails of arenas before."""
+        """(host address, graphics address, size) of every host range that shows these addresses: arenas, and tails of preceding arenas."""
         for part in range(start // ARENA_SIZE, (end - 1) // ARENA_SIZE + 1):
             first, last = max(start, part * ARENA_SIZE), min(end, (part + 1) * ARENA_SIZE)
             if part in self._arenas:
@@ -208,15 +211,15 @@ class AddressSpace(Space):
             yield MappedRegion(mapping.start, mapping.end - mapping.start, mapping.store.name)
 
     def why(self, address: int, access: str) -> str:
-        """The cause of a fault that compiled code met."""
+        """The cause of a fault in compiled code."""
         for mapping, _, _ in self._run(address, 1):
             if access == "write" and not mapping.writable:
                 return f"{mapping.store.name!r} is mapped read-only"
-            return f"the memory of {mapping.store.name!r} is gone"
+            return f"the memory of {mapping.store.name!r} was released"
         return self.outside(address)
 
     def _run(self, address: int, size: int) -> Iterator[tuple[BufferMapping, int, int]]:
-        """The mappings that follow one another from an address on, with the part of each that lies in `size` bytes."""
+        """The adjacent mappings from an address on, with the range of each that lies within `size` bytes."""
         starts, mappings = self._index
         end = address + size
         at = bisect_right(starts, address) - 1

@@ -1,9 +1,9 @@
-"""Arenas: 4 GiB of host address space each, that mirror one 4 GiB part of an address space.
+"""Arenas: reservations of 4 GiB of host address space, each for one 4 GiB part of a graphics address space.
 
-A host process has 47 bits of addresses and cannot mirror 48 in one piece. Arenas are cut from a few large zones, so the
-guard's signal handler has only zones to compare with, and they are never given back: a zone costs no memory.
-Each arena has a tail: a contiguous access of compiled code that starts below a 4 GiB boundary and ends above it finds
-there what the next part begins with. Where a surface lies across the boundary, the tail grows until it shows the rest of it.
+A host process has 47 address bits and cannot map 48 contiguously. Arenas are cut from a few large zones, so that the
+guard's signal handler compares a fault address with zones only. Zones are never released: they cost no memory.
+Each arena has a tail, which maps the beginning of the next part, for contiguous accesses of compiled code across a 4 GiB
+boundary. Where a surface crosses the boundary, the tail grows until it contains the rest of the surface.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from softgen.memory import host
 from softgen.memory.space import Space
 
 ARENA_SIZE = 1 << 32
-MIN_TAIL = 1 << 16  # shows the beginning of the next part at least so far; larger than any one access
+MIN_TAIL = 1 << 16  # bytes of the next part that a tail maps at least; larger than any single access
 ARENA_STRIDE = 2 * ARENA_SIZE  # a tail never needs more than the next part
 _PER_ZONE = 128
-_MOST_ZONES = 64  # guard.c has room for as many
+_MOST_ZONES = 64  # the size of guard.c's array
 
 _zones: list[tuple[int, int]] = []
 _free: list[int] = []
-_owners: dict[int, tuple[weakref.ref[Space], int]] = {}  # host base -> whose, and which part of it
+_owners: dict[int, tuple[weakref.ref[Space], int]] = {}  # host base -> the owning space and the number of its part
 _growing = threading.Lock()
 _on_zone: list[Callable[[int, int], None]] = []
 
 
 class Arena:
-    """One reserved part. Pages in it are host pages or PROT_NONE."""
+    """One reservation. Its pages are mapped or PROT_NONE."""
 
     __slots__ = ("base", "tail")
 
@@ -40,19 +40,21 @@ class Arena:
         _owners[self.base] = weakref.ref(owner), part
 
     def release(self) -> None:
-        """Forget every mapping in it. Takes no lock: a finaliser may call this at any moment."""
+        """Unmap all of it and return it to the free list. Takes no lock: finalisers call this at any time."""
         _owners.pop(self.base, None)
         host.unmap_to_reservation(self.base, ARENA_STRIDE)
         _free.append(self.base)
 
 
 class ArenaAddress(NamedTuple):
+    """The graphics address that a host address in an arena stands for."""
+
     space: Space | None
-    address: int  # in that space; without a space only the low 32 bits are known
+    address: int  # in that space; only the low 32 bits where the space is unknown
 
 
 def locate(host_address: int) -> ArenaAddress | None:
-    """Which graphics address a host address stands for; None outside all arenas."""
+    """The graphics address of a host address; None outside all arenas."""
     for start, end in _zones:
         if start <= host_address < end:
             offset = (host_address - start) % ARENA_STRIDE
@@ -63,7 +65,7 @@ def locate(host_address: int) -> ArenaAddress | None:
 
 
 def void() -> int:
-    """Base of an arena nothing is ever mapped in: the table's answer for parts where there is nothing."""
+    """Base of the arena without mappings, to which tables point for unmapped parts."""
     if not _void:
         with _void_lock:
             if not _void:
@@ -75,12 +77,12 @@ _void: list[int] = []
 _void_lock = threading.Lock()
 
 
-def watch_zones(tell: Callable[[int, int], None]) -> None:
-    """Call tell(start, end) for every zone there is and will be."""
+def watch_zones(on_zone: Callable[[int, int], None]) -> None:
+    """Call on_zone(start, end) for every existing zone, and for every new one when it is created."""
     with _growing:
-        _on_zone.append(tell)
+        _on_zone.append(on_zone)
         for start, end in _zones:
-            tell(start, end)
+            on_zone(start, end)
 
 
 def _take() -> int:
@@ -101,6 +103,6 @@ def _grow() -> None:
         start = host.reserve(size + (1 << 21))
         start = -(-start >> 21) << 21
         _zones.append((start, start + size))
-        for tell in _on_zone:
-            tell(start, start + size)
+        for on_zone in _on_zone:
+            on_zone(start, start + size)
         _free.extend(range(start + size - ARENA_STRIDE, start - 1, -ARENA_STRIDE))

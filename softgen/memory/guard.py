@@ -1,7 +1,7 @@
-"""Running compiled code: call() returns what the function returned, or raises GpuFault where it touched nothing.
+"""Guarded calls of compiled code: call() returns the function's result, or raises GpuFault for an access to an unmapped page.
 
 The function has the C signature `int64_t f(void *argument, struct record *record)`. Before each access it may store its
-instruction pointer in the record's first word; the fault then says who it was. It must not call Python and be left from there.
+instruction pointer in the record's first word, which the fault then reports. It must not call back into Python.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FROM_CODE = 1
 
 
 class FaultRecord(ctypes.Structure):
-    """struct record of guard.c."""
+    """The fault that ended a guarded call: `struct record` of guard.c."""
 
     _fields_ = [
         ("ip", ctypes.c_uint64),
@@ -55,13 +55,13 @@ def _load() -> ctypes.CDLL:
 
 
 def library() -> ctypes.CDLL:
-    """The C part; also where compiled code finds guard_leave."""
+    """The C library, which also exports guard_leave for compiled code."""
     with _loading:
         return _load()
 
 
 def call(function: int, argument: int, space: AddressSpace | None = None, by: Callable[[int], str] = "ip {:#x}".format) -> int:
-    """Run compiled code at an address. `by` words an instruction pointer; `space` is named if the arena cannot say whose it is."""
+    """Call compiled code at an address. `by` formats an instruction pointer; `space` is reported where the arena has no owner."""
     record = FaultRecord(ip=NO_IP)
     if not library().guard_call(function, argument, record):
         return int(record.result)
@@ -69,12 +69,12 @@ def call(function: int, argument: int, space: AddressSpace | None = None, by: Ca
 
 
 def _canonical(address: int) -> bool:
-    """The bits above the 48 of an address all equal its highest."""
+    """Whether bits 63:48 of an address equal bit 47."""
     return address >> 47 in (0, (1 << 17) - 1)
 
 
 def fault(record: FaultRecord, space: Space | None, by: Callable[[int], str] = "ip {:#x}".format) -> SoftgenError:
-    """What the record of a call that was left says."""
+    """The error that a fault record describes."""
     access = ACCESS[record.access]
     who = by(record.ip) if record.ip != NO_IP else ""
     if record.origin == FROM_CODE:

@@ -1,7 +1,7 @@
-"""The host's memory calls, with errors that say what to do.
+"""mmap, munmap and descriptor limits of the host, with errors that name the limit to raise.
 
-Python's own mmap cannot place a mapping and keeps a second descriptor per file: hundreds of buffers would
-exhaust the usual limit of 1024. These few calls go to libc directly.
+Python's mmap cannot map at a fixed address and keeps a second descriptor per file: hundreds of buffers would exceed the usual limit of
+1024. These functions call libc directly.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ Result = TypeVar("Result")
 
 
 def round_up(size: int) -> int:
-    """The next multiple of a page."""
+    """Round up to a multiple of the page size."""
     return -(-size // PAGE_SIZE) * PAGE_SIZE
 
 
 def reserve(size: int) -> int:
-    """Address space without memory behind it; every touch is a fault."""
+    """Reserve address space without memory; every access faults."""
     base = _map(0, size, PROT_NONE, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE, -1, 0, "reserve")
-    _madvise(base, size, _MADV_DONTDUMP)  # or a core file would claim terabytes
+    _madvise(base, size, _MADV_DONTDUMP)  # a core file would include terabytes
     return base
 
 
 def unmap_to_reservation(address: int, size: int) -> None:
-    """Whatever was mapped there is gone; the reservation is back."""
+    """Replace what is mapped at an address by a reservation."""
     _map(address, size, PROT_NONE, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED, -1, 0, "unmap")
 
 
 def map_file(fd: int, offset: int, size: int, writable: bool, address: int = 0) -> int:
-    """A shared view of a file: anywhere, or over the reservation at address."""
+    """Map a file, shared: anywhere, or over the reservation at an address."""
     flags = _MAP_SHARED | _MAP_NORESERVE | (_MAP_FIXED if address else 0)
     return _map(address, size, PROT_READ | (PROT_WRITE if writable else 0), flags, fd, offset, "map")
 
@@ -72,7 +72,7 @@ def _reason(number: int) -> str:
 
 
 def with_descriptors(make: Callable[[], Result]) -> Result:
-    """Call make(); when the process is out of descriptors, raise its own soft limit to the hard one and try again."""
+    """Call make(); if the process is out of descriptors, raise its soft limit to the hard limit and try again."""
     try:
         return make()
     except OSError as first:

@@ -1,38 +1,52 @@
-"""Page tables as host mappings: what compiled code sees of a space that real tables describe.
+"""HostMirror: the pages of a page-table space as host mappings, for compiled code.
 
-In:  the pages that the tables name, as runs that lie together. Out: one fixed host mapping of physical memory for each run, in arenas.
-The bytes are those that PhysicalMemory reads and writes, never a copy. A mirror is brought up to date when it is asked for after the tables
-changed; runs that stayed as they were are left alone.
+In:  the pages that the tables map, as contiguous runs. Out: one fixed host mapping of physical memory for each run, in arenas.
+The bytes are those of PhysicalMemory, never a copy. `update` is called after the tables changed; unchanged runs keep their mappings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from softgen.bits.units import PAGE_SIZE
 from softgen.errors import GpuFault, Unsupported
 from softgen.memory.address_space import AddressSpace, BufferMapping
 from softgen.memory.physical import PhysicalMemory
-from softgen.memory.walk import Translation
+from softgen.memory.walk import PageTranslation
 
-if TYPE_CHECKING:
-    from softgen.memory.page_table import PageTableSpace
-
-MAX_RUNS = 1 << 14  # host mappings for one space; a process may have about four times as many (vm.max_map_count)
+MAX_RUNS = 1 << 14  # host mappings of one space; a process may have about four times as many (vm.max_map_count)
 _UNSEEN = memoryview(b"")  # Python reads through the tables, not through a mapping
 
 
-class HostMirror(AddressSpace):
-    """Host mappings of a PageTableSpace; its reasons for faults are those of the walk."""
+class PageTables(Protocol):
+    """A space described by page tables, as its mirror uses it."""
 
-    def __init__(self, tables: PageTableSpace) -> None:
+    name: str
+    bits: int
+    memory: PhysicalMemory
+
+    def pages(self) -> Iterator[PageTranslation]: ...
+
+    def translate(self, address: int, access: str = "read") -> PageTranslation: ...
+
+    def read(self, address: int, size: int) -> bytes: ...
+
+    def write(self, address: int, data: bytes) -> None: ...
+
+    def extent(self, address: int, limit: int) -> int: ...
+
+
+class HostMirror(AddressSpace):
+    """The host mappings of a space with page tables; causes of faults are those of the page-table walk."""
+
+    def __init__(self, tables: PageTables) -> None:
         super().__init__(tables.name, max(tables.bits, 32))
         self.tables = tables
-        self._shown: frozenset[Translation] = frozenset()
+        self._shown: frozenset[PageTranslation] = frozenset()
 
     def update(self) -> None:
-        """Show what the tables say now."""
+        """Map what the tables map now."""
         now = frozenset(self._runs())
         gone, new = self._shown - now, now - self._shown
         if not gone and not new:
@@ -48,7 +62,7 @@ class HostMirror(AddressSpace):
             self._shown = now
             self._index = self._indexed(now)
 
-    def _runs(self) -> Iterator[Translation]:
+    def _runs(self) -> Iterator[PageTranslation]:
         count = 0
         for page in self.tables.pages():
             for run in backed_parts(self.tables.memory, page):
@@ -58,14 +72,14 @@ class HostMirror(AddressSpace):
                     raise Unsupported(f"{self.name}: its pages lie in {more}, too many for host mappings: compiled code cannot reach it")
                 yield run
 
-    def _mapping(self, page: Translation) -> BufferMapping:
+    def _mapping(self, page: PageTranslation) -> BufferMapping:
         return BufferMapping(page.start, page.start + page.size, self.tables.memory, page.physical, page.writable, _UNSEEN)
 
-    def _indexed(self, pages: frozenset[Translation]) -> tuple[list[int], list[BufferMapping]]:
+    def _indexed(self, pages: frozenset[PageTranslation]) -> tuple[list[int], list[BufferMapping]]:
         mappings = [self._mapping(page) for page in sorted(pages)]
         return [mapping.start for mapping in mappings], mappings
 
-    # -- for those who ask about a fault ---------------------------------------------------------------------------------
+    # -- access, and causes of faults ------------------------------------------------------------------------------------
 
     def read(self, address: int, size: int) -> bytes:
         return self.tables.read(address, size)
@@ -82,11 +96,11 @@ class HostMirror(AddressSpace):
             self.tables.read(address, 1)
         except GpuFault as fault:
             return fault.why
-        return "the page tables map it now and did not when the work began"
+        return "the page tables map it now, but did not when the work began"
 
 
-def backed_parts(memory: PhysicalMemory, page: Translation) -> Iterator[Translation]:
-    """The parts of a page that may be touched: all of it, or where unwritten memory faults, what was written."""
+def backed_parts(memory: PhysicalMemory, page: PageTranslation) -> Iterator[PageTranslation]:
+    """The accessible ranges of a page: all of it, or only what was written, where reads of unwritten memory fault."""
     if memory.zero:
         yield page
         return
@@ -94,5 +108,5 @@ def backed_parts(memory: PhysicalMemory, page: Translation) -> Iterator[Translat
     while at < end:
         good = memory.extent(at, end - at)
         if good:
-            yield Translation(page.start + at - page.physical, good, at, page.writable)
+            yield PageTranslation(page.start + at - page.physical, good, at, page.writable)
         at += good or PAGE_SIZE

@@ -1,8 +1,7 @@
-"""Address spaces filled from real page tables, for work that arrives through rings, AUB or TBX.
+"""PageTableSpace: an address space described by page tables in physical memory, for work from rings, AUB files or TBX.
 
-The same reading and writing interface as AddressSpace; each access is translated as the hardware would, and a fault
-says at which level of the tables the walk stopped. Translations are kept until the tables are written (or invalidate()),
-and so are the host mappings that compiled code uses.
+It has the same interface as AddressSpace. Each access is translated as the hardware does, and a fault names the level at which the walk
+stopped. Translations and the host mappings for compiled code are cached until the tables are written or invalidate() is called.
 """
 
 from __future__ import annotations
@@ -15,27 +14,27 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.mirror import HostMirror, backed_parts
 from softgen.memory.physical import PhysicalMemory
 from softgen.memory.space import LARGEST_ACCESS, ArenaTable, MappedRegion, Space
-from softgen.memory.walk import FourLevelWalk, GlobalWalk, PageTableWalk, Translation, TwoLevelWalk
+from softgen.memory.walk import FourLevelWalk, GlobalWalk, PageTableWalk, PageTranslation, TwoLevelWalk
 
-_KEPT = 1 << 16  # translations; a full cache starts again
-_MOST_ENTRIES = 1 << 18  # pages() looks at: tables may map everything to one scratch page, and the whole list would never end
+_KEPT = 1 << 16  # cached translations; a full cache is cleared
+_MOST_ENTRIES = 1 << 18  # that pages() visits: tables may map the whole space to one scratch page
 
 
 class PageTableSpace(Space):
-    """Physical memory seen through page tables. Made by one of the class methods."""
+    """Physical memory accessed through page tables. Constructed by one of the class methods."""
 
     def __init__(self, name: str, walk: PageTableWalk) -> None:
         self.name, self.walk, self.bits, self.memory = name, walk, walk.bits, walk.memory
-        self._kept: dict[int, Translation] = {}
+        self._kept: dict[int, PageTranslation] = {}
         self._epoch = walk.epoch
         self._mirror: HostMirror | None = None
-        self._mirrored: tuple[int, int] | None = None  # what the mirror was made from: moves with the tables
+        self._mirrored: tuple[int, int] | None = None  # state of the tables when the mirror was last updated
 
     @classmethod
     def global_table(
         cls, name: str, generation: Generation, memory: PhysicalMemory, entries: PhysicalMemory, base: int = 0
     ) -> PageTableSpace:
-        """The global space. `entries` holds the table's array from `base` on: entry i at base + 4 * i, or 8 * i from Gen8 on."""
+        """The global GTT. `entries` holds the table from `base` on: entry i at base + 4 * i, or 8 * i from Gen8 on."""
         return cls(name, GlobalWalk(generation, memory, entries, base))
 
     @classmethod
@@ -48,16 +47,16 @@ class PageTableSpace(Space):
         pp_dir_base: int,
         pp_dir_dclv: int = 0xFFFFFFFF,
     ) -> PageTableSpace:
-        """A context's space on Gen7. The two register values say where in the global table's array its directory stands."""
+        """A context's PPGTT on Gen7. The two register values locate its page directory in the global table's array."""
         return cls(name, TwoLevelWalk(generation, memory, entries, pp_dir_base, pp_dir_dclv))
 
     @classmethod
     def four_level(cls, name: str, generation: Generation, memory: PhysicalMemory, root: int | tuple[int, ...]) -> PageTableSpace:
-        """A context's space on Gen8 and later: a PML4's address gives 48 bits, a tuple of four page directories (PDP0 first) 32."""
+        """A context's PPGTT on Gen8 and later: a PML4's address for 48 bits, or a tuple of four page directories (PDP0 first) for 32."""
         return cls(name, FourLevelWalk(generation, memory, root))
 
-    def translate(self, address: int, access: str = "read") -> Translation:
-        """The page an address is in: its physical address is page.physical + address - page.start."""
+    def translate(self, address: int, access: str = "read") -> PageTranslation:
+        """The translation of an address: its physical address is page.physical + address - page.start."""
         if self._epoch != self.walk.epoch:
             self._kept.clear()
             self._epoch = self.walk.epoch
@@ -65,35 +64,35 @@ class PageTableSpace(Space):
         if page is None:
             if address >> self.bits:
                 raise GpuFault(address, access, self.name, why=self.outside(address))
-            found = self.walk.look(address)
-            if not isinstance(found, Translation):
+            found = self.walk.translate(address)
+            if not isinstance(found, PageTranslation):
                 raise GpuFault(address, access, self.name, why=found.why)
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
             page = self._kept[address >> 12] = found
         if access == "write" and not page.writable:
-            raise GpuFault(address, access, self.name, why="the page tables say read-only")
+            raise GpuFault(address, access, self.name, why="the page tables map it read-only")
         return page
 
     def invalidate(self) -> None:
-        """Read the tables again. Needed only after compiled code wrote them: writes through PhysicalMemory are noticed."""
+        """Discard cached translations. Needed only after compiled code wrote the tables: writes through PhysicalMemory are tracked."""
         self._kept.clear()
         self._mirrored = None
-        self.walk.forget()
+        self.walk.invalidate()
 
     @property
     def table(self) -> ArenaTable:
-        """Host addresses of what the tables map now. Ask again for each piece of work: a write to a table through PhysicalMemory moves the
-        walk's epoch, and then the mappings are brought up to date; tables that compiled code wrote need invalidate() first."""
+        """Host addresses of what the tables map now. To be read again for each piece of work: a write to a table through PhysicalMemory
+        advances the walk's epoch and the next read updates the mappings; tables written by compiled code need invalidate() first."""
         if self._mirror is None:
             self._mirror = HostMirror(self)
         if self._mirrored != self._now():
             self._mirror.update()
-            self._mirrored = self._now()  # after the walk: what it reads is watched from then on
+            self._mirrored = self._now()  # after the walk, which starts watching the tables it reads
         return self._mirror.table
 
-    def in_one_piece(self, address: int, size: int) -> int | None:
-        return self._mirror.in_one_piece(address, size) if self._mirror else None
+    def contiguous(self, address: int, size: int) -> int | None:
+        return self._mirror.contiguous(address, size) if self._mirror else None
 
     def _now(self) -> tuple[int, int]:
         return self.walk.epoch, 0 if self.memory.zero else self.memory.pages_written
@@ -101,7 +100,7 @@ class PageTableSpace(Space):
     # Access
 
     def read(self, address: int, size: int) -> bytes:
-        if size > 0 and self.memory.zero:  # most reads lie in one page
+        if size > 0 and self.memory.zero:  # the common case: a read within one page
             page = self.translate(address)
             if address + size <= page.start + page.size:
                 return self.memory.read(page.physical + address - page.start, size)
@@ -139,16 +138,16 @@ class PageTableSpace(Space):
         if size:
             yield MappedRegion(start, size, self.name)
 
-    def pages(self, start: int = 0, end: int | None = None, limit: int = _MOST_ENTRIES) -> Iterator[Translation]:
-        """Every page between two addresses, in rising order; neighbours that also lie together in physical memory as one."""
+    def pages(self, start: int = 0, end: int | None = None, limit: int = _MOST_ENTRIES) -> Iterator[PageTranslation]:
+        """Every page between two addresses, in rising order; pages that are contiguous in physical memory are merged."""
         end = 1 << self.bits if end is None else min(end, 1 << self.bits)
-        held: Translation | None = None
+        held: PageTranslation | None = None
         for _ in range(limit):
             if start >= end:
                 break
-            found = self.walk.look(start)
+            found = self.walk.translate(start)
             start = found.start + found.size
-            if not isinstance(found, Translation):
+            if not isinstance(found, PageTranslation):
                 continue
             if held and found == (held.start + held.size, found.size, held.physical + held.size, held.writable):
                 held = held._replace(size=held.size + found.size)
@@ -163,7 +162,7 @@ class PageTableSpace(Space):
             yield held
 
     def fill(self, space: AddressSpace, start: int = 0, end: int | None = None) -> None:
-        """Show what the tables say in a space compiled code can use. It does not follow later changes of the tables."""
+        """Map the pages into an AddressSpace, which does not follow later changes of the tables."""
         for page in self.pages(start, end):
             for run in backed_parts(self.memory, page):
                 space.map(run.start, self.memory, run.physical, run.size, run.writable)

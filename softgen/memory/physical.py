@@ -1,7 +1,7 @@
-"""Physical memory behind page tables: sparse, and it knows what was ever written.
+"""PhysicalMemory: sparse memory behind page tables, which tracks the pages that were written.
 
-It is one memfd as large as the physical address space; only pages that were written take room, so any address a trace
-names can be kept, and an address space for compiled code can map pages of it.
+It is one memfd of the size of the physical address space, in which only written pages take memory, so that any address of a trace can be
+stored, and an address space for compiled code can map pages of it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from softgen.memory.store import view_of
 
 
 class PhysicalMemory(Space):
-    """`unwritten` says what a read of a page nobody wrote does: "zero" or "fault". At most `limit` bytes are kept."""
+    """Physical memory of 2^bits bytes. `unwritten`: reads of unwritten pages give "zero" or "fault"; at most `limit` bytes are stored."""
 
     def __init__(self, name: str = "physical memory", bits: int = 46, unwritten: str = "zero", limit: int = 1 << 34) -> None:
         if not 12 <= bits <= 46 or unwritten not in ("zero", "fault"):
             raise DriverError(f"{name}: physical memory has 12 to 46 bits and unwritten 'zero' or 'fault', not {bits} and {unwritten!r}")
         self.name, self.bits, self.limit, self.capacity = name, bits, limit, 1 << bits
         self.zero = unwritten == "zero"
-        self.epoch = 0  # moves when a watched page is written
+        self.epoch = 0  # advances when a watched page is written
         self._written: set[int] = set()
         self._watched: set[int] = set()
         self.fd = host.with_descriptors(lambda: os.memfd_create(f"softgen {name}"[:200], os.MFD_CLOEXEC))
@@ -49,7 +49,7 @@ class PhysicalMemory(Space):
             done += os.pwrite(self.fd, data[done:] if done else data, address + done)
 
     def mark(self, address: int, size: int) -> None:
-        """These bytes count as written from now on."""
+        """Mark bytes as written."""
         pages = range(address // PAGE_SIZE, -(-(address + size) // PAGE_SIZE))
         if len(self._written) * PAGE_SIZE > self.limit - size and not self._written.issuperset(pages):
             raise SoftgenError(f"{self.name}: more than {self.limit:#x} bytes written (at {address:#x})")
@@ -70,7 +70,7 @@ class PhysicalMemory(Space):
         return min(at, end) - address
 
     def regions(self) -> Iterator[MappedRegion]:
-        """Runs of pages that were written."""
+        """Contiguous ranges of written pages."""
         start = size = 0
         for page in sorted(self._written):
             if size and page * PAGE_SIZE == start + size:
@@ -83,7 +83,7 @@ class PhysicalMemory(Space):
             yield MappedRegion(start, size, self.name)
 
     def written(self, address: int) -> bool:
-        """Was anything ever written to the page of this address?"""
+        """Whether the page of an address was ever written."""
         return address // PAGE_SIZE in self._written
 
     @property
@@ -91,7 +91,7 @@ class PhysicalMemory(Space):
         return len(self._written)
 
     def watch(self, address: int) -> None:
-        """Move `epoch` when the page of this address is next written: someone keeps what was read from it."""
+        """Advance `epoch` at the next write to the page of an address: a reader has cached its contents."""
         self._watched.add(address // PAGE_SIZE)
 
     def window(self, offset: int, size: int) -> memoryview:

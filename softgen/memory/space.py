@@ -1,4 +1,4 @@
-"""What every address space offers: bytes at addresses, extents and regions."""
+"""Space: the interface of every address space."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from softgen.errors import Unsupported
 
-LARGEST_ACCESS = 1 << 30  # one read or write of a space that has no end of its own
+LARGEST_ACCESS = 1 << 30  # bytes of a single read or write
 
 
 ArenaTable = ctypes.Array[ctypes.c_uint64]  # host bases of an address space's 4 GiB parts
 
 
 class MappedRegion(NamedTuple):
-    """A stretch of addresses without a hole."""
+    """A contiguous range of mapped addresses."""
 
     start: int
     size: int
@@ -24,7 +24,7 @@ class MappedRegion(NamedTuple):
 
 
 class Space(ABC):
-    """Addresses are unsigned and `bits` wide; an access to nothing is a GpuFault that names the first bad address."""
+    """An address space. Addresses are unsigned and `bits` wide; an access to an unmapped address raises GpuFault naming the first."""
 
     name: str
     bits: int
@@ -34,24 +34,24 @@ class Space(ABC):
 
     @abstractmethod
     def write(self, address: int, data: bytes) -> None:
-        """All or nothing: a write that would fault changes no byte."""
+        """Write bytes; a write that faults changes nothing."""
 
     @abstractmethod
     def extent(self, address: int, limit: int) -> int:
-        """How many of the next `limit` bytes are readable without a hole; 0 means the first is not."""
+        """The number of contiguous readable bytes at an address, up to `limit`; 0 where the first is unmapped."""
 
     @abstractmethod
     def regions(self) -> Iterator[MappedRegion]:
-        """What is mapped, in rising order."""
+        """The mapped ranges, in rising order."""
 
     @property
     def table(self) -> ArenaTable:
-        """For compiled code: host base of each 4 GiB part of 2^48 bytes, valid until the space changes. Unsupported, with the reason, where
-        there is none; then only the reference can run."""
+        """For compiled code: the host base of each 4 GiB part of 2^48 bytes, valid until the space changes. Raises Unsupported where the
+        space has no host addresses; then only the interpreter can run."""
         raise Unsupported(f"{self.name} has no host addresses: compiled code cannot reach it")
 
-    def in_one_piece(self, address: int, size: int) -> int | None:
-        """For compiled code: the host address where all these bytes are seen side by side, as long as `table` is valid. None: nowhere."""
+    def contiguous(self, address: int, size: int) -> int | None:
+        """For compiled code: the host address at which these bytes are contiguous while `table` is valid; None where there is none."""
         return None
 
     def read32(self, address: int) -> int:
@@ -67,5 +67,5 @@ class Space(ABC):
         self.write(address, (value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little"))
 
     def outside(self, address: int) -> str:
-        """Why an address no page can have is bad, or why one that could is."""
+        """The cause of a fault at an unmapped address."""
         return "not mapped" if 0 <= address >> self.bits < 1 else f"beyond the {self.bits}-bit space"

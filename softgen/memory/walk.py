@@ -1,9 +1,9 @@
-"""Page-table walks: what the tables in physical memory say about one address.
+"""Page-table walks: the translation of one address by the tables in physical memory.
 
 Reads   GLOBAL_TABLE_ENTRY PAGE_TABLE_ENTRY PAGE_DIRECTORY_ENTRY PAGE_DIRECTORY_POINTER_ENTRY PML4_ENTRY PP_DIR_BASE PP_DIR_DCLV
 Writes  nothing
 
-A walk takes at most four steps whatever the tables hold, so a table that points to itself costs no more than a sound one.
+A walk reads at most four entries, so a table that points to itself costs no more than a valid one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from softgen.errors import DriverError, SpecError
 from softgen.memory.physical import PhysicalMemory
 
 
-class Translation(NamedTuple):
-    """Addresses that lie together in graphics and in physical memory."""
+class PageTranslation(NamedTuple):
+    """A range of addresses that is contiguous in graphics and in physical memory."""
 
     start: int
     size: int
@@ -30,7 +30,7 @@ class Translation(NamedTuple):
 
 
 class Unmapped(NamedTuple):
-    """Addresses that lead nowhere, and at which level the walk stopped."""
+    """A range of unmapped addresses, and the level at which the walk stopped."""
 
     start: int
     size: int
@@ -38,7 +38,7 @@ class Unmapped(NamedTuple):
 
 
 class TableReader:
-    """Entries read from one memory, a table page at a time, kept until one of those pages is written."""
+    """Reader of table entries in one memory; caches table pages until one of them is written."""
 
     def __init__(self, memory: PhysicalMemory) -> None:
         self.memory = memory
@@ -46,47 +46,47 @@ class TableReader:
         self._epoch = memory.epoch
 
     def entry(self, address: int, dwords: int) -> array[int] | None:
-        """The dwords at an address; None when nobody ever wrote there."""
+        """The dwords at an address; None where nothing was ever written."""
         if self._epoch != self.memory.epoch:
-            self.forget()
+            self.invalidate()
         page = self._pages.get(address // PAGE_SIZE)
         if page is None:
-            self.memory.watch(address)  # a table that is not there is missed as well
+            self.memory.watch(address)  # a missing table is watched too
             if not self.memory.written(address):
                 return None
             page = self._pages[address // PAGE_SIZE] = array("I", self.memory.read(address // PAGE_SIZE * PAGE_SIZE, PAGE_SIZE))
         at = address % PAGE_SIZE // 4
         return page[at : at + dwords]
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         self._pages.clear()
         self._epoch = self.memory.epoch
 
 
 class PageTableWalk(ABC):
-    """One format of tables with their root."""
+    """A walk of one table format from its root."""
 
     bits: int
 
     def __init__(self, memory: PhysicalMemory) -> None:
-        self.memory = memory  # where pages are, and tables unless said otherwise
+        self.memory = memory  # of pages, and by default of tables
         self.tables = TableReader(memory)
         self._forms: dict[str, Layout] = {}
 
     @abstractmethod
-    def look(self, address: int) -> Translation | Unmapped:
-        """What stands at an address below 2^bits."""
+    def translate(self, address: int) -> PageTranslation | Unmapped:
+        """The translation of an address below 2^bits, or why it is unmapped."""
 
     @property
     def epoch(self) -> int:
-        """Moves when an entry that was looked at may have changed."""
+        """Advances when an entry that a walk read may have changed."""
         return self.memory.epoch
 
-    def forget(self) -> None:
-        self.tables.forget()
+    def invalidate(self) -> None:
+        self.tables.invalidate()
 
     def read(self, tables: TableReader, name: str, gen: float, at: int) -> tuple[Any, str]:
-        """(entry, "") or (None, why there is none): an entry's place is named, so that a broken table can be found."""
+        """(entry, "") or (None, cause); the cause names the entry's address."""
         form = self._forms.get(name)
         if form is None:
             form = self._forms[name] = layout(name, gen)
@@ -100,16 +100,16 @@ class PageTableWalk(ABC):
             state = "was never written"
         return None, f"not mapped: {_TITLE[name]} entry at {tables.memory.name} {at:#x} {state}"
 
-    def page(self, address: int, size: int, physical: int, writable: bool) -> Translation | Unmapped:
+    def page(self, address: int, size: int, physical: int, writable: bool) -> PageTranslation | Unmapped:
         start = address // size * size
         if physical + size > self.memory.capacity:
             return Unmapped(
                 start, size, f"not mapped: its page at {physical:#x} is beyond the {self.memory.bits} bits of {self.memory.name}"
             )
-        return Translation(start, size, physical, writable)
+        return PageTranslation(start, size, physical, writable)
 
     def hole(self, address: int, size: int, why: str, tables: TableReader, at: int, whole: int) -> Unmapped:
-        """An entry for `size` bytes is missing; with its table, which is for `whole` bytes, if that was never written."""
+        """The unmapped range of a missing entry, which maps `size` bytes; the `whole` bytes of its table if that was never written."""
         size = size if tables.memory.written(at) else whole
         return Unmapped(address // size * size, size, why)
 
@@ -135,7 +135,7 @@ class GlobalWalk(PageTableWalk):
         self.gen, self.base, self.entries = generation.number, base, TableReader(entries)
         self.stride = layout("GLOBAL_TABLE_ENTRY", self.gen).dwords * 4
 
-    def look(self, address: int) -> Translation | Unmapped:
+    def translate(self, address: int) -> PageTranslation | Unmapped:
         at = self.base + address // PAGE_SIZE * self.stride
         entry, why = self.read(self.entries, "GLOBAL_TABLE_ENTRY", self.gen, at)
         if entry is None:
@@ -146,8 +146,8 @@ class GlobalWalk(PageTableWalk):
     def epoch(self) -> int:
         return self.entries.memory.epoch
 
-    def forget(self) -> None:
-        self.entries.forget()
+    def invalidate(self) -> None:
+        self.entries.invalidate()
 
 
 class TwoLevelWalk(PageTableWalk):
@@ -167,7 +167,7 @@ class TwoLevelWalk(PageTableWalk):
         self.directory = layout("PP_DIR_BASE", self.gen).unpack([pp_dir_base]).offset
         self.valid = layout("PP_DIR_DCLV", self.gen).unpack([pp_dir_dclv]).cachelines_valid
 
-    def look(self, address: int) -> Translation | Unmapped:
+    def translate(self, address: int) -> PageTranslation | Unmapped:
         index = address // self.PART
         start = index * self.PART
         if not self.valid >> index // self.GROUP & 1:
@@ -185,9 +185,9 @@ class TwoLevelWalk(PageTableWalk):
     def epoch(self) -> int:
         return self.entries.memory.epoch + self.memory.epoch
 
-    def forget(self) -> None:
-        self.entries.forget()
-        self.tables.forget()
+    def invalidate(self) -> None:
+        self.entries.invalidate()
+        self.tables.invalidate()
 
 
 class FourLevelWalk(PageTableWalk):
@@ -206,7 +206,7 @@ class FourLevelWalk(PageTableWalk):
         # A root is a pointer without a present bit; drivers leave its low bits clear or write them like an entry's.
         self.roots = tuple(base & -PAGE_SIZE for base in ((root,) if isinstance(root, int) else root))
 
-    def look(self, address: int) -> Translation | Unmapped:
+    def translate(self, address: int) -> PageTranslation | Unmapped:
         first = 0 if self.bits == 48 else 2
         table = self.roots[0 if self.bits == 48 else address >> 30]
         if self.bits == 32 and not table:

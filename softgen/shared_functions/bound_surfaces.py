@@ -77,7 +77,7 @@ class BoundSurfaces:
         try:
             if any(space.read(state.address, len(state.data)) != state.data for state in self.states.values()):
                 return False
-            return all(space.in_one_piece(buffer.address, buffer.size) == buffer.host for buffer in self.hosts.values())
+            return all(space.contiguous(buffer.address, buffer.size) == buffer.host for buffer in self.hosts.values())
         except SoftgenError:
             return False
 
@@ -145,7 +145,7 @@ class BoundSurfaces:
             return True
         base, size = found
         base &= (1 << self.space.bits) - 1
-        host = self.space.in_one_piece(base, size)
+        host = self.space.contiguous(base, size)
         if host is None:
             return False
         self.hosts[index] = HostRange(base, size, host)

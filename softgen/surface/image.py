@@ -1,6 +1,6 @@
-"""Images: a surface state understood, and where its texels are (public: Intel PRM, memory data formats; Mesa isl).
+"""SurfaceImage: a decoded surface state, and the addresses of its texels (public: Intel PRM, memory data formats; Mesa isl).
 
-Levels of a picture stand below each other and from the third on beside the second; slices are `rows` apart.
+Mip levels lie below each other, from the third on to the right of the second; array slices are `rows` apart.
 
 Reads   RENDER_SURFACE_STATE
 """
@@ -26,7 +26,7 @@ CHANNEL_NAMES = ("red", "green", "blue", "alpha")
 
 @dataclass(frozen=True)
 class SurfaceImage:
-    """A surface of texels. Sizes are those of level 0 and of all there is, `first` the array element that counts as zero."""
+    """A surface of texels. Sizes are those of level 0 of the whole surface; `first` is the minimum array element."""
 
     kind: str  # 1d 2d 3d cube buffer null
     format: Format
@@ -37,17 +37,17 @@ class SurfaceImage:
     is_array: bool
     pitch: int
     tiling: str
-    rows: int  # from one slice to the next
+    rows: int  # from one array slice to the next (QPitch)
     levels: int
-    level: int  # the level that messages call zero
+    level: int  # the surface's minimum LOD: the level that messages address as 0
     first: int
     align: tuple[int, int]
-    at: tuple[int, int]  # texels that the picture begins after
-    select: tuple[str, ...] = CHANNEL_NAMES  # what a reader gets as red, green, blue and alpha
-    base_level: int = 0  # in halves: below it a picture is magnified
+    at: tuple[int, int]  # X and Y offset of the image, in texels and rows
+    select: tuple[str, ...] = CHANNEL_NAMES  # shader channel selects of red, green, blue and alpha
+    base_level: int = 0  # base mip level
     samples: int = 1
     palette: int = 0
-    across: int = 0  # texels from one slice to the next, where they stand side by side
+    across: int = 0  # texels from one slice to the next, for 1D surfaces
 
     @property
     def size(self) -> int:
@@ -60,14 +60,14 @@ class SurfaceImage:
 
 
 def broadcast_number(m: Machine, number: int | Value, type: LaneType, lanes: int) -> Value:
-    """A number of an image in every lane."""
+    """A property of an image, a number or a lane, in every lane."""
     if isinstance(number, Value):
         return m.broadcast(m.convert(number, type), lanes)
     return m.constant(type, number, lanes)
 
 
 def image_from_state(layout: Layout, state: Record, what: str) -> SurfaceImage:
-    """An image by its surface state; what is not simulated is refused by name."""
+    """The image that a surface state describes; raises Unsupported for surfaces that are not simulated."""
     kind = value_name(layout, state, "surface_type")
     format = surface_formats().get(state.surface_format)
     if kind == "strbuf" or format is None:
@@ -100,7 +100,7 @@ def image_from_state(layout: Layout, state: Record, what: str) -> SurfaceImage:
 
 
 def _tiling(layout: Layout, state: Record, kind: str, format: Format, what: str) -> str:
-    """Tiled resources order the bits of a tile by the size of a texel."""
+    """The name of the tiling; tiled resources (TileYf, TileYs) have one for each texel size."""
     if not getattr(state, "tiled_resource_mode", 0):
         return TILINGS[int(state.tile_mode)]
     mode = value_name(layout, state, "tiled_resource_mode")
@@ -115,7 +115,7 @@ def _across(state: Record, kind: str) -> int:
 
 
 def _select(layout: Layout, state: Record) -> tuple[str, ...]:
-    """What stands for red, green, blue and alpha (KBL 20098-20151)."""
+    """The shader channel selects (KBL 20098-20151)."""
     names = [f"shader_channel_select_{channel}" for channel in CHANNEL_NAMES]
     if names[0] not in state._fields:
         return CHANNEL_NAMES
@@ -123,7 +123,7 @@ def _select(layout: Layout, state: Record) -> tuple[str, ...]:
 
 
 def _alignment(layout: Layout, state: Record, way: str) -> int:
-    """Texels or rows that levels are aligned to."""
+    """The alignment of mip levels in texels or rows."""
     name = f"surface_{way}_alignment"
     said = value_name(layout, state, name).split()[0] if name in state._fields else ""
     return int(said) if said.isdigit() else 4
@@ -143,7 +143,7 @@ def _rows(layout: Layout, state: Record, kind: str, height: int, align: int) -> 
 
 
 def levels(image: SurfaceImage) -> Iterator[tuple[int, int, int, int]]:
-    """x, y, width and height of each level, in texels."""
+    """x, y, width and height of each mip level, in texels."""
     x = y = 0
     across, down = image.align
     for level in range(image.level + image.levels):
@@ -156,7 +156,7 @@ def levels(image: SurfaceImage) -> Iterator[tuple[int, int, int, int]]:
 
 
 def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value | None) -> tuple[Value, Value]:
-    """The byte offset of texels from the base, and which of them there are. Coordinates and level are u32."""
+    """The byte offsets of texels from the base, and the lanes whose coordinates are inside the image. Coordinates and LOD are u32."""
     lanes = coordinates[0].lanes if coordinates else 1
     zero = m.constant(u32, 0, lanes)
     u, *rest = [*coordinates, *[zero] * 3][:3]
@@ -166,7 +166,7 @@ def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value
         return m.convert(u, u64) * broadcast_number(m, image.pitch, u64, lanes), u < broadcast_number(m, image.width, u32, lanes)
     v, r = (zero, rest[0]) if image.kind == "1d" else (rest[0], rest[1])
     if image.level or image.levels > 1:
-        x, y, inside = _leveled(m, image, u, v, r, zero if lod is None else lod)
+        x, y, inside = _in_level(m, image, u, v, r, zero if lod is None else lod)
     else:
         x, y, inside = u, v, (u < broadcast_number(m, image.width, u32, lanes)) & (r < _slices(m, image, lanes))
         inside = inside if image.kind == "1d" else inside & (v < broadcast_number(m, image.height, u32, lanes))
@@ -178,8 +178,8 @@ def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value
     return tiling.offset(m, image.tiling, broadcast_number(m, image.pitch, u64, lanes), along * image.size, down), inside
 
 
-def _leveled(m: Machine, image: SurfaceImage, u: Value, v: Value, r: Value, lod: Value) -> tuple[Value, Value, Value]:
-    """Where a texel of a level stands in the picture of all levels, and whether it is there."""
+def _in_level(m: Machine, image: SurfaceImage, u: Value, v: Value, r: Value, lod: Value) -> tuple[Value, Value, Value]:
+    """Coordinates of a level's texel in the layout of all levels, and whether it is inside the level."""
     if image.kind in ("1d", "3d"):
         raise Unsupported(f"a {image.kind} surface with levels: not yet simulated for this message")
     x, y, inside = u, v, m.constant(bool_, 0, u.lanes)

@@ -1,6 +1,6 @@
-"""Texels: channels in and out of their bits, as lane programs over 32-bit words (formats: bits/formats.py).
+"""Texel packing and unpacking as lane programs over 32-bit words (formats: bits/formats.py).
 
-A channel is 32 bits of a lane: the bits of a float for unorm, snorm and float formats, an integer for the others.
+A channel is a 32-bit lane: the bits of a float for unorm, snorm and float formats, an integer for the others.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from softgen.lanes.value import Value
 WORD = 32
 ORDER = "rgba"
 ONE = 0x3F800000
-COPIES = {"l": "rgb", "i": "rgba"}  # luminance and intensity stand for several channels
-WIDEST = {"unorm": 24, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat": 11, "raw": 32, "void": 32}  # bits, by type
-SMALL = {11: 4, 10: 5}  # unsigned floats by their bits: how far they stand below a half
+COPIES = {"l": "rgb", "i": "rgba"}  # luminance and intensity are replicated to several channels
+# The widest channels supported, in bits, by type
+WIDEST = {"unorm": 24, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat": 11, "raw": 32, "void": 32}
+SMALL = {11: 4, 10: 5}  # width of an unsigned float -> the shift to the mantissa position of a half float
 
 
-ROOT = (0.35, 0.65, 5)  # of x^0.4: a line near it, and how often Newton's step makes it better
+ROOT = (0.35, 0.65, 5)  # of x^0.4: a linear first approximation, and the number of Newton steps
 
 
 def check(format: Format, reading: bool = False) -> None:
-    """Refuses what is no plain texel. Some can only be read."""
+    """Raise Unsupported for formats that are not simulated; luminance, intensity and sRGB can only be read."""
     names, spaces = ("rgbaxli", ("yuv",)) if reading else ("rgbax", ("srgb", "yuv"))
     plain = all(channel.bits <= WIDEST.get(channel.type, 0) and channel.name in names for channel in format.channels)
     if format.coding or format.space in spaces or format.block != (1, 1) or not format.bits or not plain:
@@ -31,7 +32,7 @@ def check(format: Format, reading: bool = False) -> None:
 
 
 def places(format: Format) -> list[tuple[FormatChannel, int]]:
-    """Channels with their lowest bits."""
+    """Channels with the positions of their lowest bits."""
     found, at = [], 0
     for channel in format.channels:
         found.append((channel, at))
@@ -39,15 +40,15 @@ def places(format: Format) -> list[tuple[FormatChannel, int]]:
     return found
 
 
-def is_whole(format: Format) -> bool:
+def is_integer(format: Format) -> bool:
     return any(channel.type in ("uint", "sint") for channel in format.channels)
 
 
-# -- out of memory -------------------------------------------------------------------------------------------------
+# -- unpacking -----------------------------------------------------------------------------------------------------
 
 
 def unpack(m: Machine, format: Format, words: list[Value]) -> list[Value]:
-    """Red, green, blue and alpha of texels; what a format lacks is zero, alpha one."""
+    """Unpack red, green, blue and alpha; channels that the format lacks are 0, alpha 1."""
     check(format, reading=True)
     found = {name: m.like(words[0], bits) for name, bits in missing(format).items()}
     for channel, at in places(format):
@@ -61,12 +62,12 @@ def unpack(m: Machine, format: Format, words: list[Value]) -> list[Value]:
 
 
 def missing(format: Format) -> dict[str, int]:
-    """What channels are that a format does not have: zero, alpha one (KBL 20968-20972)."""
-    return {"r": 0, "g": 0, "b": 0, "a": 1 if is_whole(format) else ONE}
+    """Values of the channels that a format lacks: 0, alpha 1 (KBL 20968-20972)."""
+    return {"r": 0, "g": 0, "b": 0, "a": 1 if is_integer(format) else ONE}
 
 
 def _linear(m: Machine, value: Value) -> Value:
-    """A channel of sRGB made linear: c / 12.92, and ((c + 0.055) / 1.055) ^ 2.4 above 0.04045; within one unit in the last place."""
+    """Convert an sRGB channel to linear: c / 12.92, and ((c + 0.055) / 1.055) ^ 2.4 above 0.04045; within 1 ULP."""
     c = m.convert(m.bitcast(value, f32), f64)
     x = m.div(c + 0.055, 1.055)
     start, slope, steps = ROOT
@@ -93,11 +94,11 @@ def _decoded(m: Machine, channel: FormatChannel, raw: Value) -> Value:
     return m.bitcast(m.convert(m.bitcast(m.convert(half, u16), f16), f32), u32)
 
 
-# -- into memory ---------------------------------------------------------------------------------------------------
+# -- packing -------------------------------------------------------------------------------------------------------
 
 
 def pack(m: Machine, format: Format, values: list[Value]) -> list[Value]:
-    """The words of texels from red, green, blue and alpha; integers that do not fit end at the limits, floats are rounded."""
+    """Pack red, green, blue and alpha into the words of texels; integers are clamped, floats rounded."""
     check(format)
     words = [m.like(values[0], 0)] * -(-format.bits // WORD)
     for channel, at in places(format):
@@ -122,7 +123,7 @@ def _encoded(m: Machine, channel: FormatChannel, value: Value) -> Value:
         number = m.select(number < low, low, m.select(number > 1.0, 1.0, number))
         scaled = m.round_even(number * float(all_ones if channel.type == "unorm" else most))
         return m.bitcast(m.convert(scaled, i32), u32) & all_ones
-    if channel.bits in SMALL:  # no sign: what is below zero is zero; rounded toward zero
+    if channel.bits in SMALL:  # unsigned: negative values become 0; rounded toward zero
         small = m.convert(m.select(number < 0.0, 0.0, number), f16, "rtz")
         return m.convert(m.bitcast(small, u16), u32) >> SMALL[channel.bits] & all_ones
     return m.convert(m.bitcast(m.convert(number, f16), u16), u32)

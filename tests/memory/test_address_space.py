@@ -76,7 +76,7 @@ def test_a_large_surface_across_a_boundary_is_seen_in_one_piece(mapped_first: bo
     space, buffer, start = AddressSpace("s"), Buffer(1 << 20, "b"), 2 * GIB4 - 0x40000
     if mapped_first:
         space.map(start, buffer)
-    at = space.in_one_piece(start + 4, (1 << 20) - 8)
+    at = space.contiguous(start + 4, (1 << 20) - 8)
     if not mapped_first:
         space.map(start, buffer)
     buffer.view[::PAGE] = bytes(range(256))
@@ -92,9 +92,9 @@ def test_a_large_surface_across_a_boundary_is_seen_in_one_piece(mapped_first: bo
 
 def test_what_lies_in_one_part_needs_no_tail() -> None:
     space = AddressSpace("s", 40)
-    assert space.in_one_piece(GIB4 + 5, 100) == arena.void() + 5 and not space._arenas
-    assert space.in_one_piece(GIB4 - 4, 2 * GIB4) is None, "more than two parts"
-    assert space.in_one_piece((1 << 40) - 4, 8) is None, "behind the last part there is none"
+    assert space.contiguous(GIB4 + 5, 100) == arena.void() + 5 and not space._arenas
+    assert space.contiguous(GIB4 - 4, 2 * GIB4) is None, "more than two parts"
+    assert space.contiguous((1 << 40) - 4, 8) is None, "behind the last part there is none"
 
 
 def test_unmap_splits_and_leaves_the_rest() -> None:

@@ -157,7 +157,7 @@ def test_memory_that_was_truncated_away_is_a_fault_too(space: AddressSpace) -> N
     for access in ("read", "write"):
         with pytest.raises(GpuFault) as fault:
             touch(space, 0x31000, access)
-        assert (fault.value.address, fault.value.access, fault.value.why) == (0x31000, access, "the memory of 'loose' is gone")
+        assert (fault.value.address, fault.value.access, fault.value.why) == (0x31000, access, "the memory of 'loose' was released")
     assert touch(space, 0x30000) == 0
     os.close(loose.fd)
 

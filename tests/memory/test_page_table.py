@@ -102,7 +102,7 @@ def test_read_only_at_any_level() -> None:
     build.map(0x1000, 0x9000, PAGE, flags=1)
     build.map(0x2000, 0xA000, PAGE)
     assert space.read(0x1FFF, 2) == bytes(2)
-    with pytest.raises(GpuFault, match=r"^write at 0x1000 in ppgtt: the page tables say read-only$"):
+    with pytest.raises(GpuFault, match=r"^write at 0x1000 in ppgtt: the page tables map it read-only$"):
         space.write(0x1000, b"1")
     with pytest.raises(GpuFault):
         space.write(0x2FFF, b"12")

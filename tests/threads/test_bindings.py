@@ -143,7 +143,7 @@ def test_buffers_may_move_to_other_pages() -> None:
     kept.space.unmap(address, PAGE)
     kept.space.map(address, Buffer(PAGE, "new"))
     again = kept.find()
-    assert bound(again).bindings.surfaces[0].host == kept.space.in_one_piece(address, 256)
+    assert bound(again).bindings.surfaces[0].host == kept.space.contiguous(address, 256)
 
 
 def test_state_that_cannot_be_read_is_not_kept() -> None:

@@ -1,4 +1,4 @@
-"""Restrictions on types, modifiers, accumulators, flags and controls. Each function says whether an instruction breaks its row."""
+"""Restrictions on types, modifiers, accumulators, flags and controls. Each function tells whether an instruction violates its row."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from softgen.eu.check.region import is_named, is_null, is_scalar, only, size_of,
 from softgen.eu.isa import opcodes, registers, types
 from softgen.eu.isa.instruction import VXH, Instruction, Operand
 
-EXECUTED = {"v": "w", "uv": "uw", "vf": "f"}  # packed immediates and what their elements are
+EXECUTED = {"v": "w", "uv": "uw", "vf": "f"}  # packed immediate -> type of its elements
 LOGIC = frozenset({"and", "or", "xor", "not"})
 COMPARES = frozenset({"cmp", "cmpn"})
 NO_ACCUMULATOR = frozenset({"bfrev", "bfe", "bfi1", "bfi2", "cbit", "fbh", "fbl"})
 DOTS = frozenset({"dp2", "dp3", "dp4", "dph"})
-ALIGN1_PREDICATES, ALIGN16_PREDICATES = 13, 7  # the last that mean something
+ALIGN1_PREDICATES, ALIGN16_PREDICATES = 13, 7  # the last that are not reserved
 CONDITIONS = frozenset({*range(7), 8, 9})
 ORDERED = frozenset({4, 5})  # .ge and .l
 
@@ -46,7 +46,7 @@ def is_dword(operand: Operand) -> bool:
 
 
 def legal_types(inst: Instruction) -> bool:
-    """By kind of number: compilers mix the sizes and signs that the table lists apart."""
+    """Types are compared by kind: compilers mix the sizes and signs that the table lists."""
     row = opcodes.opcode(inst.opcode, inst.gen)
     if row is None or not row.legal or not computes(inst) or inst.dst is None or inst.dst.special is not None:
         return False
@@ -58,7 +58,7 @@ def legal_types(inst: Instruction) -> bool:
 
 @cache
 def _kinds(row: opcodes.Opcode) -> frozenset[tuple[str, str]]:
-    """Which kind of number may become which: destination and source."""
+    """The legal pairs of destination kind and source kind."""
     return frozenset((_kind(a), _kind(b)) for to, sources in row.legal for a in to for b in sources)
 
 
@@ -72,7 +72,7 @@ def half_bytes(inst: Instruction) -> bool:
 
 
 def _converts(inst: Instruction, a: str, others: tuple[str, ...]) -> bool:
-    """Whether an instruction reads one type and writes another, either way."""
+    """Whether an instruction converts between a type and others, in either direction."""
     if inst.form != "basic" or inst.dst is None or is_null(inst.dst):
         return False
     read = {source.type for source in inst.sources}
@@ -87,7 +87,7 @@ def half_pitch(inst: Instruction) -> bool:
 
 
 def reserved_bits(inst: Instruction) -> bool:
-    """Sends leave most of their second source unread, and assemblers differ in what they write there."""
+    """Sends are exempt: they ignore most of their second source, and assemblers differ in what they encode there."""
     return bool(inst.residue) and inst.form not in ("send", "sends") and not type_exists(inst)
 
 
@@ -311,14 +311,16 @@ def architecture_span(inst: Instruction) -> bool:
     for source in inst.sources:
         if source.file != "arf" or source.indirect or is_null(source) or source.vertical == VXH:
             continue
-        apart = is_named(source, "acc", inst.gen) or is_named(source, "fc", inst.gen)  # pairs of registers; a file of its own
+        apart = is_named(source, "acc", inst.gen) or is_named(
+            source, "fc", inst.gen
+        )  # accumulators span registers; fc is a file of its own
         if not apart and spans(starts(inst, source), size_of(inst, source)) > 1:
             return True
     return False
 
 
 def address_range(inst: Instruction) -> bool:
-    """Direct accesses to a0 stay in it."""
+    """Direct accesses to a0 must not exceed it."""
     a = registers.register("a", inst.gen)
     if a is None or inst.form != "basic" or inst.align16:
         return False

@@ -1,4 +1,4 @@
-"""Restrictions on regions, alignment and the size of operands. Each function says whether an instruction breaks the row of its name."""
+"""Restrictions on regions, alignment and operand sizes. Each function tells whether an instruction violates the row of its name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rule = TypeVar("Rule", bound=Callable[[Instruction], bool])
 
 
 def only(*names: str) -> Callable[[Rule], Rule]:
-    """Marks a row's function as one that is asked of some opcodes or forms only."""
+    """Decorator: restrict a row's function to some opcodes or forms."""
 
     def mark(rule: Rule) -> Rule:
         vars(rule)["only"] = frozenset(names)
@@ -28,7 +28,7 @@ def only(*names: str) -> Callable[[Rule], Rule]:
 
 
 def size_of(inst: Instruction, operand: Operand) -> int:
-    """Bytes of an element as regions count them."""
+    """Bytes of an element in regions."""
     return HALVED.get((operand.type, inst.gen)) or types.size(operand.type)
 
 
@@ -37,7 +37,7 @@ def align1(inst: Instruction) -> bool:
 
 
 def operands(inst: Instruction) -> Iterator[Operand]:
-    """Registers named directly, null apart."""
+    """Direct register operands other than null."""
     for operand in (inst.dst, *inst.sources):
         if operand is not None and operand.file != "imm" and not operand.indirect and not is_null(operand):
             yield operand
@@ -48,7 +48,7 @@ def is_null(operand: Operand | None) -> bool:
 
 
 def is_named(operand: Operand | None, name: str, gen: float) -> bool:
-    """Whether an operand is one of the architecture registers of a name."""
+    """Whether an operand is an architecture register of a name."""
     if operand is None or operand.file != "arf" or operand.indirect:
         return False
     found = registers.find(operand.number, gen)
@@ -56,7 +56,7 @@ def is_named(operand: Operand | None, name: str, gen: float) -> bool:
 
 
 def regions(inst: Instruction) -> Iterator[Operand]:
-    """Sources that are regions of registers, read in align1."""
+    """Register sources with an align1 region."""
     if align1(inst):
         yield from (source for source in inst.sources if source.file != "imm" and not is_null(source) and source.vertical != VXH)
 
@@ -66,26 +66,26 @@ def is_scalar(source: Operand) -> bool:
 
 
 def starts(inst: Instruction, source: Operand) -> list[int]:
-    """Where the elements of a direct region begin, in bytes from its register's beginning."""
+    """Byte offsets of a direct region's elements from the beginning of its register."""
     size = size_of(inst, source)
     places = (divmod(channel, source.width) for channel in range(inst.exec_size))
     return [source.sub + (row * source.vertical + place * source.horizontal) * size for row, place in places]
 
 
 def written(inst: Instruction) -> list[int]:
-    """The same for the destination."""
+    """Byte offsets of the destination's elements from the beginning of its register."""
     assert inst.dst is not None
     size = size_of(inst, inst.dst)
     return [inst.dst.sub + channel * inst.dst.horizontal * size for channel in range(inst.exec_size)]
 
 
 def spans(begins: list[int], size: int) -> int:
-    """How many registers elements that begin there touch."""
+    """The number of registers that elements at these offsets touch."""
     return (max(begins) + size - 1) // GRF_BYTES - min(begins) // GRF_BYTES + 1
 
 
 def execution(inst: Instruction) -> int:
-    """Bytes of the type an instruction computes in."""
+    """Bytes of the execution type."""
     sizes = [2]
     assert inst.dst is not None
     for source in inst.sources:
@@ -102,7 +102,7 @@ def execution(inst: Instruction) -> int:
 
 
 def wide(inst: Instruction) -> bool:
-    """Whether more than one channel is written through a destination whose region counts."""
+    """Whether more than one channel is written to a direct destination in align1."""
     dst = inst.dst
     return align1(inst) and inst.exec_size > 1 and dst is not None and bool(dst.type) and not dst.indirect and not is_null(dst)
 
@@ -216,7 +216,7 @@ def mixes_floats(inst: Instruction) -> bool:
 
 @only("basic")
 def two_registers(inst: Instruction) -> bool:
-    """A destination of two registers wants sources of two, but for scalars, immediates and packed words that become packed dwords."""
+    """A destination of two registers requires sources of two, except scalars, immediates and packed words converted to packed dwords."""
     if not wide(inst) or inst.dst is None or inst.dst.file not in ("grf", "mrf") or spans(written(inst), size_of(inst, inst.dst)) != 2:
         return False
     for source in regions(inst):
@@ -244,7 +244,7 @@ def natural(inst: Instruction) -> bool:
 
 @only("basic")
 def register_range(inst: Instruction) -> bool:
-    """Where the region of a direct register ends."""
+    """The region of a direct register must not exceed the register file."""
     if not align1(inst):
         return False
     for operand in operands(inst):
@@ -261,7 +261,7 @@ def register_range(inst: Instruction) -> bool:
 
 @only("basic")
 def align16_destination(inst: Instruction) -> bool:
-    macro = inst.dst is not None and inst.dst.special is not None  # says an accumulator where the stride stands
+    macro = inst.dst is not None and inst.dst.special is not None  # encodes an accumulator in place of the stride
     return inst.form == "basic" and inst.align16 and inst.dst is not None and inst.dst.horizontal != 1 and not macro
 
 
@@ -287,7 +287,7 @@ def vxh_indirect(inst: Instruction) -> bool:
 
 @only("basic")
 def per_channel_width(inst: Instruction) -> bool:
-    """Vx1: an address register for every channel."""
+    """Vx1: one address sub-register for each channel."""
     return any(source.vertical == VXH and source.indirect and source.width == 1 and inst.exec_size > 8 for source in inst.sources)
 
 

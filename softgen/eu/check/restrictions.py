@@ -1,8 +1,7 @@
-"""Restrictions: what an instruction says that its generation does not allow. Read from `spec/eu/restrictions.table`.
+"""Restrictions on instructions by generation. Read from `spec/eu/restrictions.table`.
 
-A row of the table has a number, generations, a sentence, a source and two examples; the function of its name in `check_region`,
-`check_operand` or `check_send` looks for it. What an instruction alone does not tell (mask and register contents, its neighbours) is not
-looked at.
+A row of the table has a number, generations, a sentence, a source and two examples; the function of its name in `region`, `operand` or
+`send` checks it. Only the instruction itself is checked, not register contents or neighbouring instructions.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Restriction:
 
 
 def read(text: str, page: str = TABLE, modules: Iterable[ModuleType] = (check_region, check_operand, check_send)) -> list[Restriction]:
-    """The rows in order; anything else is refused with its line."""
+    """Parse the table; errors name page and line."""
     found: list[Restriction] = []
     lines = [(number, line.rstrip()) for number, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")]
     rules = {name: rule for module in modules for name, rule in vars(module).items() if callable(rule)}
@@ -60,9 +59,9 @@ def read(text: str, page: str = TABLE, modules: Iterable[ModuleType] = (check_re
         found.append(_row(page, lines[start : start + 1 + len(WORDS)], rules))
     for row, after in pairwise(found):
         if after.number <= row.number:
-            raise SpecError(f"{page}: number {after.number} stands behind {row.number}; numbers rise")
+            raise SpecError(f"{page}: number {after.number} comes after {row.number}; numbers must rise")
     if len({row.name for row in found}) != len(found):
-        raise SpecError(f"{page}: a name stands twice")
+        raise SpecError(f"{page}: a name is given twice")
     return found
 
 
@@ -112,7 +111,7 @@ def restrictions() -> tuple[Restriction, ...]:
 
 @cache
 def _for(gen: float, opcode: str, form: str) -> tuple[Restriction, ...]:
-    """The rows that can apply."""
+    """The rows that apply to an opcode and form."""
     found = []
     for row in restrictions():
         only = vars(row.broken).get("only")
@@ -122,7 +121,7 @@ def _for(gen: float, opcode: str, form: str) -> tuple[Restriction, ...]:
 
 
 def check(instruction: Instruction) -> list[Restriction]:
-    """The rows an instruction breaks. What is no instruction breaks none."""
+    """The rows that an instruction violates; none for reserved opcodes."""
     if instruction.opcode in NOT_INSTRUCTIONS:
         return []
     return [row for row in _for(instruction.gen, instruction.opcode, instruction.form) if row.broken(instruction)]

@@ -1,4 +1,4 @@
-"""Restrictions on sends. Each function says whether an instruction breaks the row of its name."""
+"""Restrictions on sends. Each function tells whether an instruction violates the row of its name."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from softgen.eu.check.region import is_named, only
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.shared_functions import descriptors
 
-LAST_PAYLOADS = range(112, 128)  # where the payload of the last message stands
+LAST_PAYLOADS = range(112, 128)  # registers allowed for the payload of a message with EOT
 
 
 def described(inst: Instruction) -> int | None:
-    """The descriptor, where the instruction says it."""
+    """The descriptor if it is an immediate."""
     return inst.descriptor if isinstance(inst.descriptor, int) else None
 
 
 def lengths(inst: Instruction) -> tuple[int, int]:
-    """Registers of the first payload and of the response; zero where a register says them."""
+    """Registers of the first payload and of the response; 0 where the descriptor is in a register."""
     found = described(inst)
     return (0, 0) if found is None else (descriptors.mlen(found, inst.gen), descriptors.rlen(found, inst.gen))
 

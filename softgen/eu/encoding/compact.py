@@ -1,10 +1,10 @@
-"""Compaction: 8 bytes for 16, through tables. Read from `spec/eu/compaction.csv`.
+"""Instruction compaction: 8 bytes for 16, by lookup tables. Read from `spec/eu/compaction.csv`.
 
 Reads   EU_COMPACT EU_COMPACT_NATIVE EU_COMPACT_THREE_SOURCE EU_COMPACT_THREE_NATIVE
 
-`compact` is exact: what it returns expands to the word it was given. The same word may have several compact forms (an immediate makes
-the second source's sub-register a don't-care); the lowest indices are taken.
-`relax` gives a word of the same meaning that may have a compact form where the word itself has none.
+`compact` is exact: its result expands to the same word. A word may have several compact forms (with an immediate the second source's
+sub-register is a don't-care); the lowest indices are used.
+`relax` gives an equivalent word, which may have a compact form where the word itself has none.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from softgen.eu.isa.table import SOURCE_RULE, load
 
 COLUMNS = "table,generations,index,bits,source"
 TABLES = {"control": 32, "datatype": 32, "subregister": 32, "source": 32, "three_control": 4, "three_source": 4}  # entries of each
-TABLE_OF = {"source_0": "source", "source_1": "source"}  # fields not named after their table
-SECOND = ("source_1", "src1_number")  # fields an immediate takes the place of
+TABLE_OF = {"source_0": "source", "source_1": "source"}  # fields that are not named after their table
+SECOND = ("source_1", "src1_number")  # fields that an immediate replaces
 RECENT = 1 << 14
 
 CompactionTable = tuple[int, ...]  # index -> bits
 
 
 def read(name: str, text: str) -> dict[tuple[str, float], CompactionTable]:
-    """The tables by name and generation."""
+    """Parse the tables: name and generation -> entries."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line and not line.startswith("#")]
     if not lines or lines[0][1] != COLUMNS:
         raise SpecError(f"{name}:{lines[0][0] if lines else 1}: columns must be {COLUMNS}")
@@ -74,7 +74,7 @@ def tables() -> dict[tuple[str, float], CompactionTable]:
 
 
 class CompactionTables:
-    """One compact layout of one generation: the short page, the native page, and the tables between them."""
+    """One compact form of one generation: its page, the native page, and the tables between them."""
 
     def __init__(self, short: InstructionPage, native: InstructionPage) -> None:
         self.short, self.native = short, native
@@ -91,7 +91,7 @@ class CompactionTables:
         self.don_t_care = native.mask("subregister") & native.mask("immediate")
 
     def _words(self, name: str) -> tuple[int, ...]:
-        """What each code of a compact field puts into the native word."""
+        """The native bits of each code of a compact field."""
         table = self.tables.get(name) or range(1 << self.short.fields[name].width)
         return tuple(self.native.word({name: value}) for value in table)
 
@@ -125,7 +125,7 @@ class CompactionTables:
         return _indices(table).get(value)
 
     def _care(self) -> int:
-        """The bits of a sub-register entry that count beside an immediate."""
+        """The bits of a sub-register entry that matter with an immediate."""
         field = self.native.fields["subregister"]
         return int(self.native.record(field.mask & ~self.don_t_care).subregister)
 
@@ -143,12 +143,12 @@ def _indices(table: CompactionTable) -> Mapping[int, int]:
 
 
 def _fits(value: int, width: int) -> int | None:
-    """A signed number, if so many bits hold it."""
+    """The value if it fits a signed field of `width` bits, else None."""
     return value if -(1 << width - 1) <= value < 1 << width - 1 else None
 
 
 class Compactor:
-    """The compact instructions of one generation."""
+    """Compaction for one generation."""
 
     def __init__(self, gen: float) -> None:
         self.gen = gen
@@ -190,26 +190,26 @@ def compactor(gen: float) -> Compactor:
 
 @lru_cache(RECENT)
 def expand(half: int, gen: float) -> int | None:
-    """The native word a compact instruction stands for; None where no instruction is encoded so."""
+    """The native word of a compact instruction; None for invalid encodings."""
     return compactor(gen).expand(half)
 
 
 @lru_cache(RECENT)
 def compact(word: int, gen: float) -> int | None:
-    """The compact form of a native word; None where it has none."""
+    """The compact form of a native word, or None."""
     return compactor(gen).compact(word)
 
 
 def is_canonical(half: int, word: int, gen: float) -> bool:
-    """Whether `compact` makes this half of its word. Without an immediate each half stands for a word of its own (no table repeats an
-    entry); beside one, sub-register entries that differ only where the immediate stands mean the same."""
+    """Whether `compact` gives this form for its word. Without an immediate the form is unique (no table repeats an entry); with one,
+    sub-register entries that differ only in the immediate's bits are equivalent."""
     return not compactor(gen).has_immediate(word) or compact(word, gen) == half
 
 
 def relax(word: int, gen: float) -> int:
-    """The same instruction as compilers write it to be compact. An immediate needs no type for the source beside it; moving a signed
-    immediate to a signed destination moves the same bits as unsigned; and a zero is as good in a packed vector, where the destination
-    allows one (IVB 2912-2914)."""
+    """An equivalent instruction that compilers choose because it compacts. With an immediate the absent source needs no type; a move of a
+    signed immediate to a signed destination equals the unsigned one; zero may be a packed vector, where the destination allows one
+    (IVB 2912-2914)."""
     inst = decode(word, gen)
     if len(inst.sources) != 1 or inst.sources[0].file != "imm" or inst.form != "basic" or inst.residue:
         return word

@@ -1,4 +1,4 @@
-"""The controls of an instruction, both ways: everything that is not an operand, a descriptor or a jump.
+"""Decoding and encoding of an instruction's controls: all fields besides operands, descriptors and jumps.
 
 Reads   EU_CONTROL EU_CONTROL_THREE_SOURCE
 """
@@ -13,18 +13,21 @@ from softgen.eu.encoding.fields import BoundedCache, instruction_page
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.opcodes import THREE_SOURCE_FORMS, Opcode
 
-# The fields of Instruction that stand in the controls, in their order there.
+# The fields of Instruction that are controls, in their order.
 NAMES = tuple(field.name for field in fields(Instruction))[4:25]
 DEFAULTS = tuple(field.default for field in fields(Instruction))[4:25]
-INSTEAD = {"condition": ("function", "sfid", "base_mrf"), "acc_write": ("branch_control",)}  # fields an opcode may have in place of another
+INSTEAD = {
+    "condition": ("function", "sfid", "base_mrf"),
+    "acc_write": ("branch_control",),
+}  # fields that share bits: an opcode has one of them
 
 assert NAMES[0] == "exec_size" and NAMES[-1] == "base_mrf"
 
-Head = tuple[tuple[Any, ...], int]  # the first fields of an Instruction, and the bits that say them
+Head = tuple[tuple[Any, ...], int]  # the first fields of an Instruction, and their bits
 
 
 class ControlFields:
-    """The controls of one opcode on one generation."""
+    """The control fields of one opcode of one generation."""
 
     def __init__(self, row: Opcode) -> None:
         self.row = row
@@ -33,7 +36,7 @@ class ControlFields:
         for usual, others in INSTEAD.items():
             taken = [name for name in others if name in row.takes and name in self.page]
             out |= {name for name in (usual, *others) if name not in (taken or [usual])}
-        if "wide" in row.takes:  # the immediate covers what controls stand in the source dwords
+        if "wide" in row.takes:  # a 64-bit immediate covers the controls in the source dwords
             covered = instruction_page("EU_SOURCE_0", row.gen).mask("immediate_64")
             out |= {name for name in self.page.fields if self.page.mask(name) & covered}
         self.names = tuple(name for name in self.page.fields if name not in out)

@@ -1,4 +1,4 @@
-"""Decode: 128 bits become an instruction. Any bits do: what nothing says stands in the residue."""
+"""Decoder: 128 bits to an Instruction. Any bits decode; those that no field claims become the residue."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, make_instruction
 
-ALIGN16, FUNCTION, SFID = (4 + NAMES.index(name) for name in ("align16", "function", "sfid"))  # where they stand in a head
-RECENT = 1 << 15  # instructions remembered whole
+ALIGN16, FUNCTION, SFID = (4 + NAMES.index(name) for name in ("align16", "function", "sfid"))  # indices in a head
+RECENT = 1 << 15  # cached instructions
 
 
 class InstructionDecoder:
-    """The instructions of one generation by opcode."""
+    """The decoder of one generation."""
 
     def __init__(self, gen: float) -> None:
         self.gen, self.bits = gen, instruction_page("EU_CONTROL", gen).mask("opcode")
@@ -40,5 +40,5 @@ def decoder(gen: float) -> InstructionDecoder:
 
 @lru_cache(RECENT)
 def decode(word: int, gen: float) -> Instruction:
-    """The instruction in a native word, little end first. Never raises."""
+    """Decode a native, little-endian word. Never raises."""
     return decoder(gen).read(word)

@@ -1,4 +1,4 @@
-"""Encode: an instruction becomes 128 bits. Anything it says that its generation cannot raises DecodeError."""
+"""Encoder: an Instruction to 128 bits. Raises DecodeError for values that the generation cannot encode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _named(name: str, gen: float) -> InstructionForm:
 
 
 def encode(inst: Instruction) -> int:
-    """The native word; `compacted` does not matter here."""
+    """Encode an instruction as a native word; `compacted` is ignored."""
     if not inst.opcode:
         return instruction_page("EU_CONTROL", inst.gen).word({"opcode": inst.opcode_number}) ^ inst.residue
     found = _named(inst.opcode, inst.gen)

@@ -1,6 +1,6 @@
-"""Instruction pages as decoder and encoder use them: words in, numbers out, and back.
+"""InstructionPage: an instruction page's fields, for decoder and encoder.
 
-Codes become what they mean: an enumeration's text if it is a word, its number if it is one, so that an exec_size code of 3 reads 8.
+Codes of enumerations are converted to their meaning, a number or a word: an exec_size code of 3 reads 8.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from softgen.eu.isa.instruction import VXH
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-LIMIT = 1 << 16  # how many slices of words one memory holds before it starts again
-ADDRESSES = 16  # bytes: what align16 sub-registers and address immediates count
+LIMIT = 1 << 16  # entries of a cache; a full cache is cleared
+ADDRESSES = 16  # bytes: the unit of align16 sub-registers and address immediates
 
 
 class BoundedCache(dict[Key, Value]):
-    """What has been computed, bounded."""
+    """A dict used as a cache: cleared when full."""
 
     def keep(self, key: Key, value: Value) -> Value:
         if len(self) >= LIMIT:
@@ -32,7 +32,7 @@ class BoundedCache(dict[Key, Value]):
 
 
 class InstructionPage:
-    """One instruction page for one generation."""
+    """An instruction page of one generation."""
 
     def __init__(self, name: str, gen: float) -> None:
         self.layout = catalogue().layout(name, gen)
@@ -49,7 +49,7 @@ class InstructionPage:
         return name in self.fields
 
     def mask(self, *names: str) -> int:
-        """The bits of some fields; names the page does not have claim none."""
+        """The mask of fields; fields that the page lacks have none."""
         found = 0
         for name in names:
             if name in self.fields:
@@ -63,7 +63,7 @@ class InstructionPage:
         return self.layout.raw(split(word, self.dwords))
 
     def meaning(self, name: str, code: int) -> Any:
-        """What a code stands for; a reserved one reads as the first."""
+        """The meaning of a code; of a reserved code the first meaning."""
         values = self.values[name]
         return values[code] if code in values else next(iter(values.values()))
 
@@ -75,7 +75,7 @@ class InstructionPage:
         return found
 
     def word(self, values: Mapping[str, Any]) -> int:
-        """The word with these fields set and nothing else; codes, not meanings."""
+        """The word with these fields set; values are codes, not meanings."""
         try:
             return self.place(values)
         except ValueError as error:
@@ -92,5 +92,5 @@ def instruction_page(name: str, gen: float) -> InstructionPage:
 
 
 def find_page(name: str, gen: float) -> InstructionPage | None:
-    """The page, or None where the generation has no such thing."""
+    """The page, or None where the generation has none of the name."""
     return instruction_page(name, gen) if catalogue().get(name, gen) else None

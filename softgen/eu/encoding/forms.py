@@ -1,5 +1,5 @@
-"""Forms: how the operands of an instruction stand in its word, both ways. A form's `read` also says which bits its answer stands for,
-so that the decoder knows what is left over.
+"""Encoding forms: decoding and encoding of operands. `read` also returns the bits that its result encodes, from which the decoder computes
+the residue.
 
 Reads   EU_SEND EU_BRANCH
 """
@@ -12,14 +12,15 @@ from softgen.eu.encoding.controls import control_fields
 from softgen.eu.encoding.fields import BoundedCache, instruction_page
 from softgen.eu.encoding.operand import operand_fields
 from softgen.eu.isa import opcodes, types
+from softgen.eu.isa.extended_descriptor import FUNCTION_CONTROL, unit
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
 
-EXTENDED = 1 << 16  # extended descriptors: what the field of their upper half counts
+EXTENDED = unit(FUNCTION_CONTROL)  # the unit of the instruction's field for the extended descriptor
 
 
 class DecodedOperands(NamedTuple):
-    """What a form says of an instruction, in the order of its fields, and the bits that say it."""
+    """The operand fields of an instruction, in order, and the bits that encode them."""
 
     bits: int
     eot: bool = False
@@ -31,11 +32,11 @@ class DecodedOperands(NamedTuple):
     uip: int | None = None
     pop: int | None = None
     absent: str = "ud"
-    sfid: int | None = None  # where it is not a control
+    sfid: int | None = None  # where it is not a control field
 
 
 class BasicForm:
-    """One- and two-source instructions."""
+    """The form of one- and two-source instructions."""
 
     def __init__(self, row: Opcode) -> None:
         self.row = row
@@ -66,7 +67,7 @@ class BasicForm:
         return self.single and self.source_0.is_immediate(word) and (self.wide_always or self.source_0.is_wide(word))
 
     def _read_absent(self, word: int, a: Operand, wide: bool) -> tuple[str, int]:
-        """The type written for the source that is not there: compilers put that of the immediate, or none."""
+        """The type encoded for the absent second source: compilers encode that of the immediate, or 0."""
         if wide and self.source_1.type_bits & self.source_0.wide_bits or not word & self.source_1.type_bits:
             return "ud", 0
         code = self.source_1.page.record(word & self.source_1.type_bits).type
@@ -91,13 +92,13 @@ class BasicForm:
 
 
 class BranchForm(BasicForm):
-    """Branches: offsets stand where the immediate of a source would; the source keeps file and type."""
+    """The form of branches: offsets replace a source's immediate; the source keeps file and type."""
 
     def __init__(self, row: Opcode) -> None:
         super().__init__(row)
         self.page = instruction_page("EU_BRANCH", row.gen)
         self.names = tuple(name for name in ("jip", "uip", "pop", "offset") if name in row.shape)
-        beside = self.source_0.bits  # with a register in source 0 only what stands clear of it can be read
+        beside = self.source_0.bits  # with a register in source 0 only fields that do not overlap it are read
         self.names_beside = tuple(name for name in self.names if not self.page.mask(name) & beside)
         self.absent_fits = not self.page.mask(*self.names) & self.source_1.type_bits
         self.offsets: dict[tuple[str, ...], BoundedCache[int, tuple[dict[str, Any], int]]] = {
@@ -145,7 +146,7 @@ class BranchForm(BasicForm):
 
 
 class SendForm(BasicForm):
-    """Messages: the second source is a descriptor, or the register that holds one."""
+    """The form of sends: the second source is a descriptor, or the register that holds it."""
 
     def __init__(self, row: Opcode) -> None:
         super().__init__(row)

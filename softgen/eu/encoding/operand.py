@@ -1,4 +1,4 @@
-"""Operands of the basic form, both ways. Send and branch use them too.
+"""Decoding and encoding of operands of the basic form, which send and branch share.
 
 Reads   EU_DESTINATION EU_SOURCE_0 EU_SOURCE_1
 """
@@ -18,17 +18,17 @@ from softgen.eu.isa.instruction import Operand, make_operand
 
 FIELDS = attrgetter(*(field.name for field in fields(Operand)))
 
-Coded = tuple[Operand, int]  # an operand, and the bits that say it
+Coded = tuple[Operand, int]  # an operand, and the bits that encode it
 
 
 def _position(mask: int) -> tuple[int, int]:
-    """Where an unbroken field begins, and its mask from there."""
+    """The position of a contiguous field's lowest bit, and the field's mask shifted to bit 0."""
     low = (mask & -mask).bit_length() - 1
     return low, mask >> low
 
 
 class OperandFields:
-    """One of the places an operand can stand in: destination, source 0, source 1."""
+    """The fields of one operand position: destination, source 0 or source 1."""
 
     def __init__(self, name: str, gen: float) -> None:
         self.page, self.gen = instruction_page(name, gen), gen
@@ -38,7 +38,7 @@ class OperandFields:
         self.head_bits = self.file_bits | self.type_bits
         self.narrow_bits = self.head_bits | self.page.mask("immediate")
         self.wide_bits = self.head_bits | self.page.mask("immediate_64")
-        self.immediate = -1  # the file bits that say so; destinations are never one
+        self.immediate = -1  # the file bits of an immediate; -1 for destinations
         if "immediate" in self.page:
             self.immediate = self.page.word({"file": self.page.code("file", "imm")})
         self.registers: dict[tuple[bool, bool], BoundedCache[int, Coded]] = {
@@ -58,7 +58,7 @@ class OperandFields:
         return word & self.file_bits == self.immediate
 
     def read(self, word: int, align16: bool, macro: bool = False, wide: bool = False) -> Coded:
-        """The operand in a word. `wide`: an immediate takes both source dwords."""
+        """Decode the operand of a word. `wide`: an immediate occupies both source dwords."""
         if word & self.file_bits == self.immediate:
             bits = word & (self.wide_bits if wide else self.narrow_bits)
             return self.immediates.get((bits, wide)) or self.immediates.keep((bits, wide), self._immediate(bits, wide))
@@ -71,7 +71,7 @@ class OperandFields:
         return memory.keep(bits, self._direct(bits) if plain else self._register(bits, align16, macro))
 
     def _direct(self, bits: int) -> Coded:
-        """A register named outright: all but its number is likely to have been seen, which saves most of the work."""
+        """Decode a direct register. Fields other than its number are cached, which saves most of the work."""
         rest = bits & ~self.address_bits
         found = self.templates.get(rest)
         if found is None:
@@ -82,7 +82,7 @@ class OperandFields:
         return make_operand(file, kind, number, sub, *others), code | bits & self.address_bits
 
     def read_head(self, word: int) -> Coded:
-        """File and type alone, where something else stands in the rest."""
+        """Decode file and type alone, where other fields occupy the rest."""
         bits = word & self.head_bits
         found = self.heads.get(bits)
         if found is None:
@@ -93,7 +93,7 @@ class OperandFields:
         return found
 
     def is_wide(self, word: int) -> bool:
-        """Whether an immediate's type needs 64 bits."""
+        """Whether an immediate's type has 64 bits."""
         return types.size(self.read_head(word)[0].type) > 4
 
     def _immediate(self, bits: int, wide: bool) -> Coded:
@@ -182,7 +182,7 @@ class OperandFields:
 
 
 def units(value: int, unit: int, what: str) -> int:
-    """A number of bytes as the encoding counts it."""
+    """Convert bytes to an encoding's unit."""
     if value % unit:
         raise DecodeError(f"{what} must be a multiple of {unit} bytes here, not {value}")
     return value // unit

@@ -1,10 +1,10 @@
-"""Programs: bytes become a stream of instructions, native and compact mixed, and a list of instructions becomes bytes.
+"""Instruction streams: bytes to instructions, native and compact mixed, and instructions to bytes.
 
-`instructions` reads whatever stands there. Eight bytes that are marked compact and stand for no instruction, or are not what `compact`
-would make of it, come out as no instruction (opcode ""), with their bits in the residue: assembling gives the same bytes again.
+`instructions` decodes any bytes. Eight bytes with the compact bit that are an invalid or non-canonical encoding decode to an instruction
+with opcode "" and their bits in the residue, so that assembling gives the same bytes.
 
-`assemble(…, compact=True)` makes all compact that can be and moves the jumps along. G45 fetches pairs: what is not compact, and what is
-jumped to, stands on 16 bytes there, with a compact nenop before it where needed (Mesa elk_eu_compact.c).
+`assemble(…, compact=True)` compacts every instruction that has a compact form and adjusts the jumps. G45 fetches pairs: native instructions
+and jump targets are aligned to 16 bytes there, with a compact nenop as padding (Mesa elk_eu_compact.c).
 
 Reads  EU_CONTROL
 """
@@ -27,8 +27,8 @@ from softgen.eu.isa import labels, opcodes, registers
 from softgen.eu.isa.instruction import Instruction, Operand, make_instruction
 from softgen.eu.isa.labels import COMPACT, NATIVE
 
-LONGEST = 1 << 20  # bytes of a kernel whose length nobody says
-PADDING = "nenop"  # where this exists, pairs of compact instructions are fetched together
+LONGEST = 1 << 20  # bytes: the limit for a kernel of unknown length
+PADDING = "nenop"  # generations with this opcode fetch compact instructions in pairs
 JUMPS = ("jip", "uip")
 
 NAMES = [field_.name for field_ in fields(Instruction)]
@@ -39,7 +39,7 @@ ProgramLine = tuple[int, int, Instruction]  # byte offset, size, instruction
 
 @cache
 def compact_bit(gen: float) -> int:
-    """The bit that says compact; it stands at the same place in both forms."""
+    """The compact bit, at the same position in both forms."""
     return instruction_page("EU_CONTROL", gen).mask("compacted")
 
 
@@ -47,7 +47,7 @@ def compact_bit(gen: float) -> int:
 
 
 def instructions(data: bytes, gen: float, start: int = 0) -> Iterator[ProgramLine]:
-    """What stands in the bytes from an offset on. A rest too short for an instruction is left: see `whole`."""
+    """Decode bytes from an offset on. Trailing bytes too short for an instruction are ignored: see `decodable_bytes`."""
     marked, limit = compact_bit(gen), len(data)
     while start + COMPACT <= limit:
         half = int.from_bytes(data[start : start + COMPACT], "little")
@@ -62,12 +62,12 @@ def instructions(data: bytes, gen: float, start: int = 0) -> Iterator[ProgramLin
 
 
 def decodable_bytes(data: bytes, gen: float) -> int:
-    """How many of the bytes are whole instructions."""
+    """The number of bytes that form whole instructions."""
     return max((offset + size for offset, size, _ in instructions(data, gen)), default=0)
 
 
 def decode_compact(half: int, gen: float) -> Instruction:
-    """The instruction in eight bytes."""
+    """Decode a compact instruction."""
     word = expand(half, gen)
     found = decode(word, gen) if word is not None and is_canonical(half, word, gen) else None
     if found is None or not found.opcode:
@@ -79,8 +79,8 @@ def decode_compact(half: int, gen: float) -> Instruction:
 
 
 def kernel_end(data: bytes, gen: float) -> tuple[int, bool]:
-    """Where a kernel that starts the bytes ends, and whether it ends its thread: behind the first send that does so and that no branch
-    jumps over. Without one, or with routines behind it, it ends where something stands that is no instruction, or with the bytes."""
+    """The end of the kernel at the start of the bytes, and whether it ends its thread: after the first send with EOT that no branch jumps
+    over. Otherwise the kernel ends at the first reserved opcode, or with the bytes."""
     reached = end = 0
     ends = False
     for offset, size, inst in instructions(data[:LONGEST], gen):
@@ -98,7 +98,7 @@ def kernel_end(data: bytes, gen: float) -> tuple[int, bool]:
 
 
 def assemble(program: Iterable[Instruction], compact: bool = False) -> bytes:
-    """The bytes of a program, whose jumps are right for it as it stands; `compact` makes more of it compact and corrects them."""
+    """Encode a program. Its jumps fit its present layout; `compact` compacts more of it and adjusts them."""
     kept = list(program)
     if compact:
         kept = compacted(kept)
@@ -113,7 +113,7 @@ def _bytes(inst: Instruction) -> bytes:
 
 
 def encoded(inst: Instruction) -> bytes | None:
-    """An instruction's bytes; None for one that shall be compact and has no such form."""
+    """Encode an instruction; None where `compacted` is set and it has no compact form."""
     word = encode(inst)
     if not inst.compacted:
         return word.to_bytes(NATIVE, "little")
@@ -123,18 +123,18 @@ def encoded(inst: Instruction) -> bytes | None:
 
 @dataclass
 class RelocatedInstruction:
-    """An instruction on its way to a new place."""
+    """An instruction with its old and new offset."""
 
     inst: Instruction
     old: int
     end: int
-    targets: dict[str, int] = field(default_factory=dict)  # field -> where it leads, in old offsets
+    targets: dict[str, int] = field(default_factory=dict)  # field -> target, as an old offset
     new: int = 0
 
 
 def compacted(program: Sequence[Instruction]) -> list[Instruction]:
-    """The same program with everything compact that can be. Shorter ways may let a branch become compact too, so they are tried again
-    until nothing changes; one that grew back stays as it is."""
+    """Compact a program. Shorter distances may let a branch become compact too, so branches are retried until nothing changes; one that
+    grew again stays native."""
     slots = _slots(program)
     stubborn: set[int] = set()
     for slot in slots:
@@ -155,7 +155,7 @@ def compacted(program: Sequence[Instruction]) -> list[Instruction]:
 
 
 def expanded(program: Sequence[Instruction]) -> list[Instruction]:
-    """The same program with nothing compact, but for what is no instruction."""
+    """Expand every compact instruction of a program, except invalid ones."""
     slots = _slots(program)
     for slot in slots:
         slot.inst = replace(slot.inst, compacted=slot.inst.compacted and not slot.inst.opcode)
@@ -163,7 +163,7 @@ def expanded(program: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _shorter(inst: Instruction) -> Instruction:
-    """The instruction as compact as it can be: its own word, or another of the same meaning."""
+    """The instruction in compact form, if it or an equivalent one has one."""
     if inst.compacted or not inst.opcode:
         return inst
     word = encode(inst)
@@ -194,21 +194,21 @@ def _is_ip(operand: Operand | None, gen: float) -> bool:
 
 
 def _added(inst: Instruction, offset: int) -> int | None:
-    """How far `add ip ip NUMBER` goes. Nothing else that computes with ip, or jumps by what a register holds, can be moved."""
+    """The distance of `add ip ip NUMBER`. Other uses of ip, and jumps by a register, cannot be relocated."""
     first, last = (inst.sources[0], inst.sources[-1]) if inst.sources else (None, None)
     if inst.form == "branch":
         if inst.opcode == "jmpi" and inst.jip is None:
-            raise DecodeError(f"jmpi at {offset:#x} jumps by what a register holds: it cannot be moved")
+            raise DecodeError(f"jmpi at {offset:#x} jumps by a register's value: it cannot be relocated")
         return None
     if _is_ip(inst.dst, inst.gen) and _is_ip(first, inst.gen) and inst.opcode == "add" and last is not None and last.file == "imm":
         return (last.immediate ^ 1 << 31) - (1 << 31)
     if any(_is_ip(operand, inst.gen) for operand in (inst.dst, *inst.sources)):
-        raise DecodeError(f"{inst.opcode} at {offset:#x} computes with ip: it cannot be moved")
+        raise DecodeError(f"{inst.opcode} at {offset:#x} computes with ip: it cannot be relocated")
     return None
 
 
 def _place(slots: list[RelocatedInstruction]) -> dict[int, int]:
-    """Gives every slot its new place; the new places by old ones, the end's among them."""
+    """Assign new offsets; returns old offset -> new offset, including the end's."""
     pairs = bool(slots) and opcodes.opcode(PADDING, slots[0].inst.gen) is not None
     targets = {target for slot in slots for target in slot.targets.values()} if pairs else set()
     offset, moved = 0, {}
@@ -223,11 +223,11 @@ def _place(slots: list[RelocatedInstruction]) -> dict[int, int]:
 
 
 def _aim(slot: RelocatedInstruction, moved: dict[int, int]) -> Instruction:
-    """The instruction with its jumps as they are from its new place."""
+    """The instruction with its jumps adjusted to its new offset."""
     inst, changes = slot.inst, dict[str, Any]()
     for name, target in slot.targets.items():
         if target not in moved:
-            raise DecodeError(f"{inst.opcode} at {slot.old:#x} jumps to {target:#x}, where no instruction begins")
+            raise DecodeError(f"{inst.opcode} at {slot.old:#x} jumps to {target:#x}, which is not the start of an instruction")
         if name == "sources":
             last = replace(inst.sources[-1], immediate=moved[target] - slot.new & 0xFFFFFFFF)
             changes[name] = (*inst.sources[:-1], last)
@@ -240,7 +240,7 @@ def _aim(slot: RelocatedInstruction, moved: dict[int, int]) -> Instruction:
 
 
 def _filled(slots: list[RelocatedInstruction], moved: dict[int, int]) -> Iterator[Instruction]:
-    """The instructions in order, with padding where places were left out."""
+    """The instructions in order, with padding in the gaps."""
     offset = 0
     for slot in slots:
         if slot.new > offset:

@@ -1,4 +1,4 @@
-"""Three-source forms and split sends, both ways: the layouts that share nothing with the basic form.
+"""Three-source and split send forms, whose layouts share nothing with the basic form.
 
 Reads   EU_THREE_SOURCE EU_THREE_SOURCE_ALIGN1 EU_SENDS
 """
@@ -15,17 +15,18 @@ from softgen.eu.encoding.fields import ADDRESSES, BoundedCache, instruction_page
 from softgen.eu.encoding.forms import EXTENDED, DecodedOperands
 from softgen.eu.encoding.operand import units
 from softgen.eu.isa import types
+from softgen.eu.isa.extended_descriptor import MESSAGE_LENGTH, unit
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
 
 WORD = 2  # bytes: the unit of source sub-registers where sources can be half floats; elsewhere it is the dword
 SOURCES = ("src0", "src1", "src2")
-EXTENDED_LENGTH = 1 << 6  # extended descriptors: what the field of their message length counts
+EXTENDED_LENGTH = unit(MESSAGE_LENGTH)  # the unit of the extended descriptor's message length
 ADDRESS = 0x10  # register number of a0
 
 
 class CombinedForm:
-    """A form whose operands are remembered together: their fields lie too close to be cut apart."""
+    """A form whose operands are decoded and cached together."""
 
     def __init__(self, row: Opcode, name: str) -> None:
         self.row, self.page = row, instruction_page(name, row.gen)
@@ -49,7 +50,7 @@ class CombinedForm:
 
 
 class ThreeSourceForm(CombinedForm):
-    """Align16."""
+    """The align16 three-source form."""
 
     def __init__(self, row: Opcode) -> None:
         super().__init__(row, "EU_THREE_SOURCE")
@@ -72,7 +73,7 @@ class ThreeSourceForm(CombinedForm):
                        negate=bool(get("negate")), absolute=bool(get("absolute")))  # fmt: skip
 
     def _source_type(self, record: Record, name: str, shared: str) -> str:
-        """Sources 1 and 2 may be half floats of their own beside floats (KBL 6875-6888)."""
+        """The type of a source: sources 1 and 2 may be half floats while the others are floats (KBL 6875-6888)."""
         field = f"{name}_half"
         if field not in self.page or shared not in self.page.codes[field]:
             return shared

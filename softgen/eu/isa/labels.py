@@ -1,7 +1,7 @@
-"""Branch targets and their labels: counts as encoded on one side, byte offsets on the other.
+"""Branch targets and labels: conversion between encoded offsets and byte offsets.
 
-Shared by the dialects of assembly text. A count is in the generation's unit (`spec/eu/jumps.table`); a target is a byte offset within
-the program. Labels are names of targets.
+An encoded offset (count) is in the generation's unit (`spec/eu/jumps.table`); a target is a byte offset within the program. Labels are
+names of targets.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ NATIVE, COMPACT = 16, 8  # bytes of an instruction
 
 @dataclass(frozen=True)
 class JumpRules:
-    units: Mapping[tuple[float, str], int]  # (generation, opcode) -> bytes of one count; "" for opcodes that no row names
-    after: frozenset[tuple[float, str]]  # opcodes whose counts start at the next instruction
-    absolute: frozenset[tuple[float, str]]  # opcodes that say an address instead
+    """The contents of jumps.table."""
+
+    units: Mapping[tuple[float, str], int]  # (generation, opcode) -> unit in bytes; opcode "" for opcodes without a row
+    after: frozenset[tuple[float, str]]  # opcodes whose offsets count from the next instruction
+    absolute: frozenset[tuple[float, str]]  # opcodes with an absolute address
 
 
 @cache
@@ -35,13 +37,13 @@ def _table() -> JumpRules:
         elif row.words[0] in sets:
             sets[row.words[0]].update((gen, opcode) for gen in gens for opcode in row.words[2:])
         else:
-            raise row.complain(f"a line is 'unit', 'next' or 'absolute', not {row.words[0]!r}")
+            raise row.error(f"a line is 'unit', 'next' or 'absolute', not {row.words[0]!r}")
     return JumpRules(units, frozenset(sets["next"]), frozenset(sets["absolute"]))
 
 
 @cache
 def unit(gen: float, opcode: str = "") -> int:
-    """Bytes that one count of a branch offset stands for."""
+    """The unit of encoded branch offsets, in bytes."""
     units = _table().units
     found = units.get((gen, opcode), units.get((gen, "")))
     if found is None:
@@ -50,33 +52,33 @@ def unit(gen: float, opcode: str = "") -> int:
 
 
 def is_absolute(instruction: Instruction) -> bool:
-    """Whether the count of a branch is an address, which leads nowhere in the program."""
+    """Whether a branch encodes an absolute address instead of an offset."""
     return (instruction.gen, instruction.opcode) in _table().absolute
 
 
 def size(instruction: Instruction) -> int:
-    """Bytes the instruction takes in the program."""
+    """The encoded size of an instruction, in bytes."""
     return COMPACT if instruction.compacted else NATIVE
 
 
 def base(instruction: Instruction, offset: int) -> int:
-    """The byte offset that the counts of a branch at an offset start from."""
+    """The byte offset from which the encoded offsets of a branch count."""
     return offset + (size(instruction) if (instruction.gen, instruction.opcode) in _table().after else 0)
 
 
 def target(instruction: Instruction, offset: int, count: int) -> int:
-    """Where a count of a branch at an offset leads."""
+    """The target of an encoded offset of the branch at byte `offset`."""
     return base(instruction, offset) + count * unit(instruction.gen, instruction.opcode)
 
 
 def count(instruction: Instruction, offset: int, to: int) -> int | None:
-    """The count that leads a branch at an offset to a target; None where the unit cannot say it."""
+    """The encoded offset from the branch at byte `offset` to a target; None where it is not a multiple of the unit."""
     found, rest = divmod(to - base(instruction, offset), unit(instruction.gen, instruction.opcode))
     return None if rest else found
 
 
 def targets(items: Iterable[tuple[int, int, Instruction]]) -> Iterator[int]:
-    """Where the branches of a program lead; items are byte offset, size and instruction."""
+    """The targets of a program's branches; items are byte offset, size and instruction."""
     for offset, _, instruction in items:
         for count_ in (instruction.jip, instruction.uip):
             if count_ is not None and not is_absolute(instruction):
@@ -84,7 +86,7 @@ def targets(items: Iterable[tuple[int, int, Instruction]]) -> Iterator[int]:
 
 
 def names(items: Iterable[tuple[int, int, Instruction]], prefix: str = "LABEL") -> dict[int, str]:
-    """Labels, in order, for the targets that begin an instruction of the program or end it."""
+    """Numbered labels for the targets at instruction boundaries of the program."""
     kept = list(items)
     places = {offset for offset, _, _ in kept} | {offset + length for offset, length, _ in kept[-1:]}
     return {place: f"{prefix}{number}" for number, place in enumerate(sorted(places.intersection(targets(kept))))}

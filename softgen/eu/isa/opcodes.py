@@ -71,13 +71,13 @@ def read(page: str, text: str) -> OpcodeTable:
         elif row.words[0] == "op":
             for opcode_ in _opcodes(row, legal):
                 if (opcode_.name, opcode_.gen) in named:
-                    raise row.complain(f"{opcode_.name} is already in the table for gen {opcode_.gen:g}")
+                    raise row.error(f"{opcode_.name} is already in the table for gen {opcode_.gen:g}")
                 if (opcode_.number, opcode_.gen) in numbered:
                     other = numbered[opcode_.number, opcode_.gen]
-                    raise row.complain(f"{opcode_.name} and {other.name} share number {opcode_.number} on gen {opcode_.gen:g}")
+                    raise row.error(f"{opcode_.name} and {other.name} share number {opcode_.number} on gen {opcode_.gen:g}")
                 named[opcode_.name, opcode_.gen] = numbered[opcode_.number, opcode_.gen] = opcode_
         else:
-            raise row.complain(f"a line begins with op, function, legal or source, not {row.words[0]!r}")
+            raise row.error(f"a line begins with op, function, legal or source, not {row.words[0]!r}")
     return OpcodeTable(named, numbered, functions)
 
 
@@ -85,12 +85,12 @@ def _legal(row: TableRow, legal: dict[tuple[str, float], TypePairs]) -> None:
     from softgen.eu.isa.types import type_of
 
     if len(row.words) < 6 or row.words.count("<-") != 1:
-        raise row.complain("legal types are a name, generations, destination types, '<-' and source types")
+        raise row.error("legal types are a name, generations, destination types, '<-' and source types")
     _, name, gens, *types = row.words
     arrow = types.index("<-")
     for name_ in types:
         if name_ != "<-" and type_of(name_) is None:
-            raise row.complain(f"{name_!r} is not a type")
+            raise row.error(f"{name_!r} is not a type")
     pair = frozenset(types[:arrow]), frozenset(types[arrow + 1 :])
     for gen in row.generations(gens):
         legal[name, gen] = (*legal.get((name, gen), ()), pair)
@@ -99,7 +99,7 @@ def _legal(row: TableRow, legal: dict[tuple[str, float], TypePairs]) -> None:
 def _function(row: TableRow, functions: dict[tuple[int, float], MathFunction]) -> None:
     sound = len(row.words) in (5, 6) and row.words[2].isdigit() and row.words[4] in ("a", "a,b") and set(row.words[5:]) <= {*FUNCTION_MARKS}
     if not sound:
-        raise row.complain(
+        raise row.error(
             f"a function is a name, a number, generations, 'a' or 'a,b', and 'macro' or 'integer', not {' '.join(row.words[1:])!r}"
         )
     function_ = MathFunction(
@@ -108,23 +108,23 @@ def _function(row: TableRow, functions: dict[tuple[int, float], MathFunction]) -
     for gen in row.generations(row.words[3]):
         if (function_.number, gen) in functions:
             other = functions[function_.number, gen]
-            raise row.complain(f"{function_.name} and {other.name} share number {function_.number} on gen {gen:g}")
+            raise row.error(f"{function_.name} and {other.name} share number {function_.number} on gen {gen:g}")
         functions[function_.number, gen] = function_
 
 
 def _opcodes(row: TableRow, legal: dict[tuple[str, float], TypePairs]) -> list[Opcode]:
     if len(row.words) != 8 or not row.words[2].isdigit() or int(row.words[2]) not in NUMBERS:
         wanted = f"a name, a number under {len(NUMBERS)}, generations, form, shape, types and takes"
-        raise row.complain(f"an op is {wanted}, not {' '.join(row.words[1:])!r}")
+        raise row.error(f"an op is {wanted}, not {' '.join(row.words[1:])!r}")
     if not row.source:
-        raise row.complain("an op needs a source; write 'source …' above it")
+        raise row.error("an op needs a source; write 'source …' above it")
     _, name, number, gens, form, shape, types, takes = row.words
     if form not in FORMS:
-        raise row.complain(f"a form is one of {', '.join(FORMS)}, not {form!r}")
+        raise row.error(f"a form is one of {', '.join(FORMS)}, not {form!r}")
     found = []
     for gen in sorted(row.generations(gens)):
         if types != "-" and (types, gen) not in legal:
-            raise row.complain(f"no 'legal' row is named {types!r} on gen {gen:g}")
+            raise row.error(f"no 'legal' row is named {types!r} on gen {gen:g}")
         found.append(Opcode(name, int(number), gen, form, _words(row, "shape", shape, SHAPE), _words(row, "takes", takes, TAKES),
                             legal.get((types, gen), ()), row.source))  # fmt: skip
     return found
@@ -134,7 +134,7 @@ def _words(row: TableRow, column: str, text: str, known: tuple[str, ...]) -> fro
     found = text.split(",") if text != "-" else []
     for word in found:
         if word not in known:
-            raise row.complain(f"{column} must be out of {', '.join(known)}, not {word!r}")
+            raise row.error(f"{column} must be out of {', '.join(known)}, not {word!r}")
     return frozenset(found)
 
 

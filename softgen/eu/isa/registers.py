@@ -1,4 +1,4 @@
-"""Architecture registers by generation. Read from `spec/eu/registers.table`."""
+"""Architecture registers of each generation. Read from `spec/eu/registers.table`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ NUMBERS = range(0x100)  # the values of an operand's register number field
 
 @dataclass(frozen=True, slots=True)
 class ArchitectureRegister:
+    """A row of the table: an architecture register, or several of a name."""
+
     name: str
-    code: int  # register number of the first
-    count: int  # 0: there is one, and its name carries no number
+    code: int  # register number of the first one
+    count: int  # 0: a single register whose name has no number
     size: int  # bytes
 
 
 @dataclass(frozen=True)
 class RegisterTable:
+    """The whole table, indexed."""
+
     named: Mapping[tuple[str, float], ArchitectureRegister]
-    numbered: Mapping[tuple[int, float], ArchitectureRegister]  # every register number that means something
+    numbered: Mapping[tuple[int, float], ArchitectureRegister]  # every assigned register number
 
 
 def read(page: str, text: str) -> RegisterTable:
@@ -32,27 +36,27 @@ def read(page: str, text: str) -> RegisterTable:
         register_, gens = _register(row)
         for gen in row.generations(gens):
             if (register_.name, gen) in named:
-                raise row.complain(f"{register_.name} is already in the table for gen {gen:g}")
+                raise row.error(f"{register_.name} is already in the table for gen {gen:g}")
             named[register_.name, gen] = register_
             for code in range(register_.code, register_.code + max(register_.count, 1)):
                 if code not in NUMBERS:
-                    raise row.complain(f"{register_.name} runs past {NUMBERS[-1]:#x}, the last register number")
+                    raise row.error(f"{register_.name} runs past {NUMBERS[-1]:#x}, the last register number")
                 if (code, gen) in numbered:
-                    raise row.complain(f"{register_.name} and {numbered[code, gen].name} share number {code:#x} on gen {gen:g}")
+                    raise row.error(f"{register_.name} and {numbered[code, gen].name} share number {code:#x} on gen {gen:g}")
                 numbered[code, gen] = register_
     return RegisterTable(named, numbered)
 
 
 def _register(row: TableRow) -> tuple[ArchitectureRegister, str]:
     if row.words[0] != "register" or len(row.words) != 6:
-        raise row.complain(f"a line is 'register', name, code, generations, count and bytes, not {' '.join(row.words)!r}")
+        raise row.error(f"a line is 'register', name, code, generations, count and bytes, not {' '.join(row.words)!r}")
     if not row.source:
-        raise row.complain("a register has no source; write 'source …' above it")
+        raise row.error("a register needs a source; write 'source …' above it")
     _, name, code, gens, count, size = row.words
     try:
         return ArchitectureRegister(name, int(code, 16), 0 if count == "-" else int(count), int(size)), gens
     except ValueError:
-        raise row.complain(f"code, count and bytes are numbers, not {code} {count} {size}") from None
+        raise row.error(f"code, count and bytes are numbers, not {code} {count} {size}") from None
 
 
 @cache
@@ -61,11 +65,11 @@ def table() -> RegisterTable:
 
 
 def find(code: int, gen: float) -> tuple[ArchitectureRegister, int] | None:
-    """The register a number names and its index (acc1: acc, 1); None where it names nothing."""
+    """The register of a number, and its index (acc1: acc, 1); None where the number is reserved."""
     register_ = table().numbered.get((code, gen))
     return (register_, code - register_.code) if register_ else None
 
 
 def register(name: str, gen: float) -> ArchitectureRegister | None:
-    """The register of a name without its number: 'acc'."""
+    """The register of a name without a number: 'acc'."""
     return table().named.get((name, gen))

@@ -1,4 +1,4 @@
-"""Rules of execution by generation, and execution types. Read from `spec/eu/execution.table`."""
+"""Execution rules of each generation, and execution types. Read from `spec/eu/execution.table`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORDS = {"yes": True, "no": False}
 
 @dataclass(frozen=True)
 class ExecutionRules:
-    """What one generation does."""
+    """The execution rules of one generation; execution.table explains them."""
 
     gen: float
     flow: str  # "stack" "channel"
@@ -53,10 +53,10 @@ def read(page: str, text: str) -> ExecutionTable:
         elif row.words[0] == "execute" and len(row.words) == 4:
             pair = frozenset(row.words[1:3])
             if pair in types or not {*row.words[1:]} <= set(COMPUTED_AS.values()):
-                raise row.complain(f"{' '.join(row.words[1:3])} is already given, or no execution type")
+                raise row.error(f"{' '.join(row.words[1:3])} is already given, or not an execution type")
             types[pair] = row.words[3]
         else:
-            raise row.complain(f"a line is 'rule', name, generations, value or 'execute' and three types, not {' '.join(row.words)!r}")
+            raise row.error(f"a line is 'rule', name, generations, value or 'execute' and three types, not {' '.join(row.words)!r}")
     for gen, values in given.items():
         if missing := [rule.name for rule in fields(ExecutionRules) if rule.name not in values]:
             raise SpecError(f"{page}: gen {gen:g} has no rule {missing[0]}")
@@ -66,10 +66,10 @@ def read(page: str, text: str) -> ExecutionTable:
 def _rule(row: TableRow, given: dict[float, dict[str, Any]]) -> None:
     _, name, gens, text = row.words
     if name not in {rule.name for rule in fields(ExecutionRules)}:
-        raise row.complain(f"there is no rule {name}")
+        raise row.error(f"there is no rule {name}")
     for gen in row.generations(gens):
         if name in given[gen]:
-            raise row.complain(f"rule {name} of gen {gen:g} is already given")
+            raise row.error(f"rule {name} of gen {gen:g} is already given")
         given[gen][name] = _value(name, text)
 
 
@@ -91,7 +91,7 @@ def rules(gen: float) -> ExecutionRules:
 
 
 def execution_type(types: Iterable[str]) -> str:
-    """What sources of these types are computed in: w d q hf f df. '' where the table has nothing."""
+    """The execution type of sources of these types: w d q hf f df; '' where the table has none."""
     known = [COMPUTED_AS.get(name, "") for name in types if name]
     if not known or "" in known:
         return ""

@@ -1,4 +1,4 @@
-"""Tables of spec/eu: lines of words, read strictly. `#` starts a comment, `source …` says where the lines below it were read."""
+"""Reader of the tables in spec/eu: lines of words. `#` starts a comment, `source …` cites the source of the lines below it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ SOURCE_RULE = "a source is BDW, KBL, G45, IVB or ICL with line numbers, or publi
 
 @dataclass(frozen=True)
 class TableRow:
+    """A line of a table."""
+
     page: str
     line: int
     words: tuple[str, ...]
     source: str
 
-    def complain(self, message: str) -> SpecError:
+    def error(self, message: str) -> SpecError:
         return SpecError(f"{self.page}:{self.line}: {message}")
 
     def generations(self, text: str) -> frozenset[float]:
         try:
             return generations(text)
         except ValueError:
-            raise self.complain(f"no generations in {text!r}; they are {', '.join(f'{g:g}' for g in GENERATIONS)}") from None
+            raise self.error(f"no generations in {text!r}; they are {', '.join(f'{g:g}' for g in GENERATIONS)}") from None
 
 
 def rows(page: str, text: str) -> Iterator[TableRow]:
+    """The lines of a table with their sources."""
     source = ""
     for number, raw in enumerate(text.splitlines(), 1):
         line, semicolon, cite = raw.partition("#")[0].partition(";")
@@ -47,5 +50,5 @@ def rows(page: str, text: str) -> Iterator[TableRow]:
 
 
 def load(name: str) -> str:
-    """The text of a table that comes with softgen."""
+    """The text of a table in spec/eu."""
     return (resources.files("softgen") / "spec" / "eu" / name).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Operand types: what a type is, and the codes it has by generation and position. Read from `spec/eu/types.table`."""
+"""Operand types: size and kind, and their codes by generation and position. Read from `spec/eu/types.table`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ POSITIONS = ("register", "immediate", "three_source", "integer", "float")
 
 @dataclass(frozen=True, slots=True)
 class OperandType:
-    name: str  # "ud"; Mesa's dialect writes it in capitals, IGA's as it is
-    size: int  # bytes of one element; of the whole immediate for packed vectors
+    """A row of the table: an operand type."""
+
+    name: str  # "ud"; in capitals in Mesa's dialect
+    size: int  # bytes of an element; of the immediate for packed vectors
     kind: str  # one of KINDS
-    lanes: int = 1  # packed vector immediates: elements in one immediate
+    lanes: int = 1  # elements of a packed vector immediate
 
     @property
     def signed(self) -> bool:
@@ -47,7 +49,7 @@ class TypeTable:
 
     types: Mapping[str, OperandType]
     codes: Mapping[tuple[str, float], Mapping[str, int]]  # (position, generation) -> name -> code
-    names: Mapping[tuple[str, float], Mapping[int, str]]  # the same, the other way
+    names: Mapping[tuple[str, float], Mapping[int, str]]  # (position, generation) -> code -> name
 
 
 def read(page: str, text: str) -> TypeTable:
@@ -57,38 +59,38 @@ def read(page: str, text: str) -> TypeTable:
         if row.words[0] == "type":
             type_ = _type(row)
             if type_.name in types:
-                raise row.complain(f"type {type_.name} is already described")
+                raise row.error(f"type {type_.name} is already described")
             types[type_.name] = type_
         elif row.words[0] == "codes":
             _codes(row, types, codes)
         else:
-            raise row.complain(f"a line begins with type, codes or source, not {row.words[0]!r}")
+            raise row.error(f"a line begins with type, codes or source, not {row.words[0]!r}")
     names = {key: {code: name for name, code in given.items()} for key, given in codes.items()}
     return TypeTable(types, codes, names)
 
 
 def _type(row: TableRow) -> OperandType:
     if len(row.words) != 5 or row.words[3] not in KINDS or not (row.words[2] + row.words[4]).isdigit():
-        raise row.complain(f"a type is a name, a size, one of {', '.join(KINDS)} and lanes, not {' '.join(row.words[1:])!r}")
+        raise row.error(f"a type is a name, a size, one of {', '.join(KINDS)} and lanes, not {' '.join(row.words[1:])!r}")
     return OperandType(row.words[1], int(row.words[2]), row.words[3], int(row.words[4]))
 
 
 def _codes(row: TableRow, types: dict[str, OperandType], codes: dict[tuple[str, float], dict[str, int]]) -> None:
     if not row.source:
-        raise row.complain("codes have no source; write 'source …' above them")
+        raise row.error("codes need a source; write 'source …' above them")
     _, position, gens, *pairs = row.words
     if position not in POSITIONS:
-        raise row.complain(f"a position is one of {', '.join(POSITIONS)}, not {position!r}")
+        raise row.error(f"a position is one of {', '.join(POSITIONS)}, not {position!r}")
     given: dict[str, int] = {}
     for name, code in zip(pairs[::2], pairs[1::2], strict=False):
         if name not in types or not code.isdigit() or len(pairs) % 2:
-            raise row.complain(f"codes are pairs of a type's name and a number, not {name} {code}")
+            raise row.error(f"codes are pairs of a type's name and a number, not {name} {code}")
         if int(code) in given.values() or name in given:
-            raise row.complain(f"{name} or its code {code} stands twice")
+            raise row.error(f"{name} or its code {code} is given twice")
         given[name] = int(code)
     for gen in row.generations(gens):
         if (position, gen) in codes:
-            raise row.complain(f"{position} codes of gen {gen:g} are already given")
+            raise row.error(f"{position} codes of gen {gen:g} are already given")
         codes[position, gen] = given
 
 
@@ -100,18 +102,18 @@ def table() -> TypeTable:
 
 
 def type_of(name: str) -> OperandType | None:
-    """What a type is; None for '' and names no type has."""
+    """The type of a name; None for '' and unknown names."""
     return table().types.get(name)
 
 
 def size(name: str) -> int:
-    """Bytes of one element; 1 where there is no type, so that register regions can still be counted."""
+    """Bytes of an element; 1 for unknown types, so that regions still have sizes."""
     found = table().types.get(name)
     return found.size if found else 1
 
 
 def codes(position: str, gen: float) -> Mapping[str, int]:
-    """Name -> code of the types a position can say on a generation."""
+    """Name -> code of the types that a position can encode."""
     return table().codes.get((position, gen), {})
 
 

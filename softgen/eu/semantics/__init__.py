@@ -1,13 +1,15 @@
-"""What each opcode computes, written once as lane programs.
+"""Instruction semantics: what each opcode computes, written once as lane programs for interpreter and compilers.
 
-A function sees whole operands: lanes already read, modified and converted to the execution type. `c` is the computation it is part of:
-the machine `c.m`, float arithmetic in the thread's rounding, and the few things some opcodes need beside their sources (predicate,
-condition, accumulator). A Python `if` is decided when the instruction is decoded; `m.select` per lane when it runs.
+A function takes its sources as lanes, already read, modified and converted to the execution type. `c` is the Computation around it:
+the machine `c.m`, float arithmetic in the thread's rounding mode, and what some opcodes need besides their sources (predicate, condition,
+accumulator). A Python `if` is decided at decode time; `m.select` per lane at run time.
 
 alu.py     arithmetic, dot products, multiply-accumulate      logic.py   bits, shifts, fields, comparison and selection
 convert.py moves, rounding, conversion                        math.py    extended math
-control.py branches                                           send.py    messages
-`step` puts the path around them. What has no function here is not simulated: `Unsupported`.
+control.py branches with an ip per channel                    mask_stack.py  branches with a mask stack
+branch_machine.py  the interface of branch semantics          send.py    messages
+extended_math.py   math as a message                          pairs.py   doubles as pairs of channels
+step.py    reads sources, calls these functions, writes results. An opcode without a function raises `Unsupported`.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from softgen.lanes.value import Value
 
 
 class Computation(Protocol):
-    """One execution of one instruction, as its function sees it."""
+    """One execution of one instruction: what its semantics may use."""
 
     state: LaneState
     instruction: Instruction
     m: Machine
     kind: str  # execution type: w d q hf f df
-    target: LaneType  # the destination's
+    target: LaneType  # the destination's type
 
     def add(self, a: Value, b: Value) -> Value: ...
 
@@ -66,25 +68,25 @@ LaneFunction = Callable[..., Value]
 
 @dataclass(frozen=True)
 class OpSemantics:
-    """A function and what the path around it must know."""
+    """An opcode's function and how `step` calls it."""
 
     function: LaneFunction
-    modular: bool = False  # the low bits of an integer result follow from the low bits of the sources
-    ordered: bool = False  # compares its sources and computes nothing
-    raw: bool = False  # float sources are taken as they are, denormals and all
-    decides: bool = False  # gives truth per channel; flag and destination say it
-    own: bool = False  # reads its sources itself
-    selects: bool = False  # predicate and condition choose between sources, and mask and set nothing
+    modular: bool = False  # the low bits of an integer result depend only on the low bits of the sources
+    ordered: bool = False  # only compares its sources
+    raw: bool = False  # float sources keep their denormals
+    decides: bool = False  # returns a boolean per channel, for flag and destination
+    own: bool = False  # reads its sources itself, through Computation
+    selects: bool = False  # predicate and condition select between sources; they neither mask channels nor set flags
 
 
 OPS: dict[str, OpSemantics] = {}
 
 
-def op(name: str = "", **known: bool) -> Callable[[LaneFunction], LaneFunction]:
-    """Makes a function the meaning of an opcode: its own name without a trailing underscore, or the one given."""
+def op(name: str = "", **properties: bool) -> Callable[[LaneFunction], LaneFunction]:
+    """Decorator: register a function as the semantics of an opcode, by default the one it is named after (without trailing underscore)."""
 
-    def keep(function: LaneFunction) -> LaneFunction:
-        OPS[name or function.__name__.rstrip("_")] = OpSemantics(function, **known)
+    def register(function: LaneFunction) -> LaneFunction:
+        OPS[name or function.__name__.rstrip("_")] = OpSemantics(function, **properties)
         return function
 
-    return keep
+    return register

@@ -1,4 +1,4 @@
-"""Moves and rounding. What a move converts, `step` converts: a move is the path itself with nothing in its middle."""
+"""Moves and rounding opcodes. `step` does the conversion of a move."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def mov(c: Computation, a: Value) -> Value:
 
 @op(own=True)
 def dim(c: Computation) -> Value:
-    """A 64-bit float immediate; the operand's own type says float only because no code says double."""
+    """Move a 64-bit float immediate, whose operand type is f because the encoding has no code for df."""
     if c.target is not f64 or c.instruction.sources[0].file != "imm":
-        raise DecodeError("dim puts a 64-bit immediate into doubles")
+        raise DecodeError("dim needs a 64-bit immediate and a destination of type df")
     return c.m.bitcast(c.m.constant(u64, c.instruction.sources[0].immediate, c.instruction.exec_size), c.target)
 
 
 @op(own=True)
 def movi(c: Computation) -> Value:
-    """Indexed move: the first address register names the register, each channel's own the byte in it."""
+    """Indexed move: the first address sub-register selects the register, each channel's own the byte in it."""
     source, m = c.instruction.sources[0], c.m
     rows = tuple((source.address_sub + channel) * u16.bytes for channel in range(c.instruction.exec_size))
     address = m.convert(c.state.read("a", u16, rows), u32) + (source.offset & 0xFFFF) & 0xFFFF
@@ -35,7 +35,7 @@ def movi(c: Computation) -> Value:
 
 @op(own=True)
 def smov(c: Computation) -> Value:
-    """Scattered move: a move in the channels that the second source's bits name; the address register is one of the destination."""
+    """Scattered move: a move in the channels whose bit is set in the second source."""
     bits = c.source(1)
     named = c.m.bitcast(bits, bits.type.unsigned) >> c.m.lane_index(bits.lanes, bits.type.unsigned) & 1
     c.restrict(named == 1)
@@ -47,7 +47,7 @@ def smov(c: Computation) -> Value:
 
 @op()
 def frc(c: Computation, a: Value) -> Value:
-    """What is left above the integer below; whatever the rounding mode (BDW 21064-21107)."""
+    """a - floor(a), independent of the rounding mode (BDW 21064-21107)."""
     return a - c.m.floor(a)
 
 
@@ -57,7 +57,7 @@ def rndd(c: Computation, a: Value) -> Value:
 
 
 def _rounded(c: Computation, a: Value, wanted: Value) -> Value:
-    """Where rounding takes two instructions, the first rounds down and its condition says where one is to be added."""
+    """The rounded value, or, where rounding takes two instructions, floor(a) with the condition set in channels that need an increment."""
     if not c.state.rules.round_increment:
         return wanted
     low = c.m.floor(a)
@@ -81,7 +81,7 @@ def rndz(c: Computation, a: Value) -> Value:
     return _rounded(c, a, c.m.trunc(a))
 
 
-# -- half floats in words, before there were operands of that type -----------------------------------------------------
+# -- half floats in words, on generations without operands of type hf --------------------------------------------------
 
 
 @op(raw=True)

@@ -1,4 +1,4 @@
-"""Bits, shifts, bit fields, comparison and selection. Integers arrive in lanes of 32 or 64 bits, whichever `step` needs."""
+"""Logic, shifts, bit fields, comparison and selection. Integer sources are lanes of 32 or 64 bits, as `step` chose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from softgen.lanes.types import LaneType, i32, i64, u32, u64
 from softgen.lanes.value import Value
 
 BITS = {"w": 16, "d": 32, "q": 64}  # of an execution type
-NO_BIT = 0xFFFFFFFF  # what searches find where there is nothing
+NO_BIT = 0xFFFFFFFF  # the result of bit searches without a hit
 
 Z, NZ, G, GE, L, LE, R, OVERFLOW, U = range(1, 10)  # condition modifiers
 
@@ -37,13 +37,13 @@ def xor(c: Computation, a: Value, b: Value) -> Value:
 
 
 def _count(c: Computation, b: Value) -> Value:
-    """Five bits, six where source 0 or the destination are quadwords (BDW 16935-16992)."""
+    """The shift count: 5 bits, 6 where source 0 or the destination is a quadword (BDW 16935-16992)."""
     wide = "q" in c.instruction.sources[0].type or c.target.bits == 64 and not c.target.is_float
     return b & (0x3F if wide else 0x1F)
 
 
 def _unsigned(c: Computation, a: Value) -> Value:
-    """The bits of the execution type and nothing above them."""
+    """The value zero-extended from the execution type."""
     bits = BITS[c.kind]
     return a if bits == a.type.bits or _from_accumulator(c) else a & (1 << bits) - 1
 
@@ -95,10 +95,10 @@ def _as(c: Computation, type: LaneType, *values: Value) -> list[Value]:
 
 @op()
 def bfe(c: Computation, width: Value, offset: Value, value: Value) -> Value:
-    """A field that ends at bit 31 at the latest, with its sign where the source has one (BDW 17036-17167)."""
+    """Extract a bit field, which ends at bit 31 at the latest; sign-extended for signed sources (BDW 17036-17167)."""
     m, signed = c.m, c.instruction.sources[2].type == "d"
     width, offset = width & 0x1F, offset & 0x1F
-    value = m.convert(m.convert(value, i32 if signed else u32), i64)  # so that what would be above bit 31 is the sign, or zero
+    value = m.convert(m.convert(value, i32 if signed else u32), i64)  # sign- or zero-extended above bit 31
     up = m.select(width == 0, m.like(width, 0), 64 - width - offset)
     down = m.select(width == 0, m.like(width, 0), 64 - width)
     field = (value << up) >> down if signed else m.bitcast(m.bitcast(value << up, u64) >> down, i64)
@@ -107,13 +107,13 @@ def bfe(c: Computation, width: Value, offset: Value, value: Value) -> Value:
 
 @op()
 def bfi1(c: Computation, width: Value, offset: Value) -> Value:
-    """The mask of a field; what would stand above bit 31 is cut."""
+    """The mask of a bit field, truncated to 32 bits."""
     return (((1 << (width & 0x1F)) - 1) << (offset & 0x1F)) & NO_BIT
 
 
 @op()
 def bfi2(c: Computation, mask: Value, field: Value, rest: Value) -> Value:
-    """Puts the low bits of a value where the mask is; an empty mask leaves the rest as it is."""
+    """Insert the low bits of `field` into `rest` at the mask; an empty mask gives `rest`."""
     mask, field, rest = _as(c, u32, mask, field, rest)
     offset = c.m.trailing_zeros(mask) & 0x1F
     return c.m.convert((field << offset) & mask | rest & ~mask, i64)
@@ -136,7 +136,7 @@ def lzd(c: Computation, a: Value) -> Value:
 
 @op()
 def fbh(c: Computation, a: Value) -> Value:
-    """Leading bits like the sign bit; nothing found gives all ones (BDW 20976-21063)."""
+    """Find the first bit from the high end that differs from the sign; all ones where there is none (BDW 20976-21063)."""
     m = c.m
     value = m.convert(a, u32)
     if c.instruction.sources[0].type == "d":
@@ -154,7 +154,7 @@ def fbl(c: Computation, a: Value) -> Value:
 
 
 def compare(condition: int, a: Value, b: Value | float) -> Value | None:
-    """A condition of two values; None where it is not one of order. NaN is unequal to all and in no other relation (IVB 847-849)."""
+    """The result of an order or equality condition, None for others. NaN is unequal to everything and unordered (IVB 847-849)."""
     if condition == Z:
         return a == b
     if condition == NZ:
@@ -168,7 +168,7 @@ def compare(condition: int, a: Value, b: Value | float) -> Value | None:
     return a <= b if condition == LE else None
 
 
-def _needed(c: Computation, answer: Value | None) -> Value:
+def _supported(c: Computation, answer: Value | None) -> Value:
     if answer is None:
         raise Unsupported(f"{c.instruction.opcode} with condition {c.instruction.condition} is not yet simulated")
     return answer
@@ -178,13 +178,13 @@ def _needed(c: Computation, answer: Value | None) -> Value:
 def cmp(c: Computation, a: Value, b: Value) -> Value:
     if c.instruction.condition == U and a.type.is_float:
         return c.m.is_nan(a) | c.m.is_nan(b)
-    return _needed(c, compare(c.instruction.condition, a, b))
+    return _supported(c, compare(c.instruction.condition, a, b))
 
 
 @op(ordered=True, decides=True)
 def cmpn(c: Computation, a: Value, b: Value) -> Value:
-    """Like cmp, but a NaN in the second source makes every condition true, .nz apart, which it makes false (IVB 854-860)."""
-    holds = _needed(c, compare(c.instruction.condition, a, b))
+    """Like cmp, but a NaN in the second source makes .nz false and every other condition true (IVB 854-860)."""
+    holds = _supported(c, compare(c.instruction.condition, a, b))
     if not b.type.is_float:
         return holds
     nan = c.m.is_nan(b)
@@ -193,10 +193,10 @@ def cmpn(c: Computation, a: Value, b: Value) -> Value:
 
 @op(ordered=True, raw=True, selects=True)
 def sel(c: Computation, a: Value, b: Value) -> Value:
-    """By predicate, or by comparing: then a number wins over NaN, and of two NaN the second source stays (IVB 1029-1033)."""
+    """Select by predicate or by comparison, which prefers a number to NaN, and of two NaNs the second source (IVB 1029-1033)."""
     if not c.instruction.condition:
         return c.m.select(c.predicate(), a, b)
-    holds = _needed(c, compare(c.instruction.condition, c.clean(a), c.clean(b)))
+    holds = _supported(c, compare(c.instruction.condition, c.clean(a), c.clean(b)))
     if a.type.is_float and c.instruction.condition in (G, GE, L, LE):
         holds = holds | c.m.is_nan(b) & ~c.m.is_nan(a)
     return c.m.select(holds, a, b)
@@ -204,5 +204,5 @@ def sel(c: Computation, a: Value, b: Value) -> Value:
 
 @op(ordered=True, raw=True, selects=True)
 def csel(c: Computation, a: Value, b: Value, d: Value) -> Value:
-    """By comparing the third source with zero; no flag is read or written (BDW 18058-18177)."""
-    return c.m.select(_needed(c, compare(c.instruction.condition, c.clean(d), 0)), a, b)
+    """Select by comparing the third source with zero; flags are neither read nor written (BDW 18058-18177)."""
+    return c.m.select(_supported(c, compare(c.instruction.condition, c.clean(d), 0)), a, b)

@@ -1,8 +1,9 @@
-"""Doubles on the generation that counts each as two channels of four bytes (IVB 452-458): the instruction as later ones would have it.
+"""Doubles as pairs of channels: the generation that counts a double as two channels of four bytes (IVB 452-458).
 
-Execution size, widths and strides are halved, and the state shows every other channel: the pair's masks agree, as the manual asks. A
-horizontal stride of one, which cannot be halved, also means doubles side by side (public: Mesa writes <8,8,1> and, for one double for all
-channels, <0,2,1>). Operands of other types in such an instruction have their elements at the pair's first channel.
+Such an instruction is rewritten to later generations' form: execution size, widths and strides are halved, and the state exposes every
+other channel; both masks of a pair are equal, as the manual requires. A horizontal stride of 1, which cannot be halved, also means
+contiguous doubles (public: Mesa writes <8,8,1> and, for a scalar, <0,2,1>). Operands of other types have their elements at the pair's
+first channel.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
 
 DOUBLE = "df"
-STEPS = {0: 0, 1: 1, 2: 1, 4: 2}  # horizontal stride as written, and in doubles
+STEPS = {0: 0, 1: 1, 2: 1, 4: 2}  # encoded horizontal stride -> stride in doubles
 
 
 def uses_doubles(inst: Instruction) -> bool:
@@ -30,8 +31,9 @@ def uses_doubles(inst: Instruction) -> bool:
 
 @lru_cache(1 << 12)
 def with_halved_channels(inst: Instruction) -> Instruction:
+    """The instruction with one channel for each pair."""
     if inst.align16 or inst.dst is not None and inst.dst.indirect:
-        raise Unsupported(f"gen {inst.gen:g} doubles in such an instruction are not yet simulated")
+        raise Unsupported(f"gen {inst.gen:g} doubles in align16 or with an indirect destination are not yet simulated")
     if inst.exec_size < 2:
         raise DecodeError(f"gen {inst.gen:g} doubles take two channels each; the instruction has one")
     if inst.predicate > NORMAL:
@@ -57,7 +59,7 @@ def _region(operand: Operand) -> Operand:
 
 
 class PairedLaneState:
-    """A state in which every two channels are one."""
+    """A LaneState that exposes every pair of channels as one."""
 
     def __init__(self, state: LaneState, inst: Instruction) -> None:
         self.state, self.whole = state, inst

@@ -1,7 +1,7 @@
-"""The path every computing instruction takes: read, modify, convert, compute, condition, saturate, convert, write under mask.
+"""Execution of ALU instructions: read, modify, convert, compute, condition, saturate, convert, write under mask.
 
-Integers of up to 32 bits are computed in 64, so that conditions and saturation see the true result; where only low bits matter, or sources
-are only compared, 32 are enough and give the same. Conditions look at the result before saturation.
+Integers of up to 32 bits are computed in 64 bits, so that conditions and saturation see the exact result; where only the low bits of the
+result are used, or sources are only compared, 32 bits give the same. Conditions are evaluated before saturation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from softgen.errors import DecodeError, Unsupported
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import COMPUTED_AS, execution_type
-from softgen.eu.semantics import OPS, OpSemantics, alu, convert, logic, math, pairs  # noqa: F401   each fills the table
+from softgen.eu.semantics import OPS, OpSemantics, alu, convert, logic, math, pairs  # noqa: F401   importing them registers their opcodes
 from softgen.eu.semantics.logic import OVERFLOW, U, compare
 from softgen.eu.thread.lane_state import LaneState
 from softgen.eu.thread.predicate import first_channel, predicate
@@ -34,15 +34,15 @@ from softgen.lanes.value import Value
 
 FLOATS = {"hf": f16, "f": f32, "df": f64}
 LOGICAL = frozenset({"and", "or", "xor", "not"})
-BITWISE = LOGICAL | {"shl", "shr", "asr", "rol", "ror"}  # their conditions see the bits that are left
-NATIVE = "nf"  # what goes into an accumulator in this type is computed in it
+BITWISE = LOGICAL | {"shl", "shr", "asr", "rol", "ror"}  # their conditions are evaluated on the truncated result
+NATIVE = "nf"  # results for an accumulator of this type are computed in it
 LARGEST = 0x7F7FFFFF  # bits of the largest finite float
 EVEN_CHANNELS = 0x55555555
-IMPLICIT = {"w": "w", "d": "d", "q": "d", "hf": "hf", "f": "f", "df": "df"}  # what an accumulator holds for an execution type
+IMPLICIT = {"w": "w", "d": "d", "q": "d", "hf": "hf", "f": "f", "df": "df"}  # execution type -> type of the implicit accumulator
 
 
 def step(state: LaneState, inst: Instruction) -> None:
-    """Executes an instruction that computes."""
+    """Execute an ALU instruction."""
     meaning = OPS.get(inst.opcode)
     if meaning is None:
         raise Unsupported(f"{inst.opcode} is not yet simulated")
@@ -53,7 +53,7 @@ def step(state: LaneState, inst: Instruction) -> None:
 
 @lru_cache(1 << 14)
 def sources(inst: Instruction) -> tuple[int, ...]:
-    """Which sources are computed with: of math as many as its function has."""
+    """Indices of the sources that are read; of a math instruction as many as its function has."""
     count = len(inst.sources)
     if inst.opcode == "math":
         function = opcodes.math_function(inst.function, inst.gen)
@@ -63,9 +63,9 @@ def sources(inst: Instruction) -> tuple[int, ...]:
 
 @lru_cache(1 << 14)
 def compute_type(inst: Instruction, meaning: OpSemantics) -> tuple[str, LaneType]:
-    """The execution type, and the lanes that stand for it. What no machine could execute is refused here, once."""
+    """The execution type and its lane type; raises DecodeError for instructions that no machine could execute."""
     if inst.dst is not None and inst.dst.file == "imm":
-        raise DecodeError("an immediate is no destination")
+        raise DecodeError("the destination is an immediate")
     used = [inst.sources[index] for index in sources(inst)]
     for operand in used:
         lane_type(operand)
@@ -87,7 +87,7 @@ def compute_type(inst: Instruction, meaning: OpSemantics) -> tuple[str, LaneType
 
 
 def _check_kind(inst: Instruction, kind: str) -> None:
-    """Whether the opcode computes with floats, or with integers. The sizes and signs that the table lists apart, compilers mix."""
+    """Check that the opcode takes floats or integers, whichever the sources are. Compilers mix the sizes and signs that the table lists."""
     row = opcodes.opcode(inst.opcode, inst.gen)
     if row is None or not row.legal:
         return
@@ -98,7 +98,7 @@ def _check_kind(inst: Instruction, kind: str) -> None:
 
 
 def _low_bits(inst: Instruction, meaning: OpSemantics, used: Iterable[Operand]) -> bool:
-    """Whether 32 bits of each source are all that the result shows."""
+    """Whether the result depends only on the low 32 bits of each source."""
     if not meaning.modular or inst.saturate or inst.condition or inst.acc_write or inst.dst is None:
         return False
     target = LANES.get(inst.dst.type)
@@ -108,7 +108,7 @@ def _low_bits(inst: Instruction, meaning: OpSemantics, used: Iterable[Operand]) 
 
 
 class AluStep:
-    """One execution of one instruction; what semantics call a computation."""
+    """One execution of an ALU instruction: the Computation that semantics functions use."""
 
     def __init__(self, state: LaneState, inst: Instruction, meaning: OpSemantics) -> None:
         if inst.dst is None:
@@ -137,7 +137,7 @@ class AluStep:
         given = () if self.meaning.own else [self.source(index) for index in sources(inst)]
         result = self.meaning.function(self, *given)
         if result.type is bool_:
-            self._answer(result)
+            self._write_comparison(result)
             return
         result = self._clean(result)
         if inst.condition and not self.meaning.selects and not self.flagged:
@@ -145,7 +145,7 @@ class AluStep:
         self._write(result)
 
     def _is_raw_move(self) -> bool:
-        """A move that changes nothing keeps every bit: denormals, NaN payloads (IVB 905-912)."""
+        """Whether the instruction is a raw move, which preserves denormals and NaN payloads (IVB 905-912)."""
         inst = self.instruction
         source, dst = inst.sources[0] if inst.sources else None, inst.dst
         if inst.opcode != "mov" or source is None or dst is None or source.type != dst.type:
@@ -156,7 +156,7 @@ class AluStep:
     # -- sources ---------------------------------------------------------------------------------------------------
 
     def source(self, index: int) -> Value:
-        """A source in the execution type, after its modifier."""
+        """A source in the execution type, with its modifiers applied."""
         m, operand = self.m, self.instruction.sources[index]
         value = m.convert(read_source(self.state, self.instruction, index), self.type)
         logical = self.state.rules.logical_modifiers and self.instruction.opcode in LOGICAL
@@ -170,7 +170,7 @@ class AluStep:
         return value if self.meaning.raw or self._converts(value.type) else self.clean(value)
 
     def clean(self, value: Value) -> Value:
-        """What float arithmetic takes and gives: denormals as cr0 says, in ALT mode neither infinities nor NaN (IVB 166-169)."""
+        """Flush denormals as cr0 selects; in ALT mode also replace infinities and NaN (IVB 166-169)."""
         if not value.type.is_float:
             return value
         m, mode, kind = self.m, self.state.mode, {f16: "hf", f32: "f", f64: "df"}[value.type]
@@ -184,10 +184,10 @@ class AluStep:
         return value
 
     def _converts(self, type: LaneType) -> bool:
-        """A move to another type; conversions flush nothing (IVB 903)."""
+        """Whether the instruction converts to another type; conversions do not flush denormals (IVB 903)."""
         return self.instruction.opcode in ("mov", "f32to16", "f16to32") and type is not self.target
 
-    # -- what semantics ask for ------------------------------------------------------------------------------------
+    # -- the Computation interface ----------------------------------------------------------------------------------
 
     def add(self, a: Value, b: Value) -> Value:
         return self.m.add(a, b, self.state.mode.rounding)
@@ -208,15 +208,15 @@ class AluStep:
         return predicate(self.state, self.instruction)
 
     def restrict(self, mask: Value) -> None:
-        """Fewer channels are written."""
+        """Restrict the written channels."""
         self.mask = self.mask & mask
 
     def register(self, index: int, first: int, step: int) -> Value:
-        """Dwords of a source counted by hand: from `first` of the four or eight it starts in, `step` 8 where each eight channels take
+        """Dwords of a source by index: from dword `first` of the four or eight it starts in; `step` is 8 where each eight channels take
         two registers."""
         operand = self.instruction.sources[index]
         if operand.indirect:
-            raise Unsupported(f"{self.instruction.opcode} by an address register is not yet simulated")
+            raise Unsupported(f"{self.instruction.opcode} with a register-indirect source is not yet simulated")
         name, start = register_location(operand, self.state.gen)
         start = start // 16 * 16 if step == 0 and first == 3 else start
         offsets = tuple(start + 4 * first + 4 * (c % 8 + c // 8 * 2 * step if step else 0) for c in range(self.instruction.exec_size))
@@ -226,7 +226,7 @@ class AluStep:
         return self._clean(-value if operand.negate else value)
 
     def write_next(self, value: Value) -> None:
-        """To the register after the destination."""
+        """Write a value to the register after the destination."""
         inst = self.instruction
         assert inst.dst is not None
         name, start = register_location(inst.dst, self.state.gen)
@@ -236,7 +236,7 @@ class AluStep:
     # -- accumulators ----------------------------------------------------------------------------------------------
 
     def _accumulator(self) -> tuple[str, tuple[int, ...]]:
-        """The accumulator nobody names: acc0, acc1 for the second quarter of types that have it (IVB 1966-1986)."""
+        """The implicit accumulator's type and offsets: acc0, or acc1 for the second quarter of types that have it (IVB 1966-1986)."""
         kind = IMPLICIT[self.kind]
         if kind in ("w", "d") and not self.target.is_float and self.target.bits >= 32:
             kind = "d"
@@ -246,7 +246,7 @@ class AluStep:
         if kind in self.state.rules.second_accumulator and inst.exec_size <= channels:
             start = first_channel(self.state, inst) // channels % 2 * GRF_BYTES
         if start + inst.exec_size * size > 2 * GRF_BYTES:
-            raise Unsupported(f"{inst.opcode} of {inst.exec_size} channels has no accumulator for all of them")
+            raise Unsupported(f"{inst.opcode} of {inst.exec_size} channels exceeds the accumulator")
         return kind, tuple(start + channel * size for channel in range(inst.exec_size))
 
     def accumulator(self) -> Value:
@@ -291,8 +291,8 @@ class AluStep:
             return self.m.constant(bool_, 0, result.lanes)
         return self.m.convert(self.m.saturate_int(result, self.target), result.type) != result
 
-    def _answer(self, holds: Value) -> None:
-        """A comparison: the flag, and all bits of the destination."""
+    def _write_comparison(self, holds: Value) -> None:
+        """Write a comparison's result: the flag, and all ones or zeros to the destination."""
         if self.instruction.condition:
             self.set_flags(holds)
         bits = self.target.unsigned
@@ -311,18 +311,18 @@ class AluStep:
         m = self.m
         if self.target.is_float:
             value = self._to_target(result)
-            value = m.select(value > 0.0, value, m.like(value, 0.0))  # NaN too (KBL 7627-7646)
+            value = m.select(value > 0.0, value, m.like(value, 0.0))  # NaN becomes 0 (KBL 7627-7646)
             return m.select(value > 1.0, 1.0, value)
         if result.type.is_float:
             return self._to_target(result)
         if self.kind == "q" and self.instruction.opcode == "add":
-            result = self._full_sum(result)
+            result = self._saturated_sum(result)
         elif self.kind == "q" and self.instruction.opcode not in ("mov", "sel"):
             raise Unsupported(f"{self.instruction.opcode} of quadwords with saturation is not yet simulated")
         return m.saturate_int(result, self.target)
 
-    def _full_sum(self, total: Value) -> Value:
-        """A sum of quadwords that ends at what 64 bits can hold."""
+    def _saturated_sum(self, total: Value) -> Value:
+        """A saturated sum of quadwords."""
         m, a, b = self.m, self.source(0), self.source(1)
         if not total.type.is_signed:
             return m.select(total < a, total.type.highest, total)
@@ -330,6 +330,7 @@ class AluStep:
         return m.select(over, m.select(a < 0, m.like(a, a.type.lowest), m.like(a, a.type.highest)), total)
 
     def _write(self, result: Value) -> None:
+        """Saturate or convert the result and write it to the destination and the accumulator."""
         inst = self.instruction
         value = self._saturated(result) if inst.saturate else self._to_target(result)
         if value.type is not result.type and not self.meaning.raw and inst.opcode != "mov":

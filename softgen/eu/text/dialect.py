@@ -1,6 +1,6 @@
-"""The dialects of assembly text behind one door: which cover a generation, programs to text, text to programs.
+"""One interface to both dialects of assembly text: programs to text, text to programs.
 
-A text may end with `// rest: 0000…`: bytes behind the last whole instruction, in order. Kernels end so where they are padded.
+A text may end with `// rest: 0000…`: the bytes after the last whole instruction, in order, as in padded kernels.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ LOOKS = {"iga": re.compile(r"\(\s*\d+\s*\|\s*M\d+\s*\)"), "mesa": re.compile(r"\
 
 
 def dialects_of(gen: float) -> tuple[str, ...]:
-    """The dialects that have words for a generation, the usual one first."""
+    """The dialects that cover a generation, the default first."""
     return DIALECTS if iga_names.iga_words(gen).write["condition"] else DIALECTS[1:]
 
 
 def select_dialect(syntax: str | None, gen: float) -> str:
-    """The dialect asked for, or the usual one."""
+    """The given dialect, or the generation's default."""
     if syntax is None:
         return dialects_of(gen)[0]
     if syntax not in dialects_of(gen):
-        raise DecodeError(f"{syntax} has no words for gen {gen:g}; {' or '.join(dialects_of(gen))} has")
+        raise DecodeError(f"{syntax} does not cover gen {gen:g}; {' or '.join(dialects_of(gen))} does")
     return syntax
 
 
-# -- to text -------------------------------------------------------------------------------------------------------
+# -- disassembly ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -49,22 +49,22 @@ class ListingLine:
     offset: int  # in the program
     size: int
     instruction: Instruction
-    labels: tuple[str, ...]  # that stand before it
+    labels: tuple[str, ...]  # before the instruction
     text: str
-    comment: str  # what the reader may like to know
+    comment: str  # a description of the message
 
 
 class ListingWriter:
-    """Programs of one text: labels stay apart, and a reader of the whole text gets the programs one behind the other."""
+    """Writer of one text of several programs: labels are distinct, and parsing the whole text gives the concatenated programs."""
 
     def __init__(self, syntax: str, gen: float, instructions: Iterable[Instruction] = ()) -> None:
         self.syntax, self.gen = syntax, gen
-        self.habit = mesa_format.convention_of(instructions) if syntax == "mesa" else ""
+        self.convention = mesa_format.convention_of(instructions) if syntax == "mesa" else ""
         self.start = self.programs = 0
 
     def head(self) -> str:
-        """What the text must begin with."""
-        return mesa_format.pragma(self.habit) if self.syntax == "mesa" else ""
+        """The first line of the text, if it needs a pragma."""
+        return mesa_format.pragma(self.convention) if self.syntax == "mesa" else ""
 
     def rows(self, items: Sequence[program.ProgramLine]) -> Iterator[ListingLine]:
         moved = [(offset + self.start, size, inst) for offset, size, inst in items]
@@ -77,7 +77,7 @@ class ListingWriter:
         self.programs += 1
 
     def end(self, items: Sequence[program.ProgramLine]) -> str:
-        """The label behind the last instruction, where a branch leads there. To be asked before `rows`."""
+        """The label after the last instruction, if a branch targets it. To be called before `rows`."""
         moved = [(offset + self.start, size, inst) for offset, size, inst in items]
         return self._labels(moved).get(moved[-1][0] + moved[-1][1], "") if moved else ""
 
@@ -89,17 +89,17 @@ class ListingWriter:
     def _text(self, named: Mapping[int, str]) -> Callable[[Instruction, int], str]:
         if self.syntax == "iga":
             return lambda inst, offset: iga_format.text(inst, named, offset)
-        return lambda inst, offset: mesa_format.text(inst, named, offset, self.habit)
+        return lambda inst, offset: mesa_format.text(inst, named, offset, self.convention)
 
     def _comment(self, inst: Instruction) -> str:
-        """Mesa's dialect names the message itself."""
+        """The message's description; Mesa's dialect includes it in the text."""
         if self.syntax == "iga" and isinstance(inst.descriptor, int) and inst.form in ("send", "sends"):
             return descriptors.describe(inst.sfid, inst.descriptor, self.gen)
         return ""
 
 
 def text(data: bytes, gen: float, syntax: str | None = None) -> str:
-    """A program as text that `read` turns into the same bytes."""
+    """Disassemble a program; `read` assembles the text to the same bytes."""
     items = list(program.instructions(data, gen))
     writer = ListingWriter(select_dialect(syntax, gen), gen, (inst for _, _, inst in items))
     last = writer.end(items)
@@ -111,22 +111,24 @@ def text(data: bytes, gen: float, syntax: str | None = None) -> str:
 
 
 def trailing_line(data: bytes) -> str:
-    """The line for bytes behind the last instruction."""
+    """The line for bytes after the last instruction."""
     return f"// rest: {data.hex()}\n" if data else ""
 
 
-# -- from text -----------------------------------------------------------------------------------------------------
+# -- assembly ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ParsedProgram:
+    """The result of parsing a text."""
+
     instructions: list[Instruction]
     rest: bytes
-    place: Callable[[int], str]  # of an instruction by number: file, line and column
+    place: Callable[[int], str]  # number of an instruction -> file, line and column
 
 
 def detect(text: str, gen: float) -> str:
-    """Which dialect a text is in, by what only one of them writes; the usual one where nothing tells."""
+    """The dialect of a text, by syntax that only one of them has; the default where there is none."""
     for syntax in dialects_of(gen):
         if LOOKS[syntax].search(text):
             return syntax
@@ -134,7 +136,7 @@ def detect(text: str, gen: float) -> str:
 
 
 def parse(text: str, gen: float, syntax: str | None = None, name: str = "text") -> ParsedProgram:
-    """The program of a text, in the dialect asked for or the one it looks like."""
+    """Parse a text in the given dialect, or in the one detected."""
     syntax = select_dialect(syntax, gen) if syntax else detect(text, gen)
     found = REST.search(text)
     behind = bytes.fromhex(found[1]) if found else b""
@@ -146,7 +148,7 @@ def parse(text: str, gen: float, syntax: str | None = None, name: str = "text") 
 
 
 def read(text: str, gen: float, syntax: str | None = None, name: str = "text", compact: bool = False) -> bytes:
-    """The bytes of a text. Errors say file, line and column."""
+    """Assemble a text. Errors name file, line and column."""
     found = parse(text, gen, syntax, name)
     for number, inst in enumerate(found.instructions):
         if inst.compacted and program.encoded(inst) is None:

@@ -42,7 +42,7 @@ class ImageSampler:
         texel.check(one.format, reading=True)
         self.m, self.one, self.how, self.memory, self.mask = m, one, how, memory, mask
         self.lanes, self.axes = mask.lanes, AXES[one.kind]
-        self.whole = texel.is_whole(one.format)
+        self.whole = texel.is_integer(one.format)
 
     def sample(self, coordinates: list[Value], lod: Value | None, offsets: list[Value] | None = None) -> list[Value]:
         """Red, green, blue and alpha as bits."""
@@ -190,7 +190,7 @@ def selected(m: Machine, one: SurfaceImage, values: list[Value]) -> list[Value]:
     """What a surface's channel selects make of red, green, blue and alpha (KBL 20098-20151)."""
     if one.select == CHANNEL_NAMES:
         return values
-    whole = texel.is_whole(one.format)
+    whole = texel.is_integer(one.format)
     fixed = {"zero": 0, "one": 1 if whole else texel.ONE}
     found = []
     for name in one.select:

@@ -117,7 +117,7 @@ def _compacted(x: SamplerMessage, values: list[Value], masked: list[Value]) -> l
 def _narrowed(x: SamplerMessage, values: list[Value]) -> list[Value]:
     """As 16 bits; whether that are floats or integers is the surface's affair."""
     m = x.m
-    if texel.is_whole(picture(cast(StateMessage, x)).format):  # such messages are not compiled
+    if texel.is_integer(picture(cast(StateMessage, x)).format):  # such messages are not compiled
         return [m.convert(value, u16) for value in values]
     return [m.bitcast(m.convert(m.bitcast(value, f32), f16), u16) for value in values]
 

@@ -104,9 +104,9 @@ def test_a_bad_row_is_refused_with_its_line(old: str, new: str, message: str) ->
 
 
 def test_numbers_rise_and_names_are_used_once() -> None:
-    with pytest.raises(SpecError, match="number 1 stands behind 1"):
+    with pytest.raises(SpecError, match="number 1 comes after 1"):
         check.read(GOOD + GOOD, "t")
-    with pytest.raises(SpecError, match="a name stands twice"):
+    with pytest.raises(SpecError, match="a name is given twice"):
         check.read(GOOD + GOOD.replace("restriction 1", "restriction 2"), "t")
     assert len(check.read(load("restrictions.table"))) == len(check.restrictions())
 

@@ -98,7 +98,7 @@ def test_numbers_that_name_nothing() -> None:
     (SOURCE + "register fc 0xfe 9 5 4\n", "t:2: fc runs past 0xff"),
     (SOURCE + "register acc 0x20 9 two 32\n", "t:2: code, count and bytes are numbers"),
     (SOURCE + "register acc 0x20 9\n", "t:2: a line is 'register', name, code, generations, count and bytes"),
-    ("register acc 0x20 9 2 32\n", "t:1: a register has no source"),
+    ("register acc 0x20 9 2 32\n", "t:1: a register needs a source"),
 ])
 def test_a_wrong_register_table_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(SpecError, match=complaint):
@@ -132,9 +132,9 @@ def test_codes_that_moved() -> None:
 @pytest.mark.parametrize(("text", "complaint"), [
     ("type d 4 signed 1\ntype d 4 signed 1\n", "t:2: type d is already described"),
     ("type d four signed 1\n", "t:1: a type is a name, a size, one of unsigned, signed, float and lanes"),
-    ("type d 4 signed 1\ncodes register 9 d 1\n", "t:2: codes have no source"),
+    ("type d 4 signed 1\ncodes register 9 d 1\n", "t:2: codes need a source"),
     (SOURCE + "type d 4 signed 1\ncodes somewhere 9 d 1\n", "t:3: a position is one of register, immediate"),
-    (SOURCE + "type d 4 signed 1\ncodes register 9 d 1 d 2\n", "t:3: d or its code 2 stands twice"),
+    (SOURCE + "type d 4 signed 1\ncodes register 9 d 1 d 2\n", "t:3: d or its code 2 is given twice"),
     (SOURCE + "type d 4 signed 1\ncodes register 9 x 1\n", "t:3: codes are pairs of a type's name and a number, not x 1"),
     (SOURCE + "type d 4 signed 1\ncodes register 9 d 1\ncodes register 8+ d 1\n", "t:4: register codes of gen 9 are already given"),
     ("kind d\n", "t:1: a line begins with type, codes or source, not 'kind'"),

@@ -86,7 +86,7 @@ class Maker:
     def make(self, name: str, wants: Wants | None = None, tries: int = TRIES) -> Instruction | None:
         """An instruction that is legal, with everything that is wanted of it; None where none was found."""
         row = opcodes.opcode(name, self.gen)
-        assert row is not None, f"{name} is no instruction of gen {self.gen:g}"
+        assert row is not None, f"{name} is not an instruction of gen {self.gen:g}"
         self.reasons.clear()
         for _ in range(tries):
             made = self._draw(row, wants or {})

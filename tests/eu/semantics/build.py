@@ -44,7 +44,7 @@ def imm(bits: int, kind: str = "d") -> Operand:
 
 def one(gen: float, opcode: str, target: Operand | None = None, *sources: Operand, size: int = 8, **controls: Any) -> Instruction:
     row = opcodes.opcode(opcode, gen)
-    assert row is not None, f"{opcode} is no instruction of gen {gen:g}"
+    assert row is not None, f"{opcode} is not an instruction of gen {gen:g}"
     align16 = controls.pop("align16", row.form == "three_source")
     return Instruction(gen, opcode, row.number, row.form, size, align16, dst=target, sources=sources, **controls)
 

@@ -132,12 +132,16 @@ def test_bits_are_those_of_integers(gen: float, opcode: str) -> None:
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_an_immediate_is_no_destination(gen: float) -> None:
-    refused(one(gen, "mov", imm(0), reg(8)), DecodeError, "an immediate is no destination")
-    refused(one(gen, "mov", Operand("imm", "d", indirect=True, horizontal=1), reg(8)), DecodeError, "an immediate is no destination")
+    refused(one(gen, "mov", imm(0), reg(8)), DecodeError, "the destination is an immediate")
+    refused(one(gen, "mov", Operand("imm", "d", indirect=True, horizontal=1), reg(8)), DecodeError, "the destination is an immediate")
 
 
 def test_a_vector_has_four_channels() -> None:
-    refused(one(8.0, "dp4", dst(4, "f"), reg(8, "f"), reg(9, "f"), size=2), DecodeError, "dp4 works on groups of four channels and has 2")
+    refused(
+        one(8.0, "dp4", dst(4, "f"), reg(8, "f"), reg(9, "f"), size=2),
+        DecodeError,
+        "dp4 needs groups of four channels; the execution size is 2",
+    )
 
 
 def test_planes_stand_in_registers() -> None:
@@ -184,7 +188,9 @@ def test_extended_math_takes_what_its_function_has(function: int, length: int) -
 
 
 def test_a_double_immediate_needs_doubles() -> None:
-    refused(one(7.5, "dim", dst(4, "f"), imm(1 << 62, "f"), size=4), DecodeError, "dim puts a 64-bit immediate into doubles")
+    refused(
+        one(7.5, "dim", dst(4, "f"), imm(1 << 62, "f"), size=4), DecodeError, "dim needs a 64-bit immediate and a destination of type df"
+    )
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)

@@ -40,7 +40,7 @@ def test_a_thread_ends_with_the_message_that_says_so(gen: float) -> None:
 
 @pytest.mark.behaviour("EU-01", shows="action")
 def test_code_is_decoded_as_it_is_reached() -> None:
-    """Native and compact instructions mixed; what stands behind the end is never looked at."""
+    """Native and compact instructions mixed; what comes after the end is never looked at."""
     listing = [one(9, "mov", dst(20), reg(4)), one(9, "add", dst(20), reg(20), imm(5, "d")), end(9)]
     code = program.assemble([replace(item, sources=item.sources) for item in listing], compact=True) + b"\xff" * 16
     assert len(code) < 16 * 4
@@ -107,7 +107,7 @@ def test_no_instruction_is_an_error_and_is_recorded() -> None:
     for word in (0, 0x7F, 0x0D):
         made = thread(9)
         code = program.assemble([one(9, "nop")]) + word.to_bytes(16, "little")
-        with pytest.raises(DecodeError, match=rf"gen 9, kernel 0x40\+0x10: .*opcode {word} is no instruction of gen 9"):
+        with pytest.raises(DecodeError, match=rf"gen 9, kernel 0x40\+0x10: .*opcode {word} is not an instruction of gen 9"):
             made.ip, made.channel_ip = 0x40, [0x40] * 32
             Interpreter(made, KernelProgram(9, code, start=0x40)).run()
         assert made.dwords("cr")[1] == 1 << 28
@@ -310,8 +310,8 @@ def test_execution_types(types: str, want: str) -> None:
     ("rule flow 7 channel\nrule flow 7+ stack", "t:2: rule flow of gen 7 is already given"),
     ("rule flew 7 channel", "t:1: there is no rule flew"),
     ("rule flow 7+ channel", "t: gen 4.5 has no rule flow"),
-    ("execute w d d\nexecute d w d", "t:2: d w is already given, or no execution type"),
-    ("execute w ud d", "t:1: w ud is already given, or no execution type"),
+    ("execute w d d\nexecute d w d", "t:2: d w is already given, or not an execution type"),
+    ("execute w ud d", "t:1: w ud is already given, or not an execution type"),
     ("rule flow", "t:1: a line is 'rule', name, generations, value or 'execute' and three types, not 'rule flow'"),
 ])
 def test_a_wrong_table_is_refused(text: str, complaint: str) -> None:

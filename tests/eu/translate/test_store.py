@@ -1,4 +1,4 @@
-"""Kernels on disk: found by their code, however much stands behind it; and promotion from one engine to the other."""
+"""Kernels on disk: found by their code, however much comes after it; and promotion from one engine to the other."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_raw_code_comes_back(capsys: Capture) -> None:
 def test_the_usual_dialect_is_iga_where_it_covers_the_gpu(capsys: Capture) -> None:
     assert "(16|M0)" in disasm(capsys, "--gpu", "icl", RAW)
     assert "{ align1 1H compacted };" in disasm(capsys, "--gpu", "ivb", KERNELS / "shading.ivb.dat")
-    assert "iga has no words for gen 7" in refused(capsys, "--gpu", "ivb", KERNELS / "shading.ivb.dat", "--syntax", "iga", code=1)
+    assert "iga does not cover gen 7" in refused(capsys, "--gpu", "ivb", KERNELS / "shading.ivb.dat", "--syntax", "iga", code=1)
 
 
 def test_addresses_bytes_and_restrictions_are_comments(capsys: Capture) -> None:

@@ -64,7 +64,7 @@ def test_text_in_both_dialects(gpu: str, file: Path, capsys: Capture) -> None:
 def test_syntax_can_be_told_and_refused(file: Path, capsys: Capture) -> None:
     ran(file, ADD, "--syntax", "mesa", code=1)
     ran(file, MESA_ADD, "--syntax", "iga", gpu="ivb", code=1)
-    assert "iga has no words for gen 7" in capsys.readouterr().err
+    assert "iga does not cover gen 7" in capsys.readouterr().err
 
 
 def test_types_are_those_of_the_instructions(file: Path, capsys: Capture) -> None:
@@ -166,7 +166,7 @@ def test_an_empty_text_changes_nothing(file: Path, capsys: Capture) -> None:
     (LOOP, ("--limit", "1000"), "a.asm:2:1: add (1|M0) r2.0<1>:d r2.0<0;1,0>:d 1:w: stopped after 1,000 instructions"),
     (LOOP, ("--time-limit", "0.2"), "a.asm:2:1: add (1|M0) r2.0<1>:d r2.0<0;1,0>:d 1:w: stopped after 0.2 s and "),
     ("mov (16|M0) r127.0<1>:d 1:w\n", (), "a.asm:1:1: mov (16|M0) r127.0<1>:d 1:w: write at 0x1000 in grf"),
-    ("nop\nillegal\n", (), "a.asm:2:1: illegal: opcode 0 is no instruction of gen 9"),
+    ("nop\nillegal\n", (), "a.asm:2:1: illegal: opcode 0 is not an instruction of gen 9"),
     ("wait n0.0<0;1,0>:ud\n", (), "a.asm:1:1: wait n0.0"),
     ("mov (1|M0) ip<1>:ud 0x100:ud\n", (), "a.asm:1:1: mov (1|M0) ip<1>:ud 0x100:ud: leads to 0x100, where no instruction"),
 ])  # fmt: skip

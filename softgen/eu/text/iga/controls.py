@@ -1,4 +1,4 @@
-"""Controls in IGA's dialect: predicate, mnemonic, execution size and condition before the operands, options behind them."""
+"""Text of controls in IGA's dialect: predicate, mnemonic, execution size and condition before the operands, options after them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREDICATE, MNEMONIC, FLAG = 8, 25, 11  # columns
 
 
 class IgaControlText:
-    """One generation's controls."""
+    """Formats the controls of one generation; caches the text around the operands."""
 
     def __init__(self, gen: float) -> None:
         self.gen, self.names = gen, iga_words(gen)
@@ -39,17 +39,17 @@ class IgaControlText:
             mnemonic += f" ({shown}|M{channel})"
         head = f"{self._predicate(inst):<{PREDICATE - 1}} {mnemonic:<{MNEMONIC - 1}} {self._condition(inst):<{FLAG - 1}} "
         options = self._options(inst)
-        return head, f" {{{','.join(options)}}}" if options else "", self._unsaid_controls(inst)
+        return head, f" {{{','.join(options)}}}" if options else "", self._omitted_controls(inst)
 
-    def _unsaid_controls(self, inst: Instruction) -> OmittedFields:
-        unsaid: OmittedFields = {}
+    def _omitted_controls(self, inst: Instruction) -> OmittedFields:
+        omitted: OmittedFields = {}
         if inst.predicate_invert and not inst.predicate:
-            unsaid["predicate_invert"] = False
+            omitted["predicate_invert"] = False
         if (inst.flag or inst.flag_sub) and not (inst.predicate or inst.condition or self.is_macro(inst)):
-            unsaid |= {"flag": 0, "flag_sub": 0}
+            omitted |= {"flag": 0, "flag_sub": 0}
         if inst.acc_write and inst.form == "branch":
-            unsaid["acc_write"] = False
-        return unsaid
+            omitted["acc_write"] = False
+        return omitted
 
     def is_macro(self, inst: Instruction) -> bool:
         if not inst.function:
@@ -84,7 +84,7 @@ class IgaControlText:
             found.append("Align16" if inst.align16 else "Align1")
         free = inst.acc_write and inst.form in self.sets["free"]
         thread = self.names.write["thread"].get(inst.thread_control, f"Thread{inst.thread_control}") if inst.thread_control else ""
-        named = ("Atomic", "NoPreempt")  # the others stand behind
+        named = ("Atomic", "NoPreempt")  # other thread controls follow
         given = {"AccWrEn": inst.acc_write and not free and inst.form != "branch", "Atomic": thread == "Atomic",
                  "Breakpoint": inst.breakpoint, "Compacted": inst.compacted, "EOT": inst.eot,
                  "NoDDChk": inst.no_dd_check, "NoDDClr": inst.no_dd_clear, "NoPreempt": thread == "NoPreempt",

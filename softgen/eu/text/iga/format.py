@@ -1,8 +1,8 @@
-"""Instructions as text in IGA's dialect: `add (16|M0)  r4.0<1>:f  r2.0<8;8,1>:f  0x3F800000:f  {Compacted}`.
+"""Formatter of IGA's dialect: `add (16|M0)  r4.0<1>:f  r2.0<8;8,1>:f  0x3F800000:f  {Compacted}`.
 
-In: an instruction, and names for the places that branches lead to. Out: the text that iga64 prints, but for blanks and comments, and that
-it reads. What IGA has no words for is said in words added to its syntax (operands that branches and one-source instructions leave out,
-align16, odd codes as numbers); what these cannot say stands in the annotation at the end of the line.
+In: an instruction, and labels of branch targets. Out: the text that iga64 prints and reads, except for blanks and comments. Extensions of
+IGA's syntax cover what it cannot express (operands that branches and one-source instructions omit, align16, reserved codes as numbers);
+the rest is in the annotation at the end of the line.
 
 Reads  EU_SOURCE_1
 """
@@ -41,12 +41,12 @@ from softgen.eu.text.lexer import annotation_text
 
 NOTHING: dict[int, str] = {}
 
-_KEPT = ("gen", "opcode", "opcode_number", "form", "compacted")  # what text without controls and operands says
+_KEPT = ("gen", "opcode", "opcode_number", "form", "compacted")  # fields of text without controls and operands
 _DEFAULTS = {field.name: field.default for field in fields(Instruction) if field.name not in _KEPT}
 
 
 class IgaFormatter:
-    """One generation's text."""
+    """Formats instructions of one generation."""
 
     def __init__(self, gen: float) -> None:
         self.gen, self.operands = gen, IgaOperandText(gen)
@@ -61,30 +61,30 @@ class IgaFormatter:
     # -- one line ---------------------------------------------------------------------------------------------------
 
     def line(self, inst: Instruction, labels: Mapping[int, str], offset: int) -> str:
-        text, unsaid = self.say(inst, labels, offset)
-        if inst.residue or unsaid:
-            return text + self._annotation(inst, unsaid)
+        text, omitted = self.say(inst, labels, offset)
+        if inst.residue or omitted:
+            return text + self._annotation(inst, omitted)
         return text
 
-    def _annotation(self, inst: Instruction, unsaid: OmittedFields) -> str:
-        """Remembered for messages: where nothing but an operand is unsaid, only the operands count."""
-        if inst.form != "send" or inst.residue or unsaid.keys() != {"dst", "sources"}:
-            return annotation_text(encode(inst) ^ encode(replace(inst, **{"residue": 0, **unsaid})))
+    def _annotation(self, inst: Instruction, omitted: OmittedFields) -> str:
+        """The annotation for omitted fields; cached for messages in which only operands are omitted."""
+        if inst.form != "send" or inst.residue or omitted.keys() != {"dst", "sources"}:
+            return annotation_text(encode(inst) ^ encode(replace(inst, **{"residue": 0, **omitted})))
         key = inst.opcode, inst.align16, id(inst.dst), id(inst.sources[0]), inst.extended
         found = self.annotations.get(key)
         if found is None:
             if len(self.annotations) >= LIMIT:
                 self.annotations.clear()
-            difference = encode(inst) ^ encode(replace(inst, **unsaid))
+            difference = encode(inst) ^ encode(replace(inst, **omitted))
             found = self.annotations[key] = (
                 annotation_text(difference),
                 inst.dst,
                 inst.sources,
-            )  # kept, so that nothing else can get their numbers
+            )  # references keep the ids from being reused
         return found[0]
 
     def say(self, inst: Instruction, labels: Mapping[int, str], offset: int) -> tuple[str, OmittedFields]:
-        """The text without annotation, and what it leaves unsaid."""
+        """The text without annotation, and the fields that it omits."""
         if not inst.opcode:
             word = encode(inst)
             dwords = " ".join(f"0x{word >> 32 * place & 0xFFFFFFFF:08X}" for place in reversed(range(2 if inst.compacted else 4)))
@@ -93,14 +93,14 @@ class IgaFormatter:
         if plan.bare:
             options = " {Compacted}" if inst.compacted else ""
             return f"{'':{PREDICATE}}{inst.opcode}{options}", {} if _is_default(inst) else _DEFAULTS
-        body, unsaid, shown = self.forms[inst.form](inst, plan, labels, offset)
+        body, omitted, shown = self.forms[inst.form](inst, plan, labels, offset)
         head, options, missing = self.controls.head(inst, shown)
         text = f"{head}{body}".rstrip() + options
-        return text, {**missing, **unsaid} if missing else unsaid
+        return text, {**missing, **omitted} if missing else omitted
 
     def _plan(self, inst: Instruction) -> OpcodeFormat:
         row = opcodes.opcode(inst.opcode, self.gen)
-        assert row is not None  # instructions have an opcode of their generation
+        assert row is not None  # decoded instructions have an opcode of their generation
         return self.plans.setdefault((inst.opcode, inst.align16), OpcodeFormat(self.roles, row, inst.align16))
 
     # -- operands ---------------------------------------------------------------------------------------------------
@@ -109,26 +109,26 @@ class IgaFormatter:
         if inst.function and self.controls.is_macro(inst):
             return self._macro(inst, plan)
         dst, sources = inst.dst, inst.sources
-        assert dst is not None  # bare opcodes have none, and they are said elsewhere
+        assert dst is not None  # bare opcodes, which have none, are formatted elsewhere
         if plan.copied and (copied := self._copied(inst)):
             return copied
         old, text, normal = plan.dst(dst)
         body = f"{'(sat)' + text.rstrip():<{DESTINATION}} " if inst.saturate else text
-        clean, said = old is normal, []
+        clean, denoted = old is normal, []
         for source in self._shown(inst, plan):
             old, text, normal = plan.src(source)
             clean = clean and old is normal
-            said.append(normal)
+            denoted.append(normal)
             body += text
         if plan.single and inst.absent != ABSENT:
             body += f"null:{inst.absent}"
-        if clean and len(said) == len(sources):
+        if clean and len(denoted) == len(sources):
             return body, {}, inst.exec_size
-        unsaid: OmittedFields = {"dst": plan.dst(dst)[2], "sources": (*said, *(NULL for _ in sources[len(said) :]))}
-        return body, {} if unsaid["dst"] == dst and unsaid["sources"] == sources else unsaid, inst.exec_size
+        omitted: OmittedFields = {"dst": plan.dst(dst)[2], "sources": (*denoted, *(NULL for _ in sources[len(denoted) :]))}
+        return body, {} if omitted["dst"] == dst and omitted["sources"] == sources else omitted, inst.exec_size
 
     def _shown(self, inst: Instruction, plan: OpcodeFormat) -> tuple[Operand, ...]:
-        """The sources, without those that a math function does not have."""
+        """The sources that are shown: a math function of one source has no second one."""
         if inst.function and inst.sources[-1] == NULL and (found := opcodes.math_function(inst.function, self.gen)) and found.sources == 1:
             return inst.sources[:1]
         return inst.sources
@@ -139,21 +139,21 @@ class IgaFormatter:
         region, column = macro_regions(self.sets["macro_16"], inst)
         text, dst = self.operands.macro(self.operands.real(inst.dst), column)
         body = f"{'(sat)' if inst.saturate else ''}{text:<{DESTINATION}} "
-        said = []
+        denoted = []
         for source in inst.sources[: found.sources]:
             text, normal = self.operands.macro(source, region(source))
-            said.append(normal)
+            denoted.append(normal)
             body += f"{text:<{SOURCE}} "
-        missing = [MACRO_NULL] * (len(inst.sources) - len(said))
-        unsaid: OmittedFields = {"dst": dst, "sources": (*said, *missing)}
-        return body, {} if (dst, unsaid["sources"]) == (inst.dst, inst.sources) else unsaid, inst.exec_size
+        missing = [MACRO_NULL] * (len(inst.sources) - len(denoted))
+        omitted: OmittedFields = {"dst": dst, "sources": (*denoted, *missing)}
+        return body, {} if (dst, omitted["sources"]) == (inst.dst, inst.sources) else omitted, inst.exec_size
 
     def _copied(self, inst: Instruction) -> tuple[str, OmittedFields, int] | None:
-        """An instruction whose destination is its source."""
+        """Format an instruction whose destination is its source."""
         if (inst.dst, inst.sources[1:]) != copied_operands(self.names.implied["copied", inst.opcode], inst.sources[0]) or inst.saturate:
             return None
         text, normal = self.operands.source(inst.sources[0])
-        return f"{'':{DESTINATION}} {text}", {} if normal == inst.sources[0] else _copy_unsaid(self, inst, normal), inst.exec_size
+        return f"{'':{DESTINATION}} {text}", {} if normal == inst.sources[0] else _copy_omitted(self, inst, normal), inst.exec_size
 
     def _three(self, inst: Instruction, plan: OpcodeFormat, labels: Mapping[int, str], offset: int) -> tuple[str, OmittedFields, int]:
         assert inst.dst is not None
@@ -189,8 +189,8 @@ class IgaFormatter:
             texts, payload = self.operands.source_16(self.operands.real(source, ABSENT))
             texts += " "
         body = f"{'(sat)' if inst.saturate else ''}{text}{texts}{self._extended(inst):<14} {self._descriptor(inst):<20}"
-        unsaid: OmittedFields = {} if dst == inst.dst and payload == source else {"dst": dst, "sources": (payload,)}
-        return body, unsaid | self._unsaid_descriptor(inst), inst.exec_size
+        omitted: OmittedFields = {} if dst == inst.dst and payload == source else {"dst": dst, "sources": (payload,)}
+        return body, omitted | self._omitted_descriptor(inst), inst.exec_size
 
     def _sends(self, inst: Instruction, plan: OpcodeFormat, labels: Mapping[int, str], offset: int) -> tuple[str, OmittedFields, int]:
         assert inst.dst is not None
@@ -198,8 +198,8 @@ class IgaFormatter:
         texts = "".join(text for _, text, _ in found)
         body = f"{'(sat)' if inst.saturate else ''}{texts}{self._extended(inst):<14} {self._descriptor(inst):<20}"
         same = all(old is normal for old, _, normal in found)
-        unsaid: OmittedFields = {} if same else {"dst": found[0][2], "sources": (found[1][2], found[2][2])}
-        return body, unsaid | self._unsaid_descriptor(inst), inst.exec_size
+        omitted: OmittedFields = {} if same else {"dst": found[0][2], "sources": (found[1][2], found[2][2])}
+        return body, omitted | self._omitted_descriptor(inst), inst.exec_size
 
     def _extended(self, inst: Instruction) -> str:
         if isinstance(inst.extended, Operand):
@@ -213,13 +213,13 @@ class IgaFormatter:
         return f"0x{inst.descriptor or 0:08X}{'' if kind == ABSENT else f':{kind}'}"
 
     def _typed(self, inst: Instruction) -> int:
-        """The bits of an immediate descriptor's type: no field of the record, and not quite nothing where the word has them to itself."""
+        """The type bits of an immediate descriptor, which are in the residue where no other field has them."""
         if isinstance(inst.descriptor, Operand) or inst.extended is not None:
             return 0
         found = inst.residue & self.descriptor_types.mask("type")
         return found if self.descriptor_types.record(found).type in types.names("immediate", self.gen) else 0
 
-    def _unsaid_descriptor(self, inst: Instruction) -> OmittedFields:
+    def _omitted_descriptor(self, inst: Instruction) -> OmittedFields:
         if inst.residue and (found := self._typed(inst)):
             return {"residue": found}
         if isinstance(inst.descriptor, Operand) and (normal := descriptor_operand(inst.descriptor)) != inst.descriptor:
@@ -235,8 +235,8 @@ class IgaFormatter:
         quiet: OmittedFields = {"saturate": False} if inst.saturate else {}
         short = self._implied(inst, implied) if implied else None
         if implied is None or short is None:
-            texts, said = self._full(inst, plan, places)
-            return "".join(texts), quiet | said, inst.exec_size
+            texts, denoted = self._full(inst, plan, places)
+            return "".join(texts), quiet | denoted, inst.exec_size
         texts, operands = short
         if implied[0].file != "said":
             texts = ["", *texts]
@@ -246,8 +246,8 @@ class IgaFormatter:
         return body, quiet, inst.exec_size
 
     def _implied(self, inst: Instruction, implied: tuple[Operand, ...]) -> tuple[list[str], list[Operand]] | None:
-        """The texts of what a branch says and the operands they imply, if what it leaves out is as it should be. Calls and returns have
-        sources of various regions, which nobody reads and IGA does not show."""
+        """The texts of a branch's operands and the operands they imply, if the omitted ones have their defaults. Calls and returns have
+        sources of various regions, which have no effect and which IGA does not show."""
         assert inst.dst is not None
         if len(implied) != 1 + len(inst.sources) or inst.absent != ABSENT or inst.align16:
             return None
@@ -256,9 +256,9 @@ class IgaFormatter:
         for place, (operand, expected) in enumerate(zip((inst.dst, *inst.sources), implied, strict=True)):
             found = expected
             if expected.file == "said":
-                text, unsaid = self.operands.register(operand)
+                text, omitted = self.operands.register(operand)
                 found = branch_register(operand, expected, operand.type)
-                if unsaid or operand.indirect or not operand.type:
+                if omitted or operand.indirect or not operand.type:
                     return None
                 texts.append(text + ("" if operand.type == expected.type else type_text(operand)))
             if operand != found and not (loose and place and same_register(operand, found)):
@@ -267,21 +267,21 @@ class IgaFormatter:
         return texts, operands
 
     def _full(self, inst: Instruction, plan: OpcodeFormat, places: list[str]) -> tuple[list[str], OmittedFields]:
-        """Everything said: destination, sources, and the labels with the type of their source."""
+        """Format all operands of a branch: destination, sources, and labels with the type of their source."""
         assert inst.dst is not None
         _, text, dst = plan.dst(inst.dst)
-        texts, said = [text], []
+        texts, denoted = [text], []
         for operand in inst.sources:
             if operand.file == "imm" and places:
-                said.append(Operand("imm", operand.type))
+                denoted.append(Operand("imm", operand.type))
                 texts += [f"{place + (type_text(operand) if not number else ''):<{SOURCE}} " for number, place in enumerate(places)]
             else:
                 _, text, normal = plan.src(operand)
                 texts.append(text)
-                said.append(normal)
+                denoted.append(normal)
         if inst.absent != ABSENT:
             texts.append(f"null:{inst.absent}")
-        return texts, {} if (dst, tuple(said)) == (inst.dst, inst.sources) else {"dst": dst, "sources": tuple(said)}
+        return texts, {} if (dst, tuple(denoted)) == (inst.dst, inst.sources) else {"dst": dst, "sources": tuple(denoted)}
 
     def _place(self, inst: Instruction, count: int, labels: Mapping[int, str], offset: int) -> str:
         target = self.target(inst, offset, count)
@@ -289,7 +289,7 @@ class IgaFormatter:
         return found if found is not None else f".{target - offset:+d}"
 
     def target(self, inst: Instruction, offset: int, count: int) -> int:
-        """Where a count of a branch at an offset leads."""
+        """The target of an encoded offset of the branch at byte `offset`."""
         if inst.opcode in self.sets["absolute"]:
             return count
         if inst.opcode in self.sets["count_bytes"]:
@@ -301,7 +301,7 @@ def _is_default(inst: Instruction) -> bool:
     return all(getattr(inst, name) == default for name, default in _DEFAULTS.items() if name != "residue")
 
 
-def _copy_unsaid(writer: IgaFormatter, inst: Instruction, normal: Operand) -> OmittedFields:
+def _copy_omitted(writer: IgaFormatter, inst: Instruction, normal: Operand) -> OmittedFields:
     dst, rest = copied_operands(writer.names.implied["copied", inst.opcode], normal)
     return {"dst": dst, "sources": (normal, *rest)}
 
@@ -312,18 +312,18 @@ def formatter(gen: float) -> IgaFormatter:
 
 
 def text(instruction: Instruction, labels: Mapping[int, str] | None = None, offset: int = 0) -> str:
-    """One instruction. Labels are names of byte offsets in the program, `offset` is the instruction's own; a branch to a place without a
-    name says the distance in bytes."""
+    """Format an instruction. Labels are names of byte offsets in the program, `offset` is the instruction's own; a branch to a target
+    without a label shows the distance in bytes."""
     return formatter(instruction.gen).line(instruction, labels if labels is not None else NOTHING, offset)
 
 
 def normal(instruction: Instruction) -> Instruction:
-    """The instruction that reading its text without annotation gives."""
+    """The instruction that its text denotes without the annotation."""
     return replace(instruction, **{"residue": 0, **formatter(instruction.gen).say(instruction, NOTHING, 0)[1]})
 
 
 def labels(items: Iterable[tuple[int, int, Instruction]]) -> dict[int, str]:
-    """IGA's names for the places in a program that branches lead to; items are byte offset, size and instruction."""
+    """IGA's labels of a program's branch targets; items are byte offset, size and instruction."""
     kept = list(items)
     places = {offset for offset, _, _ in kept} | {offset + size for offset, size, _ in kept[-1:]}
     targets = {
@@ -333,7 +333,7 @@ def labels(items: Iterable[tuple[int, int, Instruction]]) -> dict[int, str]:
 
 
 def lines(items: Iterable[tuple[int, int, Instruction]]) -> Iterator[str]:
-    """A whole program, with its labels."""
+    """Format a program with its labels, line by line."""
     kept = list(items)
     found = labels(kept)
     for offset, _, inst in kept:

@@ -1,6 +1,6 @@
-"""Text in IGA's dialect becomes instructions, with labels resolved: `parse`.
+"""Parser of IGA's dialect: text to instructions, with labels resolved.
 
-Reads all that `iga_format` writes and what iga64 prints. Failures are `name:line:column: expected …, not …`.
+Parses what format.py writes and what iga64 prints. Errors are `name:line:column: expected …, not …`.
 
 Reads  EU_CONTROL
 """
@@ -47,15 +47,15 @@ def options(gen: float) -> dict[str, tuple[str, Any]]:
 
 
 class IgaParser:
-    """One text."""
+    """Parses one text."""
 
     def __init__(self, text: str, gen: float, name: str) -> None:
         self.reader = IgaReader(text, gen, name)
         self.gen, self.writer = gen, formatter(gen)
         self.found: list[Instruction] = []
-        self.starts: list[int] = []  # where each stands in the text
+        self.starts: list[int] = []  # position of each in the text
         self.labels: dict[str, int] = {}
-        self.waiting: list[tuple[int, list[JumpTarget]]] = []  # branches, and the places they lead to
+        self.waiting: list[tuple[int, list[JumpTarget]]] = []  # branches, and their targets
         self.offset = 0
 
     def read(self) -> list[Instruction]:
@@ -95,10 +95,10 @@ class IgaParser:
         for operand in (inst.dst, *payload):
             if operand is None or operand.file == "imm" or operand.special is not None:
                 continue
-            said = operand.write_mask is not None or operand.swizzle is not None
-            if said and not inst.align16:
+            denoted = operand.write_mask is not None or operand.swizzle is not None
+            if denoted and not inst.align16:
                 raise DecodeError(f"{self.reader.place(start)}: expected the option Align16 beside channels, not align1")
-            if inst.align16 and not said:
+            if inst.align16 and not denoted:
                 raise DecodeError(f"{self.reader.place(start)}: expected channels on each register beside Align16, not a region alone")
 
     def _resolve(self) -> None:

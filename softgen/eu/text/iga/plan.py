@@ -1,4 +1,4 @@
-"""What text of IGA's dialect leaves out, and how each opcode's operands are said. Writer and parser share it.
+"""Fields that IGA's dialect omits, and the format of each opcode's operands; shared by formatter and parser.
 
 Reads  EU_SEND
 """
@@ -11,37 +11,38 @@ from typing import Any
 
 from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.isa import opcodes, types
+from softgen.eu.isa.extended_descriptor import END_OF_THREAD
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.text.iga.operand import IgaOperandText, OperandTextCache
 
 DESTINATION, SOURCE, MESSAGE = 14, 18, 8  # columns
-EOT = 1 << 5  # where an extended descriptor shows the end of the thread
-ABSENT = "ud"  # the type of a source that is not there
+EOT = END_OF_THREAD
+ABSENT = "ud"  # the type of an absent source
 
-OmittedFields = dict[str, Any]  # fields of an instruction that its text does not say, as reading the text gives them
+OmittedFields = dict[str, Any]  # fields of an instruction that its text omits, with the values that parsing gives them
 
 NULL = Operand("arf", ABSENT)
-MACRO_NULL = replace(NULL, special=0)  # the source that a macro of one source does not have
+MACRO_NULL = replace(NULL, special=0)  # the absent source of a macro of one source
 
 
 def copied_operands(implied: tuple[Operand, ...], source: Operand) -> tuple[Operand, tuple[Operand, ...]]:
-    """The operands beside the source of an instruction whose destination is its source."""
+    """The other operands of an instruction whose destination is its source."""
     dst = replace(implied[0], file=source.file, number=source.number, sub=source.sub)
     return dst, implied[1:]
 
 
 def branch_register(operand: Operand, expected: Operand, kind: str) -> Operand:
-    """An operand that a branch says without its region, as it is implied."""
+    """A branch's register operand with its implied region."""
     return replace(expected, file=operand.file, type=kind, number=operand.number, sub=operand.sub)
 
 
 def same_register(operand: Operand, other: Operand) -> bool:
-    """Whether operands are the same but for their regions."""
+    """Whether operands are equal except for their regions."""
     return replace(operand, vertical=other.vertical, width=other.width, horizontal=other.horizontal) == other
 
 
 def macro_regions(macro_16: set[str], inst: Instruction) -> tuple[Any, OmittedFields]:
-    """The regions of a math macro's operands, which its text leaves out: of a source, and of the destination."""
+    """The omitted regions of a math macro's operands: of a source, and of the destination."""
     if inst.opcode in macro_16:
         return lambda source: {"vertical": 2 if types.size(source.type) == 8 else 4, "width": 1, "horizontal": 0}, {"horizontal": 0}
     scalar = inst.exec_size == 1
@@ -50,7 +51,7 @@ def macro_regions(macro_16: set[str], inst: Instruction) -> tuple[Any, OmittedFi
 
 
 def descriptor_operand(operand: Operand) -> Operand:
-    """A message descriptor in a register: its number and sub-register are said."""
+    """A message descriptor in a register, of which the text shows number and sub-register."""
     where: OmittedFields = (
         {"address_sub": operand.address_sub, "offset": operand.offset}
         if operand.indirect
@@ -60,7 +61,7 @@ def descriptor_operand(operand: Operand) -> Operand:
 
 
 class OpcodeFormat:
-    """How one opcode's operands are said, in align1 or align16."""
+    """The operand formats of one opcode, in align1 or align16."""
 
     def __init__(self, roles: OperandRoles, row: opcodes.Opcode, align16: bool) -> None:
         names = roles.operands.names
@@ -75,7 +76,7 @@ class OpcodeFormat:
 
 
 class OperandRoles:
-    """Memories of what operands were said to be, one for each way to say them."""
+    """Operand text caches, one for each operand format."""
 
     def __init__(self, operands: IgaOperandText) -> None:
         self.operands = operands

@@ -35,15 +35,19 @@ _NUMBER = re.compile(r"(-?)(?:0x([0-9a-fA-F]{1,16})|0b([01]{1,64})|(inf\b)|([qs]
 _DESCRIPTOR = re.compile(r"(?:0x([0-9a-fA-F]{1,8})|(\d{1,10}))(?![\w.])")
 _ADDRESS = re.compile(r"(?:0x([0-9a-fA-F]{1,8}):)?a0\.(\d)\b")
 
-FLOATS = {"hf": ("<e", 10, 5), "f": ("<f", 23, 8), "df": ("<d", 52, 11)}  # how a float is packed, bits of fraction and exponent
+FLOATS = {"hf": ("<e", 10, 5), "f": ("<f", 23, 8), "df": ("<d", 52, 11)}  # struct format, bits of fraction and of exponent
 A0 = 0x10  # register number
 OFFSETS = range(-512, 512)  # of addresses
-REGIONS = {1: ("vertical",), 2: ("vertical", "horizontal"), 3: ("vertical", "width", "horizontal")}  # what their numbers can be
+REGIONS = {
+    1: ("vertical",),
+    2: ("vertical", "horizontal"),
+    3: ("vertical", "width", "horizontal"),
+}  # number of values in a region -> their meaning
 
 
 @dataclass(slots=True)
 class ParsedRegister:
-    """A register operand as it stands in the text."""
+    """A register operand as parsed."""
 
     at: int
     file: str = "grf"
@@ -63,7 +67,7 @@ class ParsedRegister:
 
 
 class IgaReader(Scanner):
-    """A text of one generation, and a place in it. Blanks do not run over the end of a line."""
+    """Scanner of IGA's dialect for one generation. Blanks do not include line ends."""
 
     __slots__ = ("gen", "names", "operands")
 
@@ -88,7 +92,7 @@ class IgaReader(Scanner):
         return found
 
     def _name(self) -> tuple[str, str, int] | None:
-        """File, name and number of a register that comes next; None, and nothing taken, if it is none of the generation."""
+        """File, name and number of the next register; None where it is not a register of the generation."""
         found = _REGISTER.match(self.text, self.skip())
         if found is None:
             return None
@@ -106,7 +110,7 @@ class IgaReader(Scanner):
         return file, name, number
 
     def register(self, what: str = "a register") -> ParsedRegister:
-        """A register operand with everything that can stand on it."""
+        """Parse a register operand with modifiers, region, channels and type."""
         piece = ParsedRegister(self.skip())
         modifiers = self.expect(_MODIFIERS, what)
         piece.negate, piece.absolute = bool(modifiers[1]), bool(modifiers[2])
@@ -139,24 +143,24 @@ class IgaReader(Scanner):
         return found[1]
 
     def operand(self, piece: ParsedRegister, kind: str | None = None, special: bool = False, **values: Any) -> Operand:
-        """The operand that a piece is, with its own type or the one given, but for its region. `special`: with an accumulator selector."""
+        """The operand of a parsed register without its region, with its own type or `kind`. `special`: it has an accumulator selector."""
         if special != (piece.special is not None):
             what = "an accumulator, as .mme0 or .nomme" if special else "a register without an accumulator"
-            raise self.wrong(what, self.at if special else self._behind(piece, "."))
+            raise self.wrong(what, self.at if special else self._mark_position(piece, "."))
         kind = piece.type if piece.type is not None else kind or ""
         if piece.indirect:
             values |= {"indirect": True, "address_sub": piece.address_sub, "offset": piece.offset}
         else:
             unit = self.operands.unit(Operand(piece.file, kind), "" if piece.name == "arf" else piece.name)
             if (piece.sub or 0) * unit >= GRF_BYTES:
-                raise self.wrong(f"a sub-register up to {(GRF_BYTES - 1) // unit}", self._behind(piece, ".") + 1)
+                raise self.wrong(f"a sub-register up to {(GRF_BYTES - 1) // unit}", self._mark_position(piece, ".") + 1)
             values = {"number": piece.number, "sub": (piece.sub or 0) * unit} | values
         return Operand(piece.file, kind, **{"negate": piece.negate, "absolute": piece.absolute, "special": piece.special} | values)
 
     def region_of(self, piece: ParsedRegister, count: int, what: str) -> tuple[int, ...]:
-        """A piece's region, which must have so many numbers."""
+        """The region of a parsed register, which must have `count` values."""
         if piece.region is None or len(piece.region) != count:
-            raise self.wrong(what, self._behind(piece, "<"))
+            raise self.wrong(what, self._mark_position(piece, "<"))
         self._strides(piece)
         return piece.region
 
@@ -167,15 +171,15 @@ class IgaReader(Scanner):
             if value not in known:
                 numbers = ", ".join(str(value) for value in known if value != VXH)
                 what = "width" if name == "width" else "stride"
-                raise self.wrong(f"a region with a {what} of {numbers}", self._behind(piece, "<"))
+                raise self.wrong(f"a region with a {what} of {numbers}", self._mark_position(piece, "<"))
 
-    def _behind(self, piece: ParsedRegister, mark: str) -> int:
-        """Where a mark stands on the text of a piece, or the piece ends."""
+    def _mark_position(self, piece: ParsedRegister, mark: str) -> int:
+        """The position of a mark in a register's text, or of its end."""
         place = self.text.find(mark, piece.at, self.at)
         return place if place >= 0 else self.at
 
     def mask(self, piece: ParsedRegister) -> int | None:
-        """The channels that a destination names."""
+        """The write mask of a destination."""
         if piece.channels is None:
             return None
         return 0 if piece.channels == NO_CHANNEL else sum({1 << CHANNELS.index(channel) for channel in piece.channels})
@@ -184,7 +188,7 @@ class IgaReader(Scanner):
         if piece.channels is None:
             return None
         if len(piece.channels) != 4 or piece.channels == NO_CHANNEL:
-            raise self.wrong("four channels", self._behind(piece, f".{piece.channels}"))
+            raise self.wrong("four channels", self._mark_position(piece, f".{piece.channels}"))
         return sum(CHANNELS.index(channel) << 2 * place for place, channel in enumerate(piece.channels))
 
     # -- numbers ----------------------------------------------------------------------------------------------------
@@ -193,7 +197,7 @@ class IgaReader(Scanner):
         return self.peek(_NUMBER)
 
     def immediate(self, wide: bool, half: bool) -> Operand:
-        """An immediate. `wide`: it has 64 bits, `half`: 16, and is not repeated."""
+        """Parse an immediate. `wide`: it has 64 bits; `half`: it has 16 and is not replicated."""
         at = self.skip()
         found = self.expect(_NUMBER, "a number")
         kind = self.type_name()
@@ -207,7 +211,7 @@ class IgaReader(Scanner):
         return Operand("imm", kind or "", immediate=value * 0x10001 if word and not half else value)
 
     def _value(self, found: re.Match[str], kind: str | None, at: int) -> int:
-        """The bits that a number stands for. A whole number is its bits, also where the type is a float, as IGA has it."""
+        """The bits of a number. An integer denotes the bits also where the type is a float, as in IGA."""
         sign, hexadecimal, binary, infinity, quiet, payload, nan, decimal, whole = found.groups()
         for digits, base in ((hexadecimal, 16), (binary, 2), (whole, 10)):
             if digits:
@@ -230,13 +234,13 @@ class IgaReader(Scanner):
         return top | quieted | int(payload or "0", 16) & (1 << fraction - 1) - 1
 
     def descriptor(self) -> int | Operand:
-        """A message descriptor: a number, or the register that holds it."""
+        """Parse a message descriptor: a number, or the register that holds it."""
         if found := self.take(_DESCRIPTOR):
             return int(found[1], 16) if found[1] else int(found[2])
         return self.operand(self.register("a message descriptor"), "ud")
 
     def extended(self) -> tuple[int, Operand | None]:
-        """An extended descriptor: its number, or that of the shared function beside the register that holds the rest."""
+        """Parse an extended descriptor: a number, or the shared function id and the register that holds the rest."""
         if found := self.take(_ADDRESS):
             return int(found[1] or "0", 16), Operand("arf", "ud", A0, int(found[2]) * 4)
         number = self.expect(_DESCRIPTOR, "an extended message descriptor")
@@ -244,7 +248,7 @@ class IgaReader(Scanner):
 
 
 def _region(found: re.Match[str]) -> tuple[int, ...]:
-    """<v;w,h> as three numbers, <w,h> as VXH and two, <v;h> as two, <h> as one."""
+    """Region values: <v;w,h> has three, <w,h> VXH and two, <v;h> two, <h> one."""
     row, first, second, third, beside = found.groups()
     if row:
         return (VXH,)

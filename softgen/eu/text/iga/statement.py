@@ -1,4 +1,4 @@
-"""One instruction of IGA's dialect, from its mnemonic to its last operand: `Statement`.
+"""IgaStatement: parses one instruction of IGA's dialect, from its mnemonic to its last operand.
 
 Reads  EU_SEND
 """
@@ -11,6 +11,7 @@ from typing import Any
 
 from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.isa import opcodes, types
+from softgen.eu.isa.extended_descriptor import FUNCTION_CONTROL, FUNCTION_ID, MESSAGE_LENGTH
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
 from softgen.eu.text.iga.format import IgaFormatter
@@ -28,16 +29,16 @@ _ABSENT = re.compile(r"null(?=:)")
 
 SIZES = (1, 2, 4, 8, 16, 32)
 
-JumpTarget = tuple[str | int, int]  # a label or a distance in bytes, and where it stands in the text
+JumpTarget = tuple[str | int, int]  # a label or a distance in bytes, and its position in the text
 
 
 class IgaStatement:
-    """One instruction from its mnemonic to its operands."""
+    """Parses one instruction from its mnemonic to its operands."""
 
     def __init__(self, reader: IgaReader, writer: IgaFormatter, row: Opcode, values: dict[str, Any]) -> None:
         self.reader, self.writer, self.row, self.values = reader, writer, row, values
         self.names, self.sets, self.gen = writer.names, writer.sets, writer.gen
-        self.places: list[JumpTarget] = []  # where a branch leads
+        self.places: list[JumpTarget] = []  # of a branch
 
     def read(self) -> Instruction:
         self._suffix()
@@ -137,7 +138,7 @@ class IgaStatement:
             self.values["absent"] = reader.type_name()
 
     def _wide_source(self) -> Operand:
-        """The source of a one-source instruction: an immediate has 64 bits where its type has, and always with some opcodes."""
+        """Parse the source of a one-source instruction: an immediate has 64 bits if its type has, and always with some opcodes."""
         reader = self.reader
         before = reader.at
         if not reader.is_number():
@@ -147,7 +148,7 @@ class IgaStatement:
         return self._source(wide)
 
     def _copied(self) -> bool:
-        """An instruction that says its source alone; the destination is the same."""
+        """Parse an instruction of which only the source is written; the destination is the same."""
         before = self.reader.at
         if self.reader.peek(_SATURATE):
             return False
@@ -170,7 +171,7 @@ class IgaStatement:
         self.values |= {"dst": dst, "sources": (*found, *[MACRO_NULL] * (self.row.sources - count))}
 
     def _special(self, what: str) -> Operand:
-        """An operand with an accumulator selector."""
+        """Parse an operand with an accumulator selector."""
         if what == "a source" and self.reader.is_number():
             return self.reader.immediate(False, False)
         return self.reader.operand(self.reader.register(what), special=True)
@@ -197,7 +198,7 @@ class IgaStatement:
         if self.values.get("exec_size", 1) != 1:
             return replace(operand, write_mask=0xF)
         size, sub = types.size(operand.type), piece.sub or 0
-        if size == 8:  # one element is a pair of channels
+        if size == 8:  # an element is a pair of channels
             self.values["exec_size"] = 2
             return replace(operand, sub=(sub - sub % 2) * size, write_mask=0x3 << sub % 2 * 2)
         self.values["exec_size"] = 4
@@ -235,7 +236,7 @@ class IgaStatement:
         return replace(self._special(what), **region)
 
     def _three_piece(self, place: int) -> Operand:
-        """`place`: 0 is the destination, then the sources."""
+        """Parse an operand; `place` is 0 for the destination, then the source's number."""
         reader = self.reader
         if place and reader.is_number():
             return reader.immediate(False, True)
@@ -287,8 +288,8 @@ class IgaStatement:
         reader = self.reader
         at = reader.skip()
         number, register = reader.extended()
-        rest = number & ~(0xF | EOT)
-        self.values["sfid"] = number & 0xF
+        rest = number & ~(FUNCTION_ID | EOT)
+        self.values["sfid"] = number & FUNCTION_ID
         if number & EOT:
             self.values["eot"] = True
         if register is not None:
@@ -296,7 +297,7 @@ class IgaStatement:
                 raise reader.wrong("an extended message descriptor", at)
             self.values["extended"] = register
         elif extended:
-            if rest & ~(0xFFFF03C0 if self.row.form == "sends" else 0xFFFF0000):
+            if rest & ~(FUNCTION_CONTROL | (MESSAGE_LENGTH if self.row.form == "sends" else 0)):
                 raise reader.wrong("an extended message descriptor with nothing in its unused bits", at)
             self.values["extended"] = rest
         elif rest:
@@ -306,7 +307,7 @@ class IgaStatement:
     # -- branches ---------------------------------------------------------------------------------------------------
 
     def _branch(self) -> None:
-        """Labels alone, a register alone, or everything: then the first operand has a region."""
+        """Parse a branch: labels alone, a register alone, or all operands; then the first one has a region."""
         reader = self.reader
         start = reader.skip()
         pieces: list[ParsedRegister | JumpTarget | Operand] = []
@@ -325,25 +326,25 @@ class IgaStatement:
             pieces.append((place[1] or int(place[2]), place.start()))
             kinds.append(reader.type_name())
         places = self.places = [piece for piece in pieces if isinstance(piece, tuple)]
-        said = [piece for piece in pieces if isinstance(piece, ParsedRegister)]
+        denoted = [piece for piece in pieces if isinstance(piece, ParsedRegister)]
         first = pieces[0] if pieces else None
         if isinstance(first, ParsedRegister) and (first.region is not None or first.channels is not None):
             self._full(pieces, kinds)
         elif any(isinstance(piece, Operand) for piece in pieces):
             raise reader.wrong("a label", start)
         else:
-            self._implied(said, places, kinds)
+            self._implied(denoted, places, kinds)
 
-    def _implied(self, said: list[ParsedRegister], places: list[JumpTarget], kinds: list[str | None]) -> None:
+    def _implied(self, denoted: list[ParsedRegister], places: list[JumpTarget], kinds: list[str | None]) -> None:
         reader = self.reader
         known = self.names.implied
         implied = known.get(("label" if places else "register", self.row.name))
-        if not said and not places:
+        if not denoted and not places:
             raise reader.wrong(" or ".join(f"a {how}" for how in ("label", "register") if (how, self.row.name) in known))
         if implied is None:
-            raise reader.wrong("a register" if places else "a label", places[0][1] if places else said[0].at)
+            raise reader.wrong("a register" if places else "a label", places[0][1] if places else denoted[0].at)
         labels = len(self.row.shape & {"jip", "uip", "offset"}) if places else 0
-        pieces = iter(said)
+        pieces = iter(denoted)
         operands = []
         for expected in implied:
             if expected.file == "said":

@@ -1,4 +1,4 @@
-"""The controls of an instruction as Mesa's dialect writes them: what stands before the operands, and the options behind them."""
+"""Text of controls in Mesa's dialect: before the operands, and the options after them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def row_of(name: str, gen: float) -> Opcode:
 @lru_cache(maxsize=1 << 13)
 def head(gen: float, opcode: str, predicate: int, invert: bool, flag: int, flag_sub: int, saturate: bool, condition: int, function: int,
          exec_size: int, align16: bool) -> tuple[str, dict[str, Any]]:  # fmt: skip
-    """Predicate, opcode, its suffixes and the execution size. A predicate or condition that has no word is left out."""
+    """Predicate, opcode, suffixes and execution size. A predicate or condition without a keyword is omitted."""
     words, row = mesa_words(gen), row_of(opcode, gen)
     changes: dict[str, Any] = {}
     mode = words.write["channel" if align16 else "predicate"]
@@ -51,7 +51,7 @@ def head(gen: float, opcode: str, predicate: int, invert: bool, flag: int, flag_
 def options(gen: float, align16: bool, no_mask: bool, no_dd_clear: bool, no_dd_check: bool, quarter: int, nibble: int, exec_size: int,
             compacted: bool, thread: int, acc_write: bool, branch_control: bool, eot: bool, breakpoint: bool,
             compr4: bool) -> str:  # fmt: skip
-    """What stands in braces, in the order of Mesa's listings."""
+    """The options in braces, in the order of Mesa's listings."""
     words = mesa_words(gen)
     found = ["align16" if align16 else "align1"]
     found += [words.write["mask"][1]] * no_mask
@@ -69,7 +69,7 @@ def options(gen: float, align16: bool, no_mask: bool, no_dd_clear: bool, no_dd_c
 
 
 def _group(quarter: int, nibble: int, exec_size: int) -> list[str]:
-    """Which channels: nibbles, quarters or halves; sixteen channels from an odd quarter on are said in quarters."""
+    """The channel group: nibbles, quarters or halves; sixteen channels from an odd quarter on are given in quarters."""
     if exec_size < 8 or nibble:
         return [f"{quarter * 2 + nibble + 1}N"]
     if exec_size == 16 and not quarter & 1:

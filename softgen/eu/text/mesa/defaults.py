@@ -1,4 +1,4 @@
-"""What Mesa's dialect leaves unsaid: operands of branches and others that a compiler's habit fills in (`spec/eu/mesa.table`).
+"""Operands that Mesa's dialect omits, and their values by convention of a compiler (`spec/eu/mesa.table`).
 
 Reads   EU_SEND EU_SOURCE_0
 """
@@ -19,15 +19,15 @@ from softgen.eu.text.mesa.names import DEFAULT_CONVENTION, mesa_words
 from softgen.eu.text.mesa.reader import OperandBuilder, read
 
 NOTHING: tuple[str, ...] = ()
-NARROW = 4  # bytes: an immediate this long leaves room for the type of a second source
+NARROW = 4  # bytes: with an immediate up to this size the type of a second source is encoded
 
 
 @cache
-def implied_operands(gen: float, opcode: str, align16: bool, habit: str) -> tuple[Operand | str, ...] | None:
-    """Destination and sources: what goes without saying, '-' for what the text says, '=' for the destination's register. None where the
-    text says all."""
-    rows = mesa_words(gen).unsaid
-    texts = rows.get((habit, opcode, align16)) or rows.get((DEFAULT_CONVENTION, opcode, align16))
+def implied_operands(gen: float, opcode: str, align16: bool, convention: str) -> tuple[Operand | str, ...] | None:
+    """Destination and sources: implied operands, '-' for those in the text, '=' for the destination's register. None where the text has
+    all of them."""
+    rows = mesa_words(gen).implied
+    texts = rows.get((convention, opcode, align16)) or rows.get((DEFAULT_CONVENTION, opcode, align16))
     return None if texts is None else tuple(_operand(text, index, gen, align16) for index, text in enumerate(texts))
 
 
@@ -39,13 +39,15 @@ def _operand(text: str, index: int, gen: float, align16: bool) -> Operand | str:
     return placer.source(raw) if index else placer.destination(raw)
 
 
-def absent_type(a: Operand, uip: int | None, habit: str) -> str:
-    """The type of the second source that is not there: Mesa's assembler repeats that of an immediate, where nothing else stands."""
-    return a.type if habit == DEFAULT_CONVENTION and a.file == "imm" and a.type and uip is None and types.size(a.type) <= NARROW else "ud"
+def absent_type(a: Operand, uip: int | None, convention: str) -> str:
+    """The type encoded for an absent second source: Mesa's assembler repeats that of an immediate."""
+    return (
+        a.type if convention == DEFAULT_CONVENTION and a.file == "imm" and a.type and uip is None and types.size(a.type) <= NARROW else "ud"
+    )
 
 
 def offsets(row: Opcode, sources: tuple[Operand, ...]) -> tuple[str, ...]:
-    """The offsets that an instruction of these sources has."""
+    """The offset fields of an instruction with these sources."""
     found = form(row)
     if not isinstance(found, BranchForm) or not any(source.file == "imm" for source in sources):
         return NOTHING
@@ -55,7 +57,7 @@ def offsets(row: Opcode, sources: tuple[Operand, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def implied_extended(a: Operand, gen: float, align16: bool) -> int | None:
-    """The extended descriptor that the region of a send's source means; None on generations without one."""
+    """The extended descriptor that the region bits of a send's source encode; None on generations without one."""
     page = find_page("EU_SEND", gen)
     if page is None or "extended" not in page:
         return None
@@ -63,13 +65,13 @@ def implied_extended(a: Operand, gen: float, align16: bool) -> int | None:
     return int(value) * EXTENDED
 
 
-def implies_absolute(gen: float, opcode: str, descriptor: object, habit: str) -> bool:
-    """Whether the payload of a send goes by its absolute value without saying."""
-    return isinstance(descriptor, Operand) and habit == DEFAULT_CONVENTION and opcode in mesa_words(gen).sets["marked"]
+def implies_absolute(gen: float, opcode: str, descriptor: object, convention: str) -> bool:
+    """Whether the payload of a send implies the absolute modifier."""
+    return isinstance(descriptor, Operand) and convention == DEFAULT_CONVENTION and opcode in mesa_words(gen).sets["marked"]
 
 
-def implied_residue(inst: Instruction, habit: str) -> int:
-    """Bits that no field says and that go without saying."""
+def implied_residue(inst: Instruction, convention: str) -> int:
+    """Residue bits that the convention implies."""
     found = mesa_words(inst.gen).rest
-    bits = found.get((habit, inst.opcode)) or found.get((DEFAULT_CONVENTION, inst.opcode), 0)
+    bits = found.get((convention, inst.opcode)) or found.get((DEFAULT_CONVENTION, inst.opcode), 0)
     return bits if bits and (inst.compacted if inst.form == "basic" else isinstance(inst.descriptor, int)) else 0

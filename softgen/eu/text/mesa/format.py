@@ -1,10 +1,10 @@
-"""Instructions as text in Mesa's dialect: `add(16)  g4<1>F  g2<8,8,1>F  g6<8,8,1>F  { align1 1H };`
+"""Formatter of Mesa's dialect: `add(16)  g4<1>F  g2<8,8,1>F  g6<8,8,1>F  { align1 1H };`
 
-What the dialect cannot say stands behind the instruction as `/* bits: 0x… */`, the bits to xor into what the text encodes to. They are
-found without parsing: every part of the text comes with the values that it says, and those that differ make the `normal` instruction.
+What the dialect cannot express follows the instruction as `/* bits: 0x… */`, the bits to xor into the encoding of the text. They are
+found without parsing: every part of the text comes with the values that it denotes; with them the instruction is `normal`.
 
-Some operands go without saying, and compilers fill them in differently. The habit is `mesa`, or another one of spec/eu/mesa.table, which
-then has to be said at the head of the text: `pragma`.
+Some operands are implied, and compilers differ in them. The convention is `mesa`, or another one of spec/eu/mesa.table, which a
+line at the head of the text then declares: `pragma`.
 
 Reads   EU_SEND EU_SOURCE_1
 """
@@ -51,34 +51,34 @@ from softgen.eu.text.mesa.operand import (
 )
 from softgen.shared_functions import descriptors
 
-COLUMNS = (16, 32, 48, 64)  # where operands and options begin, as in Mesa's listings
-COMPR4 = 0x80  # in the number of a G45 message register: the second half goes four registers on
+COLUMNS = (16, 32, 48, 64)  # of operands and options, as in Mesa's listings
+COMPR4 = 0x80  # of a G45 message register's number: the second half is written four registers further
 Changes = dict[str, Any]
 Labels = Mapping[int, str]
 
 NOT_AN_INSTRUCTION = "illegal"
 
 
-def text(instruction: Instruction, labels: Labels | None = None, offset: int = 0, habit: str = DEFAULT_CONVENTION) -> str:
-    """One instruction; `labels` names byte offsets of the program, `offset` is the instruction's own."""
-    said, changes = _format(instruction, labels, offset, habit)
+def text(instruction: Instruction, labels: Labels | None = None, offset: int = 0, convention: str = DEFAULT_CONVENTION) -> str:
+    """Format an instruction; `labels` names byte offsets of the program, `offset` is the instruction's own."""
+    denoted, changes = _format(instruction, labels, offset, convention)
     if not changes:
-        return said
-    return said + lexer.annotation_text(encode(instruction) ^ encode(_normal(instruction, changes)))
+        return denoted
+    return denoted + lexer.annotation_text(encode(instruction) ^ encode(_normal(instruction, changes)))
 
 
-def normal(instruction: Instruction, habit: str = DEFAULT_CONVENTION) -> Instruction:
-    """What the text of an instruction says by itself, without annotation."""
-    return _normal(instruction, _format(instruction, None, 0, habit)[1])
+def normal(instruction: Instruction, convention: str = DEFAULT_CONVENTION) -> Instruction:
+    """The instruction that its text denotes without the annotation."""
+    return _normal(instruction, _format(instruction, None, 0, convention)[1])
 
 
 def _normal(instruction: Instruction, changes: Changes) -> Instruction:
     return replace(instruction, **changes) if changes else instruction
 
 
-def pragma(habit: str) -> str:
-    """The line that says a habit; nothing for the usual one."""
-    return "" if habit == DEFAULT_CONVENTION else f"// unsaid: {habit}\n"
+def pragma(convention: str) -> str:
+    """The line that declares a convention; empty for the default."""
+    return "" if convention == DEFAULT_CONVENTION else f"// unsaid: {convention}\n"
 
 
 def convention_of(instructions: Iterable[Instruction]) -> str:
@@ -94,34 +94,36 @@ def _depends_on_convention(inst: Instruction) -> bool:
     return immediate or bool(implied_operands(inst.gen, inst.opcode, inst.align16, DEFAULT_CONVENTION))
 
 
-def program(items: Iterable[tuple[int, int, Instruction]], habit: str | None = None) -> str:
-    """A whole program with its labels, from byte offsets, sizes and instructions."""
+def program(items: Iterable[tuple[int, int, Instruction]], convention: str | None = None) -> str:
+    """Format a program with its labels, from byte offsets, sizes and instructions."""
     kept = list(items)
-    habit = convention_of(inst for _, _, inst in kept) if habit is None else habit
+    convention = convention_of(inst for _, _, inst in kept) if convention is None else convention
     named = jumps.names(kept)
-    lines = [pragma(habit)]
+    lines = [pragma(convention)]
     for offset, _, inst in kept:
         lines += [f"{named[offset]}:\n"] if offset in named else []
-        lines += [text(inst, named, offset, habit), "\n"]
+        lines += [text(inst, named, offset, convention), "\n"]
     end = kept[-1][0] + kept[-1][1] if kept else 0
     return "".join([*lines, f"{named[end]}:\n" if end in named else ""])
 
 
-def _format(inst: Instruction, labels: Labels | None, offset: int, habit: str) -> tuple[str, Changes]:
-    """The text and what of the instruction it does not say."""
+def _format(inst: Instruction, labels: Labels | None, offset: int, convention: str) -> tuple[str, Changes]:
+    """The text, and the fields that it omits."""
     if not inst.opcode:
         row = opcodes.opcode(NOT_AN_INSTRUCTION, inst.gen)
         assert row is not None
         blank = Instruction(inst.gen, row.name, row.number, row.form, compacted=inst.compacted)
-        return _format(blank, None, 0, habit)[0], {name: getattr(blank, name) for name in ("opcode", "opcode_number", "form", "residue")}
+        return _format(blank, None, 0, convention)[0], {
+            name: getattr(blank, name) for name in ("opcode", "opcode_number", "form", "residue")
+        }
     frame = _frame(CONTROLS(inst), _compr4(inst))
     row, changes, line = frame.row, frame.changes, frame.start
     if frame.bare and inst == Instruction(inst.gen, row.name, row.number, row.form):
         return f"{inst.opcode:<{COLUMNS[-1]}};", {}
-    parts, more = _SAYERS[row.form](inst, row, labels, offset, habit)
+    parts, more = _FORMATTERS[row.form](inst, row, labels, offset, convention)
     if changes or more:
         changes = {**changes, **more}
-    usual = implied_residue(inst, habit)
+    usual = implied_residue(inst, convention)
     if inst.residue != usual:
         changes = {**changes, "residue": usual}
     if inst.mask_control_ex:
@@ -139,7 +141,7 @@ CONTROLS = attrgetter("gen", "opcode", "predicate", "predicate_invert", "flag", 
 
 
 class LineFrame(NamedTuple):
-    """What stands around the operands, and what of the controls it does not say."""
+    """The text around the operands, and the control fields that it omits."""
 
     row: Opcode
     start: str
@@ -151,9 +153,9 @@ class LineFrame(NamedTuple):
 @lru_cache(1 << 14)
 def _frame(controls: tuple[Any, ...], compr4: bool) -> LineFrame:
     gen, opcode, *start, size, align16, no_mask, clear, check, quarter, nibble, compacted, thread, acc, branch, eot, stop = controls
-    said, changes = head(gen, opcode, *start, size, align16)
+    denoted, changes = head(gen, opcode, *start, size, align16)
     end = options(gen, align16, no_mask, clear, check, quarter, nibble, size, compacted, thread, acc, branch, eot, stop, compr4)
-    return LineFrame(row_of(opcode, gen), said, changes, end, opcode in mesa_words(gen).sets["bare"])
+    return LineFrame(row_of(opcode, gen), denoted, changes, end, opcode in mesa_words(gen).sets["bare"])
 
 
 def _compr4(inst: Instruction) -> bool:
@@ -163,11 +165,11 @@ def _compr4(inst: Instruction) -> bool:
 
 # -- operands by form ----------------------------------------------------------------------------------------------
 
-Spoken = tuple[list[str], Changes]
+FormattedOperands = tuple[list[str], Changes]
 
 
 def _agree(inst: Instruction, dst: Operand | None, sources: tuple[Operand, ...]) -> Changes:
-    """The changes where operands say less than the instruction."""
+    """The operands that differ from the instruction's."""
     changes: Changes = {}
     if dst is not inst.dst and dst != inst.dst:
         changes["dst"] = dst
@@ -180,15 +182,15 @@ def _destination(inst: Instruction) -> OperandText:
     dst = inst.dst
     assert dst is not None
     if _compr4(inst):
-        text, said = destination(replace(dst, number=dst.number & ~COMPR4), inst.gen)
-        return text, replace(said, number=dst.number)
+        text, denoted = destination(replace(dst, number=dst.number & ~COMPR4), inst.gen)
+        return text, replace(denoted, number=dst.number)
     return destination(dst, inst.gen)
 
 
-def _basic(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+def _basic(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, convention: str) -> FormattedOperands:
     if inst.dst is None:
         return [], {}
-    implied = implied_operands(inst.gen, inst.opcode, inst.align16, habit)
+    implied = implied_operands(inst.gen, inst.opcode, inst.align16, convention)
     if implied is not None:
         return _implied(inst, implied)
     bitwise = inst.opcode in mesa_words(inst.gen).sets["bitwise"]
@@ -197,38 +199,38 @@ def _basic(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, h
         found = [immediate_64(inst.sources[0])]
     else:
         found = [source(operand, inst.gen, inst.align16, bitwise) for operand in inst.sources]
-    if len(found) == 2 and inst.sources[0].file == "imm":  # only the last source can be a number
+    if len(found) == 2 and inst.sources[0].file == "imm":  # only the last source can be an immediate
         found[0] = source(_null(inst), inst.gen, inst.align16, False)
-    if dst is inst.dst and all(said is operand for (_, said), operand in zip(found, inst.sources, strict=True)):
+    if dst is inst.dst and all(denoted is operand for (_, denoted), operand in zip(found, inst.sources, strict=True)):
         changes: Changes = {}
     else:
-        changes = _agree(inst, dst, tuple(said for _, said in found))
-    usual = absent_type(found[0][1], None, habit) if len(found) == 1 else "ud"
+        changes = _agree(inst, dst, tuple(denoted for _, denoted in found))
+    usual = absent_type(found[0][1], None, convention) if len(found) == 1 else "ud"
     if inst.absent != usual:
         changes["absent"] = usual
     return [parts, *(part for part, _ in found)], changes
 
 
-def _implied(inst: Instruction, implied: tuple[Operand | str, ...], third: OperandText | None = None) -> Spoken:
-    """Operands, of which some go without saying."""
+def _implied(inst: Instruction, implied: tuple[Operand | str, ...], third: OperandText | None = None) -> FormattedOperands:
+    """Format operands, some of which are implied."""
     parts: list[str] = []
-    said: list[Operand] = []
+    denoted: list[Operand] = []
     given = (inst.dst, *inst.sources)
     for index, operand in enumerate(implied):
         if isinstance(operand, Operand):
-            said.append(operand)
+            denoted.append(operand)
         elif operand == "=":
-            said.append(same_register(said[0], inst.align16))
+            denoted.append(same_register(denoted[0], inst.align16))
         else:
             actual = given[index] if index < len(given) else None
-            part, meant = third if index == 2 and third else _spoken(actual, inst, index)
+            part, meant = third if index == 2 and third else _format_operand(actual, inst, index)
             parts.append(part)
-            said.append(meant)
-    return parts, _agree(inst, said[0], tuple(said[1:]))
+            denoted.append(meant)
+    return parts, _agree(inst, denoted[0], tuple(denoted[1:]))
 
 
-def _spoken(operand: Operand | None, inst: Instruction, index: int) -> OperandText:
-    """An operand that is said; the null register where the instruction has none, or one that only says where a jump stands."""
+def _format_operand(operand: Operand | None, inst: Instruction, index: int) -> OperandText:
+    """Format an explicit operand; the null register where it is absent or only marks a jump offset."""
     if index:
         there = operand is not None and not (operand.file == "imm" and inst.jip is not None)
         return source(operand if operand is not None and there else _null(inst), inst.gen, inst.align16, False)
@@ -241,7 +243,7 @@ def _null(inst: Instruction) -> Operand:
 
 @lru_cache(maxsize=1 << 10)
 def same_register(dst: Operand, align16: bool) -> Operand:
-    """The source that reads what a destination writes: its channels, the first one again for those it lacks."""
+    """The source that reads a destination's register: its channels, with missing ones replaced by the preceding."""
     swizzle = None
     if align16:
         chosen = [channel for channel in range(4) if (dst.write_mask or 0) >> channel & 1] or [0]
@@ -253,10 +255,10 @@ def same_register(dst: Operand, align16: bool) -> Operand:
     return Operand(dst.file, dst.type, dst.number, dst.sub, dst.indirect, dst.address_sub, dst.offset, swizzle=swizzle)
 
 
-def _branch(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
-    implied = implied_operands(inst.gen, inst.opcode, inst.align16, habit)
+def _branch(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, convention: str) -> FormattedOperands:
+    implied = implied_operands(inst.gen, inst.opcode, inst.align16, convention)
     if implied is None:
-        return _basic(inst, row, labels, offset, habit)
+        return _basic(inst, row, labels, offset, convention)
     third: OperandText | None = None
     if implied[-1] == "-" and len(inst.sources) > 1 and inst.sources[1].file == "imm":  # jmpi: the jump is the operand
         value = (inst.jip or 0) & 0xFFFFFFFF
@@ -264,7 +266,7 @@ def _branch(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, 
         third = part, replace(meant, immediate=0)
     parts, changes = _implied(inst, implied, third)
     sources = changes.get("sources", inst.sources)
-    usual = absent_type(sources[0], inst.uip, habit) if len(sources) == 1 else "ud"
+    usual = absent_type(sources[0], inst.uip, convention) if len(sources) == 1 else "ud"
     if inst.absent != usual:
         changes["absent"] = usual
     names = offsets(row, sources) if third is None else NOTHING
@@ -291,26 +293,26 @@ def _jumps(inst: Instruction, names: tuple[str, ...], labels: Labels | None, off
     return found, missing
 
 
-def _three_source(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+def _three_source(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, convention: str) -> FormattedOperands:
     assert inst.dst is not None
     first, *rest = mesa_operand.typed_alike((inst.dst, *inst.sources))
     part, dst = destination(first, inst.gen, True)
     found = [source_three(operand, inst.gen) for operand in rest]
-    return [part, *(part for part, _ in found)], _agree(inst, dst, tuple(said for _, said in found))
+    return [part, *(part for part, _ in found)], _agree(inst, dst, tuple(denoted for _, denoted in found))
 
 
-def _three_source_align1(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+def _three_source_align1(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, convention: str) -> FormattedOperands:
     assert inst.dst is not None
     first, *rest = mesa_operand.typed_alike((inst.dst, *inst.sources))
     part, dst = destination(first, inst.gen)
     found = [source_align1(operand, inst.gen, place == 2) for place, operand in enumerate(rest)]
-    return [part, *(part for part, _ in found)], _agree(inst, dst, tuple(said for _, said in found))
+    return [part, *(part for part, _ in found)], _agree(inst, dst, tuple(denoted for _, denoted in found))
 
 
-def _send(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+def _send(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, convention: str) -> FormattedOperands:
     part, dst = _destination(inst)
     given = inst.sources[0] if inst.sources[0].file != "imm" else _null(inst)
-    if implies_absolute(inst.gen, inst.opcode, inst.descriptor, habit):
+    if implies_absolute(inst.gen, inst.opcode, inst.descriptor, convention):
         payload_part, a = source(replace(given, absolute=False), inst.gen, inst.align16, False)
         a = replace(a, absolute=True)
     else:
@@ -322,16 +324,16 @@ def _send(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, ha
     if inst.extended != implied:
         changes["extended"] = implied
     if isinstance(inst.descriptor, Operand):
-        register, said = source(inst.descriptor, inst.gen, inst.align16, False)
-        if (said.file, said.type) != (inst.descriptor.file, inst.descriptor.type):  # the dword behind it says the rest
-            changes["descriptor"] = replace(inst.descriptor, file=said.file, type=said.type)
+        register, denoted = source(inst.descriptor, inst.gen, inst.align16, False)
+        if (denoted.file, denoted.type) != (inst.descriptor.file, inst.descriptor.type):  # the dword after it has the rest
+            changes["descriptor"] = replace(inst.descriptor, file=denoted.file, type=denoted.type)
         parts.append(register)
     parts.append(f"0x{_last_dword(inst):08x}")
     return [*parts, _message(inst, inst.descriptor, 0)], changes
 
 
 def _last_dword(inst: Instruction) -> int:
-    """The dword of the descriptor with all that stands in it."""
+    """The instruction's last dword, which includes the descriptor."""
     if isinstance(inst.descriptor, Operand):
         word = operand_fields("EU_SOURCE_1", inst.gen).write(inst.descriptor, inst.align16) | instruction_page("EU_SEND", inst.gen).word(
             {"eot": inst.eot}
@@ -348,10 +350,10 @@ def _descriptor_dword(gen: float, descriptor: int, eot: bool, sfid: int) -> int:
     return split(form.word({name: value for name, value in given.items() if name in form}), 4)[3]
 
 
-def _sends(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+def _sends(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, convention: str) -> FormattedOperands:
     assert inst.dst is not None
     found = [payload(operand, inst.gen) for operand in (inst.dst, *inst.sources)]
-    changes = _agree(inst, found[0][1] if inst.dst.type else replace(found[0][1], type="ud"), tuple(said for _, said in found[1:]))
+    changes = _agree(inst, found[0][1] if inst.dst.type else replace(found[0][1], type="ud"), tuple(denoted for _, denoted in found[1:]))
     described = [_sends_descriptor(value) for value in (inst.descriptor, inst.extended)]
     length = inst.extended if isinstance(inst.extended, int) else 0
     return [*(part for part, _ in found), *described, _message(inst, inst.descriptor, length)], changes
@@ -373,10 +375,10 @@ def _message(inst: Instruction, descriptor: int | Operand | None, extended: int)
 
 @lru_cache(maxsize=1 << 12)
 def _described(gen: float, sfid: int, descriptor: int) -> str:
-    """For the reader only: neither Mesa's assembler nor ours takes anything from it."""
+    """A description of the message for readers; assemblers ignore it."""
     words = descriptors.describe(sfid, descriptor, gen).partition(": ")[2]
     return words.replace(";", ",").replace("{", "(").replace("}", ")").replace(",", "")
 
 
-_SAYERS = {"basic": _basic, "branch": _branch, "three_source": _three_source, "three_source_align1": _three_source_align1,
+_FORMATTERS = {"basic": _basic, "branch": _branch, "three_source": _three_source, "three_source_align1": _three_source_align1,
            "send": _send, "sends": _sends}  # fmt: skip

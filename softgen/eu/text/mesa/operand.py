@@ -1,7 +1,7 @@
-"""Operands as Mesa's dialect writes them.
+"""Text of operands in Mesa's dialect.
 
-Each function gives the text of an operand together with the operand that the text says: the same object where the text says it all, and
-otherwise one with the unsayable parts as the parser would fill them in.
+Each function returns the text and the operand that the text denotes: the same object where the text is complete, otherwise one with the
+omitted fields as the parser sets them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from softgen.eu.text.mesa.names import MesaWords, mesa_words
 WHOLE = 0b11_10_01_00  # the swizzle xyzw
 FULL = 0b1111  # the write mask xyzw
 CHANNELS = "xyzw"
-ALONE = ("null", "ip")  # registers whose names carry no number
-UNTYPED = "ud"  # written where the bits name no type
+ALONE = ("null", "ip")  # registers whose names have no number
+UNTYPED = "ud"  # written for reserved types
 
 OperandText = tuple[str, Operand]
 
@@ -35,7 +35,7 @@ def write_mask(value: int) -> str:
 
 
 def register(operand: Operand, words: MesaWords, gen: float) -> OperandText:
-    """The register alone. Where several numbers have one name, the name means the first of them."""
+    """The register alone. Where several numbers share a name, the name denotes the first."""
     number = operand.number
     if operand.file == "grf":
         return f"g{number}", operand
@@ -58,22 +58,22 @@ def _address(operand: Operand) -> str:
 
 
 def _place(operand: Operand, gen: float, always: bool = False) -> OperandText:
-    """The register with its sub-register, or the address of an indirect one. Sub-registers count elements; those that do not are said in
-    bytes where they mean something of their own, and cannot be said elsewhere."""
+    """The register with its sub-register, or the address of an indirect one. Sub-registers count elements; those that do not are denoted in
+    bytes where they mean something of their own, and cannot be denoted elsewhere."""
     if operand.indirect:
-        said = operand if operand.file in ("grf", "mrf") else replace(operand, file="grf")
-        return _address(operand) + ("" if operand.special is None else f".mme{operand.special}"), said
+        denoted = operand if operand.file in ("grf", "mrf") else replace(operand, file="grf")
+        return _address(operand) + ("" if operand.special is None else f".mme{operand.special}"), denoted
     words = mesa_words(gen)
-    text, said = register(operand, words, gen)
+    text, denoted = register(operand, words, gen)
     if operand.special is not None:
-        return f"{text}.mme{operand.special}", said if not operand.sub else replace(said, sub=0)
+        return f"{text}.mme{operand.special}", denoted if not operand.sub else replace(denoted, sub=0)
     size = types.size(operand.type or UNTYPED)
     index, rest = divmod(operand.sub, size)
     if rest and operand.file == "arf" and operand.number // 16 not in words.write["register"]:
-        return f"{text}.{operand.sub}b", said
+        return f"{text}.{operand.sub}b", denoted
     if rest:
-        said = replace(said, sub=operand.sub - rest)
-    return f"{text}.{index}" if index or always else text, said
+        denoted = replace(denoted, sub=operand.sub - rest)
+    return f"{text}.{index}" if index or always else text, denoted
 
 
 def _typed(operand: Operand) -> Operand:
@@ -85,25 +85,25 @@ def destination(operand: Operand, gen: float, three: bool = False) -> OperandTex
     """`three`: the form has no stride, it is one."""
     if operand.file == "imm":
         operand = replace(operand, file="arf", type=UNTYPED)
-    text, said = _place(operand, gen)
-    said = _typed(said)
+    text, denoted = _place(operand, gen)
+    denoted = _typed(denoted)
     mask = "" if operand.write_mask is None else write_mask(operand.write_mask)
-    return f"{text}<{1 if three else operand.horizontal}>{mask}{said.type.upper()}", said
+    return f"{text}<{1 if three else operand.horizontal}>{mask}{denoted.type.upper()}", denoted
 
 
 @lru_cache(maxsize=1 << 14)
 def source(operand: Operand, gen: float, align16: bool, bitwise: bool) -> OperandText:
     if operand.file == "imm":
         return immediate(operand)
-    text, said = _place(operand, gen)
-    said = _typed(said)
+    text, denoted = _place(operand, gen)
+    denoted = _typed(denoted)
     sign = ("~" if bitwise else "-") if operand.negate else ""
     sign += "(abs)" if operand.absolute else ""
     rows = "VxH" if operand.vertical == VXH else operand.vertical
     if align16:
         channels = "" if operand.swizzle is None else swizzle(operand.swizzle)
-        return f"{sign}{text}<{rows}>{channels}{said.type.upper()}", said
-    return f"{sign}{text}<{rows},{operand.width},{operand.horizontal}>{said.type.upper()}", said
+        return f"{sign}{text}<{rows}>{channels}{denoted.type.upper()}", denoted
+    return f"{sign}{text}<{rows},{operand.width},{operand.horizontal}>{denoted.type.upper()}", denoted
 
 
 def typed_alike(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
@@ -118,8 +118,8 @@ def typed_alike(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
 @lru_cache(maxsize=1 << 12)
 def source_three(operand: Operand, gen: float) -> OperandText:
     """A source of the three-source align16 form: one channel for all, whose swizzle goes without saying if it is x, or four by four."""
-    text, said = _place(operand, gen, operand.replicate)
-    said = _typed(said)
+    text, denoted = _place(operand, gen, operand.replicate)
+    denoted = _typed(denoted)
     sign = ("-" if operand.negate else "") + ("(abs)" if operand.absolute else "")
     region = "<0,1,0>" if operand.replicate else "<4,4,1>"
     chosen = operand.swizzle
@@ -127,7 +127,7 @@ def source_three(operand: Operand, gen: float) -> OperandText:
         channels = ""
     else:
         channels = swizzle(chosen) or (".xyzw" if operand.replicate else "")
-    return f"{sign}{text}{region}{channels}{said.type.upper()}", said
+    return f"{sign}{text}{region}{channels}{denoted.type.upper()}", denoted
 
 
 @lru_cache(maxsize=1 << 12)
@@ -135,21 +135,21 @@ def source_align1(operand: Operand, gen: float, last: bool) -> OperandText:
     """A source of the three-source align1 form. The width follows from the strides, and the last source has no vertical one."""
     sign = ("-" if operand.negate else "") + ("(abs)" if operand.absolute else "")
     if operand.file == "imm":
-        text, said = immediate(operand, 16)
-        return (text, said) if not sign else (text, replace(said, negate=False, absolute=False))
-    text, said = _place(operand, gen)
-    said = _typed(said)
+        text, denoted = immediate(operand, 16)
+        return (text, denoted) if not sign else (text, replace(denoted, negate=False, absolute=False))
+    text, denoted = _place(operand, gen)
+    denoted = _typed(denoted)
     across = operand.horizontal
     rows = across if last else operand.vertical
     width = max(rows // across, 1) if across else max(rows, 1)
-    return f"{sign}{text}<{rows},{width},{across}>{said.type.upper()}", said
+    return f"{sign}{text}<{rows},{width},{across}>{denoted.type.upper()}", denoted
 
 
 @lru_cache(maxsize=1 << 12)
 def payload(operand: Operand, gen: float) -> OperandText:
     """An operand of a split send: no region, and sources have no type but are written as if."""
-    text, said = _place(operand, gen)
-    return text + (operand.type or UNTYPED).upper(), said
+    text, denoted = _place(operand, gen)
+    return text + (operand.type or UNTYPED).upper(), denoted
 
 
 def _half(bits: int) -> str:
@@ -181,16 +181,16 @@ def immediate_64(operand: Operand) -> OperandText:
 
 
 def immediate(operand: Operand, width: int = 32) -> OperandText:
-    """An immediate of a source `width` bits wide. Types of 16 bits are said once and stand in both halves of 32; floats are bits, with the
-    value behind them."""
+    """An immediate of a source `width` bits wide. Types of 16 bits are shown once and encoded in both halves of 32; floats as bits,
+    with the value as a comment."""
     value, kind = operand.immediate, operand.type
     if kind in ("uw", "w", "hf"):
         low = value & 0xFFFF
         both = low | low << 16 if width == 32 else low
-        said = operand if both == value else replace(operand, immediate=both)
+        denoted = operand if both == value else replace(operand, immediate=both)
         if kind == "uw":
-            return f"0x{low:04x}UW", said
-        return (f"{signed(low, 16)}W", said) if kind == "w" else (f"0x{low:04x}HF /* {_half(low)}HF */", said)
+            return f"0x{low:04x}UW", denoted
+        return (f"{signed(low, 16)}W", denoted) if kind == "w" else (f"0x{low:04x}HF /* {_half(low)}HF */", denoted)
     if kind == "d":
         return f"{signed(value & 0xFFFFFFFF, 32)}D", operand
     if kind == "f":

@@ -1,10 +1,10 @@
-"""Text in Mesa's dialect becomes instructions: `parse`. Labels are resolved, annotations applied.
+"""Parser of Mesa's dialect: text to instructions, with labels resolved and annotations applied.
 
     LABEL0:
     (+f0.0) if(8)   JIP: LABEL0   UIP: 32                           { align1 1Q };
     add(8)          g4<1>F        g2<8,8,1>F    0x3f800000F         { align1 1Q compacted }; /* bits: 0x80000000 */
 
-A line `// unsaid: iga` at the head says whose habit fills in what the text leaves out; without it, it is Mesa's.
+A line `// unsaid: iga` at the head declares the convention of implied operands; the default is Mesa's.
 
 Reads   EU_SEND EU_SENDS EU_BRANCH EU_SOURCE_1
 """
@@ -60,35 +60,37 @@ FLAGS = {"align1": {"align16": False}, "align16": {"align16": True}, "NoDDClr": 
 
 @dataclass
 class MesaStatement:
-    """An instruction while it is being read."""
+    """An instruction as parsed, before its operands are built."""
 
     at: int
     row: Opcode
     values: dict[str, Any] = field(default_factory=dict)
     operands: list[ParsedOperand] = field(default_factory=list)
-    jumps: dict[str, tuple[int, str | int]] = field(default_factory=dict)  # where it stands, a label or a count
-    dwords: list[tuple[int, int]] = field(default_factory=list)  # descriptors: place and number
+    jumps: dict[str, tuple[int, str | int]] = field(default_factory=dict)  # position, and a label or an encoded offset
+    dwords: list[tuple[int, int]] = field(default_factory=list)  # descriptors: position and number
     compr4: bool = False
     bits: int = 0
 
 
 def parse(text: str, gen: float, name: str = "text") -> list[Instruction]:
-    """The instructions of a text; DecodeError says what was expected where."""
+    """Parse a text; DecodeError names position and expectation."""
     return MesaParser(text, gen, name).parse()
 
 
 @cache
 def _functions(gen: float) -> re.Pattern[str]:
-    """The words for shared functions, longest first, or a number."""
+    """Pattern of shared function names, longest first, or a number."""
     names = sorted(mesa_words(gen).read["sfid"], key=len, reverse=True)
     return re.compile(rf"({'|'.join(map(re.escape, names))}|[0-9]{{1,2}})(?![0-9A-Za-z_])")
 
 
 class MesaParser:
+    """Parses one text."""
+
     def __init__(self, text: str, gen: float, name: str) -> None:
         self.scan, self.gen, self.words = Scanner(text, name), gen, mesa_words(gen)
-        self.habit = DEFAULT_CONVENTION
-        self.named: dict[str, int] = {}  # labels and their byte offsets
+        self.convention = DEFAULT_CONVENTION
+        self.named: dict[str, int] = {}  # label -> byte offset
         self.instructions: list[tuple[int, MesaStatement, Instruction]] = []
 
     def parse(self) -> list[Instruction]:
@@ -111,7 +113,7 @@ class MesaParser:
         if found := self.scan.glued(PRAGMA):
             if found[1] not in CONVENTIONS:
                 raise self.scan.wrong(" or ".join(CONVENTIONS), found.start(1))
-            self.habit = found[1]
+            self.convention = found[1]
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -203,8 +205,8 @@ class MesaParser:
         return None
 
     def _implied(self, statement: MesaStatement, align16: bool = False) -> tuple[Operand | str, ...] | None:
-        """What goes without saying. Which operands do does not depend on the access mode, only what they are."""
-        return implied_operands(self.gen, statement.row.name, align16, self.habit)
+        """The implied operands. Which ones are implied does not depend on the access mode, only their values."""
+        return implied_operands(self.gen, statement.row.name, align16, self.convention)
 
     def _jumps(self, statement: MesaStatement, implied: tuple[Operand | str, ...]) -> None:
         scan = self.scan
@@ -241,7 +243,7 @@ class MesaParser:
         scan.take(MESSAGE)
 
     def _options(self, statement: MesaStatement) -> bool:
-        """What stands in braces; whether there are any."""
+        """Parse the options in braces; returns whether there are any."""
         scan = self.scan
         if not scan.take(BRACE):
             return False
@@ -286,12 +288,12 @@ class MesaParser:
         elif "dst" in row.shape:
             self._place(statement, placer, values)
         found = Instruction(self.gen, row.name, row.number, row.form, **values)
-        usual = implied_residue(found, self.habit)
+        usual = implied_residue(found, self.convention)
         return replace(found, residue=usual) if usual else found
 
     def _place(self, statement: MesaStatement, placer: OperandBuilder, values: dict[str, Any]) -> None:
         implied = self._implied(statement, values.get("align16", False))
-        said = iter(statement.operands)
+        denoted = iter(statement.operands)
         found: list[Operand] = []
         for index in range(len(implied) if implied is not None else len(statement.operands)):
             given = implied[index] if implied is not None else "-"
@@ -300,10 +302,10 @@ class MesaParser:
             elif given == "=":
                 found.append(same_register(found[0], values.get("align16", False)))
             else:
-                found.append(self._operand(statement, placer, next(said), index, values))
+                found.append(self._operand(statement, placer, next(denoted), index, values))
         values["dst"], values["sources"] = found[0], tuple(found[1:])
         if len(found) == 2:
-            values["absent"] = absent_type(found[1], 0 if "uip" in statement.row.shape else None, self.habit)
+            values["absent"] = absent_type(found[1], 0 if "uip" in statement.row.shape else None, self.convention)
 
     def _operand(self, statement: MesaStatement, placer: OperandBuilder, raw: ParsedOperand, index: int, values: dict[str, Any]) -> Operand:
         form = statement.row.form
@@ -341,7 +343,7 @@ class MesaParser:
         else:
             values["descriptor"] = instruction_page("EU_SEND", self.gen).record(join([0, 0, 0, dword])).descriptor
         values["sources"] = (
-            replace(a, absolute=True) if implies_absolute(self.gen, statement.row.name, values["descriptor"], self.habit) else a,
+            replace(a, absolute=True) if implies_absolute(self.gen, statement.row.name, values["descriptor"], self.convention) else a,
         )
 
     def _place_sends(self, statement: MesaStatement, placer: OperandBuilder, values: dict[str, Any]) -> None:
@@ -362,7 +364,7 @@ class MesaParser:
             )
 
     def _finish(self, offset: int, statement: MesaStatement, inst: Instruction) -> Instruction:
-        """The jumps, the annotation, and the record as decoding the bits would give it."""
+        """Resolve the jumps, apply the annotation, and decode the resulting bits."""
         values: dict[str, Any] = {}
         for name, (at, to) in statement.jumps.items():
             count: int | None = self._count(inst, offset, to, at) if isinstance(to, str) else to
@@ -375,7 +377,7 @@ class MesaParser:
             raise with_position(error, self.scan, statement.at) from None
         word ^= statement.bits
         if inst.compacted and word & program.compact_bit(self.gen) and not word >> 8 * jumps.COMPACT:
-            return program.decode_compact(word, self.gen)  # the eight bytes themselves: they stand for no instruction
+            return program.decode_compact(word, self.gen)  # the eight bytes themselves, an invalid compact instruction
         found = decode(word, self.gen)
         return replace(found, compacted=True) if inst.compacted else found
 

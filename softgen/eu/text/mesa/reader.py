@@ -1,7 +1,7 @@
-"""Operands of Mesa's dialect, read.
+"""Parser of operands in Mesa's dialect.
 
-The text of an operand means different bits in align1 and align16, and the access mode stands behind the operands. So reading gives an
-`Unplaced` first: what stands there, without what it means. `destination`, `source` and the others make operands of it.
+The encoding of an operand's text depends on the access mode, which follows the operands. So parsing gives a ParsedOperand first;
+OperandBuilder makes operands of it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ LETTERS = {name.upper(): name for name in ("ud", "d", "uw", "w", "ub", "b", "uq"
 
 @dataclass(frozen=True, slots=True)
 class ParsedOperand:
-    """An operand as written."""
+    """An operand as parsed."""
 
-    at: int  # where it stands in the text
+    at: int  # position in the text
     file: str
     type: str
     number: int = 0
@@ -65,7 +65,7 @@ class ParsedOperand:
 
 @cache
 def _named(gen: float) -> tuple[re.Pattern[str], dict[str, int]]:
-    """Architecture registers by the words the dialect and the register table have for them."""
+    """Pattern and numbers of architecture registers, by the dialect's names and those of the register table."""
     codes = {name: kind * 16 for kind, name in mesa_words(gen).write["register"].items()}
     for code in registers.NUMBERS:
         found = registers.find(code, gen)
@@ -76,7 +76,7 @@ def _named(gen: float) -> tuple[re.Pattern[str], dict[str, int]]:
 
 
 def read(scan: Scanner, gen: float, what: str) -> ParsedOperand:
-    """A register, or a number with a type."""
+    """Parse a register, or a number with a type."""
     at = scan.skip()
     if scan.peek(NUMBER) or scan.peek(SQUARE):
         return _immediate(scan, at)
@@ -127,7 +127,7 @@ def _register(scan: Scanner, gen: float, what: str) -> tuple[str, int, tuple[int
 
 
 def _addressed(scan: Scanner) -> tuple[int, int]:
-    """What stands in brackets: a0.2 16."""
+    """Parse an indirect address in brackets: a0.2 16."""
     sub = scan.expect(ADDRESS, "a0")
     offset = scan.take(NUMBER)
     scan.expect(UNSQUARE, "']'" if offset else "an offset or ']'")
@@ -135,7 +135,7 @@ def _addressed(scan: Scanner) -> tuple[int, int]:
 
 
 def _region(scan: Scanner) -> tuple[int, ...]:
-    """What stands in angle brackets."""
+    """Parse a region in angle brackets."""
     values: list[int] = []
     while True:
         if not values and scan.take(ROWS):
@@ -180,13 +180,13 @@ def _immediate(scan: Scanner, at: int) -> ParsedOperand:
 
 
 class OperandBuilder:
-    """Makes operands of what was read, once the access mode is known."""
+    """Builds operands from parsed ones, once the access mode is known."""
 
     def __init__(self, scan: Scanner, gen: float, align16: bool) -> None:
         self.scan, self.gen, self.align16 = scan, gen, align16
 
     def destination(self, raw: ParsedOperand, stride: bool = True) -> Operand:
-        """`stride`: the form has one."""
+        """A destination; `stride`: the form encodes one."""
         if raw.file == "imm" or raw.negate or raw.absolute:
             raise self.scan.wrong("a destination", raw.at)
         horizontal = 1 if raw.region is None else raw.region[0]
@@ -261,7 +261,7 @@ class OperandBuilder:
         return Operand(**self._place(raw) | ({} if typed else {"type": ""}))
 
     def immediate(self, raw: ParsedOperand, bits: int = 0, once: bool = False) -> Operand:
-        """`bits`: whatever the type; `once`: 16 bits stand alone, not in both halves of 32."""
+        """An immediate; `bits`: its width regardless of the type; `once`: 16 bits are not replicated to 32."""
         width = bits or IMMEDIATE_BITS.get(raw.type, 32)
         value = raw.immediate
         if not -(1 << width - 1) <= value < 1 << width:
@@ -272,14 +272,20 @@ class OperandBuilder:
         return Operand("imm", raw.type, immediate=value)
 
     def _place(self, raw: ParsedOperand) -> dict[str, Any]:
-        said: dict[str, Any] = {"file": raw.file, "type": raw.type, "negate": raw.negate, "absolute": raw.absolute, "special": raw.special}
+        denoted: dict[str, Any] = {
+            "file": raw.file,
+            "type": raw.type,
+            "negate": raw.negate,
+            "absolute": raw.absolute,
+            "special": raw.special,
+        }
         if raw.indirect:
-            return said | {"indirect": True, "address_sub": raw.address_sub, "offset": raw.offset}
-        return said | {"number": raw.number, "sub": raw.sub * (1 if raw.bytes else types.size(raw.type))}
+            return denoted | {"indirect": True, "address_sub": raw.address_sub, "offset": raw.offset}
+        return denoted | {"number": raw.number, "sub": raw.sub * (1 if raw.bytes else types.size(raw.type))}
 
 
 def with_position(error: DecodeError, scan: Scanner, at: int) -> DecodeError:
-    """An encoder's complaint, with the place of the instruction that caused it."""
+    """An encoder's error with the position of its instruction."""
     return DecodeError(f"{scan.place(at)}: {error}")
 
 

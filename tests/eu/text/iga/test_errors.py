@@ -132,11 +132,11 @@ def test_words_of_other_generations_are_refused() -> None:
 TABLES = [
     ("source public x\nwords bogus 9 1 eq", "page:2: words are pairs of a code and a word for one of "),
     ("source public x\nwords condition 9 1", "page:2: words are pairs of a code and a word for one of "),
-    ("source public x\nwords condition 9 1 eq 1 ne", "page:2: condition 1 or its word 'ne' stands twice"),
+    ("source public x\nwords condition 9 1 eq 1 ne", "page:2: condition 1 or its word 'ne' is given twice"),
     ("source public x\nset bogus 9 add", "page:2: a set is one of "),
     ("source public x\nimplied bogus 9 if imm:d", "page:2: operands are implied by one of label, register, copied, not 'bogus'"),
     ("source public x\nimplied label 9 if r4<1>:d", "page:2: an operand is a name, a region and a type, not 'r4<1>:d'"),
-    ("source public x\nimplied label 9 if,if imm:d", "page:2: what if leaves out beside a label stands twice"),
+    ("source public x\nimplied label 9 if,if imm:d", "page:2: the operands that if omits with a label are given twice"),
     ("source public x\nbogus condition 9 1 eq", "page:2: a line is one of words, set, implied, "),
 ]  # fmt: skip
 

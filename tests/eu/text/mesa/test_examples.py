@@ -140,7 +140,7 @@ def test_habits_are_told_apart_and_said() -> None:
     """Mesa writes the type of an immediate twice, IGC does not; a whole program needs no annotation either way."""
     twice, once = decode(0x3F800000_38000000_20803EE8_00600001, 9.0), decode(0x3F800000_00000000_20803EE8_00600001, 9.0)
     assert "bits" not in text(twice) and "bits" in text(once)
-    assert "bits" not in text(once, habit="iga") and "bits" in text(twice, habit="iga")
+    assert "bits" not in text(once, convention="iga") and "bits" in text(twice, convention="iga")
     for one, head in ((twice, "mov(8)"), (once, "// unsaid: iga")):
         ours = program([(0, 16, one)])
         assert ours.startswith(head) and "bits" not in ours

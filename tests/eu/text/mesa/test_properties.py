@@ -35,9 +35,9 @@ def test_every_opcode_comes_back_from_its_text(row: Opcode) -> None:
     @given(instructions(row), st.sampled_from(CONVENTIONS))
     def check(built: Instruction, habit: str) -> None:
         one = decode(encode(built), row.gen)
-        assert parse(f"// unsaid: {habit}\n{text(one, habit=habit)}", row.gen) == [one]
+        assert parse(f"// unsaid: {habit}\n{text(one, convention=habit)}", row.gen) == [one]
         usual = normal(one, habit)
-        assert "bits" not in text(decode(encode(usual), row.gen), habit=habit)
+        assert "bits" not in text(decode(encode(usual), row.gen), convention=habit)
 
     check()
 
