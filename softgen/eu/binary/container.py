@@ -1,7 +1,7 @@
 """Archives and ELF files: finds the compiled programs in a file.
 
-The ELF structures are those of pyelftools. Its file reader is not used because it checks no bounds: a section that lies about its size would
-give less data, and one that is compressed more.
+The ELF structures are those of pyelftools. Its file reader is not used because it checks no bounds: a section with a wrong size
+would give less data, and a compressed one more.
 """
 
 from __future__ import annotations
