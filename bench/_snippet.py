@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from softgen.eu.engine import run
-from softgen.eu.interpreter import ENDLESS, Program
+from softgen.eu.interpreter import DEFAULT_BRANCH_BUDGET, KernelProgram
 from softgen.eu.text import dialect
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 
 GEN = 9.0
 END = "(W) send (8|M0) null r127 0x27 0x02000010 {EOT}"
@@ -16,8 +16,8 @@ END = "(W) send (8|M0) null r127 0x27 0x02000010 {EOT}"
 
 def main(file: str, name: str) -> int:
     code = dialect.read(f"{Path(file).read_text('utf-8')}\n{END}\n", GEN)
-    thread = Thread(GEN, {7: lambda one, sent: None}, dispatch_mask=0xFFFF)
-    run(name, thread, Program(GEN, code), ENDLESS)
+    thread = ThreadState(GEN, {7: lambda one, sent: None}, dispatch_mask=0xFFFF)
+    run(name, thread, KernelProgram(GEN, code), DEFAULT_BRANCH_BUDGET)
     print(thread.executed, thread.register(10).tolist())
     return 0
 

@@ -41,7 +41,7 @@ def decoded(data: bytes, gen: float) -> int:
 
 def written(data: bytes, gen: float, syntax: str) -> int:
     items = list(program.instructions(data, gen))
-    return sum(1 for _ in dialect.Writer(syntax, gen).rows(items))
+    return sum(1 for _ in dialect.ListingWriter(syntax, gen).rows(items))
 
 
 def once(work: Callable[[], int]) -> tuple[int, float]:
@@ -66,7 +66,7 @@ def iga64(data: bytes, gpu: str) -> float | None:
 
 def measure() -> Iterator[Measurement]:
     for gpu in GENERATION:  # tables are read and first shapes are met
-        for syntax in dialect.covering(GENERATION[gpu]):
+        for syntax in dialect.dialects_of(GENERATION[gpu]):
             dialect.text(code(gpu)[:16], GENERATION[gpu], syntax)
     amount, seconds = once(lambda: decoded(code("icllp"), GENERATION["icllp"]))
     yield Measurement("decoded", amount, "instructions", seconds)

@@ -22,7 +22,7 @@ from bench._program import Dispatch
 from bench._work import Array, Work, peer, peers, works
 from softgen.errors import SoftgenError
 from softgen.eu.engine import engine
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 
 ROUNDS, SECONDS = 15, 1.5  # at most, of each
 LONG = 3.0  # seconds that a run of the slower engine may take
@@ -207,7 +207,7 @@ def loading() -> Iterator[Measurement]:
         code, gen = dispatch.kernel.code, dispatch.gpu.device.generation.number
         best = math.inf
         for _ in range(9):
-            made, program = engine("t1"), Program(gen, code)
+            made, program = engine("t1"), KernelProgram(gen, code)
             start = time.perf_counter()
             made.function(program, 0, dispatch.kernel.simd)
             best = min(best, time.perf_counter() - start)

@@ -10,7 +10,7 @@ from typing import Any
 from bench import Measurement, best_time
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.trace.work import Work
@@ -36,7 +36,7 @@ class Batch:
 
     def __init__(self, commands: Iterator[list[int]]) -> None:
         gpu = device("skl")
-        self.gpu, self.space = Gpu(gpu), AddressSpace("bench", gpu.generation.address_bits)
+        self.gpu, self.space = GpuDevice(gpu), AddressSpace("bench", gpu.generation.address_bits)
         dwords = [*itertools.chain.from_iterable(commands), *pack("MI_BATCH_BUFFER_END")]
         self.space.map(BATCH, Buffer(-(-4 * len(dwords) // 4096) * 4096, "batch"))
         self.space.write(BATCH, struct.pack(f"<{len(dwords)}I", *dwords))

@@ -73,6 +73,6 @@ def disassemble(code: bytes, gpu: str, syntax: Syntax | None = None) -> Listing:
     """
     gen = device(gpu).generation.number
     items = list(program.instructions(code, gen))
-    writer = dialect.Writer(dialect.chosen(syntax, gen), gen, (one for _, _, one in items))
+    writer = dialect.ListingWriter(dialect.select_dialect(syntax, gen), gen, (one for _, _, one in items))
     rows = [Instruction(row.offset, row.size, " ".join(row.text.split()), row.instruction) for row in writer.rows(items)]
     return Listing(rows, dialect.text(code, gen, syntax))

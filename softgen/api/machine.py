@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from softgen.api.run import Run, Trace, TraceRow
 from softgen.bits.generation import Device
-from softgen.device.gpu import Gpu as HardwareGpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, UsageError
 from softgen.eu.engine import NAMES
 from softgen.eu.interpreter import Interpreter
@@ -32,7 +32,7 @@ class Machine:
         self.host_threads = self._dispatcher.engine.threads
         self._deadline: float | None = None
         self._collected: list[SoftgenError] | None = None
-        self._gpu = HardwareGpu(device, spent=self._timed_out, excuse=self._on_error, groups=self._dispatcher)
+        self._gpu = GpuDevice(device, timed_out=self._timed_out, on_error=self._on_error, dispatcher=self._dispatcher)
 
     def execute(self, space: Space, batch: int, collect: bool, trace: bool, time_limit: float | None) -> Run:
         """Run a batch to its end."""

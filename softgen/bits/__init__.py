@@ -16,5 +16,6 @@ catalogue.py   (name, generation) -> layout; a header dword -> its command; a re
 generation.py  a generation's capabilities by name, a GPU's limits
 registers.py   an MMIO offset -> its register, those of an engine counted from where the engine's registers start
 formats.py     the surface formats of formats.csv
+units.py       sizes that every package shares: DWORD, GRF_BYTES, PAGE_SIZE
 describe.py    record -> text and JSON: one look for errors, traces and the command line
 """

@@ -20,8 +20,8 @@ CommandTable = dict[tuple[int, int], list[tuple[Header, str]]]
 
 class Catalogue:
     def __init__(self, pages: Iterable[tuple[str, str]]) -> None:
-        self.sections: dict[str, page.Section] = {}
-        self.enums: dict[str, page.Section] = {}
+        self.sections: dict[str, page.PageSection] = {}
+        self.enums: dict[str, page.PageSection] = {}
         self._layouts: dict[str, dict[float, Layout]] = {}
         self._values: dict[str, dict[float, dict[int, str]]] = {}
         self._commands: dict[tuple[float, str], CommandTable] = {}
@@ -30,7 +30,7 @@ class Catalogue:
             for section in page.sections(name, text):
                 self._add(section)
 
-    def _add(self, section: page.Section) -> None:
+    def _add(self, section: page.PageSection) -> None:
         table = self.enums if section.kind == "enum" else self.sections
         if section.name in table:
             other = table[section.name]

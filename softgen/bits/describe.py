@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from softgen.bits import record
 from softgen.bits.catalogue import catalogue
-from softgen.bits.layout import Condition, Field, Group, Layout, Type
+from softgen.bits.layout import Field, FieldCondition, FieldType, Group, Layout
 from softgen.bits.record import Record
 
 
-class Line(NamedTuple):
+class FieldLine(NamedTuple):
     """One field of a record, ready to print. Elements of groups are `name[i]`."""
 
     name: str
@@ -34,7 +34,7 @@ class Reserved(NamedTuple):
         return f"dword {dword} bit{'s' if high > low else ''} {f'{high}:{low}' if high > low else high} = {self.value:#x}"
 
 
-def values_of(kind: Type, gen: float) -> dict[int, str]:
+def values_of(kind: FieldType, gen: float) -> dict[int, str]:
     """The names of an enumerated type's values; empty for other types."""
     if kind.name != "enum":
         return {}
@@ -56,7 +56,7 @@ def _fields_shape(fields: tuple[Field, ...], groups: tuple[Group, ...], gen: flo
     return (tuple((f, values_of(f.type, gen)) for f in fields), tuple((g, _fields_shape(g.fields, g.groups, gen)) for g in groups))
 
 
-def holds(conditions: tuple[Condition, ...], values: Record) -> bool:
+def holds(conditions: tuple[FieldCondition, ...], values: Record) -> bool:
     """Whether a reading applies, given the other fields."""
     return all((getattr(values, c.field, None) in c.values) != c.negated for c in conditions)
 
@@ -94,20 +94,20 @@ def _derived_json(group: Group, element: Record) -> dict[str, Any]:
 # -- text ----------------------------------------------------------------------------------------------------------
 
 
-def lines(layout: Layout, dwords: Sequence[int]) -> Iterator[Line]:
+def lines(layout: Layout, dwords: Sequence[int]) -> Iterator[FieldLine]:
     """A record's fields in page order."""
     values, raw = layout.unpack(dwords), layout.raw(dwords)
     yield from _lines(_shape(layout), values, raw, layout.gen, 0, len(dwords) * 32)
     for name, _ in layout.derived:
-        yield Line(name, str(getattr(values, name)), False)
+        yield FieldLine(name, str(getattr(values, name)), False)
 
 
-def _lines(shape: tuple[Any, ...], values: Record, raw: Record, gen: float, depth: int, bits: int) -> Iterator[Line]:
+def _lines(shape: tuple[Any, ...], values: Record, raw: Record, gen: float, depth: int, bits: int) -> Iterator[FieldLine]:
     fields, groups = shape
     for index, (one, names) in enumerate(fields):
         if one.low >= bits or one.when and not holds(one.when, raw):
             continue
-        yield Line(one.name, value_text(one, values[index], names), raw[index] == 0, depth)
+        yield FieldLine(one.name, value_text(one, values[index], names), raw[index] == 0, depth)
         if one.type.name == "struct":
             inner = catalogue().get(one.type.target, gen)
             if inner and raw[index]:
@@ -115,9 +115,9 @@ def _lines(shape: tuple[Any, ...], values: Record, raw: Record, gen: float, dept
     for index, (group, inner_shape) in enumerate(groups, len(fields)):
         held = group.times(bits)
         for i, (element, element_raw) in enumerate(zip(values[index][:held], raw[index][:held], strict=True)):
-            yield Line(f"{group.name}[{i}]", "", not any(_flat(element_raw)), depth)
+            yield FieldLine(f"{group.name}[{i}]", "", not any(_flat(element_raw)), depth)
             yield from _lines(inner_shape, element, element_raw, gen, depth + 1, group.size)
-            yield from (Line(name, str(getattr(element, name)), False, depth + 1) for name, _ in group.derived)
+            yield from (FieldLine(name, str(getattr(element, name)), False, depth + 1) for name, _ in group.derived)
 
 
 def _flat(values: Record) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 
 @dataclass(frozen=True)
-class Type:
+class FieldType:
     """What a field's bits mean. `name` is one of page.TYPES."""
 
     name: str = "uint"
@@ -30,7 +30,7 @@ class Type:
 
 
 @dataclass(frozen=True)
-class Condition:
+class FieldCondition:
     """`when name=a,b`: a reading applies while another field has one of these values."""
 
     field: str
@@ -42,9 +42,9 @@ class Condition:
 class Field:
     name: str
     pieces: tuple[tuple[int, int], ...]  # (high, low), most significant first
-    type: Type = Type()
+    type: FieldType = FieldType()
     alternate: bool = False  # a second reading of bits another field claims
-    when: tuple[Condition, ...] = ()
+    when: tuple[FieldCondition, ...] = ()
     gates: tuple[str, ...] = ()  # bits beside it; while none is set, the field is not read, or keeps its latched value
     source: str = ""
     line: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from softgen.bits.field import Condition, Field, Type
+from softgen.bits.field import Field, FieldCondition, FieldType
 from softgen.errors import SpecError
 
 TYPES = ("uint", "int", "bool", "address", "bytes", "float", "double", "half", "fixed", "mocs", "offset", "mbz", "mbo", "enum", "struct",
@@ -16,18 +16,18 @@ FIXED = re.compile(r"([us])(\d+)\.(\d+)$")
 Complain = Callable[[str], SpecError]
 
 
-def read_type(complain: Complain, text: str, width: int) -> Type:
+def read_type(complain: Complain, text: str, width: int) -> FieldType:
     """'address dynamic SAMPLER_STATE', 'u4.8', 'byte | word | dword' …"""
     if not text:
-        return Type()
+        return FieldType()
     if "|" in text or re.match(r"\d+=", text):
-        return Type("enum", values=_inline(complain, text, width))
+        return FieldType("enum", values=_inline(complain, text, width))
     words = text.split()
     if m := FIXED.match(words[0]):
         stated = int(m[2]) + int(m[3]) + (m[1] == "s")
         if stated != width:
             raise complain(f"{words[0]} is {stated} bits wide, the field {width}")
-        return Type("fixed", fraction=int(m[3]), signed=m[1] == "s")
+        return FieldType("fixed", fraction=int(m[3]), signed=m[1] == "s")
     known = words[0] in TYPES and words[0] != "fixed"
     limit = {"address": 3, "enum": 2, "struct": 2}.get(words[0], 1)
     if not known or len(words) > limit or words[0] in ("enum", "struct") and len(words) != 2:
@@ -38,8 +38,8 @@ def read_type(complain: Complain, text: str, width: int) -> Type:
     if words[0] == "address" and len(words) > 1:
         if words[1] not in BASES:
             raise complain(f"an address counts from {', '.join(BASES)}, not {words[1]!r}")
-        return Type("address", base="" if words[1] == "-" else words[1], target=words[2] if len(words) > 2 else "")
-    return Type(words[0], target=words[1] if len(words) > 1 else "")
+        return FieldType("address", base="" if words[1] == "-" else words[1], target=words[2] if len(words) > 2 else "")
+    return FieldType(words[0], target=words[1] if len(words) > 1 else "")
 
 
 def _inline(complain: Complain, text: str, width: int) -> tuple[tuple[int, str], ...]:
@@ -59,14 +59,14 @@ def _inline(complain: Complain, text: str, width: int) -> tuple[tuple[int, str],
     return tuple(values.items())
 
 
-def read_conditions(complain: Complain, text: str, fields: Iterable[Field]) -> tuple[Condition, ...]:
+def read_conditions(complain: Complain, text: str, fields: Iterable[Field]) -> tuple[FieldCondition, ...]:
     """'mode=a,b & depth!=0' -> conditions over fields named before."""
     found, known = [], list(fields)
     for part in text.split("&"):
         m = re.match(r"\s*([a-z0-9_]+)\s*(!?)=\s*(.*\S)\s*$", part)
         if not m:
             raise complain(f"cannot read condition {part.strip()!r}; expected name=value")
-        found.append(Condition(m[1], tuple(_condition_value(complain, m[1], v.strip(), known) for v in m[3].split(",")), bool(m[2])))
+        found.append(FieldCondition(m[1], tuple(_condition_value(complain, m[1], v.strip(), known) for v in m[3].split(",")), bool(m[2])))
     return tuple(found)
 
 

@@ -25,7 +25,7 @@ BLOCK = re.compile(r"(\d+)x(\d+)$")
 
 
 @dataclass(frozen=True)
-class Channel:
+class FormatChannel:
     name: str  # r g b a l i p e y u v, x: unused
     type: str
     bits: int
@@ -37,7 +37,7 @@ class Format:
     name: str
     bits: int  # of a block; 0: the format alone gives no size
     block: tuple[int, int]  # texels across and down
-    channels: tuple[Channel, ...]  # lowest bit first
+    channels: tuple[FormatChannel, ...]  # lowest bit first
     space: str  # linear, srgb, yuv or ''
     coding: str  # dxt1, etc2, astc …; '' for plain texels
     first: tuple[tuple[str, float], ...]  # use -> the first generation that has it
@@ -101,11 +101,11 @@ def _dash(cell: str) -> str:
     return "" if cell == "-" else cell
 
 
-def _channel(line: int, word: str) -> Channel:
+def _channel(line: int, word: str) -> FormatChannel:
     m = CHANNEL.match(word)
     if not m:
         raise SpecError(f"{FILE}:{line}: a channel is a name, a type and a width such as r:unorm8, not {word!r}")
-    return Channel(m[1], m[2], int(m[3]))
+    return FormatChannel(m[1], m[2], int(m[3]))
 
 
 def _generation(line: int, use: str, cell: str) -> float:

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from softgen.bits.field import Condition, Effect, Field, Group, Header, Type, claimed_bits
+from softgen.bits.field import Effect, Field, FieldCondition, FieldType, Group, Header, claimed_bits
 from softgen.bits.pack import compile_place, pack
 from softgen.bits.record import Record
 from softgen.bits.unpack import compile_unpack
 from softgen.errors import SpecError
 
-__all__ = ["GENERATIONS", "KEY_SHIFT", "Condition", "Effect", "Field", "Group", "Header", "Layout", "Type", "generations", "guess_length"]
+__all__ = ["GENERATIONS", "KEY_SHIFT", "Effect", "Field", "FieldCondition", "FieldType", "Group", "Header", "Layout", "generations",
+           "guess_length"]  # fmt: skip
 
 GENERATIONS = (4.5, 7.0, 7.5, 8.0, 9.0, 11.0)
 

@@ -19,7 +19,7 @@ from softgen.bits.layout import Layout
 from softgen.errors import SpecError
 
 
-class Place(NamedTuple):
+class RegisterPlace(NamedTuple):
     """What an offset names: a dword of a register, which may be one of several in a row."""
 
     layout: Layout
@@ -34,7 +34,7 @@ class Place(NamedTuple):
         return self.layout.name + row + (f"+{4 * self.dword}" if self.dword else "")
 
 
-def place(offset: int, gen: float, engine: str = "", relative: bool = False) -> Place | None:
+def place(offset: int, gen: float, engine: str = "", relative: bool = False) -> RegisterPlace | None:
     """The register an offset falls into, as the engine's command streamer sees it."""
     starts = bases(gen)
     if relative:
@@ -64,16 +64,16 @@ def _order(gen: float, engine: str) -> Iterator[tuple[int, str]]:
     yield from ((base, name) for name in named for base in bases(gen)[name])
 
 
-Row = tuple[int, int, Layout]  # first byte, end, layout
+RegisterRow = tuple[int, int, Layout]  # first byte, end, layout
 
 
 @cache
-def _absolute(gen: float) -> tuple[Row, ...]:
+def _absolute(gen: float) -> tuple[RegisterRow, ...]:
     return _rows(one for one in _registers(gen) if not one.relative)
 
 
 @cache
-def _own(gen: float, engine: str) -> tuple[Row, ...]:
+def _own(gen: float, engine: str) -> tuple[RegisterRow, ...]:
     return _rows(one for one in _registers(gen) if one.relative and engine in one.engines)
 
 
@@ -81,16 +81,16 @@ def _registers(gen: float) -> Iterator[Layout]:
     return (catalogue().layout(name, gen) for name in catalogue().names("register", gen))
 
 
-def _rows(layouts: Iterator[Layout]) -> tuple[Row, ...]:
+def _rows(layouts: Iterator[Layout]) -> tuple[RegisterRow, ...]:
     found = ((one.offset or 0, (one.offset or 0) + 4 * one.dwords * one.count, one) for one in layouts)
     return tuple(sorted(found, key=lambda row: row[:2]))
 
 
-def _covering(rows: tuple[Row, ...], offset: int, base: int) -> Place | None:
+def _covering(rows: tuple[RegisterRow, ...], offset: int, base: int) -> RegisterPlace | None:
     at = offset - base
     nearest = bisect_right(rows, at, key=lambda row: row[0]) - 1
     if nearest < 0 or at >= rows[nearest][1]:
         return None
     start, _, layout = rows[nearest]
     number, dword = divmod((at - start) // 4, layout.dwords)
-    return Place(layout, base + start + 4 * layout.dwords * number, number, dword)
+    return RegisterPlace(layout, base + start + 4 * layout.dwords * number, number, dword)

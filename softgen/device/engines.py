@@ -12,29 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
-from softgen.device.image import Image
-from softgen.device.status import Status
-from softgen.device.submission import Submission
+from softgen.device.image import ContextImage
+from softgen.device.memory import TableMemory
+from softgen.device.status import ContextStatus, StatusDevice
+from softgen.device.submission import SubmissionTable
 from softgen.errors import SoftgenError
+from softgen.memory.space import Space
+from softgen.streamer.context import SavedContext
 from softgen.streamer.execute import Streamer
 from softgen.streamer.sync import control_bit
-
-if TYPE_CHECKING:
-    from softgen.device.gpu import Gpu, Memory
 
 DIRECTORY = ("PP_DIR_BASE", "PP_DIR_DCLV")
 VALID = 1
 
 
+class EngineDevice(StatusDevice, Protocol):
+    """The parts of a device that its engines use."""
+
+    def saved_context(self, context: int, engine: str) -> SavedContext: ...
+    def streamer(self, engine: str, space: Space, global_space: Space | None, saved: SavedContext, base: int,
+                 process_page: int | None = None, context_id: int = 0) -> Streamer: ...  # fmt: skip
+
+
 @dataclass
-class Running:
+class LoadedContext:
     """A context in an engine."""
 
-    image: Image
+    image: ContextImage
     streamer: Streamer
     first: bool  # was it its execlist's first element?
 
@@ -43,13 +51,13 @@ class Running:
         return int(self.image.descriptor.context_id)
 
 
-class Engine:
+class HardwareEngine:
     """One engine, by where its registers start."""
 
-    def __init__(self, gpu: Gpu, memory: Memory, table: Submission, name: str, base: int) -> None:
+    def __init__(self, gpu: EngineDevice, memory: TableMemory, table: SubmissionTable, name: str, base: int) -> None:
         self.gpu, self.memory, self.name, self.base = gpu, memory, name, base
-        self.status = Status(gpu, memory, table, name, base)
-        self.current: Running | None = None
+        self.status = ContextStatus(gpu, memory, table, name, base)
+        self.current: LoadedContext | None = None
         self.pending: list[tuple[int, int]] = []
         self.last: tuple[int, int, int, int] | None = None  # LRCA, context, ring and head that registers still hold
         self.first = True
@@ -67,7 +75,7 @@ class Engine:
 
     def submit(self, elements: Sequence[tuple[int, int]]) -> None:
         """An execlist: descriptors (low, high), of which some may not be valid."""
-        valid = [one for one in elements if one[0] & VALID]
+        valid = [element for element in elements if element[0] & VALID]
         if not valid:
             return
         if self.current is None:
@@ -82,7 +90,7 @@ class Engine:
     def _lite(self, descriptor: tuple[int, int]) -> bool:
         """The context that runs, submitted again: only its tail is taken (KBL 5214-5226)."""
         assert self.current is not None
-        image = Image(self.gpu.generation, self.memory.global_space, descriptor, self.name, self.base)
+        image = ContextImage(self.gpu.generation, self.memory.global_space, descriptor, self.name, self.base)
         if image.descriptor.context_id != self.current.id or image.descriptor.force_restore:
             return False
         ring, place = image.ring(), self.current.streamer.ring_place()
@@ -114,7 +122,7 @@ class Engine:
                 self._unload(wait_on_semaphore=1, semaphore_wait_mode=int(not (streamer.waiting and streamer.waiting.on_signal)))
 
     def _load(self, descriptor: tuple[int, int]) -> None:
-        image = Image(self.gpu.generation, self.memory.global_space, descriptor, self.name, self.base)
+        image = ContextImage(self.gpu.generation, self.memory.global_space, descriptor, self.name, self.base)
         ring = image.ring()
         saved = self.gpu.saved_context(image.descriptor.context_id, self.name)
         if image.descriptor.force_restore or self.last != (image.address, image.descriptor.context_id, ring.start, ring.head):
@@ -124,8 +132,8 @@ class Engine:
                                      image.descriptor.context_id)  # fmt: skip
         streamer.set("CCID", image.address | VALID)
         streamer.start_ring(ring.start, ring.head, ring.tail, ring.ring_bytes)
-        self.current, self.first = Running(image, streamer, self.first), False
-        self.status.loaded(self.current)
+        self.current, self.first = LoadedContext(image, streamer, self.first), False
+        self.status.loaded(image.address, self.current.first)
 
     def _unload(self, **why: int) -> None:
         """The context leaves: it is saved, and the status says why. A failed one counts as done: nobody could start it again."""
@@ -135,12 +143,13 @@ class Engine:
         if place is not None and place.wrap is not None and place.end is not None:
             head = (place.end if why.get("context_complete") else place.address) - place.wrap[0]
         running.streamer.set("RING_BUFFER_HEAD", head)
-        self.status.unloaded(running)
+        self.status.unloaded()
         running.image.save(self.gpu.registers)
         ring = running.image.ring()
         self.last = (running.image.address, running.id, ring.start, ring.head)
         self.current = None
-        self.status.saved(running)
+        waiting = running.streamer.waiting
+        self.status.saved(running.image.address, waiting.command if waiting else None)
         if self.pending and "preempted" not in why:
             why["element_switch"] = 1
         elif "preempted" not in why:
@@ -164,7 +173,7 @@ class Engine:
             self.ring.start_ring(ring.start, ring.head, ring.tail, ring.ring_bytes)
         self.go_ring()
 
-    def _ring_space(self) -> Any:
+    def _ring_space(self) -> Space:
         registers, gen = self.gpu.registers, self.gpu.generation.number
         layout = catalogue().get("PP_DIR_BASE", gen)
         if layout is None:

@@ -1,18 +1,23 @@
-"""One GPU: work in, memory changed.
+"""A GPU: work in, memory changed. The only place where command streamers are built, for the driver, traces and TBX alike.
 
-    gpu = Gpu(device("skl"))
-    gpu.execute(work)          # raises GpuFault, Unsupported or DecodeError with the place
+    gpu = GpuDevice(device("skl"))
+    gpu.execute(work)              # raises GpuFault, Unsupported or DecodeError with the place
+    gpu.begin(work).run()          # the same in steps: execution.py
 
-What a hardware context keeps (state, constants, descriptors) is kept by context and engine; registers are the GPU's. With memory behind
-page tables a GPU is also driven as drivers do it, through its registers:
+A hardware context keeps its state and its registers on each engine from one submission to the next. With memory behind page tables a GPU
+is also driven as drivers do it, through its registers:
 
-    gpu = Gpu(device("skl"), memory=DeviceMemory(device("skl").generation))
+    gpu = GpuDevice(device("skl"), memory=DeviceMemory(device("skl").generation))
     gpu.write_register(0x2230, …)      # four writes submit an execlist; it has run when the last returns
+
+Several host threads may use a device: executions of different engines run side by side, register accesses of the host one at a time.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cache, partial
 from typing import Protocol
 
@@ -22,9 +27,11 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
 from softgen.command import Counters, Pipeline
 from softgen.device import submission
-from softgen.device.engines import Engine
+from softgen.device.engines import HardwareEngine
+from softgen.device.execution import EngineExecution
 from softgen.device.interrupts import Interrupts
-from softgen.device.registers import Registers, host_clock
+from softgen.device.memory import TableMemory
+from softgen.device.registers import ContextRegisters, DeviceRegisters, host_clock
 from softgen.device.watchdog import Watchdog
 from softgen.errors import SoftgenError
 from softgen.memory.space import Space
@@ -52,7 +59,7 @@ MOST_REMARKS = 1000
 REACHABLE = 0x30  # IDLE_STATE
 
 
-class Work(Protocol):
+class DeviceWork(Protocol):
     """A submission: a batch in `space`, or a ring in the global space from head to tail."""
 
     @property
@@ -75,54 +82,69 @@ class Work(Protocol):
     def context(self) -> int: ...
 
 
-class Memory(Protocol):
-    """Memory behind page tables."""
+class GpuDevice:
+    """One GPU, put together from its parts."""
 
-    @property
-    def global_space(self) -> Space: ...
-    def context(self, root: int | tuple[int, ...]) -> Space: ...
-    def two_level(self, pp_dir_base: int, pp_dir_dclv: int) -> Space: ...
-    def update_table(self, address: int, entries: list[int]) -> None: ...
-
-
-class Gpu:
-    def __init__(self, device: Device, clock: Callable[[], int] | None = None, spent: Callable[[], bool] = lambda: False,
-                 memory: Memory | None = None, excuse: Callable[[SoftgenError], bool] = lambda error: False,
-                 groups: Dispatcher | None = None, trace: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
-        """`clock` gives timestamps, the host's unless told; `spent` says when time is up; `excuse` whether to go on behind a command
-        that failed; `groups` runs dispatches; `trace` is told what happens, by topic."""
+    def __init__(self, device: Device, clock: Callable[[], int] | None = None, timed_out: Callable[[], bool] = lambda: False,
+                 memory: TableMemory | None = None, on_error: Callable[[SoftgenError], bool] = lambda error: False,
+                 dispatcher: Dispatcher | None = None, trace: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
+        """`clock` gives timestamps, by default the host's; `timed_out`, `on_error` and `dispatcher` serve work that brings no hooks of
+        its own; `trace` is called with a topic and a line of text."""
         self.device, self.generation = device, device.generation
         self.clock = clock or host_clock(device)
-        self.registers, self.counters = Registers(self.generation, self.clock), Counters()
+        self.registers, self.counters = DeviceRegisters(self.generation, self.clock), Counters()
         self.interrupts = Interrupts(self.generation, self.registers)
         self.remarks: dict[str, None] = {}
         self.names = {base: name for name, bases in placing.bases(self.generation.number).items() for base in bases}
         self.watchdogs = self._watchdogs()
         self._idle_states()
         self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
-                                         memory.update_table if memory else None, self.remark, self.tick, self._watched, self.saved_context,
+                                         memory.update_table if memory else None, self.warn, self.tick, self._watched, self.saved_context,
                                          device.limit("slices"), trace)  # fmt: skip
-        self.hooks = SubmissionHooks(spent, excuse, groups or ReferenceDispatcher())
+        self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or ReferenceDispatcher())
         self.contexts: dict[tuple[int, str], SavedContext] = {}
+        self._loaded: dict[str, ContextRegisters] = {}  # of the context that each engine ran last
+        self._counting, self._host = threading.Lock(), threading.RLock()
         self.port = submission.port(device)
         table = submission.submission(device)
-        self.engines = {base: Engine(self, memory, table, name, base) for base, name in table.engines.items()} if memory else {}
+        self.engines = {base: HardwareEngine(self, memory, table, name, base) for base, name in table.engines.items()} if memory else {}
 
-    def execute(self, work: Work) -> None:
-        streamer = self.streamer(work.engine, work.space, work.global_space, self.saved_context(work.context, work.engine))
+    # -- work --------------------------------------------------------------------------------------------------------
+
+    def execute(self, work: DeviceWork) -> None:
+        """Execute work to its end."""
+        self.begin(work).run_to_end()
+
+    def begin(self, work: DeviceWork, saved: SavedContext | None = None, hooks: SubmissionHooks | None = None,
+              instance: int = 0) -> EngineExecution:  # fmt: skip
+        """Prepare work for execution in a hardware context: `saved`, or the one that has the work's number.
+
+        `instance` counts engines of one kind; work that brings no `hooks` has the device's.
+        """
+        saved = saved or self.saved_context(work.context, work.engine)
+        bases = placing.bases(self.generation.number).get(work.engine, (0,))
+        registers = self._loaded[work.engine] = ContextRegisters(self.registers, saved.registers)
+        counters, base = Counters(), bases[min(instance, len(bases) - 1)]
+        streamer = Streamer(self.interface, work.engine, work.space, work.global_space, saved, counters, hooks or self.hooks, base,
+                            registers=registers)  # fmt: skip
         if work.kind == "ring":
             streamer.start_ring(work.batch, work.head, work.tail, work.size)
         else:
             streamer.start_batch(work.batch)
-        streamer.run_to_end()
+        return EngineExecution(streamer, counters, self._count)
 
-    def streamer(self, engine: str, space: Space, global_space: Space | None, saved: SavedContext, base: int | None = None,
+    def _count(self, done: Counters) -> None:
+        with self._counting:
+            for field in fields(done):
+                setattr(self.counters, field.name, getattr(self.counters, field.name) + getattr(done, field.name))
+
+    def streamer(self, engine: str, space: Space, global_space: Space | None, saved: SavedContext, base: int,
                  process_page: int | None = None, context_id: int = 0) -> Streamer:  # fmt: skip
-        """A command streamer of this device."""
+        """A command streamer for an engine that is driven through registers; context images keep registers."""
         return Streamer(self.interface, engine, space, global_space, saved, self.counters, self.hooks, base, process_page, context_id)
 
     def saved_context(self, context: int, engine: str) -> SavedContext:
-        """What a context keeps on an engine."""
+        """What a context keeps on an engine, by number."""
         found = self.contexts.get((context, engine))
         return found or self.contexts.setdefault((context, engine), self.new_context(engine))
 
@@ -134,10 +156,20 @@ class Gpu:
     # -- driven through registers ------------------------------------------------------------------------------------
 
     def read_register(self, offset: int) -> int:
-        return self.registers.read(offset)
+        """A register's value; of those that belong to contexts, the one of the context that ran last."""
+        found = next((loaded.own[offset] for loaded in list(self._loaded.values()) if offset in loaded.own), None)
+        return self.registers.read(offset) if found is None else found
+
+    def register_written(self, offset: int) -> bool:
+        """Whether anything has written a register."""
+        return offset in self.registers.values or any(offset in loaded.own for loaded in list(self._loaded.values()))
 
     def write_register(self, offset: int, value: int) -> None:
         """As a driver does it: some writes start work, which is done (or waits) when this returns."""
+        with self._host:
+            self._write_register(offset, value)
+
+    def _write_register(self, offset: int, value: int) -> None:
         self._check_host_write(offset)
         self.registers.write(offset, value)
         starts = self.port.write(offset, value) if self.engines else []
@@ -155,7 +187,7 @@ class Gpu:
             return
         base = place.offset - (place.layout.offset or 0) - 4 * place.layout.dwords * place.number
         if not self._awake(base):
-            self.remark(f"{place.label} at {offset:#x} belongs to contexts; hosts may write it only while idle messages are disabled")
+            self.warn(f"{place.label} at {offset:#x} belongs to contexts; hosts may write it only while idle messages are disabled")
 
     def _awake(self, base: int) -> bool:
         layout = catalogue().layout("PSMI_CTL", self.generation.number)
@@ -173,6 +205,10 @@ class Gpu:
 
     def poll(self) -> None:
         """Memory may have changed: engines that wait look again, until none gets any further."""
+        with self._host:
+            self._poll()
+
+    def _poll(self) -> None:
         before = -1
         while before != self.counters.commands and any(one.busy() for one in self.engines.values()):
             before = self.counters.commands
@@ -200,7 +236,8 @@ class Gpu:
             if one.current is not None and one.current.id == context and one.current.streamer.waiting is not None:
                 one.current.streamer.waiting = None
 
-    def remark(self, text: str) -> None:
+    def warn(self, text: str) -> None:
+        """Keeps a broken rule of the manual among the remarks, once."""
         if len(self.remarks) < MOST_REMARKS:
             self.remarks.setdefault(text)
 
@@ -216,5 +253,5 @@ class Gpu:
     def _watchdogs(self) -> dict[int, Watchdog]:
         if catalogue().get("PR_CTR_CTL", self.generation.number) is None:
             return {}
-        return {base: Watchdog(self.generation, self.registers, base, self.clock, partial(self.interrupt, base, "timeout"), self.remark)
+        return {base: Watchdog(self.generation, self.registers, base, self.clock, partial(self.interrupt, base, "timeout"), self.warn)
                 for base in self.names}  # fmt: skip

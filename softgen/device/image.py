@@ -15,7 +15,7 @@ from typing import Any
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
-from softgen.device.registers import DWORD, Registers, masked
+from softgen.device.registers import DWORD, DeviceRegisters, masked
 from softgen.device.submission import ImageList, image_lists
 from softgen.errors import SoftgenError
 from softgen.memory.space import Space
@@ -27,7 +27,7 @@ MOST_PAIRS = 128
 RESTORE_INHIBIT = "engine_context_restore_inhibit"
 
 
-class Image:
+class ContextImage:
     """The image of the context at a global address, for the engine whose registers start at `base`."""
 
     def __init__(self, generation: Generation, space: Space, descriptor: tuple[int, int], engine: str, base: int) -> None:
@@ -69,8 +69,8 @@ class Image:
         data = memoryview(self.space.read(self.address + PAGE + 4 * at + 4, 8 * count)).cast("I")
         return [(self.address + PAGE + 4 * (at + 2 + 2 * i), data[2 * i] & 0x7FFFFC) for i in range(count)]
 
-    def restore(self, registers: Registers) -> bool:
-        """Registers from the image; an engine's own lists unless the image inhibits it. Was it inhibited?"""
+    def restore(self, registers: DeviceRegisters) -> bool:
+        """DeviceRegisters from the image; an engine's own lists unless the image inhibits it. Was it inhibited?"""
         inhibited = False
         for one in self._lists():
             if one.engine and inhibited:
@@ -81,12 +81,12 @@ class Image:
                 inhibited = self._inhibited(registers)
         return inhibited
 
-    def _inhibited(self, registers: Registers) -> bool:
+    def _inhibited(self, registers: DeviceRegisters) -> bool:
         layout = catalogue().layout("CTX_SR_CTL", self.generation.number)
         return bool(getattr(layout.raw([registers.read(self.base + (layout.offset or 0))]), RESTORE_INHIBIT))
 
-    def save(self, registers: Registers) -> None:
-        """Registers into the image. What was restored once may be restored again: the inhibition is not saved."""
+    def save(self, registers: DeviceRegisters) -> None:
+        """DeviceRegisters into the image. What was restored once may be restored again: the inhibition is not saved."""
         control = catalogue().layout("CTX_SR_CTL", self.generation.number)
         inhibit = control.field(RESTORE_INHIBIT).mask
         for one in self._lists():

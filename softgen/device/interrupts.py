@@ -18,13 +18,13 @@ from importlib import resources
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
-from softgen.device.registers import DWORD, Registers
+from softgen.device.registers import DWORD, DeviceRegisters
 
 MOST_EVENTS = 4096
 
 
 @dataclass(frozen=True)
-class Event:
+class InterruptEvent:
     """An interrupt as it was raised."""
 
     engine: str
@@ -45,11 +45,12 @@ def _bit(cause: str, gen: float) -> int:
 
 
 class Interrupts:
-    """`told(event)` hears of each; `status_written(base, bits)` may copy the status to memory."""
+    """Interrupts as engines raise them; `on_event` is called with each."""
 
-    def __init__(self, generation: Generation, registers: Registers, told: Callable[[Event], None] = lambda event: None) -> None:
-        self.generation, self.registers, self.told = generation, registers, told
-        self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
+    def __init__(self, generation: Generation, registers: DeviceRegisters,
+                 on_event: Callable[[InterruptEvent], None] = lambda event: None) -> None:  # fmt: skip
+        self.generation, self.registers, self.on_event = generation, registers, on_event
+        self.events: deque[InterruptEvent] = deque(maxlen=MOST_EVENTS)
         self.layout = catalogue().get("GT_INTERRUPT", generation.number)
         self.again: Counter[tuple[int, int]] = Counter()  # (identity register, bit) that happened once more
         if self.layout is not None:
@@ -68,9 +69,9 @@ class Interrupts:
 
     def raised(self, engine: str, base: int, cause: str) -> int:
         """Something happened: an event for everyone, a bit for those it is not masked from. Answers the engine's bit."""
-        event, bit = Event(engine, base, cause), _bit(cause, self.generation.number)
+        event, bit = InterruptEvent(engine, base, cause), _bit(cause, self.generation.number)
         self.events.append(event)
-        self.told(event)
+        self.on_event(event)
         if self.layout is not None and base in _places() and bit & ~self.mask_of(base):
             number, shift = _places()[base]
             self._collect(number, bit << shift)
@@ -78,6 +79,10 @@ class Interrupts:
 
     def _collect(self, number: int, bit: int) -> None:
         values, identity = self.registers.values, self._offset(number, "identity")
+        with self.registers.lock:
+            self._add(values, identity, number, bit)
+
+    def _add(self, values: dict[int, int], identity: int, number: int, bit: int) -> None:
         if bit & values.get(self._offset(number, "mask"), 0):
             return
         if values.get(identity, 0) & bit:
@@ -85,7 +90,10 @@ class Interrupts:
         values[identity] = values.get(identity, 0) | bit
 
     def _clear(self, number: int, ones: int) -> None:
-        values, identity = self.registers.values, self._offset(number, "identity")
+        with self.registers.lock:
+            self._clear_bits(self.registers.values, self._offset(number, "identity"), ones)
+
+    def _clear_bits(self, values: dict[int, int], identity: int, ones: int) -> None:
         left = values.get(identity, 0) & ~ones
         for (register, bit), more in list(self.again.items()):
             if register == identity and bit & ones and more:

@@ -6,6 +6,8 @@ Writes  physical memory, the global table
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from softgen.bits.generation import Generation
 from softgen.memory.page_table import PageTableSpace
 from softgen.memory.physical import PhysicalMemory
@@ -16,7 +18,19 @@ TABLE_BITS = 23  # 2^20 entries of 8 bytes: the global table of 4 GiB
 KEPT_TABLES = 64
 
 
+class TableMemory(Protocol):
+    """Memory behind page tables, as engines use it."""
+
+    @property
+    def global_space(self) -> Space: ...
+    def context(self, root: int | tuple[int, ...]) -> Space: ...
+    def two_level(self, pp_dir_base: int, pp_dir_dclv: int) -> Space: ...
+    def update_table(self, address: int, entries: list[int]) -> None: ...
+
+
 class DeviceMemory:
+    """Physical memory with a global table and contexts' tables in it."""
+
     def __init__(self, generation: Generation, limit: int = 1 << 34) -> None:
         """At most `limit` bytes of physical memory are ever kept."""
         self.generation = generation

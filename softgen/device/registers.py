@@ -1,4 +1,4 @@
-"""The register file: a dword at each offset.
+"""The register file: a dword at each offset, and the registers that each hardware context has to itself.
 
 Reads   TIMESTAMP CTX_TIMESTAMP EIR EMR HWSTAM IMR
 Writes  nothing
@@ -6,17 +6,22 @@ Writes  nothing
 Most registers keep what is written. Those whose page has mask bits in the upper half change only the bits whose mask bit is set, and
 keep no mask. Timestamps move by themselves; an engine's registers are the same kind wherever the engine's start. The error identity
 register is cleared by ones, except the bit of an error that only a reset ends (KBL 1686-1688). Units that must know when a register is
-read or written say so with on_read and on_write.
+read or written say so with on_read and on_write. Engines on several host threads may use one register file.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib import resources
 
 from softgen.bits import registers
 from softgen.bits.generation import Device, Generation
-from softgen.bits.registers import Place
+from softgen.bits.registers import RegisterPlace
+from softgen.streamer.privilege import privileged
 
 DWORD = (1 << 32) - 1
 HALF = (1 << 16) - 1
@@ -33,12 +38,23 @@ def host_clock(device: Device) -> Callable[[], int]:
     return lambda: time.monotonic_ns() * rate // NANOSECONDS & (1 << TIMESTAMP_BITS) - 1
 
 
-class Registers:
+@cache
+def shared_registers() -> frozenset[str]:
+    """Names of the registers that do not belong to a context."""
+    text = (resources.files("softgen") / "spec" / "device" / "shared_registers.toml").read_text("utf-8")
+    return frozenset(tomllib.loads(text)["names"]) | privileged("registers")
+
+
+class DeviceRegisters:
+    """The registers of a GPU by absolute offset."""
+
     def __init__(self, generation: Generation, clock: Callable[[], int]) -> None:
         self.generation, self.clock = generation, clock
         self.values: dict[int, int] = {}
-        self._places: dict[int, Place | None] = {}
+        self.lock = threading.RLock()  # held while a value is read, changed and written back
+        self._places: dict[int, RegisterPlace | None] = {}
         self._plain: set[int] = set()  # registers that just keep what is written
+        self._owned: dict[int, bool] = {}  # does it belong to contexts?
         self._reads: dict[int, Callable[[], int]] = {}
         self._writes: dict[int, Callable[[int], None]] = {}
 
@@ -50,10 +66,18 @@ class Registers:
         self._writes[offset] = take
         self._plain.discard(offset)
 
-    def place(self, offset: int) -> Place | None:
+    def place(self, offset: int) -> RegisterPlace | None:
         if offset not in self._places:
             self._places[offset] = registers.place(offset, self.generation.number)
         return self._places[offset]
+
+    def belongs_to_contexts(self, offset: int) -> bool:
+        """Whether each hardware context has this register to itself."""
+        found = self._owned.get(offset)
+        if found is None:
+            place = self.place(offset)
+            found = self._owned[offset] = place is None or place.layout.name not in shared_registers()
+        return found and offset not in self._reads and offset not in self._writes
 
     def read(self, offset: int) -> int:
         if offset in self._reads:
@@ -74,21 +98,64 @@ class Registers:
         if offset in self._writes:
             self._writes[offset](value & DWORD)
             return
+        with self.lock:
+            self.values[offset] = self.changed(offset, self.values.get(offset, 0), value)
+
+    def changed(self, offset: int, old: int, value: int) -> int:
+        """What a register that holds `old` holds after `value` is written."""
         place = self.place(offset)
         if place and masked(place):
             mask = value >> 16
-            value = self.values.get(offset, 0) & ~mask & HALF | value & mask
-        elif place and place.layout.name == "EIR":
-            value = self.values.get(offset, 0) & (~value | place.layout.field(FATAL).mask)
-        else:
-            self._plain.add(offset)
-        self.values[offset] = value & DWORD
+            return old & ~mask & HALF | value & mask
+        if place and place.layout.name == "EIR":
+            return old & (~value | place.layout.field(FATAL).mask) & DWORD
+        self._plain.add(offset)
+        return value & DWORD
 
     def raise_error(self, offset: int, value: int) -> None:
         """Into the error identity register, by the hardware."""
         self.values[offset] = value & DWORD
 
 
-def masked(place: Place) -> bool:
+    def save(self, offsets: Iterable[int]) -> dict[int, int]:
+        return {offset: self.read(offset) for offset in offsets}
+
+    def restore(self, saved: dict[int, int]) -> dict[int, int]:
+        for offset, value in saved.items():
+            self.write(offset, value)
+        return saved
+
+
+class ContextRegisters:
+    """The register file as the commands of one hardware context see it: registers that belong to contexts are its own.
+
+    `own` is saved with the context and replaces saving and restoring: another context's commands have another one.
+    """
+
+    def __init__(self, shared: DeviceRegisters, own: dict[int, int]) -> None:
+        self.shared, self.own = shared, own
+
+    def read(self, offset: int) -> int:
+        found = self.own.get(offset)
+        return self.shared.read(offset) if found is None else found
+
+    def write(self, offset: int, value: int) -> None:
+        if self.shared.belongs_to_contexts(offset):
+            self.own[offset] = self.shared.changed(offset, self.read(offset), value)
+        else:
+            self.shared.write(offset, value)
+
+    def raise_error(self, offset: int, value: int) -> None:
+        self.shared.raise_error(offset, value)
+
+    def save(self, offsets: Iterable[int]) -> dict[int, int]:
+        return self.own
+
+    def restore(self, saved: dict[int, int]) -> dict[int, int]:
+        self.own = {**self.own, **saved}
+        return self.own
+
+
+def masked(place: RegisterPlace) -> bool:
     """Whether a register's page has mask bits in its upper half."""
-    return any(one.name.endswith("_mask") and 16 <= one.low - 32 * place.dword < 32 for one in place.layout.fields)
+    return any(field.name.endswith("_mask") and 16 <= field.low - 32 * place.dword < 32 for field in place.layout.fields)

@@ -6,23 +6,37 @@ Writes  dwords 16 to 31 of the status page (KBL 11516-11522), the context's own 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 from softgen.bits.catalogue import catalogue
-from softgen.device.submission import Submission
+from softgen.bits.generation import Generation
+from softgen.device.memory import TableMemory
+from softgen.device.registers import DeviceRegisters
+from softgen.device.submission import SubmissionTable
 from softgen.errors import GpuFault
-
-if TYPE_CHECKING:
-    from softgen.device.engines import Running
-    from softgen.device.gpu import Gpu, Memory
+from softgen.streamer.parser import Command
 
 DWORD = 0xFFFFFFFF
 # Dwords of the context's own status page.
 RUN_TIME, ELEMENT, RESTORED, SAVED, SEMAPHORE = 16, 17, 20, 22, 24
 
 
-class Status:
-    def __init__(self, gpu: Gpu, memory: Memory, table: Submission, engine: str, base: int) -> None:
+class StatusDevice(Protocol):
+    """The parts of a device that the status uses."""
+
+    generation: Generation
+    registers: DeviceRegisters
+    clock: Callable[[], int]
+
+    def interrupt(self, base: int, cause: str) -> None: ...
+    def warn(self, text: str) -> None: ...
+
+
+class ContextStatus:
+    """What one engine reports about its contexts."""
+
+    def __init__(self, gpu: StatusDevice, memory: TableMemory, table: SubmissionTable, engine: str, base: int) -> None:
         self.gpu, self.memory, self.table, self.engine, self.base = gpu, memory, table, engine, base
         self.layout = catalogue().get("CTXT_ST_BUF", gpu.generation.number)
         self.pointer = catalogue().get("CTXT_ST_PTR", gpu.generation.number)
@@ -54,26 +68,27 @@ class Status:
         self.run_time = value
         self.began = self.gpu.clock()
 
-    def loaded(self, running: Running) -> None:
+    def loaded(self, page: int, first: bool) -> None:
+        """A context whose status page is at `page` begins to run; `first`: it is its execlist's first element."""
         self.began, self.running = self.gpu.clock(), True
-        self._page(running, ELEMENT, [int(running.first)])
+        self._page(page, ELEMENT, [int(first)])
         now = self.gpu.clock()
-        self._page(running, RESTORED, [now & DWORD, now >> 32])
+        self._page(page, RESTORED, [now & DWORD, now >> 32])
 
-    def unloaded(self, running: Running) -> None:
+    def unloaded(self) -> None:
         self.run_time, self.running = self.run_time + self.gpu.clock() - self.began & DWORD, False
 
-    def saved(self, running: Running) -> None:
+    def saved(self, page: int, semaphore: Command | None) -> None:
+        """A context has been saved; `semaphore` is the command it waits at."""
         now = self.gpu.clock()
-        self._page(running, RUN_TIME, [self.run_time])
-        self._page(running, SAVED, [now & DWORD, now >> 32])
-        waiting = running.streamer.waiting
-        if waiting is not None and waiting.command is not None:
-            self._page(running, SEMAPHORE, waiting.command.dwords[:4])
+        self._page(page, RUN_TIME, [self.run_time])
+        self._page(page, SAVED, [now & DWORD, now >> 32])
+        if semaphore is not None:
+            self._page(page, SEMAPHORE, semaphore.dwords[:4])
 
-    def _page(self, running: Running, dword: int, values: list[int]) -> None:
-        data = b"".join(one.to_bytes(4, "little") for one in values)
-        self.memory.global_space.write(running.image.address + 4 * dword, data)
+    def _page(self, page: int, dword: int, values: list[int]) -> None:
+        data = b"".join(value.to_bytes(4, "little") for value in values)
+        self.memory.global_space.write(page + 4 * dword, data)
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -98,7 +113,7 @@ class Status:
     def _to_page(self, page: int, entry: list[int]) -> None:
         space, first = self.memory.global_space, self.table.events["first"]
         try:
-            space.write(page + 4 * (first + 2 * self.written), b"".join(one.to_bytes(4, "little") for one in entry))
+            space.write(page + 4 * (first + 2 * self.written), b"".join(dword.to_bytes(4, "little") for dword in entry))
             space.write32(page + 4 * self.table.events["pointer"], self.written)
         except GpuFault as fault:
-            self.gpu.remark(f"the {self.engine} engine's status page at {page:#x} cannot be written: {fault}")
+            self.gpu.warn(f"the {self.engine} engine's status page at {page:#x} cannot be written: {fault}")

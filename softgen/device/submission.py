@@ -20,7 +20,7 @@ MASK32 = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
-class Submission:
+class SubmissionTable:
     """How work reaches the engines of a device: a table of submission.toml."""
 
     kind: str
@@ -43,9 +43,9 @@ def _tables() -> dict[str, Any]:
 
 
 @cache
-def submissions() -> dict[str, Submission]:
+def submissions() -> dict[str, SubmissionTable]:
     return {
-        kind: Submission(kind, table["registers"], table["go"], table.get("slots", 1),
+        kind: SubmissionTable(kind, table["registers"], table["go"], table.get("slots", 1),
                          {int(base, 0): name for base, name in table["engine"].items()}, table.get("done", {}),
                          table.get("status", {}), table.get("events", {}))
         for kind, table in _tables().items() if "go" in table
@@ -79,13 +79,13 @@ def context_registers() -> frozenset[str]:
     return frozenset(name for one in image_lists() for name in one.registers) - {"TIMESTAMP"}
 
 
-def submission(device: Device) -> Submission:
+def submission(device: Device) -> SubmissionTable:
     return submissions()[device.generation.submission]
 
 
 @dataclass(frozen=True)
-class Start:
-    """An engine is told to start: on a context, or on its ring."""
+class EngineStart:
+    """The start of an engine: on a context, or on its ring."""
 
     engine: str
     base: int
@@ -93,19 +93,19 @@ class Start:
     ring: Any = None  # RING_REGISTERS
 
 
-class Port(Protocol):
-    def write(self, offset: int, value: int) -> Iterable[Start]: ...
+class SubmissionPort(Protocol):
+    def write(self, offset: int, value: int) -> Iterable[EngineStart]: ...
 
 
-class Execlist:
+class ExeclistPort:
     """Both elements go through one port, the second first, the high half first; the fourth write starts."""
 
-    def __init__(self, table: Submission, device: Device) -> None:
+    def __init__(self, table: SubmissionTable, device: Device) -> None:
         self.slots = table.slots
         self.engines = {base + table.registers["port"]: (base, engine) for base, engine in table.engines.items()}
         self.written: dict[int, list[int]] = {}
 
-    def write(self, offset: int, value: int) -> list[Start]:
+    def write(self, offset: int, value: int) -> list[EngineStart]:
         if offset not in self.engines:
             return []
         base, engine = self.engines[offset]
@@ -115,7 +115,7 @@ class Execlist:
             return []
         del self.written[base]
         elements = [(written[i + 1], written[i]) for i in range(0, len(written), 2)]
-        return [Start(engine, base, element) for element in reversed(elements)]
+        return [EngineStart(engine, base, element) for element in reversed(elements)]
 
     def sequence(self, engine: str, low: int, high: int) -> list[tuple[int, int]]:
         """The writes that start one context."""
@@ -123,19 +123,19 @@ class Execlist:
         return [*[(port, 0)] * (2 * self.slots - 2), (port, high), (port, low)]
 
 
-class SubmitQueue:
+class SubmitQueuePort:
     """A queue of slots per engine, started by writing its control register; a started queue is empty."""
 
-    def __init__(self, table: Submission, device: Device) -> None:
+    def __init__(self, table: SubmissionTable, device: Device) -> None:
         self.table, self.slots = table, table.slots
         self.written: dict[int, int] = {}
 
-    def write(self, offset: int, value: int) -> list[Start]:
+    def write(self, offset: int, value: int) -> list[EngineStart]:
         for base, engine in self.table.engines.items():
             if self._low(base) <= offset < self._low(base) + 8 * self.slots:
                 self.written[offset] = value & MASK32
             elif offset == base + self.table.registers["control"] and value & 1:
-                return [Start(engine, base, element) for element in self._take(base)]
+                return [EngineStart(engine, base, element) for element in self._take(base)]
         return []
 
     def _low(self, base: int) -> int:
@@ -150,15 +150,15 @@ class SubmitQueue:
         return [(base + registers["low"], low), (base + registers["high"], high), (base + registers["control"], 1)]
 
 
-class Ring:
+class RingPort:
     """One ring per engine; writing its tail starts it. The engine moves the head along."""
 
-    def __init__(self, table: Submission, device: Device) -> None:
+    def __init__(self, table: SubmissionTable, device: Device) -> None:
         self.table = table
         self.layout = catalogue.layout("RING_REGISTERS", device.generation.number)
         self.values: dict[int, int] = {}
 
-    def write(self, offset: int, value: int) -> list[Start]:
+    def write(self, offset: int, value: int) -> list[EngineStart]:
         registers = self.table.registers
         for base, engine in self.table.engines.items():
             if offset - base not in registers.values():
@@ -170,11 +170,11 @@ class Ring:
             if not ring.enable:
                 return []
             self.values[base + registers["head"]] = value & MASK32
-            return [Start(engine, base, ring=ring)]
+            return [EngineStart(engine, base, ring=ring)]
         return []
 
 
-PORTS: dict[str, Any] = {"execlist": Execlist, "submit_queue": SubmitQueue, "ring": Ring}
+PORTS: dict[str, Any] = {"execlist": ExeclistPort, "submit_queue": SubmitQueuePort, "ring": RingPort}
 
 
 def port(device: Device) -> Any:

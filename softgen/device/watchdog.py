@@ -13,13 +13,13 @@ from collections.abc import Callable
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
-from softgen.device.registers import DWORD, Registers
+from softgen.device.registers import DWORD, DeviceRegisters
 
 REGISTERS = ("PR_CTR_THRSH", "PR_CTR_CTL")
 
 
 class Watchdog:
-    def __init__(self, generation: Generation, registers: Registers, base: int, clock: Callable[[], int], bark: Callable[[], None],
+    def __init__(self, generation: Generation, registers: DeviceRegisters, base: int, clock: Callable[[], int], bark: Callable[[], None],
                  remark: Callable[[str], None] = lambda text: None) -> None:  # fmt: skip
         self.registers, self.clock, self.bark, self.remark = registers, clock, bark, remark
         self.since: int | None = None  # when it started to count; None: it does not

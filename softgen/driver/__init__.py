@@ -12,7 +12,8 @@ query.py       GETPARAM, QUERY and other queries
 gem.py         buffer objects; prime.py: sharing them; userptr.py: the program's own memory; aperture.py: linear views of tiled ones
 context.py     contexts and address spaces; placement.py: buffers by address
 syncobj.py     sync objects; fence.py: fences and sync files
-execbuffer.py  EXECBUFFER2 becomes a submission; relocation.py: its relocations; queue.py: queues; execute.py: execution, failures
+execbuffer.py  EXECBUFFER2 becomes a submission (submission.py); relocation.py: its relocations
+queue.py       queues by context, slots of engines; execute.py: execution by the device, failures
 budget.py      limits on memory; descriptors.py: spare descriptors
 ioctls.py      dispatch of ioctls to their handlers
 server.py      accepts connections and answers requests; service.py: the server's process; tree.py: the /dev/dri and /sys it shows

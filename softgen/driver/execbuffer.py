@@ -16,8 +16,8 @@ from softgen.driver import context as contexts
 from softgen.driver import i915_drm as i915
 from softgen.driver.fence import Fence
 from softgen.driver.protocol import Call, Errno
-from softgen.driver.queue import Bound, Submission
 from softgen.driver.relocation import relocate
+from softgen.driver.submission import Bound, Submission
 from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, TIMELINE_FENCES
 
 if TYPE_CHECKING:

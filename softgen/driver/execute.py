@@ -1,13 +1,13 @@
 """Execution: submissions done by the device, and what became of them.
 
-Each context has, for each engine, a device of its own: what one leaves in registers another does not see, as if they were saved and
-restored.
+All contexts share one device; each has its own state and registers on each engine, and engines run side by side.
 A recorder, where there is one, sees every submission before and after it runs.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 import time
 import traceback
@@ -18,31 +18,49 @@ from typing import Any, Protocol
 
 from softgen.bits.generation import Device
 from softgen.command import Counters
-from softgen.device.gpu import Gpu
+from softgen.device.execution import EngineExecution
+from softgen.device.gpu import GpuDevice
 from softgen.driver.context import Context
-from softgen.driver.queue import Submission, Turn
+from softgen.driver.queue import EngineSlot
+from softgen.driver.submission import Submission
 from softgen.driver.userptr import Copied
 from softgen.errors import SoftgenError, Unsupported
+from softgen.memory.space import Space
+from softgen.streamer.interface import SubmissionHooks
+from softgen.threads.dispatch import Dispatcher
+from softgen.threads.reference import ReferenceDispatcher
 
 ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enhance"}  # the kernel's names
-
-
 MOST_ERRORS = 100  # a submission that fails more often is left where it is
 HANG = 10.0  # seconds a semaphore may be waited for
 LOOK_AGAIN = 0.001
-Make = Callable[[Device, Callable[[], bool], Callable[[SoftgenError], bool]], Gpu]
 
 
-class Recorder(Protocol):
-    """Somebody who keeps submissions."""
+@dataclass(frozen=True)
+class BatchWork:
+    """A submission as the device takes it: a batch in a context's address space."""
+
+    engine: str
+    space: Space
+    batch: int
+    global_space: Space | None = None
+    kind: str = "batch"
+    head: int = 0
+    tail: int = 0
+    size: int = 0
+    context: int = 0
+
+
+class SubmissionRecorder(Protocol):
+    """Keeps submissions."""
 
     def before(self, submission: Submission) -> None: ...
     def after(self, submission: Submission, fine: bool) -> None: ...
 
 
 @dataclass
-class Report:
-    """What a run came to."""
+class RunReport:
+    """The outcome of a run."""
 
     submissions: int = 0
     seconds: float = 0.0
@@ -55,125 +73,123 @@ class Report:
         return not (self.faults or self.unsupported)
 
 
-class Lane:
-    """A context on one engine: its device, the turn it has, and what failed in the submission that runs."""
+class ContextEngine:
+    """A context on one engine: its state there, the slot it has, and what failed in the submission that runs."""
 
-    def __init__(self, executor: Executor) -> None:
-        self.executor = executor
-        self.turn: Turn | None = None
+    def __init__(self, executor: Executor, engine: str) -> None:
+        name, number = re.fullmatch(r"([a-z]+)(\d*)", engine).groups()  # type: ignore[union-attr]
+        self.executor, self.engine, self.instance = executor, ENGINES[name], int(number or 0)
+        self.slot: EngineSlot[Submission] | None = None
+        self.execution: EngineExecution | None = None
         self.errors: list[SoftgenError] = []
         self.copies: list[Copied] = []  # memory of the program that is copied
         self.seen = -1  # commands done when it was last given back
-        self.gpu = executor.make(executor.device, self.spent, self.excuse)
+        self.saved = executor.device.new_context(self.engine)
+        self.hooks = SubmissionHooks(self.timed_out, self.on_error, executor.new_dispatcher())
 
     def over(self) -> bool:
-        """Does nobody want the result any more?"""
-        return self.executor.ending or self.turn is not None and self.turn.submission.context.cancelled
+        """Whether nothing needs the result any more."""
+        return self.executor.ending or self.slot is not None and self.slot.submission.context.cancelled
 
-    def spent(self) -> bool:
-        """Asked at every command and thread group."""
-        if self.turn is not None:
-            self.turn.pause()
-            if self.copies and self.gpu.counters.commands != self.seen:  # the next command may write a tag: what it stands for comes first
-                self.seen = self.gpu.counters.commands
-                for copy in self.copies:
+    def timed_out(self) -> bool:
+        """Polled at every command and thread group."""
+        if self.slot is not None:
+            self.slot.pause()
+            if self.copies and self.execution is not None and self.execution.counters.commands != self.seen:
+                self.seen = self.execution.counters.commands
+                for copy in self.copies:  # the next command may write a tag: the data that it announces comes first
                     copy.give_back()
         return self.over()
 
-    def excuse(self, error: SoftgenError) -> bool:
-        """A command failed. What follows it is still done, up to the tags programs look at: nobody may be left looking for ever."""
+    def on_error(self, error: SoftgenError) -> bool:
+        """A command failed. What follows it is still done, up to the tags that programs poll: none may be left polling for ever."""
         if self.over() or len(self.errors) >= MOST_ERRORS:
             return False
         self.errors.append(error)
         return True
 
-    def run(self, submission: Submission, turn: Turn) -> None:
-        self.turn, self.errors = turn, []
+    def run(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
+        """Executes a submission; raises its first error after all of it was done."""
+        self.slot, self.errors = slot, []
         self.copies, self.seen = [bound.bo.copied for bound in submission.bound if bound.bo.copied], -1
-        engine = ENGINES[submission.engine.rstrip("0123456789")]
-        streamer = self.gpu.streamer(engine, submission.vm.space, None, self.gpu.saved_context(0, engine))
-        streamer.start_batch(submission.batch)
+        work = BatchWork(self.engine, submission.vm.space, submission.batch)
+        execution = self.execution = self.executor.device.begin(work, self.saved, self.hooks, self.instance)
         began = time.monotonic()
         try:
-            while not streamer.run():  # a semaphore: others may run, one of them will let it pass
+            while not execution.run():  # a semaphore: another submission will let it pass
                 if self.over() or time.monotonic() > began + HANG:
-                    raise streamer.stuck()
-                turn.wait(LOOK_AGAIN)
+                    raise execution.stuck()
+                slot.wait(LOOK_AGAIN)
         finally:
-            self.turn = None
+            self.slot = self.execution = None
+            self.executor.count(execution.counters, time.monotonic() - began)
         if self.errors:
             raise self.errors[0]
 
 
 class Executor:
-    """What the queues call: runs a submission on its context's device, counts, and tells what failed."""
+    """Runs submissions on the device, counts, and reports what failed."""
 
-    def __init__(self, device: Device, recorders: list[Recorder], save: Callable[[Submission, str], str], tell: Callable[[str], None],
-                 make: Make = lambda device, spent, excuse: Gpu(device, spent=spent, excuse=excuse)) -> None:  # fmt: skip
-        """`save` keeps a failing submission and says where; `tell` is told of each failure, in words; `make` makes devices."""
-        self.device, self.recorders, self.save, self.tell, self.make = device, recorders, save, tell, make
-        self.report, self.counters = Report(), Counters()
-        self.lanes: weakref.WeakKeyDictionary[Context, dict[str, Lane]] = weakref.WeakKeyDictionary()
+    def __init__(self, gpu: Device, recorders: list[SubmissionRecorder], save: Callable[[Submission, str], str], log: Callable[[str], None],
+                 device: GpuDevice | None = None, new_dispatcher: Callable[[], Dispatcher] = ReferenceDispatcher) -> None:  # fmt: skip
+        """`save` keeps a failing submission and answers where; `log` gets a line for each failure; each context and engine has a
+        dispatcher of its own."""
+        self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
+        self.device, self.new_dispatcher = device or GpuDevice(gpu), new_dispatcher
+        self.report, self.counters = RunReport(), Counters()
+        self.contexts: weakref.WeakKeyDictionary[Context, dict[str, ContextEngine]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False
 
-    def _lane(self, context: Context, engine: str) -> Lane:
+    def _context_engine(self, context: Context, engine: str) -> ContextEngine:
         with self.lock:
-            engines = self.lanes.setdefault(context, {})
+            engines = self.contexts.setdefault(context, {})
             if engine not in engines:
-                engines[engine] = Lane(self)
+                engines[engine] = ContextEngine(self, engine)
             return engines[engine]
 
-    def execute(self, submission: Submission, turn: Turn) -> None:
-        lane = self._lane(submission.context, submission.engine)
-        began, before = time.monotonic(), dict(vars(lane.gpu.counters))
-        try:
-            self._recorded(lane, submission, turn)
-        finally:
-            self._count(lane.gpu, before, time.monotonic() - began)
-
-    def _recorded(self, lane: Lane, submission: Submission, turn: Turn) -> None:
-        fine = False
+    def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
+        context_engine, fine = self._context_engine(submission.context, submission.engine), False
         for recorder in self.recorders:
             with self.running:
                 recorder.before(submission)
         try:
-            lane.run(submission, turn)
+            context_engine.run(submission, slot)
             fine = True
         finally:
             for recorder in self.recorders:
                 with self.running:
                     recorder.after(submission, fine)
 
-    def _count(self, gpu: Gpu, before: dict[str, int], seconds: float) -> None:
+    def count(self, done: Counters, seconds: float) -> None:
         with self.lock:
             self.report.submissions += 1
             self.report.seconds += seconds
-            now, total = vars(gpu.counters), vars(self.counters)
-            for name, then in before.items():
-                total[name] += now[name] - then
+            total = vars(self.counters)
+            for name, value in vars(done).items():
+                total[name] += value
 
     def failed(self, submission: Submission, error: BaseException) -> None:
-        """Called when a submission could not be done; says so, and keeps it."""
+        """Reports a submission that failed, and keeps it."""
         if self.ending or submission.context.cancelled:
             return
-        told = str(error) if isinstance(error, SoftgenError) else f"softgen itself failed: {type(error).__name__}: {error}"
-        told = f"{describe(submission)}: {told}"
+        text = str(error) if isinstance(error, SoftgenError) else f"softgen itself failed: {type(error).__name__}: {error}"
+        text = f"{describe(submission)}: {text}"
         detail = "" if isinstance(error, SoftgenError) else "".join(traceback.format_exception(error))
-        (self.report.unsupported if isinstance(error, Unsupported) else self.report.faults).append(told)
+        (self.report.unsupported if isinstance(error, Unsupported) else self.report.faults).append(text)
         try:
-            where = self.save(submission, told + "\n" + detail)
+            where = self.save(submission, text + "\n" + detail)
         except Exception as trouble:  # whatever it is, the programs learn of the failure
             where = ""
-            self.tell(f"the failing submission could not be kept: {trouble}")
+            self.log(f"the failing submission could not be kept: {trouble}")
         if where:
             self.report.captures.append(where)
-            told += f"; kept in {where}"
-        self.tell(told)
+            text += f"; kept in {where}"
+        self.log(text)
 
     def as_json(self) -> dict[str, Any]:
-        return {"gpu": self.device.name, **dataclasses.asdict(self.report), **dataclasses.asdict(self.counters)}
+        return {"gpu": self.gpu.name, **dataclasses.asdict(self.report), **dataclasses.asdict(self.counters)}
 
 
 def describe(submission: Submission) -> str:

@@ -11,6 +11,7 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.driver import i915_drm as i915
 from softgen.driver import userptr
 from softgen.driver.aperture import View
@@ -18,7 +19,7 @@ from softgen.driver.fence import Fence, all_of
 from softgen.driver.protocol import Call, Errno
 from softgen.driver.uapi import ENGINE_CLASSES, EXTENSION
 from softgen.errors import SoftgenError
-from softgen.memory.host import PAGE, round_up
+from softgen.memory.host import round_up
 from softgen.memory.store import Buffer
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def close(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
     """I915_GEM_USERPTR: a buffer made of the program's own pages."""
-    if not arg.size or (arg.address | arg.size) % PAGE or arg.address + arg.size > 1 << 47:
+    if not arg.size or (arg.address | arg.size) % PAGE_SIZE or arg.address + arg.size > 1 << 47:
         raise Errno(errno.EINVAL, f"USERPTR of {arg.size:#x} bytes at {arg.address:#x}")
     if arg.flags & ~USERPTR_FLAGS:
         raise Errno(errno.EINVAL, f"USERPTR flags {arg.flags:#x}")
@@ -208,7 +209,7 @@ def map_old(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo = lookup(node, arg.handle)
     if bo.user:
         raise Errno(errno.ENODEV, "memory of the program itself cannot be mapped")
-    if not arg.size or arg.offset % PAGE or arg.offset + arg.size > round_up(bo.size):
+    if not arg.size or arg.offset % PAGE_SIZE or arg.offset + arg.size > round_up(bo.size):
         raise Errno(errno.EINVAL, f"GEM_MMAP of {arg.size:#x} bytes from {arg.offset:#x} of {bo.size:#x}")
     arg.address = call.map(bo.pieces[0].buffer.fd, arg.offset, arg.size)
 
@@ -229,7 +230,7 @@ def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
 def mapped(node: Node, offset: int, size: int) -> tuple[int, int]:
     """The descriptor and offset that an mmap() of a node stands for."""
     bo, inside = lookup(node, offset >> OFFSET_BITS), offset % APERTURE
-    if bo.user or inside + size > round_up(bo.size) or inside % PAGE:
+    if bo.user or inside + size > round_up(bo.size) or inside % PAGE_SIZE:
         raise Errno(errno.EINVAL, f"mmap of {size:#x} bytes from {inside:#x} of a buffer of {bo.size:#x}")
     bo.sync_view()
     return (bo.view if offset & APERTURE and bo.view else bo.pieces[0]).buffer.fd, inside

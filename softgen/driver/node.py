@@ -24,7 +24,8 @@ from softgen.memory.store import Buffer, Identity
 if TYPE_CHECKING:
     from softgen.driver.context import Context, Vm
     from softgen.driver.gem import GemObject
-    from softgen.driver.queue import Later, Submission
+    from softgen.driver.queue import Later
+    from softgen.driver.submission import Submission
 
 Item = TypeVar("Item")
 FIRST_RENDER_MINOR = 128

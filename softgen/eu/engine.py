@@ -14,12 +14,16 @@ from typing import NamedTuple, Protocol
 
 from softgen.errors import SoftgenError
 from softgen.eu import interpreter, native
-from softgen.eu.interpreter import ENDLESS, Interpreter, Outcome, Program
-from softgen.eu.thread.block import CHANNELS, Context, Status
-from softgen.eu.thread.state import Thread
+from softgen.eu.interpreter import DEFAULT_BRANCH_BUDGET, Interpreter, KernelProgram, RunOutcome
+from softgen.eu.thread.block import CHANNELS, Context, ThreadStatus
+from softgen.eu.thread.state import ThreadState
 
 NAMES = ("reference", "t0", "t1", "auto")
-OUTCOMES = {Status.ENDED: Outcome.ENDED, Status.WAITING: Outcome.WAITING, Status.SPENT: Outcome.SPENT}
+OUTCOMES = {
+    ThreadStatus.ENDED: RunOutcome.ENDED,
+    ThreadStatus.WAITING: RunOutcome.WAITING,
+    ThreadStatus.OUT_OF_BUDGET: RunOutcome.OUT_OF_BUDGET,
+}
 
 
 class Function(NamedTuple):
@@ -53,13 +57,13 @@ class Row:
 class Engine(Protocol):
     name: str
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         """Code for threads with this cr0.0 and so many channels; `full`: all of them are on in every thread; `entry`: where one of them
         is, if it is not at the start; `payload`: what lies evenly in registers when any of them starts."""
         ...
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         """So many instructions of a kernel were executed."""
         ...
 
@@ -72,7 +76,7 @@ class Threaded:
     def __init__(self, messages: bool = True) -> None:
         self.messages = messages
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         from softgen.eu.threaded.engine import threaded
 
@@ -80,7 +84,7 @@ class Threaded:
         linked = engine.link(program, control, entry, self.messages)
         return Function(native.imports()["native_threaded"], linked.address, owner=linked, indices=linked.indices)
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         """Nothing to learn from that."""
 
 
@@ -99,7 +103,9 @@ def engine(name: str, messages: bool = True) -> Engine:
     raise SoftgenError(f"there is no compiling engine {name!r}; engines are {' '.join(NAMES)}")
 
 
-def run(name: str, thread: Thread, program: Program, limit: int = ENDLESS, made: Engine | None = None) -> Outcome:
+def run(
+    name: str, thread: ThreadState, program: KernelProgram, limit: int = DEFAULT_BRANCH_BUDGET, made: Engine | None = None
+) -> RunOutcome:
     """Runs one thread on its own until it ends, waits, or has spent its backward branches. Its messages go where the thread says; an
     engine that is given must leave them alone."""
     if name == "reference":
@@ -107,33 +113,33 @@ def run(name: str, thread: Thread, program: Program, limit: int = ENDLESS, made:
     return drive(thread, program, limit, (made or engine(name, messages=False)).function)
 
 
-def drive(thread: Thread, program: Program, limit: int, function: Callable[..., Function]) -> Outcome:
+def drive(thread: ThreadState, program: KernelProgram, limit: int, function: Callable[..., Function]) -> RunOutcome:
     """Calls compiled code for a thread, and the reference for what it leaves."""
     interpreted = Interpreter(thread, program)
     context = Context(budget=limit)
     made = None
     while True:
         if made is None or not made.steady:
-            made = function(program, thread.control, CHANNELS, False, thread.ip)
+            made = function(program, thread.cr0, CHANNELS, False, thread.ip)
         status = call(made, thread, context)
         if status in OUTCOMES:
             return OUTCOMES[status]
         before = thread.ip
-        if status is Status.ESCAPE and not interpreted.step():
-            return Outcome.WAITING
+        if status is ThreadStatus.ESCAPE and not interpreted.step():
+            return RunOutcome.WAITING
         if thread.ended:
-            return Outcome.ENDED
+            return RunOutcome.ENDED
         if thread.ip < before:
             context.budget -= 1
             if context.budget <= 0:
-                return Outcome.SPENT
+                return RunOutcome.OUT_OF_BUDGET
 
 
-def call(made: Function, thread: Thread, context: Context) -> Status:
+def call(made: Function, thread: ThreadState, context: Context) -> ThreadStatus:
     """One call of compiled code."""
     context.program = made.program
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(made.address)
     thread.save()
-    status = Status(function(thread.block.ctypes.data, ctypes.addressof(context)))
+    status = ThreadStatus(function(thread.block.ctypes.data, ctypes.addressof(context)))
     thread.load()
     return status

@@ -15,43 +15,48 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.eu.encoding import program
 from softgen.eu.isa import labels, opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.eu.isa.rules import Rules
+from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics import OPS, control
-from softgen.eu.semantics.control import CHANNEL, SINGLE, STACK, Branch
-from softgen.eu.semantics.send import EXTENDED_MATH, extended_math, send
+from softgen.eu.semantics.branch_machine import InterpretedBranch
+from softgen.eu.semantics.control import PER_CHANNEL, SINGLE_FLOW
+from softgen.eu.semantics.extended_math import EXTENDED_MATH, extended_math
+from softgen.eu.semantics.mask_stack import MASK_STACK
+from softgen.eu.semantics.send import send
 from softgen.eu.semantics.step import step
 from softgen.eu.text.mesa import format as mesa_format
 from softgen.eu.thread import exceptions
+from softgen.eu.thread.block import CHANNELS
 from softgen.eu.thread.lane_state import Offsets
-from softgen.eu.thread.predicate import group, predicate
-from softgen.eu.thread.regions import place
-from softgen.eu.thread.state import ACCUMULATOR_OFF, ALL, CHANNELS, READ_ONLY, REGISTER, Mode, Thread
+from softgen.eu.thread.predicate import first_channel, predicate
+from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.state import ACCUMULATOR_DISABLE, ALL_CHANNELS, READ_ONLY, FloatMode, ThreadState
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u32
 from softgen.lanes.value import Memory, Value
 
-ENDLESS = 1 << 24  # backward branches a thread may take unless told otherwise
-FAR = 1 << 10  # bytes that a backward branch may go for the price of one
+DEFAULT_BRANCH_BUDGET = 1 << 24  # backward branches a thread may take unless told otherwise
+LONG_BRANCH = 1 << 10  # bytes that a backward branch may go for the price of one
 SENDS = frozenset({"send", "sendc", "sends", "sendsc"})
-IDLE = frozenset({"nop", "nenop"})
-OTHERS = SENDS | IDLE | {"wait", "illegal"}
+NOPS = frozenset({"nop", "nenop"})
+OTHERS = SENDS | NOPS | {"wait", "illegal"}
 SHOWN = 8  # low bits of ip that are always zero
 
 
-class Outcome(Enum):
+class RunOutcome(Enum):
     """Why a thread left the interpreter."""
 
     ENDED = "ended"
     WAITING = "waiting"
-    SPENT = "spent"  # its backward branches are used up; run it again to go on
+    OUT_OF_BUDGET = "out of budget"  # its backward branches are used up; run it again to continue
 
 
 @dataclass(frozen=True)
-class Line:
+class DecodedInstruction:
     """A decoded instruction of a program."""
 
     ip: int
@@ -59,14 +64,14 @@ class Line:
     instruction: Instruction
 
 
-class Program:
+class KernelProgram:
     """Code of a generation; `start` is its address counted from the instruction base. Decoded as it is reached."""
 
     def __init__(self, gen: float, code: bytes, start: int = 0, name: str = "") -> None:
         self.gen, self.code, self.start, self.name = gen, code, start, name
-        self.lines: dict[int, Line] = {}
+        self.lines: dict[int, DecodedInstruction] = {}
 
-    def line(self, ip: int) -> Line:
+    def line(self, ip: int) -> DecodedInstruction:
         found = self.lines.get(ip)
         if found is None:
             offset = ip - self.start
@@ -75,7 +80,7 @@ class Program:
             if first is None:
                 where = f"gen {self.gen:g}, {self.title}{offset:+#x}"
                 raise GpuFault(ip, "instruction fetch", by=where, why="no instruction of the kernel is there")
-            found = self.lines[ip] = Line(ip, first[1], first[2])
+            found = self.lines[ip] = DecodedInstruction(ip, first[1], first[2])
         return found
 
     @cached_property
@@ -83,10 +88,10 @@ class Program:
         return self.name or f"kernel {self.start:#x}"
 
 
-def unbuilt(gen: float) -> frozenset[str]:
+def unsupported_opcodes(gen: float) -> frozenset[str]:
     """The opcodes of a generation that the interpreter does not simulate."""
-    known = set(OPS) | OTHERS | set(STACK if Thread(gen).rules.flow == "stack" else CHANNEL)
-    return frozenset(one.name for one in opcodes.of_generation(gen) if one.name not in known)
+    known = set(OPS) | OTHERS | set(MASK_STACK if ThreadState(gen).rules.flow == "stack" else PER_CHANNEL)
+    return frozenset(row.name for row in opcodes.of_generation(gen) if row.name not in known)
 
 
 @lru_cache(1 << 14)
@@ -98,10 +103,10 @@ def _constant(m: NumpyMachine, type: LaneType, numbers: tuple[int, ...]) -> Valu
 # -- registers as lanes --------------------------------------------------------------------------------------------
 
 
-class Reference:
+class InterpreterState:
     """A thread's bytes as the State that `step` works on."""
 
-    def __init__(self, thread: Thread, machine: NumpyMachine | None = None) -> None:
+    def __init__(self, thread: ThreadState, machine: NumpyMachine | None = None) -> None:
         self.thread, self.m = thread, machine or NumpyMachine()
         self.memories: dict[str, Memory] = {name: self.m.memory(held, name) for name, held in self._places()}
         if thread.rules.math == "message":
@@ -115,16 +120,16 @@ class Reference:
         return self.thread.gen
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> ExecutionRules:
         return self.thread.rules
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> FloatMode:
         return self.thread.mode
 
     @property
     def accumulates(self) -> bool:
-        return not self.thread.control & ACCUMULATOR_OFF
+        return not self.thread.cr0 & ACCUMULATOR_DISABLE
 
     def _offsets(self, offsets: Offsets) -> Value:
         return offsets if isinstance(offsets, Value) else _constant(self.m, u32, offsets)
@@ -148,7 +153,7 @@ class Reference:
         elif place == "ce":
             thread.dwords("ce")[0] = thread.active
         elif place == "tm":
-            thread.dwords("tm")[:2] = thread.clock() & ALL, thread.clock() >> 32 & ALL
+            thread.dwords("tm")[:2] = thread.clock() & ALL_CHANNELS, thread.clock() >> 32 & ALL_CHANNELS
 
     def write(self, place: str, value: Value, offsets: Offsets, mask: Value) -> None:
         if place in READ_ONLY:
@@ -158,7 +163,7 @@ class Reference:
         self.m.store(value, self.memories[place], where, mask if inside is None else mask & inside)
 
     def enabled(self, instruction: Instruction) -> Value:
-        bits = ALL if instruction.no_mask else self.thread.active >> group(self, instruction)
+        bits = ALL_CHANNELS if instruction.no_mask else self.thread.active >> first_channel(self, instruction)
         return _constant(self.m, bool_, tuple(bits >> channel & 1 for channel in range(instruction.exec_size)))
 
     def flags(self, first: int, count: int) -> Value:
@@ -179,25 +184,25 @@ class Reference:
 class Interpreter:
     """A thread and its program."""
 
-    def __init__(self, thread: Thread, code: Program, machine: NumpyMachine | None = None, watch: bool = False,
+    def __init__(self, thread: ThreadState, code: KernelProgram, machine: NumpyMachine | None = None, watch: bool = False,
                  text: Callable[[Instruction], str] | None = None) -> None:  # fmt: skip
         self.thread, self.code, self.watch = thread, code, watch
-        self.state = Reference(thread, machine)
+        self.state = InterpreterState(thread, machine)
         self.text = text or _text
 
-    def run(self, limit: int = ENDLESS) -> Outcome:
+    def run(self, limit: int = DEFAULT_BRANCH_BUDGET) -> RunOutcome:
         """Goes on until something stops it; `limit` is the number of backward branches, of which long ones count for more: time is bounded
         whatever the loops."""
         thread = self.thread
         while not thread.ended:
             here = thread.ip
             if not self.step():
-                return Outcome.WAITING
+                return RunOutcome.WAITING
             if thread.ip <= here and not thread.ended:
-                limit -= 1 + (here - thread.ip) // FAR
+                limit -= 1 + (here - thread.ip) // LONG_BRANCH
                 if limit <= 0:
-                    return Outcome.SPENT
-        return Outcome.ENDED
+                    return RunOutcome.OUT_OF_BUDGET
+        return RunOutcome.ENDED
 
     def step(self) -> bool:
         """One instruction; False where it is a wait and nobody has notified the thread."""
@@ -211,64 +216,64 @@ class Interpreter:
         self.thread.changed = self.thread.compare(before) if before is not None else ()
         return done
 
-    def _placed(self, error: SoftgenError, line: Line) -> SoftgenError:
+    def _placed(self, error: SoftgenError, line: DecodedInstruction) -> SoftgenError:
         where = f"gen {self.thread.gen:g}, {self.code.title}+{line.ip - self.code.start:#x}: {self.text(line.instruction)}"
         if isinstance(error, GpuFault):
             return GpuFault(error.address, error.access, error.space, error.by or where, error.why)
         return type(error)(f"{where}: {error}")
 
-    def _execute(self, line: Line) -> bool:
-        one, thread = line.instruction, self.thread
+    def _execute(self, line: DecodedInstruction) -> bool:
+        inst, thread = line.instruction, self.thread
         behind = line.ip + line.size
-        if one.breakpoint and (routine := exceptions.breaks(thread, line.ip)) is not None:
+        if inst.breakpoint and (routine := exceptions.check_breakpoint(thread, line.ip)) is not None:
             self._move(routine)
-        elif one.opcode in OPS:
-            self._move(self._compute(one, behind))
-        elif one.opcode in SENDS:
-            first = group(self.state, one)
-            send(thread, one, _bits(self.state.enabled(one) & predicate(self.state, one)), first)
+        elif inst.opcode in OPS:
+            self._move(self._compute(inst, behind))
+        elif inst.opcode in SENDS:
+            first = first_channel(self.state, inst)
+            send(thread, inst, _bits(self.state.enabled(inst) & predicate(self.state, inst)), first)
             self._move(behind)
-        elif one.opcode == "wait":
-            if not self._notified(one):
+        elif inst.opcode == "wait":
+            if not self._notified(inst):
                 return False
             self._move(behind)
-        elif one.opcode in IDLE:
+        elif inst.opcode in NOPS:
             self._move(behind)
         else:
             self._branch(line, behind)
         return True
 
-    def _compute(self, one: Instruction, behind: int) -> int:
+    def _compute(self, inst: Instruction, behind: int) -> int:
         """Where the thread goes on: behind the instruction, unless it wrote ip, or something into cr0 that leads elsewhere."""
-        name = place(one.dst, one.gen)[0] if one.dst is not None and one.dst.file == "arf" else ""
+        name = register_location(inst.dst, inst.gen)[0] if inst.dst is not None and inst.dst.file == "arf" else ""
         before = self.thread.dwords("cr").copy() if name == "cr" else None
-        step(self.state, one)
+        step(self.state, inst)
         if before is not None:
-            led = exceptions.written(self.thread, before, behind)
+            led = exceptions.after_cr0_write(self.thread, before, behind)
             return behind if led is None else led
-        return self._written_ip(one, behind) if name == "ip" else behind
+        return self._written_ip(inst, behind) if name == "ip" else behind
 
     def _move(self, to: int) -> None:
         """All channels that were here go on together."""
         thread = self.thread
         if thread.rules.flow == "channel":
             here = thread.ip
-            thread.channel_ip = [to if ip == here or thread.single_flow else ip for ip in thread.channel_ip]
+            thread.channel_ip = [to if ip == here or thread.single_program_flow else ip for ip in thread.channel_ip]
         thread.ip = to
 
-    def _written_ip(self, one: Instruction, behind: int) -> int:
+    def _written_ip(self, inst: Instruction, behind: int) -> int:
         """A write to ip jumps, without its low bits (IVB 2643-2650)."""
-        if not _bits(self.state.enabled(one) & predicate(self.state, one)):
+        if not _bits(self.state.enabled(inst) & predicate(self.state, inst)):
             return behind
         return int(self.thread.dwords("ip")[0]) & ~(SHOWN - 1)
 
-    def _notified(self, one: Instruction) -> bool:
+    def _notified(self, inst: Instruction) -> bool:
         """Takes one notification, or waits for it (IVB 2557-2560)."""
-        operand = one.dst if one.dst is not None and one.dst.file == "arf" and one.dst.number else one.sources[0]
-        name, start = place(operand, one.gen)
+        operand = inst.dst if inst.dst is not None and inst.dst.file == "arf" and inst.dst.number else inst.sources[0]
+        name, start = register_location(operand, inst.gen)
         counts = self.thread.dwords("n")
         if name != "n" or start // 4 >= len(counts):
-            raise DecodeError("wait is for a notification register")
+            raise DecodeError("wait needs a notification register")
         if not counts[start // 4]:
             self.thread.waiting = start // 4
             return False
@@ -278,51 +283,52 @@ class Interpreter:
 
     # -- branches --------------------------------------------------------------------------------------------------
 
-    def _branch(self, line: Line, behind: int) -> None:
-        one, thread = line.instruction, self.thread
-        table = STACK if thread.rules.flow == "stack" else SINGLE if thread.single_flow else CHANNEL
-        meaning = table.get(one.opcode)
+    def _branch(self, line: DecodedInstruction, behind: int) -> None:
+        inst, thread = line.instruction, self.thread
+        table = MASK_STACK if thread.rules.flow == "stack" else SINGLE_FLOW if thread.single_program_flow else PER_CHANNEL
+        meaning = table.get(inst.opcode)
         if meaning is None:
-            self._move(self._refuse(one, line.ip))
+            self._move(self._refuse(inst, line.ip))
             return
-        active, holds = self._channels(one)
-        taken = holds if one.opcode == "jmpi" else active & holds
-        branch = Branch(thread, one, line.ip, behind, active, taken, holds, lambda: self._dwords(one), lambda a, b: self._store(one, a, b),
-                        lambda address: address + self.code.line(address).size)  # fmt: skip
+        active, predicated = self._channels(inst)
+        taken = predicated if inst.opcode == "jmpi" else active & predicated
+        branch = InterpretedBranch(thread, inst, line.ip, behind, active, taken, predicated, lambda: self._dwords(inst),
+                                   lambda a, b: self._store(inst, a, b),
+                                   lambda address: address + self.code.line(address).size)  # fmt: skip
         to = meaning(branch)
-        if thread.single_flow and thread.rules.flow == "channel":
+        if thread.single_program_flow and thread.rules.flow == "channel":
             thread.channel_ip = [to] * CHANNELS
         thread.ip = to
 
-    def _refuse(self, one: Instruction, ip: int) -> int:
+    def _refuse(self, inst: Instruction, ip: int) -> int:
         """The system routine, where the exception is enabled; else nothing sensible can follow."""
-        if not one.opcode or one.opcode == "illegal":
-            routine = exceptions.happens(self.thread, exceptions.ILLEGAL, ip)
+        if not inst.opcode or inst.opcode == "illegal":
+            routine = exceptions.record_exception(self.thread, exceptions.ILLEGAL, ip)
             if routine is not None:
                 return routine
-            raise DecodeError(f"opcode {one.opcode_number} is no instruction of gen {one.gen:g}")
-        raise Unsupported(f"{one.opcode} is not yet simulated")
+            raise DecodeError(f"opcode {inst.opcode_number} is no instruction of gen {inst.gen:g}")
+        raise Unsupported(f"{inst.opcode} is not yet simulated")
 
-    def _channels(self, one: Instruction) -> tuple[int, int]:
+    def _channels(self, inst: Instruction) -> tuple[int, int]:
         """Which of the thread's channels execute a branch, and for which its predicate holds."""
-        first = group(self.state, one)
-        inside = (1 << one.exec_size) - 1 << first
-        return self.thread.active, _bits(predicate(self.state, one)) << first & inside
+        first = first_channel(self.state, inst)
+        inside = (1 << inst.exec_size) - 1 << first
+        return self.thread.active, _bits(predicate(self.state, inst)) << first & inside
 
-    def _dwords(self, one: Instruction) -> tuple[int, int]:
+    def _dwords(self, inst: Instruction) -> tuple[int, int]:
         """The register of a branch that has one: its last source that is no immediate and not ip or null."""
-        for operand in reversed(one.sources):
+        for operand in reversed(inst.sources):
             if operand.file == "grf" and not operand.indirect:
-                start = operand.number * REGISTER + operand.sub
+                start = operand.number * GRF_BYTES + operand.sub
                 return self.thread.dword_at("grf", start), self.thread.dword_at("grf", min(start + 4, len(self.thread.grf) - 1))
             if operand.file == "imm":
                 return operand.immediate, 0
-        raise Unsupported(f"{one.opcode} by such a register is not yet simulated")
+        raise Unsupported(f"{inst.opcode} by such a register is not yet simulated")
 
-    def _store(self, one: Instruction, first: int, second: int) -> None:
-        dst = one.dst
+    def _store(self, inst: Instruction, first: int, second: int) -> None:
+        dst = inst.dst
         if isinstance(dst, Operand) and dst.file == "grf":
-            start = (dst.number * REGISTER + dst.sub) // 4
+            start = (dst.number * GRF_BYTES + dst.sub) // 4
             held = self.thread.dwords("grf")
             if start + 2 > len(held):
                 raise GpuFault(start * 4, "write", "grf", why=f"outside its {held.nbytes:#x} bytes")
@@ -333,16 +339,16 @@ def _bits(mask: Value) -> int:
     return sum(1 << channel for channel, holds in enumerate(np.asarray(mask.payload)) if holds)
 
 
-def _text(one: Instruction) -> str:
+def _text(inst: Instruction) -> str:
     """As Mesa writes it: that dialect has words for every generation. What cannot be written is named."""
     try:
-        return " ".join(mesa_format.text(one).split()).removesuffix(";")
+        return " ".join(mesa_format.text(inst).split()).removesuffix(";")
     except (SoftgenError, KeyError, ValueError):
-        return one.opcode or f"opcode {one.opcode_number}"
+        return inst.opcode or f"opcode {inst.opcode_number}"
 
 
-def run(thread: Thread, code: Program, limit: int = ENDLESS) -> Outcome:
+def run(thread: ThreadState, code: KernelProgram, limit: int = DEFAULT_BRANCH_BUDGET) -> RunOutcome:
     return Interpreter(thread, code).run(limit)
 
 
-__all__ = ["Interpreter", "Line", "Outcome", "Program", "Reference", "control", "run", "unbuilt"]
+__all__ = ["DecodedInstruction", "Interpreter", "InterpreterState", "KernelProgram", "RunOutcome", "control", "run", "unsupported_opcodes"]

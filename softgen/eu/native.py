@@ -12,7 +12,7 @@ from functools import cache
 
 from softgen.errors import SoftgenError
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Context, Control, offset
+from softgen.eu.thread.block import Context, ControlBlock, offset
 from softgen.memory import guard
 from softgen.memory.space import Space
 
@@ -20,19 +20,19 @@ STEP = 8  # bytes between places where an instruction may start
 NOWHERE = 0xFFFFFFFF  # in an index: no instruction starts there
 
 
-class Op(ctypes.Structure):
+class NativeOp(ctypes.Structure):
     """One step of a threaded program."""
 
     _fields_ = [("function", ctypes.c_uint64), ("ip", ctypes.c_uint32), ("counts", ctypes.c_uint32), ("rest", ctypes.c_uint8 * 48)]
 
 
-class Program(ctypes.Structure):
-    """A threaded program: `index` has for each STEP bytes from `start` on the op to go on with, or NOWHERE."""
+class NativeProgram(ctypes.Structure):
+    """A threaded program: `index` holds, for each STEP bytes from `start` on, the number of the op to execute, or NOWHERE."""
 
     _fields_ = [("ops", ctypes.c_uint64), ("index", ctypes.c_uint64), ("start", ctypes.c_uint64), ("count", ctypes.c_uint64)]
 
 
-class Single(ctypes.Structure):
+class SingleThread(ctypes.Structure):
     """One thread on its own."""
 
     _fields_ = [("function", ctypes.c_uint64), ("block", ctypes.c_uint64), ("context", ctypes.c_uint64)]
@@ -40,9 +40,9 @@ class Single(ctypes.Structure):
 
 def layout() -> list[int]:
     """The numbers that native_layout gives, as Python has them."""
-    return [ctypes.sizeof(Control), offset(Control, "executed"), offset(Control, "channel_ip"),
+    return [ctypes.sizeof(ControlBlock), offset(ControlBlock, "executed"), offset(ControlBlock, "channel_ip"),
             ctypes.sizeof(Context), offset(Context, "budget"), offset(Context, "offsets"),
-            ctypes.sizeof(Op), ctypes.sizeof(Program), ctypes.sizeof(Single)]  # fmt: skip
+            ctypes.sizeof(NativeOp), ctypes.sizeof(NativeProgram), ctypes.sizeof(SingleThread)]  # fmt: skip
 
 
 def load(module: str, layout_function: str, layout: list[int]) -> ctypes.CDLL:
@@ -63,9 +63,9 @@ def load(module: str, layout_function: str, layout: list[int]) -> ctypes.CDLL:
 
 @cache
 def library() -> ctypes.CDLL:
-    native, places = load("softgen.eu._native", "native_layout", layout()), block.PLACES
+    native, places = load("softgen.eu._native", "native_layout", layout()), block.BLOCK_OFFSETS
     native.native_place.argtypes = (ctypes.c_uint64,) * 3
-    native.native_place(block.SIZE, places["control"], places["n"])
+    native.native_place(block.BLOCK_SIZE, places["control"], places["n"])
     native.native_barrier.argtypes = (ctypes.c_void_p,)
     native.native_barrier.restype = None
     return native
@@ -96,7 +96,7 @@ class GuardedCall:
     def __init__(self, function: Callable[..., object]) -> None:
         self.function = address(function)
         self.guard = guard.library().guard_call
-        self.record = guard.Record()
+        self.record = guard.FaultRecord()
 
     def __call__(self, argument: ctypes.Structure) -> int | None:
         """The function's result; None if it was left at an access, which fault() then describes."""
@@ -104,7 +104,7 @@ class GuardedCall:
 
     def at(self, function: int, argument: int) -> int | None:
         """The same for another function."""
-        self.record.ip = guard.NOBODY
+        self.record.ip = guard.NO_IP
         if self.guard(function, argument, self.record):
             return None
         return int(self.record.result)
@@ -120,4 +120,4 @@ def single_call() -> GuardedCall:
 
 def single(call: GuardedCall, function: int, thread: int, context: Context) -> int | None:
     """One turn of the thread whose block is at `thread`."""
-    return call(Single(function, thread, ctypes.addressof(context)))
+    return call(SingleThread(function, thread, ctypes.addressof(context)))

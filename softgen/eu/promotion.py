@@ -6,7 +6,7 @@ import threading
 from weakref import WeakKeyDictionary
 
 from softgen.eu.engine import Function, Row, Threaded
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.translate.engine import Translator
 
 HOT = 200_000  # executions of each instruction after which a translation has paid for itself
@@ -17,11 +17,11 @@ class Promoting:
 
     def __init__(self, hot: int = HOT) -> None:
         self.hot, self.slow, self.fast = hot, Threaded(), Translator()
-        self._ran: WeakKeyDictionary[Program, int] = WeakKeyDictionary()
-        self._asked: WeakKeyDictionary[Program, set[tuple[int, int, bool, tuple[Row, ...]]]] = WeakKeyDictionary()
+        self._ran: WeakKeyDictionary[KernelProgram, int] = WeakKeyDictionary()
+        self._asked: WeakKeyDictionary[KernelProgram, set[tuple[int, int, bool, tuple[Row, ...]]]] = WeakKeyDictionary()
         self.workers: list[threading.Thread] = []
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         asked = self._asked.setdefault(program, set())
         key = control, simd, full, payload
@@ -35,8 +35,8 @@ class Promoting:
             self.workers[-1].start()
         return self.slow.function(program, control, simd, full, entry)
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         self._ran[program] = self._ran.get(program, 0) + instructions
 
-    def _is_hot(self, program: Program) -> bool:
+    def _is_hot(self, program: KernelProgram) -> bool:
         return self._ran.get(program, 0) > self.hot * max(len(program.lines), 1)

@@ -20,7 +20,7 @@ from softgen.lanes.types import bool_, u32, u64
 from softgen.lanes.value import Value
 from softgen.memory import guard
 from softgen.shared_functions.texture import OPERATIONS
-from softgen.surface.image import Image
+from softgen.surface.image import SurfaceImage
 
 NAME = "texels"
 GIVEN = {"read": 4, "write": 8, "load": 4, "sample": 5}  # parameters
@@ -32,7 +32,7 @@ class Form(NamedTuple):
 
     what: str
     lanes: int
-    one: Image
+    one: SurfaceImage
     how: Any
     bits: int  # of an address
 
@@ -44,7 +44,7 @@ class Pictures:
         self.bindings, self.bits = bindings, bits
         self.refused: set[tuple[int, str, int, int]] = set()
 
-    def fill(self, index: int, what: str, lanes: int, sampler: int, one: Image, how: Any, hurry: bool = False) -> bool:
+    def fill(self, index: int, what: str, lanes: int, sampler: int, one: SurfaceImage, how: Any, hurry: bool = False) -> bool:
         """Has the function for a surface, if it is there or due; False where the reference must answer."""
         place, slot = (index, what, lanes, sampler), TEXTURED[what, lanes] + sampler
         entry = self.bindings.pictures[index]
@@ -87,7 +87,7 @@ def function(form: Form, hurry: bool = False) -> jit.Code | None:
     return _made[form]
 
 
-def text(what: str, lanes: int, one: Image, how: Any, bits: int) -> str:
+def text(what: str, lanes: int, one: SurfaceImage, how: Any, bits: int) -> str:
     m = LlvmMachine()
 
     def load(kind: str, base: str, place: int) -> str:
@@ -108,4 +108,4 @@ def text(what: str, lanes: int, one: Image, how: Any, bits: int) -> str:
     return m.module.text()
 
 
-assert set(NUMBERS) <= {one.name for one in fields(Image)}
+assert set(NUMBERS) <= {one.name for one in fields(SurfaceImage)}

@@ -10,7 +10,7 @@ from softgen.errors import SoftgenError
 from softgen.inspect.indirect_state import Found, IndirectStateDecoder, State
 from softgen.memory.space import Space
 from softgen.streamer.latch import LatchedState, latch_table
-from softgen.streamer.parser import Command, Parser, Remark
+from softgen.streamer.parser import Command, CommandParser, Remark
 from softgen.trace.work import Trace, Work
 
 LONGEST_WAIT = 4096
@@ -41,7 +41,7 @@ class Decoder:
             yield work, self.items(work)
 
     def items(self, work: Work) -> Iterator[Item]:
-        parser = Parser(self.generation, work.engine, work.space, work.global_space, self._stale)
+        parser = CommandParser(self.generation, work.engine, work.space, work.global_space, self._stale)
         road = parser.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else parser.batch(work.batch)
         context = self._context(work)
         self.seen.clear()

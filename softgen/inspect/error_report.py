@@ -35,7 +35,7 @@ class Shown:
     def name(self) -> str:
         return self.layout.name if self.layout else ""
 
-    def fields(self) -> list[describe.Line]:
+    def fields(self) -> list[describe.FieldLine]:
         return list(describe.lines(self.layout, self.dwords[: self.layout.dwords])) if self.layout else []
 
     def busy(self) -> list[str] | None:

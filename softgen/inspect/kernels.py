@@ -48,5 +48,5 @@ def read(space: Space, kernel: Kernel, gen: float) -> Code:
         problem = problem or str(fault)
     if not code:
         return Code(kernel.address, b"", False, problem=problem or f"nothing is mapped at {kernel.address:#x}")
-    end, ended = program.kernel(code, gen)
+    end, ended = program.kernel_end(code, gen)
     return Code(kernel.address, code[:end], ended, problem=problem or ("" if end else "there is no instruction at its start"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from softgen.bits.generation import Device
 from softgen.driver.gem import TILINGS
 from softgen.driver.i915_drm import EXEC_OBJECT_PINNED, EXEC_OBJECT_WRITE
-from softgen.driver.queue import Bound, Submission
+from softgen.driver.submission import Bound, Submission
 from softgen.errors import SoftgenError
 from softgen.trace.capture import EXEC, INCOMPLETE
 from softgen.trace.capture_json import Batch, BufferObject, Exec

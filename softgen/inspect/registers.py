@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.errors import DecodeError
-from softgen.eu.interpreter import Reference
+from softgen.eu.interpreter import InterpreterState
 from softgen.eu.isa import registers, types
-from softgen.eu.thread.regions import LANES, WIDE, write_at
-from softgen.eu.thread.state import REGISTER, REGISTERS, Thread
+from softgen.eu.thread.regions import LANES, WIDE_ACCUMULATORS, write_at
+from softgen.eu.thread.state import ThreadState
 from softgen.lanes.types import bool_
 
 Number = int | float
@@ -43,20 +44,20 @@ class Register:
     size: int
 
 
-def find(name: str, number: str, gen: float, thread: Thread) -> Register:
+def find(name: str, number: str, gen: float, thread: ThreadState) -> Register:
     """The register of a typed name and number."""
     place = {"r": "grf", "g": "grf", "m": "mrf"}.get(name, name)
     index = int(number or 0)
     if place in FILES:
-        count, size = len(thread.grf if place == "grf" else thread.mrf) // REGISTER, REGISTER
+        count, size = len(thread.grf if place == "grf" else thread.mrf) // GRF_BYTES, GRF_BYTES
     else:
         row = registers.register(place, gen) if place not in UNSEEN else None
         count, size = (max(row.count, 1), row.size) if row else (0, 0)
     if not number and place in FILES or index >= count:
         others = sorted(one for one in thread.arf if one not in UNSEEN and registers.register(one, gen))
-        message = f", m0 to m{len(thread.mrf) // REGISTER - 1}" if len(thread.mrf) else ""
+        message = f", m0 to m{len(thread.mrf) // GRF_BYTES - 1}" if len(thread.mrf) else ""
         raise DecodeError(f"gen {gen:g} has no register {name}{number} to set; "
-                          f"expected r0 to r{REGISTERS - 1}{message}, or a number after one of {' '.join(others)}")  # fmt: skip
+                          f"expected r0 to r{GRF_COUNT - 1}{message}, or a number after one of {' '.join(others)}")  # fmt: skip
     return Register(f"{FILES.get(place, place)}{index}", place, index * size, size)
 
 
@@ -73,7 +74,7 @@ class Setting:
     data: bytes
 
 
-def setting(text: str, gen: float, thread: Thread) -> Setting:
+def setting(text: str, gen: float, thread: ThreadState) -> Setting:
     """Parse the argument of `--set`. Errors say what was expected."""
     found = SETTING.fullmatch(text.strip())
     if found is None:
@@ -131,7 +132,7 @@ def _is_float(text: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|nan)", text) is not None
 
 
-def apply(one: Setting, state: Reference) -> None:
+def apply(one: Setting, state: InterpreterState) -> None:
     """Write a setting; accumulators also keep their integers in full width."""
     held = _held(state.thread)[one.place]
     held[one.start : one.start + len(one.data)] = np.frombuffer(one.data, np.uint8)
@@ -145,11 +146,11 @@ def apply(one: Setting, state: Reference) -> None:
 # -- what is shown -------------------------------------------------------------------------------------------------
 
 
-def _held(thread: Thread) -> dict[str, Any]:
+def _held(thread: ThreadState) -> dict[str, Any]:
     return {"grf": thread.grf, "mrf": thread.mrf} | {name: held for name, held in thread.arf.items() if name not in UNSEEN}
 
 
-def snapshot(thread: Thread) -> Snapshot:
+def snapshot(thread: ThreadState) -> Snapshot:
     return {name: held.tobytes() for name, held in _held(thread).items()}
 
 
@@ -174,7 +175,7 @@ class Lanes:
 class Kinds:
     """The type with which each register byte was last written; partly overwritten elements lose theirs."""
 
-    def __init__(self, thread: Thread) -> None:
+    def __init__(self, thread: ThreadState) -> None:
         self.gen = thread.gen
         self.held: dict[str, list[str]] = {name: [""] * len(held) for name, held in _held(thread).items()}
         self.last: dict[tuple[str, int], str] = {}  # by file and start of a register
@@ -221,16 +222,16 @@ class Kinds:
 def register_at(place: str, offset: int, gen: float) -> Register:
     """The register that holds a byte of a file."""
     row = None if place in FILES else registers.register(place, gen)
-    size = row.size if row else REGISTER
+    size = row.size if row else GRF_BYTES
     index = offset // size
     name = place if row and not row.count else f"{FILES.get(place, place)}{index}"
     return Register(name, place, index * size, size)
 
 
 def _number(held: Snapshot, place: str, kind: str, offset: int) -> Number:
-    if place == "acc" and kind in WIDE:
+    if place == "acc" and kind in WIDE_ACCUMULATORS:
         at = offset // types.size(kind) * 8
-        return int.from_bytes(held[WIDE[kind]][at : at + 8], "little", signed=True)
+        return int.from_bytes(held[WIDE_ACCUMULATORS[kind]][at : at + 8], "little", signed=True)
     value = np.frombuffer(held[place], DTYPES[kind], 1, offset)[0]
     return float(str(value)) if LANES[kind].is_float else int(value)
 
@@ -242,7 +243,7 @@ def changed_bytes(before: Snapshot, after: Snapshot) -> dict[str, list[int]]:
         if now == before[name]:
             continue
         offsets = np.nonzero(np.frombuffer(now, np.uint8) != np.frombuffer(before[name], np.uint8))[0].tolist()
-        wide = {WIDE[kind]: types.size(kind) for kind in WIDE}.get(name)
+        wide = {WIDE_ACCUMULATORS[kind]: types.size(kind) for kind in WIDE_ACCUMULATORS}.get(name)
         place = "acc" if wide else name
         known = found.setdefault(place, [])
         known += [offset // 8 * wide for offset in offsets] if wide else offsets

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
 from softgen.eu.encoding.program import instructions
-from softgen.eu.encoding.program import kernel as extent
-from softgen.eu.interpreter import Program
+from softgen.eu.encoding.program import kernel_end as extent
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
 from softgen.inspect.cli.output import counted
@@ -68,20 +68,20 @@ def kernels(ran: Iterable[KernelStatistics], names: KernelNames) -> list[dict[st
     return sorted(rows.values(), key=lambda row: -row["seconds"])
 
 
-def own_code(program: Program) -> bytes:
+def own_code(program: KernelProgram) -> bytes:
     """A kernel's instructions, without what follows them in memory."""
     end, _ = extent(program.code, program.gen)
     return program.code[:end]
 
 
-def approximations(programs: Iterable[Program]) -> dict[str, str]:
+def approximations(programs: Iterable[KernelProgram]) -> dict[str, str]:
     """Functions that the hardware itself only approximates and that an executed kernel contains, with the largest error."""
     insts = (inst for program in programs for inst in decoded(program) if inst.opcode == "math")
-    used = {found.name for inst in insts if (found := opcodes.function(inst.function, inst.gen)) is not None}
+    used = {found.name for inst in insts if (found := opcodes.math_function(inst.function, inst.gen)) is not None}
     return {name: BOUNDS[name] for name in sorted(used) if name in BOUNDS}
 
 
-def decoded(program: Program) -> Iterator[Instruction]:
+def decoded(program: KernelProgram) -> Iterator[Instruction]:
     """All instructions of a kernel; engines that load a cached translation decode none."""
     code = own_code(program)
     return (inst for *_, inst in instructions(code, program.gen))

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from softgen.errors import SoftgenError, Unsupported
 from softgen.eu.encoding import program
-from softgen.eu.interpreter import Interpreter, Program
+from softgen.eu.interpreter import Interpreter, KernelProgram
 from softgen.eu.isa import labels, opcodes, types
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.rules import execution_type
 from softgen.eu.semantics import OPS
-from softgen.eu.semantics.send import Message
 from softgen.eu.text import dialect
-from softgen.eu.thread.regions import LANES, destination_offsets, place
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.message import SentMessage
+from softgen.eu.thread.regions import LANES, destination_offsets, register_location
+from softgen.eu.thread.state import ThreadState
 from softgen.inspect import registers
 from softgen.inspect.registers import Lanes
 from softgen.shared_functions import message
@@ -71,29 +71,29 @@ class Ran:
 class Snippet:
     def __init__(self, text: str, gen: float, syntax: str | None = None, name: str = "text", simd: int | None = None) -> None:
         """`simd` is the number of channels (default: those of the widest instruction)."""
-        self.gen, self.syntax = gen, dialect.chosen(syntax, gen) if syntax else dialect.detect(text, gen)
+        self.gen, self.syntax = gen, dialect.select_dialect(syntax, gen) if syntax else dialect.detect(text, gen)
         parsed = dialect.parse(text, gen, self.syntax, name)
         dialect.read(text, gen, self.syntax, name)  # complains about what has no bits
         self.places = self._placed(parsed)
         self.end = sum(map(labels.size, parsed.instructions))
         self.simd = simd or max([NARROWEST, *(one.exec_size for one in parsed.instructions)])
-        self.thread = Thread(gen, {**Spawner(gen).handlers(), 0: _null_function}, dispatch_mask=(1 << self.simd) - 1)
+        self.thread = ThreadState(gen, {**Spawner(gen).handlers(), 0: _null_function}, dispatch_mask=(1 << self.simd) - 1)
         code = program.assemble([*parsed.instructions, _nop(gen)])  # branches may lead behind the last instruction, and look at it
-        self.interpreter = Interpreter(self.thread, Program(gen, code, name=name))
+        self.interpreter = Interpreter(self.thread, KernelProgram(gen, code, name=name))
         self.code = code[: self.end]
         for sfid in range(FUNCTIONS):
             self.thread.messages.setdefault(sfid, self._unanswered)
         self.kinds = registers.Kinds(self.thread)
 
-    def _placed(self, parsed: dialect.Parsed) -> dict[int, Place]:
+    def _placed(self, parsed: dialect.ParsedProgram) -> dict[int, Place]:
         items, offset = [], 0
         for one in parsed.instructions:
             items.append((offset, labels.size(one), one))
             offset += labels.size(one)
-        rows = dialect.Writer(self.syntax, self.gen, parsed.instructions).rows(items)
+        rows = dialect.ListingWriter(self.syntax, self.gen, parsed.instructions).rows(items)
         return {row.offset: Place(parsed.place(number), _tidy(row.text)) for number, row in enumerate(rows)}
 
-    def _unanswered(self, _: Thread, sent: Message) -> None:
+    def _unanswered(self, _: ThreadState, sent: SentMessage) -> None:
         name = message.shared_functions(self.gen).get(sent.sfid, f"shared function {sent.sfid}")
         raise Unsupported(f"there is no {name} here to answer messages: a snippet has registers, no memory and no other units")
 
@@ -161,7 +161,7 @@ class Snippet:
             one = self.interpreter.code.line(offset).instruction
             if one.opcode not in OPS or one.dst is None or one.dst.indirect or one.dst.type not in LANES:
                 continue
-            name, start = place(one.dst, self.gen)
+            name, start = register_location(one.dst, self.gen)
             for at in (start + each for each in destination_offsets(one)):
                 if name in ("grf", "mrf", "a", "acc") and at in changed.get(name, ()):
                     self.kinds.write(name, at, one.dst.type)
@@ -185,7 +185,7 @@ def _accumulated(one: Instruction, kind: str) -> str:
     return "d" if types.size(kind) >= types.size("d") else "w"
 
 
-def _null_function(_: Thread, __: Message) -> None:
+def _null_function(_: ThreadState, __: SentMessage) -> None:
     """The null shared function."""
 
 

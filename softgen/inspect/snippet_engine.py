@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from softgen.eu import engine
-from softgen.eu.interpreter import Interpreter, Program
-from softgen.eu.thread.block import CHANNELS, Context, Status
+from softgen.eu.interpreter import Interpreter, KernelProgram
+from softgen.eu.thread.block import CHANNELS, Context, ThreadStatus
 from softgen.eu.translate.engine import Translator
 
 STRETCH = 1000  # backward branches until somebody looks at limits
@@ -25,7 +25,7 @@ class Compiled:
         """`code` ends with the snippet; `single`: run one instruction per step."""
         self.interpreter, self.thread, self.single = interpreter, interpreter.thread, single
         known = interpreter.code
-        self.program = Program(known.gen, code, known.start, known.name)
+        self.program = KernelProgram(known.gen, code, known.start, known.name)
         if name == "t1":
             self.engine: engine.Engine = Translator(observe=True, messages=False, anywhere=single)
         else:
@@ -35,16 +35,16 @@ class Compiled:
         thread = self.thread
         executed, ip = thread.executed, thread.ip
         program = self._alone(ip) if self.single else self.program
-        made = self.engine.function(program, thread.control, CHANNELS, False, ip)
+        made = self.engine.function(program, thread.cr0, CHANNELS, False, ip)
         status = engine.call(made, thread, Context(budget=1 if self.single else STRETCH))
-        if status is Status.WAITING:
+        if status is ThreadStatus.WAITING:
             return False
-        if status is Status.ESCAPE and (thread.executed, thread.ip) == (executed, ip):
+        if status is ThreadStatus.ESCAPE and (thread.executed, thread.ip) == (executed, ip):
             return self.interpreter.step()
         return True
 
-    def _alone(self, ip: int) -> Program:
+    def _alone(self, ip: int) -> KernelProgram:
         """A program of one instruction."""
         known = self.program
         start = ip - known.start
-        return Program(known.gen, known.code[start : start + known.line(ip).size], ip, known.name)
+        return KernelProgram(known.gen, known.code[start : start + known.line(ip).size], ip, known.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from softgen.bits.generation import Generation
-from softgen.streamer.parser import Command, Parser
+from softgen.streamer.parser import Command, CommandParser
 from softgen.trace.work import Mark, Work
 
 MEANING = {
@@ -36,7 +36,7 @@ def stopped(work: Work, generation: Generation) -> Stopped:
     """The marks of a submission's commands; none without an error state."""
     if work.stop is None:
         return Stopped()
-    walk = Parser(generation, work.engine, work.space, work.global_space)
+    walk = CommandParser(generation, work.engine, work.space, work.global_space)
     road = walk.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else walk.batch(work.batch)
     commands = [one for one in road if isinstance(one, Command)]
     marks: dict[tuple[bool, int], list[str]] = {}

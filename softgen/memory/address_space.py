@@ -14,16 +14,17 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import DriverError, GpuFault, SoftgenError
 from softgen.memory import arena, host
-from softgen.memory.arena import SIZE, Arena
-from softgen.memory.space import Region, Space, Table
+from softgen.memory.arena import ARENA_SIZE, Arena
+from softgen.memory.space import ArenaTable, MappedRegion, Space
 from softgen.memory.store import Store
 
-PARTS = 1 << 48 - 32  # of a table: compiled code looks any canonical address up, whatever the space's bits
+PART_COUNT = 1 << 48 - 32  # of a table: compiled code looks any canonical address up, whatever the space's bits
 
 
-class Mapping(NamedTuple):
+class BufferMapping(NamedTuple):
     """Pages of a store at an address."""
 
     start: int
@@ -33,7 +34,7 @@ class Mapping(NamedTuple):
     writable: bool
     view: memoryview  # the pages; they outlive an unmap by another thread for as long as a reader holds this
 
-    def part(self, start: int, end: int) -> Mapping:
+    def part(self, start: int, end: int) -> BufferMapping:
         skip = start - self.start
         return self._replace(start=start, end=end, offset=self.offset + skip, view=self.view[skip : skip + end - start])
 
@@ -45,9 +46,9 @@ class AddressSpace(Space):
         if not 32 <= bits <= 48:
             raise DriverError(f"address space {name}: addresses have 32 to 48 bits, not {bits}")
         self.name, self.bits = name, bits
-        self._index: tuple[list[int], list[Mapping]] = [], []  # starts, mappings: replaced whole, so that readers need no lock
+        self._index: tuple[list[int], list[BufferMapping]] = [], []  # starts, mappings: replaced whole, so that readers need no lock
         self._arenas: dict[int, Arena] = {}
-        self._table: Table | None = None
+        self._table: ArenaTable | None = None
         self._changing = threading.Lock()
         weakref.finalize(self, _release, self._arenas).atexit = False
 
@@ -57,11 +58,11 @@ class AddressSpace(Space):
         """Show `size` bytes of a buffer (all that follow `offset`, if not said) at an address. Whole pages, nothing replaced."""
         size = host.round_up(buffer.capacity - offset if size is None else size)
         self._check_range(address, size, f"map {buffer.name!r}")
-        if offset % host.PAGE or not 0 <= offset <= buffer.capacity - size:
+        if offset % PAGE_SIZE or not 0 <= offset <= buffer.capacity - size:
             raise DriverError(
                 f"{self.name}: cannot map {size:#x} bytes from {offset:#x} of {buffer.name!r}: it has {buffer.capacity:#x}, in whole pages"
             )
-        mapping = Mapping(address, address + size, buffer, offset, writable, buffer.window(offset, size))
+        mapping = BufferMapping(address, address + size, buffer, offset, writable, buffer.window(offset, size))
         with self._changing:
             starts, mappings = self._index
             at = bisect_right(starts, address)
@@ -82,7 +83,7 @@ class AddressSpace(Space):
         with self._changing:
             starts, mappings = self._index
             first, last = max(bisect_right(starts, address) - 1, 0), bisect_left(starts, end)
-            kept: list[Mapping] = []
+            kept: list[BufferMapping] = []
             for mapping in mappings[first:last]:
                 if mapping.start < address:
                     kept.append(mapping.part(mapping.start, min(mapping.end, address)))
@@ -100,11 +101,11 @@ class AddressSpace(Space):
             _release(self._arenas)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ArenaTable:
         """For compiled code: host base of each 4 GiB part. Parts with nothing in them lead to an arena that always faults."""
         if self._table is None:
             with self._changing:
-                table = (ctypes.c_uint64 * PARTS)()
+                table = (ctypes.c_uint64 * PART_COUNT)()
                 void = arena.void().to_bytes(8, sys.byteorder)
                 memoryview(table).cast("B")[:] = void * len(table)
                 for mapping in self._index[1]:
@@ -113,8 +114,8 @@ class AddressSpace(Space):
         return self._table
 
     def in_one_piece(self, address: int, size: int) -> int | None:
-        part, over, table = address // SIZE, address % SIZE + size - SIZE, self.table
-        if over > SIZE or address + size > 1 << self.bits:
+        part, over, table = address // ARENA_SIZE, address % ARENA_SIZE + size - ARENA_SIZE, self.table
+        if over > ARENA_SIZE or address + size > 1 << self.bits:
             return None
         with self._changing:
             if over > 0 and part not in self._arenas:
@@ -122,16 +123,16 @@ class AddressSpace(Space):
             if over > 0 and over > (held := self._arenas[part]).tail:
                 begin, held.tail = held.tail, host.round_up(over)
                 self._show_tail(part, begin, held.tail)
-        return table[part] + address % SIZE
+        return table[part] + address % ARENA_SIZE
 
     def _check_range(self, address: int, size: int, verb: str) -> None:
-        if address % host.PAGE or size % host.PAGE or size <= 0:
-            raise DriverError(f"{self.name}: cannot {verb} at {address:#x}, {size:#x} bytes: only whole pages of {host.PAGE} bytes")
+        if address % PAGE_SIZE or size % PAGE_SIZE or size <= 0:
+            raise DriverError(f"{self.name}: cannot {verb} at {address:#x}, {size:#x} bytes: only whole pages of {PAGE_SIZE} bytes")
         if address < 0 or address + size > 1 << self.bits:
             raise DriverError(f"{self.name}: cannot {verb} at {address:#x}..{address + size:#x}: addresses have {self.bits} bits")
 
-    def _place(self, mapping: Mapping, table: Table) -> None:
-        for part in range(mapping.start // SIZE, (mapping.end - 1) // SIZE + 1):
+    def _place(self, mapping: BufferMapping, table: ArenaTable) -> None:
+        for part in range(mapping.start // ARENA_SIZE, (mapping.end - 1) // ARENA_SIZE + 1):
             if part not in self._arenas:
                 self._reserve(part, table)
         try:
@@ -140,37 +141,37 @@ class AddressSpace(Space):
             self._withdraw(mapping.start, mapping.end)
             raise
 
-    def _reserve(self, part: int, table: Table) -> None:
+    def _reserve(self, part: int, table: ArenaTable) -> None:
         new = self._arenas[part] = Arena(self, part)
         table[part] = new.base
         self._show_tail(part, 0, new.tail)
 
     def _show_tail(self, part: int, begin: int, end: int) -> None:
         """These bytes of the next part, behind a part."""
-        border, base = (part + 1) * SIZE, self._arenas[part].base
+        border, base = (part + 1) * ARENA_SIZE, self._arenas[part].base
         for mapping in self._index[1]:
             first, last = max(mapping.start, border + begin), min(mapping.end, border + end)
             if first < last:
-                self._show(mapping, iter([(base + SIZE + first - border, first, last - first)]))
+                self._show(mapping, iter([(base + ARENA_SIZE + first - border, first, last - first)]))
 
-    def _show(self, mapping: Mapping, pieces: Iterator[tuple[int, int, int]]) -> None:
+    def _show(self, mapping: BufferMapping, pieces: Iterator[tuple[int, int, int]]) -> None:
         for at, start, size in pieces:
             host.map_file(mapping.store.fd, mapping.offset + start - mapping.start, size, mapping.writable, at)
 
     def _withdraw(self, start: int, end: int) -> None:
         for at, _, size in self._pieces(start, end):
-            host.reserve_again(at, size)
+            host.unmap_to_reservation(at, size)
 
     def _pieces(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """(host address, graphics address, size) wherever these addresses are to be seen: arenas, and tails of arenas before."""
-        for part in range(start // SIZE, (end - 1) // SIZE + 1):
-            first, last = max(start, part * SIZE), min(end, (part + 1) * SIZE)
+        for part in range(start // ARENA_SIZE, (end - 1) // ARENA_SIZE + 1):
+            first, last = max(start, part * ARENA_SIZE), min(end, (part + 1) * ARENA_SIZE)
             if part in self._arenas:
-                yield self._arenas[part].base + first % SIZE, first, last - first
+                yield self._arenas[part].base + first % ARENA_SIZE, first, last - first
             before = self._arenas.get(part - 1)
-            if before and first % SIZE < before.tail:
-                last = min(last, part * SIZE + before.tail)
-                yield before.base + SIZE + first % SIZE, first, last - first
+            if before and first % ARENA_SIZE < before.tail:
+                last = min(last, part * ARENA_SIZE + before.tail)
+                yield before.base + ARENA_SIZE + first % ARENA_SIZE, first, last - first
 
     # Access
 
@@ -202,9 +203,9 @@ class AddressSpace(Space):
             good = min(mapping.end - address, limit)
         return good
 
-    def regions(self) -> Iterator[Region]:
+    def regions(self) -> Iterator[MappedRegion]:
         for mapping in self._index[1]:
-            yield Region(mapping.start, mapping.end - mapping.start, mapping.store.name)
+            yield MappedRegion(mapping.start, mapping.end - mapping.start, mapping.store.name)
 
     def why(self, address: int, access: str) -> str:
         """The cause of a fault that compiled code met."""
@@ -214,7 +215,7 @@ class AddressSpace(Space):
             return f"the memory of {mapping.store.name!r} is gone"
         return self.outside(address)
 
-    def _run(self, address: int, size: int) -> Iterator[tuple[Mapping, int, int]]:
+    def _run(self, address: int, size: int) -> Iterator[tuple[BufferMapping, int, int]]:
         """The mappings that follow one another from an address on, with the part of each that lies in `size` bytes."""
         starts, mappings = self._index
         end = address + size

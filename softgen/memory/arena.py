@@ -17,9 +17,9 @@ from softgen.errors import SoftgenError
 from softgen.memory import host
 from softgen.memory.space import Space
 
-SIZE = 1 << 32
-TAIL = 1 << 16  # shows the beginning of the next part at least so far; larger than any one access
-STRIDE = 2 * SIZE  # a tail never needs more than the next part
+ARENA_SIZE = 1 << 32
+MIN_TAIL = 1 << 16  # shows the beginning of the next part at least so far; larger than any one access
+ARENA_STRIDE = 2 * ARENA_SIZE  # a tail never needs more than the next part
 _PER_ZONE = 128
 _MOST_ZONES = 64  # guard.c has room for as many
 
@@ -36,29 +36,29 @@ class Arena:
     __slots__ = ("base", "tail")
 
     def __init__(self, owner: Space, part: int) -> None:
-        self.base, self.tail = _take(), TAIL
+        self.base, self.tail = _take(), MIN_TAIL
         _owners[self.base] = weakref.ref(owner), part
 
     def release(self) -> None:
         """Forget every mapping in it. Takes no lock: a finaliser may call this at any moment."""
         _owners.pop(self.base, None)
-        host.reserve_again(self.base, STRIDE)
+        host.unmap_to_reservation(self.base, ARENA_STRIDE)
         _free.append(self.base)
 
 
-class Place(NamedTuple):
+class ArenaAddress(NamedTuple):
     space: Space | None
     address: int  # in that space; without a space only the low 32 bits are known
 
 
-def locate(host_address: int) -> Place | None:
+def locate(host_address: int) -> ArenaAddress | None:
     """Which graphics address a host address stands for; None outside all arenas."""
     for start, end in _zones:
         if start <= host_address < end:
-            offset = (host_address - start) % STRIDE
+            offset = (host_address - start) % ARENA_STRIDE
             owner, part = _owners.get(host_address - offset, (None, 0))
             space = owner() if owner else None
-            return Place(space, offset + part * SIZE if space else offset % SIZE)
+            return ArenaAddress(space, offset + part * ARENA_SIZE if space else offset % ARENA_SIZE)
     return None
 
 
@@ -97,10 +97,10 @@ def _grow() -> None:
             return
         if len(_zones) == _MOST_ZONES:
             raise SoftgenError(f"host memory: more than {_MOST_ZONES * _PER_ZONE} parts of 4 GiB are in use by address spaces")
-        size = STRIDE * _PER_ZONE
+        size = ARENA_STRIDE * _PER_ZONE
         start = host.reserve(size + (1 << 21))
         start = -(-start >> 21) << 21
         _zones.append((start, start + size))
         for tell in _on_zone:
             tell(start, start + size)
-        _free.extend(range(start + size - STRIDE, start - 1, -STRIDE))
+        _free.extend(range(start + size - ARENA_STRIDE, start - 1, -ARENA_STRIDE))

@@ -18,11 +18,11 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.space import Space
 
 ACCESS = ("read", "write", "instruction fetch", "access")
-NOBODY = 2**64 - 1
+NO_IP = 2**64 - 1
 FROM_CODE = 1
 
 
-class Record(ctypes.Structure):
+class FaultRecord(ctypes.Structure):
     """struct record of guard.c."""
 
     _fields_ = [
@@ -46,7 +46,7 @@ def _load() -> ctypes.CDLL:
         )
     try:
         native = ctypes.CDLL(found.origin)
-        native.guard_call.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(Record))
+        native.guard_call.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(FaultRecord))
         native.guard_zone.argtypes = (ctypes.c_uint64, ctypes.c_uint64)
     except (OSError, AttributeError) as error:
         raise SoftgenError(f"{found.origin} cannot be used: {error}; build it again with `python setup.py build_ext --inplace`") from None
@@ -62,7 +62,7 @@ def library() -> ctypes.CDLL:
 
 def call(function: int, argument: int, space: AddressSpace | None = None, by: Callable[[int], str] = "ip {:#x}".format) -> int:
     """Run compiled code at an address. `by` words an instruction pointer; `space` is named if the arena cannot say whose it is."""
-    record = Record(ip=NOBODY)
+    record = FaultRecord(ip=NO_IP)
     if not library().guard_call(function, argument, record):
         return int(record.result)
     raise fault(record, space, by)
@@ -73,10 +73,10 @@ def _canonical(address: int) -> bool:
     return address >> 47 in (0, (1 << 17) - 1)
 
 
-def fault(record: Record, space: Space | None, by: Callable[[int], str] = "ip {:#x}".format) -> SoftgenError:
+def fault(record: FaultRecord, space: Space | None, by: Callable[[int], str] = "ip {:#x}".format) -> SoftgenError:
     """What the record of a call that was left says."""
     access = ACCESS[record.access]
-    who = by(record.ip) if record.ip != NOBODY else ""
+    who = by(record.ip) if record.ip != NO_IP else ""
     if record.origin == FROM_CODE:
         why = "not a canonical address" if not _canonical(record.address) else space.outside(record.address) if space else "not mapped"
         return GpuFault(record.address, access, space.name if space else "", who, why)

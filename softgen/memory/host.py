@@ -13,9 +13,9 @@ import resource
 from collections.abc import Callable
 from typing import TypeVar
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import SoftgenError
 
-PAGE = 4096
 PROT_NONE, PROT_READ, PROT_WRITE = 0, 1, 2
 _MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED, _MAP_ANONYMOUS, _MAP_NORESERVE = 0x1, 0x2, 0x10, 0x20, 0x4000
 _MADV_DONTDUMP = 16
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 def round_up(size: int) -> int:
     """The next multiple of a page."""
-    return -(-size // PAGE) * PAGE
+    return -(-size // PAGE_SIZE) * PAGE_SIZE
 
 
 def reserve(size: int) -> int:
@@ -43,7 +43,7 @@ def reserve(size: int) -> int:
     return base
 
 
-def reserve_again(address: int, size: int) -> None:
+def unmap_to_reservation(address: int, size: int) -> None:
     """Whatever was mapped there is gone; the reservation is back."""
     _map(address, size, PROT_NONE, _MAP_PRIVATE | _MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED, -1, 0, "unmap")
 

@@ -10,26 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import GpuFault, Unsupported
-from softgen.memory.address_space import AddressSpace, Mapping
-from softgen.memory.host import PAGE
+from softgen.memory.address_space import AddressSpace, BufferMapping
 from softgen.memory.physical import PhysicalMemory
-from softgen.memory.walk import Page
+from softgen.memory.walk import Translation
 
 if TYPE_CHECKING:
     from softgen.memory.page_table import PageTableSpace
 
-MOST_RUNS = 1 << 14  # host mappings for one space; a process may have about four times as many (vm.max_map_count)
+MAX_RUNS = 1 << 14  # host mappings for one space; a process may have about four times as many (vm.max_map_count)
 _UNSEEN = memoryview(b"")  # Python reads through the tables, not through a mapping
 
 
-class Mirror(AddressSpace):
+class HostMirror(AddressSpace):
     """Host mappings of a PageTableSpace; its reasons for faults are those of the walk."""
 
     def __init__(self, tables: PageTableSpace) -> None:
         super().__init__(tables.name, max(tables.bits, 32))
         self.tables = tables
-        self._shown: frozenset[Page] = frozenset()
+        self._shown: frozenset[Translation] = frozenset()
 
     def update(self) -> None:
         """Show what the tables say now."""
@@ -48,22 +48,22 @@ class Mirror(AddressSpace):
             self._shown = now
             self._index = self._indexed(now)
 
-    def _runs(self) -> Iterator[Page]:
+    def _runs(self) -> Iterator[Translation]:
         count = 0
         for page in self.tables.pages():
-            for run in written(self.tables.memory, page):
+            for run in backed_parts(self.tables.memory, page):
                 count += 1
-                if count > MOST_RUNS:
-                    more = f"more than {MOST_RUNS} pieces of physical memory"
+                if count > MAX_RUNS:
+                    more = f"more than {MAX_RUNS} pieces of physical memory"
                     raise Unsupported(f"{self.name}: its pages lie in {more}, too many for host mappings: compiled code cannot reach it")
                 yield run
 
-    def _mapping(self, page: Page) -> Mapping:
-        return Mapping(page.start, page.start + page.size, self.tables.memory, page.physical, page.writable, _UNSEEN)
+    def _mapping(self, page: Translation) -> BufferMapping:
+        return BufferMapping(page.start, page.start + page.size, self.tables.memory, page.physical, page.writable, _UNSEEN)
 
-    def _indexed(self, pages: frozenset[Page]) -> tuple[list[int], list[Mapping]]:
+    def _indexed(self, pages: frozenset[Translation]) -> tuple[list[int], list[BufferMapping]]:
         mappings = [self._mapping(page) for page in sorted(pages)]
-        return [one.start for one in mappings], mappings
+        return [mapping.start for mapping in mappings], mappings
 
     # -- for those who ask about a fault ---------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Mirror(AddressSpace):
         return "the page tables map it now and did not when the work began"
 
 
-def written(memory: PhysicalMemory, page: Page) -> Iterator[Page]:
+def backed_parts(memory: PhysicalMemory, page: Translation) -> Iterator[Translation]:
     """The parts of a page that may be touched: all of it, or where unwritten memory faults, what was written."""
     if memory.zero:
         yield page
@@ -94,5 +94,5 @@ def written(memory: PhysicalMemory, page: Page) -> Iterator[Page]:
     while at < end:
         good = memory.extent(at, end - at)
         if good:
-            yield Page(page.start + at - page.physical, good, at, page.writable)
-        at += good or PAGE
+            yield Translation(page.start + at - page.physical, good, at, page.writable)
+        at += good or PAGE_SIZE

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from softgen.bits.generation import Generation
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.mirror import Mirror, written
+from softgen.memory.mirror import HostMirror, backed_parts
 from softgen.memory.physical import PhysicalMemory
-from softgen.memory.space import LARGEST_ACCESS, Region, Space, Table
-from softgen.memory.walk import FourLevelWalk, GlobalWalk, Page, TwoLevelWalk, Walk
+from softgen.memory.space import LARGEST_ACCESS, ArenaTable, MappedRegion, Space
+from softgen.memory.walk import FourLevelWalk, GlobalWalk, PageTableWalk, Translation, TwoLevelWalk
 
 _KEPT = 1 << 16  # translations; a full cache starts again
 _MOST_ENTRIES = 1 << 18  # pages() looks at: tables may map everything to one scratch page, and the whole list would never end
@@ -24,11 +24,11 @@ _MOST_ENTRIES = 1 << 18  # pages() looks at: tables may map everything to one sc
 class PageTableSpace(Space):
     """Physical memory seen through page tables. Made by one of the class methods."""
 
-    def __init__(self, name: str, walk: Walk) -> None:
+    def __init__(self, name: str, walk: PageTableWalk) -> None:
         self.name, self.walk, self.bits, self.memory = name, walk, walk.bits, walk.memory
-        self._kept: dict[int, Page] = {}
+        self._kept: dict[int, Translation] = {}
         self._epoch = walk.epoch
-        self._mirror: Mirror | None = None
+        self._mirror: HostMirror | None = None
         self._mirrored: tuple[int, int] | None = None  # what the mirror was made from: moves with the tables
 
     @classmethod
@@ -56,7 +56,7 @@ class PageTableSpace(Space):
         """A context's space on Gen8 and later: a PML4's address gives 48 bits, a tuple of four page directories (PDP0 first) 32."""
         return cls(name, FourLevelWalk(generation, memory, root))
 
-    def translate(self, address: int, access: str = "read") -> Page:
+    def translate(self, address: int, access: str = "read") -> Translation:
         """The page an address is in: its physical address is page.physical + address - page.start."""
         if self._epoch != self.walk.epoch:
             self._kept.clear()
@@ -66,7 +66,7 @@ class PageTableSpace(Space):
             if address >> self.bits:
                 raise GpuFault(address, access, self.name, why=self.outside(address))
             found = self.walk.look(address)
-            if not isinstance(found, Page):
+            if not isinstance(found, Translation):
                 raise GpuFault(address, access, self.name, why=found.why)
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
@@ -82,11 +82,11 @@ class PageTableSpace(Space):
         self.walk.forget()
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ArenaTable:
         """Host addresses of what the tables map now. Ask again for each piece of work: a write to a table through PhysicalMemory moves the
         walk's epoch, and then the mappings are brought up to date; tables that compiled code wrote need invalidate() first."""
         if self._mirror is None:
-            self._mirror = Mirror(self)
+            self._mirror = HostMirror(self)
         if self._mirrored != self._now():
             self._mirror.update()
             self._mirrored = self._now()  # after the walk: what it reads is watched from then on
@@ -128,27 +128,27 @@ class PageTableSpace(Space):
                 break
         return at - address
 
-    def regions(self) -> Iterator[Region]:
+    def regions(self) -> Iterator[MappedRegion]:
         start = size = 0
         for page in self.pages():
             if page.start != start + size:
                 if size:
-                    yield Region(start, size, self.name)
+                    yield MappedRegion(start, size, self.name)
                 start, size = page.start, 0
             size += page.size
         if size:
-            yield Region(start, size, self.name)
+            yield MappedRegion(start, size, self.name)
 
-    def pages(self, start: int = 0, end: int | None = None, limit: int = _MOST_ENTRIES) -> Iterator[Page]:
+    def pages(self, start: int = 0, end: int | None = None, limit: int = _MOST_ENTRIES) -> Iterator[Translation]:
         """Every page between two addresses, in rising order; neighbours that also lie together in physical memory as one."""
         end = 1 << self.bits if end is None else min(end, 1 << self.bits)
-        held: Page | None = None
+        held: Translation | None = None
         for _ in range(limit):
             if start >= end:
                 break
             found = self.walk.look(start)
             start = found.start + found.size
-            if not isinstance(found, Page):
+            if not isinstance(found, Translation):
                 continue
             if held and found == (held.start + held.size, found.size, held.physical + held.size, held.writable):
                 held = held._replace(size=held.size + found.size)
@@ -165,7 +165,7 @@ class PageTableSpace(Space):
     def fill(self, space: AddressSpace, start: int = 0, end: int | None = None) -> None:
         """Show what the tables say in a space compiled code can use. It does not follow later changes of the tables."""
         for page in self.pages(start, end):
-            for run in written(self.memory, page):
+            for run in backed_parts(self.memory, page):
                 space.map(run.start, self.memory, run.physical, run.size, run.writable)
 
     def _runs(self, address: int, size: int, access: str) -> Iterator[tuple[int, int]]:

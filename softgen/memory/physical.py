@@ -10,9 +10,10 @@ import os
 import weakref
 from collections.abc import Iterator
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import DriverError, GpuFault, SoftgenError
 from softgen.memory import host
-from softgen.memory.space import LARGEST_ACCESS, Region, Space
+from softgen.memory.space import LARGEST_ACCESS, MappedRegion, Space
 from softgen.memory.store import view_of
 
 
@@ -49,8 +50,8 @@ class PhysicalMemory(Space):
 
     def mark(self, address: int, size: int) -> None:
         """These bytes count as written from now on."""
-        pages = range(address // host.PAGE, -(-(address + size) // host.PAGE))
-        if len(self._written) * host.PAGE > self.limit - size and not self._written.issuperset(pages):
+        pages = range(address // PAGE_SIZE, -(-(address + size) // PAGE_SIZE))
+        if len(self._written) * PAGE_SIZE > self.limit - size and not self._written.issuperset(pages):
             raise SoftgenError(f"{self.name}: more than {self.limit:#x} bytes written (at {address:#x})")
         self._written.update(pages)
         if not self._watched.isdisjoint(pages):
@@ -64,26 +65,26 @@ class PhysicalMemory(Space):
         if self.zero:
             return max(end - address, 0)
         at = address
-        while at < end and at // host.PAGE in self._written:
-            at = (at // host.PAGE + 1) * host.PAGE
+        while at < end and at // PAGE_SIZE in self._written:
+            at = (at // PAGE_SIZE + 1) * PAGE_SIZE
         return min(at, end) - address
 
-    def regions(self) -> Iterator[Region]:
+    def regions(self) -> Iterator[MappedRegion]:
         """Runs of pages that were written."""
         start = size = 0
         for page in sorted(self._written):
-            if size and page * host.PAGE == start + size:
-                size += host.PAGE
+            if size and page * PAGE_SIZE == start + size:
+                size += PAGE_SIZE
                 continue
             if size:
-                yield Region(start, size, self.name)
-            start, size = page * host.PAGE, host.PAGE
+                yield MappedRegion(start, size, self.name)
+            start, size = page * PAGE_SIZE, PAGE_SIZE
         if size:
-            yield Region(start, size, self.name)
+            yield MappedRegion(start, size, self.name)
 
     def written(self, address: int) -> bool:
         """Was anything ever written to the page of this address?"""
-        return address // host.PAGE in self._written
+        return address // PAGE_SIZE in self._written
 
     @property
     def pages_written(self) -> int:
@@ -91,7 +92,7 @@ class PhysicalMemory(Space):
 
     def watch(self, address: int) -> None:
         """Move `epoch` when the page of this address is next written: someone keeps what was read from it."""
-        self._watched.add(address // host.PAGE)
+        self._watched.add(address // PAGE_SIZE)
 
     def window(self, offset: int, size: int) -> memoryview:
         return view_of(host.map_file(self.fd, offset, size, writable=True), size)

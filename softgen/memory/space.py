@@ -12,10 +12,10 @@ from softgen.errors import Unsupported
 LARGEST_ACCESS = 1 << 30  # one read or write of a space that has no end of its own
 
 
-Table = ctypes.Array[ctypes.c_uint64]  # host bases of an address space's 4 GiB parts
+ArenaTable = ctypes.Array[ctypes.c_uint64]  # host bases of an address space's 4 GiB parts
 
 
-class Region(NamedTuple):
+class MappedRegion(NamedTuple):
     """A stretch of addresses without a hole."""
 
     start: int
@@ -41,11 +41,11 @@ class Space(ABC):
         """How many of the next `limit` bytes are readable without a hole; 0 means the first is not."""
 
     @abstractmethod
-    def regions(self) -> Iterator[Region]:
+    def regions(self) -> Iterator[MappedRegion]:
         """What is mapped, in rising order."""
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ArenaTable:
         """For compiled code: host base of each 4 GiB part of 2^48 bytes, valid until the space changes. Unsupported, with the reason, where
         there is none; then only the reference can run."""
         raise Unsupported(f"{self.name} has no host addresses: compiled code cannot reach it")

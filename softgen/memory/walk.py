@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import DriverError, SpecError
-from softgen.memory.host import PAGE
 from softgen.memory.physical import PhysicalMemory
 
 
-class Page(NamedTuple):
+class Translation(NamedTuple):
     """Addresses that lie together in graphics and in physical memory."""
 
     start: int
@@ -29,7 +29,7 @@ class Page(NamedTuple):
     writable: bool
 
 
-class Hole(NamedTuple):
+class Unmapped(NamedTuple):
     """Addresses that lead nowhere, and at which level the walk stopped."""
 
     start: int
@@ -37,7 +37,7 @@ class Hole(NamedTuple):
     why: str
 
 
-class Tables:
+class TableReader:
     """Entries read from one memory, a table page at a time, kept until one of those pages is written."""
 
     def __init__(self, memory: PhysicalMemory) -> None:
@@ -49,13 +49,13 @@ class Tables:
         """The dwords at an address; None when nobody ever wrote there."""
         if self._epoch != self.memory.epoch:
             self.forget()
-        page = self._pages.get(address // PAGE)
+        page = self._pages.get(address // PAGE_SIZE)
         if page is None:
             self.memory.watch(address)  # a table that is not there is missed as well
             if not self.memory.written(address):
                 return None
-            page = self._pages[address // PAGE] = array("I", self.memory.read(address // PAGE * PAGE, PAGE))
-        at = address % PAGE // 4
+            page = self._pages[address // PAGE_SIZE] = array("I", self.memory.read(address // PAGE_SIZE * PAGE_SIZE, PAGE_SIZE))
+        at = address % PAGE_SIZE // 4
         return page[at : at + dwords]
 
     def forget(self) -> None:
@@ -63,18 +63,18 @@ class Tables:
         self._epoch = self.memory.epoch
 
 
-class Walk(ABC):
+class PageTableWalk(ABC):
     """One format of tables with their root."""
 
     bits: int
 
     def __init__(self, memory: PhysicalMemory) -> None:
         self.memory = memory  # where pages are, and tables unless said otherwise
-        self.tables = Tables(memory)
+        self.tables = TableReader(memory)
         self._forms: dict[str, Layout] = {}
 
     @abstractmethod
-    def look(self, address: int) -> Page | Hole:
+    def look(self, address: int) -> Translation | Unmapped:
         """What stands at an address below 2^bits."""
 
     @property
@@ -85,7 +85,7 @@ class Walk(ABC):
     def forget(self) -> None:
         self.tables.forget()
 
-    def read(self, tables: Tables, name: str, gen: float, at: int) -> tuple[Any, str]:
+    def read(self, tables: TableReader, name: str, gen: float, at: int) -> tuple[Any, str]:
         """(entry, "") or (None, why there is none): an entry's place is named, so that a broken table can be found."""
         form = self._forms.get(name)
         if form is None:
@@ -100,16 +100,18 @@ class Walk(ABC):
             state = "was never written"
         return None, f"not mapped: {_TITLE[name]} entry at {tables.memory.name} {at:#x} {state}"
 
-    def page(self, address: int, size: int, physical: int, writable: bool) -> Page | Hole:
+    def page(self, address: int, size: int, physical: int, writable: bool) -> Translation | Unmapped:
         start = address // size * size
         if physical + size > self.memory.capacity:
-            return Hole(start, size, f"not mapped: its page at {physical:#x} is beyond the {self.memory.bits} bits of {self.memory.name}")
-        return Page(start, size, physical, writable)
+            return Unmapped(
+                start, size, f"not mapped: its page at {physical:#x} is beyond the {self.memory.bits} bits of {self.memory.name}"
+            )
+        return Translation(start, size, physical, writable)
 
-    def hole(self, address: int, size: int, why: str, tables: Tables, at: int, whole: int) -> Hole:
+    def hole(self, address: int, size: int, why: str, tables: TableReader, at: int, whole: int) -> Unmapped:
         """An entry for `size` bytes is missing; with its table, which is for `whole` bytes, if that was never written."""
         size = size if tables.memory.written(at) else whole
-        return Hole(address // size * size, size, why)
+        return Unmapped(address // size * size, size, why)
 
 
 _TITLE = {
@@ -121,24 +123,24 @@ _TITLE = {
 }
 
 
-class GlobalWalk(Walk):
+class GlobalWalk(PageTableWalk):
     """The global table: an array of entries, in a memory of its own (AUB, TBX) or in physical memory."""
 
     bits = 32
 
     def __init__(self, generation: Generation, memory: PhysicalMemory, entries: PhysicalMemory, base: int = 0) -> None:
         super().__init__(memory)
-        if base % PAGE:
+        if base % PAGE_SIZE:
             raise DriverError(f"the global table begins at a page, not at {base:#x}")
-        self.gen, self.base, self.entries = generation.number, base, Tables(entries)
+        self.gen, self.base, self.entries = generation.number, base, TableReader(entries)
         self.stride = layout("GLOBAL_TABLE_ENTRY", self.gen).dwords * 4
 
-    def look(self, address: int) -> Page | Hole:
-        at = self.base + address // PAGE * self.stride
+    def look(self, address: int) -> Translation | Unmapped:
+        at = self.base + address // PAGE_SIZE * self.stride
         entry, why = self.read(self.entries, "GLOBAL_TABLE_ENTRY", self.gen, at)
         if entry is None:
-            return self.hole(address, PAGE, why, self.entries, at, PAGE // self.stride * PAGE)
-        return self.page(address, PAGE, entry.page, bool(entry.writable))
+            return self.hole(address, PAGE_SIZE, why, self.entries, at, PAGE_SIZE // self.stride * PAGE_SIZE)
+        return self.page(address, PAGE_SIZE, entry.page, bool(entry.writable))
 
     @property
     def epoch(self) -> int:
@@ -148,7 +150,7 @@ class GlobalWalk(Walk):
         self.entries.forget()
 
 
-class TwoLevelWalk(Walk):
+class TwoLevelWalk(PageTableWalk):
     """Gen7: 512 directory entries inside the global table's array, each for 4 MiB; page tables in physical memory."""
 
     bits = 31
@@ -161,23 +163,23 @@ class TwoLevelWalk(Walk):
         super().__init__(memory)
         if generation.ppgtt != "two_level":
             raise SpecError(f"{generation} has no page directory in the global table")
-        self.gen, self.entries = generation.number, Tables(entries)
+        self.gen, self.entries = generation.number, TableReader(entries)
         self.directory = layout("PP_DIR_BASE", self.gen).unpack([pp_dir_base]).offset
         self.valid = layout("PP_DIR_DCLV", self.gen).unpack([pp_dir_dclv]).cachelines_valid
 
-    def look(self, address: int) -> Page | Hole:
+    def look(self, address: int) -> Translation | Unmapped:
         index = address // self.PART
         start = index * self.PART
         if not self.valid >> index // self.GROUP & 1:
-            return Hole(start, self.PART, f"not mapped: page directory entry {index} is not valid in PP_DIR_DCLV {self.valid:#010x}")
+            return Unmapped(start, self.PART, f"not mapped: page directory entry {index} is not valid in PP_DIR_DCLV {self.valid:#010x}")
         entry, why = self.read(self.entries, "PAGE_DIRECTORY_ENTRY", self.gen, self.directory + index * 4)
         if entry is None:
-            return Hole(start, self.PART, why)
-        at = entry.table + (address - start) // PAGE * 4
+            return Unmapped(start, self.PART, why)
+        at = entry.table + (address - start) // PAGE_SIZE * 4
         entry, why = self.read(self.tables, "PAGE_TABLE_ENTRY", self.gen, at)
         if entry is None:
-            return self.hole(address, PAGE, why, self.tables, at, self.PART)
-        return self.page(address, PAGE, entry.page, bool(entry.writable))
+            return self.hole(address, PAGE_SIZE, why, self.tables, at, self.PART)
+        return self.page(address, PAGE_SIZE, entry.page, bool(entry.writable))
 
     @property
     def epoch(self) -> int:
@@ -188,7 +190,7 @@ class TwoLevelWalk(Walk):
         self.tables.forget()
 
 
-class FourLevelWalk(Walk):
+class FourLevelWalk(PageTableWalk):
     """Gen8 and later: 512 entries of 64 bits in each table. The root is a PML4, or four page directories for 32-bit spaces."""
 
     LEVELS = (("PML4_ENTRY", 39), ("PAGE_DIRECTORY_POINTER_ENTRY", 30), ("PAGE_DIRECTORY_ENTRY", 21), ("PAGE_TABLE_ENTRY", 12))
@@ -202,13 +204,13 @@ class FourLevelWalk(Walk):
         if not isinstance(root, int) and len(root) != 4:
             raise DriverError(f"a 32-bit space has four page directories, not {len(root)}")
         # A root is a pointer without a present bit; drivers leave its low bits clear or write them like an entry's.
-        self.roots = tuple(one & -PAGE for one in ((root,) if isinstance(root, int) else root))
+        self.roots = tuple(base & -PAGE_SIZE for base in ((root,) if isinstance(root, int) else root))
 
-    def look(self, address: int) -> Page | Hole:
+    def look(self, address: int) -> Translation | Unmapped:
         first = 0 if self.bits == 48 else 2
         table = self.roots[0 if self.bits == 48 else address >> 30]
         if self.bits == 32 and not table:
-            return Hole(address >> 30 << 30, 1 << 30, f"not mapped: page directory pointer {address >> 30} is zero")
+            return Unmapped(address >> 30 << 30, 1 << 30, f"not mapped: page directory pointer {address >> 30} is zero")
         writable, every = True, 1
         for name, shift in self.LEVELS[first:]:
             index = address >> shift & self.MASK & -every

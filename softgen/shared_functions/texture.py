@@ -20,9 +20,9 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions import message
 from softgen.shared_functions.exchange import Exchange, Plan, compiled, plan
-from softgen.surface.image import Image
+from softgen.surface.image import SurfaceImage
 
-Operation = Callable[[Machine, Image, Any, Region, list[Value], Value], list[Value]]
+Operation = Callable[[Machine, SurfaceImage, Any, Region, list[Value], Value], list[Value]]
 OPERATIONS: dict[str, Operation] = {}
 
 
@@ -63,12 +63,12 @@ def bindless_offset(x: Exchange) -> int:
     return int(catalogue.layout("DP_EXTDESC_BTI252", x.plan.gen).raw([x.extended]).surface_offset)
 
 
-def picture(x: Exchange) -> Image:
+def picture(x: Exchange) -> SurfaceImage:
     """The surface that a message names."""
     index = int(x.plan.fields.binding_table_index)
     special = catalogue.enumeration(message.SURFACES, x.plan.gen).get(index)
     if special == "bindless":
-        found: Image = x.environment.picture(bindless_offset(x), True)
+        found: SurfaceImage = x.environment.picture(bindless_offset(x), True)
         return found
     if special is not None:
         raise Unsupported(f"{x.plan.name} to {special}: no surface with a format")

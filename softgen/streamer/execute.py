@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from softgen.bits import registers
+from softgen.bits import registers as places
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.command import Counters, StateT
@@ -23,27 +23,28 @@ from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_status import EngineStatusRegisters
-from softgen.streamer.interface import DeviceInterface, Parked, SubmissionHooks, Wait
-from softgen.streamer.parser import Command, FetchPointer, Parser, Remark
+from softgen.streamer.interface import DeviceInterface, Parked, RegisterFile, SubmissionHooks, Wait
+from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark
 from softgen.streamer.window import Window
 from softgen.threads.dispatch import Dispatcher
 
 LATCH_AT_ONCE = 256  # state commands between two polls of the time limit
 
 
-class Streamer(Parser):
+class Streamer(CommandParser):
     """An engine's command streamer at work on one submission; the `CommandStreamer` that pipelines' handlers receive.
 
-    `base` is where the engine's registers start, `process_page` the status page of the context, `context_id` its number.
+    `base` is where the engine's registers start, `process_page` the status page of the context, `context_id` its number; `registers` is the
+    register file as the context sees it.
     """
 
     def __init__(self, device: DeviceInterface, engine: str, space: Space, global_space: Space | None, saved: SavedContext,
                  counters: Counters, hooks: SubmissionHooks, base: int | None = None, process_page: int | None = None,
-                 context_id: int = 0) -> None:  # fmt: skip
+                 context_id: int = 0, registers: RegisterFile | None = None) -> None:  # fmt: skip
         super().__init__(device.generation, engine, space, global_space)
         self.device, self.saved, self.counters, self.hooks = device, saved, counters, hooks
-        self.registers = device.registers
-        bases = registers.bases(self.generation.number)
+        self.registers = registers or device.registers
+        bases = places.bases(self.generation.number)
         self.base = bases.get(engine, (0,))[0] if base is None else base
         self.process_page, self.context_id = process_page, context_id
         self.skipping = False  # MI_SET_PREDICATE: commands are read as MI_NOOP

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -44,6 +44,13 @@ class RegisterFile(Protocol):
     def read(self, offset: int) -> int: ...
     def write(self, offset: int, value: int) -> None: ...
     def raise_error(self, offset: int, value: int) -> None: ...
+    def save(self, offsets: Iterable[int]) -> dict[int, int]:
+        """The values of a context's registers, when it is switched out."""
+        ...
+
+    def restore(self, saved: dict[int, int]) -> dict[int, int]:
+        """Loads a context's registers; those it has not saved keep their values. Answers what is to be saved with it from now on."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def _understood(header: int, gen: float, engine: str) -> tuple[Layout | None, in
 Stale = Callable[[Space, int], str]
 
 
-class Parser:
+class CommandParser:
     """Walks one submission. `stale(space, address)` says why memory there may not hold what the GPU would have put there."""
 
     def __init__(self, generation: Generation, engine: str, space: Space, global_space: Space | None = None,
@@ -218,7 +218,7 @@ class Parser:
 
     def _reads(self, space: Space, target: int) -> bool:
         """Whether a batch stands at a place, from its first command to its end."""
-        trial = Parser(self.generation, self.engine, space, self.global_space)
+        trial = CommandParser(self.generation, self.engine, space, self.global_space)
         trial.left = TRIAL
         last: Command | Remark | None = None
         for last in trial.batch(target):

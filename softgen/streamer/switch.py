@@ -37,13 +37,12 @@ def set_context(cs: Streamer, cmd: Record) -> None:
     address, current = cmd.logical_context_address, cs.get("CCID")
     if current & VALID and current & ~0xFFF == address and not flag(cmd, "force_restore"):
         return
-    offsets = list(kept(cs))
-    cs.saved.registers = {offset: cs.registers.read(offset) for offset in offsets}
+    cs.saved.registers = cs.registers.save(kept(cs))
     saved = cs.device.saved_context(address, cs.engine)
     if flag(cmd, "restore_inhibit"):
         saved.reset()
-    for offset, value in saved.registers.items():
-        cs.registers.write(offset, value)
+    saved.registers = cs.registers.restore(saved.registers)
+    saved.latched.mark_all_dirty()
     cs.saved = saved
     cs.set("CCID", address | VALID)
 

@@ -21,11 +21,11 @@ from softgen.lanes.value import Value
 from softgen.surface import tiling
 
 TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
-ITSELF = ("red", "green", "blue", "alpha")
+CHANNEL_NAMES = ("red", "green", "blue", "alpha")
 
 
 @dataclass(frozen=True)
-class Image:
+class SurfaceImage:
     """A surface of texels. Sizes are those of level 0 and of all there is, `first` the array element that counts as zero."""
 
     kind: str  # 1d 2d 3d cube buffer null
@@ -43,7 +43,7 @@ class Image:
     first: int
     align: tuple[int, int]
     at: tuple[int, int]  # texels that the picture begins after
-    select: tuple[str, ...] = ITSELF  # what a reader gets as red, green, blue and alpha
+    select: tuple[str, ...] = CHANNEL_NAMES  # what a reader gets as red, green, blue and alpha
     base_level: int = 0  # in halves: below it a picture is magnified
     samples: int = 1
     palette: int = 0
@@ -59,14 +59,14 @@ class Image:
         return {"1d": 1, "2d": 2, "cube": 2, "3d": 3, "buffer": 1, "null": 0}[self.kind] + (self.is_array and self.kind != "3d")
 
 
-def spread(m: Machine, number: int | Value, type: LaneType, lanes: int) -> Value:
+def broadcast_number(m: Machine, number: int | Value, type: LaneType, lanes: int) -> Value:
     """A number of an image in every lane."""
     if isinstance(number, Value):
         return m.broadcast(m.convert(number, type), lanes)
     return m.constant(type, number, lanes)
 
 
-def image(layout: Layout, state: Record, what: str) -> Image:
+def image_from_state(layout: Layout, state: Record, what: str) -> SurfaceImage:
     """An image by its surface state; what is not simulated is refused by name."""
     kind = value_name(layout, state, "surface_type")
     format = surface_formats().get(state.surface_format)
@@ -74,21 +74,29 @@ def image(layout: Layout, state: Record, what: str) -> Image:
         raise Unsupported(f"{what} is a {kind} surface of format {state.surface_format}: not yet simulated for this message")
     if kind in ("buffer", "null"):
         entries = int(state.number_of_entries) if kind == "buffer" else 0
-        return Image(kind, format, int(state.surface_base_address), entries, 1, 1, False, state.surface_pitch + 1, "linear", 0, 1, 0, 0,
-                     (1, 1), (0, 0))  # fmt: skip
+        return SurfaceImage(kind, format, int(state.surface_base_address), entries, 1, 1, False, state.surface_pitch + 1, "linear", 0, 1, 0,
+                            0, (1, 1), (0, 0))  # fmt: skip
     if getattr(state, "number_of_multisamples", 0):
         raise Unsupported(f"{what} has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated for "
                           "this message")  # fmt: skip
     align = _alignment(layout, state, "horizontal"), _alignment(layout, state, "vertical")
     width, height = int(state.width) + 1, (int(state.height) + 1 if kind != "1d" else 1)
     is_array = bool(state.surface_array) if "surface_array" in state._fields else False
-    return Image(kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, is_array, int(state.surface_pitch) + 1,
-                 _tiling(layout, state, kind, format, what), 0 if _across(state, kind) else _rows(layout, state, kind, height, align[1]),
-                 int(state.mip_count_lod) + 1,
-                 int(state.surface_min_lod), int(state.minimum_array_element), align,
-                 (int(state.x_offset_texels), int(state.y_offset_rows)), _select(layout, state),
-                 int(state.base_mip_level) if "base_mip_level" in state._fields else 0, 1,
-                 int(getattr(state, "multisample_position_palette_index", 0)), _across(state, kind))  # fmt: skip
+    across = _across(state, kind)
+    return SurfaceImage(
+        kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, is_array, int(state.surface_pitch) + 1,
+        _tiling(layout, state, kind, format, what),
+        rows=0 if across else _rows(layout, state, kind, height, align[1]),
+        levels=int(state.mip_count_lod) + 1,
+        level=int(state.surface_min_lod),
+        first=int(state.minimum_array_element),
+        align=align,
+        at=(int(state.x_offset_texels), int(state.y_offset_rows)),
+        select=_select(layout, state),
+        base_level=int(state.base_mip_level) if "base_mip_level" in state._fields else 0,
+        palette=int(getattr(state, "multisample_position_palette_index", 0)),
+        across=across,
+    )  # fmt: skip
 
 
 def _tiling(layout: Layout, state: Record, kind: str, format: Format, what: str) -> str:
@@ -108,9 +116,9 @@ def _across(state: Record, kind: str) -> int:
 
 def _select(layout: Layout, state: Record) -> tuple[str, ...]:
     """What stands for red, green, blue and alpha (KBL 20098-20151)."""
-    names = [f"shader_channel_select_{one}" for one in ITSELF]
+    names = [f"shader_channel_select_{channel}" for channel in CHANNEL_NAMES]
     if names[0] not in state._fields:
-        return ITSELF
+        return CHANNEL_NAMES
     return tuple(value_name(layout, state, name) for name in names)
 
 
@@ -134,12 +142,12 @@ def _rows(layout: Layout, state: Record, kind: str, height: int, align: int) -> 
     return first + second + 12 * align if spaced else first
 
 
-def levels(one: Image) -> Iterator[tuple[int, int, int, int]]:
+def levels(image: SurfaceImage) -> Iterator[tuple[int, int, int, int]]:
     """x, y, width and height of each level, in texels."""
     x = y = 0
-    across, down = one.align
-    for level in range(one.level + one.levels):
-        width, height = max(one.width >> level, 1), max(one.height >> level, 1)
+    across, down = image.align
+    for level in range(image.level + image.levels):
+        width, height = max(image.width >> level, 1), max(image.height >> level, 1)
         yield x, y, width, height
         if level == 1:
             x += -(-width // across) * across
@@ -147,44 +155,44 @@ def levels(one: Image) -> Iterator[tuple[int, int, int, int]]:
             y += -(-height // down) * down
 
 
-def locate(m: Machine, one: Image, coordinates: list[Value], lod: Value | None) -> tuple[Value, Value]:
+def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value | None) -> tuple[Value, Value]:
     """The byte offset of texels from the base, and which of them there are. Coordinates and level are u32."""
     lanes = coordinates[0].lanes if coordinates else 1
     zero = m.constant(u32, 0, lanes)
     u, *rest = [*coordinates, *[zero] * 3][:3]
-    if one.kind in ("buffer", "null"):
-        if one.kind == "null":
+    if image.kind in ("buffer", "null"):
+        if image.kind == "null":
             return m.convert(u, u64), m.constant(bool_, 0, lanes)
-        return m.convert(u, u64) * spread(m, one.pitch, u64, lanes), u < spread(m, one.width, u32, lanes)
-    v, r = (zero, rest[0]) if one.kind == "1d" else (rest[0], rest[1])
-    if one.level or one.levels > 1:
-        x, y, inside = _leveled(m, one, u, v, r, zero if lod is None else lod)
+        return m.convert(u, u64) * broadcast_number(m, image.pitch, u64, lanes), u < broadcast_number(m, image.width, u32, lanes)
+    v, r = (zero, rest[0]) if image.kind == "1d" else (rest[0], rest[1])
+    if image.level or image.levels > 1:
+        x, y, inside = _leveled(m, image, u, v, r, zero if lod is None else lod)
     else:
-        x, y, inside = u, v, (u < spread(m, one.width, u32, lanes)) & (r < _slices(m, one, lanes))
-        inside = inside if one.kind == "1d" else inside & (v < spread(m, one.height, u32, lanes))
+        x, y, inside = u, v, (u < broadcast_number(m, image.width, u32, lanes)) & (r < _slices(m, image, lanes))
+        inside = inside if image.kind == "1d" else inside & (v < broadcast_number(m, image.height, u32, lanes))
         inside = inside if lod is None else inside & (lod == 0)
     far = [m.convert(value, u64) for value in (x, y, r)]
-    slices = far[2] + spread(m, one.first, u64, lanes)
-    down = far[1] + slices * spread(m, one.rows, u64, lanes) + one.at[1]
-    along = far[0] + one.at[0] if one.kind != "1d" else far[0] + slices * spread(m, one.across, u64, lanes) + one.at[0]
-    return tiling.offset(m, one.tiling, spread(m, one.pitch, u64, lanes), along * one.size, down), inside
+    slices = far[2] + broadcast_number(m, image.first, u64, lanes)
+    down = far[1] + slices * broadcast_number(m, image.rows, u64, lanes) + image.at[1]
+    along = far[0] + image.at[0] if image.kind != "1d" else far[0] + slices * broadcast_number(m, image.across, u64, lanes) + image.at[0]
+    return tiling.offset(m, image.tiling, broadcast_number(m, image.pitch, u64, lanes), along * image.size, down), inside
 
 
-def _leveled(m: Machine, one: Image, u: Value, v: Value, r: Value, lod: Value) -> tuple[Value, Value, Value]:
+def _leveled(m: Machine, image: SurfaceImage, u: Value, v: Value, r: Value, lod: Value) -> tuple[Value, Value, Value]:
     """Where a texel of a level stands in the picture of all levels, and whether it is there."""
-    if one.kind in ("1d", "3d"):
-        raise Unsupported(f"a {one.kind} surface with levels: not yet simulated for this message")
+    if image.kind in ("1d", "3d"):
+        raise Unsupported(f"a {image.kind} surface with levels: not yet simulated for this message")
     x, y, inside = u, v, m.constant(bool_, 0, u.lanes)
-    for level, (left, top, width, height) in enumerate(levels(one)):
-        if level >= one.level:
-            here = lod == level - one.level
-            there = here & (u < width) & (v < height) & (r < _slices(m, one, u.lanes))
+    for level, (left, top, width, height) in enumerate(levels(image)):
+        if level >= image.level:
+            here = lod == level - image.level
+            there = here & (u < width) & (v < height) & (r < _slices(m, image, u.lanes))
             x, y, inside = m.select(here, u + left, x), m.select(here, v + top, y), inside | there
     return x, y, inside
 
 
-def _slices(m: Machine, one: Image, lanes: int) -> Value:
-    if one.kind != "3d" and not one.is_array:
-        return m.constant(u32, 6 if one.kind == "cube" else 1, lanes)
-    depth = spread(m, one.depth, u32, lanes)
-    return depth * 6 if one.kind == "cube" else depth
+def _slices(m: Machine, image: SurfaceImage, lanes: int) -> Value:
+    if image.kind != "3d" and not image.is_array:
+        return m.constant(u32, 6 if image.kind == "cube" else 1, lanes)
+    depth = broadcast_number(m, image.depth, u32, lanes)
+    return depth * 6 if image.kind == "cube" else depth

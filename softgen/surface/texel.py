@@ -5,7 +5,7 @@ A channel is 32 bits of a lane: the bits of a float for unorm, snorm and float f
 
 from __future__ import annotations
 
-from softgen.bits.formats import Channel, Format
+from softgen.bits.formats import Format, FormatChannel
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f16, f32, f64, i32, u16, u32
@@ -25,22 +25,22 @@ ROOT = (0.35, 0.65, 5)  # of x^0.4: a line near it, and how often Newton's step 
 def check(format: Format, reading: bool = False) -> None:
     """Refuses what is no plain texel. Some can only be read."""
     names, spaces = ("rgbaxli", ("yuv",)) if reading else ("rgbax", ("srgb", "yuv"))
-    plain = all(one.bits <= WIDEST.get(one.type, 0) and one.name in names for one in format.channels)
+    plain = all(channel.bits <= WIDEST.get(channel.type, 0) and channel.name in names for channel in format.channels)
     if format.coding or format.space in spaces or format.block != (1, 1) or not format.bits or not plain:
         raise Unsupported(f"texels of format {format}: not yet simulated")
 
 
-def places(format: Format) -> list[tuple[Channel, int]]:
+def places(format: Format) -> list[tuple[FormatChannel, int]]:
     """Channels with their lowest bits."""
     found, at = [], 0
-    for one in format.channels:
-        found.append((one, at))
-        at += one.bits
+    for channel in format.channels:
+        found.append((channel, at))
+        at += channel.bits
     return found
 
 
 def is_whole(format: Format) -> bool:
-    return any(one.type in ("uint", "sint") for one in format.channels)
+    return any(channel.type in ("uint", "sint") for channel in format.channels)
 
 
 # -- out of memory -------------------------------------------------------------------------------------------------
@@ -50,13 +50,13 @@ def unpack(m: Machine, format: Format, words: list[Value]) -> list[Value]:
     """Red, green, blue and alpha of texels; what a format lacks is zero, alpha one."""
     check(format, reading=True)
     found = {name: m.like(words[0], bits) for name, bits in missing(format).items()}
-    for one, at in places(format):
-        if one.type != "void":
+    for channel, at in places(format):
+        if channel.type != "void":
             raw = words[at // WORD] >> at % WORD if at % WORD else words[at // WORD]
-            value = _decoded(m, one, raw if one.bits == WORD else raw & (1 << one.bits) - 1)
-            if format.space == "srgb" and one.name != "a":
+            value = _decoded(m, channel, raw if channel.bits == WORD else raw & (1 << channel.bits) - 1)
+            if format.space == "srgb" and channel.name != "a":
                 value = _linear(m, value)
-            found.update(dict.fromkeys(COPIES.get(one.name, one.name), value))
+            found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), value))
     return [found[name] for name in ORDER]
 
 
@@ -78,18 +78,18 @@ def _linear(m: Machine, value: Value) -> Value:
     return m.bitcast(m.convert(found, f32), u32)
 
 
-def _decoded(m: Machine, one: Channel, raw: Value) -> Value:
-    if one.type in ("uint", "raw") or one.bits == WORD and one.type in ("sint", "float"):
+def _decoded(m: Machine, channel: FormatChannel, raw: Value) -> Value:
+    if channel.type in ("uint", "raw") or channel.bits == WORD and channel.type in ("sint", "float"):
         return raw
-    signed = m.bitcast(m.bitcast(raw << WORD - one.bits, i32) >> WORD - one.bits, u32) if one.bits < WORD else raw
-    if one.type == "sint":
+    signed = m.bitcast(m.bitcast(raw << WORD - channel.bits, i32) >> WORD - channel.bits, u32) if channel.bits < WORD else raw
+    if channel.type == "sint":
         return signed
-    if one.type == "unorm":
-        return m.bitcast(m.div(m.convert(raw, f32), float((1 << one.bits) - 1)), u32)
-    if one.type == "snorm":
-        ratio = m.div(m.convert(m.bitcast(signed, i32), f32), float((1 << one.bits - 1) - 1))
+    if channel.type == "unorm":
+        return m.bitcast(m.div(m.convert(raw, f32), float((1 << channel.bits) - 1)), u32)
+    if channel.type == "snorm":
+        ratio = m.div(m.convert(m.bitcast(signed, i32), f32), float((1 << channel.bits - 1) - 1))
         return m.bitcast(m.select(ratio < -1.0, -1.0, ratio), u32)
-    half = raw << SMALL[one.bits] if one.bits in SMALL else raw
+    half = raw << SMALL[channel.bits] if channel.bits in SMALL else raw
     return m.bitcast(m.convert(m.bitcast(m.convert(half, u16), f16), f32), u32)
 
 
@@ -100,31 +100,31 @@ def pack(m: Machine, format: Format, values: list[Value]) -> list[Value]:
     """The words of texels from red, green, blue and alpha; integers that do not fit end at the limits, floats are rounded."""
     check(format)
     words = [m.like(values[0], 0)] * -(-format.bits // WORD)
-    for one, at in places(format):
-        if one.type != "void":
-            bits = _encoded(m, one, values[ORDER.index(one.name)])
+    for channel, at in places(format):
+        if channel.type != "void":
+            bits = _encoded(m, channel, values[ORDER.index(channel.name)])
             words[at // WORD] = words[at // WORD] | (bits << at % WORD if at % WORD else bits)
     return words
 
 
-def _encoded(m: Machine, one: Channel, value: Value) -> Value:
-    if one.bits == WORD and one.type in ("uint", "sint", "float", "raw"):
+def _encoded(m: Machine, channel: FormatChannel, value: Value) -> Value:
+    if channel.bits == WORD and channel.type in ("uint", "sint", "float", "raw"):
         return value
-    most, all_ones = (1 << one.bits - 1) - 1, (1 << one.bits) - 1
-    if one.type == "uint":
+    most, all_ones = (1 << channel.bits - 1) - 1, (1 << channel.bits) - 1
+    if channel.type == "uint":
         return m.select(value > all_ones, all_ones, value)
-    if one.type == "sint":
+    if channel.type == "sint":
         return _clamped(m, m.bitcast(value, i32), -most - 1, most, all_ones)
     number = m.bitcast(value, f32)
-    if one.type in ("unorm", "snorm"):
-        low = 0.0 if one.type == "unorm" else -1.0
+    if channel.type in ("unorm", "snorm"):
+        low = 0.0 if channel.type == "unorm" else -1.0
         number = m.select(m.is_nan(number), 0.0, number)
         number = m.select(number < low, low, m.select(number > 1.0, 1.0, number))
-        scaled = m.round_even(number * float(all_ones if one.type == "unorm" else most))
+        scaled = m.round_even(number * float(all_ones if channel.type == "unorm" else most))
         return m.bitcast(m.convert(scaled, i32), u32) & all_ones
-    if one.bits in SMALL:  # no sign: what is below zero is zero; rounded toward zero
+    if channel.bits in SMALL:  # no sign: what is below zero is zero; rounded toward zero
         small = m.convert(m.select(number < 0.0, 0.0, number), f16, "rtz")
-        return m.convert(m.bitcast(small, u16), u32) >> SMALL[one.bits] & all_ones
+        return m.convert(m.bitcast(small, u16), u32) >> SMALL[channel.bits] & all_ones
     return m.convert(m.bitcast(m.convert(number, f16), u16), u32)
 
 

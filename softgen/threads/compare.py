@@ -63,7 +63,7 @@ class EngineResult:
 
     @property
     def threads(self) -> int:
-        return sum(one.threads for one in self.done)
+        return sum(finished.threads for finished in self.done)
 
 
 class ComparingDispatcher:
@@ -78,16 +78,16 @@ class ComparingDispatcher:
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
         before = MemorySnapshot(context.space)
-        one, other = (self._run(dispatcher, context, dispatch, timed_out, before) for dispatcher in self.both)
-        if (page := _differ(one, other)) is not None or _words(one.error) != _words(other.error):
+        first, second = (self._run(dispatcher, context, dispatch, timed_out, before) for dispatcher in self.both)
+        if (page := _differ(first, second)) is not None or _words(first.error) != _words(second.error):
             before.restore()
-            raise self._explain(context, dispatch, timed_out, before, page, (one, other))
+            raise self._explain(context, dispatch, timed_out, before, page, (first, second))
         before.restore()
-        for at, data in one.pages.items():
+        for at, data in first.pages.items():
             context.space.write(at, data)
-        yield from one.done
-        if one.error:
-            raise one.error
+        yield from first.done
+        if first.error:
+            raise first.error
 
     def invalidate(self) -> None:
         for dispatcher in self.both:
@@ -120,7 +120,7 @@ class ComparingDispatcher:
                 what, stored = _values(names, at, found), _store(context, alone, at)
                 return EngineDifference(f"{names[0]} and {names[1]} differ: {title}, group {alone.group_name(0)}: {what}{stored}")
         if page is not None:
-            found = [{one: result.pages.get(one, before.space.read(one, PAGE)) for one in pages} for result in results]
+            found = [{each: result.pages.get(each, before.space.read(each, PAGE)) for each in pages} for result in results]
             what = _values(names, _first(found[0], found[1]) or page, found)
             return EngineDifference(f"{names[0]} and {names[1]} differ: {title}: {what}, though no group alone does so")
         words = [_words(result.error) or "no error" for result in results]
@@ -148,17 +148,17 @@ class PageSnapshot:
                 self.space.write(page, data)
 
 
-def _differ(one: EngineResult, other: EngineResult) -> int | None:
+def _differ(first: EngineResult, second: EngineResult) -> int | None:
     """The first page that two runs left differently."""
-    differing = {page for page, _ in one.pages.items() ^ other.pages.items()}
+    differing = {page for page, _ in first.pages.items() ^ second.pages.items()}
     return min(differing, default=None)
 
 
-def _first(one: dict[int, bytes], other: dict[int, bytes]) -> int | None:
+def _first(first: dict[int, bytes], second: dict[int, bytes]) -> int | None:
     """The first address at which pages differ, of a dword."""
-    for page in sorted(one):
-        if one[page] != other[page]:
-            return page + next(i for i in range(PAGE) if one[page][i] != other[page][i]) // 4 * 4
+    for page in sorted(first):
+        if first[page] != second[page]:
+            return page + next(i for i in range(PAGE) if first[page][i] != second[page][i]) // 4 * 4
     return None
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from softgen.errors import Unsupported
 from softgen.eu.engine import Engine, engine
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import DispatchProgram, ProgramCache
@@ -38,7 +38,7 @@ def host_threads() -> int:
 class KernelStatistics:
     """Work done by one kernel on one engine."""
 
-    program: Program
+    program: KernelProgram
     engine: str
     dispatches: int = 0
     threads: int = 0
@@ -53,7 +53,7 @@ class EngineDispatcher:
         self.name, self.threads = name, 1 if name == REFERENCE else threads or host_threads()
         self.programs = ProgramCache()
         self.notes: list[str] = []
-        self.ran: dict[tuple[Program, str], KernelStatistics] = {}
+        self.ran: dict[tuple[KernelProgram, str], KernelStatistics] = {}
         self._make = make or engine
         self._engine: Engine | None = None
         self._workers: list[WorkerSet] = []  # not in use
@@ -118,7 +118,7 @@ class EngineDispatcher:
         finally:
             self._workers.append(workers)
 
-    def _counted(self, program: Program, engine: str, work: Iterator[Finished]) -> Iterator[Finished]:
+    def _counted(self, program: KernelProgram, engine: str, work: Iterator[Finished]) -> Iterator[Finished]:
         counts = KernelStatistics(program, engine)
         began = time.perf_counter()
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from softgen.eu import native
 from softgen.eu.engine import Function, Row
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 
 
 class InterpretedEngine:
@@ -12,11 +12,11 @@ class InterpretedEngine:
 
     name = "reference"
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         return interpreted()
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         """Nothing to learn from that."""
 
 

@@ -68,7 +68,7 @@ class HeaderPatch:
     def only(self, group: int) -> HeaderPatch:
         """The same for one group alone."""
         values = self.values(group)
-        return HeaderPatch(tuple(replace(one, start=value, count=1) for one, value in zip(self.counters, values, strict=True)))
+        return HeaderPatch(tuple(replace(counter, start=value, count=1) for counter, value in zip(self.counters, values, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,8 @@ def patched(payload: bytes, slots: tuple[SlotField, ...], slot: int, patch: Head
     if not slots and patch is None:
         return payload
     made = bytearray(payload)
-    for one in slots:
-        _merge(made, one.offset, one.value(slot), one.mask)
+    for rule in slots:
+        _merge(made, rule.offset, rule.value(slot), rule.mask)
     if patch is not None:
         for counter, value in zip(patch.counters, patch.values(group), strict=True):
             _merge(made, counter.offset, value, 0xFFFFFFFF)

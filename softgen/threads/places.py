@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from softgen.errors import SoftgenError
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.programs import DispatchProgram
 
@@ -17,23 +17,23 @@ def text(inst: Instruction) -> str:
     from softgen.eu.text.mesa import format as mesa_format
 
     writers = {"iga": iga_format.text, "mesa": mesa_format.text}
-    return " ".join(writers[dialect.chosen(None, inst.gen)](inst).split())
+    return " ".join(writers[dialect.select_dialect(None, inst.gen)](inst).split())
 
 
-def instruction_at(program: Program, ip: int) -> str:
+def instruction_at(program: KernelProgram, ip: int) -> str:
     """An address in a kernel, with the instruction there."""
     held = program.routine(ip) or program if isinstance(program, DispatchProgram) else program
     return f"{held.title}+{ip - held.start:#x}: {text(held.line(ip).instruction)}"
 
 
-def thread_at(dispatch: ThreadDispatch, group: int, number: int, program: Program, ip: int) -> str:
+def thread_at(dispatch: ThreadDispatch, group: int, number: int, program: KernelProgram, ip: int) -> str:
     """A thread of a group and the instruction it is at."""
     return f"thread {number} of group {dispatch.group_name(group)}, {instruction_at(program, ip)}"
 
 
-def accessed(program: Program, sender: object, text: str) -> str:
+def accessed(program: KernelProgram, sender: object, text: str) -> str:
     """A message's remark, with the instruction that sent the message."""
-    return f"{instruction_at(program, sender.ip)}: {text}" if isinstance(sender, Thread) else text
+    return f"{instruction_at(program, sender.ip)}: {text}" if isinstance(sender, ThreadState) else text
 
 
 def deadlock(place: str, left: int, threads: int) -> SoftgenError:
@@ -44,5 +44,5 @@ def timed_out(place: str) -> SoftgenError:
     return SoftgenError(f"time is up: {place}")
 
 
-def timed_out_before(dispatch: ThreadDispatch, group: int, program: Program) -> SoftgenError:
+def timed_out_before(dispatch: ThreadDispatch, group: int, program: KernelProgram) -> SoftgenError:
     return SoftgenError(f"time is up before group {dispatch.group_name(group)} of {program.title}")

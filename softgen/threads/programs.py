@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from softgen.errors import GpuFault
 from softgen.eu.encoding.program import LONGEST
-from softgen.eu.interpreter import Line, Program
+from softgen.eu.interpreter import DecodedInstruction, KernelProgram
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
 MAX_PROGRAMS = 256
 
 
-class DispatchProgram(Program):
+class DispatchProgram(KernelProgram):
     """A kernel together with the system routine, which is read when a thread first gets there."""
 
     def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, address: int, code: bytes) -> None:
         super().__init__(context.generation.number, code, dispatch.kernel, f"kernel {address:#x}")
         self._context, self._routine_start = context, dispatch.system_routine
-        self._routine: Program | None = None
+        self._routine: KernelProgram | None = None
 
     def inside(self, ip: int) -> bool:
         """Whether an ip is in the kernel's bytes; only the interpreter executes code elsewhere."""
         return 0 <= ip - self.start < len(self.code)
 
-    def line(self, ip: int) -> Line:
+    def line(self, ip: int) -> DecodedInstruction:
         routine = self.routine(ip)
         return super().line(ip) if routine is None else routine.line(ip)
 
-    def routine(self, ip: int) -> Program | None:
+    def routine(self, ip: int) -> KernelProgram | None:
         """The system routine, if an ip can only be there."""
         if self.inside(ip) or self._routine_start is None or ip < self._routine_start:
             return None
         if self._routine is None:
             address, code = code_at(self._context, self._routine_start)
-            self._routine = Program(self.gen, code, self._routine_start, f"system routine {address:#x}")
+            self._routine = KernelProgram(self.gen, code, self._routine_start, f"system routine {address:#x}")
         return self._routine
 
     def current(self, context: DispatchContext, code: bytes) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softgen.eu.interpreter import Interpreter, Outcome, Program
-from softgen.eu.thread.state import Thread
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
+from softgen.eu.thread.state import ThreadState
 from softgen.shared_functions.dataport import LocalMemory, Surfaces
 from softgen.threads import places, units
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
@@ -32,7 +32,7 @@ class ReferenceDispatcher:
 
 
 def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never,
-        program: Program | None = None) -> Iterator[Finished]:  # fmt: skip
+        program: KernelProgram | None = None) -> Iterator[Finished]:  # fmt: skip
     """All groups of a dispatch, in order."""
     program = program or load(context, dispatch)
     surfaces = units.surfaces(context, dispatch)
@@ -43,25 +43,25 @@ def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut 
         yield ReferenceGroup(context, dispatch, group, program, surfaces).run(timed_out)
 
 
-def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int, messages: units.Handlers | None = None) -> Thread:
+def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int, messages: units.Handlers | None = None) -> ThreadState:
     """A thread as it starts, but for its payload."""
-    thread = Thread(gen, messages, dispatch.kernel, dispatch.mask(number, group))
+    thread = ThreadState(gen, messages, dispatch.kernel, dispatch.mask(number, group))
     thread.dwords("cr")[: len(dispatch.control)] = dispatch.control
-    thread.system_ip = dispatch.system_routine
+    thread.system_routine = dispatch.system_routine
     return thread
 
 
 class ReferenceGroup:
     """One thread group on the interpreter."""
 
-    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, group: int, program: Program, surfaces: Surfaces) -> None:
+    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, group: int, program: KernelProgram, surfaces: Surfaces) -> None:
         self.dispatch, self.group, gen = dispatch, group, context.generation.number
         messages = units.handlers(gen, dispatch.units, surfaces, units.samplers(context, dispatch), LocalMemory(dispatch.local_bytes),
                                   dispatch.group_size(group), self._notify)  # fmt: skip
         self.threads = [self._thread(gen, number, messages) for number in range(dispatch.group_size(group))]
         self.runners = [Interpreter(thread, program, text=places.text) for thread in self.threads]
 
-    def _thread(self, gen: float, number: int, messages: units.Handlers) -> Thread:
+    def _thread(self, gen: float, number: int, messages: units.Handlers) -> ThreadState:
         thread = start_thread(gen, self.dispatch, self.group, number, messages)
         payload = self.dispatch.start_registers(self.group, number)
         thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
@@ -79,7 +79,7 @@ class ReferenceGroup:
                 before = runner.thread.executed
                 outcome = runner.run(TURN)
                 moved |= runner.thread.executed > before
-                if outcome is Outcome.SPENT and timed_out():
+                if outcome is RunOutcome.OUT_OF_BUDGET and timed_out():
                     raise places.timed_out(self._place(runner))
             left = [runner for runner in left if not runner.thread.ended]
             if left and not moved:

@@ -12,7 +12,7 @@ from functools import cache
 from softgen.eu import native
 from softgen.eu.isa.control_register import mask
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Context, Control, offset
+from softgen.eu.thread.block import Context, ControlBlock, offset
 
 TURN = 20_000  # backward branches that a compiled thread may take in one turn
 AXES = 3  # counters of a header patch
@@ -107,14 +107,14 @@ def layout() -> list[int]:
     """The numbers that threads_layout gives, as Python has them."""
     return [ctypes.sizeof(GroupMember), ctypes.sizeof(BlockRange), ctypes.sizeof(FallbackAnswer), ctypes.sizeof(SchedulerState),
             offset(SchedulerState, "writer"), offset(SchedulerState, "first"), offset(SchedulerState, "instructions"),
-            ctypes.sizeof(Control), ctypes.sizeof(Context)]  # fmt: skip
+            ctypes.sizeof(ControlBlock), ctypes.sizeof(Context)]  # fmt: skip
 
 
 @cache
 def library() -> ctypes.CDLL:
-    found, places = native.load("softgen.threads._scheduler", "threads_layout", layout()), block.PLACES
+    found, places = native.load("softgen.threads._scheduler", "threads_layout", layout()), block.BLOCK_OFFSETS
     found.threads_place.argtypes = (*(ctypes.c_uint64,) * 5, ctypes.c_uint32)
-    found.threads_place(block.SIZE, places["control"], places["n"], places["cr"], places["sr"], mask("vector_mask_enable"))
+    found.threads_place(block.BLOCK_SIZE, places["control"], places["n"], places["cr"], places["sr"], mask("vector_mask_enable"))
     found.threads_functions.restype = ctypes.c_void_p
     return found
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Control
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.block import ControlBlock
+from softgen.eu.thread.state import ThreadState
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.payload import LoopPayload, PayloadList, PayloadWriter, TemplatePayload
 from softgen.threads.shared import SharedDispatch
@@ -22,8 +22,8 @@ from softgen.threads.shared import SharedDispatch
 Bytes = npt.NDArray[np.uint8]
 
 LINE = 64
-GRF_END = block.PLACES["mrf"]
-NUMBER = block.PLACES["control"] + Control.number.offset
+GRF_END = block.BLOCK_OFFSETS["mrf"]
+NUMBER = block.BLOCK_OFFSETS["control"] + ControlBlock.number.offset
 
 
 class AlignedMemory:
@@ -44,7 +44,7 @@ class AlignedMemory:
 @lru_cache(256)
 def _started(gen: float, kernel: int, control: tuple[int, ...], mask: int) -> bytes:
     """The block of a thread that starts, without its payload."""
-    thread = Thread(gen, kernel=kernel, dispatch_mask=mask)
+    thread = ThreadState(gen, kernel=kernel, dispatch_mask=mask)
     thread.dwords("cr")[: len(control)] = control
     thread.save()
     return thread.block.tobytes()
@@ -75,7 +75,7 @@ class ThreadTemplates(AlignedMemory):
                   layout)  # fmt: skip
         if wanted == self._made and data == self._data:
             return False
-        rows = self.fit(dispatch.threads * block.SIZE).reshape(dispatch.threads, block.SIZE)
+        rows = self.fit(dispatch.threads * block.BLOCK_SIZE).reshape(dispatch.threads, block.BLOCK_SIZE)
         made, self._made = self._made, None  # until all is complete
         if wanted != made:
             self._start(rows, shared)
@@ -110,7 +110,7 @@ class ThreadTemplates(AlignedMemory):
 
     def _fill_slots(self, rows: Bytes, payload: TemplatePayload | PayloadList, first_slot: int) -> None:
         slots = np.arange(first_slot, first_slot + len(rows), dtype=np.uint64)
-        for one in payload.slots:
-            values = (slots * np.uint64(one.step) + np.uint64(one.base) & np.uint64(one.mask)).astype(np.uint32)
-            dwords = rows[:, one.offset : one.offset + 4].view(np.uint32)[:, 0]
-            dwords[:] = dwords & np.uint32(~one.mask & 0xFFFFFFFF) | values
+        for rule in payload.slots:
+            values = (slots * np.uint64(rule.step) + np.uint64(rule.base) & np.uint64(rule.mask)).astype(np.uint32)
+            dwords = rows[:, rule.offset : rule.offset + 4].view(np.uint32)[:, 0]
+            dwords[:] = dwords & np.uint32(~rule.mask & 0xFFFFFFFF) | values

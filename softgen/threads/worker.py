@@ -18,12 +18,12 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.engine import Function
 from softgen.eu.environment import explain
-from softgen.eu.interpreter import Interpreter, Line
+from softgen.eu.interpreter import DecodedInstruction, Interpreter
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Context, Control, Status
-from softgen.eu.thread.regions import place
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.block import Context, ControlBlock, ThreadStatus
+from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.state import ThreadState
 from softgen.memory import arena, guard
 from softgen.shared_functions.dataport import LocalMemory
 from softgen.threads import places, scheduler, units
@@ -61,7 +61,7 @@ class WorkerState:
     def fit(self, threads: int) -> None:
         """Makes blocks for so many threads."""
         size = len(self.blocks.bytes)
-        self.blocks.fit(threads * block.SIZE)
+        self.blocks.fit(threads * block.BLOCK_SIZE)
         if len(self.members) != threads:
             self.members = (GroupMember * threads)()
             words = np.frombuffer(memoryview(self.members).cast("B"), np.uint32)
@@ -80,7 +80,11 @@ def only_control(inst: Instruction) -> bool:
     """Whether an instruction reads and writes nothing but cr0.0."""
     plain = inst.no_mask and inst.exec_size == 1 and not inst.predicate and not inst.condition and not inst.breakpoint
     operands = [inst.dst, *inst.sources]
-    names = [place(operand, inst.gen) for operand in operands if operand is not None and operand.file == "arf" and not operand.indirect]
+    names = [
+        register_location(operand, inst.gen)
+        for operand in operands
+        if operand is not None and operand.file == "arf" and not operand.indirect
+    ]
     immediates = sum(operand is not None and operand.file == "imm" for operand in operands)
     return plain and inst.opcode in CHANGES and len(names) + immediates == len(operands) and set(names) == {("cr", 0)}
 
@@ -88,7 +92,7 @@ def only_control(inst: Instruction) -> bool:
 @cache
 def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None, copies_payload: bool) -> ctypes.Array[BlockRange]:
     payload = -(-registers * REGISTER // LINE) * LINE
-    at = {**block.PLACES, END: block.PLACES["control"] + ctypes.sizeof(Control)}
+    at = {**block.BLOCK_OFFSETS, END: block.BLOCK_OFFSETS["control"] + ctypes.sizeof(ControlBlock)}
     spans = [(at[first], at[last] - at[first], zero) for first, last, zero in RANGES + RARE]
     spans += [(0, payload, False), (payload, at[GRF_END] - payload, True)]
     if needs is not None:
@@ -98,8 +102,9 @@ def _ranges(registers: int, flow: str, needs: tuple[tuple[int, int], ...] | None
         spans = [*(span for span in spans if not span[2]), *((start, end - start, True) for start, end in zeros)]
     elif flow == "channel":  # no message registers, and no stack in use
         spans = [span for span in spans if span[0] not in (at[first] for first, *_ in RARE)]
-    if not copies_payload:
-        spans = [span for span in spans if span[0]]
+    if not copies_payload:  # what follows a written payload in its last line is zero
+        end = registers * REGISTER
+        spans = [(end, payload - end, True) if not span[0] else span for span in spans]
     return (BlockRange * len(spans))(*[BlockRange(*span) for span in spans])
 
 
@@ -206,7 +211,7 @@ class Worker:
                 self._change_mode()
             case ReturnReason.DEADLOCK:
                 threads = int(self.context.threads)
-                first = next(number for number in range(threads) if self.control_of(number).status != Status.ENDED)
+                first = next(number for number in range(threads) if self.control_of(number).status != ThreadStatus.ENDED)
                 raise places.deadlock(self.place(first), self.dispatch.left, threads)
             case _:
                 raise SoftgenError(f"{self.place()}: compiled code came back with an unknown status")
@@ -215,13 +220,13 @@ class Worker:
         self.poll(self)
         self.dispatch.deadline = time.monotonic_ns() + SLICE
 
-    def control_of(self, number: int) -> Control:
-        return Control.from_buffer(self.blocks, number * block.SIZE + block.PLACES["control"])  # type: ignore[arg-type]
+    def control_of(self, number: int) -> ControlBlock:
+        return ControlBlock.from_buffer(self.blocks, number * block.BLOCK_SIZE + block.BLOCK_OFFSETS["control"])  # type: ignore[arg-type]
 
     def _choose(self) -> tuple[int, int, Function]:
         """Chooses code for the cr0 and ip that the current thread has now."""
         number = self.dispatch.current
-        start = number * block.SIZE + block.PLACES["cr"]
+        start = number * block.BLOCK_SIZE + block.BLOCK_OFFSETS["cr"]
         control = int.from_bytes(self.blocks[start : start + 4].tobytes(), "little")
         ip = self.control_of(number).ip
         chosen = self._function(control, ip)
@@ -233,13 +238,13 @@ class Worker:
     def _change_mode(self) -> None:
         """Chooses code for a thread whose cr0 is no longer the one its code was made for."""
         control, ip, chosen = self._choose()
-        self._remember(Status.MODE, control, ip, control, ip, chosen)
+        self._remember(ThreadStatus.CR0_CHANGED, control, ip, control, ip, chosen)
 
-    def _remember(self, status: Status, control: int, ip: int, then: int, to: int, chosen: Function) -> None:
+    def _remember(self, status: ThreadStatus, control: int, ip: int, then: int, to: int, chosen: Function) -> None:
         """Lets scheduler.c repeat this for other threads at the same ip, until the end of the chunk."""
         count = self.dispatch.answer_count
         if count < ANSWERS:
-            counts = status is Status.ESCAPE
+            counts = status is ThreadStatus.ESCAPE
             self.answers[count] = FallbackAnswer(status, control, ip, then, to, counts, chosen.address, chosen.program)
             self.dispatch.answer_count = count + 1
 
@@ -250,10 +255,10 @@ class Worker:
         now = self.dispatch
         runner = self._runner(now.current)
         thread = runner.thread
-        if self.shared.learn(thread.where.ip):
+        if self.shared.learn(thread.control_block.ip):
             return
         thread.load()
-        here, control = thread.ip, thread.control
+        here, control = thread.ip, thread.cr0
         done = runner.step()
         thread.save()
         now.moved |= done
@@ -266,13 +271,13 @@ class Worker:
             if time.monotonic_ns() >= now.deadline:
                 self._poll()
 
-    def _resume(self, thread: Thread, line: Line, control: int) -> None:
+    def _resume(self, thread: ThreadState, line: DecodedInstruction, control: int) -> None:
         """Finds the code to resume with after an instruction that the interpreter ran when cr0.0 was `control`."""
         after = line.ip + line.size
-        if thread.control != control and not self._now().steady or thread.ip != after:
+        if thread.cr0 != control and not self._now().steady or thread.ip != after:
             self._choose()
         if thread.ip == after and only_control(line.instruction):
-            self._remember(Status.ESCAPE, control, line.ip, thread.control, after, self._now())
+            self._remember(ThreadStatus.ESCAPE, control, line.ip, thread.cr0, after, self._now())
 
     def _now(self) -> Function:
         """The current thread's code."""
@@ -281,9 +286,9 @@ class Worker:
 
     def _runner(self, number: int) -> Interpreter:
         if number not in self.runners:
-            part = self.blocks[number * block.SIZE : (number + 1) * block.SIZE]
-            thread = Thread(self.shared.gen, self._messages(), self.record.kernel, block=part)
-            thread.system_ip = self.record.system_routine
+            part = self.blocks[number * block.BLOCK_SIZE : (number + 1) * block.BLOCK_SIZE]
+            thread = ThreadState(self.shared.gen, self._messages(), self.record.kernel, block=part)
+            thread.system_routine = self.record.system_routine
             self.runners[number] = Interpreter(thread, self.shared.program, text=places.text)
         return self.runners[number]
 
@@ -308,11 +313,11 @@ class Worker:
         current = self.dispatch.current
         threads = int(self.context.threads)
         numbers = [number for number in (current - 1, current, *range(threads)) if 0 <= number < threads]
-        return int(next((number for number in numbers if self.control_of(number).status != Status.ENDED), numbers[0]))
+        return int(next((number for number in numbers if self.control_of(number).status != ThreadStatus.ENDED), numbers[0]))
 
     def _fault(self) -> SoftgenError:
         record, space, program = self.call.record, self.shared.space, self.shared.program
-        by = f"gen {self.shared.gen:g}, {places.instruction_at(program, record.ip)}" if record.ip != guard.NOBODY else self.place()
+        by = f"gen {self.shared.gen:g}, {places.instruction_at(program, record.ip)}" if record.ip != guard.NO_IP else self.place()
         access = guard.ACCESS[record.access]
         if record.origin == guard.FROM_CODE:
             return explain(self.context, record.address, None, access, space, by)

@@ -15,7 +15,7 @@ from softgen.bits import catalogue
 from softgen.bits.generation import Device, device, device_by_pci
 from softgen.bits.layout import Layout
 from softgen.device import submission
-from softgen.device.submission import Start
+from softgen.device.submission import EngineStart
 from softgen.errors import DecodeError, GpuFault, SoftgenError, SpecError
 from softgen.memory.space import Space
 from softgen.trace import tables
@@ -237,7 +237,7 @@ class Player:
             space = self.memory.global_space
             yield self.work(engine, space, fields.address, 0, fields.bytes, fields.bytes)
 
-    def start(self, record: AubRecord, start: Start) -> Work | None:
+    def start(self, record: AubRecord, start: EngineStart) -> Work | None:
         self.memory.global_space.settle()
         if start.ring is not None:
             ring = start.ring
@@ -276,7 +276,7 @@ class Player:
         data = self.memory.global_space.read(descriptor.context_address + PAGE, 4 * layout.dwords)
         return layout.unpack(memoryview(data).cast("I"))
 
-    def finish(self, start: Start) -> None:
+    def finish(self, start: EngineStart) -> None:
         """Save the ring's head to the context image, as the hardware does when a context has run."""
         if start.descriptor is None:
             return

@@ -13,7 +13,7 @@ from softgen.bits.generation import Generation
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.page_table import PageTableSpace
 from softgen.memory.physical import PhysicalMemory
-from softgen.memory.space import Region, Space, Table
+from softgen.memory.space import ArenaTable, MappedRegion, Space
 
 PAGE = 4096
 TABLE_BITS = 23  # 2^20 entries of 8 bytes: the global table of 4 GiB
@@ -51,16 +51,16 @@ class LooseMemory(Space):
             at = at // PAGE * PAGE + PAGE
         return min(at - address, max(limit, 0))
 
-    def regions(self) -> Iterator[Region]:
+    def regions(self) -> Iterator[MappedRegion]:
         start = end = -1
         for number in sorted(self.pages):
             if number * PAGE != end:
                 if end >= 0:
-                    yield Region(start, end - start, self.name)
+                    yield MappedRegion(start, end - start, self.name)
                 start = number * PAGE
             end = number * PAGE + PAGE
         if end >= 0:
-            yield Region(start, end - start, self.name)
+            yield MappedRegion(start, end - start, self.name)
 
     def _pieces(self, address: int, size: int, access: str) -> Iterator[tuple[bytearray, int, int]]:
         if self.extent(address, size) < size:
@@ -122,13 +122,13 @@ class TracedSpace(Space):
         return done
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ArenaTable:
         if self.loose.pages:
             count = len(self.loose.pages)
             raise Unsupported(f"{self.name}: {count} of its pages are in no page table: compiled code cannot reach it")
         return self.tables.table
 
-    def regions(self) -> Iterator[Region]:
+    def regions(self) -> Iterator[MappedRegion]:
         yield from sorted([*self.tables.regions(), *self.loose.regions()])
 
     def _parts(self, address: int, size: int, access: str) -> Iterator[tuple[Space, int, int]]:

@@ -24,7 +24,7 @@ from softgen.bits.layout import Layout
 from softgen.errors import DecodeError, SoftgenError, SpecError
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.streamer.parser import Command, Parser
+from softgen.streamer.parser import Command, CommandParser
 from softgen.trace import tables
 from softgen.trace.error_data import PAGE, ZEROS, Room
 from softgen.trace.error_text import Block, Engine, engine_of, read_text, wrong
@@ -220,7 +220,7 @@ class ErrorStateTrace(Events):
 
     def _reaches(self, ring: Work, address: int, size: int) -> bool:
         """Whether a walk along the ring comes to this batch."""
-        road = Parser(self.generation, ring.engine, ring.space, ring.global_space).ring(ring.batch, ring.head, ring.tail, ring.size)
+        road = CommandParser(self.generation, ring.engine, ring.space, ring.global_space).ring(ring.batch, ring.head, ring.tail, ring.size)
         return any(isinstance(one, Command) and one.level and address <= one.address < address + size for one in road)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from softgen.command import Counters
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
@@ -70,7 +70,7 @@ def replay(trace: Trace, clock: Callable[[], int] | None = None, timed_out: Call
            groups: Dispatcher | None = None, log: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
     """Execute a trace in order until it ends or `timed_out` says so. `groups` runs the thread groups of dispatches; `log` gets events by
     topic."""
-    gpu = Gpu(trace.device, clock, timed_out, groups=groups, trace=log)
+    gpu = GpuDevice(trace.device, clock, timed_out, dispatcher=groups, trace=log)
     report = Report(gpu.counters)
     for event in events(trace):
         if isinstance(event, Work):
@@ -85,7 +85,7 @@ def replay(trace: Trace, clock: Callable[[], int] | None = None, timed_out: Call
     return report
 
 
-def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> bool:
+def _execute(gpu: GpuDevice, work: Work, report: Report, file: str) -> bool:
     """Execute a submission; False to stop the replay, when two compared engines differ."""
     try:
         gpu.execute(work)
@@ -96,7 +96,7 @@ def _execute(gpu: Gpu, work: Work, report: Report, file: str) -> bool:
     return True
 
 
-def _check(gpu: Gpu, expectation: Expectation, report: Report, file: str) -> None:
+def _check(gpu: GpuDevice, expectation: Expectation, report: Report, file: str) -> None:
     wrong = expectation.check() if expectation.kind == "memory" else _check_register(gpu, expectation)
     if wrong is None:
         what = f"{expectation.where}: register {expectation.address:#x} is not simulated; what it should hold is not checked"
@@ -107,12 +107,12 @@ def _check(gpu: Gpu, expectation: Expectation, report: Report, file: str) -> Non
         report.passed += 1
 
 
-def _check_register(gpu: Gpu, expectation: Expectation) -> str | None:
+def _check_register(gpu: GpuDevice, expectation: Expectation) -> str | None:
     """'' or the difference; None for a register that no command wrote: it is not simulated, or not in the register file."""
     offsets = range(expectation.address & ~3, expectation.address + len(expectation.expected), 4)
-    if not any(offset in gpu.registers.values for offset in offsets):
+    if not any(gpu.register_written(offset) for offset in offsets):
         return None
-    found = sum(gpu.registers.read(offset) << 32 * number for number, offset in enumerate(offsets)) >> 8 * (expectation.address & 3)
+    found = sum(gpu.read_register(offset) << 32 * number for number, offset in enumerate(offsets)) >> 8 * (expectation.address & 3)
     mask = (1 << 8 * len(expectation.expected)) - 1 if expectation.mask is None else expectation.mask
     wanted = int.from_bytes(expectation.expected.read(), "little")
     if (found & mask == wanted & mask) == expectation.equal:

@@ -26,7 +26,7 @@ from typing import Any
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Device
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.device.memory import DeviceMemory
 from softgen.errors import DecodeError, SoftgenError
 from softgen.memory.space import Space
@@ -72,7 +72,7 @@ class Simulator:
         self.memory = DeviceMemory(device.generation, options.memory)
         groups = options.groups() if options.groups else None
         clock = itertools.count(1).__next__ if options.deterministic else None
-        self.gpu = Gpu(device, clock, self._timed_out, self.memory, self._on_error, groups)
+        self.gpu = GpuDevice(device, clock, self._timed_out, self.memory, self._on_error, groups)
         self._end: float | None = None
         self._remarks = 0
 

@@ -10,7 +10,7 @@ from typing import Any
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device import submission
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.device.memory import DeviceMemory
 
 PAGE = 4096
@@ -34,7 +34,7 @@ class Host:
         self.device = device(gpu)
         self.gen = self.device.generation.number
         self.memory = DeviceMemory(self.device.generation)
-        self.gpu = Gpu(self.device, itertools.count(1).__next__, memory=self.memory, **options)
+        self.gpu = GpuDevice(self.device, itertools.count(1).__next__, memory=self.memory, **options)
         self.table = submission.submission(self.device)
         self.next = 0x20000
         for page in range(0, 0x80_0000, PAGE):  # the global table leads to the same addresses

@@ -322,7 +322,7 @@ def test_a_context_that_fails_leaves_the_engine_usable() -> None:
 
 def test_a_failed_command_may_be_excused() -> None:
     failures: list[str] = []
-    host = Host(excuse=lambda error: failures.append(str(error)) is None)
+    host = Host(on_error=lambda error: failures.append(str(error)) is None)
     host.say(context := host.context(1), host.pack("MI_STORE_DATA_IMM", address=0x900_0000, immediate_data=1 << 33), host.store(0, 1))
     host.submit(context)
     assert host.dwords(DATA, 1) == [1] and len(failures) == 1 and "MI_STORE_DATA_IMM at" in failures[0]

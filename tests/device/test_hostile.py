@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgen.bits.generation import device
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.device.memory import DeviceMemory
 from softgen.errors import SoftgenError
 from tests.device.host import DATA, PAGE, Host
@@ -39,7 +39,7 @@ def test_any_register_writes_over_any_memory(gpu: str, writes: list[tuple[int, i
     memory.physical.write(0, noise.randbytes(4 * PAGE))
     for page in range(4):
         memory.write_entry(page, page * PAGE | 1)
-    machine = Gpu(made, itertools.count(1).__next__, budget(300), memory, excuse=lambda error: True)  # type: ignore[arg-type]
+    machine = GpuDevice(made, itertools.count(1).__next__, budget(300), memory, on_error=lambda error: True)  # type: ignore[arg-type]
     for offset, value in writes:
         try:
             machine.write_register(offset, value)
@@ -50,7 +50,7 @@ def test_any_register_writes_over_any_memory(gpu: str, writes: list[tuple[int, i
 @pytest.mark.parametrize("gpu", ["skl", "icl"])
 @given(st.lists(st.tuples(st.integers(0, 0x140), VALUES), min_size=1, max_size=6))
 def test_any_damage_to_an_image(gpu: str, damage: list[tuple[int, int]]) -> None:
-    host = Host(gpu, spent=budget(300))
+    host = Host(gpu, timed_out=budget(300))
     host.say(context := host.context(1), host.store(0, 1))
     for dword, value in damage:
         host.put(context.address + PAGE + 4 * dword, [value])

@@ -8,7 +8,7 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from tests.device.host import STATUS_PAGE, Host
 from tests.streamer.bench import DATA, Bench
 
@@ -18,8 +18,8 @@ BITS = {"user": 0, "error": 3, "notify": 4, "timeout": 6, "page_fault": 7, "cont
 PLACES = {0x2000: (0x44300, 0), 0x22000: (0x44300, 16), 0x12000: (0x44310, 0), 0x1C000: (0x44310, 16), 0x1A000: (0x44330, 0)}
 
 
-def gpu(name: str = "kbl") -> Gpu:
-    return Gpu(device(name), itertools.count(1).__next__)
+def gpu(name: str = "kbl") -> GpuDevice:
+    return GpuDevice(device(name), itertools.count(1).__next__)
 
 
 @pytest.mark.behaviour("KBL-INT-02", "KBL-INT-03", shows="action")

@@ -7,11 +7,11 @@ import itertools
 import pytest
 
 from softgen.bits.generation import device
-from softgen.device.registers import Registers, host_clock
+from softgen.device.registers import DeviceRegisters, host_clock
 
 
-def registers(gpu: str = "skl", start: int = 0) -> Registers:
-    return Registers(device(gpu).generation, itertools.count(start).__next__)
+def registers(gpu: str = "skl", start: int = 0) -> DeviceRegisters:
+    return DeviceRegisters(device(gpu).generation, itertools.count(start).__next__)
 
 
 def test_a_register_keeps_what_is_written() -> None:

@@ -26,9 +26,10 @@ from softgen.driver import protocol
 from softgen.driver.execute import Executor
 from softgen.driver.node import Runner, Shared
 from softgen.driver.protocol import MESSAGE, PART
-from softgen.driver.queue import Queues, Submission
+from softgen.driver.queue import Queues
 from softgen.driver.server import Server
 from softgen.driver.service import Service, listen
+from softgen.driver.submission import Submission
 from softgen.driver.uapi import ARGUMENTS, NAMES
 
 NUMBERS = {name: number for number, name in NAMES.items()}

@@ -16,7 +16,8 @@ import pytest
 
 from softgen.driver.context import ENGINES, VM
 from softgen.driver.protocol import READ, Channel, Message
-from softgen.driver.queue import Later, Submission
+from softgen.driver.queue import Later
+from softgen.driver.submission import Submission
 from softgen.driver.uapi import CONTEXT_PARAM, EXEC_OBJECT, EXTENSION, LOAD_BALANCE, RELOCATION
 from tests.driver.program import Gpu, Held, Program, served
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from softgen.driver import protocol
 from softgen.driver.protocol import MESSAGE
-from softgen.driver.queue import Submission
+from softgen.driver.submission import Submission
 from softgen.driver.uapi import ARGUMENTS
 from tests.driver.program import Gpu, Program, served
 

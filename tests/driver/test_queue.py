@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from softgen.driver.fence import Fence, Signals
-from softgen.driver.queue import Queues, Submission, Turn
+from softgen.driver.queue import EngineSlot, Queues
+from softgen.driver.submission import Submission
 
 SIGNALS = Signals()
 NOWHERE: Any = SimpleNamespace(enter=lambda wanted, before: None, leave=lambda bos: None)
@@ -100,7 +101,7 @@ def test_one_at_a_time_on_an_engine_and_engines_side_by_side() -> None:
     most: dict[str, int] = {}
     both = threading.Barrier(2)
 
-    def execute(one: Submission, turn: Turn) -> None:
+    def execute(one: Submission, turn: EngineSlot) -> None:
         running[one.engine] = running.get(one.engine, 0) + 1
         most[one.engine] = max(most.get(one.engine, 0), running[one.engine])
         if one.sequence < 2:
@@ -119,7 +120,7 @@ def test_one_at_a_time_on_an_engine_and_engines_side_by_side() -> None:
 def test_one_that_hangs_lets_others_have_their_turn() -> None:
     over = threading.Event()
 
-    def execute(one: Submission, turn: Turn) -> None:
+    def execute(one: Submission, turn: EngineSlot) -> None:
         while one.sequence == 1 and not over.is_set():
             time.sleep(0.001)
             turn.pause()
@@ -139,7 +140,7 @@ def test_a_long_one_is_not_kept_waiting_by_those_that_keep_coming(monkeypatch: p
     monkeypatch.setattr("softgen.driver.queue.SLICE", 0.001)
     done: list[int] = []
 
-    def execute(one: Submission, turn: Turn) -> None:
+    def execute(one: Submission, turn: EngineSlot) -> None:
         for _ in range(5 if one.sequence == 1 else 1):
             time.sleep(0.003)
             turn.pause()
@@ -157,7 +158,7 @@ def test_a_long_one_is_not_kept_waiting_by_those_that_keep_coming(monkeypatch: p
 def test_a_failure_is_told_and_what_follows_it_in_its_context_fails_too() -> None:
     told: list[tuple[int, str]] = []
 
-    def execute(one: Submission, turn: Turn) -> None:
+    def execute(one: Submission, turn: EngineSlot) -> None:
         if one.sequence == 1:
             raise ValueError("broken")
 
@@ -194,7 +195,7 @@ class AtOnce:
         self.long: dict[int, threading.Event] = {}
         self.queues = Queues(self.execute, nobody)
 
-    def execute(self, one: Submission, turn: Turn) -> None:
+    def execute(self, one: Submission, turn: EngineSlot) -> None:
         self.ran.append((one.sequence, threading.get_ident()))
         while one.sequence in self.long and not self.long[one.sequence].is_set():
             time.sleep(0.0005)

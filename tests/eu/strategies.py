@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from softgen.bits.layout import GENERATIONS
-from softgen.eu.encoding.controls import controls
-from softgen.eu.encoding.fields import page
+from softgen.eu.encoding.controls import control_fields
+from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.encoding.forms import EXTENDED
 from softgen.eu.isa import opcodes, registers, types
 from softgen.eu.isa.instruction import VXH, Instruction, Operand
@@ -27,7 +27,7 @@ def numbers(file: str, gen: float) -> st.SearchStrategy[int]:
 
 @st.composite
 def basic_operands(draw: Any, name: str, gen: float, align16: bool, macro: bool = False) -> Operand:
-    layout = page(name, gen)
+    layout = instruction_page(name, gen)
     file = draw(st.sampled_from([one for one in layout.codes["file"] if one != "imm" and one != "-"]))
     values: dict[str, Any] = {"file": file, "type": draw(st.sampled_from(sorted(types.codes("register", gen))))}
     if not macro and draw(st.booleans()):
@@ -59,8 +59,8 @@ def immediates(draw: Any, gen: float, wide: bool) -> Operand:
 
 @st.composite
 def _controls(draw: Any, row: Opcode) -> dict[str, Any]:
-    layout, found = controls(row).page, {}
-    for name in controls(row).names:
+    layout, found = control_fields(row).page, {}
+    for name in control_fields(row).names:
         if name == "exec_size":
             found[name] = draw(st.sampled_from((1, 2, 4, 8, 16, 32)))
         elif name in layout.flags:
@@ -72,7 +72,7 @@ def _controls(draw: Any, row: Opcode) -> dict[str, Any]:
 
 @st.composite
 def _basic(draw: Any, row: Opcode, align16: bool, function: int) -> dict[str, Any]:
-    gen, macro = row.gen, function in opcodes.macros(row.gen) and "function" in row.takes
+    gen, macro = row.gen, function in opcodes.math_macros(row.gen) and "function" in row.takes
     if "dst" not in row.shape:
         return {}
     dst = draw(basic_operands("EU_DESTINATION", gen, align16, macro))
@@ -92,11 +92,11 @@ def _basic(draw: Any, row: Opcode, align16: bool, function: int) -> dict[str, An
 
 @st.composite
 def _branch(draw: Any, row: Opcode, align16: bool) -> dict[str, Any]:
-    gen, layout = row.gen, page("EU_BRANCH", row.gen)
+    gen, layout = row.gen, instruction_page("EU_BRANCH", row.gen)
     found: dict[str, Any] = {"dst": draw(basic_operands("EU_DESTINATION", gen, align16))}
     names = [one for one in ("jip", "uip", "pop", "offset") if one in row.shape]
     head = Operand("imm", draw(st.sampled_from(("d", "w", "ud"))))
-    overlap = bool(layout.mask("uip") & page("EU_SOURCE_0", gen).mask("number")) and "uip" in names
+    overlap = bool(layout.mask("uip") & instruction_page("EU_SOURCE_0", gen).mask("number")) and "uip" in names
     if names and (overlap or draw(st.booleans())):
         found["sources"] = (head,)
     elif names:
@@ -113,7 +113,7 @@ def _branch(draw: Any, row: Opcode, align16: bool) -> dict[str, Any]:
 @st.composite
 def _send(draw: Any, row: Opcode, align16: bool) -> dict[str, Any]:
     """From gen 9 on the extended descriptor takes the place of the region, so that only one of them can be chosen freely."""
-    layout = page("EU_SEND", row.gen)
+    layout = instruction_page("EU_SEND", row.gen)
     found: dict[str, Any] = {"dst": draw(basic_operands("EU_DESTINATION", row.gen, align16)), "eot": draw(st.booleans())}
     if "extended" in layout:
         found["extended"] = draw(st.integers(0, EXTENDED - 1)) * EXTENDED
@@ -146,7 +146,7 @@ def _sends(draw: Any, row: Opcode) -> dict[str, Any]:
 
 @st.composite
 def _three_source(draw: Any, row: Opcode) -> dict[str, Any]:
-    kinds, macro, layout = sorted(types.codes("three_source", row.gen)), "macro" in row.takes, page("EU_THREE_SOURCE", row.gen)
+    kinds, macro, layout = sorted(types.codes("three_source", row.gen)), "macro" in row.takes, instruction_page("EU_THREE_SOURCE", row.gen)
     shared = draw(st.sampled_from(kinds))
     unit = 2 if "src1_half" in layout else 4
     channels = {"special": draw(st.integers(0, 15))} if macro else {"write_mask": draw(st.integers(0, 15))}
@@ -164,7 +164,7 @@ def _three_source(draw: Any, row: Opcode) -> dict[str, Any]:
 @st.composite
 def _three_source_align1(draw: Any, row: Opcode) -> dict[str, Any]:
     kinds, macro = sorted(types.codes(draw(st.sampled_from(("integer", "float"))), row.gen)), "macro" in row.takes
-    layout, operands = page("EU_THREE_SOURCE_ALIGN1", row.gen), []
+    layout, operands = instruction_page("EU_THREE_SOURCE_ALIGN1", row.gen), []
     for name in ("dst", "src0", "src1", "src2"):
         file = draw(st.sampled_from(sorted(layout.codes[f"{name}_file"])))
         values: dict[str, Any] = {"file": file, "type": draw(st.sampled_from(kinds))}

@@ -53,7 +53,7 @@ def test_bundled_programs(path: Path) -> None:
     name, gpu, *rest = path.name.split(".")
     assert one.name == name and one.gen == GENERATION[gpu] and one.container == ("zebin" if "zebin" in rest else "patch tokens")
     assert one.simd == (8 if name == "cf_calls_stack" else 16)
-    assert program.kernel(one.code, one.gen) == (len(one.code), True)
+    assert program.kernel_end(one.code, one.gen) == (len(one.code), True)
 
 
 def test_both_containers_hold_the_same_code() -> None:

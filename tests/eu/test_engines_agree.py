@@ -15,9 +15,9 @@ from softgen.bits.layout import GENERATIONS
 from softgen.eu.check.restrictions import check
 from softgen.eu.encoding.decode import decode
 from softgen.eu.encoding.encode import encode
-from softgen.eu.interpreter import Interpreter, Outcome, Program
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import f32
 from tests.eu.random_programs.cases import Case, end, generate
@@ -47,7 +47,7 @@ class Broken(NumpyMachine):
         return super()._compute(name, type, lanes, payloads[::-1] if name == "sub" else payloads)
 
 
-def broken(thread: Thread, code: Program) -> Outcome:
+def broken(thread: ThreadState, code: KernelProgram) -> RunOutcome:
     return Interpreter(thread, code, Broken()).run(BUDGET)
 
 
@@ -127,7 +127,7 @@ def test_a_broken_engine_is_found_and_its_program_made_small() -> None:
 
 
 def test_an_engine_that_fails_is_a_difference() -> None:
-    def fails(thread: Thread, code: Program) -> Outcome:
+    def fails(thread: ThreadState, code: KernelProgram) -> RunOutcome:
         raise ValueError("nothing works")
 
     found = compare("reference", fails, case_of(9, one(9, "nop", size=1)))
@@ -135,12 +135,12 @@ def test_an_engine_that_fails_is_a_difference() -> None:
 
 
 def test_an_engine_that_stops_early_is_a_difference() -> None:
-    found = compare("reference", lambda thread, code: Outcome.SPENT, case_of(9, one(9, "nop", size=1)))
+    found = compare("reference", lambda thread, code: RunOutcome.OUT_OF_BUDGET, case_of(9, one(9, "nop", size=1)))
     assert found is not None and "does not end" in found.values[1]
 
 
 def test_a_register_too_many_is_a_difference() -> None:
-    def writes(thread: Thread, code: Program) -> Outcome:
+    def writes(thread: ThreadState, code: KernelProgram) -> RunOutcome:
         thread.arf["acc_d"][3] ^= 1
         return reference(thread, code)
 
@@ -175,7 +175,7 @@ def test_what_follows_from_a_nan_is_open() -> None:
 
 
 def test_where_nans_stand_there_must_be_one() -> None:
-    def zeroes(thread: Thread, code: Program) -> Outcome:
+    def zeroes(thread: ThreadState, code: KernelProgram) -> RunOutcome:
         found = reference(thread, code)
         thread.register(20)[:] = 0
         return found
@@ -190,7 +190,7 @@ def test_moves_keep_nans(source) -> None:  # type: ignore[no-untyped-def]
     kind = source.type
     case = case_of(9, one(9, "mov", dst(12, "ud"), imm(NAN + 5, "ud")), one(9, "mov", dst(22, kind), source))
 
-    def forgets(thread: Thread, code: Program) -> Outcome:
+    def forgets(thread: ThreadState, code: KernelProgram) -> RunOutcome:
         found = reference(thread, code)
         thread.register(22)[:] = NAN
         return found

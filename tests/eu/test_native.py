@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from softgen.eu import native
-from softgen.eu.native import Op, Program
+from softgen.eu.native import NativeOp, NativeProgram
 from softgen.eu.thread import block
-from softgen.eu.thread.block import PLACES, SIZE, Context, Control, Status
+from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus
 from softgen.lanes import jit
 
-CONTROL = PLACES["control"]
+CONTROL = BLOCK_OFFSETS["control"]
 
 # -- the loop over handlers --------------------------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ define i64 @next{CALL} {{
 define i64 @status{CALL} {{
   %from = getelementptr i8, ptr %op, i64 16
   %status = load i64, ptr %from
-  %count = getelementptr i8, ptr %block, i64 {CONTROL + Control.executed.offset}
+  %count = getelementptr i8, ptr %block, i64 {CONTROL + ControlBlock.executed.offset}
   store i64 %executed, ptr %count
   ret i64 %status
 }}
@@ -56,27 +56,27 @@ def handlers() -> jit.Code:
     return jit.load(HANDLERS, ("add", "next", "status"))
 
 
-def op(name: str, ip: int, value: int = 0) -> Op:
-    made = Op(handlers().address(name) if name else native.address(native.library().native_escape), ip)
+def op(name: str, ip: int, value: int = 0) -> NativeOp:
+    made = NativeOp(handlers().address(name) if name else native.address(native.library().native_escape), ip)
     made.rest[:8] = list(value.to_bytes(8, "little"))
     return made
 
 
-def loop(ops: list[Op], start: int = 0) -> Program:
-    held = (Op * len(ops))(*ops)
+def loop(ops: list[NativeOp], start: int = 0) -> NativeProgram:
+    held = (NativeOp * len(ops))(*ops)
     highest = max(one.ip for one in ops)
     index = (ctypes.c_uint32 * ((highest - start) // native.STEP + 1))(*[native.NOWHERE] * ((highest - start) // native.STEP + 1))
     for number in reversed(range(len(ops))):
         index[(ops[number].ip - start) // native.STEP] = number
-    made = Program(ctypes.addressof(held), ctypes.addressof(index), start, len(index))
+    made = NativeProgram(ctypes.addressof(held), ctypes.addressof(index), start, len(index))
     made.keep = (held, index)  # type: ignore[attr-defined]
     return made
 
 
-def turn(program: Program, ip: int = 0) -> tuple[int | None, int, int, int]:
+def turn(program: NativeProgram, ip: int = 0) -> tuple[int | None, int, int, int]:
     """Status, ip, instructions, and the number in r1."""
-    held = np.zeros(SIZE, np.uint8)
-    control = Control.from_buffer(held, CONTROL)  # type: ignore[arg-type]
+    held = np.zeros(BLOCK_SIZE, np.uint8)
+    control = ControlBlock.from_buffer(held, CONTROL)  # type: ignore[arg-type]
     control.ip = ip
     context = Context(program=ctypes.addressof(program), blocks=held.ctypes.data, threads=1)
     status = native.single(native.single_call(), native.imports()["native_threaded"], held.ctypes.data, context)
@@ -84,29 +84,29 @@ def turn(program: Program, ip: int = 0) -> tuple[int | None, int, int, int]:
 
 
 def test_handlers_run_one_after_another_until_one_leaves() -> None:
-    program = loop([op("add", 0, 5), op("add", 16, 7), op("add", 16, 11), op("status", 32, Status.ENDED)])
-    assert turn(program) == (Status.ENDED, 0, 3, 23)
-    assert turn(program, 16) == (Status.ENDED, 16, 2, 18)  # the first op of an address is the one that is gone to
+    program = loop([op("add", 0, 5), op("add", 16, 7), op("add", 16, 11), op("status", 32, ThreadStatus.ENDED)])
+    assert turn(program) == (ThreadStatus.ENDED, 0, 3, 23)
+    assert turn(program, 16) == (ThreadStatus.ENDED, 16, 2, 18)  # the first op of an address is the one that is gone to
 
 
 def test_an_op_may_lead_elsewhere() -> None:
-    program = loop([op("next", 0x100), op("add", 0x110, 1), op("add", 0x118, 2), op("status", 0x120, Status.SPENT)], 0x100)
+    program = loop([op("next", 0x100), op("add", 0x110, 1), op("add", 0x118, 2), op("status", 0x120, ThreadStatus.OUT_OF_BUDGET)], 0x100)
     held = program.keep[0]  # type: ignore[attr-defined]
     held[0].rest[:8] = list((ctypes.addressof(held) + 2 * 64).to_bytes(8, "little"))
-    assert turn(program, 0x100) == (Status.SPENT, 0x100, 1, 2)
+    assert turn(program, 0x100) == (ThreadStatus.OUT_OF_BUDGET, 0x100, 1, 2)
 
 
 @pytest.mark.parametrize("ip", [0x10, 0x4, 0x8000, 0xFFFFFFF8])
 def test_where_no_instruction_is_the_reference_has_to_look(ip: int) -> None:
     program = loop([op("add", 0, 1), op("status", 8, 1), op("add", 0x18, 1)])
-    assert turn(program, ip) == (Status.ESCAPE, ip, 0, 0)
+    assert turn(program, ip) == (ThreadStatus.ESCAPE, ip, 0, 0)
 
 
 def test_an_op_for_the_reference_was_not_executed_and_is_where_the_thread_stands() -> None:
-    assert turn(loop([op("add", 0, 1), op("", 8)])) == (Status.ESCAPE, 8, 1, 1)
+    assert turn(loop([op("add", 0, 1), op("", 8)])) == (ThreadStatus.ESCAPE, 8, 1, 1)
 
 
 def test_both_sides_have_the_same_structures() -> None:
     theirs = (ctypes.c_uint64 * len(native.layout()))()
     assert native.library().native_layout(theirs) == len(theirs) and list(theirs) == native.layout()
-    assert block.SIZE >= CONTROL + ctypes.sizeof(Control)
+    assert block.BLOCK_SIZE >= CONTROL + ctypes.sizeof(ControlBlock)

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from softgen.bits.generation import device, devices
-from softgen.device.gpu import Gpu
-from softgen.driver.queue import Submission
+from softgen.device.gpu import GpuDevice
+from softgen.driver.submission import Submission
 from softgen.driver.uapi import ARGUMENTS
 from softgen.errors import SoftgenError
 from softgen.inspect.cli.main import main
@@ -40,7 +40,7 @@ from softgen.trace.replay import ReplayedCapture, replay
 from softgen.trace.tbx import Connection, Options, Simulator
 from softgen.trace.work import Work
 from tests.conftest import ROOT
-from tests.driver.program import Gpu as Served
+from tests.driver.program import GpuDevice as Served
 from tests.driver.program import Program, served
 from tests.gpgpu.job import BATCH, Job, vector_add
 from tests.trace import aub_bytes
@@ -162,7 +162,7 @@ def job(gpu: str) -> Base:
         for number, dword, value in edits:
             region = regions[number % len(regions)]
             space.write(region.start + dword * 4 % region.size, struct.pack("<I", value))
-        machine = Gpu(made.device, itertools.count(1).__next__, budget(), groups=groups)
+        machine = GpuDevice(made.device, itertools.count(1).__next__, budget(), dispatcher=groups)
         machine.execute(Work("render", space, BATCH))
         return machine.counters
 
@@ -188,7 +188,7 @@ def capture(path: Path) -> Base:
     def run(edits: Edits, groups: EngineDispatcher) -> Counters:
         trace = EditedCapture(path)
         trace.edits = edits
-        gpu, spent = Gpu(trace.device, itertools.count(1).__next__, budget(), groups=groups), budget()
+        gpu, spent = GpuDevice(trace.device, itertools.count(1).__next__, budget(), dispatcher=groups), budget()
         for work in trace.events():
             with contextlib.suppress(SoftgenError):
                 gpu.execute(work)

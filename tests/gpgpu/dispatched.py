@@ -10,7 +10,7 @@ import numpy as np
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.threads.dispatch import Dispatcher
@@ -47,7 +47,7 @@ class Dispatched(Case):
         }  # fmt: skip
         space = self.space({BATCH: self.batch(walker), DYNAMIC: self.pack("INTERFACE_DESCRIPTOR_DATA", **descriptor),
                             SURFACES: self.surface_states(), CODE: bytes(self.code), INDIRECT: shared + b"".join(own)})  # fmt: skip
-        self.gpu = Gpu(device({8.0: "bdw", 9.0: "kbl", 11.0: "icl"}[self.gen]), groups=self.groups)
+        self.gpu = GpuDevice(device({8.0: "bdw", 9.0: "kbl", 11.0: "icl"}[self.gen]), dispatcher=self.groups)
         self.gpu.execute(Work("render", space, BATCH))
         for start, data in self.memory.buffers:
             data[:] = np.frombuffer(space.read(start, len(data)), np.uint8)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 
 from softgen.eu.engine import Function, Row
-from softgen.eu.interpreter import Program
-from softgen.eu.thread.block import Status
+from softgen.eu.interpreter import KernelProgram
+from softgen.eu.thread.block import ThreadStatus
 from softgen.lanes import jit
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 
-LEAVES = f"define i64 @leaves(ptr %block, ptr %context) {{ ret i64 {Status.ESCAPE} }}"
+LEAVES = f"define i64 @leaves(ptr %block, ptr %context) {{ ret i64 {ThreadStatus.ESCAPE} }}"
 
 
 @cache
@@ -26,11 +26,11 @@ class Leaving:
 
     name = "leaving"
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         return Function(_leaves().address("leaves"), owner=_leaves())
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         pass
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import Device, device
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
@@ -150,8 +150,8 @@ class Job:
         return [Mapped(address, hex(address), memoryview(data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")))
                 for address, data in self.pieces().items() if data]  # fmt: skip
 
-    def run(self, gpu: Gpu | None = None, groups: Dispatcher | None = None) -> Ran:
-        gpu, space = gpu or Gpu(self.device, clock=lambda: 0x123456789, groups=groups), self.memory()
+    def run(self, gpu: GpuDevice | None = None, groups: Dispatcher | None = None) -> Ran:
+        gpu, space = gpu or GpuDevice(self.device, clock=lambda: 0x123456789, dispatcher=groups), self.memory()
         gpu.execute(Work("render", space, BATCH))
         return Ran(self, gpu, space)
 
@@ -159,7 +159,7 @@ class Job:
 @dataclass
 class Ran:
     job: Job
-    gpu: Gpu
+    gpu: GpuDevice
     space: AddressSpace
 
     def buffer(self, number: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError
 from softgen.threads import reference
 from softgen.trace.work import Work
@@ -27,6 +27,6 @@ def test_flipped_bits_end_in_our_own_errors(gpu: str, where: int, flips: list[tu
     left = iter(range(MOST_STEPS))
     try:
         with mock.patch.object(reference, "TURN", 10):  # a kernel may go round for ever
-            Gpu(job.device, spent=lambda: next(left, None) is None).execute(Work("render", space, BATCH))
+            GpuDevice(job.device, timed_out=lambda: next(left, None) is None).execute(Work("render", space, BATCH))
     except SoftgenError as error:
         assert str(error)

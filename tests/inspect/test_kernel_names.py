@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from softgen.eu import binary
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.inspect.cli.main import main
 from softgen.inspect.kernel_names import KernelNames
 from softgen.inspect.report import kernels, show
@@ -24,7 +24,7 @@ COLLATZ = FOLDER / "cf_collatz.kbl.bin"
 class Ran:
     """What an engine counts for a program."""
 
-    program: Program
+    program: KernelProgram
     engine: str = "auto"
     dispatches: int = 1
     threads: int = 4
@@ -57,8 +57,8 @@ def test_relocated_bytes_do_not_count() -> None:
 
 
 def test_one_row_per_kernel_hottest_first() -> None:
-    first, second = Program(9.0, code(), 0, "kernel 0x1000"), Program(9.0, code() + bytes(32), 0, "kernel 0x9000")
-    other = Program(9.0, binary.kernels((FOLDER / "cf_calls_stack.kbl.zebin.bin").read_bytes())[0].code, 0, "kernel 0x5000")
+    first, second = KernelProgram(9.0, code(), 0, "kernel 0x1000"), KernelProgram(9.0, code() + bytes(32), 0, "kernel 0x9000")
+    other = KernelProgram(9.0, binary.kernels((FOLDER / "cf_calls_stack.kbl.zebin.bin").read_bytes())[0].code, 0, "kernel 0x5000")
     rows = kernels([Ran(first), Ran(other, seconds=0.75), Ran(second)], KernelNames([COLLATZ]))
     assert [(row["kernel"], row["named"], row["dispatches"], row["seconds"]) for row in rows] == [
         ("cf_collatz", True, 2, 1.0), ("kernel 0x5000", False, 1, 0.75)]  # fmt: skip
@@ -66,7 +66,9 @@ def test_one_row_per_kernel_hottest_first() -> None:
 
 
 def test_the_table_shows_the_hottest_kernels() -> None:
-    rows = kernels([Ran(Program(9.0, code() + bytes(number), 0, "kernel 0x1000")) for number in range(1)], KernelNames([COLLATZ])) * 12
+    rows = (
+        kernels([Ran(KernelProgram(9.0, code() + bytes(number), 0, "kernel 0x1000")) for number in range(1)], KernelNames([COLLATZ])) * 12
+    )
     found = {"commands": 1, "draws": 0, "threads": 1, "instructions": 2000, "approximate": {"cos": "0.51 ULP"}, "exact": False,
              "faults": ["read at 0x1000"], "unsupported": [], "notes": [], "kernels": rows}  # fmt: skip
     shown = io.StringIO()

@@ -8,7 +8,7 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import DecodeError, SoftgenError, Unsupported
 from softgen.media import objects
 from softgen.media import walk as walks
@@ -143,7 +143,7 @@ def test_generations_without_a_header_for_it_say_so() -> None:
     buffer.view[: len(batch)] = batch
     space.map(0x10000, buffer)
     with pytest.raises(Unsupported, match=r"MEDIA_OBJECT at .*gen 4.5\): not yet simulated"):
-        Gpu(device("g45")).execute(Work("render", space, 0x10000))
+        GpuDevice(device("g45")).execute(Work("render", space, 0x10000))
 
 
 # -- MEDIA_OBJECT_GRPID --------------------------------------------------------------------------------------------------
@@ -370,4 +370,4 @@ def test_an_endless_walk_is_stopped() -> None:
     made = job("skl", TICKETS, [bytes(4)], ("MEDIA_OBJECT_WALKER", values))
     calls = iter(range(1000))
     with pytest.raises(SoftgenError, match=r"MEDIA_OBJECT_WALKER at .*: time is up before the walk has ended"):
-        made.run(Gpu(made.device, spent=lambda: next(calls) > 20))
+        made.run(GpuDevice(made.device, timed_out=lambda: next(calls) > 20))

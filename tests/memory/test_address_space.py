@@ -68,7 +68,7 @@ def test_tails_show_the_next_part_whichever_was_mapped_first(low_first: bool) ->
     for address, buffer in sorted([(GIB4 - PAGE, low), (GIB4, high)], reverse=not low_first):
         space.map(address, buffer)
     assert host_bytes(space, GIB4 - 2, 4) == b"abcd"
-    assert host_bytes(space, GIB4 - PAGE, PAGE + arena.TAIL) == bytes(low.view) + bytes(high.view[: arena.TAIL])
+    assert host_bytes(space, GIB4 - PAGE, PAGE + arena.MIN_TAIL) == bytes(low.view) + bytes(high.view[: arena.MIN_TAIL])
 
 
 @pytest.mark.parametrize("mapped_first", [True, False])

@@ -364,7 +364,7 @@ def test_tables_that_compiled_code_wrote_count_after_invalidate() -> None:
 
 
 def test_too_many_pieces_are_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softgen.memory.mirror.MOST_RUNS", 2)
+    monkeypatch.setattr("softgen.memory.mirror.MAX_RUNS", 2)
     build, space = four_level()
     for i in range(3):
         build.map(0x5000 + i * PAGE, 0x10000 * i, PAGE)

@@ -183,9 +183,11 @@ class Builder:
     def math(self, values: dict[str, Any], into: list[str], out: list[str]) -> dict[str, Any]:
         dice = self.dice
         whole = out[0] in ("d", "ud")
-        codes = [n for n in range(16) if (one := opcodes.function(n, self.gen)) and (one.name.startswith("int") == whole) and not one.macro]
+        codes = [
+            n for n in range(16) if (one := opcodes.math_function(n, self.gen)) and (one.name.startswith("int") == whole) and not one.macro
+        ]
         code = dice.choice(codes)
-        function = opcodes.function(code, self.gen)
+        function = opcodes.math_function(code, self.gen)
         assert function is not None
         sources = [self.source(dice.choice(out), place) for place in range(function.sources)]
         return {"function": code, "sources": (*sources, *[Operand("arf", "ud")] * (2 - len(sources)))}
@@ -250,9 +252,9 @@ class Builder:
         return found
 
     def branch(self, values: dict[str, Any]) -> dict[str, Any]:
-        from softgen.eu.text.iga.names import names_of
+        from softgen.eu.text.iga.names import iga_words
 
-        implied, dice = names_of(self.gen).implied, self.dice
+        implied, dice = iga_words(self.gen).implied, self.dice
         how = dice.choice([one for one in ("label", "register") if (one, self.row.name) in implied])
         operands = []
         for one in implied[how, self.row.name]:

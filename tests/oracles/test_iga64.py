@@ -73,7 +73,7 @@ class Findings:
         assert not unmet, "listed, but not found:\n" + "\n".join(unmet)
 
 
-def kernels() -> Iterator[tuple[str, float, bytes, list[program.Line]]]:
+def kernels() -> Iterator[tuple[str, float, bytes, list[program.ProgramLine]]]:
     for path in sorted((SHARED / "kernels").glob("*/*/*.asm")):
         gen, data = GENERATIONS[path.parent.name], path.with_suffix(".dat").read_bytes()
         yield path.stem, gen, data, list(program.instructions(data, gen))

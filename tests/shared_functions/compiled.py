@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import GpuFault
 from softgen.eu.environment import BARRIER, CompiledEnvironment, explain
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
-from softgen.eu.semantics.send import carry_out
+from softgen.eu.semantics.send import execute_message
 from softgen.eu.textured import Pictures
-from softgen.eu.thread.block import PLACES, SIZE, TOLD, Bindings, Context, Control, Status, Surface, offset
-from softgen.eu.thread.state import REGISTER, Mode
+from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, TOLD, Bindings, Context, ControlBlock, Surface, ThreadStatus, offset
+from softgen.eu.thread.state import FloatMode
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
@@ -26,7 +27,7 @@ from softgen.memory import arena, guard
 from softgen.memory.address_space import AddressSpace
 
 IP = 0x1230
-ACTIVE = PLACES["control"] + offset(Control, "active")
+ACTIVE = BLOCK_OFFSETS["control"] + offset(ControlBlock, "active")
 RESPONSE, PAYLOAD, SECOND = 10, 40, 80  # registers
 FROM_CODE = 1
 RECORD = offset(Context, "record")
@@ -37,11 +38,11 @@ class BlockState:
 
     def __init__(self, m: LlvmMachine, gen: float) -> None:
         self.m, self.gen, self.rules = m, gen, rules(gen)
-        self.mode, self.accumulates = Mode(), False
+        self.mode, self.accumulates = FloatMode(), False
 
     def _pointer(self, place: str, offsets: Any, type: LaneType) -> str:
         assert isinstance(offsets, tuple) and all(b - a == type.bytes for a, b in pairwise(offsets))
-        return self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[place] + offsets[0]}")
+        return self.m.emit(f"getelementptr i8, ptr %block, i64 {BLOCK_OFFSETS[place] + offsets[0]}")
 
     def read(self, place: str, type: LaneType, offsets: Any) -> Value:
         pointer, vector = self._pointer(place, offsets, type), self.m.vector(type, len(offsets))
@@ -87,10 +88,10 @@ def text(one: Instruction) -> str:
         leave, stay = m.labels("leave", "stay")
         m.line(f"br i1 {m.emit(f'extractelement <1 x i1> {condition.payload}, i64 0')}, label %{stay}, label %{leave}")
         m.start(leave)
-        m.line(f"ret i64 {int(Status.ESCAPE)}")
+        m.line(f"ret i64 {int(ThreadStatus.ESCAPE)}")
         m.start(stay)
 
-    carry_out(BlockState(m, one.gen), one, CompiledEnvironment(m, one.gen, str(IP), escape))
+    execute_message(BlockState(m, one.gen), one, CompiledEnvironment(m, one.gen, str(IP), escape))
     m.line("ret i64 0")
     m.define("i64 @message(ptr %block, ptr %context)")
     frame = LlvmMachine(m.module)
@@ -115,7 +116,7 @@ class Compiled:
 
     def __init__(self, gen: float, space: AddressSpace, local: Any, general: int) -> None:
         self.gen, self.space, self.local = gen, space, local
-        self.block = np.zeros(SIZE, np.uint8)
+        self.block = np.zeros(BLOCK_SIZE, np.uint8)
         self.bindings = Bindings()
         self.surfaces = self.bindings.surfaces
         self.pictures = Pictures(self.bindings, space.bits)
@@ -128,19 +129,19 @@ class Compiled:
 
     def run(self, sfid: int, descriptor: int, payload: Any, second: Any, response: Any, mask: int, width: int) -> int:
         held = self.block
-        first = PLACES["mrf"] + REGISTER if rules(self.gen).message_registers else PAYLOAD * REGISTER
-        for start, one in ((first, payload), (SECOND * REGISTER, second), (RESPONSE * REGISTER, response)):
+        first = BLOCK_OFFSETS["mrf"] + GRF_BYTES if rules(self.gen).message_registers else PAYLOAD * GRF_BYTES
+        for start, one in ((first, payload), (SECOND * GRF_BYTES, second), (RESPONSE * GRF_BYTES, response)):
             held[start : start + len(one)] = one
         held[ACTIVE : ACTIVE + 4] = np.array([mask], np.uint32).view(np.uint8)
-        found = code(self.gen, sfid, descriptor, width, len(response) // REGISTER, len(second) // REGISTER)
+        found = code(self.gen, sfid, descriptor, width, len(response) // GRF_BYTES, len(second) // GRF_BYTES)
         pair = (ctypes.c_uint64 * 2)(held.ctypes.data, ctypes.addressof(self.context))
-        record = guard.Record()
+        record = guard.FaultRecord()
         if guard.library().guard_call(found.address("run"), ctypes.addressof(pair), record):
             raise self._fault(record)
-        response[:] = held[RESPONSE * REGISTER : RESPONSE * REGISTER + len(response)]
+        response[:] = held[RESPONSE * GRF_BYTES : RESPONSE * GRF_BYTES + len(response)]
         return int(record.result)
 
-    def _fault(self, record: guard.Record) -> GpuFault:
+    def _fault(self, record: guard.FaultRecord) -> GpuFault:
         assert record.ip == IP
         place = None if record.origin == FROM_CODE else arena.locate(record.address)
         return explain(self.context, record.address, place and place.address, guard.ACCESS[record.access], self.space, f"ip {record.ip:#x}")

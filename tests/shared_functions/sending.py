@@ -15,7 +15,7 @@ import numpy as np
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import generation
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
-from softgen.eu.thread.block import Status
+from softgen.eu.thread.block import ThreadStatus
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.shared_functions import exchange, message
@@ -104,7 +104,7 @@ class Bench:
         result: list[int] = []
         other = self._attempt(lambda: result.append(twin.run(sent.sfid, sent.descriptor, sent.payload, sent.second, response, sent.mask,
                                                              sent.instruction.exec_size)))  # fmt: skip
-        if result == [Status.ESCAPE]:
+        if result == [ThreadStatus.ESCAPE]:
             for held, was in zip(self._memories(), after, strict=True):
                 held[:] = was
             return

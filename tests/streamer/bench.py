@@ -8,7 +8,7 @@ from typing import Any
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.trace.work import Work
@@ -21,9 +21,9 @@ GPR = 0x2600  # CS_GPR of the render engine
 class Bench:
     """Four pages: a batch, another, data, a ring."""
 
-    def __init__(self, gpu: str = "kbl", spent: Any = lambda: False) -> None:
+    def __init__(self, gpu: str = "kbl", timed_out: Any = lambda: False) -> None:
         self.device = device(gpu)
-        self.gpu = Gpu(self.device, clock=itertools.count(0xA_0000_0000).__next__, spent=spent)
+        self.gpu = GpuDevice(self.device, clock=itertools.count(0xA_0000_0000).__next__, timed_out=timed_out)
         self.space = AddressSpace("bench", self.device.generation.address_bits)
         self.buffer = Buffer(PAGES * 0x1000, "pages")
         self.space.map(BATCH, self.buffer)
@@ -68,7 +68,7 @@ class Bench:
         return list(struct.unpack(f"<{count}I", self.space.read(DATA, 4 * count)))
 
     def qword(self, register: int) -> int:
-        return self.gpu.registers.read(register) | self.gpu.registers.read(register + 4) << 32
+        return self.gpu.read_register(register) | self.gpu.read_register(register + 4) << 32
 
     def causes(self) -> list[str]:
         return [event.cause for event in self.gpu.interrupts.events]

@@ -96,7 +96,7 @@ def test_what_mi_predicate_compares(gpu: str, compare: int, sources: tuple[int, 
     bench = Bench(gpu)
     for load in (2, 3):  # load, loadinv
         bench.run(bench.load64(SRC0, *sources), bench.pack("MI_PREDICATE", load_operation=load, compare_operation=compare))
-        assert bench.gpu.registers.read(RESULT) == holds ^ (load == 3)
+        assert bench.gpu.read_register(RESULT) == holds ^ (load == 3)
 
 
 @pytest.mark.parametrize("combine, results", [(0, (0, 0, 1, 1)), (1, (0, 0, 0, 1)), (2, (0, 1, 1, 1)), (3, (0, 1, 1, 0))])
@@ -109,14 +109,14 @@ def test_how_mi_predicate_combines_with_what_was_decided_before(combine: int, re
                 bench.load({RESULT: before}),
                 bench.pack("MI_PREDICATE", load_operation=2, combine_operation=combine, compare_operation=1 - compared),
             )
-            found.append(bench.gpu.registers.read(RESULT))
+            found.append(bench.gpu.read_register(RESULT))
     assert tuple(found) == results
 
 
 def test_mi_predicate_may_keep_what_was_decided() -> None:
     bench = Bench()
     bench.run(bench.load({RESULT: 1}), bench.pack("MI_PREDICATE", load_operation=0, compare_operation=1))
-    assert bench.gpu.registers.read(RESULT) == 1
+    assert bench.gpu.read_register(RESULT) == 1
 
 
 @pytest.mark.parametrize("gpu", ["hsw", "bdw", "icl"])
@@ -217,11 +217,20 @@ def test_every_atomic_operation(gpu: str, inline: int, opcode: str) -> None:
         assert returned & ones == (after if name == "predec" else old) and returned >> bits == (1 << 128 - bits) - 1
 
 
+def test_an_atomic_takes_as_much_of_a_register_as_its_size() -> None:
+    """A dword operation leaves the upper halves of its operands alone: 3 is less than 5, whatever is above it."""
+    bench = Bench()
+    bench.put(DATA, [5, 6])
+    whole = bench.pack("MI_ATOMIC", atomic_opcode=ATOMICS["umax"], memory_address=DATA)
+    bench.run(bench.load64(GPR, 1 << 32 | 3), [whole[0] & ~0xFF | 1, *whole[1:3]])
+    assert bench.data(2) == [5, 6]
+
+
 def test_an_atomic_that_returns_nothing_leaves_registers_alone() -> None:
     bench = Bench()
     whole = bench.pack("MI_ATOMIC", atomic_opcode=ATOMICS["inc"], memory_address=DATA)
     bench.run(bench.load({GPR + 32: 9}), [whole[0] & ~0xFF | 1, *whole[1:3]])
-    assert bench.data(1) == [1] and bench.gpu.registers.read(GPR + 32) == 9
+    assert bench.data(1) == [1] and bench.gpu.read_register(GPR + 32) == 9
 
 
 def test_an_atomic_of_the_wrong_size_or_length_is_refused() -> None:

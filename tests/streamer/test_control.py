@@ -11,9 +11,9 @@ from softgen.device.gpu import COMMANDS
 from softgen.errors import DecodeError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.streamer.parser import Command, Parser
+from softgen.streamer.parser import Command, CommandParser
 from softgen.trace.work import Work
-from tests.streamer.bench import DATA, GPR, OTHER, RING, Bench
+from tests.streamer.bench import BATCH, DATA, GPR, OTHER, RING, Bench
 
 BB_OFFSET, RESULT_1 = 0x2158, 0x241C
 IPEHR, ACTHD, RING_HEAD, EIR, EMR, ESR = 0x2068, 0x2074, 0x2034, 0x20B0, 0x20B4, 0x20B8
@@ -82,19 +82,35 @@ def test_a_conditional_end_may_mask_what_it_compares() -> None:
     )
     bench.run(end, bench.store(0, 1))
     assert bench.data(1) == [1]  # 0x10 is more than 0xf
+    bench.put(DATA + 8, [0xF0, 0x05])
+    bench.run(end, bench.store(0, 2))
+    assert bench.data(1) == [1]  # nothing of 5 is left behind the mask
+
+
+@pytest.mark.parametrize("gpu", ["ivb", "bdw", "kbl", "icl"])
+def test_the_state_register_says_in_which_space_a_batch_is(gpu: str) -> None:
+    """BB_STATE and, for a second level, SBB_STATE: bit 5 where it is the context's (address space indicator)."""
+    for indicator in (1, 0):
+        bench = Bench(gpu)
+        bench.put(THIRD, bench.pack("MI_BATCH_BUFFER_END"))
+        inner = [] if gpu == "ivb" else [bench.start(THIRD, second_level_batch_buffer=1, address_space_indicator=indicator)]
+        bench.put(OTHER, *inner, bench.pack("MI_BATCH_BUFFER_END"))
+        bench.ring(bench.start(OTHER, address_space_indicator=indicator))
+        for register in (0x2110, *([0x2118] if inner else [])):
+            assert bench.gpu.registers.read(register) == indicator << 5
 
 
 def test_noop_may_write_its_number() -> None:
     bench = Bench()
     bench.run(bench.pack("MI_NOOP", identification_number_register_write_enable=1, identification_number=0x1234), bench.pack("MI_NOOP"))
-    assert bench.gpu.registers.read(0x2094) == 0x1234
+    assert bench.gpu.read_register(0x2094) == 0x1234
 
 
 def test_load_register_imm_leaves_bytes_alone_that_it_is_told_to() -> None:
     bench = Bench()
     pair = {"register_offset": GPR, "data_dword": 0x55667788}
     bench.run(bench.load({GPR: 0x11223344}), bench.pack("MI_LOAD_REGISTER_IMM", byte_write_disables=0b0101, entry=[pair]))
-    assert bench.gpu.registers.read(GPR) == 0x55227744
+    assert bench.gpu.read_register(GPR) == 0x55227744
 
 
 @pytest.mark.behaviour("ICL-CS-17", shows="layout")
@@ -114,7 +130,7 @@ def test_the_commands_the_manual_lists_for_the_render_engine() -> None:
 def test_what_is_unknown_is_passed_over_by_its_length() -> None:
     bench = Bench("bdw")
     bench.put(OTHER, [0x7BFF0003, 1, 2, 3, 4], bench.pack("MI_NOOP"), bench.pack("MI_USER_INTERRUPT"), bench.pack("MI_BATCH_BUFFER_END"))
-    walked = [one.name for one in Parser(bench.device.generation, "render", bench.space).batch(OTHER) if isinstance(one, Command)]
+    walked = [one.name for one in CommandParser(bench.device.generation, "render", bench.space).batch(OTHER) if isinstance(one, Command)]
     assert walked == [None, "MI_NOOP", "MI_USER_INTERRUPT", "MI_BATCH_BUFFER_END"]
 
 
@@ -131,9 +147,9 @@ def test_a_context_that_a_ring_switches_keeps_its_state() -> None:
     here, there = (bench.pack("MI_SET_CONTEXT", logical_context_address=at) for at in (0x7000, 0x9000))
     bench.ring(here, bench.load({GPR: 5}), base, there, bench.load({GPR: 6}))
     assert bench.gpu.contexts[0x7000, "render"].latched.bases == {"dynamic": 0x5000}
-    assert bench.gpu.contexts[0x9000, "render"].latched.bases == {} and bench.gpu.registers.read(GPR) == 6
+    assert bench.gpu.contexts[0x9000, "render"].latched.bases == {} and bench.gpu.read_register(GPR) == 6
     bench.ring(here)
-    assert bench.gpu.registers.read(GPR) == 5
+    assert bench.gpu.read_register(GPR) == 5
     bench.ring(there, bench.pack("MI_SET_CONTEXT", logical_context_address=0x7000, restore_inhibit=1))
     assert bench.gpu.contexts[0x7000, "render"].latched.bases == {}
 
@@ -217,9 +233,9 @@ def test_a_register_may_be_given_to_batches_that_are_not_privileged() -> None:
     load = bench.load({0x20A8: 5})
     bench.put(OTHER, load, bench.pack("MI_BATCH_BUFFER_END"))
     bench.ring(bench.start(OTHER, address_space_indicator=1))
-    assert bench.gpu.registers.read(0x20A8) == 0xFFFFFFFF
+    assert bench.gpu.read_register(0x20A8) == 0xFFFFFFFF
     bench.ring(bench.load({0x24D0 + 4 * 11: 0x20A8}), bench.start(OTHER, address_space_indicator=1))
-    assert bench.gpu.registers.read(0x20A8) == 5
+    assert bench.gpu.read_register(0x20A8) == 5
 
 
 # -- rules ---------------------------------------------------------------------------------------------------------
@@ -333,11 +349,13 @@ def test_the_pipeline_must_be_flushed_before_another_is_selected(flush: dict[str
     bench = Bench("icl")
 
     def start(event: object) -> None:
-        bench.gpu.counters.dispatches += 1
+        execution.counters.dispatches += 1
 
-    bench.gpu.interrupts.told = start
+    bench.gpu.interrupts.on_event = start
     select = bench.pack("PIPELINE_SELECT", pipeline_selection=0, mask_bits=3)
-    bench.run(select, bench.pack("MI_USER_INTERRUPT"))
+    bench.put(BATCH, select, bench.pack("MI_USER_INTERRUPT"), bench.pack("MI_BATCH_BUFFER_END"))
+    execution = bench.gpu.begin(Work("render", bench.space, BATCH))
+    assert execution.run() and bench.gpu.counters.dispatches == 1
     assert not bench.gpu.remarks
     bench.run(bench.pack("PIPE_CONTROL", **flush), select)
     assert [one.rpartition(": ")[2] for one in bench.gpu.remarks] == ["the pipeline that was active has not been flushed"] * told

@@ -56,7 +56,7 @@ def test_what_a_command_writes_the_next_ones_are_read_from() -> None:
 
 def test_a_loop_goes_round_until_time_is_up() -> None:
     left = iter(range(100))
-    bench = Bench(spent=lambda: next(left, None) is None)
+    bench = Bench(timed_out=lambda: next(left, None) is None)
     with pytest.raises(SoftgenError, match=r"time is up at 0x1000\d \(batch 0x10000\)"):
         bench.run(bench.pack("MI_NOOP"), bench.start(BATCH))
     assert bench.gpu.counters.commands == 100
@@ -242,7 +242,7 @@ def test_registers_may_count_from_where_the_engine_starts() -> None:
     bench = Bench("icl")
     pair = {"register_offset": 0x600, "data_dword": 9}
     bench.run(bench.pack("MI_LOAD_REGISTER_IMM", add_cs_mmio_start_offset=1, entry=[pair]), engine="blitter")
-    assert bench.gpu.registers.read(0x22600) == 9
+    assert bench.gpu.read_register(0x22600) == 9
 
 
 # -- synchronisation -----------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def test_what_pipe_control_writes(gpu: str) -> None:
 def test_pipe_control_writes_a_register() -> None:
     bench = Bench()
     bench.run(bench.pack("PIPE_CONTROL", lri_post_sync_operation=1, address=0x2600, immediate_data=3))
-    assert bench.gpu.registers.read(0x2600) == 3
+    assert bench.gpu.read_register(0x2600) == 3
 
 
 def test_flush_dw_writes_too() -> None:

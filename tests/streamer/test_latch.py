@@ -9,7 +9,7 @@ import pytest
 
 from softgen.bits.catalogue import catalogue, layout, names
 from softgen.bits.layout import GENERATIONS
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import DecodeError, SoftgenError, SpecError, Unsupported
 from softgen.memory.store import Buffer
 from softgen.streamer import latch
@@ -210,7 +210,7 @@ def test_counters_and_registers_are_the_same_with_and_without_tracing() -> None:
     results = []
     for trace in (None, lambda topic, text: None):
         bench = Bench()
-        bench.gpu = Gpu(bench.device, clock=itertools.count().__next__, trace=trace)
+        bench.gpu = GpuDevice(bench.device, clock=itertools.count().__next__, trace=trace)
         bench.run(*mixed(bench))
         latched = {name: tuple(record) for name, record in state(bench).items()}
         results.append((vars(bench.gpu.counters), bench.gpu.registers.values, latched, state(bench).dirty))
@@ -249,7 +249,7 @@ def test_a_state_command_of_another_length_is_taken_with_what_it_has(dwords: int
 
 def test_the_time_limit_ends_a_batch_of_state() -> None:
     looks = itertools.count()
-    bench = Bench(spent=lambda: next(looks) >= 3)
+    bench = Bench(timed_out=lambda: next(looks) >= 3)
     bench.space.map(LARGE, Buffer(1 << 16, "large"))
     dwords = bench.pack("3DSTATE_SAMPLE_MASK") * 2000 + bench.pack("MI_BATCH_BUFFER_END")
     bench.put(LARGE, dwords)

@@ -14,7 +14,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.streamer.parser import MOST_UNKNOWN, MOST_ZEROS, Command, Parser, Remark
+from softgen.streamer.parser import MOST_UNKNOWN, MOST_ZEROS, Command, CommandParser, Remark
 
 KBL, G45 = device("kbl").generation, device("g45").generation
 
@@ -43,7 +43,7 @@ def space(pieces: dict[int, Iterable[int]], bits: int = 48) -> AddressSpace:
 
 
 def road(memory: AddressSpace, address: int = 0x10000, engine: str = "render") -> list[Any]:
-    return list(Parser(KBL, engine, memory).batch(address))
+    return list(CommandParser(KBL, engine, memory).batch(address))
 
 
 def names(met: list[Any]) -> list[str | None]:
@@ -94,7 +94,7 @@ def test_a_ring_wraps_and_calls_batches() -> None:
     ring[-3:] = start(0x20000)
     ring[0:2] = NOOP + NOOP
     memory = space({0x10000: ring, 0x20000: END})
-    met = list(Parser(KBL, "render", memory).ring(0x10000, 4096 - 12, 8, 4096))
+    met = list(CommandParser(KBL, "render", memory).ring(0x10000, 4096 - 12, 8, 4096))
     assert names(met) == ["MI_BATCH_BUFFER_START", "MI_BATCH_BUFFER_END", "MI_NOOP", "MI_NOOP"]
     assert [m.address for m in met] == [0x10FF4, 0x20000, 0x10000, 0x10004] and [m.level for m in met] == [0, 1, 0, 0]
 
@@ -132,18 +132,18 @@ def test_engines_have_commands_of_their_own() -> None:
 def test_the_gfxpipe_header_is_decoded_and_unknown_codes_are_rejected() -> None:
     draw = pack("3DPRIMITIVE", 4.5)
     memory = space({0x10000: [*draw, 0x7C000000, 0, *pack("MI_BATCH_BUFFER_END", 4.5)]}, 32)
-    met = list(Parser(G45, "render", memory).batch(0x10000))
+    met = list(CommandParser(G45, "render", memory).batch(0x10000))
     assert [m.name for m in met] == ["3DPRIMITIVE", None, "MI_BATCH_BUFFER_END"]
     assert len(met[0].dwords) == (draw[0] & 0xFF) + 2
 
 
 def test_memory_the_gpu_was_to_write_is_not_read_as_commands() -> None:
     memory = space({0x10000: start(0x20000, True) + END, 0x20000: [0xFFFFFFFF], 0x30000: NOOP + END})
-    parser = Parser(KBL, "render", memory, stale=lambda space, address: "unwritten" if address >= 0x20000 else "")
+    parser = CommandParser(KBL, "render", memory, stale=lambda space, address: "unwritten" if address >= 0x20000 else "")
     met = list(parser.batch(0x10000))
     assert names(met) == ["MI_BATCH_BUFFER_START", "gpu_written", "MI_BATCH_BUFFER_END"]
     assert met[1].text == "jumps to 0x20000, unwritten; what stands there is no batch"
-    fine = Parser(KBL, "render", space({0x10000: start(0x30000), 0x30000: END}), stale=lambda space, address: "unwritten")
+    fine = CommandParser(KBL, "render", space({0x10000: start(0x30000), 0x30000: END}), stale=lambda space, address: "unwritten")
     met = list(fine.batch(0x10000))
     assert names(met) == ["MI_BATCH_BUFFER_START", "gpu_written", "MI_BATCH_BUFFER_END"]
     assert met[1].text == "jumps to 0x30000, unwritten; shown as it stands"
@@ -155,13 +155,14 @@ GPUS, ENGINES = ("g45", "ivb", "hsw", "bdw", "kbl", "icl"), ("render", "blitter"
 @given(st.lists(st.integers(0, 0xFFFFFFFF), max_size=200), st.sampled_from(GPUS), st.sampled_from(ENGINES))
 def test_any_dwords_come_to_an_end(dwords: list[int], gpu: str, engine: str) -> None:
     memory = space({0x10000: [*dwords, 0]})
-    met = list(Parser(device(gpu).generation, engine, memory).batch(0x10000))
+    met = list(CommandParser(device(gpu).generation, engine, memory).batch(0x10000))
     assert met and all(isinstance(m, (Command, Remark)) for m in met)
 
 
 def test_the_tail_of_a_ring_ends_its_last_command() -> None:
     """A length that runs past the tail must not lead once around the ring."""
-    met = list(Parser(KBL, "render", space({0x10000: [*NOOP, *start(0x20000), *[0] * 1020], 0x20000: END})).ring(0x10000, 0, 8, 4096))
+    memory = space({0x10000: [*NOOP, *start(0x20000), *[0] * 1020], 0x20000: END})
+    met = list(CommandParser(KBL, "render", memory).ring(0x10000, 0, 8, 4096))
     assert names(met)[:2] == ["MI_NOOP", "MI_BATCH_BUFFER_START"] and len(met) <= 4
     assert met[1].dwords == start(0x20000)[:1] and met[1].problems == ("its length says 3 dwords, the ring ends after 1",)
 

@@ -26,7 +26,7 @@ def test_interrupts_are_events_and_nothing_stops_for_them(gpu: str) -> None:
     """What a flush writes, and what commands before it wrote, is in memory when its interrupt is raised."""
     bench = Bench(gpu)
     seen = []
-    bench.gpu.interrupts.told = lambda event: seen.append((event.cause, event.engine, bench.data(3)[0::2]))
+    bench.gpu.interrupts.on_event = lambda event: seen.append((event.cause, event.engine, bench.data(3)[0::2]))
     bench.run(
         bench.store(8, 3),
         bench.pack("PIPE_CONTROL", post_sync_operation=1, address=DATA, immediate_data=7, notify_enable=1),

@@ -14,17 +14,17 @@ from softgen.bits.formats import surface_formats
 from softgen.errors import Unsupported
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u32
-from softgen.surface.image import Image, image, locate
+from softgen.surface.image import SurfaceImage, image_from_state, locate
 
 RGBA8 = 0xC7  # R8G8B8A8_UNORM
 KINDS = {"1d": 0, "2d": 1, "3d": 2, "cube": 3}
 
 
-def made(gen: float, kind: str = "2d", **values: Any) -> Image:
+def made(gen: float, kind: str = "2d", **values: Any) -> SurfaceImage:
     """A surface of 16 x 10 texels and three slices, linear, rows of 64 bytes."""
     page = layout("RENDER_SURFACE_STATE", gen)
     fields = {"surface_type": KINDS[kind], "surface_format": RGBA8, "width": 15, "height": 9, "depth": 2, "surface_pitch": 63} | values
-    return image(page, page.unpack(page.pack(**fields)), "surface 0")  # type: ignore[arg-type]
+    return image_from_state(page, page.unpack(page.pack(**fields)), "surface 0")  # type: ignore[arg-type]
 
 
 # h0 + h1 + 12j, with heights aligned to j (public Mesa isl.c: "the QPitch equation changed slightly in Ivybridge").
@@ -61,18 +61,18 @@ def test_a_texel_of_the_last_slice() -> None:
 # -- every texel ---------------------------------------------------------------------------------------------------
 
 
-def plain(kind: str, size: tuple[int, int, int], **values: Any) -> Image:
+def plain(kind: str, size: tuple[int, int, int], **values: Any) -> SurfaceImage:
     """A linear image of 4-byte texels, levels aligned to 4 x 2."""
-    one = Image(kind, surface_formats()[RGBA8], 0, *size, is_array=False, pitch=256, tiling="linear", rows=50, levels=1, level=0, first=0,
-                align=(4, 2), at=(0, 0))  # fmt: skip
-    return replace(one, **values)
+    image = SurfaceImage(kind, surface_formats()[RGBA8], 0, *size, is_array=False, pitch=256, tiling="linear", rows=50, levels=1, level=0,
+                         first=0, align=(4, 2), at=(0, 0))  # fmt: skip
+    return replace(image, **values)
 
 
 def up(number: int, step: int) -> int:
     return (number + step - 1) // step * step
 
 
-def corner(one: Image, level: int) -> tuple[int, int]:
+def corner(one: SurfaceImage, level: int) -> tuple[int, int]:
     """Level 1 is below level 0, level 2 right of level 1, the others below level 2 (public: Mesa isl, gfx4_2d)."""
     sizes = [(up(max(one.width >> n, 1), one.align[0]), up(max(one.height >> n, 1), one.align[1])) for n in range(level + 1)]
     if level == 0:
@@ -80,7 +80,7 @@ def corner(one: Image, level: int) -> tuple[int, int]:
     return sizes[1][0] if level > 1 else 0, sizes[0][1] + sum(height for _, height in sizes[2:level])
 
 
-def place(one: Image, u: int, v: int, r: int, lod: int) -> int | None:
+def place(one: SurfaceImage, u: int, v: int, r: int, lod: int) -> int | None:
     """The byte offset of a texel; None where there is none."""
     level = one.level + lod
     slices = {"3d": one.depth, "cube": 6}.get(one.kind, 1) * (one.depth if one.is_array else 1)

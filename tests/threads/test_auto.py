@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from softgen.eu.engine import Function, Row
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.promotion import Promoting
 from softgen.threads import pool
 from softgen.threads.dispatcher import EngineDispatcher
@@ -23,7 +23,7 @@ class Watched(Promoting):
         super().__init__(hot=1)
         self.translated = self.executed = 0
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         found = super().function(program, control, simd, full, entry, payload)
         for one in self.workers:
@@ -31,7 +31,7 @@ class Watched(Promoting):
         self.translated += not found.program
         return found
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         super().ran(program, instructions)
         self.executed += instructions
 

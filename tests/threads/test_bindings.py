@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.threads.bindings import MAX_TABLES, BindingCache, BoundTable
@@ -57,13 +57,13 @@ def test_flushes_that_invalidate_drop_bindings(bit: str, resolved: list[int]) ->
     at = batch.index(page)
     walker = [int.from_bytes(batch[at + 4 * n : at + 4 * n + 4], "little") for n in range(len(job.pack("GPGPU_WALKER")))]
     job.before = [walker, job.pack("PIPE_CONTROL", **({bit: 1} if bit else {}))]
-    assert job.run(groups=EngineDispatcher("t1", 1)).buffer(1) == tuple(range(1000, 1064))
+    assert job.run(dispatcher=EngineDispatcher("t1", 1)).buffer(1) == tuple(range(1000, 1064))
     assert sorted(resolved) == sorted([0, 1] * INVALIDATING[bit])
 
 
 def test_a_batch_begins_with_no_bindings(resolved: list[int]) -> None:
     job = vector_add("skl")
-    gpu, space = Gpu(job.device, groups=EngineDispatcher("t1", 1)), job.memory()
+    gpu, space = GpuDevice(job.device, dispatcher=EngineDispatcher("t1", 1)), job.memory()
     for _ in range(2):
         gpu.execute(Work("render", space, BATCH))
     assert sorted(resolved) == [0, 0, 1, 1]

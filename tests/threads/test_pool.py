@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.eu.engine import Function, Row
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.text import dialect
 from softgen.eu.thread import block
 from softgen.memory.address_space import AddressSpace
@@ -111,10 +112,10 @@ def test_threads_start_as_the_reference_starts_them(own_first: bool, masks: tupl
     for number in range(12):
         thread = reference.start_thread(9.0, dispatch, 0, number)
         thread.save()
-        thread.where.number = number
+        thread.control_block.number = number
         payload = dispatch.start_registers(0, number, first_slot=12)
         thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
-        found = started.state.templates.bytes[number * block.SIZE : (number + 1) * block.SIZE]
+        found = started.state.templates.bytes[number * block.BLOCK_SIZE : (number + 1) * block.BLOCK_SIZE]
         assert found.tobytes() == thread.block.tobytes(), number
 
 
@@ -132,7 +133,7 @@ class Asked(Leaving):
     def __init__(self) -> None:
         self.controls: list[int] = []
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         self.controls.append(control)
         return super().function(program, control, simd, full, entry)
@@ -164,7 +165,7 @@ def test_a_change_of_mode_is_looked_up_for_the_first_thread_only(monkeypatch: py
     ("(W&f0.0) mov (1|M0) cr0.0<1>:ud 0x10:ud", False), ("(W) mov (1|M0) cr0.0<1>:ud sr0.0<0;1,0>:ud", False),
 ])  # fmt: skip
 def test_what_depends_on_cr0_alone(line: str, pure: bool) -> None:
-    assert worker.only_control(Program(9.0, dialect.read(line, 9.0)).line(0).instruction) is pure
+    assert worker.only_control(KernelProgram(9.0, dialect.read(line, 9.0)).line(0).instruction) is pure
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1", "leaving"])
@@ -173,9 +174,9 @@ def test_an_endless_kernel_ends_with_the_time(engine: str) -> None:
     groups = EngineDispatcher(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else EngineDispatcher(engine, 1)
     calls = iter(range(10))
     with pytest.raises(SoftgenError, match="time is up"):  # compiled now
-        made.run(Gpu(made.device, spent=lambda: next(calls, None) is None, groups=groups))
+        made.run(GpuDevice(made.device, timed_out=lambda: next(calls, None) is None, dispatcher=groups))
     end = time.monotonic() + 0.5
-    gpu = Gpu(made.device, spent=lambda: time.monotonic() > end, groups=groups)
+    gpu = GpuDevice(made.device, timed_out=lambda: time.monotonic() > end, dispatcher=groups)
     with pytest.raises(SoftgenError, match=r"time is up: thread \d of group \(0, 0, 0\), kernel 0x40000\+0x\d+: .*(add|jmpi)"):
         made.run(gpu)
     assert time.monotonic() < end + 10
@@ -193,7 +194,7 @@ def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.M
             behind.append(time.monotonic())
         return bool(behind) and time.monotonic() > behind[0] + 0.3
 
-    gpu = Gpu(made.device, spent=spent, groups=EngineDispatcher("t1", 2))
+    gpu = GpuDevice(made.device, timed_out=spent, dispatcher=EngineDispatcher("t1", 2))
     with pytest.raises(SoftgenError, match="time is up: thread 0 of group"):
         made.run(gpu)
     assert gpu.counters.threads == 16
@@ -218,8 +219,27 @@ def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pool.ParallelRun, "_other", counted)
     with pytest.raises(KeyboardInterrupt):
-        made.run(Gpu(made.device, spent=interrupted, groups=EngineDispatcher("t1", 2)))
+        made.run(GpuDevice(made.device, timed_out=interrupted, dispatcher=EngineDispatcher("t1", 2)))
     assert not running
+
+
+def test_dispatches_of_several_streamers_run_at_the_same_time() -> None:
+    """Each has a device and memory of its own; the dispatcher and its engine are shared."""
+    dispatcher, found = EngineDispatcher("t1", 2), dict[int, tuple[int, ...]]()
+
+    def work(number: int) -> None:
+        made = replace(job(SLOW, 64), shared=dwords(number, *[0] * 7))
+        made.address = job().address  # type: ignore[method-assign]
+        for _ in range(5):
+            found[number] = made.run(groups=dispatcher).buffer(1)[:1024]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: (number,) * 1024 for number in range(1, 5)}
+    assert [(counts.dispatches, counts.threads) for counts in dispatcher.ran.values()] == [(20, 20 * 64)]
 
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])

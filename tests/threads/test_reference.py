@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.threads.dispatch import Dispatcher
 from tests.gpgpu.engines import engines
@@ -92,7 +92,7 @@ def test_threads_that_wait_for_nobody_are_an_error_and_not_a_hang(groups: Dispat
 def test_an_endless_kernel_ends_with_the_time_and_says_where_it_was(groups: Dispatcher) -> None:
     left = iter(range(12))
     job = Job(ENDLESS, [bytes(4)], simd=8)
-    gpu = Gpu(job.device, spent=lambda: next(left, None) is None, groups=groups)
+    gpu = GpuDevice(job.device, timed_out=lambda: next(left, None) is None, dispatcher=groups)
     place = r"GPGPU_WALKER at .*time is up: thread 0 of group \(0, 0, 0\), kernel 0x40000\+0x\d+: .*(add|jmpi)"
     with pytest.raises(SoftgenError, match=place):
         job.run(gpu)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.threads import worker
@@ -93,7 +93,7 @@ class Kept:
     """Memory that is rewritten, and one device on it."""
 
     def __init__(self, groups: EngineDispatcher) -> None:
-        self.groups, self.gpu = groups, Gpu(PLAIN.device, groups=groups)
+        self.groups, self.gpu = groups, GpuDevice(PLAIN.device, dispatcher=groups)
         self.space = AddressSpace("kept", PLAIN.device.generation.address_bits)
         self.there: set[int] = set()
 
@@ -183,7 +183,7 @@ def test_a_dispatch_that_failed_leaves_nothing_behind(engine: Choice) -> None:
 def test_a_host_thread_may_begin_where_it_stopped_in_another_dispatch(engine: Choice) -> None:
     """It has run group 0 of one, and is given group 1 of the next, whose numbers begin elsewhere."""
     kept, recorder, state = Kept(engine.groups()), Recording(), worker.WorkerState()
-    kept.gpu = Gpu(PLAIN.device, groups=recorder)
+    kept.gpu = GpuDevice(PLAIN.device, dispatcher=recorder)
     for first, job in enumerate((replace(PLAIN, ends=(4, 1, 1)), replace(PLAIN, starts=(1, 0, 0), ends=(3, 1, 1)))):
         kept.run(job)
         context, dispatch = recorder.seen[-1]

@@ -11,15 +11,15 @@ import pytest
 
 from softgen.errors import GpuFault
 from softgen.eu import native
-from softgen.eu.thread.block import PLACES, SIZE, Context, Control, Status
+from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus
 from softgen.lanes import jit
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.threads import scheduler
 from softgen.threads.scheduler import BlockRange, FallbackAnswer, GroupMember, ReturnReason, SchedulerState
 
-CONTROL, N0 = PLACES["control"], PLACES["n"]
-EXECUTED = CONTROL + Control.executed.offset
+CONTROL, N0 = BLOCK_OFFSETS["control"], BLOCK_OFFSETS["n"]
+EXECUTED = CONTROL + ControlBlock.executed.offset
 FAR = 1 << 62  # a deadline nobody lives to see
 
 # Threads as compiled code has them. r1.0 counts calls; r0.1 is the group's number.
@@ -38,19 +38,19 @@ define i64 @ends(ptr %block, ptr %context) {{
   %old = load i32, ptr %calls
   %new = add i32 %old, 1
   store i32 %new, ptr %calls
-  ret i64 {Status.ENDED}
+  ret i64 {ThreadStatus.ENDED}
 }}
 define i64 @strange(ptr %block, ptr %context) {{
   ret i64 77
 }}
 define i64 @spins(ptr %block, ptr %context) {{
-  ret i64 {Status.SPENT}
+  ret i64 {ThreadStatus.OUT_OF_BUDGET}
 }}
 define i64 @waits(ptr %block, ptr %context) {{
-  ret i64 {Status.WAITING}
+  ret i64 {ThreadStatus.WAITING}
 }}
 define i64 @escapes(ptr %block, ptr %context) {{
-  ret i64 {Status.ESCAPE}
+  ret i64 {ThreadStatus.ESCAPE}
 }}
 define i64 @meets(ptr %block, ptr %context) {{
   %calls = getelementptr i8, ptr %block, i64 32
@@ -68,12 +68,12 @@ look:
   %none = icmp eq i32 %told, 0
   br i1 %none, label %wait, label %end
 wait:
-  ret i64 {Status.WAITING}
+  ret i64 {ThreadStatus.WAITING}
 end:
   %one = sub i32 %told, 1
   store i32 %one, ptr %n
   call void @count(ptr %block)
-  ret i64 {Status.ENDED}
+  ret i64 {ThreadStatus.ENDED}
 }}
 define i64 @stores(ptr %block, ptr %context) {{
   %tables = load ptr, ptr %context
@@ -88,7 +88,7 @@ define i64 @stores(ptr %block, ptr %context) {{
   %place = add i64 %base, %by
   %to = inttoptr i64 %place to ptr
   store i32 7, ptr %to
-  ret i64 {Status.ENDED}
+  ret i64 {ThreadStatus.ENDED}
 }}
 """
 NAMES = ("strange", "ends", "spins", "waits", "escapes", "meets", "stores")
@@ -104,11 +104,11 @@ class Run:
     """Groups of threads in memory of their own."""
 
     def __init__(self, name: str, threads: int = 2, groups: tuple[int, int, int] = (3, 1, 1), local: int = 0, clean: bool = False) -> None:
-        self.blocks, self.templates = np.zeros(threads * SIZE, np.uint8), np.zeros(threads * SIZE, np.uint8)
+        self.blocks, self.templates = np.zeros(threads * BLOCK_SIZE, np.uint8), np.zeros(threads * BLOCK_SIZE, np.uint8)
         self.members = (GroupMember * threads)()
         for member in self.members:
             member.dirty = 1
-        self.ranges = (BlockRange * 2)(BlockRange(0, 4096), BlockRange(N0, SIZE - N0))
+        self.ranges = (BlockRange * 2)(BlockRange(0, 4096), BlockRange(N0, BLOCK_SIZE - N0))
         self.local = np.full(local + 64, 0xFF, np.uint8)
         self.context = Context(blocks=self.blocks.ctypes.data, threads=threads, local=self.local.ctypes.data, local_size=local)
         self.dispatch = SchedulerState(
@@ -121,11 +121,11 @@ class Run:
     def __call__(self) -> int | None:
         return self.call(self.dispatch)
 
-    def control(self, thread: int) -> Control:
-        return Control.from_buffer(self.blocks, thread * SIZE + PLACES["control"])  # type: ignore[arg-type]
+    def control(self, thread: int) -> ControlBlock:
+        return ControlBlock.from_buffer(self.blocks, thread * BLOCK_SIZE + BLOCK_OFFSETS["control"])  # type: ignore[arg-type]
 
     def dwords(self, thread: int) -> list[int]:
-        return self.blocks[thread * SIZE : (thread + 1) * SIZE].view(np.uint32).tolist()
+        return self.blocks[thread * BLOCK_SIZE : (thread + 1) * BLOCK_SIZE].view(np.uint32).tolist()
 
 
 def test_threads_that_end_do_so_in_every_group() -> None:
@@ -158,10 +158,10 @@ def test_a_barrier_lets_all_go_on_when_the_last_has_come() -> None:
 def test_a_barrier_that_one_never_reaches_is_stuck() -> None:
     run = Run("meets", threads=3, groups=(1, 1, 1))
     run.context.arrived = 0
-    run.templates[SIZE + 32] = 1  # the second thread thinks it has been there
+    run.templates[BLOCK_SIZE + 32] = 1  # the second thread thinks it has been there
     assert run() == ReturnReason.DEADLOCK
     assert run.dispatch.left == 3 and run.dispatch.first == 0
-    assert [run.control(thread).status for thread in range(3)] == [Status.WAITING] * 3
+    assert [run.control(thread).status for thread in range(3)] == [ThreadStatus.WAITING] * 3
 
 
 def test_threads_that_all_wait_are_stuck_at_once() -> None:
@@ -182,7 +182,7 @@ def test_an_escape_names_its_thread_and_goes_on_there() -> None:
     for thread in range(2):
         assert run() == ReturnReason.ESCAPED and run.dispatch.current == thread
         assert run() == ReturnReason.ESCAPED and run.dispatch.current == thread  # nobody did anything about it
-        run.control(thread).status = Status.ENDED
+        run.control(thread).status = ThreadStatus.ENDED
         run.dispatch.left -= 1
         run.dispatch.current += 1
     assert run() == ReturnReason.DONE and run.dispatch.threads_done == 2
@@ -192,20 +192,20 @@ def test_what_was_answered_once_is_not_asked_again() -> None:
     """An escape at 0x10 with cr0.0 = 5 becomes 9 at 0x20, in code that ends; with another cr0.0 it is asked about."""
     run = Run("escapes", threads=2, groups=(2, 1, 1))
     for thread, control in enumerate((5, 6)):
-        run.templates[thread * SIZE + PLACES["cr"]] = control
-        run.templates[thread * SIZE + CONTROL] = 0x10
-    run.ranges[1] = BlockRange(PLACES["sr"], SIZE - PLACES["sr"], 0)
-    answers = (FallbackAnswer * 1)(FallbackAnswer(Status.ESCAPE, 5, 0x10, 9, 0x20, 1, code().address("ends"), 0))
+        run.templates[thread * BLOCK_SIZE + BLOCK_OFFSETS["cr"]] = control
+        run.templates[thread * BLOCK_SIZE + CONTROL] = 0x10
+    run.ranges[1] = BlockRange(BLOCK_OFFSETS["sr"], BLOCK_SIZE - BLOCK_OFFSETS["sr"], 0)
+    answers = (FallbackAnswer * 1)(FallbackAnswer(ThreadStatus.ESCAPE, 5, 0x10, 9, 0x20, 1, code().address("ends"), 0))
     run.dispatch.answers, run.dispatch.answer_count = ctypes.addressof(answers), 1
     assert run() == ReturnReason.ESCAPED and run.dispatch.current == 1
-    assert run.control(0).status == Status.ENDED
+    assert run.control(0).status == ThreadStatus.ENDED
     first = run.dwords(0)
-    assert first[PLACES["cr"] // 4] == 9 and first[CONTROL // 4] == 0x20 and first[EXECUTED // 4] == 2
+    assert first[BLOCK_OFFSETS["cr"] // 4] == 9 and first[CONTROL // 4] == 0x20 and first[EXECUTED // 4] == 2
 
 
 def test_an_answer_that_changes_nothing_is_no_answer() -> None:
     run = Run("escapes", threads=1, groups=(1, 1, 1))
-    answers = (FallbackAnswer * 1)(FallbackAnswer(Status.ESCAPE, 0, 0, 0, 0, 0, code().address("escapes"), 0))
+    answers = (FallbackAnswer * 1)(FallbackAnswer(ThreadStatus.ESCAPE, 0, 0, 0, 0, 0, code().address("escapes"), 0))
     run.dispatch.answers, run.dispatch.answer_count = ctypes.addressof(answers), 1
     assert run() == ReturnReason.ESCAPED
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from softgen.device.gpu import Gpu
+from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError
 from softgen.threads.dispatcher import EngineDispatcher
 from tests.gpgpu.job import END
@@ -112,7 +112,7 @@ def test_a_thread_that_goes_round_for_ever(who: int) -> None:
     stays = f"{THREAD}again:\n(W)  cmp (1|M0) (eq)f0.0 null<1>:ud r5.0<0;1,0>:ud r4.2<0;1,0>:ud\n(W&f0.0) jmpi again\n"
     for engine in ("reference", *ENGINES):
         job, left = Shape((64, 1), groups=1).job(HEAD + FLAT + stays + SHOW, [bytes(4), bytes(512)], (0, 0, who)), iter(range(6))
-        gpu = Gpu(job.device, spent=lambda left=left: next(left, None) is None, groups=EngineDispatcher(engine, 1))
+        gpu = GpuDevice(job.device, timed_out=lambda left=left: next(left, None) is None, dispatcher=EngineDispatcher(engine, 1))
         with pytest.raises(SoftgenError, match=rf"time is up: thread {who // 16} of group \(0, 0, 0\)"):
             job.run(gpu)
 
@@ -206,7 +206,7 @@ done:
 """
     job = Shape((32, 1), groups=1).job(HEAD + looks + END, [bytes(4)])
     end = time.monotonic() + 20
-    ran = job.run(Gpu(job.device, spent=lambda: time.monotonic() > end, groups=EngineDispatcher(engine, 1)))
+    ran = job.run(GpuDevice(job.device, timed_out=lambda: time.monotonic() > end, dispatcher=EngineDispatcher(engine, 1)))
     assert ran.gpu.counters.threads == 2
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import device, devices
 from softgen.errors import DecodeError, SoftgenError
-from softgen.streamer.parser import Command, Parser
+from softgen.streamer.parser import Command, CommandParser
 from softgen.trace import error_state, tables
 from softgen.trace.error_data import base85
 from softgen.trace.error_state import ErrorStateTrace
@@ -50,7 +50,7 @@ def compute() -> tuple[Work, Hang]:
 
 def walked(work: Work) -> list[Command]:
     generation = open_trace(ROOT / "tests" / "data" / "kbl-vk-compute").device.generation
-    parser = Parser(generation, work.engine, work.space, work.global_space)
+    parser = CommandParser(generation, work.engine, work.space, work.global_space)
     road = parser.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else parser.batch(work.batch)
     return [one for one in road if isinstance(one, Command)]
 

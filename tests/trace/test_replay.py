@@ -81,9 +81,9 @@ def test_a_capture_of_a_vulkan_driver_adds_vectors() -> None:
 
 
 def replay_one(work: Work) -> None:
-    from softgen.device.gpu import Gpu
+    from softgen.device.gpu import GpuDevice
 
-    Gpu(device("kbl")).execute(work)
+    GpuDevice(device("kbl")).execute(work)
 
 
 @needs_shared("traces")

@@ -28,10 +28,10 @@ from collections.abc import Iterator
 
 from softgen.bits.layout import GENERATIONS, Header, Layout
 from softgen.bits.page.build import Resolve, build_layout, read_header
-from softgen.bits.page.lines import Block, blocks, gen_line
-from softgen.bits.page.section import KINDS, SOURCE, Section, cut_tail, read_generations, sections
+from softgen.bits.page.lines import LayoutBlock, blocks, gen_line
+from softgen.bits.page.section import KINDS, SOURCE, PageSection, cut_tail, read_generations, sections
 
-__all__ = ["KINDS", "SOURCE", "Section", "enumeration", "headers", "layouts", "read", "sections"]
+__all__ = ["KINDS", "SOURCE", "PageSection", "enumeration", "headers", "layouts", "read", "sections"]
 
 ENGINES = ("render", "blitter", "video", "video_enhance", "position_only")
 
@@ -51,7 +51,7 @@ def read(page: str, text: str) -> dict[tuple[str, float], Layout]:
     return found
 
 
-def enumeration(section: Section) -> dict[float, dict[int, str]]:
+def enumeration(section: PageSection) -> dict[float, dict[int, str]]:
     """The values of an enum section by generation."""
     values: dict[float, dict[int, str]] = {gen: {} for gen in GENERATIONS}
     for number, line in section.body:
@@ -66,7 +66,7 @@ def enumeration(section: Section) -> dict[float, dict[int, str]]:
     return values
 
 
-def layouts(section: Section, resolve: Resolve) -> Iterator[Layout]:
+def layouts(section: PageSection, resolve: Resolve) -> Iterator[Layout]:
     """One layout for each generation a section speaks of."""
     if not section.source:
         raise section.complain(f"{section.name} has no source; write 'source …' above it")
@@ -81,7 +81,7 @@ def layouts(section: Section, resolve: Resolve) -> Iterator[Layout]:
         raise section.complain(f"{section.name} says nothing about any generation")
 
 
-def headers(section: Section) -> Iterator[tuple[float, Header, tuple[str, ...]]]:
+def headers(section: PageSection) -> Iterator[tuple[float, Header, tuple[str, ...]]]:
     """A command's header and engines on each generation, without reading its fields."""
     for number, line in section.body:
         if line.lstrip().startswith("gen "):
@@ -92,7 +92,7 @@ def headers(section: Section) -> Iterator[tuple[float, Header, tuple[str, ...]]]
                 yield gen, header, _engines(section, block, gen)
 
 
-def _engines(section: Section, block: Block, gen: float) -> tuple[str, ...]:
+def _engines(section: PageSection, block: LayoutBlock, gen: float) -> tuple[str, ...]:
     """'render,video', 'all', or with a gate each: 'render@4.5,blitter@7+'."""
     text = block.options.get("engines") or (section.rest[1] if len(section.rest) > 1 else "")
     named: list[str] = []

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from softgen.bits.expression import check_expression
 from softgen.bits.layout import KEY_SHIFT, Effect, Field, Group, Header, Layout
-from softgen.bits.page.lines import Block, piece
-from softgen.bits.page.section import Section
+from softgen.bits.page.lines import LayoutBlock, piece
+from softgen.bits.page.section import PageSection
 from softgen.errors import SpecError
 
 Resolve = Callable[[str, float], Layout]
 
 
-def build_layout(section: Section, block: Block, gen: float, engines: tuple[str, ...], resolve: Resolve) -> Layout:
+def build_layout(section: PageSection, block: LayoutBlock, gen: float, engines: tuple[str, ...], resolve: Resolve) -> Layout:
     fields, groups = _resolve(section, block, gen, resolve)
     header = read_header(section, block)
     name = section.name
@@ -34,7 +34,7 @@ def build_layout(section: Section, block: Block, gen: float, engines: tuple[str,
                   block.line)  # fmt: skip
 
 
-def _effect(section: Section, block: Block, gen: float, fields: tuple[Field, ...], groups: tuple[Group, ...]) -> Effect | None:
+def _effect(section: PageSection, block: LayoutBlock, gen: float, fields: tuple[Field, ...], groups: tuple[Group, ...]) -> Effect | None:
     """What the command does on one generation; the fields it names must be there."""
     found = [effect for effect, gate in block.effects if gen in gate]
     if not found:
@@ -49,7 +49,7 @@ def _effect(section: Section, block: Block, gen: float, fields: tuple[Field, ...
     return effect
 
 
-def _offset(section: Section, block: Block) -> tuple[int | None, bool, int]:
+def _offset(section: PageSection, block: LayoutBlock) -> tuple[int | None, bool, int]:
     """Where a register stands, whether that counts from its engine's registers, and how many of it there are."""
     if section.kind != "register":
         return None, False, 1
@@ -63,7 +63,7 @@ def _offset(section: Section, block: Block) -> tuple[int | None, bool, int]:
     return int(text, 0), text[0] == "+", int(times)
 
 
-def _resolve(section: Section, block: Block, gen: float, resolve: Resolve) -> tuple[tuple[Field, ...], tuple[Group, ...]]:
+def _resolve(section: PageSection, block: LayoutBlock, gen: float, resolve: Resolve) -> tuple[tuple[Field, ...], tuple[Group, ...]]:
     """The fields and groups of a block that exist on one generation."""
     fields = tuple(f for f, gate in block.fields if gen in gate)
     groups = []
@@ -82,7 +82,7 @@ def _resolve(section: Section, block: Block, gen: float, resolve: Resolve) -> tu
     return fields, tuple(groups)
 
 
-def read_header(section: Section, block: Block) -> Header | None:
+def read_header(section: PageSection, block: LayoutBlock) -> Header | None:
     if section.kind != "command":
         return None
     key = block.options.get("key") or next(iter(section.rest), "")
@@ -125,7 +125,7 @@ def _key(key: str) -> tuple[int, int, tuple[int, int]]:
     return (1 << 32) - (1 << shift), kind << 29 | low << shift, length
 
 
-def _check(section: Section, owner: str, fields: tuple[Field, ...], groups: tuple[Group, ...], bits: int, claimed: int,
+def _check(section: PageSection, owner: str, fields: tuple[Field, ...], groups: tuple[Group, ...], bits: int, claimed: int,
            open_end: bool) -> None:  # fmt: skip
     """No overlap without `or`, nothing past the end, no name twice."""
     names: set[str] = set()

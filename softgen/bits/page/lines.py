@@ -9,7 +9,7 @@ from functools import partial
 
 from softgen.bits.field_type import read_conditions, read_type
 from softgen.bits.layout import Effect, Field, Group
-from softgen.bits.page.section import Section, cut_source, cut_tail, read_generations, read_source
+from softgen.bits.page.section import PageSection, cut_source, cut_tail, read_generations, read_source
 
 NAME = re.compile(r"[a-z0-9_]+$")
 BITS = re.compile(r"(?:\d{1,5}/)?\d{1,5}(?::\d{1,5})?(?:,(?:\d{1,5}/)?\d{1,5}(?::\d{1,5})?)*$")
@@ -27,14 +27,14 @@ MOST_BITS = 1 << 22  # more than the longest command has
 
 
 @dataclass
-class Block:
+class LayoutBlock:
     """`gen … dwords` with its lines, or a group inside it."""
 
     line: int
     gens: frozenset[float]
     source: str
     fields: list[tuple[Field, frozenset[float]]] = field(default_factory=list)
-    groups: list[tuple[Group, frozenset[float], Block]] = field(default_factory=list)
+    groups: list[tuple[Group, frozenset[float], LayoutBlock]] = field(default_factory=list)
     derived: list[tuple[int, str, str, frozenset[float]]] = field(default_factory=list)  # line, name, expression, gate
     dwords: int = 0
     maximum: int | None = 0
@@ -42,9 +42,9 @@ class Block:
     effects: list[tuple[Effect, frozenset[float]]] = field(default_factory=list)  # the later wins
 
 
-def blocks(section: Section) -> Iterator[Block]:
-    block: Block | None = None
-    stack: list[tuple[int, Block]] = []  # (indentation of the group line, its block)
+def blocks(section: PageSection) -> Iterator[LayoutBlock]:
+    block: LayoutBlock | None = None
+    stack: list[tuple[int, LayoutBlock]] = []  # (indentation of the group line, its block)
     dword, before, effects = 0, section.source, list[tuple[Effect, frozenset[float]]]()
     for number, line in section.body:
         indent, text = len(line) - len(line.lstrip()), line.strip()
@@ -77,7 +77,7 @@ def blocks(section: Section) -> Iterator[Block]:
         yield block
 
 
-def gen_line(section: Section, number: int, text: str, source: str) -> Block:
+def gen_line(section: PageSection, number: int, text: str, source: str) -> LayoutBlock:
     main, cite = cut_source(section, number, text)
     m = GEN.match(main)
     if not m:
@@ -94,10 +94,10 @@ def gen_line(section: Section, number: int, text: str, source: str) -> Block:
         else:
             known = "key, length, bias, at, times, engines, with and fixed"
             raise section.complain(f"{' '.join([word, *words[:1]])!r} is no option of a gen line; {known} are", number)
-    return Block(number, gens, cite or source, dwords=dwords, maximum=maximum, options=options)
+    return LayoutBlock(number, gens, cite or source, dwords=dwords, maximum=maximum, options=options)
 
 
-def _effect_line(section: Section, number: int, text: str) -> tuple[Effect, frozenset[float]]:
+def _effect_line(section: PageSection, number: int, text: str) -> tuple[Effect, frozenset[float]]:
     """What a command does: 'merges by vertex_buffer_index  group vertex', 'latches  group depth  acts when clear_enable' …"""
     main, gate, _ = cut_tail(section, number, text)
     m = EFFECT.match(" ".join(main.split()))
@@ -112,7 +112,7 @@ def _effect_line(section: Section, number: int, text: str) -> tuple[Effect, froz
     return Effect(kind, rule, by, m[2] or "", tuple(m[3].split(",")) if m[3] else ()), gate
 
 
-def _group_line(section: Section, number: int, text: str, owner: Block, source: str) -> Block:
+def _group_line(section: PageSection, number: int, text: str, owner: LayoutBlock, source: str) -> LayoutBlock:
     text, gate, cite = cut_tail(section, number, text)
     alternate = text.startswith("or ")
     m = GROUP.match(text.removeprefix("or ").strip())
@@ -122,12 +122,12 @@ def _group_line(section: Section, number: int, text: str, owner: Block, source: 
     count = None if m[5] == "*" else int(m[5])
     if size == 0 or count == 0 or start + size * (count or 1) > MOST_BITS:
         raise section.complain(f"group {m[1]} must have a size and a count above zero, and end before bit {MOST_BITS}", number)
-    inner = Block(number, owner.gens, cite or source, dwords=-(-size // 32))
+    inner = LayoutBlock(number, owner.gens, cite or source, dwords=-(-size // 32))
     owner.groups.append((Group(m[1], start, size, count, (), (), m[6] or "", alternate, cite or source, number), gate, inner))
     return inner
 
 
-def _field_line(section: Section, number: int, text: str, owner: Block, dword: int, source: str) -> int:
+def _field_line(section: PageSection, number: int, text: str, owner: LayoutBlock, dword: int, source: str) -> int:
     main, gate, cite = cut_tail(section, number, text)
     words = main.split() or [""]
     if words[0] == "derive" and len(words) > 2:
@@ -153,7 +153,7 @@ def _field_line(section: Section, number: int, text: str, owner: Block, dword: i
     return dword
 
 
-def piece(section: Section, number: int, text: str, dword: int) -> tuple[int, int]:
+def piece(section: PageSection, number: int, text: str, dword: int) -> tuple[int, int]:
     at, slash, bits = text.rpartition("/")
     high, _, low = bits.partition(":")
     base = 32 * (int(at) if slash else dword)

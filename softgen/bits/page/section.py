@@ -15,7 +15,7 @@ SOURCE = re.compile(r"(?:BDW|KBL|G45|IVB|ICL)(?: \d+(?:-\d+)?(?:, ?\d+(?:-\d+)?)
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """One top-level entry of a page, not read yet."""
 
     page: str
@@ -30,7 +30,7 @@ class Section:
         return SpecError(f"{self.page}:{line or self.line}: {message}")
 
 
-def sections(page: str, text: str) -> Iterator[Section]:
+def sections(page: str, text: str) -> Iterator[PageSection]:
     """The entries of a page, split but not yet read."""
     source, head = "", None
     body: list[tuple[int, str]] = []
@@ -48,7 +48,7 @@ def sections(page: str, text: str) -> Iterator[Section]:
             body.append((number, line))
             continue
         if head:
-            yield Section(page, *head, source, tuple(body))
+            yield PageSection(page, *head, source, tuple(body))
         head, body, words = None, [], line.split()
         if words[0] == "source":
             source = read_source(page, number, line.removeprefix("source").strip())
@@ -57,7 +57,7 @@ def sections(page: str, text: str) -> Iterator[Section]:
         else:
             head = (number, words[0], words[1], tuple(words[2:]))
     if head:
-        yield Section(page, *head, source, tuple(body))
+        yield PageSection(page, *head, source, tuple(body))
 
 
 def read_source(page: str, line: int, text: str) -> str:
@@ -66,19 +66,19 @@ def read_source(page: str, line: int, text: str) -> str:
     return text
 
 
-def cut_tail(section: Section, number: int, line: str) -> tuple[str, frozenset[float], str]:
+def cut_tail(section: PageSection, number: int, line: str) -> tuple[str, frozenset[float], str]:
     """A line without its gate and source."""
     text, cite = cut_source(section, number, line.strip())
     text, at, gate = text.rpartition("@") if "@" in text else (text, "", "")
     return text.strip(), read_generations(section, number, gate.strip()) if at else EVERY, cite
 
 
-def cut_source(section: Section, number: int, line: str) -> tuple[str, str]:
+def cut_source(section: PageSection, number: int, line: str) -> tuple[str, str]:
     text, semicolon, cite = line.partition(";")
     return text.strip(), read_source(section.page, number, cite.strip()) if semicolon else ""
 
 
-def read_generations(section: Section, number: int, text: str) -> frozenset[float]:
+def read_generations(section: PageSection, number: int, text: str) -> frozenset[float]:
     try:
         return generations(text)
     except ValueError:

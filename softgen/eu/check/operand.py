@@ -14,28 +14,28 @@ LOGIC = frozenset({"and", "or", "xor", "not"})
 COMPARES = frozenset({"cmp", "cmpn"})
 NO_ACCUMULATOR = frozenset({"bfrev", "bfe", "bfi1", "bfi2", "cbit", "fbh", "fbl"})
 DOTS = frozenset({"dp2", "dp3", "dp4", "dph"})
-DIVISIONS = frozenset({"intdiv", "intmod", "intdivmod"})
 ALIGN1_PREDICATES, ALIGN16_PREDICATES = 13, 7  # the last that mean something
 CONDITIONS = frozenset({*range(7), 8, 9})
 ORDERED = frozenset({4, 5})  # .ge and .l
 
 
-def computes(one: Instruction) -> bool:
-    return one.form in ("basic", "three_source", "three_source_align1") and one.dst is not None
+def computes(inst: Instruction) -> bool:
+    return inst.form in ("basic", "three_source", "three_source_align1") and inst.dst is not None
 
 
-def takes(one: Instruction, what: str) -> bool:
-    row = opcodes.opcode(one.opcode, one.gen)
+def takes(inst: Instruction, what: str) -> bool:
+    row = opcodes.opcode(inst.opcode, inst.gen)
     return row is None or what in row.takes
 
 
-def accumulators(one: Instruction, among: Iterable[Operand | None]) -> list[Operand]:
-    return [operand for operand in among if operand is not None and is_named(operand, "acc", one.gen)]
+def accumulators(inst: Instruction, among: Iterable[Operand | None]) -> list[Operand]:
+    return [operand for operand in among if operand is not None and is_named(operand, "acc", inst.gen)]
 
 
-def function(one: Instruction) -> str:
-    found = opcodes.function(one.function, one.gen)
-    return found.name if found else ""
+def is_division(inst: Instruction) -> bool:
+    """Whether a math instruction is an integer division."""
+    function = opcodes.math_function(inst.function, inst.gen)
+    return function is not None and function.integer
 
 
 def is_dword(operand: Operand) -> bool:
@@ -45,13 +45,13 @@ def is_dword(operand: Operand) -> bool:
 # -- types and modifiers -------------------------------------------------------------------------------------------
 
 
-def legal_types(one: Instruction) -> bool:
+def legal_types(inst: Instruction) -> bool:
     """By kind of number: compilers mix the sizes and signs that the table lists apart."""
-    row = opcodes.opcode(one.opcode, one.gen)
-    if row is None or not row.legal or not computes(one) or one.dst is None or one.dst.special is not None:
+    row = opcodes.opcode(inst.opcode, inst.gen)
+    if row is None or not row.legal or not computes(inst) or inst.dst is None or inst.dst.special is not None:
         return False
-    to = None if is_null(one.dst) else _kind(one.dst.type)
-    given = {_kind(EXECUTED.get(source.type, source.type)) for source in one.sources if not is_null(source)}
+    to = None if is_null(inst.dst) else _kind(inst.dst.type)
+    given = {_kind(EXECUTED.get(source.type, source.type)) for source in inst.sources if not is_null(source)}
     known = _kinds(row)
     return not all(any(pair[1] == kind and to in (None, pair[0]) for pair in known) for kind in given)
 
@@ -67,318 +67,318 @@ def _kind(name: str) -> str:
     return name if found is None or found.float else "long" if found.size == 8 else "integer"
 
 
-def half_bytes(one: Instruction) -> bool:
-    return _converts(one, "hf", ("b", "ub"))
+def half_bytes(inst: Instruction) -> bool:
+    return _converts(inst, "hf", ("b", "ub"))
 
 
-def _converts(one: Instruction, a: str, others: tuple[str, ...]) -> bool:
+def _converts(inst: Instruction, a: str, others: tuple[str, ...]) -> bool:
     """Whether an instruction reads one type and writes another, either way."""
-    if one.form != "basic" or one.dst is None or is_null(one.dst):
+    if inst.form != "basic" or inst.dst is None or is_null(inst.dst):
         return False
-    read = {source.type for source in one.sources}
-    return a in read and one.dst.type in others or one.dst.type == a and bool(read & set(others))
+    read = {source.type for source in inst.sources}
+    return a in read and inst.dst.type in others or inst.dst.type == a and bool(read & set(others))
 
 
-def half_pitch(one: Instruction) -> bool:
-    integer = any(source.type in ("w", "uw", "d", "ud") and not is_null(source) for source in one.sources)
-    if one.form != "basic" or one.align16 or one.dst is None or one.dst.type != "hf" or not integer or one.exec_size == 1:
+def half_pitch(inst: Instruction) -> bool:
+    integer = any(source.type in ("w", "uw", "d", "ud") and not is_null(source) for source in inst.sources)
+    if inst.form != "basic" or inst.align16 or inst.dst is None or inst.dst.type != "hf" or not integer or inst.exec_size == 1:
         return False
-    return one.dst.horizontal * 2 != 4 or one.dst.sub % 4 != 0
+    return inst.dst.horizontal * 2 != 4 or inst.dst.sub % 4 != 0
 
 
-def reserved_bits(one: Instruction) -> bool:
+def reserved_bits(inst: Instruction) -> bool:
     """Sends leave most of their second source unread, and assemblers differ in what they write there."""
-    return bool(one.residue) and one.form not in ("send", "sends") and not type_exists(one)
+    return bool(inst.residue) and inst.form not in ("send", "sends") and not type_exists(inst)
 
 
-def last_immediate(one: Instruction) -> bool:
-    return one.form == "basic" and any(source.file == "imm" for source in one.sources[:-1])
+def last_immediate(inst: Instruction) -> bool:
+    return inst.form == "basic" and any(source.file == "imm" for source in inst.sources[:-1])
 
 
-def no_quadwords(one: Instruction) -> bool:
-    return any(operand is not None and types.size(operand.type) == 8 for operand in (one.dst, *one.sources))
+def no_quadwords(inst: Instruction) -> bool:
+    return any(operand is not None and types.size(operand.type) == 8 for operand in (inst.dst, *inst.sources))
 
 
-def type_exists(one: Instruction) -> bool:
-    return computes(one) and any(not operand.type for operand in (one.dst, *one.sources) if operand is not None)
+def type_exists(inst: Instruction) -> bool:
+    return computes(inst) and any(not operand.type for operand in (inst.dst, *inst.sources) if operand is not None)
 
 
-def predicate_taken(one: Instruction) -> bool:
-    return bool(one.predicate) and not takes(one, "predicate")
+def predicate_taken(inst: Instruction) -> bool:
+    return bool(inst.predicate) and not takes(inst, "predicate")
 
 
-def condition_taken(one: Instruction) -> bool:
-    return bool(one.condition) and not takes(one, "condition")
+def condition_taken(inst: Instruction) -> bool:
+    return bool(inst.condition) and not takes(inst, "condition")
 
 
-def saturate_taken(one: Instruction) -> bool:
-    return one.saturate and not takes(one, "saturate")
+def saturate_taken(inst: Instruction) -> bool:
+    return inst.saturate and not takes(inst, "saturate")
 
 
-def modifiers_taken(one: Instruction) -> bool:
-    return computes(one) and not takes(one, "modifiers") and any(source.negate or source.absolute for source in one.sources)
+def modifiers_taken(inst: Instruction) -> bool:
+    return computes(inst) and not takes(inst, "modifiers") and any(source.negate or source.absolute for source in inst.sources)
 
 
 @only(*LOGIC)
-def logic_absolute(one: Instruction) -> bool:
-    return any(source.absolute for source in one.sources)
+def logic_absolute(inst: Instruction) -> bool:
+    return any(source.absolute for source in inst.sources)
 
 
 @only("sel")
-def select_one(one: Instruction) -> bool:
-    return bool(one.predicate) == bool(one.condition)
+def select_one(inst: Instruction) -> bool:
+    return bool(inst.predicate) == bool(inst.condition)
 
 
 @only("sel")
-def select_width(one: Instruction) -> bool:
-    return one.exec_size == 32
+def select_width(inst: Instruction) -> bool:
+    return inst.exec_size == 32
 
 
 @only(*COMPARES)
-def compare_condition(one: Instruction) -> bool:
-    return not one.condition
+def compare_condition(inst: Instruction) -> bool:
+    return not inst.condition
 
 
 @only("cmpn")
-def compare_n_condition(one: Instruction) -> bool:
-    return bool(one.condition) and one.condition not in ORDERED
+def compare_n_condition(inst: Instruction) -> bool:
+    return bool(inst.condition) and inst.condition not in ORDERED
 
 
 @only("mul")
-def multiply_order(one: Instruction) -> bool:
-    if len(one.sources) != 2:
+def multiply_order(inst: Instruction) -> bool:
+    if len(inst.sources) != 2:
         return False
-    first, second = one.sources
+    first, second = inst.sources
     return is_dword(second) and types.size(first.type) < types.size(second.type)
 
 
 @only("mul")
-def multiply_saturate(one: Instruction) -> bool:
-    return len(one.sources) == 2 and all(map(is_dword, one.sources)) and (one.saturate or bool(one.condition))
+def multiply_saturate(inst: Instruction) -> bool:
+    return len(inst.sources) == 2 and all(map(is_dword, inst.sources)) and (inst.saturate or bool(inst.condition))
 
 
 @only("math")
-def math_function(one: Instruction) -> bool:
-    return opcodes.function(one.function, one.gen) is None
+def math_function(inst: Instruction) -> bool:
+    return opcodes.math_function(inst.function, inst.gen) is None
 
 
 @only("math")
-def math_direct(one: Instruction) -> bool:
-    return any(operand is not None and operand.indirect for operand in (one.dst, *one.sources))
+def math_direct(inst: Instruction) -> bool:
+    return any(operand is not None and operand.indirect for operand in (inst.dst, *inst.sources))
 
 
 @only("math")
-def math_destination(one: Instruction) -> bool:
-    return one.dst is not None and one.dst.file != "grf" and not is_null(one.dst)
+def math_destination(inst: Instruction) -> bool:
+    return inst.dst is not None and inst.dst.file != "grf" and not is_null(inst.dst)
 
 
 @only("math")
-def divide_modifiers(one: Instruction) -> bool:
-    return function(one) in DIVISIONS and any(source.negate or source.absolute for source in one.sources)
+def divide_modifiers(inst: Instruction) -> bool:
+    return is_division(inst) and any(source.negate or source.absolute for source in inst.sources)
 
 
 @only("math")
-def divide_width(one: Instruction) -> bool:
-    return function(one) in DIVISIONS and one.exec_size > 8
+def divide_width(inst: Instruction) -> bool:
+    return is_division(inst) and inst.exec_size > 8
 
 
 @only("math")
-def math_second(one: Instruction) -> bool:
-    found = opcodes.function(one.function, one.gen)
-    return found is not None and found.sources == 1 and len(one.sources) > 1 and not is_null(one.sources[1])
+def math_second(inst: Instruction) -> bool:
+    found = opcodes.math_function(inst.function, inst.gen)
+    return found is not None and found.sources == 1 and len(inst.sources) > 1 and not is_null(inst.sources[1])
 
 
 @only("math")
-def math_stride(one: Instruction) -> bool:
-    if one.align16 or one.dst is None or is_null(one.dst):
+def math_stride(inst: Instruction) -> bool:
+    if inst.align16 or inst.dst is None or is_null(inst.dst):
         return False
-    regions = [source for source in one.sources if source.file == "grf" and not is_scalar(source)]
-    return any(source.horizontal != one.dst.horizontal or source.vertical != source.width * source.horizontal for source in regions)
+    regions = [source for source in inst.sources if source.file == "grf" and not is_scalar(source)]
+    return any(source.horizontal != inst.dst.horizontal or source.vertical != source.width * source.horizontal for source in regions)
 
 
 @only(*DOTS)
-def dot_width(one: Instruction) -> bool:
-    return one.exec_size < 4
+def dot_width(inst: Instruction) -> bool:
+    return inst.exec_size < 4
 
 
 @only("line", "pln")
-def line_region(one: Instruction) -> bool:
-    if one.align16 or not one.sources:
+def line_region(inst: Instruction) -> bool:
+    if inst.align16 or not inst.sources:
         return False
-    return not is_scalar(one.sources[0]) or one.sources[0].sub % 16 != 0
+    return not is_scalar(inst.sources[0]) or inst.sources[0].sub % 16 != 0
 
 
 @only("line", "pln")
-def line_width(one: Instruction) -> bool:
-    return one.exec_size not in (8, 16)
+def line_width(inst: Instruction) -> bool:
+    return inst.exec_size not in (8, 16)
 
 
 @only("three_source")
-def three_source_width(one: Instruction) -> bool:
-    return one.exec_size > 8
+def three_source_width(inst: Instruction) -> bool:
+    return inst.exec_size > 8
 
 
 @only("three_source_align1")
-def three_source_immediate(one: Instruction) -> bool:
-    kinds = [source.file == "imm" for source in one.sources]
-    return (sum(kinds) > 1 or any(kinds) and one.opcode in ("bfe", "bfi2", "csel"))
+def three_source_immediate(inst: Instruction) -> bool:
+    kinds = [source.file == "imm" for source in inst.sources]
+    return (sum(kinds) > 1 or any(kinds) and inst.opcode in ("bfe", "bfi2", "csel"))
 
 
 # -- accumulators --------------------------------------------------------------------------------------------------
 
 
-def accumulator_bytes(one: Instruction) -> bool:
-    return any(types.size(operand.type) == 1 for operand in accumulators(one, (one.dst, *one.sources)))
+def accumulator_bytes(inst: Instruction) -> bool:
+    return any(types.size(operand.type) == 1 for operand in accumulators(inst, (inst.dst, *inst.sources)))
 
 
-def accumulator_offset(one: Instruction) -> bool:
-    return any(operand.sub for operand in accumulators(one, (one.dst, *one.sources)))
+def accumulator_offset(inst: Instruction) -> bool:
+    return any(operand.sub for operand in accumulators(inst, (inst.dst, *inst.sources)))
 
 
-def accumulator_second(one: Instruction) -> bool:
-    return bool(accumulators(one, one.sources[1:]))
+def accumulator_second(inst: Instruction) -> bool:
+    return bool(accumulators(inst, inst.sources[1:]))
 
 
-def accumulator_same(one: Instruction) -> bool:
-    read, write = accumulators(one, one.sources), accumulators(one, (one.dst,))
+def accumulator_same(inst: Instruction) -> bool:
+    read, write = accumulators(inst, inst.sources), accumulators(inst, (inst.dst,))
     return bool(read and write) and read[0].number != write[0].number
 
 
 @only("mul")
-def accumulator_multiply(one: Instruction) -> bool:
-    return bool(accumulators(one, one.sources))
+def accumulator_multiply(inst: Instruction) -> bool:
+    return bool(accumulators(inst, inst.sources))
 
 
 @only(*COMPARES)
-def accumulator_compare(one: Instruction) -> bool:
-    return bool(accumulators(one, (one.dst,)))
+def accumulator_compare(inst: Instruction) -> bool:
+    return bool(accumulators(inst, (inst.dst,)))
 
 
 @only("addc", "subb")
-def accumulator_carry(one: Instruction) -> bool:
-    return (not one.acc_write or bool(accumulators(one, (one.dst,))))
+def accumulator_carry(inst: Instruction) -> bool:
+    return (not inst.acc_write or bool(accumulators(inst, (inst.dst,))))
 
 
 @only(*NO_ACCUMULATOR)
-def accumulator_none(one: Instruction) -> bool:
-    return (one.acc_write or bool(accumulators(one, (one.dst, *one.sources))))
+def accumulator_none(inst: Instruction) -> bool:
+    return (inst.acc_write or bool(accumulators(inst, (inst.dst, *inst.sources))))
 
 
 @only(*LOGIC)
-def accumulator_logic(one: Instruction) -> bool:
-    return any(source.negate or source.absolute for source in accumulators(one, one.sources))
+def accumulator_logic(inst: Instruction) -> bool:
+    return any(source.negate or source.absolute for source in accumulators(inst, inst.sources))
 
 
-def accumulator_width(one: Instruction) -> bool:
-    named = accumulators(one, (one.dst, *one.sources)) if computes(one) else []
-    return one.exec_size > 8 and any(is_dword(operand) for operand in named)
+def accumulator_width(inst: Instruction) -> bool:
+    named = accumulators(inst, (inst.dst, *inst.sources)) if computes(inst) else []
+    return inst.exec_size > 8 and any(is_dword(operand) for operand in named)
 
 
 @only(*DOTS, "line", "pln")
-def accumulator_dot(one: Instruction) -> bool:
-    return bool(accumulators(one, one.sources))
+def accumulator_dot(inst: Instruction) -> bool:
+    return bool(accumulators(inst, inst.sources))
 
 
 # -- other registers, flags and controls ---------------------------------------------------------------------------
 
 
-def architecture_second(one: Instruction) -> bool:
-    later = one.sources[1:] if one.form == "basic" and one.opcode not in ("wait", "do") else ()
-    return any(source.file == "arf" and not is_null(source) and not is_named(source, "acc", one.gen) for source in later)
+def architecture_second(inst: Instruction) -> bool:
+    later = inst.sources[1:] if inst.form == "basic" and inst.opcode not in ("wait", "do") else ()
+    return any(source.file == "arf" and not is_null(source) and not is_named(source, "acc", inst.gen) for source in later)
 
 
-def message_source(one: Instruction) -> bool:
-    return one.form == "basic" and any(source.file == "mrf" for source in one.sources)
+def message_source(inst: Instruction) -> bool:
+    return inst.form == "basic" and any(source.file == "mrf" for source in inst.sources)
 
 
-def control_switch(one: Instruction) -> bool:
-    switch = one.thread_control & 2
-    return not switch and any(is_named(operand, "cr", one.gen) for operand in (one.dst, *one.sources))
+def control_switch(inst: Instruction) -> bool:
+    switch = inst.thread_control & 2
+    return not switch and any(is_named(operand, "cr", inst.gen) for operand in (inst.dst, *inst.sources))
 
 
-def control_switch_written(one: Instruction) -> bool:
-    return not one.thread_control & 2 and is_named(one.dst, "cr", one.gen)
+def control_switch_written(inst: Instruction) -> bool:
+    return not inst.thread_control & 2 and is_named(inst.dst, "cr", inst.gen)
 
 
 @only(*COMPARES)
-def compare_null_switch(one: Instruction) -> bool:
-    return is_null(one.dst) and not one.thread_control & 2
+def compare_null_switch(inst: Instruction) -> bool:
+    return is_null(inst.dst) and not inst.thread_control & 2
 
 
-def architecture_span(one: Instruction) -> bool:
-    if one.form != "basic" or one.align16:
+def architecture_span(inst: Instruction) -> bool:
+    if inst.form != "basic" or inst.align16:
         return False
-    for source in one.sources:
+    for source in inst.sources:
         if source.file != "arf" or source.indirect or is_null(source) or source.vertical == VXH:
             continue
-        apart = is_named(source, "acc", one.gen) or is_named(source, "fc", one.gen)  # pairs of registers; a file of its own
-        if not apart and spans(starts(one, source), size_of(one, source)) > 1:
+        apart = is_named(source, "acc", inst.gen) or is_named(source, "fc", inst.gen)  # pairs of registers; a file of its own
+        if not apart and spans(starts(inst, source), size_of(inst, source)) > 1:
             return True
     return False
 
 
-def address_range(one: Instruction) -> bool:
+def address_range(inst: Instruction) -> bool:
     """Direct accesses to a0 stay in it."""
-    a = registers.register("a", one.gen)
-    if a is None or one.form != "basic" or one.align16:
+    a = registers.register("a", inst.gen)
+    if a is None or inst.form != "basic" or inst.align16:
         return False
-    for operand in (one.dst, *one.sources):
-        if operand is not None and is_named(operand, "a", one.gen):
-            begins = written(one) if operand is one.dst else starts(one, operand)
-            if max(begins) + size_of(one, operand) > a.size:
+    for operand in (inst.dst, *inst.sources):
+        if operand is not None and is_named(operand, "a", inst.gen):
+            begins = written(inst) if operand is inst.dst else starts(inst, operand)
+            if max(begins) + size_of(inst, operand) > a.size:
                 return True
     return False
 
 
-def predicate_code(one: Instruction) -> bool:
-    return one.predicate > (ALIGN16_PREDICATES if one.align16 and one.form == "basic" else ALIGN1_PREDICATES)
+def predicate_code(inst: Instruction) -> bool:
+    return inst.predicate > (ALIGN16_PREDICATES if inst.align16 and inst.form == "basic" else ALIGN1_PREDICATES)
 
 
-def condition_code(one: Instruction) -> bool:
-    return one.form not in ("send", "sends") and one.opcode != "math" and one.condition not in CONDITIONS
+def condition_code(inst: Instruction) -> bool:
+    return inst.form not in ("send", "sends") and inst.opcode != "math" and inst.condition not in CONDITIONS
 
 
-def quarter_half(one: Instruction) -> bool:
-    return one.exec_size == 16 and bool(one.quarter & 1)
+def quarter_half(inst: Instruction) -> bool:
+    return inst.exec_size == 16 and bool(inst.quarter & 1)
 
 
-def quarter_all(one: Instruction) -> bool:
-    return one.exec_size == 32 and bool(one.quarter)
+def quarter_all(inst: Instruction) -> bool:
+    return inst.exec_size == 32 and bool(inst.quarter)
 
 
-def nibble_width(one: Instruction) -> bool:
-    return bool(one.nibble) and one.exec_size > 4
+def nibble_width(inst: Instruction) -> bool:
+    return bool(inst.nibble) and inst.exec_size > 4
 
 
-def compression_code(one: Instruction) -> bool:
-    return one.quarter == 3
-
-
-@only("jmpi")
-def jump_width(one: Instruction) -> bool:
-    return one.exec_size != 1
+def compression_code(inst: Instruction) -> bool:
+    return inst.quarter == 3
 
 
 @only("jmpi")
-def jump_mask(one: Instruction) -> bool:
-    return not one.no_mask
+def jump_width(inst: Instruction) -> bool:
+    return inst.exec_size != 1
+
+
+@only("jmpi")
+def jump_mask(inst: Instruction) -> bool:
+    return not inst.no_mask
 
 
 @only("call")
-def call_destination(one: Instruction) -> bool:
-    return one.dst is not None and not is_null(one.dst) and (one.dst.sub % 8 != 0 or not is_dword(one.dst))
+def call_destination(inst: Instruction) -> bool:
+    return inst.dst is not None and not is_null(inst.dst) and (inst.dst.sub % 8 != 0 or not is_dword(inst.dst))
 
 
 @only("csel")
-def select_condition(one: Instruction) -> bool:
-    return not one.condition
+def select_condition(inst: Instruction) -> bool:
+    return not inst.condition
 
 
 @only("brc", "brd")
-def branch_switch(one: Instruction) -> bool:
-    return bool(one.thread_control & 2)
+def branch_switch(inst: Instruction) -> bool:
+    return bool(inst.thread_control & 2)
 
 
 @only("wait")
-def wait_notification(one: Instruction) -> bool:
-    return not is_named(one.dst, "n", one.gen)
+def wait_notification(inst: Instruction) -> bool:
+    return not is_named(inst.dst, "n", inst.gen)

@@ -30,7 +30,7 @@ HEAD = re.compile(r"restriction +([0-9]+) +([a-z][a-z0-9_]*) +(\S+) +([a-z]+)$")
 EXAMPLE = re.compile(r"([0-9.]+) +(\S.*)$")
 NOT_INSTRUCTIONS = frozenset({"", "illegal", "nop", "nenop"})
 
-Rule = Callable[[Instruction], bool]
+RestrictionRule = Callable[[Instruction], bool]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Restriction:
     source: str
     legal: tuple[float, str]  # generation and text
     illegal: tuple[float, str]
-    broken: Rule = field(compare=False)
+    broken: RestrictionRule = field(compare=False)
 
     def __str__(self) -> str:
         return f"{self.number} {self.name}: {self.says}"
@@ -58,15 +58,15 @@ def read(text: str, page: str = TABLE, modules: Iterable[ModuleType] = (check_re
     rules = {name: rule for module in modules for name, rule in vars(module).items() if callable(rule)}
     for start in range(0, len(lines), 1 + len(WORDS)):
         found.append(_row(page, lines[start : start + 1 + len(WORDS)], rules))
-    for one, after in pairwise(found):
-        if after.number <= one.number:
-            raise SpecError(f"{page}: number {after.number} stands behind {one.number}; numbers rise")
-    if len({one.name for one in found}) != len(found):
+    for row, after in pairwise(found):
+        if after.number <= row.number:
+            raise SpecError(f"{page}: number {after.number} stands behind {row.number}; numbers rise")
+    if len({row.name for row in found}) != len(found):
         raise SpecError(f"{page}: a name stands twice")
     return found
 
 
-def _row(page: str, lines: list[tuple[int, str]], rules: dict[str, Rule]) -> Restriction:
+def _row(page: str, lines: list[tuple[int, str]], rules: dict[str, RestrictionRule]) -> Restriction:
     number, first = lines[0]
     head = HEAD.match(first)
     if head is None:
@@ -114,10 +114,10 @@ def restrictions() -> tuple[Restriction, ...]:
 def _for(gen: float, opcode: str, form: str) -> tuple[Restriction, ...]:
     """The rows that can apply."""
     found = []
-    for one in restrictions():
-        only = vars(one.broken).get("only")
-        if gen in one.gens and (only is None or opcode in only or form in only):
-            found.append(one)
+    for row in restrictions():
+        only = vars(row.broken).get("only")
+        if gen in row.gens and (only is None or opcode in only or form in only):
+            found.append(row)
     return tuple(found)
 
 
@@ -125,4 +125,4 @@ def check(instruction: Instruction) -> list[Restriction]:
     """The rows an instruction breaks. What is no instruction breaks none."""
     if instruction.opcode in NOT_INSTRUCTIONS:
         return []
-    return [one for one in _for(instruction.gen, instruction.opcode, instruction.form) if one.broken(instruction)]
+    return [row for row in _for(instruction.gen, instruction.opcode, instruction.form) if row.broken(instruction)]

@@ -18,11 +18,11 @@ from softgen.bits.page import SOURCE
 from softgen.errors import SpecError
 from softgen.eu.encoding.decode import decode
 from softgen.eu.encoding.encode import encode
-from softgen.eu.encoding.fields import Page, find, page
-from softgen.eu.encoding.operand import place
+from softgen.eu.encoding.fields import InstructionPage, find_page, instruction_page
+from softgen.eu.encoding.operand import operand_fields
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Operand
-from softgen.eu.isa.table import SOURCES, load
+from softgen.eu.isa.table import SOURCE_RULE, load
 
 COLUMNS = "table,generations,index,bits,source"
 TABLES = {"control": 32, "datatype": 32, "subregister": 32, "source": 32, "three_control": 4, "three_source": 4}  # entries of each
@@ -30,10 +30,10 @@ TABLE_OF = {"source_0": "source", "source_1": "source"}  # fields not named afte
 SECOND = ("source_1", "src1_number")  # fields an immediate takes the place of
 RECENT = 1 << 14
 
-Table = tuple[int, ...]  # index -> bits
+CompactionTable = tuple[int, ...]  # index -> bits
 
 
-def read(name: str, text: str) -> dict[tuple[str, float], Table]:
+def read(name: str, text: str) -> dict[tuple[str, float], CompactionTable]:
     """The tables by name and generation."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line and not line.startswith("#")]
     if not lines or lines[0][1] != COLUMNS:
@@ -52,7 +52,7 @@ def _entry(place: str, line: str, found: dict[tuple[str, float], list[str]]) -> 
     if len(cells) != 5 or cells[0] not in TABLES or not cells[2].isdigit() or not cells[3] or set(cells[3]) - {"0", "1"}:
         raise SpecError(f"{place}: an entry is a table out of {', '.join(TABLES)}, generations, an index, bits and a source, not {line!r}")
     if not SOURCE.match(cells[4]):
-        raise SpecError(f"{place}: {SOURCES}, not {cells[4]!r}")
+        raise SpecError(f"{place}: {SOURCE_RULE}, not {cells[4]!r}")
     try:
         gens = generations(cells[1])
     except ValueError:
@@ -69,16 +69,16 @@ def _entry(place: str, line: str, found: dict[tuple[str, float], list[str]]) -> 
 
 
 @cache
-def tables() -> dict[tuple[str, float], Table]:
+def tables() -> dict[tuple[str, float], CompactionTable]:
     return read("eu/compaction.csv", load("compaction.csv"))
 
 
-class Compaction:
+class CompactionTables:
     """One compact layout of one generation: the short page, the native page, and the tables between them."""
 
-    def __init__(self, short: Page, native: Page) -> None:
+    def __init__(self, short: InstructionPage, native: InstructionPage) -> None:
         self.short, self.native = short, native
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, CompactionTable] = {}
         for name in native.fields:
             table = tables().get((TABLE_OF.get(name, name), native.gen))
             if table is not None and TABLE_OF.get(name, name) in TABLES:
@@ -119,7 +119,7 @@ class Compaction:
             return None
         return self.short.word(values) | self.marked
 
-    def _index(self, name: str, table: Table, value: int, immediate: bool) -> int | None:
+    def _index(self, name: str, table: CompactionTable, value: int, immediate: bool) -> int | None:
         if immediate and name == "subregister":
             return self._loose().get(value & self._care(), None)
         return _indices(table).get(value)
@@ -138,7 +138,7 @@ class Compaction:
 
 
 @cache
-def _indices(table: Table) -> Mapping[int, int]:
+def _indices(table: CompactionTable) -> Mapping[int, int]:
     return {bits: index for index, bits in enumerate(table)}
 
 
@@ -152,18 +152,18 @@ class Compactor:
 
     def __init__(self, gen: float) -> None:
         self.gen = gen
-        self.usual = Compaction(page("EU_COMPACT", gen), page("EU_COMPACT_NATIVE", gen))
-        short, native = find("EU_COMPACT_THREE_SOURCE", gen), find("EU_COMPACT_THREE_NATIVE", gen)
-        self.three = Compaction(short, native) if short and native else None
+        self.usual = CompactionTables(instruction_page("EU_COMPACT", gen), instruction_page("EU_COMPACT_NATIVE", gen))
+        short, native = find_page("EU_COMPACT_THREE_SOURCE", gen), find_page("EU_COMPACT_THREE_NATIVE", gen)
+        self.three = CompactionTables(short, native) if short and native else None
         self.opcode_bits = self.usual.native.mask("opcode")
-        self.threes = frozenset(one.number for one in opcodes.of_generation(gen) if one.form.startswith("three_source"))
-        self.sources = place("EU_SOURCE_0", gen), place("EU_SOURCE_1", gen)
+        self.threes = frozenset(row.number for row in opcodes.of_generation(gen) if row.form in opcodes.THREE_SOURCE_FORMS)
+        self.sources = operand_fields("EU_SOURCE_0", gen), operand_fields("EU_SOURCE_1", gen)
 
-    def chosen(self, word: int) -> Compaction | None:
+    def chosen(self, word: int) -> CompactionTables | None:
         return self.three if word & self.opcode_bits in self.threes else self.usual
 
     def has_immediate(self, word: int) -> bool:
-        return any(one.is_immediate(word) for one in self.sources)
+        return any(source.is_immediate(word) for source in self.sources)
 
     def expand(self, half: int) -> int | None:
         found = self.chosen(half)
@@ -210,16 +210,16 @@ def relax(word: int, gen: float) -> int:
     """The same instruction as compilers write it to be compact. An immediate needs no type for the source beside it; moving a signed
     immediate to a signed destination moves the same bits as unsigned; and a zero is as good in a packed vector, where the destination
     allows one (IVB 2912-2914)."""
-    one = decode(word, gen)
-    if len(one.sources) != 1 or one.sources[0].file != "imm" or one.form != "basic" or one.residue:
+    inst = decode(word, gen)
+    if len(inst.sources) != 1 or inst.sources[0].file != "imm" or inst.form != "basic" or inst.residue:
         return word
-    one = replace(one, absent="ud")
-    a, dst = one.sources[0], one.dst
-    if one.opcode == "mov" and dst is not None and a.type == "d" == dst.type and not one.condition:
-        one = replace(one, dst=replace(dst, type="ud"), sources=(replace(a, type="ud"),))
-    if one.opcode == "mov" and dst is not None and a.type == "f" == dst.type and not a.immediate and _takes_vector(dst):
-        one = replace(one, sources=(replace(a, type="vf"),))
-    return encode(one)
+    inst = replace(inst, absent="ud")
+    a, dst = inst.sources[0], inst.dst
+    if inst.opcode == "mov" and dst is not None and a.type == "d" == dst.type and not inst.condition:
+        inst = replace(inst, dst=replace(dst, type="ud"), sources=(replace(a, type="ud"),))
+    if inst.opcode == "mov" and dst is not None and a.type == "f" == dst.type and not a.immediate and _takes_vector(dst):
+        inst = replace(inst, sources=(replace(a, type="vf"),))
+    return encode(inst)
 
 
 def _takes_vector(dst: Operand) -> bool:

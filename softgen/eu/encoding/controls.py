@@ -9,13 +9,13 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
-from softgen.eu.encoding.fields import Memory, page
+from softgen.eu.encoding.fields import BoundedCache, instruction_page
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.isa.opcodes import Opcode
+from softgen.eu.isa.opcodes import THREE_SOURCE_FORMS, Opcode
 
 # The fields of Instruction that stand in the controls, in their order there.
-NAMES = tuple(one.name for one in fields(Instruction))[4:25]
-DEFAULTS = tuple(one.default for one in fields(Instruction))[4:25]
+NAMES = tuple(field.name for field in fields(Instruction))[4:25]
+DEFAULTS = tuple(field.default for field in fields(Instruction))[4:25]
 INSTEAD = {"condition": ("function", "sfid", "base_mrf"), "acc_write": ("branch_control",)}  # fields an opcode may have in place of another
 
 assert NAMES[0] == "exec_size" and NAMES[-1] == "base_mrf"
@@ -23,24 +23,24 @@ assert NAMES[0] == "exec_size" and NAMES[-1] == "base_mrf"
 Head = tuple[tuple[Any, ...], int]  # the first fields of an Instruction, and the bits that say them
 
 
-class Controls:
+class ControlFields:
     """The controls of one opcode on one generation."""
 
     def __init__(self, row: Opcode) -> None:
         self.row = row
-        self.page = page("EU_CONTROL_THREE_SOURCE" if row.form.startswith("three_source") else "EU_CONTROL", row.gen)
+        self.page = instruction_page("EU_CONTROL_THREE_SOURCE" if row.form in THREE_SOURCE_FORMS else "EU_CONTROL", row.gen)
         out = {"compacted", "opcode"}
         for usual, others in INSTEAD.items():
             taken = [name for name in others if name in row.takes and name in self.page]
             out |= {name for name in (usual, *others) if name not in (taken or [usual])}
         if "wide" in row.takes:  # the immediate covers what controls stand in the source dwords
-            covered = page("EU_SOURCE_0", row.gen).mask("immediate_64")
+            covered = instruction_page("EU_SOURCE_0", row.gen).mask("immediate_64")
             out |= {name for name in self.page.fields if self.page.mask(name) & covered}
         self.names = tuple(name for name in self.page.fields if name not in out)
         self.bits = self.page.mask("opcode", *self.names)
         self.opcode = self.page.word({"opcode": row.number})
-        self.heads: Memory[int, Head] = Memory()
-        self.words: Memory[tuple[Any, ...], int] = Memory()
+        self.heads: BoundedCache[int, Head] = BoundedCache()
+        self.words: BoundedCache[tuple[Any, ...], int] = BoundedCache()
 
     def read(self, word: int) -> Head:
         bits = word & self.bits
@@ -54,10 +54,10 @@ class Controls:
         values = tuple(found.get(name, default) for name, default in zip(NAMES, DEFAULTS, strict=True))
         return (self.row.gen, self.row.name, self.row.number, self.row.form, *values), self._word(values)
 
-    def write(self, one: Instruction) -> int:
-        values = (one.exec_size, one.align16, one.no_mask, one.mask_control_ex, one.no_dd_clear, one.no_dd_check, one.quarter, one.nibble,
-                  one.thread_control, one.predicate, one.predicate_invert, one.condition, one.saturate, one.acc_write, one.branch_control,
-                  one.breakpoint, one.flag, one.flag_sub, one.function, one.sfid, one.base_mrf)  # fmt: skip
+    def write(self, inst: Instruction) -> int:
+        values = (inst.exec_size, inst.align16, inst.no_mask, inst.mask_control_ex, inst.no_dd_clear, inst.no_dd_check, inst.quarter,
+                  inst.nibble, inst.thread_control, inst.predicate, inst.predicate_invert, inst.condition, inst.saturate, inst.acc_write,
+                  inst.branch_control, inst.breakpoint, inst.flag, inst.flag_sub, inst.function, inst.sfid, inst.base_mrf)  # fmt: skip
         return self.words.get(values) or self.words.keep(values, self._word(values))
 
     def _word(self, values: tuple[Any, ...]) -> int:
@@ -67,5 +67,5 @@ class Controls:
 
 
 @cache
-def controls(row: Opcode) -> Controls:
-    return Controls(row)
+def control_fields(row: Opcode) -> ControlFields:
+    return ControlFields(row)

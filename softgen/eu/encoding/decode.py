@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache, lru_cache
 
 from softgen.eu.encoding.controls import NAMES
-from softgen.eu.encoding.encode import Form, form
-from softgen.eu.encoding.fields import page
+from softgen.eu.encoding.encode import InstructionForm, form
+from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, make_instruction
 
@@ -14,12 +14,12 @@ ALIGN16, FUNCTION, SFID = (4 + NAMES.index(name) for name in ("align16", "functi
 RECENT = 1 << 15  # instructions remembered whole
 
 
-class Decoder:
+class InstructionDecoder:
     """The instructions of one generation by opcode."""
 
     def __init__(self, gen: float) -> None:
-        self.gen, self.bits = gen, page("EU_CONTROL", gen).mask("opcode")
-        self.forms: dict[int, Form] = {one.number: form(one) for one in opcodes.of_generation(gen)}
+        self.gen, self.bits = gen, instruction_page("EU_CONTROL", gen).mask("opcode")
+        self.forms: dict[int, InstructionForm] = {row.number: form(row) for row in opcodes.of_generation(gen)}
 
     def read(self, word: int) -> Instruction:
         number = word & self.bits
@@ -34,8 +34,8 @@ class Decoder:
 
 
 @cache
-def decoder(gen: float) -> Decoder:
-    return Decoder(gen)
+def decoder(gen: float) -> InstructionDecoder:
+    return InstructionDecoder(gen)
 
 
 @lru_cache(RECENT)

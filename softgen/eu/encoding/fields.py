@@ -21,7 +21,7 @@ LIMIT = 1 << 16  # how many slices of words one memory holds before it starts ag
 ADDRESSES = 16  # bytes: what align16 sub-registers and address immediates count
 
 
-class Memory(dict[Key, Value]):
+class BoundedCache(dict[Key, Value]):
     """What has been computed, bounded."""
 
     def keep(self, key: Key, value: Value) -> Value:
@@ -31,16 +31,18 @@ class Memory(dict[Key, Value]):
         return value
 
 
-class Page:
+class InstructionPage:
     """One instruction page for one generation."""
 
     def __init__(self, name: str, gen: float) -> None:
         self.layout = catalogue().layout(name, gen)
         self.place = self.layout.place
         self.name, self.gen, self.dwords = name, gen, self.layout.dwords
-        self.fields = {one.name: one for one in self.layout.fields}
-        self.flags = frozenset(one.name for one in self.layout.fields if one.type.name == "bool")
-        self.values = {one.name: {code: _meaning(text) for code, text in one.type.values} for one in self.layout.fields if one.type.values}
+        self.fields = {field.name: field for field in self.layout.fields}
+        self.flags = frozenset(field.name for field in self.layout.fields if field.type.name == "bool")
+        self.values = {
+            field.name: {code: _meaning(text) for code, text in field.type.values} for field in self.layout.fields if field.type.values
+        }
         self.codes = {name: {meaning: code for code, meaning in values.items()} for name, values in self.values.items()}
 
     def __contains__(self, name: str) -> bool:
@@ -68,7 +70,7 @@ class Page:
     def code(self, name: str, meaning: Any) -> int:
         found = self.codes[name].get(meaning)
         if found is None:
-            known = ", ".join(str(one) for one in self.codes[name])
+            known = ", ".join(str(value) for value in self.codes[name])
             raise DecodeError(f"gen {self.gen:g}: {name.replace('_', ' ')} must be one of {known}, not {meaning}")
         return found
 
@@ -85,10 +87,10 @@ def _meaning(text: str) -> int | str:
 
 
 @cache
-def page(name: str, gen: float) -> Page:
-    return Page(name, gen)
+def instruction_page(name: str, gen: float) -> InstructionPage:
+    return InstructionPage(name, gen)
 
 
-def find(name: str, gen: float) -> Page | None:
+def find_page(name: str, gen: float) -> InstructionPage | None:
     """The page, or None where the generation has no such thing."""
-    return page(name, gen) if catalogue().get(name, gen) else None
+    return instruction_page(name, gen) if catalogue().get(name, gen) else None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from softgen.eu.encoding.controls import controls
-from softgen.eu.encoding.fields import Memory, page
-from softgen.eu.encoding.operand import place
+from softgen.eu.encoding.controls import control_fields
+from softgen.eu.encoding.fields import BoundedCache, instruction_page
+from softgen.eu.encoding.operand import operand_fields
 from softgen.eu.isa import opcodes, types
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
@@ -18,7 +18,7 @@ from softgen.eu.isa.opcodes import Opcode
 EXTENDED = 1 << 16  # extended descriptors: what the field of their upper half counts
 
 
-class Body(NamedTuple):
+class DecodedOperands(NamedTuple):
     """What a form says of an instruction, in the order of its fields, and the bits that say it."""
 
     bits: int
@@ -34,21 +34,23 @@ class Body(NamedTuple):
     sfid: int | None = None  # where it is not a control
 
 
-class Basic:
+class BasicForm:
     """One- and two-source instructions."""
 
     def __init__(self, row: Opcode) -> None:
         self.row = row
-        self.controls = controls(row)
-        self.destination, self.source_0, self.source_1 = (place(name, row.gen) for name in ("EU_DESTINATION", "EU_SOURCE_0", "EU_SOURCE_1"))
+        self.controls = control_fields(row)
+        self.destination, self.source_0, self.source_1 = (
+            operand_fields(name, row.gen) for name in ("EU_DESTINATION", "EU_SOURCE_0", "EU_SOURCE_1")
+        )
         self.single = row.sources == 1
-        self.macros = opcodes.macros(row.gen) if "function" in row.takes else frozenset()
+        self.macros = opcodes.math_macros(row.gen) if "function" in row.takes else frozenset()
         self.wide_always = "wide" in row.takes
 
-    def read(self, word: int, align16: bool, function: int) -> Body:
+    def read(self, word: int, align16: bool, function: int) -> DecodedOperands:
         shape = self.row.shape
         if "dst" not in shape:
-            return Body(0)
+            return DecodedOperands(0)
         macro = function in self.macros
         dst, bits = self.destination.read(word, align16, macro)
         wide = self._reads_wide(word)
@@ -56,9 +58,9 @@ class Basic:
         bits |= found
         if self.single:
             absent, found = self._read_absent(word, a, wide)
-            return Body(bits | found, dst=dst, sources=(a,), absent=absent)
+            return DecodedOperands(bits | found, dst=dst, sources=(a,), absent=absent)
         b, found = self.source_1.read(word, align16, macro)
-        return Body(bits | found, dst=dst, sources=(a, b))
+        return DecodedOperands(bits | found, dst=dst, sources=(a, b))
 
     def _reads_wide(self, word: int) -> bool:
         return self.single and self.source_0.is_immediate(word) and (self.wide_always or self.source_0.is_wide(word))
@@ -76,44 +78,47 @@ class Basic:
             return 0
         return self.source_1.page.word({"type": types.codes(_position(a), self.row.gen).get(name, 0)})
 
-    def write(self, one: Instruction) -> int:
+    def write(self, inst: Instruction) -> int:
         if "dst" not in self.row.shape:
             return 0
-        bits = self.destination.write(_need(one.dst), one.align16)
-        a = one.sources[0]
+        bits = self.destination.write(_need(inst.dst), inst.align16)
+        a = inst.sources[0]
         wide = self.single and a.file == "imm" and (self.wide_always or types.size(a.type) > 4)
-        bits |= self.source_0.write(a, one.align16, wide)
+        bits |= self.source_0.write(a, inst.align16, wide)
         if self.single:
-            return bits | self._absent_bits(one.absent, a, wide)
-        return bits | self.source_1.write(one.sources[1], one.align16)
+            return bits | self._absent_bits(inst.absent, a, wide)
+        return bits | self.source_1.write(inst.sources[1], inst.align16)
 
 
-class Branch(Basic):
+class BranchForm(BasicForm):
     """Branches: offsets stand where the immediate of a source would; the source keeps file and type."""
 
     def __init__(self, row: Opcode) -> None:
         super().__init__(row)
-        self.page = page("EU_BRANCH", row.gen)
+        self.page = instruction_page("EU_BRANCH", row.gen)
         self.names = tuple(name for name in ("jip", "uip", "pop", "offset") if name in row.shape)
         beside = self.source_0.bits  # with a register in source 0 only what stands clear of it can be read
         self.names_beside = tuple(name for name in self.names if not self.page.mask(name) & beside)
         self.absent_fits = not self.page.mask(*self.names) & self.source_1.type_bits
-        self.offsets: dict[tuple[str, ...], Memory[int, tuple[dict[str, Any], int]]] = {self.names: Memory(), self.names_beside: Memory()}
+        self.offsets: dict[tuple[str, ...], BoundedCache[int, tuple[dict[str, Any], int]]] = {
+            self.names: BoundedCache(),
+            self.names_beside: BoundedCache(),
+        }
 
-    def read(self, word: int, align16: bool, function: int) -> Body:
+    def read(self, word: int, align16: bool, function: int) -> DecodedOperands:
         dst, bits = self.destination.read(word, align16)
         if self.names and self.source_0.is_immediate(word):
             a, found = self.source_0.read_head(word)
             absent, more = self._read_absent(word, a, False) if self.absent_fits else ("ud", 0)
             values, offsets = self._offsets(word, self.names)
-            return Body(bits | found | more | offsets, dst=dst, sources=(a,), absent=absent, **values)
+            return DecodedOperands(bits | found | more | offsets, dst=dst, sources=(a,), absent=absent, **values)
         a, found = self.source_0.read(word, align16)
         if self.names and self.source_1.is_immediate(word):
             b, more = self.source_1.read_head(word)
             values, offsets = self._offsets(word, self.names_beside)
-            return Body(bits | found | more | offsets, dst=dst, sources=(a, b), **values)
+            return DecodedOperands(bits | found | more | offsets, dst=dst, sources=(a, b), **values)
         b, more = self.source_1.read(word, align16)
-        return Body(bits | found | more, dst=dst, sources=(a, b))
+        return DecodedOperands(bits | found | more, dst=dst, sources=(a, b))
 
     def _offsets(self, word: int, names: tuple[str, ...]) -> tuple[dict[str, Any], int]:
         bits = word & self.page.mask(*names)
@@ -124,32 +129,32 @@ class Branch(Basic):
             found = memory.keep(bits, ({"jip" if name == "offset" else name: getattr(record, name) for name in names}, bits))
         return found
 
-    def write(self, one: Instruction) -> int:
-        bits = self.destination.write(_need(one.dst), one.align16)
-        a = one.sources[0]
+    def write(self, inst: Instruction) -> int:
+        bits = self.destination.write(_need(inst.dst), inst.align16)
+        a = inst.sources[0]
         if self.names and a.file == "imm":
-            more = self._absent_bits(one.absent, a, False) if self.absent_fits else 0
-            return bits | self.source_0.write_head(a) | more | self._write_offsets(one, self.names)
-        bits |= self.source_0.write(a, one.align16)
-        if self.names and one.sources[1].file == "imm":
-            return bits | self.source_1.write_head(one.sources[1]) | self._write_offsets(one, self.names_beside)
-        return bits | self.source_1.write(one.sources[1], one.align16)
+            more = self._absent_bits(inst.absent, a, False) if self.absent_fits else 0
+            return bits | self.source_0.write_head(a) | more | self._write_offsets(inst, self.names)
+        bits |= self.source_0.write(a, inst.align16)
+        if self.names and inst.sources[1].file == "imm":
+            return bits | self.source_1.write_head(inst.sources[1]) | self._write_offsets(inst, self.names_beside)
+        return bits | self.source_1.write(inst.sources[1], inst.align16)
 
-    def _write_offsets(self, one: Instruction, names: tuple[str, ...]) -> int:
-        return self.page.word({name: getattr(one, "jip" if name == "offset" else name) or 0 for name in names})
+    def _write_offsets(self, inst: Instruction, names: tuple[str, ...]) -> int:
+        return self.page.word({name: getattr(inst, "jip" if name == "offset" else name) or 0 for name in names})
 
 
-class Send(Basic):
+class SendForm(BasicForm):
     """Messages: the second source is a descriptor, or the register that holds one."""
 
     def __init__(self, row: Opcode) -> None:
         super().__init__(row)
-        self.page = page("EU_SEND", row.gen)
+        self.page = instruction_page("EU_SEND", row.gen)
         self.extended_bits = self.page.mask("extended")
         self.bits = self.page.mask_without()
-        self.tails: Memory[tuple[int, bool], tuple[dict[str, Any], int]] = Memory()
+        self.tails: BoundedCache[tuple[int, bool], tuple[dict[str, Any], int]] = BoundedCache()
 
-    def read(self, word: int, align16: bool, function: int) -> Body:
+    def read(self, word: int, align16: bool, function: int) -> DecodedOperands:
         dst, bits = self.destination.read(word, align16)
         a, found = self.source_0.read(word, align16)
         immediate = self.source_1.is_immediate(word)
@@ -160,7 +165,7 @@ class Send(Basic):
             descriptor, more = self.source_1.read(word & ~self.extended_bits, align16)
         key = word & self.bits, immediate
         values, tail = self.tails.get(key) or self.tails.keep(key, self._tail(*key))
-        return Body(bits | found | more | tail, dst=dst, sources=(a,), **{"descriptor": descriptor, **values})
+        return DecodedOperands(bits | found | more | tail, dst=dst, sources=(a,), **{"descriptor": descriptor, **values})
 
     def _tail(self, bits: int, immediate: bool) -> tuple[dict[str, Any], int]:
         record = self.page.record(bits)
@@ -177,15 +182,15 @@ class Send(Basic):
             given["extended"] //= EXTENDED
         return self.page.word(given)
 
-    def write(self, one: Instruction) -> int:
-        bits = self.destination.write(_need(one.dst), one.align16) | self.source_0.write(one.sources[0], one.align16)
-        values: dict[str, Any] = {"eot": one.eot}
-        if isinstance(one.extended, int):
-            values["extended"] = one.extended & ~(EXTENDED - 1)
-        if isinstance(one.descriptor, Operand):
-            bits |= self.source_1.write(one.descriptor, one.align16)
+    def write(self, inst: Instruction) -> int:
+        bits = self.destination.write(_need(inst.dst), inst.align16) | self.source_0.write(inst.sources[0], inst.align16)
+        values: dict[str, Any] = {"eot": inst.eot}
+        if isinstance(inst.extended, int):
+            values["extended"] = inst.extended & ~(EXTENDED - 1)
+        if isinstance(inst.descriptor, Operand):
+            bits |= self.source_1.write(inst.descriptor, inst.align16)
         else:
-            values |= {"descriptor": one.descriptor or 0, "sfid": one.sfid}
+            values |= {"descriptor": inst.descriptor or 0, "sfid": inst.sfid}
             bits |= self.source_1.immediate
         return bits | self._tail_bits(values)
 

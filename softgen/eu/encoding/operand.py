@@ -12,11 +12,11 @@ from typing import Any
 
 from softgen.bits.record import Record
 from softgen.errors import DecodeError
-from softgen.eu.encoding.fields import ADDRESSES, Memory, page
+from softgen.eu.encoding.fields import ADDRESSES, BoundedCache, instruction_page
 from softgen.eu.isa import types
 from softgen.eu.isa.instruction import Operand, make_operand
 
-FIELDS = attrgetter(*(one.name for one in fields(Operand)))
+FIELDS = attrgetter(*(field.name for field in fields(Operand)))
 
 Coded = tuple[Operand, int]  # an operand, and the bits that say it
 
@@ -27,11 +27,11 @@ def _position(mask: int) -> tuple[int, int]:
     return low, mask >> low
 
 
-class Place:
+class OperandFields:
     """One of the places an operand can stand in: destination, source 0, source 1."""
 
     def __init__(self, name: str, gen: float) -> None:
-        self.page, self.gen = page(name, gen), gen
+        self.page, self.gen = instruction_page(name, gen), gen
         self.bits = self.page.mask_without("immediate", "immediate_64")
         self.type_bits = self.page.mask("type")
         self.file_bits = self.page.mask("file")
@@ -41,14 +41,16 @@ class Place:
         self.immediate = -1  # the file bits that say so; destinations are never one
         if "immediate" in self.page:
             self.immediate = self.page.word({"file": self.page.code("file", "imm")})
-        self.registers: dict[tuple[bool, bool], Memory[int, Coded]] = {(a, b): Memory() for a in (False, True) for b in (False, True)}
-        self.immediates: Memory[tuple[int, bool], Coded] = Memory()
-        self.heads: Memory[int, Coded] = Memory()
+        self.registers: dict[tuple[bool, bool], BoundedCache[int, Coded]] = {
+            (a, b): BoundedCache() for a in (False, True) for b in (False, True)
+        }
+        self.immediates: BoundedCache[tuple[int, bool], Coded] = BoundedCache()
+        self.heads: BoundedCache[int, Coded] = BoundedCache()
         self.number, self.sub = _position(self.page.mask("number")), _position(self.page.mask("sub"))
         self.address_bits = self.page.mask("number", "sub")
         self.indirect_bits = self.page.mask("indirect")
-        self.templates: Memory[int, tuple[tuple[Any, ...], int]] = Memory()
-        self.words: Memory[tuple[Operand, bool, bool], int] = Memory()
+        self.templates: BoundedCache[int, tuple[tuple[Any, ...], int]] = BoundedCache()
+        self.words: BoundedCache[tuple[Operand, bool, bool], int] = BoundedCache()
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -73,8 +75,8 @@ class Place:
         rest = bits & ~self.address_bits
         found = self.templates.get(rest)
         if found is None:
-            one, code = self._register(rest, False, False)
-            found = self.templates.keep(rest, (FIELDS(one), code))
+            operand, code = self._register(rest, False, False)
+            found = self.templates.keep(rest, (FIELDS(operand), code))
         (file, kind, _, _, *others), code = found
         number, sub = bits >> self.number[0] & self.number[1], bits >> self.sub[0] & self.sub[1]
         return make_operand(file, kind, number, sub, *others), code | bits & self.address_bits
@@ -86,8 +88,8 @@ class Place:
         if found is None:
             record = self.page.record(bits)
             file = self.page.meaning("file", record.file)
-            one = Operand(file, self._type_name(record.type, file))
-            found = self.heads.keep(bits, (one, self.write_head(one)))
+            operand = Operand(file, self._type_name(record.type, file))
+            found = self.heads.keep(bits, (operand, self.write_head(operand)))
         return found
 
     def is_wide(self, word: int) -> bool:
@@ -96,8 +98,8 @@ class Place:
 
     def _immediate(self, bits: int, wide: bool) -> Coded:
         record = self.page.record(bits)
-        one = Operand("imm", self._type_name(record.type, "imm"), immediate=record.immediate_64 if wide else record.immediate)
-        return one, self._word(one, False, wide)
+        operand = Operand("imm", self._type_name(record.type, "imm"), immediate=record.immediate_64 if wide else record.immediate)
+        return operand, self._word(operand, False, wide)
 
     def _register(self, bits: int, align16: bool, macro: bool) -> Coded:
         record, page = self.page.record(bits), self.page
@@ -108,8 +110,8 @@ class Place:
         for name in ("negate", "absolute"):
             if name in page:
                 values[name] = bool(getattr(record, name))
-        one = Operand(**values)
-        return one, self._word(one, align16, False)
+        operand = Operand(**values)
+        return operand, self._word(operand, align16, False)
 
     def _read_address(self, record: Record, align16: bool, macro: bool, values: dict[str, Any]) -> None:
         if record.indirect:
@@ -135,48 +137,48 @@ class Place:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def type_code(self, one: Operand) -> int:
-        position = "immediate" if one.file == "imm" else "register"
-        code = types.codes(position, self.gen).get(one.type, None if one.type else 0)
+    def type_code(self, operand: Operand) -> int:
+        position = "immediate" if operand.file == "imm" else "register"
+        code = types.codes(position, self.gen).get(operand.type, None if operand.type else 0)
         if code is None:
-            raise DecodeError(f"gen {self.gen:g} has no {position} of type {one.type}")
+            raise DecodeError(f"gen {self.gen:g} has no {position} of type {operand.type}")
         return code
 
-    def write_head(self, one: Operand) -> int:
-        return self.page.word({"file": self.page.code("file", one.file), "type": self.type_code(one)})
+    def write_head(self, operand: Operand) -> int:
+        return self.page.word({"file": self.page.code("file", operand.file), "type": self.type_code(operand)})
 
-    def write(self, one: Operand, align16: bool, wide: bool = False) -> int:
-        key = one, align16, wide
+    def write(self, operand: Operand, align16: bool, wide: bool = False) -> int:
+        key = operand, align16, wide
         found = self.words.get(key)
         return self.words.keep(key, self._word(*key)) if found is None else found
 
-    def _word(self, one: Operand, align16: bool, wide: bool) -> int:
+    def _word(self, operand: Operand, align16: bool, wide: bool) -> int:
         page = self.page
-        values: dict[str, Any] = {"file": page.code("file", one.file), "type": self.type_code(one)}
-        if one.file == "imm" and "immediate" in page:
-            values["immediate_64" if wide else "immediate"] = one.immediate
+        values: dict[str, Any] = {"file": page.code("file", operand.file), "type": self.type_code(operand)}
+        if operand.file == "imm" and "immediate" in page:
+            values["immediate_64" if wide else "immediate"] = operand.immediate
             return page.word(values)
-        bits = page.word(values) | page.word(self._address(one, align16))
-        region: dict[str, Any] = {name: getattr(one, name) for name in ("negate", "absolute") if name in page}
-        if one.special is not None:
-            region["special"] = one.special
+        bits = page.word(values) | page.word(self._address(operand, align16))
+        region: dict[str, Any] = {name: getattr(operand, name) for name in ("negate", "absolute") if name in page}
+        if operand.special is not None:
+            region["special"] = operand.special
         elif align16:
-            region |= {name: getattr(one, name) or 0 for name in ("swizzle", "write_mask") if name in page}
+            region |= {name: getattr(operand, name) or 0 for name in ("swizzle", "write_mask") if name in page}
         for name in ("vertical", "horizontal", "width"):
             if name in page and (not align16 or name != "width" and (name != "horizontal" or "write_mask" in page)):
-                region[name] = page.code(name, getattr(one, name))
+                region[name] = page.code(name, getattr(operand, name))
         return bits | page.word(region)
 
-    def _address(self, one: Operand, align16: bool) -> dict[str, Any]:
-        if one.indirect and align16:
-            return {"indirect": 1, "address_sub": one.address_sub, "offset_16": units(one.offset, ADDRESSES, "offset")}
-        if one.indirect:
-            return {"indirect": 1, "address_sub": one.address_sub, "offset": one.offset}
-        if one.special is not None:
-            return {"number": one.number}
+    def _address(self, operand: Operand, align16: bool) -> dict[str, Any]:
+        if operand.indirect and align16:
+            return {"indirect": 1, "address_sub": operand.address_sub, "offset_16": units(operand.offset, ADDRESSES, "offset")}
+        if operand.indirect:
+            return {"indirect": 1, "address_sub": operand.address_sub, "offset": operand.offset}
+        if operand.special is not None:
+            return {"number": operand.number}
         if align16:
-            return {"number": one.number, "sub_16": units(one.sub, ADDRESSES, "sub-register")}
-        return {"number": one.number, "sub": one.sub}
+            return {"number": operand.number, "sub_16": units(operand.sub, ADDRESSES, "sub-register")}
+        return {"number": operand.number, "sub": operand.sub}
 
 
 def units(value: int, unit: int, what: str) -> int:
@@ -187,5 +189,5 @@ def units(value: int, unit: int, what: str) -> int:
 
 
 @cache
-def place(name: str, gen: float) -> Place:
-    return Place(name, gen)
+def operand_fields(name: str, gen: float) -> OperandFields:
+    return OperandFields(name, gen)

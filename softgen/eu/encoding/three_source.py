@@ -8,37 +8,37 @@ from __future__ import annotations
 from typing import Any
 
 from softgen.bits.record import Record
+from softgen.bits.units import DWORD
 from softgen.errors import DecodeError
-from softgen.eu.encoding.controls import controls
-from softgen.eu.encoding.fields import ADDRESSES, Memory, page
-from softgen.eu.encoding.forms import EXTENDED, Body
+from softgen.eu.encoding.controls import control_fields
+from softgen.eu.encoding.fields import ADDRESSES, BoundedCache, instruction_page
+from softgen.eu.encoding.forms import EXTENDED, DecodedOperands
 from softgen.eu.encoding.operand import units
 from softgen.eu.isa import types
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
 
-DWORD = 4  # bytes: what sub-registers of the align16 form count
-WORD = 2  # and of sources, where half floats can stand
+WORD = 2  # bytes: the unit of source sub-registers where sources can be half floats; elsewhere it is the dword
 SOURCES = ("src0", "src1", "src2")
 EXTENDED_LENGTH = 1 << 6  # extended descriptors: what the field of their message length counts
 ADDRESS = 0x10  # register number of a0
 
 
-class Whole:
+class CombinedForm:
     """A form whose operands are remembered together: their fields lie too close to be cut apart."""
 
     def __init__(self, row: Opcode, name: str) -> None:
-        self.row, self.page = row, page(name, row.gen)
-        self.controls = controls(row)
+        self.row, self.page = row, instruction_page(name, row.gen)
+        self.controls = control_fields(row)
         self.bits = self.page.mask_without()
-        self.bodies: Memory[int, Body] = Memory()
+        self.bodies: BoundedCache[int, DecodedOperands] = BoundedCache()
         self.macro = "macro" in row.takes
 
-    def read(self, word: int, align16: bool, function: int) -> Body:
+    def read(self, word: int, align16: bool, function: int) -> DecodedOperands:
         bits = word & self.bits
         return self.bodies.get(bits) or self.bodies.keep(bits, self._read(self.page.record(bits)))
 
-    def _read(self, record: Record) -> Body:
+    def _read(self, record: Record) -> DecodedOperands:
         raise NotImplementedError
 
     def _code(self, position: str, name: str) -> int:
@@ -48,20 +48,20 @@ class Whole:
         return code
 
 
-class ThreeSource(Whole):
+class ThreeSourceForm(CombinedForm):
     """Align16."""
 
     def __init__(self, row: Opcode) -> None:
         super().__init__(row, "EU_THREE_SOURCE")
         self.unit = WORD if "src1_half" in self.page else DWORD  # sub-registers of sources
 
-    def _read(self, record: Record) -> Body:
+    def _read(self, record: Record) -> DecodedOperands:
         names = types.names("three_source", self.row.gen)
         shared = names.get(record.src_type, "")
         channels = {"special": record.dst_special} if self.macro else {"write_mask": record.dst_write_mask}
         dst = Operand("grf", names.get(record.dst_type, ""), record.dst_number, record.dst_sub * DWORD, **channels)
         sources = tuple(self._source(record, name, self._source_type(record, name, shared)) for name in SOURCES)
-        return Body(self._bits(dst, sources), dst=dst, sources=sources)
+        return DecodedOperands(self._bits(dst, sources), dst=dst, sources=sources)
 
     def _source(self, record: Record, name: str, kind: str) -> Operand:
         def get(field: str) -> Any:
@@ -78,10 +78,10 @@ class ThreeSource(Whole):
             return shared
         return str(self.page.meaning(field, getattr(record, field)))
 
-    def write(self, one: Instruction) -> int:
-        if one.dst is None:
+    def write(self, inst: Instruction) -> int:
+        if inst.dst is None:
             raise DecodeError(f"{self.row.name} needs a destination")
-        return self._bits(one.dst, one.sources)
+        return self._bits(inst.dst, inst.sources)
 
     def _bits(self, dst: Operand, sources: tuple[Operand, ...]) -> int:
         values: dict[str, Any] = {"dst_number": dst.number, "dst_sub": units(dst.sub, DWORD, "sub-register")}
@@ -91,14 +91,15 @@ class ThreeSource(Whole):
             macros["dst_special"] = dst.special
         else:
             values["dst_write_mask"] = dst.write_mask or 0
-        for name, one in zip(SOURCES, sources, strict=True):
-            values |= {f"{name}_number": one.number, f"{name}_sub": units(one.sub, self.unit, "sub-register"),
-                       f"{name}_replicate": one.replicate, f"{name}_negate": one.negate, f"{name}_absolute": one.absolute}  # fmt: skip
-            if one.special is not None:
-                macros[f"{name}_special"] = one.special
+        for name, operand in zip(SOURCES, sources, strict=True):
+            values |= {f"{name}_number": operand.number, f"{name}_sub": units(operand.sub, self.unit, "sub-register"),
+                       f"{name}_replicate": operand.replicate, f"{name}_negate": operand.negate,
+                       f"{name}_absolute": operand.absolute}  # fmt: skip
+            if operand.special is not None:
+                macros[f"{name}_special"] = operand.special
             else:
-                values[f"{name}_swizzle"] = one.swizzle or 0
-            self._write_type(name, one.type, sources[0].type, values)
+                values[f"{name}_swizzle"] = operand.swizzle or 0
+            self._write_type(name, operand.type, sources[0].type, values)
         return self.page.word(values) | self.page.word(macros)
 
     def _write_type(self, name: str, kind: str, shared: str, values: dict[str, Any]) -> None:
@@ -109,16 +110,16 @@ class ThreeSource(Whole):
             raise DecodeError(f"gen {self.row.gen:g}: sources of {self.row.name} must all have type {shared}, not {kind}")
 
 
-class ThreeSourceAlign1(Whole):
+class ThreeSourceAlign1Form(CombinedForm):
     """Align1."""
 
     def __init__(self, row: Opcode) -> None:
         super().__init__(row, "EU_THREE_SOURCE_ALIGN1")
 
-    def _read(self, record: Record) -> Body:
+    def _read(self, record: Record) -> DecodedOperands:
         names = types.names(str(self.page.meaning("execution_type", record.execution_type)), self.row.gen)
         operands = [self._operand(record, name, names) for name in ("dst", *SOURCES)]
-        return Body(self._bits(operands[0], tuple(operands[1:])), dst=operands[0], sources=tuple(operands[1:]))
+        return DecodedOperands(self._bits(operands[0], tuple(operands[1:])), dst=operands[0], sources=tuple(operands[1:]))
 
     def _operand(self, record: Record, name: str, names: Any) -> Operand:
         file = self.page.meaning(f"{name}_file", getattr(record, f"{name}_file"))
@@ -138,41 +139,44 @@ class ThreeSourceAlign1(Whole):
             return self.page.meaning(field, code)
         return bool(code) if field in self.page.flags else code
 
-    def write(self, one: Instruction) -> int:
-        if one.dst is None:
+    def write(self, inst: Instruction) -> int:
+        if inst.dst is None:
             raise DecodeError(f"{self.row.name} needs a destination")
-        return self._bits(one.dst, one.sources)
+        return self._bits(inst.dst, inst.sources)
 
     def _bits(self, dst: Operand, sources: tuple[Operand, ...]) -> int:
         operands = (dst, *sources)
-        known = [found for one in operands if (found := types.type_of(one.type))]
-        kind = "float" if any(one.float for one in known) else "integer"
+        known = [found for operand in operands if (found := types.type_of(operand.type))]
+        kind = "float" if any(type_.float for type_ in known) else "integer"
         bits = self.page.word({"execution_type": self.page.code("execution_type", kind)})
-        for name, one in zip(("dst", *SOURCES), operands, strict=True):
-            bits |= self.page.word(self._values(name, one, kind))
+        for name, operand in zip(("dst", *SOURCES), operands, strict=True):
+            bits |= self.page.word(self._values(name, operand, kind))
         return bits
 
-    def _values(self, name: str, one: Operand, kind: str) -> dict[str, Any]:
-        values: dict[str, Any] = {f"{name}_file": self.page.code(f"{name}_file", one.file), f"{name}_type": self._code(kind, one.type)}
+    def _values(self, name: str, operand: Operand, kind: str) -> dict[str, Any]:
+        values: dict[str, Any] = {
+            f"{name}_file": self.page.code(f"{name}_file", operand.file),
+            f"{name}_type": self._code(kind, operand.type),
+        }
         fields = ["negate", "absolute"]
-        if one.file == "imm":
-            values[f"{name}_immediate"] = one.immediate
+        if operand.file == "imm":
+            values[f"{name}_immediate"] = operand.immediate
         else:
-            fields += ["number", "horizontal", "vertical", "special" if one.special is not None else "sub"]
+            fields += ["number", "horizontal", "vertical", "special" if operand.special is not None else "sub"]
         for field in fields:
             if (full := f"{name}_{field}") in self.page:
-                value = getattr(one, field)
+                value = getattr(operand, field)
                 values[full] = self.page.code(full, value) if full in self.page.values else value
         return values
 
 
-class Sends(Whole):
+class SplitSendForm(CombinedForm):
     """Split sends: two payloads, and descriptors that may each be in a0."""
 
     def __init__(self, row: Opcode) -> None:
         super().__init__(row, "EU_SENDS")
 
-    def _read(self, record: Record) -> Body:
+    def _read(self, record: Record) -> DecodedOperands:
         page = self.page
         kind = types.names("register", self.row.gen).get(record.dst_type, "")
         dst = Operand(str(page.meaning("dst_file", record.dst_file)), kind, **self._read_address(record, "dst"))
@@ -182,7 +186,7 @@ class Sends(Whole):
         extended: int | Operand = record.extended * EXTENDED + record.extended_length * EXTENDED_LENGTH
         if record.extended_register:
             extended = Operand("arf", "ud", ADDRESS, record.extended_sub * DWORD)
-        body = Body(0, bool(record.eot), descriptor, extended, dst, (a, b))
+        body = DecodedOperands(0, bool(record.eot), descriptor, extended, dst, (a, b))
         return body._replace(bits=self._bits(body))
 
     def _read_address(self, record: Record, name: str) -> dict[str, Any]:
@@ -193,27 +197,32 @@ class Sends(Whole):
             return {"indirect": True, "address_sub": get("address_sub"), "offset": get("offset") * ADDRESSES}
         return {"number": get("number"), "sub": get("sub") * ADDRESSES}
 
-    def write(self, one: Instruction) -> int:
-        return self._bits(one)
+    def write(self, inst: Instruction) -> int:
+        return self._bits(inst)
 
-    def _bits(self, one: Instruction | Body) -> int:
-        if one.dst is None:
+    def _bits(self, inst: Instruction | DecodedOperands) -> int:
+        if inst.dst is None:
             raise DecodeError(f"{self.row.name} needs a destination")
-        dst, (a, b), page = one.dst, one.sources, self.page
-        values: dict[str, Any] = {"eot": one.eot, "dst_type": self._code("register", dst.type), "dst_file": page.code("dst_file", dst.file),
-                                  "src1_file": page.code("src1_file", b.file), "src1_number": b.number}  # fmt: skip
-        if isinstance(one.descriptor, Operand):
+        dst, (a, b), page = inst.dst, inst.sources, self.page
+        values: dict[str, Any] = {"eot": inst.eot, "dst_type": self._code("register", dst.type),
+                                  "dst_file": page.code("dst_file", dst.file), "src1_file": page.code("src1_file", b.file),
+                                  "src1_number": b.number}  # fmt: skip
+        if isinstance(inst.descriptor, Operand):
             values["descriptor_register"] = True
         else:
-            values["descriptor"] = one.descriptor or 0
-        if isinstance(one.extended, Operand):
-            values |= {"extended_register": True, "extended_sub": units(one.extended.sub, DWORD, "sub-register")}
+            values["descriptor"] = inst.descriptor or 0
+        if isinstance(inst.extended, Operand):
+            values |= {"extended_register": True, "extended_sub": units(inst.extended.sub, DWORD, "sub-register")}
         else:
-            upper, lower = divmod(one.extended or 0, EXTENDED)
+            upper, lower = divmod(inst.extended or 0, EXTENDED)
             values |= {"extended": upper, "extended_length": lower % (EXTENDED_LENGTH * 16) // EXTENDED_LENGTH}
         return page.word(values) | page.word(self._address("dst", dst)) | page.word(self._address("src0", a))
 
-    def _address(self, name: str, one: Operand) -> dict[str, Any]:
-        if one.indirect:
-            return {f"{name}_indirect": 1, f"{name}_address_sub": one.address_sub, f"{name}_offset": units(one.offset, ADDRESSES, "offset")}
-        return {f"{name}_number": one.number, f"{name}_sub": units(one.sub, ADDRESSES, "sub-register")}
+    def _address(self, name: str, operand: Operand) -> dict[str, Any]:
+        if operand.indirect:
+            return {
+                f"{name}_indirect": 1,
+                f"{name}_address_sub": operand.address_sub,
+                f"{name}_offset": units(operand.offset, ADDRESSES, "offset"),
+            }
+        return {f"{name}_number": operand.number, f"{name}_sub": units(operand.sub, ADDRESSES, "sub-register")}

@@ -16,12 +16,12 @@ NEWEST = GENERATIONS[-1]  # what more than one generation has stands at one plac
 @cache
 def mask(name: str, gen: float = NEWEST) -> int:
     """A field's bits within its dword; 0 where the generation has no such field."""
-    found = next((one for one in layout("EU_CONTROL_REGISTER", gen).fields if one.name == name), None)
+    found = next((field for field in layout("EU_CONTROL_REGISTER", gen).fields if field.name == name), None)
     return found.mask >> found.low // 32 * 32 if found else 0
 
 
 @cache
 def roundings() -> dict[int, str]:
     """Rounding modes by the bits of cr0.0 that say them."""
-    one = layout("EU_CONTROL_REGISTER", NEWEST).field("rounding_mode")
-    return {code << one.low: name for code, name in one.type.values}
+    field = layout("EU_CONTROL_REGISTER", NEWEST).field("rounding_mode")
+    return {code << field.low: name for code, name in field.type.values}

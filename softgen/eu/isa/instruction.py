@@ -85,16 +85,16 @@ class Instruction:
 def _maker(frozen: type[Frozen]) -> Callable[..., Frozen]:
     """A constructor six times as fast as that of a frozen dataclass, which sets each field through object.__setattr__: the fields are set
     on an open twin with the same slots, which then becomes the frozen class. All values are given, in order."""
-    names = [one.name for one in fields(frozen)]  # type: ignore[arg-type]
+    names = [field.name for field in fields(frozen)]  # type: ignore[arg-type]
     body = "".join(f"    self.{name} = {name}\n" for name in names)
     space: dict[str, Any] = {}
     exec(f"def __init__(self, {', '.join(names)}):\n{body}", space)
     twin: Any = type("Open" + frozen.__name__, (), {"__slots__": tuple(names), "__init__": space["__init__"]})
 
     def make(*values: Any) -> Frozen:
-        one = twin(*values)
-        one.__class__ = frozen
-        made: Frozen = one
+        instance = twin(*values)
+        instance.__class__ = frozen
+        made: Frozen = instance
         return made
 
     return make

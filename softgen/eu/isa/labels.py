@@ -18,14 +18,14 @@ NATIVE, COMPACT = 16, 8  # bytes of an instruction
 
 
 @dataclass(frozen=True)
-class Rules:
+class JumpRules:
     units: Mapping[tuple[float, str], int]  # (generation, opcode) -> bytes of one count; "" for opcodes that no row names
     after: frozenset[tuple[float, str]]  # opcodes whose counts start at the next instruction
     absolute: frozenset[tuple[float, str]]  # opcodes that say an address instead
 
 
 @cache
-def _table() -> Rules:
+def _table() -> JumpRules:
     units: dict[tuple[float, str], int] = {}
     sets: dict[str, set[tuple[float, str]]] = {"next": set(), "absolute": set()}
     for row in rows("eu/jumps.table", load("jumps.table")):
@@ -36,7 +36,7 @@ def _table() -> Rules:
             sets[row.words[0]].update((gen, opcode) for gen in gens for opcode in row.words[2:])
         else:
             raise row.complain(f"a line is 'unit', 'next' or 'absolute', not {row.words[0]!r}")
-    return Rules(units, frozenset(sets["next"]), frozenset(sets["absolute"]))
+    return JumpRules(units, frozenset(sets["next"]), frozenset(sets["absolute"]))
 
 
 @cache
@@ -49,7 +49,7 @@ def unit(gen: float, opcode: str = "") -> int:
     return found
 
 
-def absolute(instruction: Instruction) -> bool:
+def is_absolute(instruction: Instruction) -> bool:
     """Whether the count of a branch is an address, which leads nowhere in the program."""
     return (instruction.gen, instruction.opcode) in _table().absolute
 
@@ -78,9 +78,9 @@ def count(instruction: Instruction, offset: int, to: int) -> int | None:
 def targets(items: Iterable[tuple[int, int, Instruction]]) -> Iterator[int]:
     """Where the branches of a program lead; items are byte offset, size and instruction."""
     for offset, _, instruction in items:
-        for one in (instruction.jip, instruction.uip):
-            if one is not None and not absolute(instruction):
-                yield target(instruction, offset, one)
+        for count_ in (instruction.jip, instruction.uip):
+            if count_ is not None and not is_absolute(instruction):
+                yield target(instruction, offset, count_)
 
 
 def names(items: Iterable[tuple[int, int, Instruction]], prefix: str = "LABEL") -> dict[int, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import SpecError
-from softgen.eu.isa.table import Row, load, rows
+from softgen.eu.isa.table import TableRow, load, rows
 
 COMPUTED_AS = {"ub": "w", "b": "w", "uw": "w", "w": "w", "v": "w", "uv": "w", "ud": "d", "d": "d", "uq": "q", "q": "q",
                "hf": "hf", "f": "f", "vf": "f", "df": "df", "nf": "df"}  # fmt: skip
@@ -17,7 +17,7 @@ WORDS = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True)
-class Rules:
+class ExecutionRules:
     """What one generation does."""
 
     gen: float
@@ -37,14 +37,14 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Execution:
+class ExecutionTable:
     """The whole table."""
 
-    rules: Mapping[float, Rules]
+    rules: Mapping[float, ExecutionRules]
     types: Mapping[frozenset[str], str]
 
 
-def read(page: str, text: str) -> Execution:
+def read(page: str, text: str) -> ExecutionTable:
     given: dict[float, dict[str, Any]] = {gen: {"gen": gen} for gen in GENERATIONS}
     types: dict[frozenset[str], str] = {}
     for row in rows(page, text):
@@ -58,14 +58,14 @@ def read(page: str, text: str) -> Execution:
         else:
             raise row.complain(f"a line is 'rule', name, generations, value or 'execute' and three types, not {' '.join(row.words)!r}")
     for gen, values in given.items():
-        if missing := [one.name for one in fields(Rules) if one.name not in values]:
+        if missing := [rule.name for rule in fields(ExecutionRules) if rule.name not in values]:
             raise SpecError(f"{page}: gen {gen:g} has no rule {missing[0]}")
-    return Execution({gen: Rules(**values) for gen, values in given.items()}, types)
+    return ExecutionTable({gen: ExecutionRules(**values) for gen, values in given.items()}, types)
 
 
-def _rule(row: Row, given: dict[float, dict[str, Any]]) -> None:
+def _rule(row: TableRow, given: dict[float, dict[str, Any]]) -> None:
     _, name, gens, text = row.words
-    if name not in {one.name for one in fields(Rules)}:
+    if name not in {rule.name for rule in fields(ExecutionRules)}:
         raise row.complain(f"there is no rule {name}")
     for gen in row.generations(gens):
         if name in given[gen]:
@@ -82,17 +82,17 @@ def _value(name: str, text: str) -> Any:
 
 
 @cache
-def table() -> Execution:
+def table() -> ExecutionTable:
     return read("eu/execution.table", load("execution.table"))
 
 
-def rules(gen: float) -> Rules:
+def rules(gen: float) -> ExecutionRules:
     return table().rules[gen]
 
 
 def execution_type(types: Iterable[str]) -> str:
     """What sources of these types are computed in: w d q hf f df. '' where the table has nothing."""
-    known = [COMPUTED_AS.get(one, "") for one in types if one]
+    known = [COMPUTED_AS.get(name, "") for name in types if name]
     if not known or "" in known:
         return ""
-    return reduce(lambda one, other: table().types.get(frozenset((one, other)), ""), known, known[0])
+    return reduce(lambda a, other: table().types.get(frozenset((a, other)), ""), known, known[0])

@@ -10,11 +10,11 @@ from softgen.bits.layout import GENERATIONS, generations
 from softgen.bits.page import SOURCE
 from softgen.errors import SpecError
 
-SOURCES = "a source is BDW, KBL, G45, IVB or ICL with line numbers, or public and a name"
+SOURCE_RULE = "a source is BDW, KBL, G45, IVB or ICL with line numbers, or public and a name"
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     page: str
     line: int
     words: tuple[str, ...]
@@ -30,7 +30,7 @@ class Row:
             raise self.complain(f"no generations in {text!r}; they are {', '.join(f'{g:g}' for g in GENERATIONS)}") from None
 
 
-def rows(page: str, text: str) -> Iterator[Row]:
+def rows(page: str, text: str) -> Iterator[TableRow]:
     source = ""
     for number, raw in enumerate(text.splitlines(), 1):
         line, semicolon, cite = raw.partition("#")[0].partition(";")
@@ -39,11 +39,11 @@ def rows(page: str, text: str) -> Iterator[Row]:
             continue
         given = " ".join(words[1:]) if words[0] == "source" else cite.strip() if semicolon else source
         if (semicolon or words[0] == "source") and not SOURCE.match(given):
-            raise SpecError(f"{page}:{number}: {SOURCES}, not {given!r}")
+            raise SpecError(f"{page}:{number}: {SOURCE_RULE}, not {given!r}")
         if words[0] == "source":
             source = given
         else:
-            yield Row(page, number, words, given)
+            yield TableRow(page, number, words, given)
 
 
 def load(name: str) -> str:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from softgen.bits.layout import GENERATIONS, generations
-from softgen.eu.isa.table import Row, rows
+from softgen.eu.isa.table import TableRow, rows
 
 KINDS = ("unsigned", "signed", "float")
 POSITIONS = ("register", "immediate", "three_source", "integer", "float")
 
 
 @dataclass(frozen=True, slots=True)
-class Type:
+class OperandType:
     name: str  # "ud"; Mesa's dialect writes it in capitals, IGA's as it is
     size: int  # bytes of one element; of the whole immediate for packed vectors
     kind: str  # one of KINDS
@@ -42,38 +42,38 @@ class Type:
 
 
 @dataclass(frozen=True)
-class Types:
+class TypeTable:
     """The whole table."""
 
-    types: Mapping[str, Type]
+    types: Mapping[str, OperandType]
     codes: Mapping[tuple[str, float], Mapping[str, int]]  # (position, generation) -> name -> code
     names: Mapping[tuple[str, float], Mapping[int, str]]  # the same, the other way
 
 
-def read(page: str, text: str) -> Types:
-    types: dict[str, Type] = {}
+def read(page: str, text: str) -> TypeTable:
+    types: dict[str, OperandType] = {}
     codes: dict[tuple[str, float], dict[str, int]] = {}
     for row in rows(page, text):
         if row.words[0] == "type":
-            one = _type(row)
-            if one.name in types:
-                raise row.complain(f"type {one.name} is already described")
-            types[one.name] = one
+            type_ = _type(row)
+            if type_.name in types:
+                raise row.complain(f"type {type_.name} is already described")
+            types[type_.name] = type_
         elif row.words[0] == "codes":
             _codes(row, types, codes)
         else:
             raise row.complain(f"a line begins with type, codes or source, not {row.words[0]!r}")
     names = {key: {code: name for name, code in given.items()} for key, given in codes.items()}
-    return Types(types, codes, names)
+    return TypeTable(types, codes, names)
 
 
-def _type(row: Row) -> Type:
+def _type(row: TableRow) -> OperandType:
     if len(row.words) != 5 or row.words[3] not in KINDS or not (row.words[2] + row.words[4]).isdigit():
         raise row.complain(f"a type is a name, a size, one of {', '.join(KINDS)} and lanes, not {' '.join(row.words[1:])!r}")
-    return Type(row.words[1], int(row.words[2]), row.words[3], int(row.words[4]))
+    return OperandType(row.words[1], int(row.words[2]), row.words[3], int(row.words[4]))
 
 
-def _codes(row: Row, types: dict[str, Type], codes: dict[tuple[str, float], dict[str, int]]) -> None:
+def _codes(row: TableRow, types: dict[str, OperandType], codes: dict[tuple[str, float], dict[str, int]]) -> None:
     if not row.source:
         raise row.complain("codes have no source; write 'source …' above them")
     _, position, gens, *pairs = row.words
@@ -93,13 +93,13 @@ def _codes(row: Row, types: dict[str, Type], codes: dict[tuple[str, float], dict
 
 
 @cache
-def table() -> Types:
+def table() -> TypeTable:
     from softgen.eu.isa.table import load
 
     return read("eu/types.table", load("types.table"))
 
 
-def type_of(name: str) -> Type | None:
+def type_of(name: str) -> OperandType | None:
     """What a type is; None for '' and names no type has."""
     return table().types.get(name)
 
@@ -120,4 +120,4 @@ def names(position: str, gen: float) -> Mapping[int, str]:
     return table().names.get((position, gen), {})
 
 
-__all__ = ["GENERATIONS", "Type", "Types", "codes", "generations", "names", "read", "size", "table", "type_of"]
+__all__ = ["GENERATIONS", "OperandType", "TypeTable", "codes", "generations", "names", "read", "size", "table", "type_of"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.thread.lane_state import State
+from softgen.eu.thread.lane_state import LaneState
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
@@ -26,7 +26,7 @@ from softgen.lanes.value import Value
 class Computation(Protocol):
     """One execution of one instruction, as its function sees it."""
 
-    state: State
+    state: LaneState
     instruction: Instruction
     m: Machine
     kind: str  # execution type: w d q hf f df
@@ -61,14 +61,14 @@ class Computation(Protocol):
     def write_next(self, value: Value) -> None: ...
 
 
-Function = Callable[..., Value]
+LaneFunction = Callable[..., Value]
 
 
 @dataclass(frozen=True)
-class Op:
+class OpSemantics:
     """A function and what the path around it must know."""
 
-    function: Function
+    function: LaneFunction
     modular: bool = False  # the low bits of an integer result follow from the low bits of the sources
     ordered: bool = False  # compares its sources and computes nothing
     raw: bool = False  # float sources are taken as they are, denormals and all
@@ -77,14 +77,14 @@ class Op:
     selects: bool = False  # predicate and condition choose between sources, and mask and set nothing
 
 
-OPS: dict[str, Op] = {}
+OPS: dict[str, OpSemantics] = {}
 
 
-def op(name: str = "", **known: bool) -> Callable[[Function], Function]:
+def op(name: str = "", **known: bool) -> Callable[[LaneFunction], LaneFunction]:
     """Makes a function the meaning of an opcode: its own name without a trailing underscore, or the one given."""
 
-    def keep(function: Function) -> Function:
-        OPS[name or function.__name__.rstrip("_")] = Op(function, **known)
+    def keep(function: LaneFunction) -> LaneFunction:
+        OPS[name or function.__name__.rstrip("_")] = OpSemantics(function, **known)
         return function
 
     return keep

@@ -30,7 +30,7 @@ def mul(c: Computation, a: Value, b: Value) -> Value:
 
 
 def _dwords(c: Computation) -> bool:
-    return all(one.type in ("d", "ud") for one in c.instruction.sources)
+    return all(src.type in ("d", "ud") for src in c.instruction.sources)
 
 
 @op()

@@ -90,7 +90,7 @@ def ror(c: Computation, a: Value, b: Value) -> Value:
 
 
 def _as(c: Computation, type: LaneType, *values: Value) -> list[Value]:
-    return [c.m.convert(one, type) for one in values]
+    return [c.m.convert(value, type) for value in values]
 
 
 @op()

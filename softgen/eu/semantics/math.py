@@ -42,8 +42,8 @@ FRACTION, BIAS = 52, 1023
 
 def _polynomial(m: Machine, x: Value, coefficients: list[float]) -> Value:
     total = m.like(x, coefficients[-1])
-    for one in reversed(coefficients[:-1]):
-        total = m.fma(total, x, m.like(x, one))
+    for coefficient in reversed(coefficients[:-1]):
+        total = m.fma(total, x, m.like(x, coefficient))
     return total
 
 
@@ -155,22 +155,22 @@ def evaluate(m: Machine, name: str, alt: bool, *sources: Value) -> Value:
         sources = (m.absolute(sources[0]), *sources[1:])
     if name in (SINGLE if type is f32 else ONCE):
         return FLOATS[name](m, *sources)
-    return m.convert(FLOATS[name](m, *(m.convert(one, f64) for one in sources)), type)
+    return m.convert(FLOATS[name](m, *(m.convert(src, f64) for src in sources)), type)
 
 
 @op()
 def math(c: Computation, a: Value, b: Value | None = None) -> Value:
-    one = opcodes.function(c.instruction.function, c.state.gen)
-    if one is None:
+    function = opcodes.math_function(c.instruction.function, c.state.gen)
+    if function is None:
         raise DecodeError(f"math has no function {c.instruction.function} on gen {c.state.gen:g}")
-    sources = (a, b)[: one.sources]
-    if one.name in ("intdiv", "intmod", "intdivmod"):
-        return _integers(c, one.name, a, b)
+    sources = (a, b)[: function.sources]
+    if function.integer:
+        return _integers(c, function.name, a, b)
     if not a.type.is_float:
-        raise Unsupported(f"math {one.name} of integers is not yet simulated")
-    if one.macro:
-        return _macro(c, one.name, a, b)
-    return evaluate(c.m, one.name, c.state.mode.alt, *(value for value in sources if value is not None))
+        raise Unsupported(f"math {function.name} of integers is not yet simulated")
+    if function.macro:
+        return _macro(c, function.name, a, b)
+    return evaluate(c.m, function.name, c.state.mode.alt, *(value for value in sources if value is not None))
 
 
 def _integers(c: Computation, name: str, a: Value, b: Value | None) -> Value:

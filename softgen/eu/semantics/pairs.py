@@ -12,10 +12,10 @@ from functools import lru_cache
 
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.eu.isa.rules import Rules
-from softgen.eu.thread.lane_state import Offsets, State
+from softgen.eu.isa.rules import ExecutionRules
+from softgen.eu.thread.lane_state import LaneState, Offsets
 from softgen.eu.thread.predicate import NORMAL
-from softgen.eu.thread.state import Mode
+from softgen.eu.thread.state import FloatMode
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
@@ -24,20 +24,20 @@ DOUBLE = "df"
 STEPS = {0: 0, 1: 1, 2: 1, 4: 2}  # horizontal stride as written, and in doubles
 
 
-def uses_doubles(one: Instruction) -> bool:
-    return any(operand is not None and operand.type == DOUBLE for operand in (one.dst, *one.sources))
+def uses_doubles(inst: Instruction) -> bool:
+    return any(operand is not None and operand.type == DOUBLE for operand in (inst.dst, *inst.sources))
 
 
 @lru_cache(1 << 12)
-def halved(one: Instruction) -> Instruction:
-    if one.align16 or one.dst is not None and one.dst.indirect:
-        raise Unsupported(f"gen {one.gen:g} doubles in such an instruction are not yet simulated")
-    if one.exec_size < 2:
-        raise DecodeError(f"gen {one.gen:g} doubles take two channels each; the instruction has one")
-    if one.predicate > NORMAL:
-        raise Unsupported(f"gen {one.gen:g} doubles with predicates over several channels are not yet simulated")
-    target = one.dst and replace(one.dst, horizontal=_step(one.dst))
-    return replace(one, exec_size=one.exec_size // 2, dst=target, sources=tuple(map(_region, one.sources)))
+def with_halved_channels(inst: Instruction) -> Instruction:
+    if inst.align16 or inst.dst is not None and inst.dst.indirect:
+        raise Unsupported(f"gen {inst.gen:g} doubles in such an instruction are not yet simulated")
+    if inst.exec_size < 2:
+        raise DecodeError(f"gen {inst.gen:g} doubles take two channels each; the instruction has one")
+    if inst.predicate > NORMAL:
+        raise Unsupported(f"gen {inst.gen:g} doubles with predicates over several channels are not yet simulated")
+    target = inst.dst and replace(inst.dst, horizontal=_step(inst.dst))
+    return replace(inst, exec_size=inst.exec_size // 2, dst=target, sources=tuple(map(_region, inst.sources)))
 
 
 def _step(operand: Operand) -> int:
@@ -56,17 +56,17 @@ def _region(operand: Operand) -> Operand:
     return replace(operand, vertical=operand.vertical * 2)
 
 
-class Paired:
+class PairedLaneState:
     """A state in which every two channels are one."""
 
-    def __init__(self, state: State, one: Instruction) -> None:
-        self.state, self.whole = state, one
+    def __init__(self, state: LaneState, inst: Instruction) -> None:
+        self.state, self.whole = state, inst
         self.m: Machine = state.m
         self.gen = state.gen
-        self.rules: Rules = replace(state.rules, double_pairs=False)
+        self.rules: ExecutionRules = replace(state.rules, double_pairs=False)
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> FloatMode:
         return self.state.mode
 
     @property

@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import COMPUTED_AS, execution_type
-from softgen.eu.semantics import OPS, Op, alu, convert, logic, math, pairs  # noqa: F401   each fills the table
+from softgen.eu.semantics import OPS, OpSemantics, alu, convert, logic, math, pairs  # noqa: F401   each fills the table
 from softgen.eu.semantics.logic import OVERFLOW, U, compare
-from softgen.eu.thread.lane_state import State
-from softgen.eu.thread.predicate import group, predicate
+from softgen.eu.thread.lane_state import LaneState
+from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.thread.regions import (
     LANES,
     channel_enables,
     is_accumulator,
     lane_type,
-    place,
     read_at,
     read_source,
+    register_location,
     write_at,
     write_destination,
 )
-from softgen.eu.thread.state import REGISTER
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64, i32, i64, u32, u64
 from softgen.lanes.value import Value
 
@@ -36,43 +36,44 @@ FLOATS = {"hf": f16, "f": f32, "df": f64}
 LOGICAL = frozenset({"and", "or", "xor", "not"})
 BITWISE = LOGICAL | {"shl", "shr", "asr", "rol", "ror"}  # their conditions see the bits that are left
 NATIVE = "nf"  # what goes into an accumulator in this type is computed in it
-LARGEST = 0x7F7FFFFF  # the largest finite float
+LARGEST = 0x7F7FFFFF  # bits of the largest finite float
+EVEN_CHANNELS = 0x55555555
 IMPLICIT = {"w": "w", "d": "d", "q": "d", "hf": "hf", "f": "f", "df": "df"}  # what an accumulator holds for an execution type
 
 
-def step(state: State, one: Instruction) -> None:
+def step(state: LaneState, inst: Instruction) -> None:
     """Executes an instruction that computes."""
-    meaning = OPS.get(one.opcode)
+    meaning = OPS.get(inst.opcode)
     if meaning is None:
-        raise Unsupported(f"{one.opcode} is not yet simulated")
-    if state.rules.double_pairs and pairs.uses_doubles(one):
-        state, one = pairs.Paired(state, one), pairs.halved(one)
-    Step(state, one, meaning).run()
+        raise Unsupported(f"{inst.opcode} is not yet simulated")
+    if state.rules.double_pairs and pairs.uses_doubles(inst):
+        state, inst = pairs.PairedLaneState(state, inst), pairs.with_halved_channels(inst)
+    AluStep(state, inst, meaning).run()
 
 
 @lru_cache(1 << 14)
-def sources(one: Instruction) -> tuple[int, ...]:
+def sources(inst: Instruction) -> tuple[int, ...]:
     """Which sources are computed with: of math as many as its function has."""
-    count = len(one.sources)
-    if one.opcode == "math":
-        function = opcodes.function(one.function, one.gen)
+    count = len(inst.sources)
+    if inst.opcode == "math":
+        function = opcodes.math_function(inst.function, inst.gen)
         count = function.sources if function else count
     return tuple(range(count))
 
 
 @lru_cache(1 << 14)
-def compute_type(one: Instruction, meaning: Op) -> tuple[str, LaneType]:
+def compute_type(inst: Instruction, meaning: OpSemantics) -> tuple[str, LaneType]:
     """The execution type, and the lanes that stand for it. What no machine could execute is refused here, once."""
-    if one.dst is not None and one.dst.file == "imm":
+    if inst.dst is not None and inst.dst.file == "imm":
         raise DecodeError("an immediate is no destination")
-    used = [one.sources[index] for index in sources(one)]
+    used = [inst.sources[index] for index in sources(inst)]
     for operand in used:
         lane_type(operand)
-    kind = execution_type(operand.type for operand in (*used, *([one.dst] if one.dst and one.dst.type == NATIVE else [])))
+    kind = execution_type(operand.type for operand in (*used, *([inst.dst] if inst.dst and inst.dst.type == NATIVE else [])))
     if not kind:
         named = " ".join(operand.type or "?" for operand in used)
-        raise DecodeError(f"{one.opcode} cannot compute with sources of types {named}")
-    _check_kind(one, kind)
+        raise DecodeError(f"{inst.opcode} cannot compute with sources of types {named}")
+    _check_kind(inst, kind)
     if kind in FLOATS:
         return kind, FLOATS[kind]
     unsigned = any(operand.type in ("ud", "uq") for operand in used)
@@ -80,76 +81,77 @@ def compute_type(one: Instruction, meaning: Op) -> tuple[str, LaneType]:
     if kind == "q":
         return kind, u64 if plain and all(operand.type[0] == "u" for operand in used) else i64
     if meaning.ordered and plain and all(operand.type[0] == "u" or not unsigned for operand in used):
-        if not any(is_accumulator(operand, one.gen) for operand in used):
+        if not any(is_accumulator(operand, inst.gen) for operand in used):
             return kind, u32 if unsigned else i32
-    return kind, i32 if _low_bits(one, meaning, used) else i64
+    return kind, i32 if _low_bits(inst, meaning, used) else i64
 
 
-def _check_kind(one: Instruction, kind: str) -> None:
+def _check_kind(inst: Instruction, kind: str) -> None:
     """Whether the opcode computes with floats, or with integers. The sizes and signs that the table lists apart, compilers mix."""
-    row = opcodes.opcode(one.opcode, one.gen)
+    row = opcodes.opcode(inst.opcode, inst.gen)
     if row is None or not row.legal:
         return
     allowed = {name for _, names in row.legal for name in names}
     if not any((COMPUTED_AS.get(name) in FLOATS) == (kind in FLOATS) for name in allowed):
-        given = " ".join(operand.type for operand in one.sources)
-        raise DecodeError(f"{one.opcode} takes sources of types {' '.join(sorted(allowed))}, not {given}")
+        given = " ".join(operand.type for operand in inst.sources)
+        raise DecodeError(f"{inst.opcode} takes sources of types {' '.join(sorted(allowed))}, not {given}")
 
 
-def _low_bits(one: Instruction, meaning: Op, used: Iterable[Operand]) -> bool:
+def _low_bits(inst: Instruction, meaning: OpSemantics, used: Iterable[Operand]) -> bool:
     """Whether 32 bits of each source are all that the result shows."""
-    if not meaning.modular or one.saturate or one.condition or one.acc_write or one.dst is None:
+    if not meaning.modular or inst.saturate or inst.condition or inst.acc_write or inst.dst is None:
         return False
-    target = LANES.get(one.dst.type)
+    target = LANES.get(inst.dst.type)
     if target is None or target.is_float or target.bits > 32:
         return False
-    return not any(is_accumulator(operand, one.gen) for operand in (one.dst, *used))
+    return not any(is_accumulator(operand, inst.gen) for operand in (inst.dst, *used))
 
 
-class Step:
+class AluStep:
     """One execution of one instruction; what semantics call a computation."""
 
-    def __init__(self, state: State, one: Instruction, meaning: Op) -> None:
-        if one.dst is None:
-            raise DecodeError(f"{one.opcode} has no destination")
-        self.state, self.instruction, self.meaning, self.m = state, one, meaning, state.m
-        self.kind, self.type = compute_type(one, meaning)
-        self.target = lane_type(one.dst)
-        self.enabled = state.enabled(one)
+    def __init__(self, state: LaneState, inst: Instruction, meaning: OpSemantics) -> None:
+        if inst.dst is None:
+            raise DecodeError(f"{inst.opcode} has no destination")
+        self.state, self.instruction, self.meaning, self.m = state, inst, meaning, state.m
+        self.kind, self.type = compute_type(inst, meaning)
+        self.target = lane_type(inst.dst)
+        self.enabled = state.enabled(inst)
         self.flagged = self.accumulated = False
-        if meaning.selects or not one.predicate:
+        if meaning.selects or not inst.predicate:
             self.mask = self.enabled
         else:
-            self.mask = self.enabled & predicate(state, one)
-        enables = channel_enables(state, one)
+            self.mask = self.enabled & predicate(state, inst)
+        enables = channel_enables(state, inst)
         if enables is not None:
             self.mask = self.mask & enables
-        if one.opcode.startswith("sad"):
-            self.mask = self.mask & self.m.mask_from_bits(0x55555555 & (1 << one.exec_size) - 1, one.exec_size)
+        row = opcodes.opcode(inst.opcode, inst.gen)
+        if row is not None and "even_channels" in row.takes:
+            self.mask = self.mask & self.m.mask_from_bits(EVEN_CHANNELS & (1 << inst.exec_size) - 1, inst.exec_size)
 
     def run(self) -> None:
-        one = self.instruction
+        inst = self.instruction
         if self._is_raw_move():
-            write_destination(self.state, one, read_source(self.state, one, 0), self.mask)
+            write_destination(self.state, inst, read_source(self.state, inst, 0), self.mask)
             return
-        given = () if self.meaning.own else [self.source(index) for index in sources(one)]
+        given = () if self.meaning.own else [self.source(index) for index in sources(inst)]
         result = self.meaning.function(self, *given)
         if result.type is bool_:
             self._answer(result)
             return
         result = self._clean(result)
-        if one.condition and not self.meaning.selects and not self.flagged:
+        if inst.condition and not self.meaning.selects and not self.flagged:
             self.set_flags(self._condition(result))
         self._write(result)
 
     def _is_raw_move(self) -> bool:
         """A move that changes nothing keeps every bit: denormals, NaN payloads (IVB 905-912)."""
-        one = self.instruction
-        source, dst = one.sources[0] if one.sources else None, one.dst
-        if one.opcode != "mov" or source is None or dst is None or source.type != dst.type:
+        inst = self.instruction
+        source, dst = inst.sources[0] if inst.sources else None, inst.dst
+        if inst.opcode != "mov" or source is None or dst is None or source.type != dst.type:
             return False
-        plain = not (source.negate or source.absolute or one.saturate or one.condition or one.acc_write)
-        return plain and not is_accumulator(source, one.gen) and not is_accumulator(dst, one.gen)
+        plain = not (source.negate or source.absolute or inst.saturate or inst.condition or inst.acc_write)
+        return plain and not is_accumulator(source, inst.gen) and not is_accumulator(dst, inst.gen)
 
     # -- sources ---------------------------------------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ class Step:
         operand = self.instruction.sources[index]
         if operand.indirect:
             raise Unsupported(f"{self.instruction.opcode} by an address register is not yet simulated")
-        name, start = place(operand, self.state.gen)
+        name, start = register_location(operand, self.state.gen)
         start = start // 16 * 16 if step == 0 and first == 3 else start
         offsets = tuple(start + 4 * first + 4 * (c % 8 + c // 8 * 2 * step if step else 0) for c in range(self.instruction.exec_size))
         value = self.m.convert(read_at(self.state, name, operand.type, offsets), self.type)
@@ -225,11 +227,11 @@ class Step:
 
     def write_next(self, value: Value) -> None:
         """To the register after the destination."""
-        one = self.instruction
-        assert one.dst is not None
-        name, start = place(one.dst, self.state.gen)
-        offsets = tuple(start + REGISTER + channel * self.target.bytes for channel in range(one.exec_size))
-        write_at(self.state, name, one.dst.type, offsets, self._to_target(value), self.mask)
+        inst = self.instruction
+        assert inst.dst is not None
+        name, start = register_location(inst.dst, self.state.gen)
+        offsets = tuple(start + GRF_BYTES + channel * self.target.bytes for channel in range(inst.exec_size))
+        write_at(self.state, name, inst.dst.type, offsets, self._to_target(value), self.mask)
 
     # -- accumulators ----------------------------------------------------------------------------------------------
 
@@ -239,13 +241,13 @@ class Step:
         if kind in ("w", "d") and not self.target.is_float and self.target.bits >= 32:
             kind = "d"
         size = LANES[kind].bytes
-        channels = REGISTER // size
-        one, start = self.instruction, 0
-        if kind in self.state.rules.second_accumulator and one.exec_size <= channels:
-            start = group(self.state, one) // channels % 2 * REGISTER
-        if start + one.exec_size * size > 2 * REGISTER:
-            raise Unsupported(f"{one.opcode} of {one.exec_size} channels has no accumulator for all of them")
-        return kind, tuple(start + channel * size for channel in range(one.exec_size))
+        channels = GRF_BYTES // size
+        inst, start = self.instruction, 0
+        if kind in self.state.rules.second_accumulator and inst.exec_size <= channels:
+            start = first_channel(self.state, inst) // channels % 2 * GRF_BYTES
+        if start + inst.exec_size * size > 2 * GRF_BYTES:
+            raise Unsupported(f"{inst.opcode} of {inst.exec_size} channels has no accumulator for all of them")
+        return kind, tuple(start + channel * size for channel in range(inst.exec_size))
 
     def accumulator(self) -> Value:
         kind, offsets = self._accumulator()
@@ -265,21 +267,21 @@ class Step:
 
     def set_flags(self, value: Value) -> None:
         self.flagged = True
-        one = self.instruction
-        first = one.flag * 32 + one.flag_sub * 16 + group(self.state, one)
+        inst = self.instruction
+        first = inst.flag * 32 + inst.flag_sub * 16 + first_channel(self.state, inst)
         self.state.write_flags(first, value, self.mask)
 
     def _condition(self, result: Value) -> Value:
-        one, m = self.instruction, self.m
-        if one.opcode in BITWISE or one.opcode == "mov" and result.type.is_float and not self.target.is_float:
+        inst, m = self.instruction, self.m
+        if inst.opcode in BITWISE or inst.opcode == "mov" and result.type.is_float and not self.target.is_float:
             result = self._to_target(result)
-        if one.condition == U:
+        if inst.condition == U:
             return m.is_nan(result) if result.type.is_float else m.constant(bool_, 0, result.lanes)
-        if one.condition == OVERFLOW:
+        if inst.condition == OVERFLOW:
             return self._overflow(result)
-        holds = compare(one.condition, result, 0)
+        holds = compare(inst.condition, result, 0)
         if holds is None:
-            raise Unsupported(f"condition modifier {one.condition} is not yet simulated")
+            raise Unsupported(f"condition modifier {inst.condition} is not yet simulated")
         return holds
 
     def _overflow(self, result: Value) -> Value:
@@ -328,13 +330,13 @@ class Step:
         return m.select(over, m.select(a < 0, m.like(a, a.type.lowest), m.like(a, a.type.highest)), total)
 
     def _write(self, result: Value) -> None:
-        one = self.instruction
-        value = self._saturated(result) if one.saturate else self._to_target(result)
-        if value.type is not result.type and not self.meaning.raw and one.opcode != "mov":
+        inst = self.instruction
+        value = self._saturated(result) if inst.saturate else self._to_target(result)
+        if value.type is not result.type and not self.meaning.raw and inst.opcode != "mov":
             value = self._clean(value)
         whole = None
-        if result.type is i64 and not value.type.is_float and not one.saturate:
+        if result.type is i64 and not value.type.is_float and not inst.saturate:
             whole = result
-        write_destination(self.state, one, value, self.mask, whole)
-        if one.acc_write and not self.accumulated:
+        write_destination(self.state, inst, value, self.mask, whole)
+        if inst.acc_write and not self.accumulated:
             self.set_accumulator(value if whole is None else whole)

@@ -86,6 +86,6 @@ class Scanner:
         return DecodeError(f"{self.place(at)}: expected {expected}, not {instead}")
 
 
-def bits(value: int) -> str:
+def annotation_text(value: int) -> str:
     """The annotation that `Scanner.annotation` reads, as it stands at the end of a line; nothing for 0."""
     return f" /* bits: {value:#x} */" if value else ""

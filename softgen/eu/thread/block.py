@@ -1,7 +1,7 @@
-"""A thread and its surroundings as compiled code sees them: two pieces of memory, the same for every generation and every engine.
+"""Thread block and dispatch context: the memory structures that compiled code works on, the same for every generation and engine.
 
-A block is one thread: registers first, so that a general register's byte offset is its offset in the block, then where its channels are.
-A context is what a thread finds around it and is shared by the threads that one host thread runs. native.c has the same structures.
+A block is the state of one thread: registers first, so that a general register's byte offset is its offset in the block, then ip, masks and
+channel ips. A context is shared by the threads that one host thread runs. native.c declares the same structures.
 """
 
 from __future__ import annotations
@@ -9,61 +9,64 @@ from __future__ import annotations
 import ctypes
 from enum import IntEnum
 
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
+
 CHANNELS = 32
-DEEPEST = 16  # masks of a mask stack
+MASK_STACK_DEPTH = 16  # masks of a mask stack
 SURFACES = 256  # binding table indices
 
-# Architecture registers in the order they stand, each with room for the generation that has most; acc_d and acc_w are the accumulators'
-# whole integers (thread.py).
-ROOM = {"acc": 64, "acc_d": 128, "acc_w": 256, "a": 32, "f": 8, "mask": 16, "ms": 64, "msd": 4, "sr": 32, "cr": 12, "n": 12, "ip": 4,
-        "tdr": 16, "tm": 20, "dbg": 8, "ce": 4, "msg": 32, "sp": 16, "fc": 640, "mme": 256, "null": 32}  # fmt: skip
+# Architecture registers in their order in the block, and the bytes reserved for each: the most that any generation needs. acc_d and acc_w
+# are the integer accumulators in 64 bits (state.py).
+REGISTER_SPACE = {"acc": 64, "acc_d": 128, "acc_w": 256, "a": 32, "f": 8, "mask": 16, "ms": 64, "msd": 4, "sr": 32, "cr": 12, "n": 12,
+                  "ip": 4, "tdr": 16, "tm": 20, "dbg": 8, "ce": 4, "msg": 32, "sp": 16, "fc": 640, "mme": 256, "null": 32}  # fmt: skip
 _ALIGN = 64
 
 
-class Status(IntEnum):
-    """How a run of a thread came to its end for now."""
+class ThreadStatus(IntEnum):
+    """Why compiled code returned from a thread."""
 
     RUNNING = 0
     ENDED = 1
     WAITING = 2  # for a notification
-    SPENT = 3  # went round its loops often enough: others have a turn
-    ESCAPE = 4  # the instruction at ip is one for the reference
-    MODE = 5  # cr0 no longer is what the code was made for
+    OUT_OF_BUDGET = 3  # took as many backward branches as this turn allows; other threads run next
+    ESCAPE = 4  # fallback: the interpreter executes the instruction at ip
+    CR0_CHANGED = 5  # cr0 differs from the value that the code was compiled for
 
 
-class Control(ctypes.Structure):
-    """What is no register: where the thread and its channels are."""
+class ControlBlock(ctypes.Structure):
+    """The thread state outside registers: ip, status, masks and the ips of channels."""
 
     _fields_ = [
         ("ip", ctypes.c_uint32),
         ("status", ctypes.c_uint32),
-        ("active", ctypes.c_uint32),  # channels that are at ip
-        ("waiting", ctypes.c_uint32),  # 1 + the notification register that a wait stands on, or 0
+        ("active", ctypes.c_uint32),  # channels whose ip is the thread's
+        ("waiting", ctypes.c_uint32),  # 1 + the notification register that a wait instruction waits for, or 0
         ("executed", ctypes.c_uint64),
-        ("conditional", ctypes.c_uint32),  # the mask stack's masks
-        ("loop", ctypes.c_uint32),
-        ("carry_on", ctypes.c_uint32),
-        ("conditional_depth", ctypes.c_uint32),
+        ("imask", ctypes.c_uint32),  # IMask, LMask, CMask and the depths of their stacks: generations with a mask stack
+        ("lmask", ctypes.c_uint32),
+        ("cmask", ctypes.c_uint32),
+        ("imask_depth", ctypes.c_uint32),
         ("loop_depth", ctypes.c_uint32),
-        ("number", ctypes.c_uint32),  # of the thread in its group
-        ("conditionals", ctypes.c_uint32 * DEEPEST),
-        ("loops", ctypes.c_uint32 * (2 * DEEPEST)),
-        ("channel_ip", ctypes.c_uint32 * CHANNELS),  # where the channels that are not at ip wait
+        ("number", ctypes.c_uint32),  # of the thread in its thread group
+        ("imask_stack", ctypes.c_uint32 * MASK_STACK_DEPTH),
+        ("loop_stack", ctypes.c_uint32 * (2 * MASK_STACK_DEPTH)),
+        ("channel_ip", ctypes.c_uint32 * CHANNELS),  # ips of the channels that are not at the thread's ip
     ]
 
 
-def _places() -> dict[str, int]:
-    found, at = {"grf": 0, "mrf": 4096}, 4096 + 512
-    for name, room in ROOM.items():
+def _offsets() -> dict[str, int]:
+    grf = GRF_COUNT * GRF_BYTES
+    found, at = {"grf": 0, "mrf": grf}, grf + 16 * GRF_BYTES
+    for name, size in REGISTER_SPACE.items():
         found[name] = at
-        at += -(-room // _ALIGN) * _ALIGN
+        at += -(-size // _ALIGN) * _ALIGN
     found["control"] = at
     return found
 
 
-PLACES = _places()
-# An odd number of cache lines: the same register of all threads of a group must not fall into the same few places of a cache.
-SIZE = (-(-(PLACES["control"] + ctypes.sizeof(Control)) // _ALIGN) | 1) * _ALIGN
+BLOCK_OFFSETS = _offsets()
+# An odd number of cache lines, so that the same register of all threads of a group does not map to the same few cache sets.
+BLOCK_SIZE = (-(-(BLOCK_OFFSETS["control"] + ctypes.sizeof(ControlBlock)) // _ALIGN) | 1) * _ALIGN
 
 
 KNOWN, TOLD = 1, 3  # values of Surface.known
@@ -119,5 +122,5 @@ class Context(ctypes.Structure):
 
 
 def offset(structure: type[ctypes.Structure], name: str) -> int:
-    """Where a field stands, for code that is written as text."""
+    """The byte offset of a structure's field, for generated code."""
     return int(getattr(structure, name).offset)

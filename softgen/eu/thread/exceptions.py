@@ -1,7 +1,8 @@
-"""Exceptions: how a thread comes into the system routine and back (IVB 2232-2528).
+"""Exceptions: entry into the system routine and return from it (IVB 2232-2528).
 
-An exception sets its status bit in cr0.1, enabled or not. Enabled, it stores the application's ip in cr0.2, sets the master bit of cr0.0
-and goes on at the system ip, which is the same for all threads and which no thread sees. The routine returns by clearing the master bit.
+An exception sets its status bit in cr0.1, enabled or not. If it is enabled, it stores the application's ip in cr0.2, sets the master bit of
+cr0.0 and continues at the system ip, which is the same for all threads and not readable by them (IVB 2276-2290). The routine returns by
+clearing the master bit.
 """
 
 from __future__ import annotations
@@ -13,68 +14,73 @@ import numpy.typing as npt
 
 from softgen.errors import Unsupported
 from softgen.eu.isa.control_register import mask
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 
 MASTER, SUPPRESS = mask("master_exception"), mask("breakpoint_suppress")  # of cr0.0
-APPLICATION = mask("application_ip")  # of cr0.2: ips have three zero bits
+APPLICATION = mask("application_ip")  # of cr0.2; the low three bits of an ip are zero
 
 
 @dataclass(frozen=True)
-class Kind:
+class ExceptionKind:
+    """One cause of exceptions, with its bits in cr0.1."""
+
     name: str
     field: str
 
     @property
     def status(self) -> int:
-        """Its bit in cr0.1 that says it happened."""
+        """The bit of cr0.1 that records the exception."""
         return mask(f"{self.field}_status")
 
     @property
     def enable(self) -> int:
+        """The bit of cr0.1 that enables it."""
         return mask(f"{self.field}_enable")
 
 
-BREAKPOINT = Kind("breakpoint", "breakpoint")
-EXTERNAL_HALT = Kind("external halt", "external_halt")
-SOFTWARE = Kind("software exception", "software")
-ILLEGAL = Kind("illegal opcode", "illegal_opcode")
+BREAKPOINT = ExceptionKind("breakpoint", "breakpoint")
+EXTERNAL_HALT = ExceptionKind("external halt", "external_halt")
+SOFTWARE = ExceptionKind("software exception", "software")
+ILLEGAL = ExceptionKind("illegal opcode", "illegal_opcode")
 
 
-def inside(thread: Thread) -> bool:
-    return bool(thread.control & MASTER)
+def in_system_routine(thread: ThreadState) -> bool:
+    return bool(thread.cr0 & MASTER)
 
 
-def enabled(thread: Thread, kind: Kind) -> bool:
+def enabled(thread: ThreadState, kind: ExceptionKind) -> bool:
     return bool(int(thread.dwords("cr")[1]) & kind.enable)
 
 
-def happens(thread: Thread, kind: Kind, application: int) -> int | None:
-    """Records an exception; where the thread goes on, or None where it is not enabled, or the routine itself is running."""
+def record_exception(thread: ThreadState, kind: ExceptionKind, application_ip: int) -> int | None:
+    """Record an exception and enter the system routine: its address, or None where the exception is disabled or the routine is running."""
     control = thread.dwords("cr")
     control[1] |= kind.status
-    if inside(thread) or not enabled(thread, kind):
+    if in_system_routine(thread) or not enabled(thread, kind):
         return None
-    if thread.system_ip is None:
-        raise Unsupported(f"{kind.name}: it is enabled, and there is no system routine")
-    control[2] = application
+    if thread.system_routine is None:
+        raise Unsupported(f"{kind.name}: the exception is enabled, but no STATE_SIP has set a system routine")
+    control[2] = application_ip
     control[0] |= MASTER
-    return thread.system_ip
+    return thread.system_routine
 
 
-def breaks(thread: Thread, ip: int) -> int | None:
-    """Before an instruction with a breakpoint; one that is suppressed is passed, and the next one is not."""
-    if inside(thread) or not enabled(thread, BREAKPOINT):
+def check_breakpoint(thread: ThreadState, ip: int) -> int | None:
+    """Take the breakpoint of the instruction at `ip`, if breakpoints are enabled; breakpoint suppress skips one and is cleared by it."""
+    if in_system_routine(thread) or not enabled(thread, BREAKPOINT):
         return None
     control = thread.dwords("cr")
     if control[0] & SUPPRESS:
         control[0] &= ~np.uint32(SUPPRESS)
         return None
-    return happens(thread, BREAKPOINT, ip)
+    return record_exception(thread, BREAKPOINT, ip)
 
 
-def written(thread: Thread, before: npt.NDArray[np.uint32], behind: int) -> int | None:
-    """After an instruction that wrote cr0: where the thread goes on if that was a return or an exception. Software cannot set the
-    master bit; clearing it returns."""
+def after_cr0_write(thread: ThreadState, before: npt.NDArray[np.uint32], next_ip: int) -> int | None:
+    """The ip after an instruction that wrote cr0, if the write was a return from the system routine or a software exception, else None.
+
+    Software cannot set the master bit; clearing it returns.
+    """
     control = thread.dwords("cr")
     was, now = bool(before[0] & MASTER), bool(control[0] & MASTER)
     if was and not now:
@@ -82,5 +88,5 @@ def written(thread: Thread, before: npt.NDArray[np.uint32], behind: int) -> int 
     if now and not was:
         control[0] &= ~np.uint32(MASTER)
     if control[1] & SOFTWARE.status and not before[1] & SOFTWARE.status and not was:
-        return happens(thread, SOFTWARE, behind)
+        return record_exception(thread, SOFTWARE, next_ip)
     return None

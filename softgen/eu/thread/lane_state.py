@@ -1,8 +1,8 @@
-"""What instructions see of a thread while they compute: registers as lanes of some machine.
+"""LaneState: the interface through which instruction semantics read and write a thread's registers, as lanes of some machine.
 
-`step` is written against this; the interpreter implements it over a Thread's bytes, a translator over what it keeps registers in. A place
-is a register file ("grf", "mrf") or the name of an architecture register; offsets are bytes from its beginning. Offsets that are known
-when the instruction is decoded come as Python numbers, the others as lanes.
+The interpreter implements it over a ThreadState's bytes, the compilers over the values or memory they keep registers in. A `place` is a
+register file ("grf", "mrf") or the name of an architecture register; offsets are bytes from its beginning. Offsets that are known at decode
+time are Python numbers, the others are lanes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.isa.rules import Rules
-from softgen.eu.thread.state import Mode
+from softgen.eu.isa.rules import ExecutionRules
+from softgen.eu.thread.state import FloatMode
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
@@ -19,8 +19,8 @@ from softgen.lanes.value import Value
 Offsets = tuple[int, ...] | Value
 
 
-class State(Protocol):
-    """A thread in the middle of an instruction."""
+class LaneState(Protocol):
+    """A thread's registers during one instruction."""
 
     @property
     def m(self) -> Machine: ...
@@ -29,28 +29,28 @@ class State(Protocol):
     def gen(self) -> float: ...
 
     @property
-    def rules(self) -> Rules: ...
+    def rules(self) -> ExecutionRules: ...
 
     @property
-    def mode(self) -> Mode: ...
+    def mode(self) -> FloatMode: ...
 
     @property
     def accumulates(self) -> bool:
-        """Whether cr0.0 lets instructions update the accumulator in passing."""
+        """Whether cr0.0 enables implicit accumulator updates."""
         ...
 
     def read(self, place: str, type: LaneType, offsets: Offsets) -> Value:
-        """A lane from each offset; zero where an architecture register has no such byte."""
+        """Read one lane at each offset; zero outside an architecture register."""
         ...
 
     def write(self, place: str, value: Value, offsets: Offsets, mask: Value) -> None: ...
 
     def enabled(self, instruction: Instruction) -> Value:
-        """The channels that execute it, before predication."""
+        """The channels that execute an instruction, before predication."""
         ...
 
     def flags(self, first: int, count: int) -> Value:
-        """Flag bits as truth, counted from f0.0's lowest through f1.1."""
+        """Flag bits as booleans, numbered from f0.0's lowest bit through f1.1."""
         ...
 
     def write_flags(self, first: int, value: Value, mask: Value) -> None: ...

@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary
 
 from softgen.errors import SoftgenError
 from softgen.eu import native
-from softgen.eu.interpreter import ENDLESS, FAR, Interpreter, Outcome, Program
-from softgen.eu.thread.block import Context, Status
-from softgen.eu.thread.state import Thread
+from softgen.eu.interpreter import DEFAULT_BRANCH_BUDGET, LONG_BRANCH, Interpreter, KernelProgram, RunOutcome
+from softgen.eu.thread.block import Context, ThreadStatus
+from softgen.eu.thread.state import ThreadState
 from softgen.eu.threaded.library import Library
 from softgen.eu.threaded.library import library as shared
 from softgen.eu.threaded.link import Linked, Linker
@@ -24,14 +24,14 @@ class Threaded:
     def __init__(self, gen: float, library: Library | None = None) -> None:
         self.gen, self.library = gen, library or shared(gen)
         self.lock = threading.Lock()
-        self.linked: WeakKeyDictionary[Program, dict[tuple[int, bool], Linked]] = WeakKeyDictionary()
+        self.linked: WeakKeyDictionary[KernelProgram, dict[tuple[int, bool], Linked]] = WeakKeyDictionary()
 
-    def link(self, code: Program, control: int = 0, entry: int | None = None, messages: bool = True) -> Linked:
+    def link(self, code: KernelProgram, control: int = 0, entry: int | None = None, messages: bool = True) -> Linked:
         """The program for threads whose cr0.0 is `control`; `entry`: where one of them is, if it is not the start."""
         with self.lock:  # host threads ask for the same program at the same time
             return self._link(code, control, code.start if entry is None else entry, messages)
 
-    def _link(self, code: Program, control: int, entry: int, messages: bool) -> Linked:
+    def _link(self, code: KernelProgram, control: int, entry: int, messages: bool) -> Linked:
         known = self.linked.setdefault(code, {})
         found = known.get((control, messages))
         if found is None or not found.whole or entry not in found.known and self._is_there(code, entry):
@@ -42,14 +42,14 @@ class Threaded:
             found = known[control, messages] = linked
         return found
 
-    def _is_there(self, code: Program, ip: int) -> bool:
+    def _is_there(self, code: KernelProgram, ip: int) -> bool:
         try:
             code.line(ip)
         except SoftgenError:
             return False
         return True
 
-    def function(self, code: Program, control: int = 0, entry: int | None = None) -> tuple[int, int]:
+    def function(self, code: KernelProgram, control: int = 0, entry: int | None = None) -> tuple[int, int]:
         """What the native scheduler calls, and what it puts into context.program."""
         return native.imports()["native_threaded"], self.link(code, control, entry).address
 
@@ -65,12 +65,12 @@ def _loop() -> Callable[[int, int], int]:
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(native.imports()["native_threaded"])
 
 
-def run(thread: Thread, code: Program, limit: int = ENDLESS) -> Outcome:
+def run(thread: ThreadState, code: KernelProgram, limit: int = DEFAULT_BRANCH_BUDGET) -> RunOutcome:
     """As the interpreter's: until the thread ends, waits, or has gone back `limit` times. Messages are the reference's."""
     return drive(Interpreter(thread, code), limit)
 
 
-def drive(reference: Interpreter, limit: int = ENDLESS) -> Outcome:
+def drive(reference: Interpreter, limit: int = DEFAULT_BRANCH_BUDGET) -> RunOutcome:
     """The same, with an interpreter for what has no handler."""
     thread, code, context = reference.thread, reference.code, Context()
     engine = threaded(thread.gen)
@@ -78,18 +78,18 @@ def drive(reference: Interpreter, limit: int = ENDLESS) -> Outcome:
     loop = _loop()
     thread.save()
     while not thread.ended:
-        linked = engine.link(code, thread.control, thread.ip, messages=False)
+        linked = engine.link(code, thread.cr0, thread.ip, messages=False)
         context.program = linked.address
         status = loop(thread.block.ctypes.data, ctypes.addressof(context))
         thread.load()
-        if status == Status.SPENT:
-            return Outcome.SPENT
+        if status == ThreadStatus.OUT_OF_BUDGET:
+            return RunOutcome.OUT_OF_BUDGET
         here = thread.ip
         if not reference.step():
-            return Outcome.WAITING
+            return RunOutcome.WAITING
         if thread.ip <= here and not thread.ended:
-            context.budget -= 1 + (here - thread.ip) // FAR
+            context.budget -= 1 + (here - thread.ip) // LONG_BRANCH
             if context.budget <= 0:
-                return Outcome.SPENT
+                return RunOutcome.OUT_OF_BUDGET
         thread.save()
-    return Outcome.ENDED
+    return RunOutcome.ENDED

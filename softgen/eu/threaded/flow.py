@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from softgen.eu.interpreter import FAR
+from softgen.eu.interpreter import LONG_BRANCH
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.semantics.control import AT_ONCE, CHANNEL, SINGLE, Flow
-from softgen.eu.thread.block import CHANNELS, PLACES, Context, Control, Status, offset
-from softgen.eu.thread.predicate import group, predicate
+from softgen.eu.semantics.branch_machine import BranchMachine
+from softgen.eu.semantics.control import INTERPRETED_ONLY, PER_CHANNEL, SINGLE_FLOW
+from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS, Context, ControlBlock, ThreadStatus, offset
+from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.threaded.record import FIRST, NEXT, OP, SECOND
 from softgen.eu.threaded.state import ACTIVE, CONTROL, BlockState, Escape
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
 
-CHANNEL_IP = CONTROL + offset(Control, "channel_ip")
+CHANNEL_IP = CONTROL + offset(ControlBlock, "channel_ip")
 BUDGET = offset(Context, "budget")
 VECTOR = f"<{CHANNELS} x i32>"
-DISPATCH_MASK, VECTOR_MASK = PLACES["sr"] + 8, PLACES["sr"] + 12
-NEAR = FAR.bit_length() - 1
+DISPATCH_MASK, VECTOR_MASK = BLOCK_OFFSETS["sr"] + 8, BLOCK_OFFSETS["sr"] + 12
+NEAR = LONG_BRANCH.bit_length() - 1
 
 
 class Target(NamedTuple):
@@ -33,7 +34,7 @@ class Target(NamedTuple):
     choice: tuple[str, str, str] | None = None
 
 
-class BlockFlow(Flow):
+class BlockFlow(BranchMachine):
     """One branch of a shape. What differs between branches of a shape, its addresses, stands in the record."""
 
     def __init__(self, state: BlockState, one: Instruction, single: bool, vector: bool) -> None:
@@ -62,7 +63,7 @@ class BlockFlow(Flow):
         """Channels whose predicate holds, among all of the thread's."""
         m = self.m
         found = self._scalar(m.bits_from_mask(predicate(self.state, one)))
-        first = m.emit(f"add i32 {self.state.field('group')}, {group(self.state, one)}")
+        first = m.emit(f"add i32 {self.state.field('group')}, {first_channel(self.state, one)}")
         return self._bits(m.emit(f"shl i32 {found}, {first}"))
 
     # -- what semantics ask for ----------------------------------------------------------------------------------------
@@ -79,38 +80,38 @@ class BlockFlow(Flow):
             raise Escape
         return Target(self.state.field(SECOND), self.state.field("second", "ptr"))
 
-    def after(self, address: Any) -> Any:
+    def instruction_after(self, address: Any) -> Any:
         return address  # the record has the place behind it
 
-    def send(self, channels: Any, to: Any) -> None:
+    def set_ip(self, channels: Any, to: Any) -> None:
         if not self.single and isinstance(channels, Value):  # a number: none
             self.channels = self.m.select(self.m.mask_from_bits(channels, CHANNELS), self._all(to.ip), self.channels)
 
-    def part(self, leave: Any, to: Any) -> None:
-        self.send(self.active, self.next)
-        self.send(leave, to)
+    def split(self, leave: Any, to: Any) -> None:
+        self.set_ip(self.active, self.next)
+        self.set_ip(leave, to)
 
     def any(self, channels: Value) -> str:
         return self.m.emit(f"icmp ne i32 {self._scalar(channels)}, 0")
 
-    def leader(self, channels: Value) -> str:
+    def includes_first(self, channels: Value) -> str:
         return self.m.emit(f"trunc i32 {self._scalar(channels)} to i1")
 
     def _at(self, ip: str) -> Value:
         return self.m.bits_from_mask(self.channels == self._all(ip)) & self.execution
 
-    def anyone(self, at: Any) -> str:
+    def any_at(self, at: Any) -> str:
         return self.any(self._at(at.ip))
 
-    def either(self, condition: str, one: Any, other: Any) -> Any:
+    def choose(self, condition: str, one: Any, other: Any) -> Any:
         m = self.m
         return Target(m.emit(f"select i1 {condition}, i32 {one.ip}, i32 {other.ip}"),
                       m.emit(f"select i1 {condition}, ptr {one.record}, ptr {other.record}"),
                       (condition, one.record, other.record))  # fmt: skip
 
-    def follow(self, condition: str, one: Any, other: Any) -> Any:
-        to = self.either(condition, one, other)
-        self.part(self.active, to)
+    def jump(self, condition: str, one: Any, other: Any) -> Any:
+        to = self.choose(condition, one, other)
+        self.split(self.active, to)
         return to
 
     # -- the end of it -------------------------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ class BlockFlow(Flow):
         m.line(f"store i64 {left}, ptr {budget}")
         m.line(f"br i1 {m.emit(f'icmp sle i64 {left}, 0')}, label %{spent}, label %{on}, !prof !0")
         m.start(spent)
-        state.leave(Status.SPENT, to.ip)
+        state.leave(ThreadStatus.OUT_OF_BUDGET, to.ip)
         m.start(on)
         self._take(to)
 
@@ -157,8 +158,8 @@ def execution(state: BlockState, vector: bool) -> Value:
 
 
 def branch(state: BlockState, one: Instruction, single: bool, vector: bool) -> None:
-    meaning = None if state.rules.flow == "stack" else (SINGLE if single else CHANNEL).get(one.opcode)
-    if meaning is None or one.opcode in AT_ONCE:
+    meaning = None if state.rules.flow == "stack" else (SINGLE_FLOW if single else PER_CHANNEL).get(one.opcode)
+    if meaning is None or one.opcode in INTERPRETED_ONLY:
         raise Escape
     made = BlockFlow(state, one, single, vector)
     made.go(meaning(made))

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import SoftgenError
 from softgen.eu.environment import CompiledEnvironment
 from softgen.eu.isa.instruction import Operand
-from softgen.eu.semantics.send import carry_out, compiled, lengths
+from softgen.eu.semantics.send import execute_message, has_lane_program, message_lengths
 from softgen.eu.semantics.step import step
-from softgen.eu.thread.block import PLACES, Control, Status, offset
+from softgen.eu.thread.block import BLOCK_OFFSETS, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.regions import _indirect, destination_offsets, lane_type
-from softgen.eu.thread.state import REGISTER, Mode
+from softgen.eu.thread.state import FloatMode
 from softgen.eu.threaded import flow
 from softgen.eu.threaded.record import SLOTS
 from softgen.eu.threaded.shapes import Shape
@@ -22,13 +23,13 @@ from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.value import Region, Value
 
-STATUS = PLACES["control"] + offset(Control, "status")
+STATUS = BLOCK_OFFSETS["control"] + offset(ControlBlock, "status")
 BEHIND = SLOTS[3]  # of a send: the address of what follows
-WAITING = PLACES["control"] + offset(Control, "waiting")
+WAITING = BLOCK_OFFSETS["control"] + offset(ControlBlock, "waiting")
 HEADER = "i64 @{}(ptr noalias %block, ptr noalias %op, ptr noalias %context, i64 %executed)"
 
 
-PLAIN = Mode()
+PLAIN = FloatMode()
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Kind:
 
     what: str  # "compute" "branch" "label" "wait" "idle" "jump" "send" "mode" "gate" "stream" "start" "back"
     shape: Shape
-    mode: Mode = PLAIN
+    mode: FloatMode = PLAIN
     accumulates: bool = False
     single: bool = False  # one flow for all channels
     vector: bool = False  # the vector mask counts, not the dispatch mask
@@ -133,19 +134,19 @@ class _Environment(CompiledEnvironment):
 def _send(state: BlockState, kind: Kind) -> None:
     """A message; the end of the thread comes behind it."""
     one, m = kind.shape.instruction, state.m
-    if not compiled(one):
+    if not has_lane_program(one):
         raise Escape
     assert isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
-    count = lengths(state.rules, one.descriptor)
-    state.extents[:3] = [register * REGISTER for register in (count.response, count.payload, (one.extended or 0) >> 6 & 0xF)]
+    count = message_lengths(one.descriptor, one.gen)
+    state.extents[:3] = [register * GRF_BYTES for register in (count.response, count.payload, (one.extended or 0) >> 6 & 0xF)]
     if state.rules.message_registers:
-        state.extents[1] = REGISTER
-    carry_out(state, one, _Environment(state))
+        state.extents[1] = GRF_BYTES
+    execute_message(state, one, _Environment(state))
     if not one.eot:
         state.end()
         return
-    m.line(f"store i32 {int(Status.ENDED)}, ptr {state.at(STATUS)}")
-    state.leave(Status.ENDED, state.field(BEHIND))
+    m.line(f"store i32 {int(ThreadStatus.ENDED)}, ptr {state.at(STATUS)}")
+    state.leave(ThreadStatus.ENDED, state.field(BEHIND))
 
 
 def _wait(state: BlockState, kind: Kind) -> None:
@@ -156,7 +157,7 @@ def _wait(state: BlockState, kind: Kind) -> None:
     m.line(f"br i1 {m.emit(f'icmp eq i32 {count}, 0')}, label %{none}, label %{some}")
     m.start(none)
     m.line(f"store i32 {m.emit(f'add i32 {state.field(SLOTS[1])}, 1')}, ptr {state.at(WAITING)}")
-    state.leave(Status.WAITING)
+    state.leave(ThreadStatus.WAITING)
     m.start(some)
     m.line(f"store i32 {m.emit(f'sub i32 {count}, 1')}, ptr {state.pointers[0]}")
     m.line(f"store i32 0, ptr {state.at(WAITING)}")
@@ -181,7 +182,7 @@ def _jump(state: BlockState, kind: Kind) -> None:
 
 def _mode(state: BlockState, kind: Kind) -> None:
     """A write to cr0 whose result was known when the program was linked: the thread goes on in the other mode's records."""
-    m, control = state.m, state.at(PLACES["cr"])
+    m, control = state.m, state.at(BLOCK_OFFSETS["cr"])
     state.escape_if(m.emit(f"icmp ne i32 {m.emit(f'load i32, ptr {control}')}, {state.field(SLOTS[1])}"))
     m.line(f"store i32 {state.field(SLOTS[2])}, ptr {control}")
     state.go_on(state.field("first", "ptr"))
@@ -190,14 +191,14 @@ def _mode(state: BlockState, kind: Kind) -> None:
 def _gate(state: BlockState, kind: Kind) -> None:
     """Where a thread comes back into a program of two modes."""
     m = state.m
-    control = m.emit(f"load i32, ptr {state.at(PLACES['cr'])}")
+    control = m.emit(f"load i32, ptr {state.at(BLOCK_OFFSETS['cr'])}")
     for slot, record in ((SLOTS[1], "first"), (SLOTS[2], "second")):
         here, on = m.labels("here", "on")
         m.line(f"br i1 {m.emit(f'icmp eq i32 {control}, {state.field(slot)}')}, label %{here}, label %{on}")
         m.start(here)
         state.go_on(state.field(record, "ptr"), "%executed")
         m.start(on)
-    state.leave(Status.MODE)
+    state.leave(ThreadStatus.CR0_CHANGED)
 
 
 WRITERS = {"compute": _compute, "wait": _wait, "branch": _branch, "label": _label, "idle": _idle, "jump": _jump, "send": _send,

@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.errors import SoftgenError
-from softgen.eu.interpreter import IDLE, SENDS, Line, Program
+from softgen.eu.interpreter import NOPS, SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
 from softgen.eu.semantics import OPS
-from softgen.eu.semantics.control import AT_ONCE, CHANNEL, SINGLE
-from softgen.eu.thread.block import PLACES
+from softgen.eu.semantics.control import INTERPRETED_ONLY, PER_CHANNEL, SINGLE_FLOW
+from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.eu.thread.exceptions import MASTER
-from softgen.eu.thread.regions import place
-from softgen.eu.thread.state import ACCUMULATOR_OFF, SINGLE_FLOW, VECTOR_MASK, Mode, mode_of
+from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.state import ACCUMULATOR_DISABLE, SINGLE_PROGRAM_FLOW, VECTOR_MASK, FloatMode, float_mode
 from softgen.eu.threaded import streams
 from softgen.eu.threaded.handlers import PLAIN, Kind
 from softgen.eu.threaded.library import Library
@@ -62,19 +62,19 @@ class Linked:
 class Linker:
     """`messages`: whether compiled code carries them out, over the memory that its context names."""
 
-    def __init__(self, code: Program, control: int, library: Library, messages: bool = True) -> None:
+    def __init__(self, code: KernelProgram, control: int, library: Library, messages: bool = True) -> None:
         self.code, self.control, self.library, self.messages = code, control, library, messages
         self.gen = code.gen
         self.channels = rules(self.gen).flow == "channel"
-        self.single = self.channels and bool(control & SINGLE_FLOW)
-        self.table = (SINGLE if self.single else CHANNEL) if self.channels else {}
-        self.mode: Mode = mode_of(self.gen, control)
-        self.accumulates = not control & ACCUMULATOR_OFF
+        self.single = self.channels and bool(control & SINGLE_PROGRAM_FLOW)
+        self.table = (SINGLE_FLOW if self.single else PER_CHANNEL) if self.channels else {}
+        self.mode: FloatMode = float_mode(self.gen, control)
+        self.accumulates = not control & ACCUMULATOR_DISABLE
         self.vector = bool(control & VECTOR_MASK)
         self.plain = Use(Shape(Instruction(self.gen, "", 0, "none")))  # of operations that are no instruction
         self.other: Linker | None = None  # the same program in the mode that it changes to
         self.kinds: dict[tuple[str, Shape], Kind] = {}
-        self.lines: dict[int, Line] = {}
+        self.lines: dict[int, DecodedInstruction] = {}
         self.waited: set[int] = set()  # where channels may wait
         self.anywhere = False  # they may wait at any instruction
 
@@ -99,20 +99,20 @@ class Linker:
                     break
                 ip += line.size
 
-    def _targets(self, line: Line) -> tuple[int, ...]:
+    def _targets(self, line: DecodedInstruction) -> tuple[int, ...]:
         one = line.instruction
-        if one.opcode in OPS or one.opcode in SENDS or one.opcode in IDLE or one.opcode == "wait":
+        if one.opcode in OPS or one.opcode in SENDS or one.opcode in NOPS or one.opcode == "wait":
             return ()
         found = self.addresses(line)
         self.waited.update(found)
-        if self.channels and (one.opcode in AT_ONCE or one.jip is None and one.uip is None and one.opcode != "jmpi"):
+        if self.channels and (one.opcode in INTERPRETED_ONLY or one.jip is None and one.uip is None and one.opcode != "jmpi"):
             self.anywhere = self.anywhere or not self.single
         return found
 
-    def addresses(self, line: Line) -> tuple[int, int, int]:
+    def addresses(self, line: DecodedInstruction) -> tuple[int, int, int]:
         """Next, jip and uip of a branch; -1 where it has none."""
         one = line.instruction
-        if labels.absolute(one):
+        if labels.is_absolute(one):
             return line.ip + line.size, -1, -1
         jip, uip = (-1 if count is None else labels.target(one, line.ip, count) for count in (one.jip, one.uip))
         if one.opcode == "break" and self.channels and uip >= 0:
@@ -126,7 +126,7 @@ class Linker:
 
     def ops(self) -> Iterator[Op]:
         """In the order of their addresses; where an instruction's successor does not follow, something that leads there does."""
-        before: Line | None = None
+        before: DecodedInstruction | None = None
         for ip in sorted(self.lines):
             if before is not None and before.ip + before.size != ip:
                 yield self._bridge(before.ip + before.size)
@@ -141,7 +141,7 @@ class Linker:
     def _bridge(self, ip: int) -> Op:
         return Op(ip, self._kind("jump"), self.plain, 0, jump=ip) if ip in self.lines else Op(ip, None)
 
-    def _needs_label(self, line: Line, before: Line | None) -> bool:
+    def _needs_label(self, line: DecodedInstruction, before: DecodedInstruction | None) -> bool:
         if not self.channels or self.single:
             return False
         if self.anywhere:
@@ -160,7 +160,7 @@ class Linker:
             self.kinds[what, shape] = found
         return found
 
-    def _op(self, line: Line) -> Op:
+    def _op(self, line: DecodedInstruction) -> Op:
         one = line.instruction
         if one.breakpoint:
             return Op(line.ip, None)
@@ -171,7 +171,7 @@ class Linker:
             return Op(line.ip, self._kind("compute", use.shape), use)
         if one.opcode in SENDS:
             return self._send(line)
-        if one.opcode in IDLE:
+        if one.opcode in NOPS:
             return Op(line.ip, self._kind("idle"), self.plain)
         if one.opcode == "wait":
             return self._wait(line)
@@ -179,7 +179,7 @@ class Linker:
             return self._branch(line)
         return Op(line.ip, None)
 
-    def _mode(self, line: Line, control: int) -> Op:
+    def _mode(self, line: DecodedInstruction, control: int) -> Op:
         """A write to cr0: the other of two modes, or the same again."""
         other = self if control == self.control else self.other
         if other is None or other.control != control or line.ip + line.size not in other.lines:
@@ -187,7 +187,7 @@ class Linker:
         use = replace(self.plain, slots=(0, self.control, control, 0))
         return Op(line.ip, self._kind("mode"), use, jump=line.ip + line.size, control=control)
 
-    def _send(self, line: Line) -> Op:
+    def _send(self, line: DecodedInstruction) -> Op:
         one = line.instruction
         known = isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
         if not self.messages or not known or any(operand is not None and operand.indirect for operand in (one.dst, *one.sources)):
@@ -196,19 +196,19 @@ class Linker:
         use = replace(use, slots=(*use.slots[:3], line.ip + line.size & NOWHERE))
         return Op(line.ip, self._kind("send", use.shape), use)
 
-    def _wait(self, line: Line) -> Op:
+    def _wait(self, line: DecodedInstruction) -> Op:
         one = line.instruction
         operand = one.dst if one.dst is not None and one.dst.file == "arf" and one.dst.number else one.sources[0]
         try:
-            name, start = place(operand, one.gen)
+            name, start = register_location(operand, one.gen)
         except SoftgenError:
             return Op(line.ip, None)
         if name != "n" or start // 4 > 2:
             return Op(line.ip, None)
-        use = Use(self.plain.shape, (PLACES["n"] + start // 4 * 4, start // 4, 0, 0))
+        use = Use(self.plain.shape, (BLOCK_OFFSETS["n"] + start // 4 * 4, start // 4, 0, 0))
         return Op(line.ip, self._kind("wait"), use)
 
-    def _branch(self, line: Line) -> Op:
+    def _branch(self, line: DecodedInstruction) -> Op:
         one, addresses = line.instruction, self.addresses(line)
         if any(to < 0 and count is not None for to, count in zip(addresses[1:], (one.jip, one.uip), strict=True)):
             return Op(line.ip, None)
@@ -287,7 +287,7 @@ class Linker:
         return Linked(ops, index, header, self.library, self.control, entries, escapes, frozenset(self.lines))
 
 
-UNCHANGED = SINGLE_FLOW | VECTOR_MASK | MASTER  # what of cr0.0 decides where channels and threads are
+UNCHANGED = SINGLE_PROGRAM_FLOW | VECTOR_MASK | MASTER  # what of cr0.0 decides where channels and threads are
 UNSIGNED = {"ud": u32.highest, "uw": u16.highest}  # immediates that are taken as they are
 RESULTS: dict[str, Callable[[int, int], int]] = {"and": operator.and_, "or": operator.or_}
 

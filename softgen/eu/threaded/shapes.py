@@ -11,14 +11,14 @@ from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
+from softgen.bits.units import GRF_BYTES
 from softgen.eu.isa import registers
 from softgen.eu.isa.instruction import Instruction, Operand, make_instruction, make_operand
-from softgen.eu.isa.rules import Rules, rules
-from softgen.eu.thread.block import PLACES
-from softgen.eu.thread.lane_state import State
-from softgen.eu.thread.predicate import FLAG, HORIZONTAL, group
+from softgen.eu.isa.rules import ExecutionRules, rules
+from softgen.eu.thread.block import BLOCK_OFFSETS
+from softgen.eu.thread.lane_state import LaneState
+from softgen.eu.thread.predicate import FLAG, HORIZONTAL, first_channel
 from softgen.eu.thread.regions import COMPRESSED_4, PACKED
-from softgen.eu.thread.state import REGISTER
 from softgen.lanes.types import u16, u32
 
 SLOT = 1 << 16
@@ -86,14 +86,14 @@ class _Taken:
             return given
         if given.indirect:
             return self._indirect(slot, given)
-        number, start = 0, given.number * REGISTER + given.sub
-        size = REGISTER * 128
+        number, start = 0, given.number * GRF_BYTES + given.sub
+        size = GRF_BYTES * 128
         if given.file == "mrf":
             number = given.number & COMPRESSED_4
-            start -= number * REGISTER
-            size = rules(self.one.gen).message_registers * REGISTER
+            start -= number * GRF_BYTES
+            size = rules(self.one.gen).message_registers * GRF_BYTES
         rest = start % 16 if self.one.opcode in ALIGNED else 0
-        self.slots[slot], self.limits[slot] = PLACES[given.file] + start - rest, size - start + rest
+        self.slots[slot], self.limits[slot] = BLOCK_OFFSETS[given.file] + start - rest, size - start + rest
         return changed(given, number=number, sub=(slot + 1) * SLOT + rest)
 
     def _indirect(self, slot: int, given: Operand) -> Operand:
@@ -181,7 +181,7 @@ def _kept(one: Instruction, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _places(one: Instruction) -> tuple[int, int]:
     """The first channel and the first flag bit."""
-    first = group(cast(State, _Ruled(rules(one.gen))), one)
+    first = first_channel(cast(LaneState, _Ruled(rules(one.gen))), one)
     return first, one.flag * 2 * FLAG + one.flag_sub * FLAG + first
 
 
@@ -194,7 +194,7 @@ def channels(use: Use) -> int:
 class _Ruled(NamedTuple):
     """As much of a State as says what a quarter is."""
 
-    rules: Rules
+    rules: ExecutionRules
 
 
 def _moves(one: Instruction) -> bool:

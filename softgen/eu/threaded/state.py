@@ -6,21 +6,22 @@ close together are one load of all the bytes they cover, and a shuffle.
 
 from __future__ import annotations
 
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.isa.rules import Rules, rules
-from softgen.eu.thread.block import PLACES, Control, Status, offset
+from softgen.eu.isa.rules import ExecutionRules, rules
+from softgen.eu.thread.block import BLOCK_OFFSETS, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.lane_state import Offsets
-from softgen.eu.thread.predicate import group
-from softgen.eu.thread.state import READ_ONLY, REGISTER, REGISTERS, Mode, architecture
+from softgen.eu.thread.predicate import first_channel
+from softgen.eu.thread.state import READ_ONLY, FloatMode, register_sizes
 from softgen.eu.threaded.record import OP, SLOTS, at
 from softgen.eu.threaded.shapes import SLOT, Shape
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import LaneType, bool_, u32
 from softgen.lanes.value import Memory, Value
 
-CONTROL = PLACES["control"]
-ACTIVE = CONTROL + offset(Control, "active")
-IP, EXECUTED = CONTROL + offset(Control, "ip"), CONTROL + offset(Control, "executed")
+CONTROL = BLOCK_OFFSETS["control"]
+ACTIVE = CONTROL + offset(ControlBlock, "active")
+IP, EXECUTED = CONTROL + offset(ControlBlock, "ip"), CONTROL + offset(ControlBlock, "executed")
 WIDEST = 128  # bytes that are worth a load and a shuffle instead of a load for each lane
 SHOWN = 8  # ip has three zero bits
 WORD = 8  # bytes that a record of a stream is made of
@@ -34,11 +35,11 @@ class Escape(Exception):
 class BlockState:
     """`%block`, `%op`, `%context` and `%executed` are the handler's arguments. `extents`: how many bytes of each slot it touches."""
 
-    def __init__(self, m: LlvmMachine, shape: Shape, mode: Mode, accumulates: bool) -> None:
+    def __init__(self, m: LlvmMachine, shape: Shape, mode: FloatMode, accumulates: bool) -> None:
         self.m, self.shape, self.mode, self.accumulates = m, shape, mode, accumulates
         self.gen: float = shape.instruction.gen
-        self.rules: Rules = rules(self.gen)
-        self.sizes = {"grf": REGISTERS * REGISTER, "mrf": self.rules.message_registers * REGISTER, **dict(architecture(self.gen))}
+        self.rules: ExecutionRules = rules(self.gen)
+        self.sizes = {"grf": GRF_COUNT * GRF_BYTES, "mrf": self.rules.message_registers * GRF_BYTES, **dict(register_sizes(self.gen))}
         self.extents = [0] * len(SLOTS)
         self.pointers = [self._slot_pointer(slot) for slot in range(len(SLOTS))]
         self.escapes = False
@@ -74,7 +75,7 @@ class BlockState:
         if not slot:
             if place in ("grf", "mrf") and max(offsets) + size > self.sizes[place]:
                 raise Escape
-            return self.at(PLACES[place]), list(offsets)
+            return self.at(BLOCK_OFFSETS[place]), list(offsets)
         counted = [one - slot * SLOT for one in offsets]
         if self.shape.immediates[slot - 1] < 0:
             self.extents[slot - 1] = max(self.extents[slot - 1], max(counted) + size)
@@ -99,7 +100,7 @@ class BlockState:
         m.line(f"ret i64 {answer}")
         self._end_escapes()
 
-    def leave(self, status: Status, ip: str | None = None) -> None:
+    def leave(self, status: ThreadStatus, ip: str | None = None) -> None:
         """The instruction was executed and the thread is at `ip` now, or it was not and is where it was."""
         m, before = self.m, self.at(EXECUTED)
         executed = m.emit(f"add i64 {m.emit(f'load i64, ptr {before}')}, {self._executed(int(ip is not None))}")
@@ -115,7 +116,7 @@ class BlockState:
         if self.escapes:
             self.escapes = False
             self.m.start("escape")
-            self.leave(Status.ESCAPE)
+            self.leave(ThreadStatus.ESCAPE)
 
     # -- registers -----------------------------------------------------------------------------------------------------
 
@@ -138,9 +139,9 @@ class BlockState:
         m = self.m
         if place == "ip":
             shown = m.emit(f"and i32 {self.field('ip')}, {-SHOWN}")
-            m.line(f"store i32 {shown}, ptr {self.at(PLACES['ip'])}")
+            m.line(f"store i32 {shown}, ptr {self.at(BLOCK_OFFSETS['ip'])}")
         elif place == "ce":
-            m.line(f"store i32 {m.emit(f'load i32, ptr {self.at(ACTIVE)}')}, ptr {self.at(PLACES['ce'])}")
+            m.line(f"store i32 {m.emit(f'load i32, ptr {self.at(ACTIVE)}')}, ptr {self.at(BLOCK_OFFSETS['ce'])}")
 
     def write(self, place: str, value: Value, offsets: Offsets, mask: Value) -> None:
         if place in READ_ONLY:
@@ -232,7 +233,7 @@ class BlockState:
 
     def check(self, type: LaneType, offsets: Value) -> None:
         """Addresses that are no registers are for the reference to complain about."""
-        wrong = offsets > REGISTERS * REGISTER - type.bytes
+        wrong = offsets > GRF_COUNT * GRF_BYTES - type.bytes
         self.escape_if(self.m.any_lane(wrong.lanes, str(wrong.payload)))
 
     def _read_indirect(self, type: LaneType, offsets: Value) -> Value:
@@ -247,14 +248,14 @@ class BlockState:
         if instruction.no_mask:
             return m.constant(bool_, 1, lanes)
         active = m.emit(f"load i32, ptr {self.at(ACTIVE)}")
-        first = m.emit(f"add i32 {self.field('group')}, {group(self, instruction)}")
+        first = m.emit(f"add i32 {self.field('group')}, {first_channel(self, instruction)}")
         bits = m.emit(f"lshr i32 {active}, {first}")
         return m.mask_from_bits(m._value(u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {bits}, i64 0")), lanes)
 
     def _flag_register(self, first: int) -> tuple[str, str, str, str]:
         """Type, pointer, all bits, and which of them is meant."""
         m, kind = self.m, f"i{self.sizes['f'] * 8}"
-        pointer = self.at(PLACES["f"])
+        pointer = self.at(BLOCK_OFFSETS["f"])
         place = self.field("flag")
         if kind != "i32":
             place = m.emit(f"zext i32 {place} to {kind}")
@@ -294,7 +295,7 @@ class StreamState(BlockState):
     it in the same handler its operands are the results; `held` has them, and room for its own."""
 
     def __init__(
-        self, m: LlvmMachine, shape: Shape, mode: Mode, accumulates: bool, start: int, held: Held, makers: tuple[int, ...]
+        self, m: LlvmMachine, shape: Shape, mode: FloatMode, accumulates: bool, start: int, held: Held, makers: tuple[int, ...]
     ) -> None:
         self.start, self.held, self.makers = start, held, makers
         self.fields = {"immediate": start + WORD}

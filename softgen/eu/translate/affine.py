@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
+from softgen.bits.units import GRF_BYTES
 from softgen.eu.engine import Row
 from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.eu.isa.rules import Rules
-from softgen.eu.semantics.send import lengths
+from softgen.eu.isa.rules import ExecutionRules
+from softgen.eu.semantics.send import message_lengths
 from softgen.eu.thread.regions import LANES
-from softgen.eu.thread.state import REGISTER
 from softgen.eu.translate.control_flow import Graph
 from softgen.lanes import affine
 from softgen.lanes.affine import EVERY, Ramp
@@ -89,7 +89,7 @@ class Even:
 class Arrivals:
     """Rows that hold at the beginning of blocks, which are asked for in the order they are written."""
 
-    def __init__(self, graph: Graph, rules: Rules, start: Iterable[Row]) -> None:
+    def __init__(self, graph: Graph, rules: ExecutionRules, start: Iterable[Row]) -> None:
         self.graph, self.rules = graph, rules
         self.before: dict[int, list[int]] = {ip: [] for ip in graph.blocks}
         for ip, block in graph.blocks.items():
@@ -126,20 +126,20 @@ class Arrivals:
         return seen
 
 
-def written(one: Instruction, rules: Rules) -> list[Range]:
+def written(one: Instruction, rules: ExecutionRules) -> list[Range]:
     """Bytes of general registers that an instruction may write, or a few more."""
     dst = one.dst
     if dst is None or dst.file != "grf":
         return []
     if dst.indirect or one.opcode in SENDS and isinstance(one.descriptor, Operand):
         return [(0, GRF)]
-    first = dst.number * REGISTER
+    first = dst.number * GRF_BYTES
     if one.opcode in SENDS:
         assert isinstance(one.descriptor, int | None)
-        return [(first, first + dst.sub + lengths(rules, one.descriptor or 0).response * REGISTER)]
+        return [(first, first + dst.sub + message_lengths(one.descriptor or 0, one.gen).response * GRF_BYTES)]
     type = LANES.get(dst.type)
     if type is None:
         return [(0, GRF)]
     size = one.exec_size * max(dst.horizontal, 1) * type.bytes * (2 if type.bytes > 4 else 1)  # doubles may be pairs of instructions
-    more = REGISTER if one.opcode == "math" else 0  # a remainder goes behind its quotient
-    return [(first, first + max(dst.sub + size, REGISTER) + more)]
+    more = GRF_BYTES if one.opcode == "math" else 0  # a remainder goes behind its quotient
+    return [(first, first + max(dst.sub + size, GRF_BYTES) + more)]

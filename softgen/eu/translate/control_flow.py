@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from softgen.errors import GpuFault, SoftgenError
-from softgen.eu.interpreter import IDLE, SENDS, Line, Program
+from softgen.eu.interpreter import NOPS, SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.isa.rules import Rules
+from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics import OPS
-from softgen.eu.semantics.control import AT_ONCE, CHANNEL, SINGLE, Counted, Meaning
+from softgen.eu.semantics.branch_machine import BranchSemantics, OffsetBranch
+from softgen.eu.semantics.control import INTERPRETED_ONLY, PER_CHANNEL, SINGLE_FLOW
 
 LONGEST = 1 << 16  # instructions of a kernel that is translated whole
 
@@ -28,10 +29,10 @@ class Untranslatable(SoftgenError):
 # -- where a branch may lead ---------------------------------------------------------------------------------------
 
 
-class Static(Counted):
+class Static(OffsetBranch):
     """What all flows have whose targets are known before the kernel runs."""
 
-    def __init__(self, program: Program, line: Line) -> None:
+    def __init__(self, program: KernelProgram, line: DecodedInstruction) -> None:
         self.program, self.line, self.instruction = program, line, line.instruction
         self.next = line.ip + line.size
 
@@ -40,7 +41,7 @@ class Static(Counted):
             raise Untranslatable(f"{self.instruction.opcode} at {self.line.ip:#x} takes its target from a register")
         return labels.target(self.instruction, self.line.ip, count)
 
-    def after(self, address: int) -> int:
+    def instruction_after(self, address: int) -> int:
         try:
             return address + self.program.line(address).size
         except GpuFault:
@@ -62,7 +63,7 @@ class Some:
 class Probe(Static):
     """Finds out where channels are sent and where the thread may go."""
 
-    def __init__(self, program: Program, line: Line, rules: Rules, width: int) -> None:
+    def __init__(self, program: KernelProgram, line: DecodedInstruction, rules: ExecutionRules, width: int) -> None:
         super().__init__(program, line)
         self.rules, self.width = rules, width
         self.active = self.taken = Some()
@@ -70,25 +71,25 @@ class Probe(Static):
         self.leads: set[int] = set()  # where the thread may go on
         self.deserted: set[int] = set()  # those it goes to only if nobody is at the next instruction
 
-    def send(self, channels: Any, to: int) -> None:
+    def set_ip(self, channels: Any, to: int) -> None:
         """Only a join does, to the next instruction; those it does not send stay at it."""
         if self.instruction.predicate or self.instruction.exec_size < self.width:
             self.sent.add(self.line.ip)
 
-    def part(self, leave: Any, to: int) -> None:
+    def split(self, leave: Any, to: int) -> None:
         if isinstance(leave, Some):
             self.sent.add(to)
 
     def any(self, channels: Any) -> None:
         return None
 
-    def leader(self, channels: Any) -> None:
+    def includes_first(self, channels: Any) -> None:
         return None
 
-    def anyone(self, at: int) -> None:
+    def any_at(self, at: int) -> None:
         return None
 
-    def either(self, condition: Any, one: Any, other: Any) -> None:
+    def choose(self, condition: Any, one: Any, other: Any) -> None:
         """Where the thread does not go on, what is left of its channels waits."""
         leads = {to for to in (one, other) if to is not None}
         if leads - {self.next}:
@@ -96,19 +97,19 @@ class Probe(Static):
         self.leads |= leads
         self.deserted -= leads
 
-    def on_or(self, otherwise: Any) -> None:
+    def continue_or(self, otherwise: Any) -> None:
         if otherwise not in self.leads | {None, self.next}:
             self.deserted.add(otherwise)
         self.leads |= {self.next, otherwise} - {None}
 
-    def follow(self, condition: Any, one: int, other: int) -> None:
+    def jump(self, condition: Any, one: int, other: int) -> None:
         self.leads |= {one, other}
         self.deserted -= {one, other}
 
 
-def meaning(one: Instruction, rules: Rules, single: bool) -> Meaning:
-    found = (SINGLE if single else CHANNEL).get(one.opcode)
-    if found is None or one.opcode in AT_ONCE or rules.flow != "channel":
+def meaning(one: Instruction, rules: ExecutionRules, single: bool) -> BranchSemantics:
+    found = (SINGLE_FLOW if single else PER_CHANNEL).get(one.opcode)
+    if found is None or one.opcode in INTERPRETED_ONLY or rules.flow != "channel":
         raise Untranslatable(f"{one.opcode or 'an unknown opcode'} has no translation")
     return found
 
@@ -121,7 +122,7 @@ class Block:
     """Instructions that run one after another; the last may be a branch."""
 
     start: int
-    lines: list[Line] = field(default_factory=list)
+    lines: list[DecodedInstruction] = field(default_factory=list)
     leads: tuple[int, ...] = ()
     deserted: frozenset[int] = frozenset()  # leads that are taken only if nobody is behind the block
     sent: frozenset[int] = frozenset()  # where its branch may send channels
@@ -134,17 +135,17 @@ class Block:
 
 @dataclass
 class Graph:
-    program: Program
+    program: KernelProgram
     blocks: dict[int, Block]  # by address, ascending
     targets: frozenset[int]  # where channels may come to wait
     outside: frozenset[int]  # addresses without an instruction that something leads to
 
 
 def branches(one: Instruction) -> bool:
-    return one.opcode not in OPS and one.opcode not in SENDS and one.opcode not in IDLE and one.opcode != "wait"
+    return one.opcode not in OPS and one.opcode not in SENDS and one.opcode not in NOPS and one.opcode != "wait"
 
 
-def build(program: Program, rules: Rules, single: bool, width: int) -> Graph:
+def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: int) -> Graph:
     """All that can be reached from the start. A block begins where a branch leads, and where a thread may wait."""
     probes: dict[int, Probe] = {}
     outside: set[int] = set()
@@ -172,8 +173,8 @@ def build(program: Program, rules: Rules, single: bool, width: int) -> Graph:
     return Graph(program, dict(sorted(blocks.items())), targets, frozenset(outside))
 
 
-def _reached(program: Program, probing: Callable[[Line], Probe], single: bool, probes: dict[int, Probe],
-             outside: set[int]) -> Iterator[tuple[int, Line]]:  # fmt: skip
+def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], Probe], single: bool, probes: dict[int, Probe],
+             outside: set[int]) -> Iterator[tuple[int, DecodedInstruction]]:  # fmt: skip
     todo, seen = [program.start], set()
     while todo:
         ip = todo.pop()
@@ -198,7 +199,7 @@ def _reached(program: Program, probing: Callable[[Line], Probe], single: bool, p
             todo.append(ip + line.size)
 
 
-def _pend(program: Program, blocks: dict[int, Block]) -> None:
+def _pend(program: KernelProgram, blocks: dict[int, Block]) -> None:
     """Forward until nothing changes: who may wait where, when a block has begun."""
     known: dict[int, frozenset[int]] = {program.start: frozenset()}
     todo = [program.start]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from softgen.eu.isa.control_register import mask
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.eu.thread.regions import lane_type, place
-from softgen.eu.thread.state import ACCUMULATOR_OFF, ALL, ALT, DENORMALS, ROUNDING
+from softgen.eu.thread.regions import lane_type, register_location
+from softgen.eu.thread.state import ACCUMULATOR_DISABLE, ALL_CHANNELS, ALT_FLOAT_MODE, DENORMALS, ROUNDING_MODE
 from softgen.eu.translate.control_flow import Graph, Untranslatable
 
 COMBINE = {"and": lambda old, new: old & new, "or": lambda old, new: old | new, "xor": lambda old, new: old ^ new,
@@ -13,7 +13,7 @@ COMBINE = {"and": lambda old, new: old & new, "or": lambda old, new: old | new, 
 
 
 def writes(one: Instruction) -> bool:
-    return one.dst is not None and one.dst.file == "arf" and not one.dst.indirect and place(one.dst, one.gen)[0] == "cr"
+    return one.dst is not None and one.dst.file == "arf" and not one.dst.indirect and register_location(one.dst, one.gen)[0] == "cr"
 
 
 def written(one: Instruction, before: int) -> int:
@@ -28,7 +28,7 @@ def written(one: Instruction, before: int) -> int:
     given = one.sources[-1].immediate & (1 << type.bits) - 1
     if type.is_signed and given >> type.bits - 1:
         given -= 1 << type.bits
-    after: int = COMBINE[one.opcode](before, given & ALL)
+    after: int = COMBINE[one.opcode](before, given & ALL_CHANNELS)
     if (after ^ before) & ~_floats(one.gen):
         raise strange
     return after
@@ -38,12 +38,12 @@ def _whole(one: Instruction, operand: Operand | None) -> bool:
     """Whether an operand is cr0.0, all 32 bits of it."""
     if operand is None or operand.file != "arf" or operand.indirect:
         return False
-    return place(operand, one.gen) == ("cr", 0) and operand.type in ("ud", "d")
+    return register_location(operand, one.gen) == ("cr", 0) and operand.type in ("ud", "d")
 
 
 def _floats(gen: float) -> int:
     """The bits that say how to compute, and nothing else."""
-    found = ALT | ROUNDING | ACCUMULATOR_OFF
+    found = ALT_FLOAT_MODE | ROUNDING_MODE | ACCUMULATOR_DISABLE
     for name in DENORMALS.values():
         found |= mask(name, gen)
     return found

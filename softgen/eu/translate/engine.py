@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from softgen.errors import SoftgenError
 from softgen.eu import native
 from softgen.eu.engine import Function, Row, Threaded
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.entry_exit import Key
 from softgen.eu.translate.kernel import NAME, translate
@@ -25,16 +25,16 @@ class Translator:
                  store: Store | None = None) -> None:  # fmt: skip
         """Options as in Key."""
         self.options, self.messages, self.store = (observe, loops, messages, anywhere), messages, store or Store()
-        self._known: WeakKeyDictionary[Program, dict[Key, Function | None]] = WeakKeyDictionary()
-        self._looked: WeakKeyDictionary[Program, set[Key]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[KernelProgram, dict[Key, Function | None]] = WeakKeyDictionary()
+        self._looked: WeakKeyDictionary[KernelProgram, set[Key]] = WeakKeyDictionary()
         self._making = threading.Lock()
 
-    def function(self, program: Program, control: int, simd: int, full: bool = True, entry: int | None = None,
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
         found = self.translated(program, control, simd, full, payload)
         return found or Threaded(self.messages).function(program, control, simd, full, entry)
 
-    def translated(self, program: Program, control: int, simd: int, full: bool, payload: tuple[Row, ...] = ()) -> Function | None:
+    def translated(self, program: KernelProgram, control: int, simd: int, full: bool, payload: tuple[Row, ...] = ()) -> Function | None:
         """The kernel as a function; None where it cannot be one."""
         key, known = self._key(control, simd, full, payload), self._known.setdefault(program, {})
         if key not in known:
@@ -43,7 +43,7 @@ class Translator:
                     known[key] = self._kept(program, key) or self._make(program, key)
         return known[key]
 
-    def at_hand(self, program: Program, control: int, simd: int, full: bool, payload: tuple[Row, ...] = ()) -> Function | None:
+    def at_hand(self, program: KernelProgram, control: int, simd: int, full: bool, payload: tuple[Row, ...] = ()) -> Function | None:
         """The same, if it need not be compiled. The disk is asked once: every dispatch comes here."""
         key, known = self._key(control, simd, full, payload), self._known.setdefault(program, {})
         looked = self._looked.setdefault(program, set())
@@ -53,13 +53,13 @@ class Translator:
                 known[key] = found
         return known.get(key)
 
-    def ran(self, program: Program, instructions: int) -> None:
+    def ran(self, program: KernelProgram, instructions: int) -> None:
         """Nothing to learn from that."""
 
     def _key(self, control: int, simd: int, full: bool, payload: tuple[Row, ...]) -> Key:
         return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, *self.options, payload)
 
-    def _kept(self, program: Program, key: Key) -> Function | None:
+    def _kept(self, program: KernelProgram, key: Key) -> Function | None:
         kept = self.store.load(program, key)
         if kept is None:
             return None
@@ -70,7 +70,7 @@ class Translator:
         needs = kept.facts["needs"] and tuple((start, size) for start, size in kept.facts["needs"])
         return Function(code.address(NAME), 0, kept.facts["clean"], True, True, needs, code, frozenset(kept.facts["indices"]))
 
-    def _make(self, program: Program, key: Key) -> Function | None:
+    def _make(self, program: KernelProgram, key: Key) -> Function | None:
         try:
             made = translate(program, key)
         except Untranslatable:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from softgen.eu.engine import Row
-from softgen.eu.thread.block import PLACES, SIZE, Context, Control, Status, offset
+from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.state import VECTOR_MASK
 from softgen.eu.translate.liveness import Leave, Segment
 from softgen.eu.translate.registers import Part
@@ -17,7 +17,7 @@ from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import bool_, i64, u32
 from softgen.lanes.value import Value, Variable
 
-TURN_OVER = (Status.ENDED, Status.WAITING)  # the next thread has its turn
+TURN_OVER = (ThreadStatus.ENDED, ThreadStatus.WAITING)  # the next thread has its turn
 
 
 class Key(NamedTuple):
@@ -46,10 +46,10 @@ class Doors:
     # -- out -----------------------------------------------------------------------------------------------------------
 
     def _place(self, name: str, more: int = 0) -> str:
-        return self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[name] + more}")
+        return self.m.emit(f"getelementptr i8, ptr %block, i64 {BLOCK_OFFSETS[name] + more}")
 
     def _field(self, name: str) -> str:
-        return self._place("control", offset(Control, name))
+        return self._place("control", offset(ControlBlock, name))
 
     def _context(self, name: str) -> str:
         return self.m.emit(f"getelementptr i8, ptr %context, i64 {offset(Context, name)}")
@@ -60,7 +60,7 @@ class Doors:
         for number, part in enumerate(parts):
             if part.variable and part.written and leave.live >> number & 1:
                 registers.save(part)
-        whole = leave.status is not Status.ENDED or self.key.observe
+        whole = leave.status is not ThreadStatus.ENDED or self.key.observe
         if whole:
             self._keep_flags(leave.live >> len(parts))
             self._keep_channels(leave)
@@ -117,7 +117,7 @@ class Doors:
             self._load_flags(one.live >> len(parts))
             m.line(f"br label %at{one.ip:x}")
         m.start("unknown")
-        m.line(f"ret i64 {int(Status.ESCAPE)}")
+        m.line(f"ret i64 {int(ThreadStatus.ESCAPE)}")
 
     def _threads(self) -> None:
         """One thread after another, as many as the context says: those that ended are passed over."""
@@ -126,7 +126,7 @@ class Doors:
         m.line("br label %thread")
         m.start("next")
         m.line("%fewer = sub i64 %turns, 1")
-        m.line(f"%following = getelementptr i8, ptr %block, i64 {SIZE}")
+        m.line(f"%following = getelementptr i8, ptr %block, i64 {BLOCK_SIZE}")
         m.line(f"br i1 {m.emit('icmp sgt i64 %fewer, 0')}, label %thread, label %over")
         m.start("over")
         status = m.emit(f"load i32, ptr {self._field('status')}")
@@ -136,7 +136,7 @@ class Doors:
         m.line("%turns = phi i64 [ %given, %entry ], [ %fewer, %next ]")
         m.line(f"store i64 %turns, ptr {self._context('turns')}")
         status = m.emit(f"load i32, ptr {self._field('status')}")
-        m.line(f"br i1 {m.emit(f'icmp eq i32 {status}, {int(Status.ENDED)}')}, label %next, label %take")
+        m.line(f"br i1 {m.emit(f'icmp eq i32 {status}, {int(ThreadStatus.ENDED)}')}, label %next, label %take")
         m.start("take")
 
     def _enter_channels(self) -> None:

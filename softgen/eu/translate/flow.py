@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from softgen.eu.interpreter import Line, Program
-from softgen.eu.isa.rules import Rules
+from softgen.eu.interpreter import DecodedInstruction, KernelProgram
+from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.translate.control_flow import Static
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Value, Variable
@@ -31,19 +31,19 @@ class Choice:
 class Branching(Static):
     """`waiting` has a variable for each place where channels may wait."""
 
-    def __init__(self, m: Machine, program: Program, line: Line, rules: Rules, active: Value, taken: Value,
+    def __init__(self, m: Machine, program: KernelProgram, line: DecodedInstruction, rules: ExecutionRules, active: Value, taken: Value,
                  waiting: dict[int, Variable]) -> None:  # fmt: skip
         super().__init__(program, line)
         self.m, self.rules, self.active, self.taken, self.waiting = m, rules, active, taken, waiting
         self.left = active  # channels at the next instruction
 
-    def send(self, channels: Any, to: int) -> None:
+    def set_ip(self, channels: Any, to: int) -> None:
         """Of a join: channels without its predicate stay with it."""
         if channels is not self.active:
             self.wait(self.line.ip, self.left & ~channels)
             self.left = channels
 
-    def part(self, leave: Any, to: int) -> None:
+    def split(self, leave: Any, to: int) -> None:
         if isinstance(leave, int):
             assert not leave
             return
@@ -57,21 +57,21 @@ class Branching(Static):
     def any(self, channels: Value) -> Value:
         return self.m.any(channels)
 
-    def leader(self, channels: Value) -> Value:
+    def includes_first(self, channels: Value) -> Value:
         return self.m.slice(channels, 0, 1)
 
-    def anyone(self, at: int) -> Value:
+    def any_at(self, at: int) -> Value:
         there = self.waiting[at].value if at in self.waiting else None
         if at == self.next:
             return self.m.any(self.left if there is None else self.left | there)
         assert there is not None
         return self.m.any(there)
 
-    def either(self, condition: Value, one: Any, other: Any) -> Choice:
+    def choose(self, condition: Value, one: Any, other: Any) -> Choice:
         return Choice(condition, one, other)
 
-    def on_or(self, otherwise: Any) -> Choice:
-        return Choice(self.anyone(self.next), self.next, otherwise, none_left=True)
+    def continue_or(self, otherwise: Any) -> Choice:
+        return Choice(self.any_at(self.next), self.next, otherwise, none_left=True)
 
-    def follow(self, condition: Value, one: int, other: int) -> Choice:
+    def jump(self, condition: Value, one: int, other: int) -> Choice:
         return Choice(condition, one, other, follow=True)

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.eu.interpreter import FAR, SENDS, Line, Program
+from softgen.eu.interpreter import LONG_BRANCH, SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.step import step
-from softgen.eu.thread.block import PLACES, ROOM, Context, Status
-from softgen.eu.thread.predicate import group, predicate
-from softgen.eu.thread.regions import place
-from softgen.eu.thread.state import SINGLE_FLOW
+from softgen.eu.thread.block import BLOCK_OFFSETS, REGISTER_SPACE, Context, ThreadStatus
+from softgen.eu.thread.predicate import first_channel, predicate
+from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
 from softgen.eu.translate import control_flow, cr0_propagation, inactive_lanes, send
 from softgen.eu.translate.affine import Arrivals, Even
 from softgen.eu.translate.control_flow import Block, Graph
@@ -49,15 +49,15 @@ class Translation:
     escapes: list[str] = field(default_factory=list)
 
 
-def translate(program: Program, key: Key) -> Translation:
+def translate(program: KernelProgram, key: Key) -> Translation:
     return Kernel(program, key).translate()
 
 
 class Kernel(Doors):
-    def __init__(self, program: Program, key: Key) -> None:
+    def __init__(self, program: KernelProgram, key: Key) -> None:
         m = LlvmMachine()
         super().__init__(m, key, Translated(m, program.gen, key.control, key.width, self._escape_if))
-        self.program, self.single = program, bool(key.control & SINGLE_FLOW)
+        self.program, self.single = program, bool(key.control & SINGLE_PROGRAM_FLOW)
         self.state.count = self._count
         self.graph: Graph = control_flow.build(program, self.state.rules, self.single, key.width)
         self.controls = cr0_propagation.controls(self.graph, key.control)
@@ -110,7 +110,10 @@ class Kernel(Doors):
             return None
         live = self.segments[self.program.start].live
         read = [part for number, part in enumerate(parts) if live >> number & 1]
-        return (*((PLACES[part.place] + part.start, part.end - part.start) for part in read), (PLACES["f"], ROOM["f"]))
+        return (
+            *((BLOCK_OFFSETS[part.place] + part.start, part.end - part.start) for part in read),
+            (BLOCK_OFFSETS["f"], REGISTER_SPACE["f"]),
+        )
 
     def _dormant(self, parts: list[Part]) -> list[Part]:
         """What outlives a wait and is not used in a loop of its own need not go to and fro: it stays in the block."""
@@ -177,7 +180,7 @@ class Kernel(Doors):
         else:
             self.state.active = self.active.value
 
-    def _straight(self, line: Line) -> bool:
+    def _straight(self, line: DecodedInstruction) -> bool:
         """Writes an instruction that is no branch; False if its block ends with it."""
         one = line.instruction
         held: tuple[list[Any], ...] = self.m.lines, self.state.registers.accesses, self.leaves, self.segment.items
@@ -190,11 +193,11 @@ class Kernel(Doors):
             self.behind = behind
             self.escapes.append(f"{line.ip:#x} {one.opcode}: {error}")
             self.state.even = Even(self.m)
-            self._exit(Status.ESCAPE, line.ip)
+            self._exit(ThreadStatus.ESCAPE, line.ip)
             return self._resume(line.ip + line.size)
         self.behind += 1
         if one.eot:
-            self._exit(Status.ENDED, line.ip + line.size)
+            self._exit(ThreadStatus.ENDED, line.ip + line.size)
         return not one.eot
 
     def _resume(self, ip: int) -> bool:
@@ -206,7 +209,7 @@ class Kernel(Doors):
         self._take_active()
         return True
 
-    def _meaning(self, line: Line) -> None:
+    def _meaning(self, line: DecodedInstruction) -> None:
         one = line.instruction
         if one.breakpoint:
             raise Unsupported("a breakpoint has no translation")
@@ -219,17 +222,17 @@ class Kernel(Doors):
         elif one.opcode in OPS:
             step(self.state, one)
 
-    def _wait(self, line: Line) -> None:
+    def _wait(self, line: DecodedInstruction) -> None:
         """Takes a notification, or leaves (IVB 2557-2560)."""
         number = notification(line.instruction)
         at = self._place("n", 4 * number)
         count = self.m.emit(f"load volatile i32, ptr {at}")  # whoever is last at a barrier notifies all
-        self._exit(Status.WAITING, line.ip, self.m.emit(f"icmp eq i32 {count}, 0"), wait=number + 1)
+        self._exit(ThreadStatus.WAITING, line.ip, self.m.emit(f"icmp eq i32 {count}, 0"), wait=number + 1)
         self.m.line(f"store volatile i32 {self.m.emit(f'sub i32 {count}, 1')}, ptr {at}")
 
     # -- branches ------------------------------------------------------------------------------------------------------
 
-    def _branch(self, line: Line) -> None:
+    def _branch(self, line: DecodedInstruction) -> None:
         one, state = line.instruction, self.state
         flow = Branching(self.m, self.program, line, state.rules, state.active, self._taken(one), self.waiting)
         leads = control_flow.meaning(one, state.rules, self.single)(flow)
@@ -240,7 +243,7 @@ class Kernel(Doors):
     def _taken(self, one: Instruction) -> Value:
         """The channels whose predicate holds, of those that are active; a jmpi asks nobody else (interpreter.py)."""
         state, width = self.state, self.key.width
-        first, lanes = group(state, one), one.exec_size
+        first, lanes = first_channel(state, one), one.exec_size
         inside = max(min(lanes, width - first), 0)
         if not inside:
             return state.none(width)
@@ -275,12 +278,12 @@ class Kernel(Doors):
         self._count()
         here = self.line.ip
         if to <= here:
-            left = self.budget.value - (1 + (here - to) // FAR)
+            left = self.budget.value - (1 + (here - to) // LONG_BRANCH)
             self.budget.value = left
             spent = self.m.emit(f"extractelement <1 x i1> {(left <= 0).payload}, i64 0")
-            self._exit(Status.SPENT, to, spent)
+            self._exit(ThreadStatus.OUT_OF_BUDGET, to, spent)
         if to in self.graph.outside:
-            self._exit(Status.ESCAPE, to)
+            self._exit(ThreadStatus.ESCAPE, to)
             return
         self.segment.leads.add(to)
         self.m.line(f"br label %at{to:x}")
@@ -292,7 +295,7 @@ class Kernel(Doors):
             self.executed.value = self.executed.value + self.behind
             self.behind = 0
 
-    def _exit(self, status: Status, ip: int, condition: str = "", wait: int = 0) -> None:
+    def _exit(self, status: ThreadStatus, ip: int, condition: str = "", wait: int = 0) -> None:
         """Leaves for good, or where a condition holds."""
         self._count()
         pending = (self.block.pending | self.block.sent) & self.graph.targets
@@ -307,13 +310,13 @@ class Kernel(Doors):
         self.m.start(stay)
 
     def _escape_if(self, condition: Value) -> None:
-        self._exit(Status.ESCAPE, self.line.ip, self.m.emit(f"extractelement <1 x i1> {condition.payload}, i64 0"))
+        self._exit(ThreadStatus.ESCAPE, self.line.ip, self.m.emit(f"extractelement <1 x i1> {condition.payload}, i64 0"))
 
 
 def notification(one: Instruction) -> int:
     """The register that a wait is for."""
     operand = one.dst if one.dst is not None and one.dst.file == "arf" and one.dst.number else one.sources[0]
-    name, start = place(operand, one.gen)
+    name, start = register_location(operand, one.gen)
     if name != "n" or start // 4 >= NOTIFICATIONS:
-        raise DecodeError("wait is for a notification register")
+        raise DecodeError("wait needs a notification register")
     return start // 4

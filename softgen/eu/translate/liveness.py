@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from softgen.eu.thread.block import Status
+from softgen.eu.thread.block import ThreadStatus
 from softgen.eu.translate.registers import TRUE, Access, Part, Registers
 
 
@@ -13,7 +13,7 @@ class Leave:
     """A way out of the function."""
 
     label: str
-    status: Status
+    status: ThreadStatus
     ip: int  # where the thread goes on
     control: int  # its cr0.0
     pending: frozenset[int]  # where channels may wait
@@ -81,11 +81,11 @@ def live(segments: dict[int, Segment], registers: Registers, parts: list[Part], 
 def _kept(leave: Leave, here: Segment, segments: dict[int, Segment], known: dict[Use, tuple[int, int]], every: int,
           observe: bool, behind: int) -> int:  # fmt: skip
     """What must be in the block where a thread is left; `behind` is what the code after that needs."""
-    if leave.status is Status.ENDED:
+    if leave.status is ThreadStatus.ENDED:
         return every if observe else 0
-    if observe or leave.status is Status.ESCAPE and not leave.perhaps:
+    if observe or leave.status is ThreadStatus.ESCAPE and not leave.perhaps:
         return every
-    if leave.status is Status.ESCAPE:  # the reference does this instruction, and goes on as this code would
+    if leave.status is ThreadStatus.ESCAPE:  # the reference does this instruction, and goes on as this code would
         found = behind
         for item in here.items:
             if not isinstance(item, Leave) and item.ip == leave.ip:

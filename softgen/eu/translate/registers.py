@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from softgen.eu.thread.block import PLACES
+from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.lanes.llvm import YES, LlvmMachine
 from softgen.lanes.types import LaneType
 
@@ -121,7 +121,7 @@ class Registers:
         self.m.line(f"store {part.vector} {self.m.emit(f'load {part.vector}, ptr {part.variable}')}, ptr {self.home(part)}, align 8")
 
     def home(self, part: Part) -> str:
-        return self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[part.place] + part.start}")
+        return self.m.emit(f"getelementptr i8, ptr %block, i64 {BLOCK_OFFSETS[part.place] + part.start}")
 
     def _whole(self, parts: list[Part], vector: str) -> str:
         """All of an access's parts as one vector."""
@@ -170,7 +170,7 @@ class Registers:
     def _read_directly(self, access: Access, result: str) -> None:
         """Straight from the block."""
         type, offsets = access.type, access.offsets
-        at = self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[access.place] + offsets[0]}")
+        at = self.m.emit(f"getelementptr i8, ptr %block, i64 {BLOCK_OFFSETS[access.place] + offsets[0]}")
         vector, element = self.m.vector(type, len(offsets)), self.m.element(type)
         if all(one == offsets[0] + lane * type.bytes for lane, one in enumerate(offsets)):
             self._name(result, f"load {vector}, ptr {at}, align 1")
@@ -181,7 +181,7 @@ class Registers:
             return
         found = "poison"
         for lane, offset in enumerate(offsets):
-            at = self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[access.place] + offset}")
+            at = self.m.emit(f"getelementptr i8, ptr %block, i64 {BLOCK_OFFSETS[access.place] + offset}")
             one = self.m.emit(f"load {element}, ptr {at}, align 1")
             found = self.m.emit(f"insertelement {vector} {found}, {element} {one}, i64 {lane}")
         self._name(result, f"bitcast {vector} {found} to {vector}")
@@ -228,12 +228,12 @@ class Registers:
     def _write_directly(self, access: Access, vector: str, value: str) -> None:
         type, offsets = access.type, access.offsets
         if all(one == offsets[0] + lane * type.bytes for lane, one in enumerate(offsets)):
-            at = self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[access.place] + offsets[0]}")
+            at = self.m.emit(f"getelementptr i8, ptr %block, i64 {BLOCK_OFFSETS[access.place] + offsets[0]}")
             self.m.line(f"store {vector} {value}, ptr {at}, align 1")
             return
         element = self.m.element(type)
         for lane, offset in enumerate(offsets):
-            at = self.m.emit(f"getelementptr i8, ptr %block, i64 {PLACES[access.place] + offset}")
+            at = self.m.emit(f"getelementptr i8, ptr %block, i64 {BLOCK_OFFSETS[access.place] + offset}")
             self.m.line(f"store {element} {self.m.emit(f'extractelement {vector} {value}, i64 {lane}')}, ptr {at}, align 1")
 
 

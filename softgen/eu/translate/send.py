@@ -5,7 +5,7 @@ from __future__ import annotations
 from softgen.errors import GpuFault, Unsupported
 from softgen.eu.environment import CompiledEnvironment
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.semantics.send import carry_out, compiled
+from softgen.eu.semantics.send import execute_message, has_lane_program
 from softgen.eu.translate.state import Translated
 from softgen.lanes.value import Region
 
@@ -24,9 +24,9 @@ class Environment(CompiledEnvironment):
 
 def send(state: Translated, one: Instruction, here: bool) -> None:
     """`here`: whether the shared function is part of the code; otherwise the reference asks it."""
-    if not here or not compiled(one):
+    if not here or not has_lane_program(one):
         raise Unsupported("this message has no translation")
     try:
-        carry_out(state, one, Environment(state))
+        execute_message(state, one, Environment(state))
     except GpuFault as fault:
         raise Unsupported(str(fault)) from None  # it happens when the message is sent, not now

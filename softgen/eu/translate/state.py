@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from softgen.errors import Unsupported
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.isa.rules import Rules, rules
+from softgen.eu.isa.rules import ExecutionRules, rules
 from softgen.eu.thread.lane_state import Offsets
-from softgen.eu.thread.predicate import FLAG, group
-from softgen.eu.thread.state import ACCUMULATOR_OFF, READ_ONLY, Mode, architecture, mode_of
+from softgen.eu.thread.predicate import FLAG, first_channel
+from softgen.eu.thread.state import ACCUMULATOR_DISABLE, READ_ONLY, FloatMode, float_mode, register_sizes
 from softgen.eu.translate.affine import Even
 from softgen.eu.translate.inactive_lanes import by_lane
 from softgen.eu.translate.liveness import FlagUse, Leave, Use
@@ -30,10 +30,10 @@ class Translated:
     def __init__(self, m: LlvmMachine, gen: float, control: int, width: int, escape: Callable[[Value], None]) -> None:
         """`escape` leaves the instruction to the reference where a condition of one lane holds; nothing may be written before it."""
         self.m, self.gen, self.width, self.escape = m, gen, width, escape
-        self.rules: Rules = rules(gen)
+        self.rules: ExecutionRules = rules(gen)
         self.control = control  # cr0.0 at the instruction that is being written
         self.registers = Registers(m)
-        self.sizes = {"grf": 4096, "mrf": self.rules.message_registers * 32, **dict(architecture(gen))}
+        self.sizes = {"grf": 4096, "mrf": self.rules.message_registers * 32, **dict(register_sizes(gen))}
         self.even = Even(m)
         self.active: Value = self.every(width)
         self._parts: dict[tuple[str, int, int], Value] = {}  # of the active channels
@@ -47,12 +47,12 @@ class Translated:
         self.flag = [m.variable(no) for _ in range(self.sizes["f"] * 8 // FLAG)]
 
     @property
-    def mode(self) -> Mode:
-        return mode_of(self.gen, self.control)
+    def mode(self) -> FloatMode:
+        return float_mode(self.gen, self.control)
 
     @property
     def accumulates(self) -> bool:
-        return not self.control & ACCUMULATOR_OFF
+        return not self.control & ACCUMULATOR_DISABLE
 
     def every(self, lanes: int) -> Value:
         return self.m.constant(bool_, 1, lanes)
@@ -115,7 +115,7 @@ class Translated:
         access.ip = self.ip
         one = self.instruction
         if one is not None and not one.no_mask and len(access.offsets) == one.exec_size and by_lane(one):
-            access.channel = group(self, one)
+            access.channel = first_channel(self, one)
             access.everyone = not access.result and access.mask == self.enabled(one).payload
         self.registers.accesses.append(access)
         self.items.append(access)
@@ -155,7 +155,7 @@ class Translated:
 
     def enabled(self, instruction: Instruction) -> Value:
         lanes = instruction.exec_size
-        return self.every(lanes) if instruction.no_mask else self.channels(group(self, instruction), lanes)
+        return self.every(lanes) if instruction.no_mask else self.channels(first_channel(self, instruction), lanes)
 
     def channels(self, first: int, lanes: int) -> Value:
         """Active channels from one on; those the thread was not dispatched with are off."""

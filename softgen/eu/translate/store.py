@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import softgen
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache, default_folder
 
@@ -47,18 +47,18 @@ class Store:
     def __init__(self, folder: Path | None = None) -> None:
         self.cache = Cache(folder or default_folder())
 
-    def _list(self, program: Program, key: object) -> str:
+    def _list(self, program: KernelProgram, key: object) -> str:
         parts = (maker(), *jit.host(), f"{program.gen:g} {program.start} {key}")
         return hashlib.sha256("\0".join(parts).encode() + program.code[:BEGINNING]).hexdigest()
 
-    def load(self, program: Program, key: object) -> Kept | None:
+    def load(self, program: KernelProgram, key: object) -> Kept | None:
         for size, total, facts in self._entries(self._list(program, key)):
             if len(program.code) >= size and hashlib.sha256(program.code[:size]).hexdigest() == total:
                 data = self.cache.load(facts["object"])
                 return None if data is None else Kept(data, facts)
         return None
 
-    def save(self, program: Program, key: object, size: int, data: bytes, facts: dict[str, Any]) -> None:
+    def save(self, program: KernelProgram, key: object, size: int, data: bytes, facts: dict[str, Any]) -> None:
         """`size` bytes of code are all that the translation depends on."""
         if len(program.code) < size:
             return

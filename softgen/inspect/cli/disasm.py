@@ -76,7 +76,7 @@ def by_syntax(found: list[Code], syntax: str | None) -> Iterator[tuple[str, list
     """Kernels grouped by generation, of which an archive may hold several; each group is one text."""
     gens = list(dict.fromkeys(one.gen for one in found))
     for gen in gens:
-        yield dialect.chosen(syntax, gen), [one for one in found if one.gen == gen]
+        yield dialect.select_dialect(syntax, gen), [one for one in found if one.gen == gen]
 
 
 # -- where the code is ---------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Listing:
     def __init__(self, args: argparse.Namespace, syntax: str, programs: list[Code]) -> None:
         self.args, self.programs, self.broken = args, programs, 0
         self.items = [list(program.instructions(one.code, one.gen)) for one in programs]
-        self.writer = dialect.Writer(syntax, programs[0].gen, (line[2] for lines in self.items for line in lines))
+        self.writer = dialect.ListingWriter(syntax, programs[0].gen, (line[2] for lines in self.items for line in lines))
 
     def lines(self) -> Iterator[str]:
         if not self.args.json:
@@ -147,7 +147,7 @@ class Listing:
                 yield ("\n" if number else "") + f"// {code.title}\n"
             yield from show(code, items)
 
-    def as_text(self, code: Code, items: list[program.Line]) -> Iterator[str]:
+    def as_text(self, code: Code, items: list[program.ProgramLine]) -> Iterator[str]:
         last, end = self.writer.end(items), sum(size for _, size, _ in items)
         for row in self.writer.rows(items):
             yield from (f"{name}:\n" for name in row.labels)
@@ -157,9 +157,9 @@ class Listing:
                 yield f"// ^ restriction {restriction}\n"
         if last:
             yield f"{last}:\n"
-        yield dialect.rest(code.code[end:])
+        yield dialect.trailing_line(code.code[end:])
 
-    def before(self, code: Code, row: dialect.Row) -> str:
+    def before(self, code: Code, row: dialect.ListingLine) -> str:
         """Address and bytes as a comment, so that the text can be assembled."""
         parts = [f"{code.start + row.offset:#06x}"] if self.args.address else []
         if self.args.hex:
@@ -171,7 +171,7 @@ class Listing:
         self.broken += len(found)
         return found
 
-    def as_json(self, code: Code, items: list[program.Line]) -> Iterator[str]:
+    def as_json(self, code: Code, items: list[program.ProgramLine]) -> Iterator[str]:
         end = sum(size for _, size, _ in items)
         for row in self.writer.rows(items):
             found: dict[str, Any] = {"kernel": code.name} if code.name else {}
@@ -185,7 +185,10 @@ class Listing:
                 found["restrictions"] = [{"number": one.number, "name": one.name, "says": one.says} for one in broken]
             yield json.dumps(found) + "\n"
         if rest := code.code[end:]:
-            yield json.dumps({"offset": end, "bytes": rest.hex(), "opcode": None, "fields": {}, "text": dialect.rest(rest).strip()}) + "\n"
+            yield (
+                json.dumps({"offset": end, "bytes": rest.hex(), "opcode": None, "fields": {}, "text": dialect.trailing_line(rest).strip()})
+                + "\n"
+            )
 
 
 SKIPPED = frozenset({"gen", "opcode"})  # printed apart

@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,11 +24,10 @@ from softgen.inspect.cli.output import complain
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
-    from softgen.device.gpu import Gpu
     from softgen.driver.execute import Executor
     from softgen.driver.launcher import Outcome
-    from softgen.driver.queue import Submission
     from softgen.driver.service import Service
+    from softgen.driver.submission import Submission
     from softgen.inspect.recording import Recorder
     from softgen.threads.compare import ComparingDispatcher
     from softgen.threads.dispatcher import EngineDispatcher
@@ -206,7 +205,7 @@ class Simulator:
         self.ran: list[EngineDispatcher | ComparingDispatcher] = []
         self.made: Executor | None = None
         self.making = threading.Lock()
-        self.queues = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
+        self.queues: Queues[Submission] = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
         self.shared = Shared(gpu, self.queues, complain, args.memory_limit)
         self.server = Server(self.shared, service, complain if "ioctls" in (args.trace or "").split(",") else None)
         service.orphaned.append(self.leave)
@@ -215,9 +214,11 @@ class Simulator:
         """Made with the first submission: ioctls need not wait until all of it is loaded."""
         with self.making:
             if self.made is None:
+                from softgen.device.gpu import GpuDevice
                 from softgen.driver.execute import Executor
 
-                self.made = Executor(self.gpu, [self.recorder] if self.recorder else [], self.keep, self.failed, self.make)
+                hardware = GpuDevice(self.gpu, self.clock, trace=traced(self.args, "ioctls"))
+                self.made = Executor(self.gpu, [self.recorder] if self.recorder else [], self.keep, self.failed, hardware, self.dispatcher)
             return self.made
 
     def keep(self, submission: Submission, message: str) -> str:
@@ -230,11 +231,10 @@ class Simulator:
         complain(text)
         self.service.send({"failed": text})
 
-    def make(self, gpu: Device, spent: Callable[[], bool], excuse: Callable[[SoftgenError], bool]) -> Gpu:
-        from softgen.device.gpu import Gpu
-
+    def dispatcher(self) -> EngineDispatcher | ComparingDispatcher:
+        """A dispatcher for a context on an engine; `run` reports on all of them at the end."""
         self.ran.append(runner(self.args))
-        return Gpu(gpu, self.clock, spent, excuse=excuse, groups=self.ran[-1], trace=traced(self.args, "ioctls"))
+        return self.ran[-1]
 
     def leave(self) -> None:
         """Drop the work that still runs, without messages; a recorder finishes the submission it is writing."""

@@ -17,7 +17,7 @@ from softgen.lanes.value import Region, Value
 from softgen.shared_functions.exchange import REGISTER, Exchange, answers
 from softgen.shared_functions.texture import picture
 from softgen.surface import tiling
-from softgen.surface.image import Image
+from softgen.surface.image import SurfaceImage
 
 NARROWEST = 4  # bytes of a row in registers
 UNIT = 4  # bytes that a surface's width counts
@@ -55,7 +55,7 @@ def lines(x: Exchange, state: tuple[int, int]) -> tuple[int, int]:
     return (2, first) if stride else (1, 0)
 
 
-def block(x: Exchange) -> tuple[Block, Image]:
+def block(x: Exchange) -> tuple[Block, SurfaceImage]:
     one = picture(x)
     if one.kind not in ("2d", "null") or one.is_array and one.depth > 1:
         raise Unsupported(f"{x.plan.name} of a {one.kind} surface: not yet simulated")
@@ -72,7 +72,7 @@ def pitch(width: int) -> int:
     return max(NARROWEST, 1 << (width - 1).bit_length())
 
 
-def row(x: Exchange, one: Image, what: Block, line: int, mode: str = "normal") -> tuple[Value, Value]:
+def row(x: Exchange, one: SurfaceImage, what: Block, line: int, mode: str = "normal") -> tuple[Value, Value]:
     """The bytes of a line: where they are, with the edges repeated, and which are not beyond an edge."""
     m, size, height, wide = x.m, min(one.size, UNIT), one.height, one.width * UNIT
     rows = (height - what.first + what.step - 1) // what.step

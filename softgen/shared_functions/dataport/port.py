@@ -13,7 +13,7 @@ from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import Addresses, LocalMemory, Memory, Target
 from softgen.shared_functions.exchange import Exchange, Sent, answer
 from softgen.shared_functions.texture import at_once
-from softgen.surface.image import Image
+from softgen.surface.image import SurfaceImage
 
 PORTS = ("data_port_read", "data_port_write", "render_cache", "sampler_cache", "data_port_2", "constant_cache", "read_only", "data_cache_0",
          "data_cache_1")  # functions answered here  # fmt: skip
@@ -70,7 +70,7 @@ class DataPort:
 
     # -- for messages that only the interpreter answers ------------------------------------------------------------------
 
-    def picture(self, index: int, bindless: bool) -> Image:
+    def picture(self, index: int, bindless: bool) -> SurfaceImage:
         return self.surfaces.picture(index, bindless)
 
     def absolute(self, base: int) -> Region:

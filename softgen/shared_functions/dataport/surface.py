@@ -17,7 +17,7 @@ from softgen.bits.record import Record
 from softgen.errors import GpuFault, Unsupported
 from softgen.memory.space import Space
 from softgen.shared_functions.dataport.target import Memory, Nothing, Target
-from softgen.surface.image import Image, image
+from softgen.surface.image import SurfaceImage, image_from_state
 
 RAW = "RAW"
 
@@ -66,10 +66,10 @@ class Surfaces:
         entry = self._unpacked("BINDING_TABLE_STATE", base + self.table + 4 * index, "binding table entry ", index)
         return base + int(entry.surface_state_pointer)
 
-    def picture(self, index: int, bindless: bool) -> Image:
+    def picture(self, index: int, bindless: bool) -> SurfaceImage:
         """The surface of a binding table index, or of an offset from the bindless base, as an image."""
         state, layout, what = self._state(index, bindless)
-        return image(layout, state, what)
+        return image_from_state(layout, state, what)
 
     def state(self, index: int) -> Record:
         return self._state(index, False)[0]

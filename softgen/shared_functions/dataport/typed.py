@@ -20,7 +20,7 @@ from softgen.shared_functions.exchange import REGISTER, Exchange, Plan, answers
 from softgen.shared_functions.texture import ASKERS, Asked, picture
 from softgen.shared_functions.texture import operation as operation_on_texels
 from softgen.surface import fetch, texel
-from softgen.surface.image import Image, locate
+from softgen.surface.image import SurfaceImage, locate
 
 EIGHT = 8
 FIRST = {"low_8": 0, "high_8": 8}  # of the instruction's channels
@@ -82,7 +82,7 @@ def typed_read(x: Exchange) -> None:
 
 
 @operation_on_texels("read")
-def read(m: Machine, one: Image, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+def read(m: Machine, one: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
     """Out of bounds, all channels are zero."""
     texel.check(one.format)
     at, inside = locate(m, one, given[:LEVEL], given[LEVEL])
@@ -101,7 +101,7 @@ def typed_write(x: Exchange) -> None:
 
 
 @operation_on_texels("write")
-def write(m: Machine, one: Image, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+def write(m: Machine, one: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
     texel.check(one.format)
     at, inside = locate(m, one, given[:LEVEL], given[LEVEL])
     for (byte, type), word in zip(fetch.words(one), texel.pack(m, one.format, given[FOUR:]), strict=True):

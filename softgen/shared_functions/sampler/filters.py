@@ -18,7 +18,7 @@ from softgen.shared_functions.sampler import address
 from softgen.shared_functions.sampler.state import Sampling
 from softgen.surface import texel
 from softgen.surface.fetch import fetch
-from softgen.surface.image import ITSELF, Image, spread
+from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, broadcast_number
 
 AXES = {"1d": 1, "2d": 2, "3d": 3}
 LOD_UNIT = 256.0
@@ -36,7 +36,7 @@ class Tap:
 class Reader:
     """Samples an image for some lanes. `lod` is the level that the message asks for, None where nobody knows; offsets are texels."""
 
-    def __init__(self, m: Machine, one: Image, how: Sampling, memory: Region, mask: Value) -> None:
+    def __init__(self, m: Machine, one: SurfaceImage, how: Sampling, memory: Region, mask: Value) -> None:
         if one.kind not in AXES:
             raise Unsupported(f"sampling a {one.kind} surface: not yet simulated")
         texel.check(one.format, reading=True)
@@ -143,7 +143,7 @@ class Reader:
 
     def _extent(self, axis: int, level: Value | None) -> Value:
         """Texels along an axis."""
-        m, full = self.m, spread(self.m, (self.one.width, self.one.height, self.one.depth)[axis], i32, self.lanes)
+        m, full = self.m, broadcast_number(self.m, (self.one.width, self.one.height, self.one.depth)[axis], i32, self.lanes)
         if level is None:
             return full
         less = full >> (m.bitcast(level, i32) + self.one.level)
@@ -153,7 +153,7 @@ class Reader:
         """The nearest slice there is (public: OpenCL 3.0, 8.3.1)."""
         m = self.m
         r = m.round_even(m.select(m.is_nan(r), 0.0, r))
-        last = m.convert(spread(m, self.one.depth, i32, self.lanes) - 1, f32)
+        last = m.convert(broadcast_number(m, self.one.depth, i32, self.lanes) - 1, f32)
         r = m.select(r < 0.0, 0.0, m.select(r > last, last, r))
         return m.convert(r, u32)
 
@@ -186,17 +186,17 @@ class Reader:
         return value * weight if so_far is None else m.fma(value, weight, so_far)
 
 
-def selected(m: Machine, one: Image, values: list[Value]) -> list[Value]:
+def selected(m: Machine, one: SurfaceImage, values: list[Value]) -> list[Value]:
     """What a surface's channel selects make of red, green, blue and alpha (KBL 20098-20151)."""
-    if one.select == ITSELF:
+    if one.select == CHANNEL_NAMES:
         return values
     whole = texel.is_whole(one.format)
     fixed = {"zero": 0, "one": 1 if whole else texel.ONE}
     found = []
     for name in one.select:
-        if name not in fixed and name not in ITSELF:
+        if name not in fixed and name not in CHANNEL_NAMES:
             raise Unsupported(f"a surface with channel select {name}: not yet simulated")
-        found.append(values[ITSELF.index(name)] if name in ITSELF else m.like(values[0], fixed[name]))
+        found.append(values[CHANNEL_NAMES.index(name)] if name in CHANNEL_NAMES else m.like(values[0], fixed[name]))
     return found
 
 

@@ -25,7 +25,7 @@ from softgen.shared_functions.sampler.state import Sampling
 from softgen.shared_functions.texture import ASKERS, Asked, operation, picture
 from softgen.surface import texel
 from softgen.surface.fetch import fetch
-from softgen.surface.image import Image, spread
+from softgen.surface.image import SurfaceImage, broadcast_number
 
 HEADER = "MH_SAMPLER"
 LANES = {"simd8": 8, "simd16": 16}
@@ -148,7 +148,7 @@ def sample(x: Exchange) -> None:
 
 
 @operation("sample")
-def sampled(m: Machine, one: Image, how: Sampling, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+def sampled(m: Machine, one: SurfaceImage, how: Sampling, memory: Region, given: list[Value], mask: Value) -> list[Value]:
     """Given are u, v, r and slice, the level if it is known, and offsets if there are any."""
     if how.disabled or one.kind == "null":  # all zeros (KBL 22222-22227, 18924-18926)
         return nothing(m, mask.lanes)
@@ -168,7 +168,7 @@ def ld(x: Exchange) -> None:
 
 
 @operation("load")
-def loaded(m: Machine, one: Image, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+def loaded(m: Machine, one: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
     """Texels by their numbers. Outside the surface and its levels, texels are zero. Offsets are added behind the hardware's check of bounds
     (public: Mesa brw_fs_visitor.cpp); what they lead to must be inside too."""
     if one.kind == "null":
@@ -196,10 +196,10 @@ def resinfo(x: Exchange) -> None:
              "buffer": [one.width], "null": []}[one.kind]  # fmt: skip
     there = lod < one.levels
     deep = m.select(there, lod, 0) + one.level
-    found = [_less(x, spread(m, size, u32, its.lanes), deep, there) if one.kind != "buffer" else spread(m, size, u32, its.lanes)
-             for size in sizes]  # fmt: skip
+    whole = [broadcast_number(m, size, u32, its.lanes) for size in sizes]
+    found = [_less(x, size, deep, there) if one.kind != "buffer" else size for size in whole]
     if one.is_array:
-        found.append(m.select(there, spread(m, one.depth, u32, its.lanes), 0))
+        found.append(m.select(there, broadcast_number(m, one.depth, u32, its.lanes), 0))
     found = (found + nothing(m, its.lanes))[:3]
     respond(x, its, [*found, m.constant(u32, 0 if one.kind in ("buffer", "null") else one.levels, its.lanes)])
 

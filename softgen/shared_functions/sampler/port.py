@@ -12,7 +12,7 @@ from softgen.shared_functions.dataport.target import Memory
 from softgen.shared_functions.exchange import Exchange, Sent, answer
 from softgen.shared_functions.sampler.state import Samplers, Sampling
 from softgen.shared_functions.texture import at_once
-from softgen.surface.image import Image
+from softgen.surface.image import SurfaceImage
 
 NAME = "sampler"
 _MACHINE = NumpyMachine()
@@ -33,7 +33,7 @@ class SamplerPort:
 
     # -- the environment of messages -----------------------------------------------------------------------------------
 
-    def picture(self, index: int, bindless: bool) -> Image:
+    def picture(self, index: int, bindless: bool) -> SurfaceImage:
         return self.surfaces.picture(index, bindless)
 
     def table(self, given: Value) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from softgen.bits.catalogue import find_command, layout
 from softgen.bits.generation import device
-from softgen.streamer.parser import Command, Parser
+from softgen.streamer.parser import Command, CommandParser
 from softgen.trace.file import open_trace
 from tests.bits.pages.test_streamer import read
 from tests.conftest import SHARED, needs_shared
@@ -111,7 +111,7 @@ def test_a_real_slice() -> None:
     """The pages lead from the state pointers to the mode, and a slice a line of macroblocks long starts each line."""
     trace = open_trace(SHARED / "traces" / "g45-i965-dec-m2")
     work = next(trace.work())
-    found = [one for one in Parser(device("g45").generation, work.engine, work.space).batch(work.batch) if isinstance(one, Command)]
+    found = [one for one in CommandParser(device("g45").generation, work.engine, work.space).batch(work.batch) if isinstance(one, Command)]
     pointers = next(one.record for one in found if one.name == "MEDIA_STATE_POINTERS")
     vfe = layout("VFE_STATE", 4.5).raw([work.space.read32(pointers.vfe_state_pointer + 4 * i) for i in range(3)])
     assert vfe.vfe_mode == 1 and vfe.extended_vfe_state_present == pointers.extended_vfe_state_enable == 1

@@ -14,7 +14,7 @@ from softgen.bits.layout import GENERATIONS
 from softgen.errors import SpecError
 from softgen.eu.encoding.compact import COLUMNS, compact, expand, read, relax
 from softgen.eu.encoding.decode import decode
-from softgen.eu.encoding.fields import page
+from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Operand
 from tests.conftest import SHARED, needs_shared
@@ -132,7 +132,7 @@ def printed(table: str) -> list[tuple[int, str, str]]:
 def expanded(opcode: str, gen: float = 9.0, **indices: int) -> int:
     row = opcodes.opcode(opcode, gen)
     assert row is not None
-    word = expand(page("EU_COMPACT", gen).word({"opcode": row.number, "compacted": 1, **indices}), gen)
+    word = expand(instruction_page("EU_COMPACT", gen).word({"opcode": row.number, "compacted": 1, **indices}), gen)
     assert word is not None
     return word
 

@@ -171,7 +171,7 @@ def test_math_functions() -> None:
     """KBL 8940-8965."""
     names = "inv log exp sqrt rsq sin cos - fdiv pow intdivmod intdiv intmod invm rsqrtm".split()
     for number, name in enumerate(names, 1):
-        found = opcodes.function(number, 9.0)
+        found = opcodes.math_function(number, 9.0)
         assert (found.name if found else "-") == name
         assert decode(bits((0, 0x38), (24, number)), 9.0).function == number
 

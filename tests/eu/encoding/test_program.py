@@ -47,7 +47,7 @@ def aims(found: list[Instruction]) -> list[tuple[int, str, int]]:
 @pytest.mark.parametrize("code", CODES)
 def test_bytes_come_back(code: Code) -> None:
     _, gen, data = code
-    end = program.whole(data, gen)
+    end = program.decodable_bytes(data, gen)
     assert program.assemble(only(data, gen)) == data[:end] and len(data) - end < 16
 
 
@@ -78,7 +78,7 @@ def test_compact_and_native_say_the_same(code: Code) -> None:
 
 def shortest(gen: float, data: bytes) -> bytes:
     """Expands, then compacts: the meaning stays, and nothing grows. Returns the result."""
-    code = only(data[: program.kernel(data, gen)[0]], gen)
+    code = only(data[: program.kernel_end(data, gen)[0]], gen)
     again = program.compacted(program.expanded(code))
     assert aims(again) == aims(code)
     for one, other in zip(code, again, strict=True):
@@ -185,26 +185,26 @@ MOVE = "mov(8) g2<1>F g4<8,8,1>F { align1 1Q };\n"
 
 def test_a_kernel_ends_with_its_thread() -> None:
     for name, gen, data in bundled():
-        end, ends = program.kernel(data + bytes(64) + b"\xff" * 64, gen)
+        end, ends = program.kernel_end(data + bytes(64) + b"\xff" * 64, gen)
         assert ends and not data[end:].strip(b"\0"), name
 
 
 def test_a_branch_over_the_end_goes_on() -> None:
     branch, target = "(+f0.0) if(8) JIP: L UIP: L { align1 1Q };\n", "L: endif(8) JIP: 16 { align1 1Q };\n"
     code = program.assemble(parsed(branch + EOT + MOVE + target + EOT, 9.0))
-    assert program.kernel(code + code, 9.0) == (len(code), True)
+    assert program.kernel_end(code + code, 9.0) == (len(code), True)
 
 
 def test_a_kernel_without_end_stops_at_what_is_no_instruction() -> None:
     code = program.assemble(parsed(MOVE * 3, 9.0))
-    assert program.kernel(code, 9.0) == (48, False)
-    assert program.kernel(code + bytes(32), 9.0) == (48, False)
-    assert program.kernel(b"", 9.0) == (0, False)
+    assert program.kernel_end(code, 9.0) == (48, False)
+    assert program.kernel_end(code + bytes(32), 9.0) == (48, False)
+    assert program.kernel_end(b"", 9.0) == (0, False)
 
 
 def test_the_search_for_an_end_is_bounded() -> None:
     code = program.assemble(parsed("mov(8) g2<1>F g4<8,8,1>F { align1 1Q };", 9.0))
-    assert program.kernel(code * (program.LONGEST // 16 + 99), 9.0) == (program.LONGEST, False)
+    assert program.kernel_end(code * (program.LONGEST // 16 + 99), 9.0) == (program.LONGEST, False)
 
 
 # -- anything at all -----------------------------------------------------------------------------------------------
@@ -212,14 +212,14 @@ def test_the_search_for_an_end_is_bounded() -> None:
 
 @given(data=st.binary(max_size=200), gen=st.sampled_from(GENERATIONS))
 def test_any_bytes_are_read_and_written_again(data: bytes, gen: float) -> None:
-    end = program.whole(data, gen)
+    end = program.decodable_bytes(data, gen)
     assert program.assemble(only(data, gen)) == data[:end]
-    assert program.kernel(data, gen)[0] <= end
+    assert program.kernel_end(data, gen)[0] <= end
 
 
 @given(half=st.integers(0, 2**64 - 1), gen=st.sampled_from(GENERATIONS))
 def test_eight_marked_bytes_are_read_and_written_again(half: int, gen: float) -> None:
-    data = (half | program.mark(gen)).to_bytes(8, "little")
+    data = (half | program.compact_bit(gen)).to_bytes(8, "little")
     (line,) = program.instructions(data, gen)
     assert line[:2] == (0, 8) and line[2].compacted and program.assemble([line[2]]) == data
 
@@ -241,7 +241,7 @@ def test_every_compiled_kernel_comes_back() -> None:
     codes = compiled()
     assert len(codes) > 400
     for name, gen, data in codes:
-        assert program.assemble(only(data, gen)) == data[: program.whole(data, gen)], name
+        assert program.assemble(only(data, gen)) == data[: program.decodable_bytes(data, gen)], name
 
 
 @pytest.mark.witness

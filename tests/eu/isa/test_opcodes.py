@@ -48,21 +48,21 @@ def test_looking_up() -> None:
     assert found is not None and found == opcodes.numbered(91, 9.0)
     assert (found.form, found.sources) == ("three_source", 3)
     assert opcodes.opcode("mad", 4.5) is None and opcodes.numbered(50, 4.5) is None
-    assert opcodes.macros(9.0) == {14, 15} and opcodes.macros(7.0) == frozenset()
+    assert opcodes.math_macros(9.0) == {14, 15} and opcodes.math_macros(7.0) == frozenset()
 
 
 @pytest.mark.parametrize(("text", "complaint"), [
-    (SOURCE + LEGAL + ADD + ADD, "t:4: add already stands in the table for gen 4.5"),
+    (SOURCE + LEGAL + ADD + ADD, "t:4: add is already in the table for gen 4.5"),
     (SOURCE + LEGAL + ADD + ADD.replace("add", "sub").replace("4.5+", "9"), "t:4: sub and add share number 64 on gen 9"),
-    (LEGAL + ADD, "t:2: an op has no source"),
-    (SOURCE + ADD, "t:2: no legal types are called 'int' on gen 4.5"),
+    (LEGAL + ADD, "t:2: an op needs a source"),
+    (SOURCE + ADD, "t:2: no 'legal' row is named 'int' on gen 4.5"),
     (SOURCE + LEGAL + ADD.replace("64", "128"), "t:3: an op is a name, a number under 128"),
     (SOURCE + LEGAL + ADD.replace("basic", "vector"), "t:3: a form is one of basic, three_source, .*, branch, not 'vector'"),
-    (SOURCE + LEGAL + ADD.replace("dst,a,b", "dst,a,e"), "t:3: shape is out of dst, a, b, c, jip, uip, pop, offset, not 'e'"),
-    (SOURCE + LEGAL + ADD.replace("predicate", "colour"), "t:3: takes is out of .*, not 'colour'"),
+    (SOURCE + LEGAL + ADD.replace("dst,a,b", "dst,a,e"), "t:3: shape must be out of dst, a, b, c, jip, uip, pop, offset, not 'e'"),
+    (SOURCE + LEGAL + ADD.replace("predicate", "colour"), "t:3: takes must be out of .*, not 'colour'"),
     (SOURCE + LEGAL + ADD.replace("4.5+", "6"), "t:3: no generations in '6'; they are 4.5, 7, 7.5, 8, 9, 11"),
     (SOURCE + "legal int 4.5+ d d\n", "t:2: legal types are a name, generations, destination types, '<-' and source types"),
-    (SOURCE + "legal int 4.5+ d <- x\n", "t:2: 'x' is no type"),
+    (SOURCE + "legal int 4.5+ d <- x\n", "t:2: 'x' is not a type"),
     (SOURCE + "function inv 1 7+ a,b,c\n", "t:2: a function is a name, a number"),
     (SOURCE + "function inv 1 7+ a\nfunction log 1 9 a\n", "t:3: log and inv share number 1 on gen 9"),
     (SOURCE + "add 64\n", "t:2: a line begins with op, function, legal or source, not 'add'"),
@@ -93,7 +93,7 @@ def test_numbers_that_name_nothing() -> None:
 
 
 @pytest.mark.parametrize(("text", "complaint"), [
-    (SOURCE + "register acc 0x20 9 2 32\nregister acc 0x30 9 2 32\n", "t:3: acc already stands in the table for gen 9"),
+    (SOURCE + "register acc 0x20 9 2 32\nregister acc 0x30 9 2 32\n", "t:3: acc is already in the table for gen 9"),
     (SOURCE + "register acc 0x20 9 4 32\nregister mme 0x22 8+ 8 32\n", "t:3: mme and acc share number 0x22 on gen 9"),
     (SOURCE + "register fc 0xfe 9 5 4\n", "t:2: fc runs past 0xff"),
     (SOURCE + "register acc 0x20 9 two 32\n", "t:2: code, count and bytes are numbers"),

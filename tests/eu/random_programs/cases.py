@@ -20,15 +20,16 @@ import numpy as np
 from softgen.errors import DecodeError
 from softgen.eu.check.restrictions import check
 from softgen.eu.encoding import program
-from softgen.eu.encoding.fields import page
-from softgen.eu.interpreter import Program
+from softgen.eu.encoding.fields import instruction_page
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.isa import labels, opcodes, types
 from softgen.eu.isa.control_register import mask, roundings
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
-from softgen.eu.semantics.send import EXTENDED_MATH, Message
+from softgen.eu.semantics.extended_math import EXTENDED_MATH
 from softgen.eu.text.mesa import format as mesa_format
-from softgen.eu.thread.state import ALL, Mode, Thread
+from softgen.eu.thread.message import SentMessage
+from softgen.eu.thread.state import ALL_CHANNELS, FloatMode, ThreadState
 from softgen.shared_functions import message
 from tests.eu.random_programs.cells import Cell, cells, seen
 from tests.eu.random_programs.flow import Flow, Item
@@ -67,16 +68,16 @@ class Case:
                 at += labels.NATIVE
         return [_placed(item, place, named) for place, item in kept]
 
-    def program(self) -> Program:
+    def program(self) -> KernelProgram:
         made = self.instructions()
         try:
             code = program.assemble(made, self.compact)
         except DecodeError:
             code = program.assemble(made)
-        return Program(self.gen, code, name="random")
+        return KernelProgram(self.gen, code, name="random")
 
-    def thread(self) -> Thread:
-        made = Thread(self.gen, listeners(self.gen), dispatch_mask=self.dispatch)
+    def thread(self) -> ThreadState:
+        made = ThreadState(self.gen, listeners(self.gen), dispatch_mask=self.dispatch)
         fill(made, random.Random(self.seed))
         made.dwords("cr")[0] = self.control
         return made
@@ -94,7 +95,7 @@ def _placed(item: Instruction, place: int, named: dict[str, int]) -> Instruction
     for name in ("jip", "uip"):
         value = getattr(item, name)
         if isinstance(value, str):
-            absolute = labels.absolute(item)
+            absolute = labels.is_absolute(item)
             changes[name] = named[value] if absolute else labels.count(item, place, named[value])
     return replace(item, **changes) if changes else item
 
@@ -102,21 +103,21 @@ def _placed(item: Instruction, place: int, named: dict[str, int]) -> Instruction
 # -- threads -------------------------------------------------------------------------------------------------------
 
 
-def answer(thread: Thread, sent: Message) -> None:
+def answer(thread: ThreadState, sent: SentMessage) -> None:
     """Somebody who answers every message: the payload, turned, in the channels that asked."""
     words = sent.response.view(np.uint32)
     asked = np.concatenate([sent.payload, sent.second]).view(np.uint32)
     for index in range(len(words)):
         channel = index % 8 + (index // 8 % 2) * 8
         if sent.mask >> channel & 1 and len(asked):
-            words[index] = (int(asked[(index + 3) % len(asked)]) * 5 + sent.descriptor + index) & ALL
+            words[index] = (int(asked[(index + 3) % len(asked)]) * 5 + sent.descriptor + index) & ALL_CHANNELS
 
 
 def listeners(gen: float) -> dict[int, Any]:
     return {sfid: answer for sfid in range(16) if rules(gen).math != "message" or sfid != EXTENDED_MATH}
 
 
-def fill(made: Thread, rng: random.Random) -> None:
+def fill(made: ThreadState, rng: random.Random) -> None:
     """Registers full of numbers of all types, many of them special; addresses that lead to registers."""
     for file in (made.grf, made.mrf):
         for start in range(0, len(file), 32):
@@ -137,9 +138,9 @@ def fill(made: Thread, rng: random.Random) -> None:
 
 
 @cache
-def mode(gen: float, control: int) -> Mode:
+def mode(gen: float, control: int) -> FloatMode:
     """What a control register says about floats."""
-    made = Thread(gen)
+    made = ThreadState(gen)
     made.dwords("cr")[0] = control
     return made.mode
 
@@ -176,7 +177,7 @@ def _send(gen: float, name: str, sfid: int, descriptor: int, payload: int, respo
         target = Operand("grf", "ud", response)
     else:
         sources, target = (reg(payload, "ud"),), dst(response, "ud")
-        if "extended" in page("EU_SEND", gen):
+        if "extended" in instruction_page("EU_SEND", gen):
             more = {"extended": 0, **more}
             sources = (Operand("grf", "ud", payload),)
     made = Instruction(gen, name, row.number, row.form, 8, sfid=sfid, descriptor=descriptor, dst=target, sources=sources)
@@ -275,7 +276,7 @@ class Writer:
         self.control = bits
         control, same = arf(CONTROL, "ud", 0, "0;1,1"), arf(CONTROL, "ud", 0, "0;1,0")
         how: dict[str, Any] = {"size": 1, "no_mask": True, "thread_control": SWITCH}
-        cleared = one(self.gen, "and", control, same, imm(~own & ALL, "ud"), **how)
+        cleared = one(self.gen, "and", control, same, imm(~own & ALL_CHANNELS, "ud"), **how)
         return [cleared, one(self.gen, "or", control, same, imm(bits, "ud"), **how)]
 
     def _message(self) -> Instruction:
@@ -300,7 +301,7 @@ class Writer:
         return Case(self.gen, tuple(items), self.dispatch, self.start, self.rng.getrandbits(32), self.compact)
 
     def _line(self) -> list[Item]:
-        self.dispatch = self.rng.choice((ALL, ALL, 0xFFFF, 0xFF, self.rng.getrandbits(32) | 1))
+        self.dispatch = self.rng.choice((ALL_CHANNELS, ALL_CHANNELS, 0xFFFF, 0xFF, self.rng.getrandbits(32) | 1))
         self.compact = self.rng.random() < 0.3
         items: list[Item] = []
         while self.aims:

@@ -16,13 +16,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from softgen.eu.check.restrictions import restrictions
-from softgen.eu.encoding.controls import controls
+from softgen.eu.encoding.controls import control_fields
 from softgen.eu.isa import opcodes, registers, types
 from softgen.eu.isa.control_register import mask, roundings
 from softgen.eu.isa.instruction import VXH, Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
 from softgen.eu.isa.rules import COMPUTED_AS
-from softgen.eu.thread.state import Mode
+from softgen.eu.thread.state import FloatMode
 from tests.eu.random_programs.instructions import COMPARES, CONDITIONS, PREDICATES, Wants, forms, functions, straight
 from tests.eu.random_programs.operands import (
     ACC,
@@ -129,7 +129,7 @@ def _basic_cells(row: Opcode, add: Any) -> None:
 
 
 def _mode_cells(row: Opcode) -> dict[Cell, Wants]:
-    known = controls(row).names
+    known = control_fields(row).names
     found: dict[str, Wants] = {f"exec {size}": {"exec_size": size} for size in (1, 2, 4, 8, 16, 32)}
     if "predicate" in row.takes:
         for align16 in forms(row):
@@ -194,11 +194,11 @@ def _place(place: Any) -> str:
 # -- what an instruction falls into --------------------------------------------------------------------------------
 
 
-def seen(one: Instruction, mode: Mode) -> set[Cell]:
+def seen(one: Instruction, mode: FloatMode) -> set[Cell]:
     row = opcodes.opcode(one.opcode, one.gen)
     assert row is not None and one.dst is not None
     found = {Cell("mode", one.opcode, what) for what in _modes(one)}
-    function = opcodes.function(one.function, one.gen) if "function" in row.takes else None
+    function = opcodes.math_function(one.function, one.gen) if "function" in row.takes else None
     sources = one.sources[: function.sources] if function else one.sources
     name = f"{function.name} " if function else ""
     for index, source in enumerate(sources):
@@ -222,7 +222,7 @@ def _modes(one: Instruction) -> set[str]:
     return found
 
 
-def _floats(sources: tuple[Operand, ...], mode: Mode) -> set[str]:
+def _floats(sources: tuple[Operand, ...], mode: FloatMode) -> set[str]:
     kinds = {COMPUTED_AS.get(one.type, "") for one in sources} & set(FLOATS)
     found = {f"rounds {mode.rounding}"} if kinds else set()
     if "f" in kinds and mode.alt:

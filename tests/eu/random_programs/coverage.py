@@ -16,9 +16,10 @@ from softgen.eu.interpreter import Interpreter
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.rules import rules
-from softgen.eu.semantics.control import CHANNEL, STACK
-from softgen.eu.thread.predicate import group, predicate
-from softgen.eu.thread.state import Thread
+from softgen.eu.semantics.control import PER_CHANNEL
+from softgen.eu.semantics.mask_stack import MASK_STACK
+from softgen.eu.thread.predicate import first_channel, predicate
+from softgen.eu.thread.state import ThreadState
 from tests.eu.random_programs.cases import Case, generate
 from tests.eu.random_programs.cells import Cell, cells, seen
 from tests.eu.random_programs.engines import BUDGET
@@ -35,7 +36,7 @@ def flow_cells(gen: float) -> set[Cell]:
     """Those of branches, messages and what else does not compute."""
     found, flow = set[Cell](), rules(gen).flow
     for row in opcodes.of_generation(gen):
-        if row.name in (STACK if flow == "stack" else CHANNEL) and row.name != "illegal":
+        if row.name in (MASK_STACK if flow == "stack" else PER_CHANNEL) and row.name != "illegal":
             found |= {Cell("flow", row.name, what) for what in _branch_cells(row, flow)}
         elif row.form in ("send", "sends"):
             found |= {Cell("flow", row.name, what) for what in ("plain", "predicated", "NoMask")}
@@ -96,7 +97,7 @@ def executed(case: Case) -> set[Cell]:
             return found
         one = runs.code.line(thread.ip).instruction
         if one.opcode in names:
-            first = group(runs.state, one)
+            first = first_channel(runs.state, one)
             if one.no_mask or thread.active >> first & (1 << one.exec_size) - 1:
                 found |= seen(one, thread.mode)
         else:
@@ -106,11 +107,11 @@ def executed(case: Case) -> set[Cell]:
     raise AssertionError(f"the program does not end\n{case.text()}")
 
 
-def _features(runs: Interpreter, thread: Thread, one: Instruction, inside: frozenset[str]) -> set[str]:
+def _features(runs: Interpreter, thread: ThreadState, one: Instruction, inside: frozenset[str]) -> set[str]:
     found = {"plain", f"width {one.exec_size}", *(f"in {what}" for what in inside)}
     if one.predicate:
         found |= {"predicated", "inverted" if one.predicate_invert else "", "grouped" if one.predicate > 3 else ""}
-    found |= {"NoMask" if one.no_mask else "", "single flow" if thread.single_flow else ""}
+    found |= {"NoMask" if one.no_mask else "", "single flow" if thread.single_program_flow else ""}
     active = 1 if one.opcode == "jmpi" else thread.active & (1 << one.exec_size) - 1
     holds = sum(1 << channel for channel, truth in enumerate(predicate(runs.state, one).payload) if truth)
     if active:

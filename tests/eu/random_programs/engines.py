@@ -22,15 +22,15 @@ import numpy as np
 from softgen.errors import SoftgenError
 from softgen.eu import engine
 from softgen.eu.check.restrictions import check
-from softgen.eu.interpreter import Interpreter, Outcome, Program, run
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome, run
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 from softgen.eu.translate.engine import Translator
 from softgen.lanes.numpy import DTYPES, NumpyMachine
 from softgen.lanes.types import LaneType
 from tests.eu.random_programs.cases import Case
 
-Engine = Callable[[Thread, Program], Outcome]
+Engine = Callable[[ThreadState, KernelProgram], RunOutcome]
 
 BUDGET = 2000  # backward branches of the reference; no program needs as many
 TURNS = 50  # times that a thread waits or is spent
@@ -39,7 +39,7 @@ ARITHMETIC = frozenset({"add", "sub", "mul", "div", "fma", "sqrt", "floor", "cei
 ERRORS = (SoftgenError, ArithmeticError, LookupError, TypeError, ValueError, AssertionError, AttributeError, OSError, RuntimeError)
 
 
-def reference(thread: Thread, code: Program) -> Outcome:
+def reference(thread: ThreadState, code: KernelProgram) -> RunOutcome:
     return run(thread, code, BUDGET)
 
 
@@ -49,11 +49,11 @@ def _compiling(name: str) -> engine.Engine:
     return Translator(observe=True, messages=False) if name == "t1" else engine.engine(name, messages=False)
 
 
-def t0(thread: Thread, code: Program) -> Outcome:
+def t0(thread: ThreadState, code: KernelProgram) -> RunOutcome:
     return engine.run("t0", thread, code, BUDGET, _compiling("t0"))
 
 
-def t1(thread: Thread, code: Program) -> Outcome:
+def t1(thread: ThreadState, code: KernelProgram) -> RunOutcome:
     return engine.run("t1", thread, code, BUDGET, _compiling("t1"))
 
 
@@ -66,7 +66,7 @@ ENGINES: dict[str, Engine] = {"reference": reference, "t0": t0, "t1": t1}
 State = dict[str, bytes]
 
 
-def state(thread: Thread) -> State:
+def state(thread: ThreadState) -> State:
     """Every register by name, whole accumulators too."""
     found = thread.snapshot()
     return found | {f"acc (whole {kind})": thread.arf[name].tobytes() for name, kind in (("acc_d", "dwords"), ("acc_w", "words"))}
@@ -77,9 +77,9 @@ def execute(engine: Engine, case: Case) -> State:
     thread, code = case.thread(), case.program()
     for _ in range(TURNS):
         outcome = engine(thread, code)
-        if outcome is Outcome.ENDED:
+        if outcome is RunOutcome.ENDED:
             return state(thread)
-        if outcome is Outcome.WAITING:
+        if outcome is RunOutcome.WAITING:
             thread.dwords("n")[0] += 1
     raise RuntimeError("the program does not end")
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from softgen.errors import SoftgenError
 from softgen.eu.check.restrictions import check
-from softgen.eu.encoding.controls import controls
+from softgen.eu.encoding.controls import control_fields
 from softgen.eu.encoding.decode import decode
 from softgen.eu.encoding.encode import encode
-from softgen.eu.interpreter import Reference
+from softgen.eu.interpreter import InterpreterState
 from softgen.eu.isa import opcodes, registers, types
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
@@ -28,7 +28,7 @@ from softgen.eu.isa.rules import execution_type, rules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.step import step
 from softgen.eu.thread.regions import destination_offsets, source_offsets
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 from tests.eu.random_programs.operands import (
     ADDRESS,
     FLAG,
@@ -61,7 +61,7 @@ def straight(gen: float) -> tuple[Opcode, ...]:
 
 
 @cache
-def functions(gen: float) -> dict[str, opcodes.Function]:
+def functions(gen: float) -> dict[str, opcodes.MathFunction]:
     return {one.name: one for (_, known), one in opcodes.table().functions.items() if known == gen}
 
 
@@ -70,7 +70,7 @@ def forms(row: Opcode) -> tuple[bool, ...]:
     """Whether the instruction has align1, align16 or both."""
     if row.form == "three_source":
         return (True,)
-    return (False, True) if "align16" in controls(row).names and row.name not in ("movi", "smov", "pln", "line", "dim") else (False,)
+    return (False, True) if "align16" in control_fields(row).names and row.name not in ("movi", "smov", "pln", "line", "dim") else (False,)
 
 
 class Maker:
@@ -80,7 +80,7 @@ class Maker:
         self.gen, self.rng = gen, rng
         self.operands = Operands(gen, rng)
         self.rules = rules(gen)
-        self.scratch = Reference(Thread(gen))
+        self.scratch = InterpreterState(ThreadState(gen))
         self.reasons: Counter[str] = Counter()
 
     def make(self, name: str, wants: Wants | None = None, tries: int = TRIES) -> Instruction | None:
@@ -116,7 +116,7 @@ class Maker:
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def _draw(self, row: Opcode, wants: Wants) -> Instruction | None:
-        known = controls(row).names
+        known = control_fields(row).names
         align16 = self._align16(row, wants)
         function = self._function(row, wants)
         kinds = self._types(row, wants, function)
@@ -150,7 +150,7 @@ class Maker:
         """A destination type and one for each source, out of one row of what the table allows."""
         pairs = [pair for pair in row.legal if _fits(pair, wants)]
         if function:
-            kind = opcodes.function(function, self.gen)
+            kind = opcodes.math_function(function, self.gen)
             integer = kind is not None and kind.name.startswith("int")
             pairs = [pair for pair in pairs if bool(pair[1] & {"d", "ud"}) == integer]
         if not pairs:
@@ -272,7 +272,7 @@ class Maker:
         return replace(one, sources=tuple(sources))
 
     def _settle_math(self, one: Instruction) -> Instruction:
-        known = opcodes.function(one.function, self.gen)
+        known = opcodes.math_function(one.function, self.gen)
         assert known is not None and one.dst is not None
         sources = list(one.sources)
         if known.macro:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from softgen.eu.encoding.fields import page
+from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.isa import registers, types
 from softgen.eu.isa.instruction import VXH, Operand
 
@@ -215,7 +215,7 @@ class Operands:
     # -- three sources ---------------------------------------------------------------------------------------------
 
     def three_16(self, kind: str, name: str, macro: bool) -> Operand:
-        unit = max(types.size(name), 2 if "src1_half" in page("EU_THREE_SOURCE", self.gen) else 4)
+        unit = max(types.size(name), 2 if "src1_half" in instruction_page("EU_THREE_SOURCE", self.gen) else 4)
         if macro:
             return Operand("grf", name, self._number(4), special=self.rng.randrange(9))
         swizzle = IDENTITY if kind == "straight" else self.rng.randrange(256)
@@ -247,7 +247,7 @@ class Operands:
 
 
 @cache
-def _rows_of(gen: float) -> tuple[registers.Register, ...]:
+def _rows_of(gen: float) -> tuple[registers.ArchitectureRegister, ...]:
     """Architecture registers that may be read and say the same every time."""
     rows = (registers.register(name, gen) for name in ("f", "a", "sr", "ce", "n", "ip"))
     return tuple(one for one in rows if one is not None)

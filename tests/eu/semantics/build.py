@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from softgen.eu import engine as engines
-from softgen.eu.interpreter import Line, Outcome, Program
+from softgen.eu.interpreter import DecodedInstruction, KernelProgram, RunOutcome
 from softgen.eu.isa import labels, opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 from softgen.eu.translate.engine import Translator
 
 NULL = Operand("arf", "ud", 0)
@@ -56,7 +56,7 @@ def branch(gen: float, opcode: str, jip: str | int | None = None, uip: str | int
     return replace(made, jip=jip, uip=uip)  # type: ignore[arg-type]
 
 
-class Listing(Program):
+class Listing(KernelProgram):
     """A program of records. `labels` may stand between them as strings."""
 
     def __init__(self, gen: float, *items: Instruction | str) -> None:
@@ -71,7 +71,7 @@ class Listing(Program):
         self.end = at
         self.labels = named
         for place, item in kept:
-            self.lines[place] = Line(place, labels.size(item), self._placed(item, place))
+            self.lines[place] = DecodedInstruction(place, labels.size(item), self._placed(item, place))
 
     def _placed(self, item: Instruction, place: int) -> Instruction:
         changes = {}
@@ -89,13 +89,13 @@ def end(gen: float) -> Instruction:
     return Instruction(gen, "send", row.number, "send", 8, sfid=7, eot=True, no_mask=True, descriptor=0, dst=NULL, sources=(NULL,))
 
 
-def thread(gen: float, mask: int = 0xFF, **registers: Any) -> Thread:
-    made = Thread(gen, {7: lambda thread, sent: None}, dispatch_mask=mask)
+def thread(gen: float, mask: int = 0xFF, **registers: Any) -> ThreadState:
+    made = ThreadState(gen, {7: lambda thread, sent: None}, dispatch_mask=mask)
     set_registers(made, registers)
     return made
 
 
-def set_registers(made: Thread, registers: Mapping[str, Any]) -> None:
+def set_registers(made: ThreadState, registers: Mapping[str, Any]) -> None:
     """r10=array: bytes of an array at a register."""
     for name, values in registers.items():
         held = values.tobytes()
@@ -114,7 +114,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
 CHOSEN = ["reference"]  # the last one runs
 
 
-def run(made: Thread, *items: Instruction | str, limit: int = 1000) -> Outcome:
+def run(made: ThreadState, *items: Instruction | str, limit: int = 1000) -> RunOutcome:
     """Runs a listing, to which the end is added, on the engine that is chosen."""
     program = Listing(made.gen, *items, end(made.gen))
     return engines.run(CHOSEN[-1], made, program, limit, Translator(observe=True, messages=False) if CHOSEN[-1] == "t1" else None)

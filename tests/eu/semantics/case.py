@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported
-from softgen.eu.interpreter import Interpreter, Outcome, Program
-from softgen.eu.thread.state import REGISTER, Thread
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
+from softgen.eu.thread.state import ThreadState
 from softgen.lanes.numpy import NumpyMachine
 from tests.eu.semantics.port import Memory, handlers
 
@@ -106,7 +107,7 @@ class Case:
             else:
                 raise Unsupported(f"payload argument {kind}")
             found[at : at + length] = value[:length].ljust(length, b"\0")
-        return bytes(found[: -(-end // REGISTER) * REGISTER])
+        return bytes(found[: -(-end // GRF_BYTES) * GRF_BYTES])
 
     def run(self) -> None:
         total, size, offset = (tuple([*self.spec[name], *([fill] * 3)][:3]) for name, fill in (("global", 1), ("local", 1), ("offset", 0)))
@@ -117,17 +118,17 @@ class Case:
 
     def group(self, where: tuple[int, int, int], size: tuple[int, ...], payload: bytes) -> None:
         items = list(itertools.product(*(range(one) for one in reversed(size))))  # z y x, x fastest
-        barrier: list[Thread] = []
+        barrier: list[ThreadState] = []
         self.memory.local[:] = 0
         running = []
         for first in range(0, len(items), self.simd):
             part = items[first : first + self.simd]
-            thread = Thread(self.gen, handlers(self.memory, barrier), dispatch_mask=(1 << len(part)) - 1)
+            thread = ThreadState(self.gen, handlers(self.memory, barrier), dispatch_mask=(1 << len(part)) - 1)
             self.fill(thread, where, part, payload, first // self.simd)
-            running.append(Interpreter(thread, Program(self.gen, bytes(self.code), name=self.spec["name"]), self.machine))
+            running.append(Interpreter(thread, KernelProgram(self.gen, bytes(self.code), name=self.spec["name"]), self.machine))
         started = len(running)
         while running:
-            waiting = [one for one in running if one.run() is Outcome.WAITING]
+            waiting = [one for one in running if one.run() is RunOutcome.WAITING]
             if waiting and len(barrier) < started:
                 raise AssertionError(f"{len(barrier)} of {started} threads reached the barrier")
             for thread in barrier:
@@ -135,19 +136,19 @@ class Case:
             barrier.clear()
             running = waiting
 
-    def fill(self, thread: Thread, where: tuple[int, int, int], items: list[tuple[int, ...]], payload: bytes, number: int) -> None:
+    def fill(self, thread: ThreadState, where: tuple[int, int, int], items: list[tuple[int, ...]], payload: bytes, number: int) -> None:
         header = thread.register(0)
         header[1], header[6], header[7] = where
         header[5] = number << 16 | number
-        at = REGISTER
+        at = GRF_BYTES
         if self.info.get("per_thread_payload_arguments"):
-            rows = REGISTER * (2 if self.simd == 32 else 1)
+            rows = GRF_BYTES * (2 if self.simd == 32 else 1)
             for axis in (2, 1, 0):
                 ids = np.array([item[axis] for item in items], np.uint16)
                 thread.grf[at : at + ids.nbytes] = ids.view(np.uint8)
                 at += rows
         else:
-            at += REGISTER  # a register nobody uses
+            at += GRF_BYTES  # a register nobody uses
         thread.grf[at : at + len(payload)] = np.frombuffer(payload, np.uint8)
 
     # -- what came out ---------------------------------------------------------------------------------------------

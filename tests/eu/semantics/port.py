@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import GpuFault, Unsupported
-from softgen.eu.semantics.send import Handler, Message
-from softgen.eu.thread.state import REGISTER, Thread
+from softgen.eu.thread.message import SentMessage
+from softgen.eu.thread.state import MessageHandler, ThreadState
 
 SLM, STATELESS = 0xFE, (0xFF, 0xFD)
 SIZES = (1, 2, 4, 8)
@@ -45,11 +46,11 @@ class Memory:
 class Port:
     """One message being answered."""
 
-    def __init__(self, memory: Memory, sent: Message) -> None:
+    def __init__(self, memory: Memory, sent: SentMessage) -> None:
         self.memory, self.sent = memory, sent
         self.control = sent.descriptor >> 8 & 0x3F
         self.index = sent.descriptor & 0xFF
-        body = sent.payload[REGISTER:] if sent.header else sent.payload
+        body = sent.payload[GRF_BYTES:] if sent.header else sent.payload
         self.data = np.concatenate([body, sent.second])
 
     def lanes(self, count: int) -> list[int]:
@@ -59,7 +60,7 @@ class Port:
         """`elements` values of `size` bytes at each lane's address, each in `slot` bytes of the payload."""
         slot = slot or max(size, 4)
         step = 8 if wide else 4
-        start = max(count * step, REGISTER)
+        start = max(count * step, GRF_BYTES)
         for lane in self.lanes(count):
             address = int.from_bytes(self.data[lane * step : (lane + 1) * step].tobytes(), "little")
             place = self.memory.at(None if wide else self.index, address, size * elements)
@@ -121,8 +122,8 @@ def updated(op: str, old: int, a: int, b: int, bits: int) -> int:
     return made[op]
 
 
-def data_cache_1(memory: Memory) -> Handler:
-    def handle(thread: Thread, sent: Message) -> None:
+def data_cache_1(memory: Memory) -> MessageHandler:
+    def handle(thread: ThreadState, sent: SentMessage) -> None:
         port, kind = Port(memory, sent), sent.descriptor >> 14 & 0x1F
         if kind in (1, 9, 0x11, 0x19):
             port.untyped(kind > 9, kind in (9, 0x19))
@@ -144,12 +145,12 @@ def data_cache_1(memory: Memory) -> Handler:
     return handle
 
 
-def data_cache_0(memory: Memory) -> Handler:
-    def handle(thread: Thread, sent: Message) -> None:
+def data_cache_0(memory: Memory) -> MessageHandler:
+    def handle(thread: ThreadState, sent: SentMessage) -> None:
         port, kind = Port(memory, sent), sent.descriptor >> 14 & 0xF
         if sent.descriptor >> 18 & 1:
             base = (int(sent.payload[20:24].view(np.uint32)[0]) & ~0x3FF) + 32 * (sent.descriptor & 0xFFF)
-            port.block(base, 0xFF, REGISTER << (sent.descriptor >> 12 & 3), bool(sent.descriptor >> 17 & 1))
+            port.block(base, 0xFF, GRF_BYTES << (sent.descriptor >> 12 & 3), bool(sent.descriptor >> 17 & 1))
         elif kind in (4, 12):
             port.packed(16 if port.control & 1 else 8, SIZES[port.control >> 2 & 3], False, kind == 12)
         elif kind in (0, 1, 8):
@@ -161,10 +162,10 @@ def data_cache_0(memory: Memory) -> Handler:
     return handle
 
 
-def handlers(memory: Memory, barrier: list[Thread]) -> dict[int, Handler]:
+def handlers(memory: Memory, barrier: list[ThreadState]) -> dict[int, MessageHandler]:
     """Those of a thread of a group; `barrier` collects the threads that have reached it."""
 
-    def gateway(thread: Thread, sent: Message) -> None:
+    def gateway(thread: ThreadState, sent: SentMessage) -> None:
         if sent.descriptor & 7 == 4:
             barrier.append(thread)
 

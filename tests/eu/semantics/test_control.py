@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError, GpuFault
-from softgen.eu.interpreter import Outcome
+from softgen.eu.interpreter import RunOutcome
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.thread.state import SINGLE_FLOW, Thread
+from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW, ThreadState
 from tests.eu.semantics.build import GE, NZ, L, Z, arf, branch, dst, engine, imm, one, reg, run, scalar, thread  # noqa: F401
 
 FLOWS = [7, 7.5, 8, 9, 11]
@@ -24,7 +24,7 @@ def compare(gen: float, number: int, condition: int, value: int, flag: int = 0) 
     return one(gen, "cmp", arf(0, "d"), reg(number), imm(value), condition=condition, flag=flag)
 
 
-def sums(made: Thread, number: int = 20) -> list[int]:
+def sums(made: ThreadState, number: int = 20) -> list[int]:
     return [int(value) for value in made.register(number).view(np.int32)]
 
 
@@ -99,7 +99,7 @@ def test_where_the_thread_goes_and_where_its_channels_wait(gen: float, opcode: s
 def test_single_program_flow_leaves_and_repeats_a_loop_by_uip(gen: float) -> None:
     """JIP leads to what nobody may run (BDW 17553, 18444)."""
     made = thread(gen)
-    made.dwords("cr")[0] = SINGLE_FLOW
+    made.dwords("cr")[0] = SINGLE_PROGRAM_FLOW
     run(made, "loop", note(gen, 1), one(gen, "cmp", arf(0, "d"), reg(20), imm(3), condition=GE),
         branch(gen, "break", "wrong", "while", predicate=1), branch(gen, "cont", "wrong", "while"), "wrong", note(gen, 5000),
         "while", branch(gen, "while", "loop"), note(gen, 100))
@@ -214,7 +214,7 @@ def test_jmpi_by_a_register_counts_in_the_same_unit(gen: float, count: int) -> N
 @pytest.mark.behaviour("BDW-EU-27", shows="action")
 def test_jmpi_onto_itself_is_endless_and_stopped() -> None:
     made = thread(9)
-    assert run(made, "here", branch(9, "jmpi", "here", size=1, no_mask=True), limit=50) is Outcome.SPENT
+    assert run(made, "here", branch(9, "jmpi", "here", size=1, no_mask=True), limit=50) is RunOutcome.OUT_OF_BUDGET
     assert made.ip == 0 and not made.ended
 
 
@@ -233,7 +233,7 @@ def test_single_program_flow(gen: float) -> None:
     """All channels go where any goes: else if none has the predicate."""
     for limit, want in ((3, 101), (0, 110)):
         made = thread(gen, r4=LANES)
-        made.dwords("cr")[0] = SINGLE_FLOW
+        made.dwords("cr")[0] = SINGLE_PROGRAM_FLOW
         run(made, compare(gen, 4, L, limit), branch(gen, "if", "else", "else", predicate=1), note(gen, 1), branch(gen, "else",
             "end", "end"),
             "else", note(gen, 10), "end", branch(gen, "endif", "after"), "after", note(gen, 100))
@@ -243,7 +243,7 @@ def test_single_program_flow(gen: float) -> None:
 @pytest.mark.parametrize("gen", FLOWS)
 def test_a_call_and_its_return_in_single_program_flow(gen: float) -> None:
     made = thread(gen, r4=LANES)
-    made.dwords("cr")[0] = SINGLE_FLOW
+    made.dwords("cr")[0] = SINGLE_PROGRAM_FLOW
     run(made, branch(gen, "call", "sub", target=dst(10, "ud")), "back", note(gen, 100), branch(gen, "jmpi", "out", size=1, no_mask=True),
         "sub", note(gen, 1), branch(gen, "ret", None, None, reg(10, "ud", "2;2,1")), "out")
     assert sums(made) == [101] * 8
@@ -261,7 +261,7 @@ def test_stack_if_and_else() -> None:
         "past", pop=1),
         note(OLD, 10), branch(OLD, "endif", pop=1, jip=0), "past", note(OLD, 100))
     assert sums(made) == [101] * 3 + [110] * 5
-    assert made.masks.conditionals == [] and made.active == 0xFF
+    assert made.masks.imask_stack == [] and made.active == 0xFF
 
 
 @pytest.mark.parametrize("limit", [0, 8])
@@ -271,7 +271,7 @@ def test_stack_sides_nobody_takes(limit: int) -> None:
     run(made, compare(OLD, 4, L, limit), branch(OLD, "if", "else", predicate=1, pop=0), note(OLD, 1) if limit else poison, "else",
         branch(OLD, "else", "past", pop=1), poison if limit else note(OLD, 10), branch(OLD, "endif", pop=1, jip=0), "past", note(OLD, 100))
     assert sums(made) == [101 if limit else 110] * 8 and sums(made, 30) == [0] * 8
-    assert made.masks.conditionals == [] and made.active == 0xFF
+    assert made.masks.imask_stack == [] and made.active == 0xFF
 
 
 def test_stack_ifs_inside_one_another() -> None:
@@ -288,7 +288,7 @@ def test_stack_iff() -> None:
         run(made, compare(OLD, 4, L, limit), branch(OLD, "iff", "past", predicate=1, pop=0), note(OLD, 1), branch(OLD, "endif",
             pop=1, jip=0),
             "past", note(OLD, 100))
-        assert sums(made) == want and made.masks.conditionals == []
+        assert sums(made) == want and made.masks.imask_stack == []
 
 
 def test_stack_loop_with_break_and_continue_inside_an_if() -> None:
@@ -299,7 +299,7 @@ def test_stack_loop_with_break_and_continue_inside_an_if() -> None:
         condition=NZ),
         branch(OLD, "cont", "while", predicate=1, pop=0), note(OLD, 1), "while", branch(OLD, "while", "loop", pop=0), "out", note(OLD, 100))
     assert sums(made) == [1100 + lane // 2 for lane in range(8)]
-    assert made.masks.conditionals == [] and made.masks.loops == [] and made.active == 0xFF
+    assert made.masks.imask_stack == [] and made.masks.loop_stack == [] and made.active == 0xFF
 
 
 def test_stack_break_of_all_channels_leaves_the_loop_at_once() -> None:
@@ -307,7 +307,7 @@ def test_stack_break_of_all_channels_leaves_the_loop_at_once() -> None:
     run(made, one(OLD, "do", arf(0), arf(0), arf(0)), "loop", note(OLD, 1), branch(OLD, "break", "out", pop=0),
         one(OLD, "mov", dst(30), imm(1), no_mask=True), branch(OLD, "while", "loop", pop=0), "out", note(OLD, 100))
     assert sums(made) == [101] * 8 and sums(made, 30) == [0] * 8
-    assert made.masks.loops == [] and made.active == 0xFF
+    assert made.masks.loop_stack == [] and made.active == 0xFF
 
 
 def test_stack_loop_with_its_condition_at_the_end() -> None:
@@ -318,7 +318,7 @@ def test_stack_loop_with_its_condition_at_the_end() -> None:
 
 
 def test_more_pops_than_pushes_is_an_error() -> None:
-    with pytest.raises(DecodeError, match="endif pops 1 masks where 0 were pushed"):
+    with pytest.raises(DecodeError, match="endif pops 1 masks, but the IMask stack has 0"):
         run(thread(OLD), branch(OLD, "endif", pop=1, jip=0))
 
 

@@ -109,7 +109,7 @@ def build(example: Example, gen: float, lanes: int) -> Instruction:
     function = next((FUNCTIONS[one] for one in example.modifiers if one in FUNCTIONS), 0)
     sources = tuple(operand(row.form, index, *one[:2]) for index, one in enumerate(example.sources))
     align16 = row.form == "three_source"
-    special = 8 if function in opcodes.macros(gen) else None
+    special = 8 if function in opcodes.math_macros(gen) else None
     target = Operand("grf", example.target, 20, horizontal=1, write_mask=15 if align16 else None, special=special)
     return Instruction(gen, example.opcode, row.number, row.form, lanes, align16, saturate="sat" in named, condition=condition,
                        function=function, predicate=int("pred" in example.extra), acc_write="accwr" in example.extra, dst=target,

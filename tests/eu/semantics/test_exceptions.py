@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError, Unsupported
-from softgen.eu.interpreter import Interpreter, Outcome
+from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.exceptions import BREAKPOINT, ILLEGAL, MASTER, SOFTWARE, SUPPRESS
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 from tests.eu.semantics.build import Listing, arf, dst, end, imm, one, reg, thread
 
 LANES = np.arange(8, dtype=np.int32)
@@ -25,9 +25,9 @@ def control(opcode: str, word: int, value: int) -> Instruction:
         thread_control=2)
 
 
-def run(made: Thread, *items: Instruction | str, routine: tuple[Instruction, ...]) -> Listing:
+def run(made: ThreadState, *items: Instruction | str, routine: tuple[Instruction, ...]) -> Listing:
     listing = Listing(9, *items, end(9), "routine", *routine)
-    made.system_ip = listing.labels["routine"]
+    made.system_routine = listing.labels["routine"]
     Interpreter(made, listing).run()
     return listing
 
@@ -46,14 +46,14 @@ def test_a_software_exception_goes_and_returns_behind() -> None:
     assert list(made.register(20)) == [101] * 8
     assert made.register(21)[0] & MASTER and made.register(21)[1] & SOFTWARE.status        # both are set inside
     assert made.register(22)[0] == 16                                                        # the instruction after (IVB 2511-2516)
-    assert not made.control & MASTER
+    assert not made.cr0 & MASTER
 
 
 @pytest.mark.behaviour("EU-187", shows="action")
 def test_software_cannot_set_the_master_bit() -> None:
     made = thread(9)
     run(made, control("or", 0, MASTER), note(1), routine=(note(100), BACK))
-    assert list(made.register(20)) == [1] * 8 and not made.control & MASTER
+    assert list(made.register(20)) == [1] * 8 and not made.cr0 & MASTER
 
 
 @pytest.mark.behaviour("EU-201", shows="action")
@@ -70,7 +70,7 @@ def test_a_breakpoint_comes_before_its_instruction_and_is_suppressed_once() -> N
     resume = (note(100), control("or", 0, SUPPRESS), control("and", 1, ~BREAKPOINT.status & 0xFFFFFFFF), BACK)
     run(made, note(1, breakpoint=True), note(10), note(1000, breakpoint=True), routine=resume)
     assert list(made.register(20)) == [1211] * 8
-    assert not made.control & SUPPRESS and made.dwords("cr")[2] == 32
+    assert not made.cr0 & SUPPRESS and made.dwords("cr")[2] == 32
 
 
 def test_breakpoints_that_are_not_enabled_do_nothing() -> None:
@@ -84,8 +84,8 @@ def test_a_routine_that_does_not_suppress_a_breakpoint_comes_back_for_ever() -> 
     made = thread(9)
     made.dwords("cr")[1] = BREAKPOINT.enable
     listing = Listing(9, note(1, breakpoint=True), end(9), "routine", note(100), control("and", 1, ~BREAKPOINT.status & 0xFFFFFFFF), BACK)
-    made.system_ip = listing.labels["routine"]
-    assert Interpreter(made, listing).run(30) is Outcome.SPENT
+    made.system_routine = listing.labels["routine"]
+    assert Interpreter(made, listing).run(30) is RunOutcome.OUT_OF_BUDGET
     assert made.register(20)[0] > 100 and not any(made.register(20) % 100)          # the instruction itself has never run
 
 
@@ -100,16 +100,29 @@ def test_the_routine_may_change_where_it_returns_to() -> None:
     assert made.dwords("cr")[1] & ILLEGAL.status
 
 
+@pytest.mark.behaviour("EU-206", shows="action")
+def test_the_dispatch_gives_the_system_routine_and_no_register_shows_it() -> None:
+    """Two threads of one kernel: STATE_SIP's address decides where an exception goes, and no register holds it."""
+    listing = Listing(9, note(1), Instruction(9, "illegal", 0, "basic"), end(9), "first", note(100), end(9), "second", note(200), end(9))
+    for label, total in (("first", 101), ("second", 201)):
+        made = ThreadState(9, messages={7: lambda thread, message: None}, system_routine=listing.labels[label])
+        made.dwords("cr")[1] = ILLEGAL.enable
+        assert not any(value for name, value in made.snapshot().items() if name.startswith(("sr", "cr")) and listing.labels[label] in value)
+        assert Interpreter(made, listing).run() is RunOutcome.ENDED
+        assert list(made.register(20)[:8]) == [total] * 8
+        assert made.cr0 & MASTER and made.dwords("cr")[2] == 16
+
+
 def test_without_a_routine_an_enabled_exception_is_not_simulated() -> None:
     made = thread(9)
     made.dwords("cr")[1] = ILLEGAL.enable
-    with pytest.raises(Unsupported, match="illegal opcode: it is enabled, and there is no system routine"):
+    with pytest.raises(Unsupported, match="illegal opcode: the exception is enabled, but no STATE_SIP has set a system routine"):
         Interpreter(made, Listing(9, Instruction(9, "illegal", 0, "basic"))).run()
 
 
 def test_inside_the_routine_nothing_nests() -> None:
     made = thread(9)
     made.dwords("cr")[:2] = MASTER, ILLEGAL.enable
-    made.system_ip = 0
+    made.system_routine = 0
     with pytest.raises(DecodeError):
         Interpreter(made, Listing(9, Instruction(9, "illegal", 0, "basic"))).run()

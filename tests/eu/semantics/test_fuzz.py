@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.eu.encoding.encode import encode
-from softgen.eu.interpreter import Interpreter, Outcome, Program
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.eu.semantics.send import EXTENDED_MATH, Message
-from softgen.eu.thread.state import Thread
+from softgen.eu.semantics.extended_math import EXTENDED_MATH
+from softgen.eu.thread.message import SentMessage
+from softgen.eu.thread.state import ThreadState
 from tests.conftest import SHARED
 from tests.eu.semantics.build import Listing, arf, branch, dst, imm, one, reg, scalar, thread
 from tests.eu.strategies import instructions
@@ -42,7 +43,7 @@ def kernels() -> tuple[tuple[float, Path], ...]:
     return tuple(found)
 
 
-def answer(made: Thread, sent: Message) -> None:
+def answer(made: ThreadState, sent: SentMessage) -> None:
     """Somebody who listens to every message and fills what is asked for."""
     sent.response[:] = sent.descriptor & 0xFF
 
@@ -50,7 +51,7 @@ def answer(made: Thread, sent: Message) -> None:
 def execute(gen: float, code: bytes, seed: int = 0, mask: int = 0xFFFF, most: int = MOST) -> SoftgenError | None:
     """Runs code on registers full of something, some instructions long; the error it ended in, which must say where."""
     listeners = {sfid: answer for sfid in range(16) if sfid != EXTENDED_MATH or gen > min(GENERATIONS)}
-    made = Thread(gen, listeners, dispatch_mask=mask)
+    made = ThreadState(gen, listeners, dispatch_mask=mask)
     random = np.random.default_rng(seed)
     if seed % 4:
         made.grf[:] = random.integers(0, 256, len(made.grf), np.uint8)
@@ -59,7 +60,7 @@ def execute(gen: float, code: bytes, seed: int = 0, mask: int = 0xFFFF, most: in
         made.arf["f"][:] = random.integers(0, 256, len(made.arf["f"]), np.uint8)
     if seed % 8 == 1:
         made.dwords("cr")[:2] = random.integers(0, 1 << 32, 2, np.uint32)
-    runs = Interpreter(made, Program(gen, code, name="hostile"))
+    runs = Interpreter(made, KernelProgram(gen, code, name="hostile"))
     try:
         for _ in range(most):
             if made.ended or not runs.step():
@@ -142,7 +143,7 @@ def test_a_vector_has_four_channels() -> None:
 def test_planes_stand_in_registers() -> None:
     plane = Operand("grf", "f", indirect=True, width=1)
     refused(one(8.0, "pln", dst(4, "f"), plane, reg(9, "f")), Unsupported, "pln by an address register")
-    refused(one(8.0, "line", dst(4, "f"), imm(0, "f"), reg(9, "f")), DecodeError, "an immediate stands where a register is needed")
+    refused(one(8.0, "line", dst(4, "f"), imm(0, "f"), reg(9, "f")), DecodeError, "a register operand is required here, not an immediate")
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
@@ -189,8 +190,8 @@ def test_a_double_immediate_needs_doubles() -> None:
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_waiting_for_what_notifies_nobody(gen: float) -> None:
     for operand in (arf(0x20), reg(4), arf(0x90, sub=28)):
-        refused(one(gen, "wait", arf(0), operand, size=1), DecodeError, "wait is for a notification register")
-    refused(one(gen, "wait", arf(0), imm(0), size=1), DecodeError, "an immediate stands where a register is needed")
+        refused(one(gen, "wait", arf(0), operand, size=1), DecodeError, "wait needs a notification register")
+    refused(one(gen, "wait", arf(0), imm(0), size=1), DecodeError, "a register operand is required here, not an immediate")
 
 
 # -- it ends -------------------------------------------------------------------------------------------------------
@@ -201,7 +202,7 @@ def test_far_jumps_and_endless_loops(gen: float) -> None:
     for count in (-(1 << 24), 1 << 24):
         refused(branch(gen, "jmpi", count, size=1), GpuFault, r"instruction fetch at -?0x\w+ by gen [\d.]+, hostile[+-]0x")
     code = Listing(gen, "here", branch(gen, "jmpi", "here", size=1))
-    assert Interpreter(thread(gen), code).run(100) is Outcome.SPENT
+    assert Interpreter(thread(gen), code).run(100) is RunOutcome.OUT_OF_BUDGET
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
@@ -209,7 +210,7 @@ def test_long_loops_are_spent_sooner(gen: float) -> None:
     """A hundred branches of 4 KiB each, counted as five."""
     nops = [one(gen, "nop", size=1)] * 256
     made = thread(gen)
-    assert Interpreter(made, Listing(gen, "here", *nops, branch(gen, "jmpi", "here", size=1))).run(100) is Outcome.SPENT
+    assert Interpreter(made, Listing(gen, "here", *nops, branch(gen, "jmpi", "here", size=1))).run(100) is RunOutcome.OUT_OF_BUDGET
     assert made.executed == 20 * 257
 
 
@@ -217,13 +218,14 @@ def test_long_loops_are_spent_sooner(gen: float) -> None:
 def test_mask_stacks_overflow(opcode: str) -> None:
     made = thread(4.5)
     pushes = Listing(4.5, "again", branch(4.5, opcode, 1), branch(4.5, "jmpi", "again", size=1))
-    with pytest.raises(Unsupported, match=f"{opcode} inside 16 others"):
+    with pytest.raises(Unsupported, match=f"{opcode} nested more than 16 deep"):
         Interpreter(made, pushes).run()
-    assert len(made.masks.conditionals) + len(made.masks.loops) == 16
+    assert len(made.masks.imask_stack) + len(made.masks.loop_stack) == 16
 
 
-EMPTY = [("endif", "pops 1 masks where 0 were pushed"), ("else", "else where no if pushed a mask"),
-         ("while", "while where no do pushed a mask"), ("break", "break where no do pushed a mask")]  # fmt: skip
+EMPTY = [("endif", "pops 1 masks, but the IMask stack has 0"), ("else", "else outside of an if: the IMask stack is empty"),
+         ("while", "while outside of a loop: the loop stack is empty"),
+         ("break", "break outside of a loop: the loop stack is empty")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("opcode", "words"), EMPTY)

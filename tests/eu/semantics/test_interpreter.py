@@ -11,13 +11,14 @@ import pytest
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, SpecError, Unsupported
 from softgen.eu.encoding import program
-from softgen.eu.interpreter import Interpreter, Outcome, Program, unbuilt
+from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome, unsupported_opcodes
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import execution_type, read, rules
 from softgen.eu.semantics import OPS
-from softgen.eu.semantics.send import Message, StateExchange
-from softgen.eu.thread.state import Thread
+from softgen.eu.semantics.send import RegisterMessage
+from softgen.eu.thread.message import SentMessage
+from softgen.eu.thread.state import ThreadState
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import bool_, u32
 from softgen.lanes.value import Value
@@ -33,7 +34,7 @@ LANES = np.arange(8, dtype=np.int32)
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_a_thread_ends_with_the_message_that_says_so(gen: float) -> None:
     made = thread(gen)
-    assert run(made, one(gen, "nop")) is Outcome.ENDED
+    assert run(made, one(gen, "nop")) is RunOutcome.ENDED
     assert made.ended and made.executed == 2
 
 
@@ -44,7 +45,7 @@ def test_code_is_decoded_as_it_is_reached() -> None:
     code = program.assemble([replace(item, sources=item.sources) for item in listing], compact=True) + b"\xff" * 16
     assert len(code) < 16 * 4
     made = thread(9, r4=LANES)
-    assert Interpreter(made, Program(9, code)).run() is Outcome.ENDED
+    assert Interpreter(made, KernelProgram(9, code)).run() is RunOutcome.ENDED
     assert list(made.register(20)) == [lane + 5 for lane in range(8)]
 
 
@@ -54,10 +55,10 @@ def test_wait_leaves_until_somebody_notifies(gen: float) -> None:
     notification = arf(0x90, "ud", 0, "0;1,0")
     made = thread(gen)
     interpreter = Interpreter(made, Listing(gen, one(gen, "wait", notification, notification, NULL, size=1, no_mask=True), end(gen)))
-    assert interpreter.run() is Outcome.WAITING and made.waiting == 0 and made.ip == 0
-    assert interpreter.run() is Outcome.WAITING
+    assert interpreter.run() is RunOutcome.WAITING and made.waiting == 0 and made.ip == 0
+    assert interpreter.run() is RunOutcome.WAITING
     made.dwords("n")[0] = 2
-    assert interpreter.run() is Outcome.ENDED
+    assert interpreter.run() is RunOutcome.ENDED
     assert made.dwords("n")[0] == 1 and made.waiting is None
 
 
@@ -65,7 +66,11 @@ def test_a_spent_budget_can_be_renewed() -> None:
     made = thread(9, r4=np.full(8, 10, np.int32))
     items = ("loop", one(9, "add", dst(4), reg(4), imm(-1 & 0xFFFFFFFF), condition=3), branch(9, "while", "loop", predicate=1), end(9))
     interpreter = Interpreter(made, Listing(9, *items))
-    assert [interpreter.run(4), interpreter.run(4), interpreter.run(4)] == [Outcome.SPENT, Outcome.SPENT, Outcome.ENDED]
+    assert [interpreter.run(4), interpreter.run(4), interpreter.run(4)] == [
+        RunOutcome.OUT_OF_BUDGET,
+        RunOutcome.OUT_OF_BUDGET,
+        RunOutcome.ENDED,
+    ]
     assert list(made.register(4)) == [0] * 8
 
 
@@ -81,7 +86,7 @@ def test_what_each_step_changed() -> None:
 
 
 def test_the_clock_is_whatever_it_was_given() -> None:
-    made = Thread(9, {7: lambda thread, sent: None}, clock=lambda: 0x1_2345_6789)
+    made = ThreadState(9, {7: lambda thread, sent: None}, clock=lambda: 0x1_2345_6789)
     run(made, one(9, "mov", dst(20, "ud"), arf(0xC0, "ud", 0, "4;4,1"), size=2))
     assert list(made.register(20)[:2]) == [0x23456789, 1]
 
@@ -104,7 +109,7 @@ def test_no_instruction_is_an_error_and_is_recorded() -> None:
         code = program.assemble([one(9, "nop")]) + word.to_bytes(16, "little")
         with pytest.raises(DecodeError, match=rf"gen 9, kernel 0x40\+0x10: .*opcode {word} is no instruction of gen 9"):
             made.ip, made.channel_ip = 0x40, [0x40] * 32
-            Interpreter(made, Program(9, code, start=0x40)).run()
+            Interpreter(made, KernelProgram(9, code, start=0x40)).run()
         assert made.dwords("cr")[1] == 1 << 28
 
 
@@ -130,7 +135,7 @@ UNBUILT = {4.5: {"halt", "msave", "mrest", "push", "pop"}, 7: set(), 7.5: set(),
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_the_list_of_what_is_not_built_is_exact(gen: float) -> None:
     """Those on the list raise Unsupported by name; all others have a meaning."""
-    assert unbuilt(gen) == UNBUILT[gen]
+    assert unsupported_opcodes(gen) == UNBUILT[gen]
     for name in UNBUILT[gen]:
         row = opcodes.opcode(name, gen)
         assert row is not None
@@ -150,9 +155,9 @@ def send(gen: float, sfid: int, descriptor: int | Operand, target: Operand, *sou
 
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
 def test_a_message_carries_registers_and_brings_some_back(gen: float) -> None:
-    seen: list[Message] = []
+    seen: list[SentMessage] = []
 
-    def echo(thread: Thread, sent: Message) -> None:
+    def echo(thread: ThreadState, sent: SentMessage) -> None:
         seen.append(sent)
         sent.response[:] = sent.payload[::-1]
 
@@ -168,7 +173,7 @@ def test_a_message_carries_registers_and_brings_some_back(gen: float) -> None:
 @pytest.mark.behaviour("KBL-EU-16", shows="action")
 @pytest.mark.parametrize("gen", [9, 11])
 def test_a_split_message_has_two_payloads(gen: float) -> None:
-    seen: list[Message] = []
+    seen: list[SentMessage] = []
     made = thread(gen, r10=np.arange(16, dtype=np.uint32), r40=np.arange(100, 124, dtype=np.uint32))
     made.messages[10] = lambda thread, sent: seen.append(sent)
     run(made, send(gen, 10, 2 << 25, NULL, Operand("grf", "", 10), Operand("grf", "", 40), extended=3 << 6))
@@ -177,7 +182,7 @@ def test_a_split_message_has_two_payloads(gen: float) -> None:
 
 @pytest.mark.behaviour("EU-149", shows="action")
 def test_a_descriptor_may_stand_in_a0() -> None:
-    seen: list[Message] = []
+    seen: list[SentMessage] = []
     made = thread(9)
     made.messages[12] = lambda thread, sent: seen.append(sent)
     made.dwords("a")[0] = 1 << 25 | 0xABC
@@ -201,7 +206,7 @@ def test_a_null_destination_takes_no_answer() -> None:
 
 
 def test_a_predicated_message_is_for_fewer_channels() -> None:
-    seen: list[Message] = []
+    seen: list[SentMessage] = []
     made = thread(9, 0xFF00)
     made.messages[12] = lambda thread, sent: seen.append(sent)
     made.dwords("f")[0] = 0x5A00
@@ -211,7 +216,7 @@ def test_a_predicated_message_is_for_fewer_channels() -> None:
 
 @pytest.mark.behaviour("EU-143", shows="action")
 def test_message_registers_and_the_implied_move() -> None:
-    seen: list[Message] = []
+    seen: list[SentMessage] = []
     made = thread(4.5, r10=np.arange(8, dtype=np.uint32), r11=np.arange(8, 16, dtype=np.uint32))
     made.messages[6] = lambda thread, sent: seen.append(sent)
     run(made, one(4.5, "mov", Operand("mrf", "ud", 3, horizontal=1), reg(11, "ud")),
@@ -243,7 +248,7 @@ def test_an_implied_move_takes_a_whole_register() -> None:
     state = SimpleNamespace(m=m, rules=rules(4.5), enabled=lambda one: m.constant(bool_, 1, 8), write=write,
                             read=lambda place, type, offsets: m.constant(u32, [at // 4 for at in offsets]))  # fmt: skip
     sent = send(4.5, 1, 4 | 1 << 20 | 1 << 16, dst(20, "f"), reg(10, "f"), base_mrf=2)
-    StateExchange(state, sent, None, None)  # type: ignore[arg-type]
+    RegisterMessage(state, sent, None, None)  # type: ignore[arg-type]
     assert moved == [("mrf", tuple(range(64, 96, 4)), list(range(80, 88)), True)]
 
 
@@ -252,7 +257,7 @@ def test_a_payload_by_address_may_lie_before_it() -> None:
     state = SimpleNamespace(m=m, rules=rules(9), enabled=lambda one: m.constant(bool_, 1, 8), flags=None,
                             read=lambda place, type, offsets: m.constant(type, 96, len(offsets)))  # fmt: skip
     sent = send(9, 7, 1 << 25, NULL, Operand("grf", "ud", indirect=True, offset=-32))
-    held = StateExchange(state, sent, None, None).first  # type: ignore[arg-type]
+    held = RegisterMessage(state, sent, None, None).first  # type: ignore[arg-type]
     assert isinstance(held, Value) and held.payload.tolist() == [64]
 
 
@@ -286,7 +291,7 @@ def test_integer_division_as_a_message() -> None:
 def test_a_message_to_nobody_and_one_too_long() -> None:
     with pytest.raises(Unsupported, match=r"messages to shared function 2 \(descriptor 0x2000000\)"):
         run(thread(9), send(9, 2, 1 << 25, NULL, reg(10, "ud")))
-    with pytest.raises(GpuFault, match="4 registers from r126 on are not all there"):
+    with pytest.raises(GpuFault, match="4 registers from r126 exceed the register file"):
         run(thread(9), send(9, 7, 4 << 25, NULL, reg(126, "ud")))
 
 

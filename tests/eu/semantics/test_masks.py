@@ -7,13 +7,13 @@ import pytest
 
 from softgen.bits.layout import GENERATIONS
 from softgen.eu.isa.instruction import Operand
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 from tests.eu.semantics.build import NZ, arf, branch, dst, engine, imm, one, reg, run, scalar, thread  # noqa: F401
 
 COUNT = np.arange(32, dtype=np.int32)
 
 
-def written(made: Thread, number: int = 20, count: int = 16) -> int:
+def written(made: ThreadState, number: int = 20, count: int = 16) -> int:
     """A bit for each dword that is no longer 0."""
     held = made.grf[number * 32 :].view(np.int32)[:count]
     return sum(1 << index for index, value in enumerate(held) if value)

@@ -10,22 +10,22 @@ from softgen.errors import GpuFault
 from softgen.eu.isa.instruction import VXH, Operand
 from softgen.eu.text.mesa.parse import parse
 from softgen.eu.thread.regions import small_float
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 from tests.eu.semantics.build import NZ, arf, dst, imm, one, reg, run, scalar, thread
 
 WORDS = np.arange(64, dtype=np.int16)
 FLOATS = np.arange(32, dtype=np.float32)
 
 
-def words(made: Thread, number: int, count: int = 16) -> list[int]:
+def words(made: ThreadState, number: int, count: int = 16) -> list[int]:
     return [int(value) for value in made.grf[number * 32 :].view(np.int16)[:count]]
 
 
-def dwords(made: Thread, number: int, count: int = 8) -> list[int]:
+def dwords(made: ThreadState, number: int, count: int = 8) -> list[int]:
     return [int(value) for value in made.grf[number * 32 :].view(np.int32)[:count]]
 
 
-def floats(made: Thread, number: int, count: int = 8) -> list[float]:
+def floats(made: ThreadState, number: int, count: int = 8) -> list[float]:
     return [float(value) for value in made.grf[number * 32 :].view(np.float32)[:count]]
 
 
@@ -87,7 +87,7 @@ def test_regions_of_three_sources() -> None:
     assert floats(made, 20) == [2 * c for c in range(8)]
 
 
-def reset(made: Thread) -> Thread:
+def reset(made: ThreadState) -> ThreadState:
     made.ip, made.ended, made.channel_ip = 0, False, [0] * 32
     return made
 

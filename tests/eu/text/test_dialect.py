@@ -27,7 +27,7 @@ def differences(codes: Iterable[Code]) -> tuple[list[str], Counter[tuple[str, fl
     lines: Counter[tuple[str, float]] = Counter()
     annotated: Counter[tuple[str, float]] = Counter()
     for name, gen, data in codes:
-        for syntax in dialect.covering(gen):
+        for syntax in dialect.dialects_of(gen):
             text = dialect.text(data, gen, syntax)
             if dialect.read(text, gen, syntax) != data:
                 wrong.append(f"{name} in {syntax}")
@@ -44,23 +44,27 @@ def few(lines: Counter[tuple[str, float]], annotated: Counter[tuple[str, float]]
 
 
 def test_which_dialects_there_are() -> None:
-    assert {gen: dialect.covering(gen) for gen in GENERATIONS} == {
+    assert {gen: dialect.dialects_of(gen) for gen in GENERATIONS} == {
         4.5: ("mesa",), 7: ("mesa",), 7.5: ("iga", "mesa"), 8: ("iga", "mesa"), 9: ("iga", "mesa"), 11: ("iga", "mesa")}  # fmt: skip
-    assert dialect.chosen(None, 9.0) == "iga" and dialect.chosen("mesa", 9.0) == "mesa" and dialect.chosen(None, 7.0) == "mesa"
+    assert (
+        dialect.select_dialect(None, 9.0) == "iga"
+        and dialect.select_dialect("mesa", 9.0) == "mesa"
+        and dialect.select_dialect(None, 7.0) == "mesa"
+    )
     with pytest.raises(DecodeError, match="iga has no words for gen 7; mesa has"):
-        dialect.chosen("iga", 7.0)
+        dialect.select_dialect("iga", 7.0)
 
 
 def test_bundled_kernels_come_back() -> None:
     wrong, lines, _ = differences(bundled())
     assert wrong == []
-    assert set(lines) == {(syntax, gen) for gen in GENERATIONS for syntax in dialect.covering(gen)}
+    assert set(lines) == {(syntax, gen) for gen in GENERATIONS for syntax in dialect.dialects_of(gen)}
 
 
 @pytest.mark.parametrize("code", [pytest.param(code, id=code[0]) for code in bundled()])
 def test_the_dialect_of_a_text_is_seen(code: Code) -> None:
     _, gen, data = code
-    for syntax in dialect.covering(gen):
+    for syntax in dialect.dialects_of(gen):
         assert dialect.detect(dialect.text(data, gen, syntax), gen) == syntax
         assert dialect.read(dialect.text(data, gen, syntax), gen) == data
 
@@ -68,14 +72,14 @@ def test_the_dialect_of_a_text_is_seen(code: Code) -> None:
 def test_bytes_behind_the_last_instruction_come_back() -> None:
     name, gen, data = next(code for code in bundled() if "padded" in code[0])
     for behind in (b"\0" * 8, b"\x01", b"\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"):
-        for syntax in dialect.covering(gen):
+        for syntax in dialect.dialects_of(gen):
             text = dialect.text(data + behind, gen, syntax)
             assert f"// rest: {behind.hex()}" in text and dialect.read(text, gen, syntax) == data + behind, name
 
 
 @given(data=st.binary(min_size=1, max_size=120), gen=st.sampled_from(GENERATIONS))
 def test_any_bytes_come_back(data: bytes, gen: float) -> None:
-    for syntax in dialect.covering(gen):
+    for syntax in dialect.dialects_of(gen):
         text = dialect.text(data, gen, syntax)
         assert dialect.read(text, gen, syntax) == data, text
 
@@ -90,9 +94,9 @@ def test_no_compact_form_is_said_with_its_place() -> None:
 
 def test_programs_of_one_text_stand_one_behind_the_other() -> None:
     codes = [code for code in bundled() if code[1] == 9.0 and not len(code[2]) % 8][:3]
-    for syntax in dialect.covering(9.0):
+    for syntax in dialect.dialects_of(9.0):
         items = [list(program.instructions(data, gen)) for _, gen, data in codes]
-        writer = dialect.Writer(syntax, 9.0, (one for lines in items for _, _, one in lines))
+        writer = dialect.ListingWriter(syntax, 9.0, (one for lines in items for _, _, one in lines))
         text = writer.head()
         for lines in items:
             last = writer.end(lines)

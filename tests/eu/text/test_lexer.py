@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from softgen.eu.text.lexer import Scanner, bits
+from softgen.eu.text.lexer import Scanner, annotation_text
 
 WORD = re.compile(r"[a-z]+")
 
@@ -51,6 +51,6 @@ def test_annotations_are_no_comments() -> None:
 
 
 def test_annotations_are_read_as_written() -> None:
-    assert bits(0) == ""
+    assert annotation_text(0) == ""
     for value in (1, 1 << 127, 0xABCDEF):
-        assert Scanner(bits(value)).annotation() == value
+        assert Scanner(annotation_text(value)).annotation() == value

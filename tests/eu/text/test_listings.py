@@ -43,7 +43,7 @@ def mesa_pairs(gen: float) -> Iterator[tuple[Instruction, re.Match[str]]]:
 
 
 def name_of(one: Instruction) -> str:
-    function = opcodes.function(one.function, one.gen) if one.opcode == "math" else None
+    function = opcodes.math_function(one.function, one.gen) if one.opcode == "math" else None
     return function.name if function else one.opcode
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from softgen.eu.interpreter import ENDLESS, Interpreter, Outcome
+from softgen.eu.interpreter import DEFAULT_BRANCH_BUDGET, Interpreter, RunOutcome
 from softgen.eu.threaded import engine, library
 from softgen.eu.threaded.engine import drive
 from softgen.lanes.cache import Cache
@@ -17,7 +17,7 @@ from tests.eu.semantics import build, test_examples, test_exceptions
 class OnHandlers(Interpreter):
     """An interpreter that does only what handlers leave to it."""
 
-    def run(self, limit: int = ENDLESS) -> Outcome:
+    def run(self, limit: int = DEFAULT_BRANCH_BUDGET) -> RunOutcome:
         return drive(self, limit)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softgen.eu.interpreter import Interpreter, Outcome
+from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.threaded import run
 from softgen.eu.threaded.engine import threaded as engine_of
 from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, one, reg, thread
@@ -35,7 +35,7 @@ def test_budgets_run_out_where_the_references_do(gen: float, limit: int) -> None
     assert (first.ip, first.executed, first.ended) == (second.ip, second.executed, second.ended)
 
 
-def until_ended(made, go) -> list[Outcome]:
+def until_ended(made, go) -> list[RunOutcome]:
     found = []
     while not made.ended:
         found.append(go(made))
@@ -49,7 +49,7 @@ def test_a_loop_runs_without_the_reference(gen: float, monkeypatch: pytest.Monke
     before = Interpreter.step
     monkeypatch.setattr(Interpreter, "step", lambda self: steps.append(self.thread.ip) or before(self))
     made = thread(gen, 0xFF, r12=np.full(8, 50, np.int32))
-    assert run(made, loop(gen)) is Outcome.ENDED
+    assert run(made, loop(gen)) is RunOutcome.ENDED
     assert steps == [48] and made.executed == 151
 
 
@@ -57,9 +57,9 @@ def test_a_wait_takes_a_notification_or_waits() -> None:
     notification = arf(0x90, "ud", region="0;1,0")
     code = Listing(9, one(9, "wait", notification, notification, size=1, no_mask=True), one(9, "mov", dst(3), imm(7)), end(9))
     made = thread(9)
-    assert run(made, code) is Outcome.WAITING and made.waiting == 0 and made.ip == 0 and made.executed == 0
+    assert run(made, code) is RunOutcome.WAITING and made.waiting == 0 and made.ip == 0 and made.executed == 0
     made.dwords("n")[0] = 2
-    assert run(made, code) is Outcome.ENDED
+    assert run(made, code) is RunOutcome.ENDED
     assert made.dwords("n")[0] == 1 and made.waiting is None and made.register(3)[0] == 7
 
 
@@ -70,7 +70,7 @@ def test_a_thread_in_the_middle_of_a_program_goes_on_there() -> None:
     assert 32 not in linked.known
     made = thread(9)
     made.ip, made.channel_ip = 32, [32] * 32
-    assert run(made, code) is Outcome.ENDED
+    assert run(made, code) is RunOutcome.ENDED
     assert (made.register(3)[0], made.register(4)[0]) == (0, 2)
     assert 32 in engine_of(9.0).link(code, 0, 32, messages=False).known
 

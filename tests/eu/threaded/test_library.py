@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from softgen.bits.layout import GENERATIONS
-from softgen.eu.interpreter import Interpreter, Outcome
-from softgen.eu.thread.block import Context, Status
+from softgen.eu.interpreter import Interpreter, RunOutcome
+from softgen.eu.thread.block import Context, ThreadStatus
 from softgen.eu.threaded import library, run
 from softgen.eu.threaded.engine import Threaded
 from softgen.eu.threaded.engine import _loop as loop
@@ -175,7 +175,7 @@ def test_a_changed_cr0_means_another_program() -> None:
     code = Listing(9, add, one(9, "or", replace(control, horizontal=1), control, imm(0x10, "ud"), size=1, no_mask=True),
                    replace(add, dst=dst(11, "f")), end(9))  # fmt: skip
     made = thread(9, r2=np.ones(8, np.float32))
-    assert run(made, code) is Outcome.ENDED
+    assert run(made, code) is RunOutcome.ENDED
     assert (made.register(10)[0], made.register(11)[0]) == (0x3F800000, 0x3F800001)
 
 
@@ -192,17 +192,17 @@ def test_a_plain_change_of_mode_needs_no_reference(monkeypatch: pytest.MonkeyPat
     made, linked = thread(9, r2=np.ones(8, np.float32)), Threaded(9.0).link(code, 0, messages=False)
     context = Context(budget=100, program=linked.address)
     made.save()
-    assert loop()(made.block.ctypes.data, ctypes.addressof(context)) == Status.WAITING
+    assert loop()(made.block.ctypes.data, ctypes.addressof(context)) == ThreadStatus.WAITING
     made.load()
-    assert (made.control, made.ip, made.executed, made.register(10)[0]) == (0x10, 32, 2, 0x3F800000)
+    assert (made.cr0, made.ip, made.executed, made.register(10)[0]) == (0x10, 32, 2, 0x3F800000)
     made.dwords("n")[0] = 1
-    assert loop()(made.block.ctypes.data, ctypes.addressof(context)) == Status.ESCAPE
+    assert loop()(made.block.ctypes.data, ctypes.addressof(context)) == ThreadStatus.ESCAPE
     made.load()
     assert (made.ip, made.executed, made.register(11)[0], steps) == (64, 4, 0x3F800001, [])
     made.dwords("cr")[0] = 0x20
     made.ip = 48
     made.save()
-    assert loop()(made.block.ctypes.data, ctypes.addressof(context)) == Status.MODE
+    assert loop()(made.block.ctypes.data, ctypes.addressof(context)) == ThreadStatus.CR0_CHANGED
 
 
 @pytest.mark.parametrize("change, wanted", [

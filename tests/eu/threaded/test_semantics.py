@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from softgen.bits.layout import GENERATIONS
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.threaded.engine import threaded as engine_of
 from softgen.eu.threaded.link import Linker
 from tests.eu.semantics.build import Listing, end
@@ -48,4 +48,4 @@ def test_the_examples_really_run_threaded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Linker, "link", lambda self, entries: called.append(self.code) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         execute(next(one for one in EXAMPLES["add"] if 9 in one.generations), 9)
-    assert isinstance(called[0], Program)
+    assert isinstance(called[0], KernelProgram)

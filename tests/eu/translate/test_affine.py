@@ -12,9 +12,9 @@ import pytest
 
 from softgen.errors import SoftgenError
 from softgen.eu.engine import Row
-from softgen.eu.interpreter import Interpreter, Line, Program
+from softgen.eu.interpreter import DecodedInstruction, Interpreter, KernelProgram
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.state import ThreadState
 from softgen.eu.translate.affine import Arrivals, Even, written
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.kernel import Kernel, Key
@@ -37,7 +37,7 @@ FLAG = 0x30  # f0 among the architecture registers
 class Noting(Kernel):
     """Keeps what was believed before each instruction that is no branch, and where blocks begin."""
 
-    def __init__(self, program: Program, key: Key) -> None:
+    def __init__(self, program: KernelProgram, key: Key) -> None:
         super().__init__(program, key)
         self.facts: dict[int, frozenset[Row]] = {}
         arrivals = self.arrivals
@@ -50,26 +50,28 @@ class Noting(Kernel):
         self.arrivals = Noted(self.graph, self.state.rules, key.payload)
         arrivals.known = self.arrivals.known
 
-    def _straight(self, line: Line) -> bool:
+    def _straight(self, line: DecodedInstruction) -> bool:
         self.facts[line.ip] = frozenset(row for row, held in self.state.even.rows.items()
                                         if held is None or held.mask == affine.EVERY and not held.conditions)  # fmt: skip
         return super()._straight(line)
 
 
-def facts(program: Program, *payload: Row, width: int = 8, full: bool = True, control: int = 0, **more: Any) -> dict[int, frozenset[Row]]:
+def facts(
+    program: KernelProgram, *payload: Row, width: int = 8, full: bool = True, control: int = 0, **more: Any
+) -> dict[int, frozenset[Row]]:
     kernel = Noting(program, Key(control, width, full, messages=False, payload=payload, **more))
     kernel.translate()
     return kernel.facts
 
 
-def holds(row: Row, made: Thread) -> bool:
+def holds(row: Row, made: ThreadState) -> bool:
     values = made.grf[row.start : row.end].view(f"u{row.size}").astype(object)
     return all((b - a - row.step) % (1 << 8 * row.size) == 0 for a, b in pairwise(values)) and (
         row.highest is None or max(values) <= row.highest
     )
 
 
-def verify(program: Program, known: dict[int, frozenset[Row]], made: Thread, most: int = 2000) -> int:
+def verify(program: KernelProgram, known: dict[int, frozenset[Row]], made: ThreadState, most: int = 2000) -> int:
     """Runs the reference and looks at everything that is believed; how many beliefs that were."""
     runner, count = Interpreter(made, program), 0
     while not made.ended and most:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from softgen.eu import engine
-from softgen.eu.interpreter import Interpreter, Outcome
+from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.thread.block import Context, Status
-from softgen.eu.thread.state import ROUNDING, Thread
+from softgen.eu.thread.block import Context, ThreadStatus
+from softgen.eu.thread.state import ROUNDING_MODE, ThreadState
 from softgen.eu.translate import control_flow, cr0_propagation
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.engine import Translator
@@ -42,7 +42,7 @@ def loop(turns: int) -> Listing:
     return Listing(GEN, "loop", add(5, 1), compare(5, L, turns), branch(GEN, "while", "loop", predicate=1), add(20, 1), end(GEN))
 
 
-def sums(made: Thread, number: int = 20) -> list[int]:
+def sums(made: ThreadState, number: int = 20) -> list[int]:
     return [int(value) for value in made.register(number).view(np.int32)]
 
 
@@ -79,7 +79,7 @@ def test_a_mask_that_is_full_and_one_that_is_not_come_to_the_same() -> None:
         made = thread(GEN, r4=LANES)
         function = Translator(observe=True, messages=False).function(divergent(), 0, 8, full)
         status = engine.call(function, made, Context(budget=10))
-        assert status is Status.ESCAPE  # the last message, which a thread without memory around it leaves to the reference
+        assert status is ThreadStatus.ESCAPE  # the last message, which a thread without memory around it leaves to the reference
         assert sums(made) == [101] * 3 + [110] * 5
 
 
@@ -89,9 +89,9 @@ def test_a_mask_that_is_full_and_one_that_is_not_come_to_the_same() -> None:
 def test_a_loop_is_left_when_its_turns_are_spent_and_taken_up_where_it_was() -> None:
     made, code, translator = thread(GEN), loop(100), Translator(observe=True, messages=False)
     turns = 0
-    while (outcome := engine.run("t1", made, code, 30, translator)) is Outcome.SPENT:
+    while (outcome := engine.run("t1", made, code, 30, translator)) is RunOutcome.OUT_OF_BUDGET:
         turns += 1
-    assert outcome is Outcome.ENDED and turns == 3
+    assert outcome is RunOutcome.ENDED and turns == 3
     assert sums(made, 5) == [100] * 8 and sums(made) == [1] * 8
     assert made.executed == 302
 
@@ -102,7 +102,7 @@ def test_what_is_not_read_any_more_is_not_kept() -> None:
              branch(GEN, "while", "loop", predicate=1), one(GEN, "mov", dst(40), reg(20)), end(GEN)]  # fmt: skip
     made = thread(GEN)
     function = Translator(messages=False).function(Listing(GEN, *items), 0, 8, True)
-    assert engine.call(function, made, Context(budget=10)) is Status.SPENT
+    assert engine.call(function, made, Context(budget=10)) is ThreadStatus.OUT_OF_BUDGET
     assert sums(made) == [30] * 8 and sums(made, 30) == [0] * 8
 
 
@@ -110,10 +110,10 @@ def test_a_wait_takes_a_notification_or_leaves() -> None:
     notification = arf(0x90, "ud", region="0;1,0")
     code = Listing(GEN, add(20, 1), one(GEN, "wait", notification, notification, size=1), add(20, 10), end(GEN))
     made, translator = thread(GEN), Translator(observe=True, messages=False)
-    assert engine.run("t1", made, code, 9, translator) is Outcome.WAITING
+    assert engine.run("t1", made, code, 9, translator) is RunOutcome.WAITING
     assert made.waiting == 0 and sums(made) == [1] * 8
     made.dwords("n")[0] = 1
-    assert engine.run("t1", made, code, 9, translator) is Outcome.ENDED
+    assert engine.run("t1", made, code, 9, translator) is RunOutcome.ENDED
     assert made.dwords("n")[0] == 0 and sums(made) == [11] * 8
 
 
@@ -143,7 +143,7 @@ def rounding(value: int, opcode: str = "or") -> Instruction:
 
 def test_a_kernel_that_changes_its_rounding_computes_by_it() -> None:
     third = one(GEN, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f"))
-    code = Listing(GEN, third, rounding(ROUNDING), replace(third, dst=dst(21, "f")), end(GEN))
+    code = Listing(GEN, third, rounding(ROUNDING_MODE), replace(third, dst=dst(21, "f")), end(GEN))
     values = {"r4": np.linspace(0.1, 0.9, 8, dtype=np.float32), "r5": np.linspace(1.1, 1.7, 8, dtype=np.float32)}
     expected, made = thread(GEN, **values), thread(GEN, **values)
     Interpreter(expected, code).run()
@@ -154,10 +154,10 @@ def test_a_kernel_that_changes_its_rounding_computes_by_it() -> None:
 
 def test_cr0_must_be_known_at_every_place() -> None:
     jump = branch(GEN, "jmpi", "over", size=1, predicate=1)
-    depends = Listing(GEN, compare(4, GE, 3), jump, rounding(ROUNDING), "over", add(20, 1), end(GEN))
+    depends = Listing(GEN, compare(4, GE, 3), jump, rounding(ROUNDING_MODE), "over", add(20, 1), end(GEN))
     with pytest.raises(Untranslatable, match="one thing or another"):
         translate(depends, Key(0, 8, True))
-    for strange in (rounding(4), replace(rounding(ROUNDING), predicate=1), replace(rounding(ROUNDING), no_mask=False)):
+    for strange in (rounding(4), replace(rounding(ROUNDING_MODE), predicate=1), replace(rounding(ROUNDING_MODE), no_mask=False)):
         with pytest.raises(Untranslatable, match="not known"):
             cr0_propagation.written(strange, 0)
-    assert cr0_propagation.written(rounding(ROUNDING, "xor"), ROUNDING) == 0
+    assert cr0_propagation.written(rounding(ROUNDING_MODE, "xor"), ROUNDING_MODE) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from softgen.eu.thread.block import Status
+from softgen.eu.thread.block import ThreadStatus
 from softgen.eu.translate.liveness import Leave, Segment, live
 from softgen.eu.translate.registers import TRUE, Access, Registers
 from softgen.lanes.llvm import LlvmMachine
@@ -59,11 +59,11 @@ def test_what_may_still_be_read() -> None:
     made.accesses = [whole, masked, *use]
     made.partition()
     parts = list(made.all())
-    leave = Leave("out", Status.SPENT, 16, 0, frozenset())
+    leave = Leave("out", ThreadStatus.OUT_OF_BUDGET, 16, 0, frozenset())
     first, second = Segment(0, True, [whole, masked, leave], {16}), Segment(16, True, list(use))
     live({0: first, 16: second}, made, parts, 0, observe=False)
     assert (first.live, second.live, leave.live) == (0b10, 0b11, 0b11)
-    gone = Leave("end", Status.ENDED, 32, 0, frozenset())
+    gone = Leave("end", ThreadStatus.ENDED, 32, 0, frozenset())
     second.items.append(gone)
     live({0: first, 16: second}, made, parts, 0, observe=True)
     assert gone.live == 0b11 and whole.mask == TRUE

@@ -10,10 +10,10 @@ import pytest
 
 from softgen.eu import engine
 from softgen.eu.encoding import program
-from softgen.eu.interpreter import Program
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.promotion import Promoting
-from softgen.eu.thread.block import Context, Status
-from softgen.eu.thread.state import Thread
+from softgen.eu.thread.block import Context, ThreadStatus
+from softgen.eu.thread.state import ThreadState
 from softgen.eu.translate import engine as translation
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.store import Store
@@ -22,14 +22,14 @@ from tests.eu.semantics.build import dst, end, imm, one, reg
 GEN = 9
 
 
-def code(amount: int, tail: bytes = b"") -> Program:
+def code(amount: int, tail: bytes = b"") -> KernelProgram:
     made = program.assemble([one(GEN, "add", dst(20), reg(20), imm(amount)), end(GEN)])
-    return Program(GEN, made + tail)
+    return KernelProgram(GEN, made + tail)
 
 
-def result(function: engine.Function, made: Program) -> int:
-    thread = Thread(GEN, dispatch_mask=0xFF)
-    assert engine.call(function, thread, Context(budget=10)) in (Status.ENDED, Status.ESCAPE)
+def result(function: engine.Function, made: KernelProgram) -> int:
+    thread = ThreadState(GEN, dispatch_mask=0xFF)
+    assert engine.call(function, thread, Context(budget=10)) in (ThreadStatus.ENDED, ThreadStatus.ESCAPE)
     return int(thread.register(20).view(np.int32)[0])
 
 

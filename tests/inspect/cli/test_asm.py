@@ -36,7 +36,7 @@ def test_both_dialects_are_known_by_their_looks(text: str, tmp_path: Path) -> No
 def test_disasm_and_asm_are_one_round(tmp_path: Path, capsys: Capture) -> None:
     for path in sorted(KERNELS.glob("*.dat")):
         gpu = path.name.split(".")[1]
-        for syntax in dialect.covering({"ivb": 7.0, "hsw": 7.5, "bdw": 8.0, "icl": 11.0}[gpu]):
+        for syntax in dialect.dialects_of({"ivb": 7.0, "hsw": 7.5, "bdw": 8.0, "icl": 11.0}[gpu]):
             assert cli.main(["disasm", "--gpu", gpu, str(path), "--syntax", syntax]) == 0
             (tmp_path / "a.asm").write_text(capsys.readouterr().out)
             asm("--gpu", gpu, tmp_path / "a.asm", "-o", tmp_path / "a.dat", "--syntax", syntax)

@@ -13,7 +13,7 @@ from typing import Any
 
 from softgen.eu.isa import registers, types
 from softgen.eu.isa.instruction import VXH, Operand
-from softgen.eu.text.iga.names import Names, names_of
+from softgen.eu.text.iga.names import IgaWords, iga_words
 
 LIMIT = 1 << 16  # how many operands one memory holds before it starts again
 CHANNELS = "xyzw"
@@ -23,29 +23,29 @@ LOW_PAIR, HIGH_PAIR = 0x44, 0xEE  # .xyxy and .zwzw: one 64-bit element for all
 NO_MACRO = 8  # the accumulator selector that selects none
 HALF = 16  # bits
 
-Said = tuple[str, Operand]  # a text, and the operand that it says
+OperandText = tuple[str, Operand]  # a text, and the operand that it says
 
 
-class Recall:
+class OperandTextCache:
     """What an operand was said to be, by identity: the decoder gives the same operand for the same bits."""
 
-    def __init__(self, say: Callable[[Operand], Said], width: int) -> None:
+    def __init__(self, say: Callable[[Operand], OperandText], width: int) -> None:
         self.say, self.width = say, width
         self.known: dict[int, tuple[Operand, str, Operand]] = {}  # the operand is kept, so that nothing else can get its number
 
-    def __call__(self, one: Operand) -> tuple[Operand, str, Operand]:
-        found = self.known.get(id(one))
+    def __call__(self, operand: Operand) -> tuple[Operand, str, Operand]:
+        found = self.known.get(id(operand))
         if found is None:
             if len(self.known) >= LIMIT:
                 self.known.clear()
-            text, normal = self.say(one)
-            found = self.known[id(one)] = one, f"{text:<{self.width}} ", one if normal == one else normal
+            text, normal = self.say(operand)
+            found = self.known[id(operand)] = operand, f"{text:<{self.width}} ", operand if normal == operand else normal
         return found
 
 
-def changed(one: Operand, unsaid: dict[str, Any]) -> Operand:
+def with_changes(operand: Operand, unsaid: dict[str, Any]) -> Operand:
     """The operand with some fields changed; itself where there are none."""
-    return replace(one, **unsaid) if unsaid else one
+    return replace(operand, **unsaid) if unsaid else operand
 
 
 def swizzle_text(swizzle: int) -> str:
@@ -56,23 +56,23 @@ def mask_text(mask: int) -> str:
     return "".join(name for place, name in enumerate(CHANNELS) if mask >> place & 1) or NO_CHANNEL
 
 
-def type_text(one: Operand) -> str:
-    return f":{one.type}" if one.type else ""
+def type_text(operand: Operand) -> str:
+    return f":{operand.type}" if operand.type else ""
 
 
-def region_text(one: Operand) -> str:
-    if one.vertical == VXH:
-        return f"<{one.width},{one.horizontal}>"
-    return f"<{one.vertical};{one.width},{one.horizontal}>"
+def region_text(operand: Operand) -> str:
+    if operand.vertical == VXH:
+        return f"<{operand.width},{operand.horizontal}>"
+    return f"<{operand.vertical};{operand.width},{operand.horizontal}>"
 
 
-def row_text(one: Operand) -> str:
+def row_text(operand: Operand) -> str:
     """The region of an align16 source."""
-    return "<VxH>" if one.vertical == VXH else f"<{one.vertical}>"
+    return "<VxH>" if operand.vertical == VXH else f"<{operand.vertical}>"
 
 
-def special_text(one: Operand) -> str:
-    return ".nomme" if one.special == NO_MACRO else f".mme{one.special}"
+def special_text(operand: Operand) -> str:
+    return ".nomme" if operand.special == NO_MACRO else f".mme{operand.special}"
 
 
 def signed(value: int, bits: int) -> int:
@@ -80,134 +80,134 @@ def signed(value: int, bits: int) -> int:
     return value - (value >> bits - 1 << bits)
 
 
-class Operands:
+class IgaOperandText:
     """How one generation's operands are said."""
 
     def __init__(self, gen: float) -> None:
         self.gen = gen
-        self.names: Names = names_of(gen)
+        self.names: IgaWords = iga_words(gen)
 
-    def unit(self, one: Operand, name: str) -> int:
+    def unit(self, operand: Operand, name: str) -> int:
         """Bytes that one sub-register of an operand stands for."""
         if name in self.names.sets["bytes"]:
             return 1
-        return 4 if one.type in self.names.sets["dwords"] else types.size(one.type)
+        return 4 if operand.type in self.names.sets["dwords"] else types.size(operand.type)
 
-    def register(self, one: Operand, always: bool = True) -> tuple[str, dict[str, Any]]:
+    def register(self, operand: Operand, always: bool = True) -> tuple[str, dict[str, Any]]:
         """Where an operand is, and what of it the text does not say. `always`: with the sub-register, also where that is 0."""
-        if one.indirect:
-            return f"r[a0.{one.address_sub}{f',{one.offset}' if one.offset else ''}]", {}
-        if one.file == "grf":
-            base, text = "r", f"r{one.number}"
-        elif found := registers.find(one.number, self.gen):
+        if operand.indirect:
+            return f"r[a0.{operand.address_sub}{f',{operand.offset}' if operand.offset else ''}]", {}
+        if operand.file == "grf":
+            base, text = "r", f"r{operand.number}"
+        elif found := registers.find(operand.number, self.gen):
             base = found[0].name
             text = f"{base}{found[1]}" if found[0].count else base
         else:
-            base, text = "", f"arf{one.number}"
-        sub, rest = divmod(one.sub, self.unit(one, base))
+            base, text = "", f"arf{operand.number}"
+        sub, rest = divmod(operand.sub, self.unit(operand, base))
         if sub or always and base not in self.names.sets["plain"]:
             text += f".{sub}"
-        return text, {"sub": one.sub - rest} if rest else {}
+        return text, {"sub": operand.sub - rest} if rest else {}
 
-    def real(self, one: Operand, kind: str = "") -> Operand:
+    def real(self, operand: Operand, kind: str = "") -> Operand:
         """A register operand as near to this one as can be said: bits also say files and types that no register has. `kind` is the type
         of a text without one."""
-        file = "grf" if one.indirect else one.file if one.file in ("grf", "arf") else "arf"
-        known = one.type if one.type in types.codes("register", self.gen) else kind
-        return one if (file, known) == (one.file, one.type) else replace(one, file=file, type=known, immediate=0)
+        file = "grf" if operand.indirect else operand.file if operand.file in ("grf", "arf") else "arf"
+        known = operand.type if operand.type in types.codes("register", self.gen) else kind
+        return operand if (file, known) == (operand.file, operand.type) else replace(operand, file=file, type=known, immediate=0)
 
-    def destination(self, one: Operand) -> Said:
-        one = self.real(one)
-        text, unsaid = self.register(one)
-        return f"{text}<{one.horizontal}>{type_text(one)}", changed(one, unsaid)
+    def destination(self, operand: Operand) -> OperandText:
+        operand = self.real(operand)
+        text, unsaid = self.register(operand)
+        return f"{text}<{operand.horizontal}>{type_text(operand)}", with_changes(operand, unsaid)
 
-    def destination_16(self, one: Operand) -> Said:
-        one = self.real(one)
-        text, unsaid = self.register(one)
-        mask = one.write_mask or 0
-        unsaid |= {} if one.write_mask == mask else {"write_mask": mask}
-        return f"{text}<{one.horizontal}>.{mask_text(mask)}{type_text(one)}", changed(one, unsaid)
+    def destination_16(self, operand: Operand) -> OperandText:
+        operand = self.real(operand)
+        text, unsaid = self.register(operand)
+        mask = operand.write_mask or 0
+        unsaid |= {} if operand.write_mask == mask else {"write_mask": mask}
+        return f"{text}<{operand.horizontal}>.{mask_text(mask)}{type_text(operand)}", with_changes(operand, unsaid)
 
-    def modifiers(self, one: Operand, bitwise: bool = False) -> str:
-        if one.absolute:
-            return "-(abs)" if one.negate else "(abs)"
-        return ("~" if bitwise else "-") if one.negate else ""
+    def modifiers(self, operand: Operand, bitwise: bool = False) -> str:
+        if operand.absolute:
+            return "-(abs)" if operand.negate else "(abs)"
+        return ("~" if bitwise else "-") if operand.negate else ""
 
-    def source(self, one: Operand, bitwise: bool = False, wide: bool = False) -> Said:
-        if one.file == "imm":
-            return self.immediate(one, wide)
-        one = self.real(one)
-        text, unsaid = self.register(one)
-        return f"{self.modifiers(one, bitwise)}{text}{region_text(one)}{type_text(one)}", changed(one, unsaid)
+    def source(self, operand: Operand, bitwise: bool = False, wide: bool = False) -> OperandText:
+        if operand.file == "imm":
+            return self.immediate(operand, wide)
+        operand = self.real(operand)
+        text, unsaid = self.register(operand)
+        return f"{self.modifiers(operand, bitwise)}{text}{region_text(operand)}{type_text(operand)}", with_changes(operand, unsaid)
 
-    def source_16(self, one: Operand, bitwise: bool = False, wide: bool = False) -> Said:
-        if one.file == "imm":
-            return self.immediate(one, wide)
-        one = self.real(one)
-        text, unsaid = self.register(one)
-        swizzle = one.swizzle or 0
-        where = f"{self.modifiers(one, bitwise)}{text}{row_text(one)}.{swizzle_text(swizzle)}"
-        unsaid |= {} if one.swizzle == swizzle else {"swizzle": swizzle}
-        return where + type_text(one), changed(one, unsaid)
+    def source_16(self, operand: Operand, bitwise: bool = False, wide: bool = False) -> OperandText:
+        if operand.file == "imm":
+            return self.immediate(operand, wide)
+        operand = self.real(operand)
+        text, unsaid = self.register(operand)
+        swizzle = operand.swizzle or 0
+        where = f"{self.modifiers(operand, bitwise)}{text}{row_text(operand)}.{swizzle_text(swizzle)}"
+        unsaid |= {} if operand.swizzle == swizzle else {"swizzle": swizzle}
+        return where + type_text(operand), with_changes(operand, unsaid)
 
-    def immediate(self, one: Operand, wide: bool) -> Said:
+    def immediate(self, operand: Operand, wide: bool) -> OperandText:
         bits = 64 if wide else 32
-        kind = types.type_of(one.type)
-        normal, value = one, one.immediate
+        kind = types.type_of(operand.type)
+        normal, value = operand, operand.immediate
         if kind and kind.size == 2 and not wide:  # words stand there twice
             bits, value = HALF, value & 0xFFFF
-            normal = replace(one, immediate=value * 0x10001)
+            normal = replace(operand, immediate=value * 0x10001)
         if kind and kind.kind == "signed" and not kind.vector:
-            return f"{signed(value, bits)}{type_text(one)}", normal
-        return f"0x{value:X}{type_text(one)}", normal
+            return f"{signed(value, bits)}{type_text(operand)}", normal
+        return f"0x{value:X}{type_text(operand)}", normal
 
     # -- messages: whole registers --------------------------------------------------------------------------------------
 
-    def payload(self, one: Operand, quiet: str, region: bool, whole: bool, stride: int) -> Said:
+    def payload(self, operand: Operand, quiet: str, region: bool, whole: bool, stride: int) -> OperandText:
         """A register of a send. `quiet`: the types that are left out, `region`: the region is said where it is not the usual one, which has
         this stride, `whole`: sub-register and region are its own, and nothing else stands in their bits."""
-        one = self.real(one if whole else replace(one, sub=0, swizzle=None), next(iter(self.names.sets["quiet_src"])))
-        text, unsaid = self.register(one, always=False)
-        normal = changed(one, unsaid)
+        operand = self.real(operand if whole else replace(operand, sub=0, swizzle=None), next(iter(self.names.sets["quiet_src"])))
+        text, unsaid = self.register(operand, always=False)
+        normal = with_changes(operand, unsaid)
         plain = normal
-        if (one.vertical, one.width, one.horizontal) != (0, 1, stride):
+        if (operand.vertical, operand.width, operand.horizontal) != (0, 1, stride):
             plain = replace(normal, vertical=0, width=1, horizontal=stride)
-        kind = "" if one.type in self.names.sets[quiet] else type_text(one)
+        kind = "" if operand.type in self.names.sets[quiet] else type_text(operand)
         if region and plain != normal:
-            return f"{self.modifiers(one)}{text}{region_text(one)}{kind}", normal
-        return f"{self.modifiers(one)}{text}{kind}", plain
+            return f"{self.modifiers(operand)}{text}{region_text(operand)}{kind}", normal
+        return f"{self.modifiers(operand)}{text}{kind}", plain
 
-    def bare(self, one: Operand, kind: str = "") -> Said:
+    def bare(self, operand: Operand, kind: str = "") -> OperandText:
         """A register of a split send. `kind`: the type of a text without one, where there are types."""
-        one = self.real(one, kind) if kind else one
-        text, unsaid = self.register(one, always=False)
-        return text + type_text(one), changed(one, unsaid)
+        operand = self.real(operand, kind) if kind else operand
+        text, unsaid = self.register(operand, always=False)
+        return text + type_text(operand), with_changes(operand, unsaid)
 
     # -- macros: an accumulator selector instead of sub-register and region --------------------------------------------
 
-    def macro(self, one: Operand, implied: dict[str, Any]) -> Said:
+    def macro(self, operand: Operand, implied: dict[str, Any]) -> OperandText:
         """`implied`: the region that the text leaves out."""
-        if one.file == "imm":
-            return self.immediate(one, False)
-        one = self.real(one)
-        text, unsaid = self.register(replace(one, sub=0) if one.sub else one, always=False)
-        return f"{self.modifiers(one)}{text}{special_text(one)}{type_text(one)}", replace(one, **unsaid, **implied)
+        if operand.file == "imm":
+            return self.immediate(operand, False)
+        operand = self.real(operand)
+        text, unsaid = self.register(replace(operand, sub=0) if operand.sub else operand, always=False)
+        return f"{self.modifiers(operand)}{text}{special_text(operand)}{type_text(operand)}", replace(operand, **unsaid, **implied)
 
     # -- three sources, align16: IGA says them as align1 where it can ---------------------------------------------------
 
-    def three_destination(self, one: Operand, exec_size: int) -> tuple[str, Operand, int]:
+    def three_destination(self, operand: Operand, exec_size: int) -> tuple[str, Operand, int]:
         """Also the execution size to show: one channel of a row is a scalar to IGA."""
-        mask, size = one.write_mask, types.size(one.type)
+        mask, size = operand.write_mask, types.size(operand.type)
         if mask is None:
-            text, normal = self.macro(one, {"sub": 0})
+            text, normal = self.macro(operand, {"sub": 0})
             return text, normal, exec_size
-        text, unsaid = self.register(one)
+        text, unsaid = self.register(operand)
         if mask == 0xF and exec_size != 1:
-            return f"{text}<1>{type_text(one)}", changed(one, unsaid), exec_size
+            return f"{text}<1>{type_text(operand)}", with_changes(operand, unsaid), exec_size
         scalar = self._scalar(mask, size, exec_size)
-        if scalar is not None and not one.sub % (4 * size if size < 8 else 16):
-            return f"r{one.number}.{one.sub // size + scalar}<1>{type_text(one)}", one, 1
-        return f"{text}.{mask_text(mask)}{type_text(one)}", changed(one, unsaid), exec_size
+        if scalar is not None and not operand.sub % (4 * size if size < 8 else 16):
+            return f"r{operand.number}.{operand.sub // size + scalar}<1>{type_text(operand)}", operand, 1
+        return f"{text}.{mask_text(mask)}{type_text(operand)}", with_changes(operand, unsaid), exec_size
 
     def _scalar(self, mask: int, size: int, exec_size: int) -> int | None:
         """The element that a mask leaves of a row, where IGA says it as execution size 1."""
@@ -215,33 +215,36 @@ class Operands:
             return {0x3: 0, 0xC: 1}.get(mask) if exec_size == 2 else None
         return {0x1: 0, 0x2: 1, 0x4: 2, 0x8: 3}.get(mask) if exec_size == 4 else None
 
-    def three_source(self, one: Operand, last: bool) -> Said:
-        if one.swizzle is None:
-            return self.macro(one, {"sub": 0, "replicate": False})
-        text, unsaid = self.register(one)
-        modifiers, normal = self.modifiers(one), changed(one, unsaid)
+    def three_source(self, operand: Operand, last: bool) -> OperandText:
+        if operand.swizzle is None:
+            return self.macro(operand, {"sub": 0, "replicate": False})
+        text, unsaid = self.register(operand)
+        modifiers, normal = self.modifiers(operand), with_changes(operand, unsaid)
         scalar, packed = ("<0>", "<1>") if last else ("<0;0>", "<2;1>")
-        if one.swizzle == IDENTITY and not one.replicate:
-            return f"{modifiers}{text}{packed}{type_text(one)}", normal
-        size = types.size(one.type)
-        if one.swizzle == IDENTITY and size < 8:
-            return f"{modifiers}{text}{scalar}{type_text(one)}", normal
-        if one.swizzle in (LOW_PAIR, HIGH_PAIR) and size == 8 and not one.replicate and not one.sub % 16:
-            return f"{modifiers}r{one.number}.{one.sub // size + (one.swizzle == HIGH_PAIR)}{scalar}{type_text(one)}", one
-        return f"{modifiers}{text}.{swizzle_text(one.swizzle)}{'.r' if one.replicate else ''}{type_text(one)}", normal
+        if operand.swizzle == IDENTITY and not operand.replicate:
+            return f"{modifiers}{text}{packed}{type_text(operand)}", normal
+        size = types.size(operand.type)
+        if operand.swizzle == IDENTITY and size < 8:
+            return f"{modifiers}{text}{scalar}{type_text(operand)}", normal
+        if operand.swizzle in (LOW_PAIR, HIGH_PAIR) and size == 8 and not operand.replicate and not operand.sub % 16:
+            return (
+                f"{modifiers}r{operand.number}.{operand.sub // size + (operand.swizzle == HIGH_PAIR)}{scalar}{type_text(operand)}",
+                operand,
+            )
+        return f"{modifiers}{text}.{swizzle_text(operand.swizzle)}{'.r' if operand.replicate else ''}{type_text(operand)}", normal
 
     # -- three sources, align1 ------------------------------------------------------------------------------------------
 
-    def three_align1(self, one: Operand, place: int) -> Said:
+    def three_align1(self, operand: Operand, place: int) -> OperandText:
         """`place`: 0 is the destination, then the sources."""
-        if one.special is not None:
+        if operand.special is not None:
             regions = ({"horizontal": 1}, {"vertical": 4, "horizontal": 1}, {"vertical": 4, "horizontal": 1}, {"horizontal": 1})
-            return self.macro(one, regions[place])
-        if one.file == "imm":
-            normal = replace(one, negate=False, absolute=False)
-            if one.type == "w":
-                return f"{signed(one.immediate, HALF)}:w", normal
-            return f"0x{one.immediate:X}{type_text(one)}", normal
-        text, unsaid = self.register(one)
-        region = f"<{one.vertical};{one.horizontal}>" if place in (1, 2) else f"<{one.horizontal}>"
-        return f"{self.modifiers(one)}{text}{region}{type_text(one)}", changed(one, unsaid)
+            return self.macro(operand, regions[place])
+        if operand.file == "imm":
+            normal = replace(operand, negate=False, absolute=False)
+            if operand.type == "w":
+                return f"{signed(operand.immediate, HALF)}:w", normal
+            return f"0x{operand.immediate:X}{type_text(operand)}", normal
+        text, unsaid = self.register(operand)
+        region = f"<{operand.vertical};{operand.horizontal}>" if place in (1, 2) else f"<{operand.horizontal}>"
+        return f"{self.modifiers(operand)}{text}{region}{type_text(operand)}", with_changes(operand, unsaid)

@@ -15,13 +15,13 @@ from typing import Any
 from softgen.errors import DecodeError
 from softgen.eu.encoding.decode import decode
 from softgen.eu.encoding.encode import encode
-from softgen.eu.encoding.fields import page
+from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.isa import labels as jumps
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.text.iga.format import writer
-from softgen.eu.text.iga.reader import Reader
-from softgen.eu.text.iga.statement import Place, Statement
+from softgen.eu.text.iga.format import formatter
+from softgen.eu.text.iga.reader import IgaReader
+from softgen.eu.text.iga.statement import IgaStatement, JumpTarget
 
 _END = re.compile(r"[\n;]")
 _LABEL = re.compile(r"([A-Za-z_]\w*)[ \t]*:(?![\w])")
@@ -41,21 +41,21 @@ OPTIONS: dict[str, tuple[str, Any]] = {
 
 @cache
 def options(gen: float) -> dict[str, tuple[str, Any]]:
-    threads = {f"Thread{code}": code for code in range(4)} | writer(gen).names.read["thread"]
-    known = {word: field for word, field in OPTIONS.items() if field[0] in page("EU_CONTROL", gen) or field[0] != "align16"}
+    threads = {f"Thread{code}": code for code in range(4)} | formatter(gen).names.read["thread"]
+    known = {word: field for word, field in OPTIONS.items() if field[0] in instruction_page("EU_CONTROL", gen) or field[0] != "align16"}
     return known | {word: ("thread_control", code) for word, code in threads.items()}
 
 
-class Parser:
+class IgaParser:
     """One text."""
 
     def __init__(self, text: str, gen: float, name: str) -> None:
-        self.reader = Reader(text, gen, name)
-        self.gen, self.writer = gen, writer(gen)
+        self.reader = IgaReader(text, gen, name)
+        self.gen, self.writer = gen, formatter(gen)
         self.found: list[Instruction] = []
         self.starts: list[int] = []  # where each stands in the text
         self.labels: dict[str, int] = {}
-        self.waiting: list[tuple[int, list[Place]]] = []  # branches, and the places they lead to
+        self.waiting: list[tuple[int, list[JumpTarget]]] = []  # branches, and the places they lead to
         self.offset = 0
 
     def read(self) -> list[Instruction]:
@@ -72,53 +72,53 @@ class Parser:
             if not reader.done() and not reader.peek(_END):
                 self._statement()
         self._resolve()
-        return [self._settled(start, one) for start, one in zip(self.starts, self.found, strict=True)]
+        return [self._settled(start, inst) for start, inst in zip(self.starts, self.found, strict=True)]
 
-    def _settled(self, start: int, one: Instruction) -> Instruction:
+    def _settled(self, start: int, inst: Instruction) -> Instruction:
         """The instruction as its bits give it: annotations say bits, and bits belong to fields."""
-        if not one.opcode:
-            return one
-        self._channels(start, one)
+        if not inst.opcode:
+            return inst
+        self._channels(start, inst)
         try:
-            found = decode(encode(one), self.gen)
+            found = decode(encode(inst), self.gen)
         except DecodeError as error:
             raise DecodeError(f"{self.reader.place(start)}: {error}") from None
-        if one.uip is not None and found.uip is None:  # the register stands in its bits
+        if inst.uip is not None and found.uip is None:  # the register stands in its bits
             raise DecodeError(f"{self.reader.place(start)}: expected one label beside a register, not two")
-        return replace(found, compacted=True) if one.compacted else found
+        return replace(found, compacted=True) if inst.compacted else found
 
-    def _channels(self, start: int, one: Instruction) -> None:
+    def _channels(self, start: int, inst: Instruction) -> None:
         """Channels stand on all registers of an align16 instruction, and on none of others."""
-        if one.form not in ("basic", "branch", "send"):
+        if inst.form not in ("basic", "branch", "send"):
             return
-        payload = one.sources if one.extended is None else ()  # from gen 9 on it has no channels
-        for operand in (one.dst, *payload):
+        payload = inst.sources if inst.extended is None else ()  # from gen 9 on it has no channels
+        for operand in (inst.dst, *payload):
             if operand is None or operand.file == "imm" or operand.special is not None:
                 continue
             said = operand.write_mask is not None or operand.swizzle is not None
-            if said and not one.align16:
+            if said and not inst.align16:
                 raise DecodeError(f"{self.reader.place(start)}: expected the option Align16 beside channels, not align1")
-            if one.align16 and not said:
+            if inst.align16 and not said:
                 raise DecodeError(f"{self.reader.place(start)}: expected channels on each register beside Align16, not a region alone")
 
     def _resolve(self) -> None:
         offsets, offset = [], 0
-        for one in self.found:
+        for inst in self.found:
             offsets.append(offset)
-            offset += jumps.size(one)
+            offset += jumps.size(inst)
         for index, places in self.waiting:
             counts = [self._count(self.found[index], offsets[index], place) for place in places]
             self.found[index] = replace(self.found[index], jip=counts[0], uip=counts[1] if len(counts) > 1 else None)
 
-    def _count(self, one: Instruction, offset: int, place: Place) -> int:
+    def _count(self, inst: Instruction, offset: int, place: JumpTarget) -> int:
         name, at = place
         if isinstance(name, str) and name not in self.labels:
             raise self.reader.wrong("a label of the program", at)
         target = offset + name if isinstance(name, int) else self.labels[name]
         sets = self.writer.sets
-        if one.opcode in sets["absolute"]:
+        if inst.opcode in sets["absolute"]:
             return target
-        count = target - jumps.base(one, offset) if one.opcode in sets["count_bytes"] else jumps.count(one, offset, target)
+        count = target - jumps.base(inst, offset) if inst.opcode in sets["count_bytes"] else jumps.count(inst, offset, target)
         if count is None:
             raise self.reader.wrong(f"a place whole steps of {jumps.unit(self.gen)} bytes away", at)
         return count
@@ -133,16 +133,16 @@ class Parser:
             self._predicate(values)
         mnemonic = reader.expect(_MNEMONIC, "an instruction")
         if mnemonic[0] == ".inline_inst":
-            one = self._inline()
+            inst = self._inline()
         else:
             row = opcodes.opcode(mnemonic[0], self.gen)
             if row is None:
                 raise reader.wrong(f"an instruction of gen {self.gen:g}", mnemonic.start())
-            statement = Statement(reader, self.writer, row, values)
-            one = statement.read()
+            statement = IgaStatement(reader, self.writer, row, values)
+            inst = statement.read()
             if statement.places:
                 self.waiting.append((len(self.found), statement.places))
-        self._finish(one, start)
+        self._finish(inst, start)
 
     def _predicate(self, values: dict[str, Any]) -> None:
         found = self.reader.take(_PREDICATE)
@@ -167,13 +167,13 @@ class Parser:
         dwords = [self.reader.expect(_DWORD, "a dword, as 0x0000007E") for _ in range(2)]
         short = not self.reader.peek(_DWORD)
         dwords += [] if short else [self.reader.expect(_DWORD, "a dword, as 0x0000007E") for _ in range(2)]
-        word = sum(int(one[1], 16) << 32 * place for place, one in enumerate(reversed(dwords)))
+        word = sum(int(dword[1], 16) << 32 * place for place, dword in enumerate(reversed(dwords)))
         if not short:
             return decode(word, self.gen)
-        number = word & page("EU_CONTROL", self.gen).mask("opcode")
+        number = word & instruction_page("EU_CONTROL", self.gen).mask("opcode")
         return Instruction(self.gen, "", number, "none", compacted=True, residue=word ^ number)
 
-    def _finish(self, one: Instruction, start: int) -> None:
+    def _finish(self, inst: Instruction, start: int) -> None:
         """What stands behind the operands."""
         reader, known = self.reader, options(self.gen)
         values: dict[str, Any] = {}
@@ -189,12 +189,12 @@ class Parser:
         if not reader.done() and not reader.peek(_END):
             raise reader.wrong("the end of the line")
         if values or annotation:
-            one = replace(one, **values, residue=one.residue ^ annotation)
-        self.found.append(one)
+            inst = replace(inst, **values, residue=inst.residue ^ annotation)
+        self.found.append(inst)
         self.starts.append(start)
-        self.offset += jumps.size(one)
+        self.offset += jumps.size(inst)
 
 
 def parse(text: str, gen: float, name: str = "text") -> list[Instruction]:
     """The instructions of a text. `name` is what errors call it."""
-    return Parser(text, gen, name).read()
+    return IgaParser(text, gen, name).read()

@@ -13,11 +13,12 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from softgen.eu.encoding.fields import page
+from softgen.bits.units import GRF_BYTES
+from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.isa import registers, types
 from softgen.eu.isa.instruction import VXH, Operand
-from softgen.eu.text.iga.names import Names, names_of
-from softgen.eu.text.iga.operand import CHANNELS, NO_CHANNEL, NO_MACRO, Operands
+from softgen.eu.text.iga.names import IgaWords, iga_words
+from softgen.eu.text.iga.operand import CHANNELS, NO_CHANNEL, NO_MACRO, IgaOperandText
 from softgen.eu.text.lexer import Scanner
 
 _BLANK = re.compile(r"(?:[ \t\r\f\v]+|//[^\n]*|/\*(?!\s*bits:)(?:[^*]|\*(?!/))*+\*/)*+")
@@ -36,13 +37,12 @@ _ADDRESS = re.compile(r"(?:0x([0-9a-fA-F]{1,8}):)?a0\.(\d)\b")
 
 FLOATS = {"hf": ("<e", 10, 5), "f": ("<f", 23, 8), "df": ("<d", 52, 11)}  # how a float is packed, bits of fraction and exponent
 A0 = 0x10  # register number
-REGISTER = 32  # bytes
 OFFSETS = range(-512, 512)  # of addresses
 REGIONS = {1: ("vertical",), 2: ("vertical", "horizontal"), 3: ("vertical", "width", "horizontal")}  # what their numbers can be
 
 
 @dataclass(slots=True)
-class Piece:
+class ParsedRegister:
     """A register operand as it stands in the text."""
 
     at: int
@@ -62,7 +62,7 @@ class Piece:
     absolute: bool = False
 
 
-class Reader(Scanner):
+class IgaReader(Scanner):
     """A text of one generation, and a place in it. Blanks do not run over the end of a line."""
 
     __slots__ = ("gen", "names", "operands")
@@ -70,8 +70,8 @@ class Reader(Scanner):
     def __init__(self, text: str, gen: float, name: str) -> None:
         super().__init__(text, name)
         self.gen = gen
-        self.names: Names = names_of(gen)
-        self.operands = Operands(gen)
+        self.names: IgaWords = iga_words(gen)
+        self.operands = IgaOperandText(gen)
 
     def skip(self) -> int:
         self.at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr]  # it also matches nothing
@@ -105,9 +105,9 @@ class Reader(Scanner):
         self.at = found.end()
         return file, name, number
 
-    def register(self, what: str = "a register") -> Piece:
+    def register(self, what: str = "a register") -> ParsedRegister:
         """A register operand with everything that can stand on it."""
-        piece = Piece(self.skip())
+        piece = ParsedRegister(self.skip())
         modifiers = self.expect(_MODIFIERS, what)
         piece.negate, piece.absolute = bool(modifiers[1]), bool(modifiers[2])
         if indirect := self.take(_INDIRECT):
@@ -138,7 +138,7 @@ class Reader(Scanner):
             raise self.wrong(f"a type of gen {self.gen:g}", found.start(1))
         return found[1]
 
-    def operand(self, piece: Piece, kind: str | None = None, special: bool = False, **values: Any) -> Operand:
+    def operand(self, piece: ParsedRegister, kind: str | None = None, special: bool = False, **values: Any) -> Operand:
         """The operand that a piece is, with its own type or the one given, but for its region. `special`: with an accumulator selector."""
         if special != (piece.special is not None):
             what = "an accumulator, as .mme0 or .nomme" if special else "a register without an accumulator"
@@ -148,44 +148,44 @@ class Reader(Scanner):
             values |= {"indirect": True, "address_sub": piece.address_sub, "offset": piece.offset}
         else:
             unit = self.operands.unit(Operand(piece.file, kind), "" if piece.name == "arf" else piece.name)
-            if (piece.sub or 0) * unit >= REGISTER:
-                raise self.wrong(f"a sub-register up to {(REGISTER - 1) // unit}", self._behind(piece, ".") + 1)
+            if (piece.sub or 0) * unit >= GRF_BYTES:
+                raise self.wrong(f"a sub-register up to {(GRF_BYTES - 1) // unit}", self._behind(piece, ".") + 1)
             values = {"number": piece.number, "sub": (piece.sub or 0) * unit} | values
         return Operand(piece.file, kind, **{"negate": piece.negate, "absolute": piece.absolute, "special": piece.special} | values)
 
-    def region_of(self, piece: Piece, count: int, what: str) -> tuple[int, ...]:
+    def region_of(self, piece: ParsedRegister, count: int, what: str) -> tuple[int, ...]:
         """A piece's region, which must have so many numbers."""
         if piece.region is None or len(piece.region) != count:
             raise self.wrong(what, self._behind(piece, "<"))
         self._strides(piece)
         return piece.region
 
-    def _strides(self, piece: Piece) -> None:
+    def _strides(self, piece: ParsedRegister) -> None:
         region = piece.region or ()
         for name, value in zip(REGIONS[len(region)], region, strict=True):
-            known = page("EU_SOURCE_0", self.gen).codes[name]
+            known = instruction_page("EU_SOURCE_0", self.gen).codes[name]
             if value not in known:
-                numbers = ", ".join(str(one) for one in known if one != VXH)
+                numbers = ", ".join(str(value) for value in known if value != VXH)
                 what = "width" if name == "width" else "stride"
                 raise self.wrong(f"a region with a {what} of {numbers}", self._behind(piece, "<"))
 
-    def _behind(self, piece: Piece, mark: str) -> int:
+    def _behind(self, piece: ParsedRegister, mark: str) -> int:
         """Where a mark stands on the text of a piece, or the piece ends."""
         place = self.text.find(mark, piece.at, self.at)
         return place if place >= 0 else self.at
 
-    def mask(self, piece: Piece) -> int | None:
+    def mask(self, piece: ParsedRegister) -> int | None:
         """The channels that a destination names."""
         if piece.channels is None:
             return None
-        return 0 if piece.channels == NO_CHANNEL else sum({1 << CHANNELS.index(one) for one in piece.channels})
+        return 0 if piece.channels == NO_CHANNEL else sum({1 << CHANNELS.index(channel) for channel in piece.channels})
 
-    def swizzle(self, piece: Piece) -> int | None:
+    def swizzle(self, piece: ParsedRegister) -> int | None:
         if piece.channels is None:
             return None
         if len(piece.channels) != 4 or piece.channels == NO_CHANNEL:
             raise self.wrong("four channels", self._behind(piece, f".{piece.channels}"))
-        return sum(CHANNELS.index(one) << 2 * place for place, one in enumerate(piece.channels))
+        return sum(CHANNELS.index(channel) << 2 * place for place, channel in enumerate(piece.channels))
 
     # -- numbers ----------------------------------------------------------------------------------------------------
 
@@ -250,4 +250,4 @@ def _region(found: re.Match[str]) -> tuple[int, ...]:
         return (VXH,)
     if beside:
         return VXH, int(first), int(beside)
-    return tuple(int(one) for one in (first, second, third) if one is not None)
+    return tuple(int(digits) for digits in (first, second, third) if digits is not None)

@@ -9,14 +9,14 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from softgen.eu.encoding.fields import page
+from softgen.eu.encoding.fields import instruction_page
 from softgen.eu.isa import opcodes, types
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
-from softgen.eu.text.iga.format import Writer
+from softgen.eu.text.iga.format import IgaFormatter
 from softgen.eu.text.iga.operand import HIGH_PAIR, IDENTITY, LOW_PAIR
-from softgen.eu.text.iga.plan import ABSENT, EOT, MACRO_NULL, NULL, branch_register, copied, macro_regions
-from softgen.eu.text.iga.reader import Piece, Reader
+from softgen.eu.text.iga.plan import ABSENT, EOT, MACRO_NULL, NULL, branch_register, copied_operands, macro_regions
+from softgen.eu.text.iga.reader import IgaReader, ParsedRegister
 
 _SUFFIX = re.compile(r"\.(\w+)")
 _EXECUTION = re.compile(r"\([ \t]*(\d{1,2})[ \t]*\|[ \t]*M(\d{1,2})[ \t]*\)")
@@ -28,16 +28,16 @@ _ABSENT = re.compile(r"null(?=:)")
 
 SIZES = (1, 2, 4, 8, 16, 32)
 
-Place = tuple[str | int, int]  # a label or a distance in bytes, and where it stands in the text
+JumpTarget = tuple[str | int, int]  # a label or a distance in bytes, and where it stands in the text
 
 
-class Statement:
+class IgaStatement:
     """One instruction from its mnemonic to its operands."""
 
-    def __init__(self, reader: Reader, writer: Writer, row: Opcode, values: dict[str, Any]) -> None:
+    def __init__(self, reader: IgaReader, writer: IgaFormatter, row: Opcode, values: dict[str, Any]) -> None:
         self.reader, self.writer, self.row, self.values = reader, writer, row, values
         self.names, self.sets, self.gen = writer.names, writer.sets, writer.gen
-        self.places: list[Place] = []  # where a branch leads
+        self.places: list[JumpTarget] = []  # where a branch leads
 
     def read(self) -> Instruction:
         self._suffix()
@@ -51,8 +51,8 @@ class Statement:
         return self._make()
 
     def _make(self) -> Instruction:
-        one = Instruction(self.gen, self.row.name, self.row.number, self.row.form, **self.values)
-        return replace(one, align16=True) if self.writer.controls.implied_align16(one) else one
+        inst = Instruction(self.gen, self.row.name, self.row.number, self.row.form, **self.values)
+        return replace(inst, align16=True) if self.writer.controls.implied_align16(inst) else inst
 
     def _suffix(self) -> None:
         reader, takes = self.reader, self.row.takes
@@ -110,7 +110,7 @@ class Statement:
             return reader.immediate(wide, False)
         return self._region(reader.register("a source"))
 
-    def _region(self, piece: Piece) -> Operand:
+    def _region(self, piece: ParsedRegister) -> Operand:
         if piece.channels is not None:
             row = self.reader.region_of(piece, 1, "the region of an align16 source, as <4>")[0]
             return self.reader.operand(piece, vertical=row, swizzle=self.reader.swizzle(piece))
@@ -119,7 +119,7 @@ class Statement:
 
     def _basic(self) -> None:
         row, reader, implied = self.row, self.reader, self.names.implied
-        function = opcodes.function(self.values["function"], self.gen) if "function" in row.takes else None
+        function = opcodes.math_function(self.values["function"], self.gen) if "function" in row.takes else None
         if function and function.macro:
             self._macro(function.sources)
             return
@@ -156,13 +156,13 @@ class Statement:
             self.reader.at = before
             return False
         source = self._region(piece)
-        dst, rest = copied(self.names.implied["copied", self.row.name], source)
+        dst, rest = copied_operands(self.names.implied["copied", self.row.name], source)
         self.values |= {"dst": dst, "sources": (source, *rest)}
         return True
 
     def _macro(self, count: int) -> None:
-        one = Instruction(self.gen, self.row.name, self.row.number, self.row.form, **self.values)
-        region, column = macro_regions(self.sets["macro_16"], one)
+        inst = Instruction(self.gen, self.row.name, self.row.number, self.row.form, **self.values)
+        region, column = macro_regions(self.sets["macro_16"], inst)
         self._saturate()
         dst = replace(self._special("a destination"), **column)
         found = [self._special("a source") for _ in range(count)]
@@ -189,35 +189,35 @@ class Statement:
     def _three_destination(self) -> Operand:
         reader = self.reader
         piece = reader.register("a destination")
-        one = reader.operand(piece)
+        operand = reader.operand(piece)
         if piece.channels is not None:
-            return replace(one, write_mask=reader.mask(piece))
+            return replace(operand, write_mask=reader.mask(piece))
         if reader.region_of(piece, 1, "a destination's region, as <1>") != (1,):
             raise reader.wrong("the region <1>", reader.text.find("<", piece.at))
         if self.values.get("exec_size", 1) != 1:
-            return replace(one, write_mask=0xF)
-        size, sub = types.size(one.type), piece.sub or 0
+            return replace(operand, write_mask=0xF)
+        size, sub = types.size(operand.type), piece.sub or 0
         if size == 8:  # one element is a pair of channels
             self.values["exec_size"] = 2
-            return replace(one, sub=(sub - sub % 2) * size, write_mask=0x3 << sub % 2 * 2)
+            return replace(operand, sub=(sub - sub % 2) * size, write_mask=0x3 << sub % 2 * 2)
         self.values["exec_size"] = 4
-        return replace(one, sub=(sub - sub % 4) * size, write_mask=1 << sub % 4)
+        return replace(operand, sub=(sub - sub % 4) * size, write_mask=1 << sub % 4)
 
     def _three_source(self, last: bool) -> Operand:
         reader = self.reader
         piece = reader.register("a source")
-        one = reader.operand(piece)
+        operand = reader.operand(piece)
         if piece.channels is not None:
-            return replace(one, swizzle=reader.swizzle(piece), replicate=piece.replicate)
+            return replace(operand, swizzle=reader.swizzle(piece), replicate=piece.replicate)
         region = reader.region_of(piece, 1 if last else 2, "a region, as <1> or <0>" if last else "a region, as <2;1> or <0;0>")
         if region in ((1,), (2, 1), (4, 1), (8, 1)):
-            return replace(one, swizzle=IDENTITY)
+            return replace(operand, swizzle=IDENTITY)
         if any(region):
             raise reader.wrong("a packed region or a scalar one", reader.text.find("<", piece.at))
-        if types.size(one.type) < 8:
-            return replace(one, swizzle=IDENTITY, replicate=True)
+        if types.size(operand.type) < 8:
+            return replace(operand, swizzle=IDENTITY, replicate=True)
         sub = piece.sub or 0
-        return replace(one, sub=(sub - sub % 2) * 8, swizzle=HIGH_PAIR if sub % 2 else LOW_PAIR)
+        return replace(operand, sub=(sub - sub % 2) * 8, swizzle=HIGH_PAIR if sub % 2 else LOW_PAIR)
 
     def _three_align1(self) -> None:
         self._saturate()
@@ -254,13 +254,15 @@ class Statement:
         stride = piece.region[0] if piece.region is not None else 1
         dst = reader.operand(piece, ABSENT, horizontal=stride, write_mask=reader.mask(piece))
         piece = reader.register("a payload")
-        extended = "extended" in page("EU_SEND", self.gen)
+        extended = "extended" in instruction_page("EU_SEND", self.gen)
         if piece.channels is None and piece.region is None:
             source = reader.operand(piece, ABSENT)
         elif extended:
             raise reader.wrong("a payload without a region", piece.at)
         else:
-            source = self._region(Piece(**{name: getattr(piece, name) for name in Piece.__slots__} | {"type": piece.type or ABSENT}))
+            source = self._region(
+                ParsedRegister(**{name: getattr(piece, name) for name in ParsedRegister.__slots__} | {"type": piece.type or ABSENT})
+            )
         self.values |= {"dst": dst, "sources": (source,)}
         self._descriptors(extended)
         if self.reader.peek(_TYPED) and not isinstance(self.values["descriptor"], Operand) and "extended" not in self.values:
@@ -307,7 +309,7 @@ class Statement:
         """Labels alone, a register alone, or everything: then the first operand has a region."""
         reader = self.reader
         start = reader.skip()
-        pieces: list[Piece | Place | Operand] = []
+        pieces: list[ParsedRegister | JumpTarget | Operand] = []
         kinds: list[str | None] = []
         while reader.is_register() or reader.is_number() or reader.peek(_PLACE):
             if reader.take(_ABSENT):
@@ -322,17 +324,17 @@ class Statement:
             place = reader.expect(_PLACE, "a label")
             pieces.append((place[1] or int(place[2]), place.start()))
             kinds.append(reader.type_name())
-        places = self.places = [one for one in pieces if isinstance(one, tuple)]
-        said = [one for one in pieces if isinstance(one, Piece)]
+        places = self.places = [piece for piece in pieces if isinstance(piece, tuple)]
+        said = [piece for piece in pieces if isinstance(piece, ParsedRegister)]
         first = pieces[0] if pieces else None
-        if isinstance(first, Piece) and (first.region is not None or first.channels is not None):
+        if isinstance(first, ParsedRegister) and (first.region is not None or first.channels is not None):
             self._full(pieces, kinds)
-        elif any(isinstance(one, Operand) for one in pieces):
+        elif any(isinstance(piece, Operand) for piece in pieces):
             raise reader.wrong("a label", start)
         else:
             self._implied(said, places, kinds)
 
-    def _implied(self, said: list[Piece], places: list[Place], kinds: list[str | None]) -> None:
+    def _implied(self, said: list[ParsedRegister], places: list[JumpTarget], kinds: list[str | None]) -> None:
         reader = self.reader
         known = self.names.implied
         implied = known.get(("label" if places else "register", self.row.name))
@@ -359,17 +361,17 @@ class Statement:
             raise reader.wrong("a label") if len(places) < labels else reader.wrong("the end of the line", places[labels][1])
         self.values |= {"dst": operands[0], "sources": tuple(operands[1:])}
 
-    def _full(self, pieces: list[Piece | Place | Operand], kinds: list[str | None]) -> None:
+    def _full(self, pieces: list[ParsedRegister | JumpTarget | Operand], kinds: list[str | None]) -> None:
         first = pieces[0]
-        assert isinstance(first, Piece)
+        assert isinstance(first, ParsedRegister)
         self.values["dst"] = self.reader.operand(first, horizontal=self.reader.region_of(first, 1, "a destination's region, as <1>")[0],
                                                  write_mask=self.reader.mask(first))  # fmt: skip
         sources: list[Operand] = []
-        for number, one in enumerate(pieces[1:], 1):
-            if isinstance(one, Operand):
-                sources.append(one)
-            elif isinstance(one, Piece):
-                sources.append(self._region(one))
+        for number, piece in enumerate(pieces[1:], 1):
+            if isinstance(piece, Operand):
+                sources.append(piece)
+            elif isinstance(piece, ParsedRegister):
+                sources.append(self._region(piece))
             elif not isinstance(pieces[number - 1], tuple):
                 sources.append(Operand("imm", kinds[0] or ""))
         self.values["sources"] = tuple(sources)

@@ -7,7 +7,7 @@ from typing import Any
 
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.opcodes import Opcode
-from softgen.eu.text.mesa.names import words_of
+from softgen.eu.text.mesa.names import mesa_words
 
 
 @cache
@@ -21,7 +21,7 @@ def row_of(name: str, gen: float) -> Opcode:
 def head(gen: float, opcode: str, predicate: int, invert: bool, flag: int, flag_sub: int, saturate: bool, condition: int, function: int,
          exec_size: int, align16: bool) -> tuple[str, dict[str, Any]]:  # fmt: skip
     """Predicate, opcode, its suffixes and the execution size. A predicate or condition that has no word is left out."""
-    words, row = words_of(gen), row_of(opcode, gen)
+    words, row = mesa_words(gen), row_of(opcode, gen)
     changes: dict[str, Any] = {}
     mode = words.write["channel" if align16 else "predicate"]
     register, flagged, before = f"f{flag}.{flag_sub}", False, ""
@@ -52,7 +52,7 @@ def options(gen: float, align16: bool, no_mask: bool, no_dd_clear: bool, no_dd_c
             compacted: bool, thread: int, acc_write: bool, branch_control: bool, eot: bool, breakpoint: bool,
             compr4: bool) -> str:  # fmt: skip
     """What stands in braces, in the order of Mesa's listings."""
-    words = words_of(gen)
+    words = mesa_words(gen)
     found = ["align16" if align16 else "align1"]
     found += [words.write["mask"][1]] * no_mask
     clear, check = ["NoDDClr"] * no_dd_clear, ["NoDDChk"] * no_dd_check

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from softgen.bits.record import split
 from softgen.eu.encoding.encode import encode
-from softgen.eu.encoding.fields import page
-from softgen.eu.encoding.operand import place
+from softgen.eu.encoding.fields import instruction_page
+from softgen.eu.encoding.operand import operand_fields
 from softgen.eu.isa import labels as jumps
 from softgen.eu.isa import opcodes, types
 from softgen.eu.isa.instruction import Instruction, Operand
@@ -28,9 +28,27 @@ from softgen.eu.isa.opcodes import Opcode
 from softgen.eu.text import lexer
 from softgen.eu.text.mesa import operand as mesa_operand
 from softgen.eu.text.mesa.controls import head, options, row_of
-from softgen.eu.text.mesa.defaults import NOTHING, absent, extended, marked, offsets, rest, unsaid
-from softgen.eu.text.mesa.names import HABIT, HABITS, words_of
-from softgen.eu.text.mesa.operand import FULL, Said, destination, immediate, immediate_64, payload, source, source_align1, source_three
+from softgen.eu.text.mesa.defaults import (
+    NOTHING,
+    absent_type,
+    implied_extended,
+    implied_operands,
+    implied_residue,
+    implies_absolute,
+    offsets,
+)
+from softgen.eu.text.mesa.names import CONVENTIONS, DEFAULT_CONVENTION, mesa_words
+from softgen.eu.text.mesa.operand import (
+    FULL,
+    OperandText,
+    destination,
+    immediate,
+    immediate_64,
+    payload,
+    source,
+    source_align1,
+    source_three,
+)
 from softgen.shared_functions import message
 
 COLUMNS = (16, 32, 48, 64)  # where operands and options begin, as in Mesa's listings
@@ -41,17 +59,17 @@ Labels = Mapping[int, str]
 NOT_AN_INSTRUCTION = "illegal"
 
 
-def text(instruction: Instruction, labels: Labels | None = None, offset: int = 0, habit: str = HABIT) -> str:
+def text(instruction: Instruction, labels: Labels | None = None, offset: int = 0, habit: str = DEFAULT_CONVENTION) -> str:
     """One instruction; `labels` names byte offsets of the program, `offset` is the instruction's own."""
-    said, changes = _say(instruction, labels, offset, habit)
+    said, changes = _format(instruction, labels, offset, habit)
     if not changes:
         return said
-    return said + lexer.bits(encode(instruction) ^ encode(_normal(instruction, changes)))
+    return said + lexer.annotation_text(encode(instruction) ^ encode(_normal(instruction, changes)))
 
 
-def normal(instruction: Instruction, habit: str = HABIT) -> Instruction:
+def normal(instruction: Instruction, habit: str = DEFAULT_CONVENTION) -> Instruction:
     """What the text of an instruction says by itself, without annotation."""
-    return _normal(instruction, _say(instruction, None, 0, habit)[1])
+    return _normal(instruction, _format(instruction, None, 0, habit)[1])
 
 
 def _normal(instruction: Instruction, changes: Changes) -> Instruction:
@@ -60,47 +78,53 @@ def _normal(instruction: Instruction, changes: Changes) -> Instruction:
 
 def pragma(habit: str) -> str:
     """The line that says a habit; nothing for the usual one."""
-    return "" if habit == HABIT else f"// unsaid: {habit}\n"
+    return "" if habit == DEFAULT_CONVENTION else f"// unsaid: {habit}\n"
 
 
-def habit_of(instructions: Iterable[Instruction]) -> str:
-    """The habit that leaves the fewest annotations in a program."""
-    telling = [one for one in instructions if one.form in ("branch", "send") or one.opcode and one.dst and
-               (len(one.sources) == 1 and one.sources[0].file == "imm" or unsaid(one.gen, one.opcode, one.align16, HABIT))]  # fmt: skip
-    return min(HABITS, key=lambda habit: sum(bool(_say(one, None, 0, habit)[1]) for one in telling))
+def convention_of(instructions: Iterable[Instruction]) -> str:
+    """The convention that needs the fewest annotations for a program."""
+    affected = [inst for inst in instructions if _depends_on_convention(inst)]
+    return min(CONVENTIONS, key=lambda convention: sum(bool(_format(inst, None, 0, convention)[1]) for inst in affected))
+
+
+def _depends_on_convention(inst: Instruction) -> bool:
+    if inst.form in ("branch", "send") or not inst.opcode or not inst.dst:
+        return inst.form in ("branch", "send")
+    immediate = len(inst.sources) == 1 and inst.sources[0].file == "imm"
+    return immediate or bool(implied_operands(inst.gen, inst.opcode, inst.align16, DEFAULT_CONVENTION))
 
 
 def program(items: Iterable[tuple[int, int, Instruction]], habit: str | None = None) -> str:
     """A whole program with its labels, from byte offsets, sizes and instructions."""
     kept = list(items)
-    habit = habit_of(one for _, _, one in kept) if habit is None else habit
+    habit = convention_of(inst for _, _, inst in kept) if habit is None else habit
     named = jumps.names(kept)
     lines = [pragma(habit)]
-    for offset, _, one in kept:
+    for offset, _, inst in kept:
         lines += [f"{named[offset]}:\n"] if offset in named else []
-        lines += [text(one, named, offset, habit), "\n"]
+        lines += [text(inst, named, offset, habit), "\n"]
     end = kept[-1][0] + kept[-1][1] if kept else 0
     return "".join([*lines, f"{named[end]}:\n" if end in named else ""])
 
 
-def _say(one: Instruction, labels: Labels | None, offset: int, habit: str) -> tuple[str, Changes]:
+def _format(inst: Instruction, labels: Labels | None, offset: int, habit: str) -> tuple[str, Changes]:
     """The text and what of the instruction it does not say."""
-    if not one.opcode:
-        row = opcodes.opcode(NOT_AN_INSTRUCTION, one.gen)
+    if not inst.opcode:
+        row = opcodes.opcode(NOT_AN_INSTRUCTION, inst.gen)
         assert row is not None
-        blank = Instruction(one.gen, row.name, row.number, row.form, compacted=one.compacted)
-        return _say(blank, None, 0, habit)[0], {name: getattr(blank, name) for name in ("opcode", "opcode_number", "form", "residue")}
-    frame = _frame(CONTROLS(one), _compr4(one))
+        blank = Instruction(inst.gen, row.name, row.number, row.form, compacted=inst.compacted)
+        return _format(blank, None, 0, habit)[0], {name: getattr(blank, name) for name in ("opcode", "opcode_number", "form", "residue")}
+    frame = _frame(CONTROLS(inst), _compr4(inst))
     row, changes, line = frame.row, frame.changes, frame.start
-    if frame.bare and one == Instruction(one.gen, row.name, row.number, row.form):
-        return f"{one.opcode:<{COLUMNS[-1]}};", {}
-    parts, more = _SAYERS[row.form](one, row, labels, offset, habit)
+    if frame.bare and inst == Instruction(inst.gen, row.name, row.number, row.form):
+        return f"{inst.opcode:<{COLUMNS[-1]}};", {}
+    parts, more = _SAYERS[row.form](inst, row, labels, offset, habit)
     if changes or more:
         changes = {**changes, **more}
-    usual = rest(one, habit)
-    if one.residue != usual:
+    usual = implied_residue(inst, habit)
+    if inst.residue != usual:
         changes = {**changes, "residue": usual}
-    if one.mask_control_ex:
+    if inst.mask_control_ex:
         changes = {**changes, "mask_control_ex": False}
     for column, part in zip(COLUMNS, parts, strict=False):
         line = f"{line:<{column - 1}} {part}"
@@ -114,7 +138,7 @@ CONTROLS = attrgetter("gen", "opcode", "predicate", "predicate_invert", "flag", 
                       "thread_control", "acc_write", "branch_control", "eot", "breakpoint")  # fmt: skip
 
 
-class Frame(NamedTuple):
+class LineFrame(NamedTuple):
     """What stands around the operands, and what of the controls it does not say."""
 
     row: Opcode
@@ -125,16 +149,16 @@ class Frame(NamedTuple):
 
 
 @lru_cache(1 << 14)
-def _frame(controls: tuple[Any, ...], compr4: bool) -> Frame:
+def _frame(controls: tuple[Any, ...], compr4: bool) -> LineFrame:
     gen, opcode, *start, size, align16, no_mask, clear, check, quarter, nibble, compacted, thread, acc, branch, eot, stop = controls
     said, changes = head(gen, opcode, *start, size, align16)
     end = options(gen, align16, no_mask, clear, check, quarter, nibble, size, compacted, thread, acc, branch, eot, stop, compr4)
-    return Frame(row_of(opcode, gen), said, changes, end, opcode in words_of(gen).sets["bare"])
+    return LineFrame(row_of(opcode, gen), said, changes, end, opcode in mesa_words(gen).sets["bare"])
 
 
-def _compr4(one: Instruction) -> bool:
-    return bool(one.quarter == 2 and one.dst is not None and one.dst.file == "mrf" and not one.dst.indirect and one.dst.number & COMPR4
-                and words_of(one.gen).write["compression"])  # fmt: skip
+def _compr4(inst: Instruction) -> bool:
+    return bool(inst.quarter == 2 and inst.dst is not None and inst.dst.file == "mrf" and not inst.dst.indirect and inst.dst.number & COMPR4
+                and mesa_words(inst.gen).write["compression"])  # fmt: skip
 
 
 # -- operands by form ----------------------------------------------------------------------------------------------
@@ -142,77 +166,77 @@ def _compr4(one: Instruction) -> bool:
 Spoken = tuple[list[str], Changes]
 
 
-def _agree(one: Instruction, dst: Operand | None, sources: tuple[Operand, ...]) -> Changes:
+def _agree(inst: Instruction, dst: Operand | None, sources: tuple[Operand, ...]) -> Changes:
     """The changes where operands say less than the instruction."""
     changes: Changes = {}
-    if dst is not one.dst and dst != one.dst:
+    if dst is not inst.dst and dst != inst.dst:
         changes["dst"] = dst
-    if len(sources) != len(one.sources) or any(a is not b and a != b for a, b in zip(sources, one.sources, strict=True)):
+    if len(sources) != len(inst.sources) or any(a is not b and a != b for a, b in zip(sources, inst.sources, strict=True)):
         changes["sources"] = sources
     return changes
 
 
-def _destination(one: Instruction) -> Said:
-    dst = one.dst
+def _destination(inst: Instruction) -> OperandText:
+    dst = inst.dst
     assert dst is not None
-    if _compr4(one):
-        text, said = destination(replace(dst, number=dst.number & ~COMPR4), one.gen)
+    if _compr4(inst):
+        text, said = destination(replace(dst, number=dst.number & ~COMPR4), inst.gen)
         return text, replace(said, number=dst.number)
-    return destination(dst, one.gen)
+    return destination(dst, inst.gen)
 
 
-def _basic(one: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
-    if one.dst is None:
+def _basic(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+    if inst.dst is None:
         return [], {}
-    implied = unsaid(one.gen, one.opcode, one.align16, habit)
+    implied = implied_operands(inst.gen, inst.opcode, inst.align16, habit)
     if implied is not None:
-        return _implied(one, implied)
-    bitwise = one.opcode in words_of(one.gen).sets["bitwise"]
-    parts, dst = _destination(one)
-    if "wide" in row.takes and one.sources[0].file == "imm":
-        found = [immediate_64(one.sources[0])]
+        return _implied(inst, implied)
+    bitwise = inst.opcode in mesa_words(inst.gen).sets["bitwise"]
+    parts, dst = _destination(inst)
+    if "wide" in row.takes and inst.sources[0].file == "imm":
+        found = [immediate_64(inst.sources[0])]
     else:
-        found = [source(operand, one.gen, one.align16, bitwise) for operand in one.sources]
-    if len(found) == 2 and one.sources[0].file == "imm":  # only the last source can be a number
-        found[0] = source(_null(one), one.gen, one.align16, False)
-    if dst is one.dst and all(said is operand for (_, said), operand in zip(found, one.sources, strict=True)):
+        found = [source(operand, inst.gen, inst.align16, bitwise) for operand in inst.sources]
+    if len(found) == 2 and inst.sources[0].file == "imm":  # only the last source can be a number
+        found[0] = source(_null(inst), inst.gen, inst.align16, False)
+    if dst is inst.dst and all(said is operand for (_, said), operand in zip(found, inst.sources, strict=True)):
         changes: Changes = {}
     else:
-        changes = _agree(one, dst, tuple(said for _, said in found))
-    usual = absent(found[0][1], None, habit) if len(found) == 1 else "ud"
-    if one.absent != usual:
+        changes = _agree(inst, dst, tuple(said for _, said in found))
+    usual = absent_type(found[0][1], None, habit) if len(found) == 1 else "ud"
+    if inst.absent != usual:
         changes["absent"] = usual
     return [parts, *(part for part, _ in found)], changes
 
 
-def _implied(one: Instruction, implied: tuple[Operand | str, ...], third: Said | None = None) -> Spoken:
+def _implied(inst: Instruction, implied: tuple[Operand | str, ...], third: OperandText | None = None) -> Spoken:
     """Operands, of which some go without saying."""
     parts: list[str] = []
     said: list[Operand] = []
-    given = (one.dst, *one.sources)
+    given = (inst.dst, *inst.sources)
     for index, operand in enumerate(implied):
         if isinstance(operand, Operand):
             said.append(operand)
         elif operand == "=":
-            said.append(same_register(said[0], one.align16))
+            said.append(same_register(said[0], inst.align16))
         else:
             actual = given[index] if index < len(given) else None
-            part, meant = third if index == 2 and third else _spoken(actual, one, index)
+            part, meant = third if index == 2 and third else _spoken(actual, inst, index)
             parts.append(part)
             said.append(meant)
-    return parts, _agree(one, said[0], tuple(said[1:]))
+    return parts, _agree(inst, said[0], tuple(said[1:]))
 
 
-def _spoken(operand: Operand | None, one: Instruction, index: int) -> Said:
+def _spoken(operand: Operand | None, inst: Instruction, index: int) -> OperandText:
     """An operand that is said; the null register where the instruction has none, or one that only says where a jump stands."""
     if index:
-        there = operand is not None and not (operand.file == "imm" and one.jip is not None)
-        return source(operand if operand is not None and there else _null(one), one.gen, one.align16, False)
-    return destination(operand or Operand("arf", "ud", horizontal=1, write_mask=FULL if one.align16 else None), one.gen)
+        there = operand is not None and not (operand.file == "imm" and inst.jip is not None)
+        return source(operand if operand is not None and there else _null(inst), inst.gen, inst.align16, False)
+    return destination(operand or Operand("arf", "ud", horizontal=1, write_mask=FULL if inst.align16 else None), inst.gen)
 
 
-def _null(one: Instruction) -> Operand:
-    return Operand("arf", "ud", swizzle=0 if one.align16 else None)
+def _null(inst: Instruction) -> Operand:
+    return Operand("arf", "ud", swizzle=0 if inst.align16 else None)
 
 
 @lru_cache(maxsize=1 << 10)
@@ -229,106 +253,108 @@ def same_register(dst: Operand, align16: bool) -> Operand:
     return Operand(dst.file, dst.type, dst.number, dst.sub, dst.indirect, dst.address_sub, dst.offset, swizzle=swizzle)
 
 
-def _branch(one: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
-    implied = unsaid(one.gen, one.opcode, one.align16, habit)
+def _branch(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+    implied = implied_operands(inst.gen, inst.opcode, inst.align16, habit)
     if implied is None:
-        return _basic(one, row, labels, offset, habit)
-    third: Said | None = None
-    if implied[-1] == "-" and len(one.sources) > 1 and one.sources[1].file == "imm":  # jmpi: the jump is the operand
-        value = (one.jip or 0) & 0xFFFFFFFF
-        part, meant = immediate(replace(one.sources[1], immediate=value))
+        return _basic(inst, row, labels, offset, habit)
+    third: OperandText | None = None
+    if implied[-1] == "-" and len(inst.sources) > 1 and inst.sources[1].file == "imm":  # jmpi: the jump is the operand
+        value = (inst.jip or 0) & 0xFFFFFFFF
+        part, meant = immediate(replace(inst.sources[1], immediate=value))
         third = part, replace(meant, immediate=0)
-    parts, changes = _implied(one, implied, third)
-    sources = changes.get("sources", one.sources)
-    usual = absent(sources[0], one.uip, habit) if len(sources) == 1 else "ud"
-    if one.absent != usual:
+    parts, changes = _implied(inst, implied, third)
+    sources = changes.get("sources", inst.sources)
+    usual = absent_type(sources[0], inst.uip, habit) if len(sources) == 1 else "ud"
+    if inst.absent != usual:
         changes["absent"] = usual
     names = offsets(row, sources) if third is None else NOTHING
-    words, missing = _jumps(one, names, labels, offset)
+    words, missing = _jumps(inst, names, labels, offset)
     if third is not None and meant.immediate != value:
         missing["jip"] = mesa_operand.signed(meant.immediate, 32)
     return parts + words, {**changes, **missing}
 
 
-def _jumps(one: Instruction, names: tuple[str, ...], labels: Labels | None, offset: int) -> tuple[list[str], Changes]:
-    sets = words_of(one.gen).sets
+def _jumps(inst: Instruction, names: tuple[str, ...], labels: Labels | None, offset: int) -> tuple[list[str], Changes]:
+    sets = mesa_words(inst.gen).sets
     found: list[str] = []
     missing: Changes = {}
     for name in names:
-        value = getattr(one, name)
+        value = getattr(inst, name)
         if value is None:
             missing[name] = value = 0
         if sets["counts"]:
-            if value or (one.opcode in sets["pops"] if name == "pop" else one.opcode not in sets["stays"]):
+            if value or (inst.opcode in sets["pops"] if name == "pop" else inst.opcode not in sets["stays"]):
                 found.append(f"{'Jump' if name == 'jip' else 'Pop'}: {value}")
         else:
-            label = labels.get(jumps.target(one, offset, value)) if labels else None
+            label = labels.get(jumps.target(inst, offset, value)) if labels else None
             found.append(f"{name.upper()}: {label or value}")
     return found, missing
 
 
-def _three_source(one: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
-    assert one.dst is not None
-    first, *rest = mesa_operand.typed_alike((one.dst, *one.sources))
-    part, dst = destination(first, one.gen, True)
-    found = [source_three(operand, one.gen) for operand in rest]
-    return [part, *(part for part, _ in found)], _agree(one, dst, tuple(said for _, said in found))
+def _three_source(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+    assert inst.dst is not None
+    first, *rest = mesa_operand.typed_alike((inst.dst, *inst.sources))
+    part, dst = destination(first, inst.gen, True)
+    found = [source_three(operand, inst.gen) for operand in rest]
+    return [part, *(part for part, _ in found)], _agree(inst, dst, tuple(said for _, said in found))
 
 
-def _three_source_align1(one: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
-    assert one.dst is not None
-    first, *rest = mesa_operand.typed_alike((one.dst, *one.sources))
-    part, dst = destination(first, one.gen)
-    found = [source_align1(operand, one.gen, place == 2) for place, operand in enumerate(rest)]
-    return [part, *(part for part, _ in found)], _agree(one, dst, tuple(said for _, said in found))
+def _three_source_align1(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+    assert inst.dst is not None
+    first, *rest = mesa_operand.typed_alike((inst.dst, *inst.sources))
+    part, dst = destination(first, inst.gen)
+    found = [source_align1(operand, inst.gen, place == 2) for place, operand in enumerate(rest)]
+    return [part, *(part for part, _ in found)], _agree(inst, dst, tuple(said for _, said in found))
 
 
-def _send(one: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
-    part, dst = _destination(one)
-    given = one.sources[0] if one.sources[0].file != "imm" else _null(one)
-    if marked(one.gen, one.opcode, one.descriptor, habit):
-        payload_part, a = source(replace(given, absolute=False), one.gen, one.align16, False)
+def _send(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+    part, dst = _destination(inst)
+    given = inst.sources[0] if inst.sources[0].file != "imm" else _null(inst)
+    if implies_absolute(inst.gen, inst.opcode, inst.descriptor, habit):
+        payload_part, a = source(replace(given, absolute=False), inst.gen, inst.align16, False)
         a = replace(a, absolute=True)
     else:
-        payload_part, a = source(given, one.gen, one.align16, False)
-    parts, changes = [part, payload_part], _agree(one, dst, (a,))
+        payload_part, a = source(given, inst.gen, inst.align16, False)
+    parts, changes = [part, payload_part], _agree(inst, dst, (a,))
     if "base_mrf" in row.takes:
-        parts[0] = f"{one.base_mrf} {part}"
-    implied = extended(a, one.gen, one.align16)
-    if one.extended != implied:
+        parts[0] = f"{inst.base_mrf} {part}"
+    implied = implied_extended(a, inst.gen, inst.align16)
+    if inst.extended != implied:
         changes["extended"] = implied
-    if isinstance(one.descriptor, Operand):
-        register, said = source(one.descriptor, one.gen, one.align16, False)
-        if (said.file, said.type) != (one.descriptor.file, one.descriptor.type):  # the dword behind it says the rest
-            changes["descriptor"] = replace(one.descriptor, file=said.file, type=said.type)
+    if isinstance(inst.descriptor, Operand):
+        register, said = source(inst.descriptor, inst.gen, inst.align16, False)
+        if (said.file, said.type) != (inst.descriptor.file, inst.descriptor.type):  # the dword behind it says the rest
+            changes["descriptor"] = replace(inst.descriptor, file=said.file, type=said.type)
         parts.append(register)
-    parts.append(f"0x{_last_dword(one):08x}")
-    return [*parts, _message(one, one.descriptor, 0)], changes
+    parts.append(f"0x{_last_dword(inst):08x}")
+    return [*parts, _message(inst, inst.descriptor, 0)], changes
 
 
-def _last_dword(one: Instruction) -> int:
+def _last_dword(inst: Instruction) -> int:
     """The dword of the descriptor with all that stands in it."""
-    if isinstance(one.descriptor, Operand):
-        word = place("EU_SOURCE_1", one.gen).write(one.descriptor, one.align16) | page("EU_SEND", one.gen).word({"eot": one.eot})
+    if isinstance(inst.descriptor, Operand):
+        word = operand_fields("EU_SOURCE_1", inst.gen).write(inst.descriptor, inst.align16) | instruction_page("EU_SEND", inst.gen).word(
+            {"eot": inst.eot}
+        )
     else:
-        return _descriptor_dword(one.gen, one.descriptor or 0, one.eot, one.sfid)
+        return _descriptor_dword(inst.gen, inst.descriptor or 0, inst.eot, inst.sfid)
     return split(word, 4)[3]
 
 
 @lru_cache(maxsize=1 << 12)
 def _descriptor_dword(gen: float, descriptor: int, eot: bool, sfid: int) -> int:
-    form = page("EU_SEND", gen)
+    form = instruction_page("EU_SEND", gen)
     given = {"descriptor": descriptor, "eot": eot, "sfid": sfid}
     return split(form.word({name: value for name, value in given.items() if name in form}), 4)[3]
 
 
-def _sends(one: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
-    assert one.dst is not None
-    found = [payload(operand, one.gen) for operand in (one.dst, *one.sources)]
-    changes = _agree(one, found[0][1] if one.dst.type else replace(found[0][1], type="ud"), tuple(said for _, said in found[1:]))
-    described = [_sends_descriptor(value) for value in (one.descriptor, one.extended)]
-    length = one.extended if isinstance(one.extended, int) else 0
-    return [*(part for part, _ in found), *described, _message(one, one.descriptor, length)], changes
+def _sends(inst: Instruction, row: Opcode, labels: Labels | None, offset: int, habit: str) -> Spoken:
+    assert inst.dst is not None
+    found = [payload(operand, inst.gen) for operand in (inst.dst, *inst.sources)]
+    changes = _agree(inst, found[0][1] if inst.dst.type else replace(found[0][1], type="ud"), tuple(said for _, said in found[1:]))
+    described = [_sends_descriptor(value) for value in (inst.descriptor, inst.extended)]
+    length = inst.extended if isinstance(inst.extended, int) else 0
+    return [*(part for part, _ in found), *described, _message(inst, inst.descriptor, length)], changes
 
 
 def _sends_descriptor(value: int | Operand | None) -> str:
@@ -338,11 +364,11 @@ def _sends_descriptor(value: int | Operand | None) -> str:
     return f"0x{value or 0:08x}"
 
 
-def _message(one: Instruction, descriptor: int | Operand | None, extended: int) -> str:
-    name = words_of(one.gen).write["sfid"].get(one.sfid, str(one.sfid))
+def _message(inst: Instruction, descriptor: int | Operand | None, extended: int) -> str:
+    name = mesa_words(inst.gen).write["sfid"].get(inst.sfid, str(inst.sfid))
     if isinstance(descriptor, Operand):
         return f"{name} MsgDesc: indirect"
-    return f"{name} MsgDesc: {_described(one.gen, one.sfid, descriptor or 0)}"
+    return f"{name} MsgDesc: {_described(inst.gen, inst.sfid, descriptor or 0)}"
 
 
 @lru_cache(maxsize=1 << 12)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from softgen.eu.isa import registers, types
 from softgen.eu.isa.instruction import VXH, Operand
-from softgen.eu.text.mesa.names import Words, words_of
+from softgen.eu.text.mesa.names import MesaWords, mesa_words
 
 WHOLE = 0b11_10_01_00  # the swizzle xyzw
 FULL = 0b1111  # the write mask xyzw
@@ -20,7 +20,7 @@ CHANNELS = "xyzw"
 ALONE = ("null", "ip")  # registers whose names carry no number
 UNTYPED = "ud"  # written where the bits name no type
 
-Said = tuple[str, Operand]
+OperandText = tuple[str, Operand]
 
 
 def swizzle(value: int) -> str:
@@ -34,7 +34,7 @@ def write_mask(value: int) -> str:
     return "" if value == FULL else "." + "".join(CHANNELS[place] for place in range(4) if value >> place & 1)
 
 
-def register(operand: Operand, words: Words, gen: float) -> Said:
+def register(operand: Operand, words: MesaWords, gen: float) -> OperandText:
     """The register alone. Where several numbers have one name, the name means the first of them."""
     number = operand.number
     if operand.file == "grf":
@@ -57,13 +57,13 @@ def _address(operand: Operand) -> str:
     return f"{'m' if operand.file == 'mrf' else 'g'}[a0{sub}{offset}]"
 
 
-def _place(operand: Operand, gen: float, always: bool = False) -> Said:
+def _place(operand: Operand, gen: float, always: bool = False) -> OperandText:
     """The register with its sub-register, or the address of an indirect one. Sub-registers count elements; those that do not are said in
     bytes where they mean something of their own, and cannot be said elsewhere."""
     if operand.indirect:
         said = operand if operand.file in ("grf", "mrf") else replace(operand, file="grf")
         return _address(operand) + ("" if operand.special is None else f".mme{operand.special}"), said
-    words = words_of(gen)
+    words = mesa_words(gen)
     text, said = register(operand, words, gen)
     if operand.special is not None:
         return f"{text}.mme{operand.special}", said if not operand.sub else replace(said, sub=0)
@@ -81,7 +81,7 @@ def _typed(operand: Operand) -> Operand:
 
 
 @lru_cache(maxsize=1 << 14)
-def destination(operand: Operand, gen: float, three: bool = False) -> Said:
+def destination(operand: Operand, gen: float, three: bool = False) -> OperandText:
     """`three`: the form has no stride, it is one."""
     if operand.file == "imm":
         operand = replace(operand, file="arf", type=UNTYPED)
@@ -92,7 +92,7 @@ def destination(operand: Operand, gen: float, three: bool = False) -> Said:
 
 
 @lru_cache(maxsize=1 << 14)
-def source(operand: Operand, gen: float, align16: bool, bitwise: bool) -> Said:
+def source(operand: Operand, gen: float, align16: bool, bitwise: bool) -> OperandText:
     if operand.file == "imm":
         return immediate(operand)
     text, said = _place(operand, gen)
@@ -116,7 +116,7 @@ def typed_alike(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
 
 
 @lru_cache(maxsize=1 << 12)
-def source_three(operand: Operand, gen: float) -> Said:
+def source_three(operand: Operand, gen: float) -> OperandText:
     """A source of the three-source align16 form: one channel for all, whose swizzle goes without saying if it is x, or four by four."""
     text, said = _place(operand, gen, operand.replicate)
     said = _typed(said)
@@ -131,7 +131,7 @@ def source_three(operand: Operand, gen: float) -> Said:
 
 
 @lru_cache(maxsize=1 << 12)
-def source_align1(operand: Operand, gen: float, last: bool) -> Said:
+def source_align1(operand: Operand, gen: float, last: bool) -> OperandText:
     """A source of the three-source align1 form. The width follows from the strides, and the last source has no vertical one."""
     sign = ("-" if operand.negate else "") + ("(abs)" if operand.absolute else "")
     if operand.file == "imm":
@@ -146,7 +146,7 @@ def source_align1(operand: Operand, gen: float, last: bool) -> Said:
 
 
 @lru_cache(maxsize=1 << 12)
-def payload(operand: Operand, gen: float) -> Said:
+def payload(operand: Operand, gen: float) -> OperandText:
     """An operand of a split send: no region, and sources have no type but are written as if."""
     text, said = _place(operand, gen)
     return text + (operand.type or UNTYPED).upper(), said
@@ -175,12 +175,12 @@ def signed(value: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
-def immediate_64(operand: Operand) -> Said:
+def immediate_64(operand: Operand) -> OperandText:
     """An immediate of 64 bits, whatever its type."""
     return f"0x{operand.immediate:x}{(operand.type or UNTYPED).upper()} /* {_double(operand.immediate)}F */", _typed(operand)
 
 
-def immediate(operand: Operand, width: int = 32) -> Said:
+def immediate(operand: Operand, width: int = 32) -> OperandText:
     """An immediate of a source `width` bits wide. Types of 16 bits are said once and stand in both halves of 32; floats are bits, with the
     value behind them."""
     value, kind = operand.immediate, operand.type

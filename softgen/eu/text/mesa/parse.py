@@ -21,17 +21,17 @@ from softgen.errors import DecodeError
 from softgen.eu.encoding import program
 from softgen.eu.encoding.decode import decode
 from softgen.eu.encoding.encode import encode
-from softgen.eu.encoding.fields import page
-from softgen.eu.encoding.operand import place
+from softgen.eu.encoding.fields import instruction_page
+from softgen.eu.encoding.operand import operand_fields
 from softgen.eu.isa import labels as jumps
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
 from softgen.eu.text.lexer import Scanner
-from softgen.eu.text.mesa.defaults import absent, extended, marked, offsets, rest, unsaid
+from softgen.eu.text.mesa.defaults import absent_type, implied_extended, implied_operands, implied_residue, implies_absolute, offsets
 from softgen.eu.text.mesa.format import COMPR4, same_register
-from softgen.eu.text.mesa.names import HABIT, HABITS, words_of
-from softgen.eu.text.mesa.reader import NUMBER, Placer, Unplaced, number, placed, read
+from softgen.eu.text.mesa.names import CONVENTIONS, DEFAULT_CONVENTION, mesa_words
+from softgen.eu.text.mesa.reader import NUMBER, OperandBuilder, ParsedOperand, number, read, with_position
 
 PRAGMA = re.compile(r"\s*//\s*unsaid:\s*(\w+)[ \t]*(?:\n|$)")
 LABEL = re.compile(r"([A-Za-z_]\w*)[ \t]*:(?!\w*[ \t]*:)")
@@ -59,13 +59,13 @@ FLAGS = {"align1": {"align16": False}, "align16": {"align16": True}, "NoDDClr": 
 
 
 @dataclass
-class Statement:
+class MesaStatement:
     """An instruction while it is being read."""
 
     at: int
     row: Opcode
     values: dict[str, Any] = field(default_factory=dict)
-    operands: list[Unplaced] = field(default_factory=list)
+    operands: list[ParsedOperand] = field(default_factory=list)
     jumps: dict[str, tuple[int, str | int]] = field(default_factory=dict)  # where it stands, a label or a count
     dwords: list[tuple[int, int]] = field(default_factory=list)  # descriptors: place and number
     compr4: bool = False
@@ -74,22 +74,22 @@ class Statement:
 
 def parse(text: str, gen: float, name: str = "text") -> list[Instruction]:
     """The instructions of a text; DecodeError says what was expected where."""
-    return Parser(text, gen, name).parse()
+    return MesaParser(text, gen, name).parse()
 
 
 @cache
 def _functions(gen: float) -> re.Pattern[str]:
     """The words for shared functions, longest first, or a number."""
-    names = sorted(words_of(gen).read["sfid"], key=len, reverse=True)
+    names = sorted(mesa_words(gen).read["sfid"], key=len, reverse=True)
     return re.compile(rf"({'|'.join(map(re.escape, names))}|[0-9]{{1,2}})(?![0-9A-Za-z_])")
 
 
-class Parser:
+class MesaParser:
     def __init__(self, text: str, gen: float, name: str) -> None:
-        self.scan, self.gen, self.words = Scanner(text, name), gen, words_of(gen)
-        self.habit = HABIT
+        self.scan, self.gen, self.words = Scanner(text, name), gen, mesa_words(gen)
+        self.habit = DEFAULT_CONVENTION
         self.named: dict[str, int] = {}  # labels and their byte offsets
-        self.instructions: list[tuple[int, Statement, Instruction]] = []
+        self.instructions: list[tuple[int, MesaStatement, Instruction]] = []
 
     def parse(self) -> list[Instruction]:
         self._pragma()
@@ -102,20 +102,20 @@ class Parser:
                 self.named[label[1]] = offset
                 continue
             statement = self._statement()
-            one = self._build(statement)
-            self.instructions.append((offset, statement, one))
-            offset += jumps.size(one)
+            inst = self._build(statement)
+            self.instructions.append((offset, statement, inst))
+            offset += jumps.size(inst)
         return [self._finish(*item) for item in self.instructions]
 
     def _pragma(self) -> None:
         if found := self.scan.glued(PRAGMA):
-            if found[1] not in HABITS:
-                raise self.scan.wrong(" or ".join(HABITS), found.start(1))
+            if found[1] not in CONVENTIONS:
+                raise self.scan.wrong(" or ".join(CONVENTIONS), found.start(1))
             self.habit = found[1]
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def _statement(self) -> Statement:
+    def _statement(self) -> MesaStatement:
         scan, at = self.scan, self.scan.at
         predicate = self._predicate()
         here = scan.skip()
@@ -123,13 +123,13 @@ class Parser:
         row = opcodes.opcode(word[0], self.gen) if word else None
         if row is None:
             raise scan.wrong(f"an instruction of gen {self.gen:g}" + ("" if predicate else ", a predicate or a label"), here)
-        one = Statement(at, row, predicate)
-        self._suffixes(one)
-        self._exec_size(one)
-        self._operands(one)
-        scan.expect(SEMICOLON, "';'" if self._options(one) else "'{' or ';'")
-        one.bits = scan.annotation()
-        return one
+        statement = MesaStatement(at, row, predicate)
+        self._suffixes(statement)
+        self._exec_size(statement)
+        self._operands(statement)
+        scan.expect(SEMICOLON, "';'" if self._options(statement) else "'{' or ';'")
+        statement.bits = scan.annotation()
+        return statement
 
     def _predicate(self) -> dict[str, Any]:
         scan = self.scan
@@ -147,39 +147,39 @@ class Parser:
         invert = sign is not None and sign[0] == "-"
         return {"predicate": code, "predicate_invert": invert, "flag": int(flag[1]), "flag_sub": int(flag[2] or 0)}
 
-    def _suffixes(self, one: Statement) -> None:
+    def _suffixes(self, statement: MesaStatement) -> None:
         """.sat, a condition and its flag, the math function."""
         scan = self.scan
-        conditions = {} if one.row.takes & {"function", "sfid", "base_mrf"} else self.words.read["condition"]
+        conditions = {} if statement.row.takes & {"function", "sfid", "base_mrf"} else self.words.read["condition"]
         while suffix := scan.glued(SUFFIX):
             word, at = suffix[1], suffix.start(1)
-            if word == "sat" and one.row.form not in ("send", "sends"):
-                one.values["saturate"] = True
+            if word == "sat" and statement.row.form not in ("send", "sends"):
+                statement.values["saturate"] = True
             elif word == "breakpoint":
-                one.values["breakpoint"] = True
-            elif word in conditions and "condition" not in one.values:
-                one.values["condition"] = conditions[word]
-            elif (flag := FLAG.match(word)) and "condition" in one.values:
+                statement.values["breakpoint"] = True
+            elif word in conditions and "condition" not in statement.values:
+                statement.values["condition"] = conditions[word]
+            elif (flag := FLAG.match(word)) and "condition" in statement.values:
                 sub = scan.glued(FLAG_SUB)
-                self._flag(one, int(flag[1]), int(sub[1]) if sub else 0, at)
+                self._flag(statement, int(flag[1]), int(sub[1]) if sub else 0, at)
             else:
-                raise scan.wrong("a flag" if "condition" in one.values else "sat or a condition" if conditions else "sat", at)
-        if "function" in one.row.takes:
+                raise scan.wrong("a flag" if "condition" in statement.values else "sat or a condition" if conditions else "sat", at)
+        if "function" in statement.row.takes:
             at = scan.skip()
             found = scan.take(OPCODE) or scan.take(SIZE)
             functions = self.words.read["function"]
             if found is None or (found[0] not in functions and (not found[0].isdigit() or int(found[0]) > 15)):
                 raise scan.wrong("a math function", at)
-            one.values["function"] = functions[found[0]] if found[0] in functions else int(found[0])
+            statement.values["function"] = functions[found[0]] if found[0] in functions else int(found[0])
             if flag := scan.glued(FLAG_SUFFIX):
-                self._flag(one, int(flag[1]), int(flag[2] or 0), flag.start())
+                self._flag(statement, int(flag[1]), int(flag[2] or 0), flag.start())
 
-    def _flag(self, one: Statement, flag: int, sub: int, at: int) -> None:
-        if "predicate" in one.values and (one.values["flag"], one.values["flag_sub"]) != (flag, sub):
-            raise self.scan.wrong(f"f{one.values['flag']}.{one.values['flag_sub']}, the predicate's flag", at)
-        one.values |= {"flag": flag, "flag_sub": sub}
+    def _flag(self, statement: MesaStatement, flag: int, sub: int, at: int) -> None:
+        if "predicate" in statement.values and (statement.values["flag"], statement.values["flag_sub"]) != (flag, sub):
+            raise self.scan.wrong(f"f{statement.values['flag']}.{statement.values['flag_sub']}, the predicate's flag", at)
+        statement.values |= {"flag": flag, "flag_sub": sub}
 
-    def _exec_size(self, one: Statement) -> None:
+    def _exec_size(self, statement: MesaStatement) -> None:
         scan = self.scan
         if not scan.take(OPEN):
             return
@@ -187,60 +187,60 @@ class Parser:
         size = int(scan.expect(SIZE, "an execution size")[0])
         if size not in EXEC_SIZES:
             raise scan.wrong("an execution size of 1, 2, 4, 8, 16 or 32", at)
-        one.values["exec_size"] = size
+        statement.values["exec_size"] = size
         scan.expect(CLOSE, "')'")
 
-    def _operands(self, one: Statement) -> None:
-        scan, row = self.scan, one.row
+    def _operands(self, statement: MesaStatement) -> None:
+        scan, row = self.scan, statement.row
         if row.form in ("send", "sends"):
-            return self._message(one)
-        implied = self._implied(one)
+            return self._message(statement)
+        implied = self._implied(statement)
         for index, name in enumerate(("dst", "a", "b", "c")):
             if name in row.shape and (implied is None or implied[index : index + 1] == ("-",)):
-                one.operands.append(read(scan, self.gen, "a destination" if name == "dst" else "a source"))
+                statement.operands.append(read(scan, self.gen, "a destination" if name == "dst" else "a source"))
         if row.form == "branch" and implied is not None and implied[-1] != "-":
-            self._jumps(one, implied)
+            self._jumps(statement, implied)
         return None
 
-    def _implied(self, one: Statement, align16: bool = False) -> tuple[Operand | str, ...] | None:
+    def _implied(self, statement: MesaStatement, align16: bool = False) -> tuple[Operand | str, ...] | None:
         """What goes without saying. Which operands do does not depend on the access mode, only what they are."""
-        return unsaid(self.gen, one.row.name, align16, self.habit)
+        return implied_operands(self.gen, statement.row.name, align16, self.habit)
 
-    def _jumps(self, one: Statement, implied: tuple[Operand | str, ...]) -> None:
+    def _jumps(self, statement: MesaStatement, implied: tuple[Operand | str, ...]) -> None:
         scan = self.scan
         sources = tuple(found if isinstance(found, Operand) else Operand("grf", "ud") for found in implied[1:])
-        for name in offsets(one.row, sources):
+        for name in offsets(statement.row, sources):
             if not scan.take(JUMP[name]):
                 if self.words.sets["counts"]:
-                    one.jumps[name] = scan.at, 0
+                    statement.jumps[name] = scan.at, 0
                     continue
                 raise scan.wrong(f"'{name.upper()}:'")
             at = scan.skip()
             if label := scan.take(NAME):
-                one.jumps[name] = at, label[0]
+                statement.jumps[name] = at, label[0]
             else:
-                one.jumps[name] = at, number(scan, "a label or a number")
+                statement.jumps[name] = at, number(scan, "a label or a number")
 
-    def _message(self, one: Statement) -> None:
-        scan, split_send = self.scan, one.row.form == "sends"
-        if "base_mrf" in one.row.takes:
-            one.values["base_mrf"] = int(scan.expect(SMALL, "the number of the first message register")[0])
-        one.operands.append(read(scan, self.gen, "a destination"))
-        for _ in range(one.row.sources):
-            one.operands.append(read(scan, self.gen, "a source"))
+    def _message(self, statement: MesaStatement) -> None:
+        scan, split_send = self.scan, statement.row.form == "sends"
+        if "base_mrf" in statement.row.takes:
+            statement.values["base_mrf"] = int(scan.expect(SMALL, "the number of the first message register")[0])
+        statement.operands.append(read(scan, self.gen, "a destination"))
+        for _ in range(statement.row.sources):
+            statement.operands.append(read(scan, self.gen, "a source"))
         for what in ("a descriptor", "an extended descriptor") if split_send else ("a descriptor",):
             if not scan.peek(NUMBER):
-                one.operands.append(read(scan, self.gen, what))
-                one.dwords.append((one.operands[-1].at, -1))
+                statement.operands.append(read(scan, self.gen, what))
+                statement.dwords.append((statement.operands[-1].at, -1))
                 if split_send:
                     continue
             at = scan.skip()
-            one.dwords.append((at, number(scan, what)))
+            statement.dwords.append((at, number(scan, what)))
         found = scan.expect(_functions(self.gen), "a shared function")
-        one.values["sfid"] = self.words.read["sfid"][found[1]] if found[1] in self.words.read["sfid"] else int(found[1])
+        statement.values["sfid"] = self.words.read["sfid"][found[1]] if found[1] in self.words.read["sfid"] else int(found[1])
         scan.take(MESSAGE)
 
-    def _options(self, one: Statement) -> bool:
+    def _options(self, statement: MesaStatement) -> bool:
         """What stands in braces; whether there are any."""
         scan = self.scan
         if not scan.take(BRACE):
@@ -248,13 +248,13 @@ class Parser:
         while not scan.take(UNBRACE):
             at = scan.skip()
             word = scan.expect(OPTION, "an option or '}'")[0]
-            if not self._option(one, word):
+            if not self._option(statement, word):
                 raise scan.wrong("an option or '}'", at)
             scan.take(COMMA)
         return True
 
-    def _option(self, one: Statement, word: str) -> bool:
-        values, known = one.values, self.words.read
+    def _option(self, statement: MesaStatement, word: str) -> bool:
+        values, known = statement.values, self.words.read
         if word in FLAGS:
             values |= FLAGS[word]
         elif word in known["mask"]:
@@ -264,8 +264,8 @@ class Parser:
         elif word in known["compression"]:
             values["quarter"] = values.get("quarter", 0) | known["compression"][word]
         elif word == "compr4" and known["compression"]:
-            values["quarter"], one.compr4 = 2, True
-        elif word == "EOT" and one.row.form in ("send", "sends"):
+            values["quarter"], statement.compr4 = 2, True
+        elif word == "EOT" and statement.row.form in ("send", "sends"):
             values["eot"] = True
         elif (group := GROUP.match(word)) and not known["compression"] and int(group[1]) <= GROUPS[group[2]][0]:
             values["quarter"], values["nibble"] = divmod((int(group[1]) - 1) * GROUPS[group[2]][1], 2)
@@ -275,78 +275,80 @@ class Parser:
 
     # -- building --------------------------------------------------------------------------------------------------
 
-    def _build(self, one: Statement) -> Instruction:
+    def _build(self, statement: MesaStatement) -> Instruction:
         """The instruction without its jumps."""
-        row, values = one.row, dict(one.values)
-        placer = Placer(self.scan, self.gen, values.get("align16", False) or row.form == "three_source")
+        row, values = statement.row, dict(statement.values)
+        placer = OperandBuilder(self.scan, self.gen, values.get("align16", False) or row.form == "three_source")
         if row.form == "send":
-            self._place_send(one, placer, values)
+            self._place_send(statement, placer, values)
         elif row.form == "sends":
-            self._place_sends(one, placer, values)
+            self._place_sends(statement, placer, values)
         elif "dst" in row.shape:
-            self._place(one, placer, values)
+            self._place(statement, placer, values)
         found = Instruction(self.gen, row.name, row.number, row.form, **values)
-        usual = rest(found, self.habit)
+        usual = implied_residue(found, self.habit)
         return replace(found, residue=usual) if usual else found
 
-    def _place(self, one: Statement, placer: Placer, values: dict[str, Any]) -> None:
-        implied = self._implied(one, values.get("align16", False))
-        said = iter(one.operands)
+    def _place(self, statement: MesaStatement, placer: OperandBuilder, values: dict[str, Any]) -> None:
+        implied = self._implied(statement, values.get("align16", False))
+        said = iter(statement.operands)
         found: list[Operand] = []
-        for index in range(len(implied) if implied is not None else len(one.operands)):
+        for index in range(len(implied) if implied is not None else len(statement.operands)):
             given = implied[index] if implied is not None else "-"
             if isinstance(given, Operand):
                 found.append(given)
             elif given == "=":
                 found.append(same_register(found[0], values.get("align16", False)))
             else:
-                found.append(self._operand(one, placer, next(said), index, values))
+                found.append(self._operand(statement, placer, next(said), index, values))
         values["dst"], values["sources"] = found[0], tuple(found[1:])
         if len(found) == 2:
-            values["absent"] = absent(found[1], 0 if "uip" in one.row.shape else None, self.habit)
+            values["absent"] = absent_type(found[1], 0 if "uip" in statement.row.shape else None, self.habit)
 
-    def _operand(self, one: Statement, placer: Placer, raw: Unplaced, index: int, values: dict[str, Any]) -> Operand:
-        form = one.row.form
+    def _operand(self, statement: MesaStatement, placer: OperandBuilder, raw: ParsedOperand, index: int, values: dict[str, Any]) -> Operand:
+        form = statement.row.form
         if index == 0:
             dst = placer.destination(raw, form != "three_source")
-            return replace(dst, number=dst.number | COMPR4) if one.compr4 and dst.file == "mrf" else dst
+            return replace(dst, number=dst.number | COMPR4) if statement.compr4 and dst.file == "mrf" else dst
         if form == "three_source":
             return placer.three(raw)
         if form == "three_source_align1":
             return placer.three_align1(raw, index == 3)
-        found = placer.source(raw, "wide" in one.row.takes)
-        if "offset" in one.row.shape and found.file == "imm" and index == 2:
-            dword = split(place("EU_SOURCE_1", self.gen).page.word({"immediate": found.immediate}), 4)[3]
-            values["jip"] = page("EU_BRANCH", self.gen).record(join([0, 0, 0, dword])).offset
+        found = placer.source(raw, "wide" in statement.row.takes)
+        if "offset" in statement.row.shape and found.file == "imm" and index == 2:
+            dword = split(operand_fields("EU_SOURCE_1", self.gen).page.word({"immediate": found.immediate}), 4)[3]
+            values["jip"] = instruction_page("EU_BRANCH", self.gen).record(join([0, 0, 0, dword])).offset
             return replace(found, immediate=0)
-        if found.file == "imm" and index < one.row.sources:
+        if found.file == "imm" and index < statement.row.sources:
             raise self.scan.wrong("a register: only the last source can be a number", raw.at)
         return found
 
-    def _place_send(self, one: Statement, placer: Placer, values: dict[str, Any]) -> None:
-        a = placer.source(one.operands[1])
+    def _place_send(self, statement: MesaStatement, placer: OperandBuilder, values: dict[str, Any]) -> None:
+        a = placer.source(statement.operands[1])
         if a.file == "imm":
-            raise self.scan.wrong("a register", one.operands[1].at)
-        values |= {"dst": placer.destination(one.operands[0]), "extended": extended(a, self.gen, placer.align16)}
-        at, dword = one.dwords[-1]
+            raise self.scan.wrong("a register", statement.operands[1].at)
+        values |= {"dst": placer.destination(statement.operands[0]), "extended": implied_extended(a, self.gen, placer.align16)}
+        at, dword = statement.dwords[-1]
         if not 0 <= dword < 1 << 32:
             raise self.scan.wrong("a number of 32 bits", at)
-        if len(one.operands) == 3:
-            register = placer.source(one.operands[2])
+        if len(statement.operands) == 3:
+            register = placer.source(statement.operands[2])
             if register.file == "imm":
-                raise self.scan.wrong("a register", one.operands[2].at)
-            where = place("EU_SOURCE_1", self.gen)
-            eot = page("EU_SEND", self.gen).mask("eot")
+                raise self.scan.wrong("a register", statement.operands[2].at)
+            where = operand_fields("EU_SOURCE_1", self.gen)
+            eot = instruction_page("EU_SEND", self.gen).mask("eot")
             values["descriptor"] = where.read(where.write_head(register) | join([0, 0, 0, dword]) & ~eot, placer.align16)[0]
         else:
-            values["descriptor"] = page("EU_SEND", self.gen).record(join([0, 0, 0, dword])).descriptor
-        values["sources"] = (replace(a, absolute=True) if marked(self.gen, one.row.name, values["descriptor"], self.habit) else a,)
+            values["descriptor"] = instruction_page("EU_SEND", self.gen).record(join([0, 0, 0, dword])).descriptor
+        values["sources"] = (
+            replace(a, absolute=True) if implies_absolute(self.gen, statement.row.name, values["descriptor"], self.habit) else a,
+        )
 
-    def _place_sends(self, one: Statement, placer: Placer, values: dict[str, Any]) -> None:
-        values["dst"] = placer.payload(one.operands[0], True)
-        values["sources"] = tuple(placer.payload(raw, False) for raw in one.operands[1:3])
-        registers = iter(one.operands[3:])
-        for name, (at, dword) in zip(("descriptor", "extended"), one.dwords, strict=True):
+    def _place_sends(self, statement: MesaStatement, placer: OperandBuilder, values: dict[str, Any]) -> None:
+        values["dst"] = placer.payload(statement.operands[0], True)
+        values["sources"] = tuple(placer.payload(raw, False) for raw in statement.operands[1:3])
+        registers = iter(statement.operands[3:])
+        for name, (at, dword) in zip(("descriptor", "extended"), statement.dwords, strict=True):
             if dword == -1:
                 raw = next(registers)
                 if raw.file != "arf" or raw.number != ADDRESS or (name == "descriptor" and raw.sub):
@@ -355,27 +357,29 @@ class Parser:
                 continue
             if not 0 <= dword < 1 << 32:
                 raise self.scan.wrong("a number of 32 bits", at)
-            values[name] = page("EU_SENDS", self.gen).record(join([0, 0, 0, dword])).descriptor if name == "descriptor" else dword
+            values[name] = (
+                instruction_page("EU_SENDS", self.gen).record(join([0, 0, 0, dword])).descriptor if name == "descriptor" else dword
+            )
 
-    def _finish(self, offset: int, statement: Statement, one: Instruction) -> Instruction:
+    def _finish(self, offset: int, statement: MesaStatement, inst: Instruction) -> Instruction:
         """The jumps, the annotation, and the record as decoding the bits would give it."""
         values: dict[str, Any] = {}
         for name, (at, to) in statement.jumps.items():
-            count: int | None = self._count(one, offset, to, at) if isinstance(to, str) else to
+            count: int | None = self._count(inst, offset, to, at) if isinstance(to, str) else to
             if count is None:
                 raise self.scan.wrong("a label a whole number of units away", at)
             values[name] = count
         try:
-            word = encode(replace(one, **values) if values else one)
+            word = encode(replace(inst, **values) if values else inst)
         except DecodeError as error:
-            raise placed(error, self.scan, statement.at) from None
+            raise with_position(error, self.scan, statement.at) from None
         word ^= statement.bits
-        if one.compacted and word & program.mark(self.gen) and not word >> 8 * jumps.COMPACT:
-            return program.short(word, self.gen)  # the eight bytes themselves: they stand for no instruction
+        if inst.compacted and word & program.compact_bit(self.gen) and not word >> 8 * jumps.COMPACT:
+            return program.decode_compact(word, self.gen)  # the eight bytes themselves: they stand for no instruction
         found = decode(word, self.gen)
-        return replace(found, compacted=True) if one.compacted else found
+        return replace(found, compacted=True) if inst.compacted else found
 
-    def _count(self, one: Instruction, offset: int, label: str, at: int) -> int | None:
+    def _count(self, inst: Instruction, offset: int, label: str, at: int) -> int | None:
         if label not in self.named:
             raise self.scan.wrong("a label of this text", at)
-        return jumps.count(one, offset, self.named[label])
+        return jumps.count(inst, offset, self.named[label])

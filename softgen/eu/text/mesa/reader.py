@@ -15,7 +15,7 @@ from softgen.errors import DecodeError
 from softgen.eu.isa import registers, types
 from softgen.eu.isa.instruction import VXH, Operand
 from softgen.eu.text.lexer import Scanner
-from softgen.eu.text.mesa.names import words_of
+from softgen.eu.text.mesa.names import mesa_words
 from softgen.eu.text.mesa.operand import ALONE, CHANNELS, FULL, WHOLE
 
 NUMBER = re.compile(r"-?(?:0x[0-9a-f]{1,40}|[0-9]{1,40})(?![0-9a-z])")
@@ -43,7 +43,7 @@ LETTERS = {name.upper(): name for name in ("ud", "d", "uw", "w", "ub", "b", "uq"
 
 
 @dataclass(frozen=True, slots=True)
-class Unplaced:
+class ParsedOperand:
     """An operand as written."""
 
     at: int  # where it stands in the text
@@ -66,7 +66,7 @@ class Unplaced:
 @cache
 def _named(gen: float) -> tuple[re.Pattern[str], dict[str, int]]:
     """Architecture registers by the words the dialect and the register table have for them."""
-    codes = {name: kind * 16 for kind, name in words_of(gen).write["register"].items()}
+    codes = {name: kind * 16 for kind, name in mesa_words(gen).write["register"].items()}
     for code in registers.NUMBERS:
         found = registers.find(code, gen)
         if found and not found[1]:
@@ -75,7 +75,7 @@ def _named(gen: float) -> tuple[re.Pattern[str], dict[str, int]]:
     return re.compile(rf"({names})([0-9]{{0,2}})(?![0-9a-z_])"), codes
 
 
-def read(scan: Scanner, gen: float, what: str) -> Unplaced:
+def read(scan: Scanner, gen: float, what: str) -> ParsedOperand:
     """A register, or a number with a type."""
     at = scan.skip()
     if scan.peek(NUMBER) or scan.peek(SQUARE):
@@ -88,7 +88,7 @@ def read(scan: Scanner, gen: float, what: str) -> Unplaced:
     region = _region(scan) if scan.take(OPEN) else None
     channels = scan.glued(CHANNEL) if scan.glued(DOT) else None
     kind = _type(scan)
-    return Unplaced(
+    return ParsedOperand(
         at, file, kind, number,
         sub=int(sub[1]) if sub else 0,
         bytes=sub is not None and sub[2] == "b",
@@ -168,24 +168,24 @@ def _integer(text: str) -> int:
     return int(text, 16 if "0x" in text else 10)
 
 
-def _immediate(scan: Scanner, at: int) -> Unplaced:
+def _immediate(scan: Scanner, at: int) -> ParsedOperand:
     if scan.take(SQUARE):
         lanes = []
         for place in range(4):
             lanes.append(number(scan, "a number") & 0xFF)
             scan.expect(UNSQUARE if place == 3 else COMMA, "']'" if place == 3 else "','")
-        return Unplaced(at, "imm", _type(scan), immediate=int.from_bytes(lanes, "little"))
+        return ParsedOperand(at, "imm", _type(scan), immediate=int.from_bytes(lanes, "little"))
     value = number(scan, "a number")
-    return Unplaced(at, "imm", _type(scan), immediate=value)
+    return ParsedOperand(at, "imm", _type(scan), immediate=value)
 
 
-class Placer:
+class OperandBuilder:
     """Makes operands of what was read, once the access mode is known."""
 
     def __init__(self, scan: Scanner, gen: float, align16: bool) -> None:
         self.scan, self.gen, self.align16 = scan, gen, align16
 
-    def destination(self, raw: Unplaced, stride: bool = True) -> Operand:
+    def destination(self, raw: ParsedOperand, stride: bool = True) -> Operand:
         """`stride`: the form has one."""
         if raw.file == "imm" or raw.negate or raw.absolute:
             raise self.scan.wrong("a destination", raw.at)
@@ -195,7 +195,7 @@ class Placer:
         mask = self._mask(raw)
         return Operand(**self._place(raw), horizontal=horizontal if stride else 0, write_mask=mask if raw.special is None else None)
 
-    def _mask(self, raw: Unplaced) -> int | None:
+    def _mask(self, raw: ParsedOperand) -> int | None:
         if not self.align16:
             if raw.channels is not None:
                 raise self.scan.wrong("no channels in align1", raw.at)
@@ -204,9 +204,9 @@ class Placer:
             return FULL
         if list(raw.channels) != sorted(set(raw.channels), key=CHANNELS.index):
             raise self.scan.wrong("a write mask out of xyzw, in this order", raw.at)
-        return sum(1 << CHANNELS.index(one) for one in raw.channels)
+        return sum(1 << CHANNELS.index(channel) for channel in raw.channels)
 
-    def source(self, raw: Unplaced, wide: bool = False) -> Operand:
+    def source(self, raw: ParsedOperand, wide: bool = False) -> Operand:
         if raw.file == "imm":
             return self.immediate(raw, 64 if wide else 0)
         vertical, width, horizontal = self._strides(raw)
@@ -217,15 +217,15 @@ class Placer:
             return Operand(**place, vertical=vertical, width=width, horizontal=horizontal)
         return Operand(**place, vertical=vertical, swizzle=self.swizzle(raw, WHOLE) if raw.special is None else None)
 
-    def swizzle(self, raw: Unplaced, default: int) -> int:
+    def swizzle(self, raw: ParsedOperand, default: int) -> int:
         if raw.channels is None:
             return default
         if len(raw.channels) not in (1, 4):
             raise self.scan.wrong("one channel or four", raw.at)
         chosen = raw.channels * 4 if len(raw.channels) == 1 else raw.channels
-        return sum(CHANNELS.index(one) << 2 * place for place, one in enumerate(chosen))
+        return sum(CHANNELS.index(channel) << 2 * place for place, channel in enumerate(chosen))
 
-    def _strides(self, raw: Unplaced) -> tuple[int, int, int]:
+    def _strides(self, raw: ParsedOperand) -> tuple[int, int, int]:
         region = raw.region
         if region is None:
             return 0, 1, 0
@@ -238,7 +238,7 @@ class Placer:
             raise self.scan.wrong(f"a region with a horizontal stride of {', '.join(map(str, HORIZONTALS))}", raw.at)
         return vertical, width, horizontal
 
-    def three(self, raw: Unplaced) -> Operand:
+    def three(self, raw: ParsedOperand) -> Operand:
         """A source of the align16 three-source form."""
         if raw.file != "grf" or raw.indirect:
             raise self.scan.wrong("a register g0 to g255", raw.at)
@@ -247,20 +247,20 @@ class Placer:
         swizzle = self.swizzle(raw, 0 if single else WHOLE)
         return Operand(**self._place(raw), replicate=single, swizzle=swizzle if raw.special is None else None)
 
-    def three_align1(self, raw: Unplaced, last: bool) -> Operand:
+    def three_align1(self, raw: ParsedOperand, last: bool) -> Operand:
         """A source of the align1 three-source form."""
         if raw.file == "imm":
             return self.immediate(raw, 16, once=True)
         vertical, _, horizontal = self._strides(raw)
         return Operand(**self._place(raw), vertical=0 if last else vertical, horizontal=horizontal)
 
-    def payload(self, raw: Unplaced, typed: bool) -> Operand:
+    def payload(self, raw: ParsedOperand, typed: bool) -> Operand:
         """An operand of a split send: a register, without region; the destination alone has a type."""
         if raw.file == "imm" or raw.region is not None or raw.channels is not None or raw.negate or raw.absolute:
             raise self.scan.wrong("a register without region or modifiers", raw.at)
         return Operand(**self._place(raw) | ({} if typed else {"type": ""}))
 
-    def immediate(self, raw: Unplaced, bits: int = 0, once: bool = False) -> Operand:
+    def immediate(self, raw: ParsedOperand, bits: int = 0, once: bool = False) -> Operand:
         """`bits`: whatever the type; `once`: 16 bits stand alone, not in both halves of 32."""
         width = bits or IMMEDIATE_BITS.get(raw.type, 32)
         value = raw.immediate
@@ -271,16 +271,16 @@ class Placer:
             value |= value << 16
         return Operand("imm", raw.type, immediate=value)
 
-    def _place(self, raw: Unplaced) -> dict[str, Any]:
+    def _place(self, raw: ParsedOperand) -> dict[str, Any]:
         said: dict[str, Any] = {"file": raw.file, "type": raw.type, "negate": raw.negate, "absolute": raw.absolute, "special": raw.special}
         if raw.indirect:
             return said | {"indirect": True, "address_sub": raw.address_sub, "offset": raw.offset}
         return said | {"number": raw.number, "sub": raw.sub * (1 if raw.bytes else types.size(raw.type))}
 
 
-def placed(error: DecodeError, scan: Scanner, at: int) -> DecodeError:
+def with_position(error: DecodeError, scan: Scanner, at: int) -> DecodeError:
     """An encoder's complaint, with the place of the instruction that caused it."""
     return DecodeError(f"{scan.place(at)}: {error}")
 
 
-__all__ = ["Placer", "Unplaced", "number", "placed", "read"]
+__all__ = ["OperandBuilder", "ParsedOperand", "number", "read", "with_position"]

@@ -10,13 +10,13 @@ import pytest
 from softgen.bits.layout import GENERATIONS
 from softgen.eu.encoding.decode import decode
 from softgen.eu.encoding.encode import encode
-from softgen.eu.encoding.fields import page
-from softgen.eu.encoding.program import short
+from softgen.eu.encoding.fields import instruction_page
+from softgen.eu.encoding.program import decode_compact
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.labels import size
-from softgen.eu.text.mesa.format import habit_of, normal, program, text
-from softgen.eu.text.mesa.names import words_of
+from softgen.eu.text.mesa.format import convention_of, normal, program, text
+from softgen.eu.text.mesa.names import mesa_words
 from softgen.eu.text.mesa.parse import parse
 
 EXAMPLES = Path(__file__).parent / "examples"
@@ -67,7 +67,7 @@ def test_the_other_habit(gen: float) -> None:
     assert len(found) == 11
     assert [encode(one) for one in found] == words
     assert all(normal(one, "iga") == one for one in found)
-    assert habit_of(found) == "iga"
+    assert convention_of(found) == "iga"
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
@@ -131,7 +131,7 @@ def test_what_is_no_instruction_is_shown_as_such() -> None:
 
 def test_eight_bytes_that_are_no_compact_instruction_come_back() -> None:
     half = 1 << 29 | 1 << 28 | 1  # compact, mov, and a bit that compact instructions do not have
-    one = short(half, 9.0)
+    one = decode_compact(half, 9.0)
     assert one.opcode == "" and one.compacted
     assert parse(text(one), 9.0) == [one]
 
@@ -157,13 +157,15 @@ def test_a_compr4_register_whose_bytes_cannot_be_said() -> None:
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_words_agree_with_the_other_tables(gen: float) -> None:
-    words = words_of(gen)
+    words = mesa_words(gen)
     for number in range(16):
-        function = opcodes.function(number, gen)
+        function = opcodes.math_function(number, gen)
         assert function is None or words.write["function"][number] == function.name
-    assert words.write["condition"] == {code: name for code, name in page("EU_CONTROL", gen).values["condition"].items() if name != "-"}
+    assert words.write["condition"] == {
+        code: name for code, name in instruction_page("EU_CONTROL", gen).values["condition"].items() if name != "-"
+    }
     assert {code: name.removesuffix("4h") for code, name in words.write["channel"].items()} == (
-        {2: "x", 3: "y", 4: "z", 5: "w", 6: "any", 7: "all"} if "align16" in page("EU_CONTROL", gen) else {})
+        {2: "x", 3: "y", 4: "z", 5: "w", 6: "any", 7: "all"} if "align16" in instruction_page("EU_CONTROL", gen) else {})
 
 
 @pytest.mark.parametrize(("gen", "names"), [

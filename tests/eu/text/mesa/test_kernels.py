@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from softgen.eu.encoding.program import assemble, instructions, whole
+from softgen.eu.encoding.program import assemble, decodable_bytes, instructions
 from softgen.eu.text.mesa.format import program as text_of
 from softgen.eu.text.mesa.parse import parse
 from tests.conftest import SHARED, needs_shared
@@ -20,7 +20,7 @@ def test_kernels_come_back_from_their_text(gpu: str, gen: float) -> None:
         if path.name.count(".") > 1:  # the same kernel for another width, or from another container
             continue
         data = path.read_bytes()
-        data = data[: whole(data, gen)]
+        data = data[: decodable_bytes(data, gen)]
         found = list(instructions(data, gen))
         said = text_of(found)
         back = parse(said, gen, path.name)

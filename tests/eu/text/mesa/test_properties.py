@@ -16,7 +16,7 @@ from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.opcodes import Opcode
 from softgen.eu.text.mesa.format import normal, text
-from softgen.eu.text.mesa.names import HABITS
+from softgen.eu.text.mesa.names import CONVENTIONS
 from softgen.eu.text.mesa.parse import parse
 from tests.eu.strategies import instructions
 
@@ -32,7 +32,7 @@ TEXTS = st.one_of(st.text(), *(st.lists(st.sampled_from(PIECES)).map(glue.join) 
 @pytest.mark.parametrize("row", EVERY, ids=lambda row: f"gen{row.gen:g}-{row.name}")
 def test_every_opcode_comes_back_from_its_text(row: Opcode) -> None:
     @settings(max_examples=8)
-    @given(instructions(row), st.sampled_from(HABITS))
+    @given(instructions(row), st.sampled_from(CONVENTIONS))
     def check(built: Instruction, habit: str) -> None:
         one = decode(encode(built), row.gen)
         assert parse(f"// unsaid: {habit}\n{text(one, habit=habit)}", row.gen) == [one]

@@ -1,0 +1,43 @@
+"""A submission: one EXECBUFFER2, from its arrival to the signal of its fence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from softgen.driver.fence import Fence
+
+if TYPE_CHECKING:
+    from softgen.driver.context import Context, Vm
+    from softgen.driver.gem import GemObject
+
+
+class Bound(NamedTuple):
+    """A buffer in a submission."""
+
+    bo: GemObject
+    address: int
+    handle: int
+    flags: int
+    relocations: int
+
+
+@dataclass(eq=False)
+class Submission:
+    """One EXECBUFFER2."""
+
+    sequence: int
+    pid: int
+    program: str
+    context: Context
+    engine: str
+    vm: Vm
+    bound: list[Bound]
+    batch: int
+    batch_index: int
+    batch_start: int
+    batch_size: int
+    relocations: int
+    flags: int
+    fence: Fence
+    after: list[Fence] = field(default_factory=list)

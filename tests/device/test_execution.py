@@ -1,0 +1,202 @@
+"""One device for all submitters: contexts keep their own registers, engines run side by side, executions park and resume."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.bits.generation import device
+from softgen.device.gpu import GpuDevice
+from softgen.errors import SoftgenError
+from softgen.memory.address_space import AddressSpace
+from softgen.memory.store import Buffer
+from softgen.streamer.interface import SubmissionHooks
+from softgen.trace.work import Work
+from tests.streamer.bench import BATCH, DATA, GPR, OTHER, Bench
+
+BLITTER = 0x22000
+UNKNOWN = 0x7FF4  # on no page
+MASKED = 0x20D8  # CS_DEBUG_MODE2
+
+
+def run(bench: Bench, *commands: list[int], context: int = 0, engine: str = "render") -> None:
+    bench.put(BATCH, *commands, bench.pack("MI_BATCH_BUFFER_END"))
+    bench.gpu.execute(Work(engine, bench.space, BATCH, context=context))
+
+
+def kept(bench: Bench, offset: int, context: int, engine: str = "render") -> int:
+    """A register as a context's command reads it."""
+    run(bench, bench.pack("MI_STORE_REGISTER_MEM", register_address=offset, memory_address=DATA), context=context, engine=engine)
+    return bench.data(1)[0]
+
+
+# -- registers of contexts -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "skl", "icl"])
+def test_contexts_do_not_see_each_others_registers(gpu: str) -> None:
+    bench = Bench(gpu)
+    run(bench, bench.load({UNKNOWN: 5}), context=1)
+    assert (kept(bench, UNKNOWN, 2), kept(bench, UNKNOWN, 1)) == (0, 5)
+    run(bench, bench.load({UNKNOWN: 6}), context=2)
+    assert (kept(bench, UNKNOWN, 1), kept(bench, UNKNOWN, 2)) == (5, 6)
+    assert bench.gpu.read_register(UNKNOWN) == 6  # a host sees the context that ran last
+
+
+def test_general_and_predicate_registers_are_saved_with_their_context() -> None:
+    bench = Bench()
+    run(bench, bench.load({GPR: 1, 0x2400: 7, 0x2408: 7}), bench.pack("MI_PREDICATE", load_operation=2, compare_operation=2), context=1)
+    run(bench, bench.load({GPR: 2}), bench.pack("MI_PREDICATE", load_operation=2, compare_operation=1), context=2)
+    assert (kept(bench, GPR, 1), kept(bench, 0x2418, 1), kept(bench, GPR, 2), kept(bench, 0x2418, 2)) == (1, 1, 2, 0)
+
+
+def test_masked_registers_merge_within_their_context() -> None:
+    bench = Bench()
+    run(bench, bench.load({MASKED: 0x0010_0010}), bench.load({MASKED: 0x0001_0001}), context=1)
+    run(bench, bench.load({MASKED: 0x0002_0002}), context=2)
+    assert (kept(bench, MASKED, 1), kept(bench, MASKED, 2)) == (0x11, 0x2)
+
+
+def test_registers_of_engine_and_gpu_are_shared() -> None:
+    """ICL 1909-1993 lists what images save; a mailbox between engines and the no-op's number are not in it."""
+    bench = Bench()
+    run(bench, bench.pack("MI_NOOP", identification_number_register_write_enable=1, identification_number=0x77), context=1)
+    nopid = layout("NOPID", 9.0)
+    assert kept(bench, (nopid.offset or 0) + (0x2000 if nopid.relative else 0), 2) == 0x77
+
+
+def test_a_context_has_registers_of_its_own_on_each_engine() -> None:
+    bench = Bench()
+    run(bench, bench.load({UNKNOWN: 5}), context=1)
+    assert kept(bench, UNKNOWN, 1, "blitter") == 0
+
+
+# -- executions ----------------------------------------------------------------------------------------------------------
+
+
+def semaphore(bench: Bench, **more: int) -> list[int]:
+    return bench.pack("MI_SEMAPHORE_WAIT", semaphore_address=DATA, semaphore_data_dword=1, compare_operation=4, **more)
+
+
+def test_an_execution_is_parked_and_resumed_with_its_own_registers() -> None:
+    bench = Bench()
+    store = bench.pack("MI_STORE_REGISTER_MEM", register_address=GPR, memory_address=DATA + 8)
+    bench.put(BATCH, bench.load({GPR: 1}), semaphore(bench), store, bench.pack("MI_BATCH_BUFFER_END"))
+    bench.put(OTHER, bench.load({GPR: 2}), bench.store(0, 1), bench.pack("MI_BATCH_BUFFER_END"))
+    first = bench.gpu.begin(Work("render", bench.space, BATCH, context=1))
+    assert not first.run() and first.counters.commands == 1
+    bench.gpu.execute(Work("render", bench.space, OTHER, context=2))
+    assert first.run() and bench.data(3)[2] == 1
+    assert first.counters.commands == 4 and bench.gpu.counters.commands == 7
+
+
+def test_a_wait_that_nothing_ends_is_an_error() -> None:
+    bench = Bench()
+    bench.put(BATCH, semaphore(bench), bench.pack("MI_BATCH_BUFFER_END"))
+    execution = bench.gpu.begin(Work("render", bench.space, BATCH))
+    assert not execution.run()
+    assert "MI_SEMAPHORE_WAIT at 0x10000" in str(execution.stuck()) and "waits for ever" in str(execution.stuck())
+    with pytest.raises(SoftgenError, match="waits for ever"):
+        bench.gpu.execute(Work("render", bench.space, BATCH))
+
+
+def test_hooks_belong_to_their_submission() -> None:
+    bench, errors = Bench(), list[SoftgenError]()
+    bench.put(BATCH, bench.pack("MI_LOAD_SCAN_LINES_INCL"), bench.store(0, 3), bench.pack("MI_BATCH_BUFFER_END"))
+
+    def on_error(error: SoftgenError) -> bool:
+        errors.append(error)
+        return True
+
+    assert bench.gpu.begin(Work("render", bench.space, BATCH), hooks=SubmissionHooks(on_error=on_error)).run()
+    assert len(errors) == 1 and bench.data(1) == [3]
+    with pytest.raises(SoftgenError, match="MI_LOAD_SCAN_LINES_INCL"):
+        bench.gpu.execute(Work("render", bench.space, BATCH))
+
+
+def test_a_semaphore_in_global_memory_is_read_there() -> None:
+    """KBL 1955-1960: Memory Type says whether the address is in the global or in the context's own space."""
+    gpu = device("skl")
+    machine = GpuDevice(gpu, itertools.count(1).__next__)
+    own, everyones = (AddressSpace(name, gpu.generation.address_bits) for name in ("own", "global"))
+    own.map(BATCH, Buffer(0x1000, "batch"))
+    own.map(DATA, Buffer(0x1000, "own data"))
+    everyones.map(DATA, Buffer(0x1000, "global data"))
+    bench = Bench("skl")
+    for is_global, ready in ((1, everyones), (0, own)):
+        own.write(DATA, bytes(4))
+        everyones.write(DATA, bytes(4))
+        dwords = [*semaphore(bench, memory_type=is_global), *bench.pack("MI_BATCH_BUFFER_END")]
+        own.write(BATCH, struct.pack(f"<{len(dwords)}I", *dwords))
+        execution = machine.begin(Work("render", own, BATCH, global_space=everyones))
+        other = own if ready is everyones else everyones
+        other.write(DATA, struct.pack("<I", 1))
+        assert not execution.run()
+        ready.write(DATA, struct.pack("<I", 1))
+        assert execution.run()
+
+
+# -- several host threads --------------------------------------------------------------------------------------------------
+
+
+def together(*jobs: Callable[[], None]) -> None:
+    """Runs jobs on host threads at the same time; their errors are raised here."""
+    errors, gate = list[BaseException](), threading.Barrier(len(jobs))
+
+    def work(job: Callable[[], None]) -> None:
+        try:
+            gate.wait(10)
+            job()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    if errors:
+        raise errors[0]
+
+
+def test_engines_run_side_by_side_on_one_device() -> None:
+    """Counts add up and no engine disturbs another's registers, however the host interleaves them."""
+    gpu = device("skl")
+    machine, spaces = GpuDevice(gpu), {}
+    rounds, engines = 25, {"render": 0x2600, "blitter": 0x22600, "video": 0x12600, "video_enhance": 0x1A600}
+    for engine, register in engines.items():
+        bench = Bench("skl")
+        math = [bench.load({register: 1}), *[bench.load({UNKNOWN: n}) for n in range(40)], bench.pack("MI_USER_INTERRUPT")]
+        store = bench.pack("MI_STORE_REGISTER_MEM", register_address=UNKNOWN, memory_address=DATA)
+        bench.put(BATCH, *math, store, bench.pack("MI_BATCH_BUFFER_END"))
+        spaces[engine] = bench
+
+    def submit(engine: str) -> None:
+        for number in range(rounds):
+            spaces[engine].put(DATA, [99])
+            machine.execute(Work(engine, spaces[engine].space, BATCH, context=number % 3))
+            assert spaces[engine].data(1) == [39]
+
+    together(*(lambda engine=engine: submit(engine) for engine in engines))  # type: ignore[misc]
+    assert machine.counters.commands == rounds * len(engines) * 44 and machine.counters.batches == rounds * len(engines)
+    assert len(machine.interrupts.events) == rounds * len(engines)
+
+
+def test_a_host_may_read_registers_while_an_engine_runs() -> None:
+    bench = Bench()
+    bench.put(BATCH, *[bench.load({UNKNOWN: n, GPR: n}) for n in range(60)], bench.pack("MI_BATCH_BUFFER_END"))
+
+    def submit() -> None:
+        for context in range(40):
+            bench.gpu.execute(Work("render", bench.space, BATCH, context=context))
+
+    def look() -> None:
+        for _ in range(5000):
+            assert bench.gpu.read_register(GPR) < 60 and bench.gpu.read_register(BLITTER) == 0
+
+    together(submit, look)
