@@ -120,7 +120,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(mutate, "EXECUTION", ("tests/test_step.py",))
     monkeypatch.setattr(mutate, "MACHINES", ())
     monkeypatch.setattr(mutate, "REGIONS", ())
-    monkeypatch.setattr(mutate, "RAMPS", ())
+    monkeypatch.setattr(mutate, "AFFINE", ())
     monkeypatch.setattr(mutate, "EQUIVALENT", root / "tools" / "equivalent_mutants.txt")
     return root
 

@@ -47,9 +47,9 @@ EXECUTION = ("tests/eu/semantics/test_examples.py", "tests/eu/semantics/test_con
              "tests/eu/semantics/test_wide_types.py", "tests/eu/semantics/test_kernels.py")  # fmt: skip
 MACHINES = tuple(f"tests/lanes/test_{name}.py" for name in ("agreement", "machine", "examples", "memory", "numpy", "llvm", "half"))
 REGIONS = ("tests/lanes/test_region.py", "tests/shared_functions/test_dataport.py", "tests/shared_functions/test_compiled.py")
-RAMPS = ("tests/lanes/test_affine.py", "tests/eu/translate/test_affine.py", "tests/gpgpu/test_rows.py")
+AFFINE = ("tests/lanes/test_affine.py", "tests/eu/translate/test_affine.py", "tests/threads/test_affine.py")
 # Of lanes/: what messages are tests of.
-REACH = frozenset({"llvm_text.py", "llvm_access.py", "llvm_near.py", "llvm_region.py", "numpy_region.py"})
+REACH = frozenset({"llvm_text.py", "llvm_access.py", "llvm_fast_path.py", "llvm_addressing.py", "llvm_region.py", "numpy_region.py"})
 SECONDS, WAITING = 180, 1800  # of the processor that the tests of one fault may take, and of the clock: other work is no fault
 SLOWER = 3
 WORKERS = 2
@@ -173,9 +173,9 @@ def order(path: str, package: str = "") -> list[tuple[str, ...]]:
     if path.endswith("semantics/send.py"):
         return [REGIONS, EXECUTION]
     if Path(path).name in REACH:
-        return [REGIONS, MACHINES, RAMPS]
+        return [REGIONS, MACHINES, AFFINE]
     if Path(path).name == "affine.py":
-        return [RAMPS, MACHINES]
+        return [AFFINE, MACHINES]
     return [MACHINES, EXECUTION] if path.startswith("softgen/lanes") else [EXECUTION]
 
 
@@ -224,7 +224,7 @@ def sweep(picked: list[Mutation], results: Path, workers: int, temporary: Path, 
     every = [Bench(temporary / "bench0", package=package)]
     every += [Bench(temporary / f"bench{index}", every[0].folder, package) for index in range(1, min(workers, len(left)))]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    code, text = every[0].run([f"tests/{package}"] if package else [*EXECUTION, *MACHINES, *REGIONS, *RAMPS], 10 * SECONDS)
+    code, text = every[0].run([f"tests/{package}"] if package else [*EXECUTION, *MACHINES, *REGIONS, *AFFINE], 10 * SECONDS)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     for bench in every:
