@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from softgen.errors import DecodeError
 from softgen.eu.binary import tokens
-from softgen.eu.binary.launch import Kernel
-from softgen.eu.binary.view import View
+from softgen.eu.binary.launch import BinaryKernel
+from softgen.eu.binary.view import FileView
 
 ARCHIVE, ELF = b"!<arch>\n", b"\x7fELF"
 MEMBER = struct.Struct("16s12s6s6s8s10s2s")  # header of an archive member
@@ -24,9 +24,9 @@ def is_binary(start: bytes) -> bool:
     return start.startswith((ARCHIVE, ELF, tokens.MAGIC))
 
 
-def kernels(data: bytes, name: str = "binary") -> list[Kernel]:
+def kernels(data: bytes, name: str = "binary") -> list[BinaryKernel]:
     """Every kernel of a file, in its order."""
-    found = list(_programs(View(data, name)))
+    found = list(_programs(FileView(data, name)))
     if not found:
         raise DecodeError(f"{name}: holds no kernel")
     if sum(len(kernel.code) for kernel in found) > len(data):
@@ -34,7 +34,7 @@ def kernels(data: bytes, name: str = "binary") -> list[Kernel]:
     return found
 
 
-def _programs(view: View, member: str = "") -> Iterator[Kernel]:
+def _programs(view: FileView, member: str = "") -> Iterator[BinaryKernel]:
     start = bytes(view.data[:8])
     if start == ARCHIVE and not member:
         for name, content in _members(view):
@@ -47,7 +47,7 @@ def _programs(view: View, member: str = "") -> Iterator[Kernel]:
         raise view.error(0, "is neither a compiled OpenCL program nor an archive of them")
 
 
-def _members(view: View) -> Iterator[tuple[str, View]]:
+def _members(view: FileView) -> Iterator[tuple[str, FileView]]:
     offset, long_names = len(ARCHIVE), b""
     while offset < len(view):
         head = view.part(offset, MEMBER.size, "an archive member's header")
@@ -64,7 +64,7 @@ def _members(view: View) -> Iterator[tuple[str, View]]:
         offset += MEMBER.size + len(content) + len(content) % 2
 
 
-def _elf(view: View, member: str) -> Iterator[Kernel]:
+def _elf(view: FileView, member: str) -> Iterator[BinaryKernel]:
     from elftools.elf.structs import ELFStructs  # imported late: only files that are ELF need the library
 
     from softgen.eu.binary import zebin

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterator
 from functools import partial
 
-from softgen.eu.binary.launch import Argument, ArgumentKind, InlineSampler, Kernel, Launch, PayloadValue
-from softgen.eu.binary.view import View
+from softgen.eu.binary.launch import Argument, ArgumentKind, BinaryKernel, InlineSampler, Launch, PayloadValue
+from softgen.eu.binary.view import FileView
 
 MAGIC = b"CTNI"
 CORES = {11: 8.0, 12: 9.0, 15: 11.0}  # core family -> generation
@@ -33,7 +33,7 @@ VALUES = {  # type of a data parameter -> name in .ze_info
 }  # fmt: skip
 
 
-def kernels(view: View, member: str) -> Iterator[Kernel]:
+def kernels(view: FileView, member: str) -> Iterator[BinaryKernel]:
     _, _, core, _, count, _, patches = view.read(HEADER, 0, "a program's header")
     program = view.part(HEADER.size, patches, "a program's patch list")
     offset = HEADER.size + len(program)
@@ -51,11 +51,11 @@ def kernels(view: View, member: str) -> Iterator[Kernel]:
         found = list(_tokens(tokens))
         simd = next((_field(token, 3) for number, token in found if number == EXECUTION_ENVIRONMENT), 0)
         describe = partial(_launch, program, *heaps, found)
-        yield Kernel(name.text(), bytes(heap.data[:unpadded]), simd, CORES.get(core), "patch tokens", member, describe)
+        yield BinaryKernel(name.text(), bytes(heap.data[:unpadded]), simd, CORES.get(core), "patch tokens", member, describe)
         offset = at + dynamic + surface + patch_size
 
 
-def _tokens(view: View, program: bool = False) -> Iterator[tuple[int, View]]:
+def _tokens(view: FileView, program: bool = False) -> Iterator[tuple[int, FileView]]:
     """Numbers and payloads."""
     offset = 0
     while offset < len(view):
@@ -64,19 +64,19 @@ def _tokens(view: View, program: bool = False) -> Iterator[tuple[int, View]]:
             raise view.error(offset, f"a patch token has {TOKEN.size} bytes at least, not {size}")
         if program and number in (GLOBAL_DATA, CONSTANT_DATA):
             token = view.part(offset, size, "a patch token")
-            size += _field(View(token.data[TOKEN.size :], view.name, token.start), 2 if number == GLOBAL_DATA else 1)
+            size += _field(FileView(token.data[TOKEN.size :], view.name, token.start), 2 if number == GLOBAL_DATA else 1)
         token = view.part(offset, size, "a patch token")
         yield number, token.part(TOKEN.size, size - TOKEN.size, "a patch token")
         offset += size
 
 
-def _field(token: View, number: int) -> int:
+def _field(token: FileView, number: int) -> int:
     return token.read(struct.Struct("<I"), 4 * number, "a patch token's field")[0]
 
 
-def _launch(program: View, dynamic: View, surface: View, tokens: list[tuple[int, View]]) -> Launch:
+def _launch(program: FileView, dynamic: FileView, surface: FileView, tokens: list[tuple[int, FileView]]) -> Launch:
     states = _binding_table(surface, tokens)
-    by_number: dict[int, list[View]] = {}
+    by_number: dict[int, list[FileView]] = {}
     for number, token in tokens:
         by_number.setdefault(number, []).append(token)
 
@@ -102,7 +102,7 @@ def _launch(program: View, dynamic: View, surface: View, tokens: list[tuple[int,
     )  # fmt: skip
 
 
-def _binding_table(heap: View, tokens: list[tuple[int, View]]) -> dict[int, int]:
+def _binding_table(heap: FileView, tokens: list[tuple[int, FileView]]) -> dict[int, int]:
     """Binding table indices by the heap offset of the surface state."""
     found: dict[int, int] = {}
     for number, token in tokens:
@@ -113,7 +113,7 @@ def _binding_table(heap: View, tokens: list[tuple[int, View]]) -> dict[int, int]
     return found
 
 
-def _values(by_number: dict[int, list[View]]) -> Iterator[PayloadValue]:
+def _values(by_number: dict[int, list[FileView]]) -> Iterator[PayloadValue]:
     for token in by_number.get(DATA_PARAMETER, ()):
         kind, argument, offset, size, source = (_field(token, index) for index in range(5))
         name = VALUES.get(kind, f"data parameter {kind}")
@@ -122,7 +122,7 @@ def _values(by_number: dict[int, list[View]]) -> Iterator[PayloadValue]:
             yield PayloadValue(name, offset, size, argument if of_argument else -1, 0 if name == "local_address" else source)
 
 
-def _implicit(by_number: dict[int, list[View]]) -> Iterator[PayloadValue]:
+def _implicit(by_number: dict[int, list[FileView]]) -> Iterator[PayloadValue]:
     """Addresses that tokens of their own ask for."""
     for number in (GLOBAL_ARGUMENT, CONSTANT_ARGUMENT):
         for token in by_number.get(number, ()):
@@ -133,7 +133,7 @@ def _implicit(by_number: dict[int, list[View]]) -> Iterator[PayloadValue]:
             yield PayloadValue(kind, _field(token, first), _field(token, first + 1))
 
 
-def _samplers(by_number: dict[int, list[View]], heap: View) -> Iterator[InlineSampler]:
+def _samplers(by_number: dict[int, list[FileView]], heap: FileView) -> Iterator[InlineSampler]:
     """States that the compiler has written; those of arguments are overwritten at launch."""
     for token in by_number.get(SAMPLER_STATE_ARRAY, ()):
         offset, count = _field(token, 0), _field(token, 1)
@@ -141,7 +141,7 @@ def _samplers(by_number: dict[int, list[View]], heap: View) -> Iterator[InlineSa
             yield InlineSampler(index, state=bytes(heap.part(offset + SAMPLER_STATE * index, SAMPLER_STATE, "a sampler state").data))
 
 
-def _arguments(by_number: dict[int, list[View]], states: dict[int, int]) -> Iterator[Argument]:
+def _arguments(by_number: dict[int, list[FileView]], states: dict[int, int]) -> Iterator[Argument]:
     names = {_field(token, 0): _strings(token) for token in by_number.get(ARGUMENT_INFO, ())}
     first_sampler = _field(by_number[SAMPLER_STATE_ARRAY][0], 0) if SAMPLER_STATE_ARRAY in by_number else 0
     found: dict[int, Argument] = {}
@@ -168,7 +168,7 @@ def _arguments(by_number: dict[int, list[View]], states: dict[int, int]) -> Iter
     yield from (found[index] for index in sorted(found))
 
 
-def _strings(token: View) -> tuple[str, str]:
+def _strings(token: FileView) -> tuple[str, str]:
     """An argument's name and type: five sizes, then five strings."""
     sizes = [_field(token, index) for index in range(1, 6)]
     offset, texts = 24, []

@@ -1,4 +1,4 @@
-"""View: bytes of a file with bounds-checked access; errors name the file and the offset in it."""
+"""FileView: bytes of a file with bounds-checked access; errors name the file and the offset in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from softgen.errors import DecodeError
 
 
-class View:
+class FileView:
     """Bytes of a file with their place in it."""
 
     def __init__(self, data: bytes | memoryview, name: str, start: int = 0) -> None:
@@ -16,10 +16,10 @@ class View:
     def __len__(self) -> int:
         return len(self.data)
 
-    def part(self, offset: int, size: int, what: str) -> View:
+    def part(self, offset: int, size: int, what: str) -> FileView:
         if offset + size > len(self):
             raise self.error(offset, f"{what} of {size:,} bytes runs past the end, {len(self) - min(offset, len(self)):,} bytes on")
-        return View(self.data[offset : offset + size], self.name, self.start + offset)
+        return FileView(self.data[offset : offset + size], self.name, self.start + offset)
 
     def read(self, layout: struct.Struct, offset: int, what: str) -> tuple[int, ...]:
         return layout.unpack(self.part(offset, layout.size, what).data)

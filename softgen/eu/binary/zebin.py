@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from softgen.bits.generation import device
-from softgen.eu.binary.launch import Argument, ArgumentKind, InlineSampler, Kernel, Launch, PayloadValue, Relocation
-from softgen.eu.binary.view import View
+from softgen.eu.binary.launch import Argument, ArgumentKind, BinaryKernel, InlineSampler, Launch, PayloadValue, Relocation
+from softgen.eu.binary.view import FileView
 
 DEVICE_BINARY = 0xFF000005  # section type of a patch-token program
 CONTENTS = ("SHT_PROGBITS", "SHT_SYMTAB", "SHT_NOTE", "SHT_REL", "SHT_STRTAB")
@@ -34,10 +34,10 @@ class Section:
     name: str
     type: str | int
     link: int
-    content: View
+    content: FileView
 
 
-def sections(structs: Any, header: Any, view: View) -> list[Section]:
+def sections(structs: Any, header: Any, view: FileView) -> list[Section]:
     """The section table."""
     shape = structs.Elf_Shdr
     size, count, names = header["e_shentsize"], header["e_shnum"], header["e_shstrndx"]
@@ -56,11 +56,11 @@ def sections(structs: Any, header: Any, view: View) -> list[Section]:
     return found
 
 
-def _string(table: View, offset: int) -> str:
-    return View(table.data[offset : offset + LONGEST_NAME], table.name).text()
+def _string(table: FileView, offset: int) -> str:
+    return FileView(table.data[offset : offset + LONGEST_NAME], table.name).text()
 
 
-def kernels(structs: Any, sections: list[Section], member: str) -> Iterator[Kernel]:
+def kernels(structs: Any, sections: list[Section], member: str) -> Iterator[BinaryKernel]:
     texts = [section for section in sections if section.name.startswith(TEXT) and section.type == "SHT_PROGBITS"]
     if not texts:
         return
@@ -76,7 +76,7 @@ def kernels(structs: Any, sections: list[Section], member: str) -> Iterator[Kern
         information = described.get(name, {})
         describe = partial(_launch, structs, sections, symbols, name, information, _list(described.get("", {}), "args_info", name))
         simd = _number(_dict(information, "execution_env"), "simd_size")
-        yield Kernel(name, bytes(section.content.data[:end]), simd, gen, "zebin", member, describe if information else None)
+        yield BinaryKernel(name, bytes(section.content.data[:end]), simd, gen, "zebin", member, describe if information else None)
 
 
 # -- symbols and notes -----------------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def test_adding_to_ip_is_a_jump() -> None:
 
 
 @pytest.mark.parametrize("text, gen, message", [
-    ("jmpi(1) g2<0,1,0>D { align1 WE_all 1N };", 9.0, "jmpi at 0x0 jumps by what a register holds"),
+    ("jmpi(1) g2<0,1,0>D { align1 WE_all 1N };", 9.0, "jmpi at 0x0 jumps by a register.s value"),
     ("mov(1) ip<1>UD g2<0,1,0>UD { align1 WE_all 1N };", 9.0, "mov at 0x0 computes with ip"),
     ("endif(8) JIP: 24 { align1 1Q };\nnop;\nnop;", 9.0, "endif at 0x0 jumps to 0x18, which is not the start of an instruction"),
 ])  # fmt: skip

@@ -146,7 +146,7 @@ def test_a_vector_has_four_channels() -> None:
 
 def test_planes_stand_in_registers() -> None:
     plane = Operand("grf", "f", indirect=True, width=1)
-    refused(one(8.0, "pln", dst(4, "f"), plane, reg(9, "f")), Unsupported, "pln by an address register")
+    refused(one(8.0, "pln", dst(4, "f"), plane, reg(9, "f")), Unsupported, "pln with a register-indirect source")
     refused(one(8.0, "line", dst(4, "f"), imm(0, "f"), reg(9, "f")), DecodeError, "a register operand is required here, not an immediate")
 
 

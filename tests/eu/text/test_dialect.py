@@ -51,7 +51,7 @@ def test_which_dialects_there_are() -> None:
         and dialect.select_dialect("mesa", 9.0) == "mesa"
         and dialect.select_dialect(None, 7.0) == "mesa"
     )
-    with pytest.raises(DecodeError, match="iga does not cover gen 7; mesa has"):
+    with pytest.raises(DecodeError, match="iga does not cover gen 7; mesa does"):
         dialect.select_dialect("iga", 7.0)
 
 
