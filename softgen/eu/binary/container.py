@@ -1,6 +1,6 @@
 """Archives and ELF files: finds the compiled programs in a file.
 
-pyelftools knows the ELF structures. Sections are read through FileView all the same, because pyelftools checks no bounds: a section that lies
+pyelftools knows the ELF structures. Sections are read through FileView because pyelftools checks no bounds: a section that lies
 about its size would give less data, and one that is compressed more.
 """
 
