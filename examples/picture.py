@@ -37,7 +37,7 @@ def lacking(gpu: str) -> list[str]:
 
 
 def draw(gpu: str, folder: Path) -> dict[str, Any] | None:
-    """Builds the program and runs it; what `softgen run` reports, or None after a failure, which was told already."""
+    """Build and run the program; the report of `softgen run`, or None after a failure, which has been reported."""
     program, report = folder / "mandelbrot", folder / "report.json"
     PICTURE.parent.mkdir(exist_ok=True)
     build = ["cc", "-O2", "-o", str(program), str(SOURCE), "-lOpenCL"]

@@ -17,7 +17,8 @@ from softgen.eu.interpreter import Interpreter
 from softgen.eu.thread.regions import LANES
 from softgen.inspect import registers
 from softgen.memory.space import Space
-from softgen.threads import places, reference, units
+from softgen.threads import places, reference
+from softgen.threads.bindings import dispatch_bindings
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
@@ -95,11 +96,11 @@ class TracingDispatcher:
 
     def _traced(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, trace: Trace) -> Iterator[Finished]:
         program = load(context, dispatch)
-        surfaces = units.surfaces(context, dispatch)
+        bindings = dispatch_bindings(context, dispatch)
         for number in range(dispatch.groups):
             if timed_out():
                 raise places.timed_out_before(dispatch, number, program)
-            group = reference.ReferenceGroup(context, dispatch, number, program, surfaces)
+            group = reference.ReferenceGroup(context, dispatch, number, program, bindings)
             counters = dispatch.patch.values(number) if dispatch.patch is not None else (number, 0, 0)
             x, y, z = [*counters, 0, 0, 0][:3]
             for thread, interpreter in enumerate(group.runners):

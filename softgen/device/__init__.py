@@ -4,13 +4,14 @@ In:  a GPU's name, and work: a ring or batch in an address space, for one of its
      tables, as a driver makes them.
 Out: the work done; counters, registers and memory say what happened, interrupts are events.
 
-gpu.py        Gpu: engines, what each hardware context keeps, the table of commands
-engines.py    an engine: execlists and rings given to it, contexts that wait, are switched and resumed
+gpu.py        GpuDevice: engines, hardware contexts, the table of commands
+execution.py  work on an engine that can be run, parked and resumed
+engines.py    an engine driven through registers: execlists and rings, contexts that wait, are switched and resumed
 image.py      context images: registers saved and restored
-status.py     what an engine says about its contexts: status pages, status registers
+status.py     reports of an engine about its contexts: status pages, status registers
 submission.py which register writes start work, and what they start
 interrupts.py interrupts as events, and the registers that collect them
 watchdog.py   an engine's watchdog
-registers.py  the register file: masked registers, registers that move
+registers.py  the register file: masked registers, registers that move, registers that belong to contexts
 memory.py     physical memory, the global table, contexts' tables
 """

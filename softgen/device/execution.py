@@ -11,7 +11,6 @@ whose `timed_out` hook lets others run, goes on with its own registers and state
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 
 from softgen.command import Counters
 from softgen.errors import SoftgenError
@@ -21,9 +20,9 @@ from softgen.streamer.execute import Streamer
 class EngineExecution:
     """Work in progress. `counters` counts its commands, threads and instructions."""
 
-    def __init__(self, streamer: Streamer, counters: Counters, on_return: Callable[[Counters], None]) -> None:
+    def __init__(self, streamer: Streamer, counters: Counters, on_return: Callable[[dict[str, int]], None]) -> None:
         self.streamer, self.counters, self._on_return = streamer, counters, on_return
-        self._reported = Counters()
+        self._reported: dict[str, int] = {}
 
     def run(self) -> bool:
         """Run to the end (True) or to a command that has to wait (False). Raises GpuFault, Unsupported or DecodeError with the place."""
@@ -43,6 +42,6 @@ class EngineExecution:
 
     def _report(self) -> None:
         """Reports the work done since the last report."""
-        now = Counters(**vars(self.counters))
-        self._on_return(Counters(**{field.name: getattr(now, field.name) - getattr(self._reported, field.name) for field in fields(now)}))
+        now = dict(vars(self.counters))
+        self._on_return({name: value - self._reported.get(name, 0) for name, value in now.items()})
         self._reported = now

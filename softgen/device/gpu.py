@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cache, partial
 from typing import Protocol
 
@@ -133,10 +132,11 @@ class GpuDevice:
             streamer.start_batch(work.batch)
         return EngineExecution(streamer, counters, self._count)
 
-    def _count(self, done: Counters) -> None:
+    def _count(self, done: dict[str, int]) -> None:
+        total = vars(self.counters)
         with self._counting:
-            for field in fields(done):
-                setattr(self.counters, field.name, getattr(self.counters, field.name) + getattr(done, field.name))
+            for name, value in done.items():
+                total[name] += value
 
     def streamer(self, engine: str, space: Space, global_space: Space | None, saved: SavedContext, base: int,
                  process_page: int | None = None, context_id: int = 0) -> Streamer:  # fmt: skip
@@ -244,7 +244,7 @@ class GpuDevice:
     def tick(self, base: int) -> None:
         watchdog = self.watchdogs.get(base)
         if watchdog is not None:
-            watchdog.look()
+            watchdog.poll()
 
     def _watched(self, base: int) -> bool:
         watchdog = self.watchdogs.get(base)

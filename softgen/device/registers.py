@@ -79,6 +79,10 @@ class DeviceRegisters:
             found = self._owned[offset] = place is None or place.layout.name not in shared_registers()
         return found and offset not in self._reads and offset not in self._writes
 
+    def is_plain(self, offset: int) -> bool:
+        """Whether a register is known to keep what is written, and no unit watches it."""
+        return offset in self._plain
+
     def read(self, offset: int) -> int:
         if offset in self._reads:
             return self._reads[offset]() & DWORD
@@ -140,7 +144,9 @@ class ContextRegisters:
         return self.shared.read(offset) if found is None else found
 
     def write(self, offset: int, value: int) -> None:
-        if self.shared.belongs_to_contexts(offset):
+        if offset in self.own and self.shared.is_plain(offset):
+            self.own[offset] = value & DWORD
+        elif self.shared.belongs_to_contexts(offset):
             self.own[offset] = self.shared.changed(offset, self.read(offset), value)
         else:
             self.shared.write(offset, value)

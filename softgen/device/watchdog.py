@@ -1,4 +1,4 @@
-"""The watchdog of an engine: a counter that nobody can read, and an interrupt when it reaches a threshold (ICL 250-255).
+"""The watchdog of an engine: a counter that software cannot read, and an interrupt when it reaches a threshold (ICL 250-255).
 
 Reads   PR_CTR_CTL PR_CTR_THRSH
 Writes  an interrupt
@@ -19,9 +19,9 @@ REGISTERS = ("PR_CTR_THRSH", "PR_CTR_CTL")
 
 
 class Watchdog:
-    def __init__(self, generation: Generation, registers: DeviceRegisters, base: int, clock: Callable[[], int], bark: Callable[[], None],
-                 remark: Callable[[str], None] = lambda text: None) -> None:  # fmt: skip
-        self.registers, self.clock, self.bark, self.remark = registers, clock, bark, remark
+    def __init__(self, generation: Generation, registers: DeviceRegisters, base: int, clock: Callable[[], int],
+                 on_timeout: Callable[[], None], warn: Callable[[str], None] = lambda text: None) -> None:  # fmt: skip
+        self.registers, self.clock, self.on_timeout, self.warn = registers, clock, on_timeout, warn
         self.since: int | None = None  # when it started to count; None: it does not
         self.threshold, self.control = (base + (catalogue().layout(name, generation.number).offset or 0) for name in REGISTERS)
         registers.on_write(self.control, self._control)
@@ -31,14 +31,14 @@ class Watchdog:
         if value == DWORD:
             self.since = self.clock()
             if not self.registers.read(self.threshold):
-                self.remark(f"the watchdog at {self.control:#x} is started without a threshold: every command ends it (ICL 252-253)")
+                self.warn(f"the watchdog at {self.control:#x} is started without a threshold: every command ends it (ICL 252-253)")
         elif value == 0:
             self.since = None
 
-    def look(self) -> None:
+    def poll(self) -> None:
         if self.since is None:
             return
         now = self.clock()
         if now - self.since >= self.registers.read(self.threshold):
             self.since = now
-            self.bark()
+            self.on_timeout()

@@ -15,6 +15,7 @@ from softgen.eu.thread import block
 from softgen.eu.thread.block import Context, ControlBlock, offset
 from softgen.memory import guard
 from softgen.memory.space import Space
+from softgen.shared_functions.context import ContextHead
 
 STEP = 8  # bytes between places where an instruction may start
 NOWHERE = 0xFFFFFFFF  # in an index: no instruction starts there
@@ -41,7 +42,7 @@ class SingleThread(ctypes.Structure):
 def layout() -> list[int]:
     """The numbers that native_layout gives, as Python has them."""
     return [ctypes.sizeof(ControlBlock), offset(ControlBlock, "executed"), offset(ControlBlock, "channel_ip"),
-            ctypes.sizeof(Context), offset(Context, "budget"), offset(Context, "offsets"),
+            ctypes.sizeof(ContextHead), offset(ContextHead, "budget"), offset(ContextHead, "offsets"),
             ctypes.sizeof(NativeOp), ctypes.sizeof(NativeProgram), ctypes.sizeof(SingleThread)]  # fmt: skip
 
 

@@ -1,28 +1,31 @@
-"""auto: kernels begin on t0, which needs no compiler; those that prove hot are translated behind, and go on as t1."""
+"""The engine auto: kernels start on t0, whose handlers are precompiled; hot ones are translated in the background and continue on t1."""
 
 from __future__ import annotations
 
 import threading
 from weakref import WeakKeyDictionary
 
-from softgen.eu.engine import Function, Row, Threaded
+from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
+from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate.engine import Translator
 
 HOT = 200_000  # executions of each instruction after which a translation has paid for itself
 
 
-class Promoting:
+class PromotingEngine:
+    """The engine auto."""
+
     name = "auto"
 
     def __init__(self, hot: int = HOT) -> None:
-        self.hot, self.slow, self.fast = hot, Threaded(), Translator()
+        self.hot, self.slow, self.fast = hot, ThreadedEngine(), Translator()
         self._ran: WeakKeyDictionary[KernelProgram, int] = WeakKeyDictionary()
-        self._asked: WeakKeyDictionary[KernelProgram, set[tuple[int, int, bool, tuple[Row, ...]]]] = WeakKeyDictionary()
+        self._asked: WeakKeyDictionary[KernelProgram, set[tuple[int, int, bool, tuple[AffineRange, ...]]]] = WeakKeyDictionary()
         self.workers: list[threading.Thread] = []
 
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
-                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
+                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         asked = self._asked.setdefault(program, set())
         key = control, simd, full, payload
         at_start = entry is None or entry == program.start

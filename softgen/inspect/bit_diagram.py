@@ -40,7 +40,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One dword, or a run of dwords in which nothing is said."""
+    """One dword, or a run of reserved dwords."""
 
     dword: int
     cells: tuple[Cell, ...]
@@ -52,7 +52,7 @@ class Row:
 
 
 def rows(layout: Layout) -> list[Row]:
-    """All dwords from the first to the last that something stands in."""
+    """All dwords up to the last that has a field."""
     header = layout.header
     fixed = []
     if header:
@@ -93,7 +93,7 @@ def _rows(fields: Iterable[Field], groups: Iterable[Group], dwords: int, fixed: 
 
 
 def _split(high: int, low: int) -> Iterator[tuple[int, int, int]]:
-    """(dword, high, low) of each dword a run of bits has a part in."""
+    """(dword, high, low) of each dword that a run of bits covers."""
     for dword in range(low // 32, high // 32 + 1):
         yield dword, min(high - 32 * dword, 31), max(low - 32 * dword, 0)
 
@@ -122,7 +122,7 @@ def _runs(mask: int) -> Iterator[tuple[int, int]]:
 
 
 def _collapse(found: Iterable[Row]) -> list[Row]:
-    """Dwords in which nothing is said, or which one group fills, follow each other as one row."""
+    """Merge consecutive dwords that are reserved, or filled by one group, into one row."""
     out: list[Row] = []
     for row in found:
         before = out[-1] if out else None
@@ -137,7 +137,7 @@ def _collapse(found: Iterable[Row]) -> list[Row]:
 
 
 def draw(layout: Layout, numbers: dict[tuple[str, str], int], unicode: bool = True) -> Iterator[str]:
-    """The layout, then one element of each group. A name that does not fit its cell is the number of its line in the table."""
+    """The layout, then one element of each group. A name too long for its cell is replaced by its number in the table."""
     yield from _drawn(rows(layout), numbers, "", unicode)
     for group, path in _groups(layout.groups, ""):
         many = f"{group.count} times" if group.count is not None else "as often as there is room"

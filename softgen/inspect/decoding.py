@@ -20,7 +20,7 @@ MOST_FOUND_IN_ALL = 100_000  # behind the commands of one submission; real ones 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing met while decoding, with the submission it belongs to."""
+    """A command, remark or pointed-to state, with its submission."""
 
     work: Work
     what: Command | Remark | Found
@@ -80,7 +80,7 @@ class Decoder:
                 yield from (Item(work, found) for found in self._follow(work, met, follower, ahead))
 
     def _follow(self, work: Work, command: Command, follower: IndirectStateDecoder, ahead: LatchedState) -> Iterator[Found | Remark]:
-        """What a command points to, within bounds: tables that point into each other would make a small file a day's work."""
+        """The state a command points to, up to a limit: tables that point into each other would otherwise take very long."""
         for number, found in enumerate(follower.follow(command, ahead) if self.left >= 0 else ()):
             self.left -= 1
             if number == MOST_FOUND or self.left < 0:
@@ -115,7 +115,7 @@ class Decoder:
         return self.targets.get(start, "") if start is not None else ""
 
     def _region(self, space: Space, address: int) -> int | None:
-        """Where the mapped region around an address begins. Spaces are listed once: large page tables take a second."""
+        """The start of the mapped region around an address. Regions are listed once per space: large page tables take a second."""
         if not space.extent(address, 1):
             return None
         if space not in self.regions:
@@ -135,7 +135,7 @@ def starts(command: Command) -> bool:
 
 
 def _listed(space: Space) -> list[int]:
-    """Where the mapped regions of a space begin."""
+    """Starts of the mapped regions of a space."""
     try:
         return [region.start for region in space.regions()]
     except SoftgenError:

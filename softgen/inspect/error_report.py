@@ -1,4 +1,4 @@
-"""What an error state says besides its commands: the hang, registers by the names of their pages, rings, memory."""
+"""The parts of an error state besides its commands: the hang, registers decoded by their pages, rings, memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Shown:
         return list(describe.lines(self.layout, self.dwords[: self.layout.dwords])) if self.layout else []
 
     def busy(self) -> list[str] | None:
-        """For a register that says which units are done: those that are not."""
+        """The units that are not done, of a register that has a done bit for each."""
         flags = [one for one in self.layout.fields if one.type.name == "bool"] if self.layout else []
         done = [one for one in flags if one.name.endswith("_done")]
         if not self.layout or len(done) < 2 or 2 * len(done) < len(self.layout.fields):
@@ -48,7 +48,7 @@ class Shown:
 
 
 def facts(trace: ErrorStateTrace) -> Iterator[tuple[str, str]]:
-    """What happened, when and to whom."""
+    """The hang: cause, time, process."""
     if trace.text.heading:
         yield "", trace.text.heading
     for one in trace.text.values:
@@ -57,7 +57,7 @@ def facts(trace: ErrorStateTrace) -> Iterator[tuple[str, str]]:
 
 
 def is_register(one: Value) -> bool:
-    """A number with a name in capitals; others are the driver's own."""
+    """Whether a line is a register: its name is in capitals; others are the driver's own values."""
     return one.number is not None and one.label[:2].isupper()
 
 
@@ -76,7 +76,7 @@ def registers(trace: ErrorStateTrace) -> Iterator[Shown]:
 
 
 def fault(trace: ErrorStateTrace) -> tuple[int, str] | None:
-    """The address that faulted, and in which table; None where nothing did."""
+    """The faulting address and its table; None without a fault."""
     upper, lower = (trace.register(name, None) for name in FAULT)
     value = _fault_data(trace)
     if not value or not upper or not lower:
@@ -99,14 +99,14 @@ def fences(trace: ErrorStateTrace) -> Iterator[Value]:
 
 
 def words(trace: ErrorStateTrace, engine: str) -> Iterator[Value]:
-    """What an engine's lines say that is no register."""
+    """An engine's values that are no registers."""
     for one in next(one for one in trace.text.engines if one.name == engine).values:
         if not is_register(one):
             yield one
 
 
 def as_json(trace: ErrorStateTrace) -> Iterator[dict[str, Any]]:
-    """One object for what happened, one for each register, one for each block of memory."""
+    """One object for the hang, one per register, one per block of memory."""
     told, bad = dict(facts(trace)), fault(trace)
     first: dict[str, Any] = {"error_state": told.pop("", ""), "gpu": trace.device.name, "facts": told}
     yield first | ({"fault": {"address": bad[0], "table": bad[1]}} if bad else {})

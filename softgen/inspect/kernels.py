@@ -1,4 +1,4 @@
-"""Kernels of a trace: the code that state points to, each distinct one once."""
+"""Kernels of a trace: the distinct pieces of code that its state points to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from softgen.trace.work import Trace
 
 @dataclass
 class Code:
-    """A kernel as it stood in memory when a command pointed to it."""
+    """A kernel as it was in memory when a command pointed to it."""
 
     address: int
     code: bytes
@@ -25,7 +25,7 @@ class Code:
 
 
 def kernels(trace: Trace, step: Callable[[], None] = lambda: None) -> list[Code]:
-    """In the order they are met. `step` is called for every command, so that a long search can be seen to go on."""
+    """All kernels, in the order of the commands. `step` is called for every command, for progress."""
     gen = trace.device.generation.number
     found: dict[tuple[bytes, int], Code] = {}
     for work, items in Decoder(trace).work():
@@ -40,7 +40,7 @@ def kernels(trace: Trace, step: Callable[[], None] = lambda: None) -> list[Code]
 
 
 def read(space: Space, kernel: Kernel, gen: float) -> Code:
-    """The kernel's code: whatever is mapped, up to its end."""
+    """The kernel's code: the mapped bytes up to its end."""
     problem, code, ended = kernel.problem, b"", False
     try:
         code = space.read(kernel.address, space.extent(kernel.address, program.LONGEST))
@@ -49,4 +49,4 @@ def read(space: Space, kernel: Kernel, gen: float) -> Code:
     if not code:
         return Code(kernel.address, b"", False, problem=problem or f"nothing is mapped at {kernel.address:#x}")
     end, ended = program.kernel_end(code, gen)
-    return Code(kernel.address, code[:end], ended, problem=problem or ("" if end else "what stands there is no instruction"))
+    return Code(kernel.address, code[:end], ended, problem=problem or ("" if end else "there is no instruction at its start"))

@@ -189,7 +189,7 @@ def drivers() -> Iterator[Finding]:
 
 
 def shim() -> Finding:
-    """The library that `softgen run` loads into programs."""
+    """The shim that `softgen run` preloads into programs."""
     area, advice = "drivers (for softgen run)", "make setup builds it (needs gcc)"
     found = library("driver/_shim*.so")
     if not found:
@@ -202,7 +202,7 @@ def shim() -> Finding:
 
 
 def found_by_a_program() -> Finding:
-    """Whether it all works together: a small program, started as `softgen run` starts any, opens the GPU."""
+    """Whether the parts work together: a small program, started by `softgen run`, opens the GPU."""
     area, name = "drivers (for softgen run)", "a program on the GPU"
     probe = "import os; os.close(os.open('/dev/dri/renderD128', os.O_RDWR))"
     command = [sys.executable, "-m", "softgen", "run", "--json", "--", sys.executable, "-c", probe]

@@ -1,4 +1,4 @@
-"""Registers as people write and read them: `r2:f=1.5,2.5` becomes bytes, changed bytes become lanes of the types they were written as.
+"""Register values as text: `r2:f=1.5,2.5` becomes bytes; changed bytes become lanes of the types they were written with.
 
     setting  = register [. element] [: type] = value {, value}
     register   r0 … r127 (g2 is r2), m0 … where there are any, and f0 a0 acc0 cr0 … by generation
@@ -45,7 +45,7 @@ class Register:
 
 
 def find(name: str, number: str, gen: float, thread: ThreadState) -> Register:
-    """The register of a name and a number as they are typed."""
+    """The register of a typed name and number."""
     place = {"r": "grf", "g": "grf", "m": "mrf"}.get(name, name)
     index = int(number or 0)
     if place in FILES:
@@ -66,7 +66,7 @@ def find(name: str, number: str, gen: float, thread: ThreadState) -> Register:
 
 @dataclass(frozen=True)
 class Setting:
-    """Values for lanes of one type, one behind the other."""
+    """Values for consecutive lanes of one type."""
 
     place: str
     start: int
@@ -75,7 +75,7 @@ class Setting:
 
 
 def setting(text: str, gen: float, thread: ThreadState) -> Setting:
-    """What `--set` asks for. Failures say what was expected."""
+    """Parse the argument of `--set`. Errors say what was expected."""
     found = SETTING.fullmatch(text.strip())
     if found is None:
         raise DecodeError("expected REGISTER[.ELEMENT][:TYPE]=VALUE[,VALUE…], such as r2:f=1.5,2.5 or f0.0=0xff")
@@ -133,7 +133,7 @@ def _is_float(text: str) -> bool:
 
 
 def apply(one: Setting, state: InterpreterState) -> None:
-    """Writes a setting; accumulators keep whole integers beside their bytes."""
+    """Write a setting; accumulators also keep their integers in full width."""
     held = _held(state.thread)[one.place]
     held[one.start : one.start + len(one.data)] = np.frombuffer(one.data, np.uint8)
     if one.place == "acc":
@@ -156,7 +156,7 @@ def snapshot(thread: ThreadState) -> Snapshot:
 
 @dataclass(frozen=True)
 class Lanes:
-    """Neighbours of one type within a register."""
+    """Consecutive elements of one type within a register."""
 
     register: str  # "r5"
     sub: int  # the first, in elements of the type
@@ -173,7 +173,7 @@ class Lanes:
 
 
 class Kinds:
-    """As what each byte was written last: its elements are whole or forgotten."""
+    """The type with which each register byte was last written; partly overwritten elements lose theirs."""
 
     def __init__(self, thread: ThreadState) -> None:
         self.gen = thread.gen
@@ -181,7 +181,7 @@ class Kinds:
         self.last: dict[tuple[str, int], str] = {}  # by file and start of a register
 
     def write(self, place: str, offset: int, kind: str) -> None:
-        """The element of this type that holds the byte was written."""
+        """Record a write to the element of this type that contains the byte."""
         size, held = types.size(kind), self.held[place]
         start = offset // size * size
         for at in range(start, min(start + size, len(held))):
@@ -237,7 +237,7 @@ def _number(held: Snapshot, place: str, kind: str, offset: int) -> Number:
 
 
 def changed_bytes(before: Snapshot, after: Snapshot) -> dict[str, list[int]]:
-    """Where each file changed. The whole numbers of accumulators count as the bytes they belong to."""
+    """Offsets of changed bytes by register file. Full-width accumulator integers count as the bytes of their element."""
     found: dict[str, list[int]] = {}
     for name, now in after.items():
         if now == before[name]:
@@ -251,7 +251,7 @@ def changed_bytes(before: Snapshot, after: Snapshot) -> dict[str, list[int]]:
 
 
 def changes(before: Snapshot, after: Snapshot, kinds: Kinds) -> list[Lanes]:
-    """Registers that are not as they were: flags by words, the others whole."""
+    """Changed registers: flags by words, the others whole."""
     found: list[Lanes] = []
     for place, offsets in changed_bytes(before, after).items():
         rows = {row.start: row for row in (register_at(place, offset, kinds.gen) for offset in offsets)}

@@ -27,8 +27,8 @@ from softgen.eu.thread.regions import LANES, destination_offsets, register_locat
 from softgen.eu.thread.state import ThreadState
 from softgen.inspect import registers
 from softgen.inspect.registers import Lanes
-from softgen.shared_functions import message
-from softgen.shared_functions.spawner import Spawner
+from softgen.shared_functions import descriptors, spawner
+from softgen.shared_functions.unit import MessageHandler
 
 if TYPE_CHECKING:
     from softgen.inspect.snippet_engine import Runner
@@ -77,7 +77,7 @@ class Snippet:
         self.places = self._placed(parsed)
         self.end = sum(map(labels.size, parsed.instructions))
         self.simd = simd or max([NARROWEST, *(one.exec_size for one in parsed.instructions)])
-        self.thread = ThreadState(gen, {**Spawner(gen).handlers(), 0: _null_function}, dispatch_mask=(1 << self.simd) - 1)
+        self.thread = ThreadState(gen, {**_ending(gen), 0: _null_function}, dispatch_mask=(1 << self.simd) - 1)
         code = program.assemble([*parsed.instructions, _nop(gen)])  # branches may lead behind the last instruction, and look at it
         self.interpreter = Interpreter(self.thread, KernelProgram(gen, code, name=name))
         self.code = code[: self.end]
@@ -94,7 +94,7 @@ class Snippet:
         return {row.offset: Place(parsed.place(number), _tidy(row.text)) for number, row in enumerate(rows)}
 
     def _unanswered(self, _: ThreadState, sent: SentMessage) -> None:
-        name = message.shared_functions(self.gen).get(sent.sfid, f"shared function {sent.sfid}")
+        name = descriptors.shared_functions(self.gen).get(sent.sfid, f"shared function {sent.sfid}")
         raise Unsupported(f"there is no {name} here to answer messages: a snippet has registers, no memory and no other units")
 
     def set(self, text: str) -> None:
@@ -183,6 +183,12 @@ def _accumulated(one: Instruction, kind: str) -> str:
     if found in ("f", "hf", "df"):
         return found
     return "d" if types.size(kind) >= types.size("d") else "w"
+
+
+def _ending(gen: float) -> dict[int, MessageHandler]:
+    """Handlers of the messages that end threads."""
+    numbers = descriptors.shared_functions(gen).items()
+    return {sfid: MessageHandler(gen, spawner.Spawner()) for sfid, name in numbers if name in spawner.UNIT.functions}
 
 
 def _null_function(_: ThreadState, __: SentMessage) -> None:

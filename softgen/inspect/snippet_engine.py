@@ -1,10 +1,11 @@
-"""Who runs a snippet: the reference, an instruction at a time, or a compiling engine, an instruction or a stretch at a time."""
+"""Engines for snippets: the reference runs one instruction at a time, a compiling engine one instruction or a stretch of code."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from softgen.eu import engine
+from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.interpreter import Interpreter, KernelProgram
 from softgen.eu.thread.block import CHANNELS, Context, ThreadStatus
 from softgen.eu.translate.engine import Translator
@@ -14,20 +15,20 @@ STRETCH = 1000  # backward branches until somebody looks at limits
 
 class Runner(Protocol):
     def step(self) -> bool:
-        """Goes on; False where the thread waits for a notification."""
+        """Run on; False if the thread waits for a notification."""
         ...
 
 
 class Compiled:
-    """A compiling engine on a snippet's thread; what it leaves is the reference's."""
+    """A compiling engine on a snippet's thread, with the reference as fallback."""
 
     def __init__(self, name: str, interpreter: Interpreter, code: bytes, single: bool) -> None:
-        """`code` ends where the snippet does; `single`: every instruction is seen by itself."""
+        """`code` ends with the snippet; `single`: run one instruction per step."""
         self.interpreter, self.thread, self.single = interpreter, interpreter.thread, single
         known = interpreter.code
         self.program = KernelProgram(known.gen, code, known.start, known.name)
         if name == "t1":
-            self.engine: engine.Engine = Translator(observe=True, messages=False, anywhere=single)
+            self.engine: CompilerEngine = Translator(observe=True, messages=False, anywhere=single)
         else:
             self.engine = engine.engine(name, messages=False)
 
@@ -44,7 +45,7 @@ class Compiled:
         return True
 
     def _alone(self, ip: int) -> KernelProgram:
-        """One instruction, with nothing before or behind it."""
+        """A program of one instruction."""
         known = self.program
         start = ip - known.start
         return KernelProgram(known.gen, known.code[start : start + known.line(ip).size], ip, known.name)

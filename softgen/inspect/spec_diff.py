@@ -1,4 +1,4 @@
-"""What changed between two GPUs: names that came and went, and for each name its fields added, removed, moved, renamed, changed.
+"""Differences between two GPUs: names added and removed, and for each name its fields added, removed, moved, renamed, changed.
 
 A field is the same when its name is, wherever it stands. One that lost its name while another with as many bits of the same kind, and a
 word of the old name, came to the very same place was renamed.
@@ -45,7 +45,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """What changed in one name. Without a layout on one side, it came or went."""
+    """The changes of one name. Without a layout on one side, it was added or removed."""
 
     name: str
     before: Layout | None

@@ -25,7 +25,7 @@ MARK = "const NAMES = "  # how names.js begins: what a folder of ours is known b
 
 
 class Reference:
-    """Who is who, and who uses whom."""
+    """Names with their pages, and the references between them."""
 
     def __init__(self) -> None:
         self.items = catalogue().names()
@@ -58,7 +58,7 @@ def _targets(layout: Layout) -> Iterator[str]:
 
 
 def _alike(name: str) -> list[Tab]:
-    """Generations that read alike share a tab."""
+    """Generations with the same layout share a tab."""
     found: list[Tab] = []
     for gen, layout in sorted(catalogue().history(name).items()):
         if found and _look(found[-1][0]) == _look(layout):
@@ -74,7 +74,7 @@ def _look(layout: Layout) -> tuple[object, ...]:
 
 
 def write(folder: str) -> int:
-    """Writes all pages, and says how many."""
+    """Write all pages; their number."""
     root = Path(folder)
     try:
         return _write(root)
@@ -98,7 +98,7 @@ def _write(root: Path) -> int:
 
 
 def _prepare(root: Path) -> None:
-    """A folder of our own: new, empty, or one that an earlier run wrote."""
+    """Create the output folder; one that exists must be empty or written by an earlier run."""
     names = root / "names.js"
     ours = names.is_file() and names.read_bytes().startswith(MARK.encode())
     if root.is_dir() and any(root.iterdir()) and not ours:

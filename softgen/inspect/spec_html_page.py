@@ -1,4 +1,4 @@
-"""One page of the browsable reference: a name with a tab for each group of generations that read alike."""
+"""One page of the HTML reference: a name with a tab for each group of generations that share a layout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tab = tuple[Layout, list[float]]
 
 
 class Links(Protocol):
-    """Where names lead, as the pages of one folder see it."""
+    """Links to names, relative to the pages of one folder."""
 
     def to(self, name: str) -> str:
         """A link to a name; the name alone where there is no page."""
@@ -49,7 +49,7 @@ def frame(title: str, root: str, body: Iterable[str]) -> str:
 
 
 def broken(name: str) -> str:
-    """A long name, with places where a line may end."""
+    """A long name with optional line breaks."""
     return escape(name).replace("_", "_<wbr>")
 
 

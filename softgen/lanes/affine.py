@@ -1,7 +1,8 @@
-"""Lanes that lie evenly, known while a program is written: lane i is first + i · step. Addresses mostly do.
+"""Affine lane values (lane i is base + i·stride), tracked while IR is written. Most addresses are affine.
 
-A machine that writes text keeps a Ramp for each integer operand it knows one of. Memory accesses that know one touch a row or one place
-without asking how the lanes lie; `first` is written where it is needed, as scalar operations, so that the vector may never be computed.
+A machine that writes IR keeps an AffineValue for each integer operand it knows to be one. Memory accesses with such offsets become
+contiguous or uniform without a test at run time; `base` is written where it is needed, as scalar operations, so that the vector itself may
+never be computed. stride 0 is uniform, a stride of the element's size is contiguous; what has no AffineValue may be divergent.
 """
 
 from __future__ import annotations
@@ -10,180 +11,188 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from softgen.lanes.types import LaneType
 
-if TYPE_CHECKING:
-    from softgen.lanes.llvm_text import LlvmText
-
 EVERY = "splat (i1 1)"
-DEEPEST = 6  # scalar operations that are written again rather than taken out of a vector
+DEEPEST = 6  # scalar operations that are written again rather than extracted from a vector
 _SCALAR = {"add": "add", "sub": "sub", "mul": "mul", "bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
 _MODULAR = frozenset({"add", "sub", "mul", "negate", "bit_and", "bit_or", "bit_xor"})
 _SHIFTS = frozenset({"shift_left", "shift_right"})
 _SPLAT = re.compile(r"splat \(i(\d+) (-?\d+)\)")
 
-Text = Callable[[], str]  # writes lines and gives an operand
+Text = Callable[[], str]  # writes lines and returns an operand
 
 
 @dataclass(frozen=True)
-class Ramp:
-    """True of the lanes that `mask` has, where all `conditions` (i1) hold."""
+class AffineValue:
+    """An affine vector. Holds for the lanes of `mask`, where all `conditions` (i1) hold."""
 
-    step: int  # modulo the width
-    first: Text  # lane 0 as a scalar: what it would be, if the mask has it off
+    stride: int  # modulo the width
+    base: Text  # lane 0 as a scalar, whether the mask has it on or off
     mask: str = EVERY
     conditions: tuple[Text, ...] = ()
-    highest: int | None = None  # no lane is more, as an unsigned number
-    number: int | None = None  # all lanes are this
-    low: Low | None = None  # what holds of low bits without the conditions
+    highest: int | None = None  # unsigned upper bound of all lanes
+    number: int | None = None  # the constant that all lanes are
+    low: LowBits | None = None  # what holds of low bits without the conditions
     depth: int = 0
 
 
 @dataclass(frozen=True)
-class Low:
-    """Lanes that were made wider, computed with, and may be cut again."""
+class LowBits:
+    """Affine low bits of lanes that were widened, computed with, and may be truncated again."""
 
     type: LaneType
-    ramp: Ramp
+    affine: AffineValue
 
 
-def known(m: LlvmText, payload: str) -> Ramp | None:
-    if (found := m.ramps.get(payload)) is not None:
+class IrWriter(Protocol):
+    """The part of a machine that affine tracking uses."""
+
+    affine: dict[str, AffineValue]  # by operand
+    implied: dict[str, frozenset[str]]  # masks that a mask is a subset of
+
+    def emit(self, text: str) -> str: ...
+
+    def vector(self, type: LaneType, lanes: int) -> str: ...
+
+
+def known(m: IrWriter, payload: str) -> AffineValue | None:
+    if (found := m.affine.get(payload)) is not None:
         return found
     if (splat := _SPLAT.fullmatch(payload)) is not None and splat[1] != "1":
         number = int(splat[2])
-        return _same(number & (1 << int(splat[1])) - 1)
+        return _constant(number & (1 << int(splat[1])) - 1)
     return None
 
 
-def usable(m: LlvmText, payload: str, mask: str) -> Ramp | None:
-    """The ramp of lanes that are used under a mask."""
+def usable(m: IrWriter, payload: str, mask: str) -> AffineValue | None:
+    """The affine value of an operand whose lanes are used under a mask."""
     found = known(m, payload)
     if found is None or found.mask in (EVERY, mask) or found.mask in m.implied.get(mask, ()):
         return found
     return None
 
 
-def same(m: LlvmText, payload: str) -> Text | None:
-    """The number that all lanes are, whatever the mask."""
+def uniform(m: IrWriter, payload: str) -> Text | None:
+    """The scalar of a uniform operand, whatever the mask."""
     found = known(m, payload)
-    return found.first if found is not None and not found.step and found.mask == EVERY and not found.conditions else None
+    return found.base if found is not None and not found.stride and found.mask == EVERY and not found.conditions else None
 
 
-def constant(m: LlvmText, type: LaneType, numbers: Sequence[float], payload: str) -> None:
-    """A list of numbers that grow evenly."""
-    steps = {int(b - a) for a, b in pairwise(numbers)} if type.is_integer else set()
-    if len(steps) == 1 and 0 not in steps:  # the same number in all lanes is known by its text
+def constant(m: IrWriter, type: LaneType, numbers: Sequence[float], payload: str) -> None:
+    """Record a constant list of numbers that is affine."""
+    strides = {int(b - a) for a, b in pairwise(numbers)} if type.is_integer else set()
+    if len(strides) == 1 and 0 not in strides:  # the same number in all lanes is known by its text
         text = str(int(numbers[0]))
-        m.ramps[payload] = Ramp(steps.pop() % (1 << type.bits), lambda: text)
+        m.affine[payload] = AffineValue(strides.pop() % (1 << type.bits), lambda: text)
 
 
-def lane(m: LlvmText, type: LaneType, lanes: int, payload: str, number: int = 0) -> Text:
-    """A lane taken out of a vector."""
+def lane(m: IrWriter, type: LaneType, lanes: int, payload: str, number: int = 0) -> Text:
+    """Extract a lane of a vector, when called."""
     return lambda: m.emit(f"extractelement {m.vector(type, lanes)} {payload}, i64 {number}")
 
 
-def leaf(m: LlvmText, type: LaneType, lanes: int, payload: str, step: int, highest: int | None = None) -> None:
-    """Says of all lanes of an operand that they lie evenly."""
-    m.ramps[payload] = Ramp(step % (1 << type.bits), lane(m, type, lanes, payload), highest=highest)
+def declare(m: IrWriter, type: LaneType, lanes: int, payload: str, stride: int, highest: int | None = None) -> None:
+    """Record that all lanes of an operand are affine."""
+    m.affine[payload] = AffineValue(stride % (1 << type.bits), lane(m, type, lanes, payload), highest=highest)
 
 
-def narrowed(m: LlvmText, result: str, *masks: str) -> None:
-    """A mask that has lanes only where others have them."""
+def narrowed(m: IrWriter, result: str, *masks: str) -> None:
+    """Record that a mask is a subset of others."""
     m.implied[result] = frozenset(masks).union(*(m.implied.get(one, ()) for one in masks))
 
 
-# -- what operations make of ramps ---------------------------------------------------------------------------------
+# -- transfer functions ----------------------------------------------------------------------------------------------
 
 
-def computed(m: LlvmText, name: str, type: LaneType, lanes: int, payloads: Sequence[str], result: str) -> None:
-    """After `result` was written as an operation on integers."""
-    ramps = [known(m, one) for one in payloads]
-    given = [one for one in ramps if one is not None]
+def computed(m: IrWriter, name: str, type: LaneType, lanes: int, payloads: Sequence[str], result: str) -> None:
+    """Record what an integer operation makes of affine operands, after `result` was written."""
+    held = [known(m, one) for one in payloads]
+    given = [one for one in held if one is not None]
     masks = {one.mask for one in given} - {EVERY}
-    if len(given) < len(ramps) or len(masks) > 1:
+    if len(given) < len(held) or len(masks) > 1:
         return
     found, low = _of_operation(m, name, type, lanes, given), _low(m, name, type, lanes, given)
     if found is None and low is not None:
-        found = Ramp(0, lambda: "0", conditions=(lambda: "false",))
+        found = AffineValue(0, lambda: "0", conditions=(lambda: "false",))
     if found is not None:
         _keep(m, type, lanes, result, replace(found, low=low), masks.pop() if masks else EVERY, given)
 
 
-def _low(m: LlvmText, name: str, type: LaneType, lanes: int, given: list[Ramp]) -> Low | None:
+def _low(m: IrWriter, name: str, type: LaneType, lanes: int, given: list[AffineValue]) -> LowBits | None:
     """Low bits of sums, products and shifts depend on low bits alone."""
     narrow = min((one.low.type for one in given if one.low), key=lambda type: type.bits, default=None)
     if narrow is None or name not in _MODULAR:
         return None
     cut = [_cut(m, one, type, narrow) for one in given]
     found = _of_operation(m, name, narrow, lanes, cut)
-    return None if found is None or any(one.conditions for one in (found, *cut)) else Low(narrow, found)
+    return None if found is None or any(one.conditions for one in (found, *cut)) else LowBits(narrow, found)
 
 
-def _cut(m: LlvmText, ramp: Ramp, type: LaneType, to: LaneType) -> Ramp:
-    """Low bits of what may be wider."""
+def _cut(m: IrWriter, affine: AffineValue, type: LaneType, to: LaneType) -> AffineValue:
+    """Truncate."""
     whole = (1 << to.bits) - 1
-    if ramp.low is not None and ramp.low.type.bits >= to.bits:
-        type, ramp = ramp.low.type, ramp.low.ramp
-    first = ramp.first if type.bits == to.bits else lambda: m.emit(f"trunc i{type.bits} {ramp.first()} to i{to.bits}")
-    small = ramp.highest is not None and ramp.highest <= whole
-    number = None if ramp.number is None else ramp.number & whole
-    return Ramp(ramp.step & whole, first, conditions=ramp.conditions, highest=ramp.highest if small else None, number=number)
+    if affine.low is not None and affine.low.type.bits >= to.bits:
+        type, affine = affine.low.type, affine.low.affine
+    base = affine.base if type.bits == to.bits else lambda: m.emit(f"trunc i{type.bits} {affine.base()} to i{to.bits}")
+    small = affine.highest is not None and affine.highest <= whole
+    number = None if affine.number is None else affine.number & whole
+    return AffineValue(affine.stride & whole, base, conditions=affine.conditions, highest=affine.highest if small else None, number=number)
 
 
-def _keep(m: LlvmText, type: LaneType, lanes: int, result: str, found: Ramp, mask: str, given: list[Ramp]) -> None:
+def _keep(m: IrWriter, type: LaneType, lanes: int, result: str, found: AffineValue, mask: str, given: list[AffineValue]) -> None:
     depth = 1 + max(one.depth for one in given)
     conditions = tuple(dict.fromkeys([*(text for one in given for text in one.conditions), *found.conditions]))
     if depth > DEEPEST:
         found = replace(found, low=_shallow(m, type, lanes, result, found.low) if mask == EVERY else None)
     if depth > DEEPEST and mask == EVERY:
-        found, depth = replace(found, first=lane(m, type, lanes, result)), 0
+        found, depth = replace(found, base=lane(m, type, lanes, result)), 0
     if found.highest is not None and found.highest >> type.bits:
         found = replace(found, highest=None)
     if depth <= 2 * DEEPEST and len(conditions) <= DEEPEST:
-        m.ramps[result] = replace(found, mask=mask, conditions=conditions, depth=depth)
+        m.affine[result] = replace(found, mask=mask, conditions=conditions, depth=depth)
 
 
-def _shallow(m: LlvmText, type: LaneType, lanes: int, result: str, low: Low | None) -> Low | None:
-    """The same of low bits, which are taken out of the result."""
+def _shallow(m: IrWriter, type: LaneType, lanes: int, result: str, low: LowBits | None) -> LowBits | None:
+    """LowBits whose base is extracted from the result."""
     if low is None:
         return None
-    first, kind = lane(m, type, lanes, result), f"i{low.type.bits}"
-    return Low(low.type, replace(low.ramp, first=lambda: m.emit(f"trunc i{type.bits} {first()} to {kind}")))
+    base, kind = lane(m, type, lanes, result), f"i{low.type.bits}"
+    return LowBits(low.type, replace(low.affine, base=lambda: m.emit(f"trunc i{type.bits} {base()} to {kind}")))
 
 
-def _of_operation(m: LlvmText, name: str, type: LaneType, lanes: int, given: list[Ramp]) -> Ramp | None:
-    steps, whole = [one.step for one in given], (1 << type.bits) - 1
-    first, highest = _scalar(m, name, type, given), _highest(name, type, given)
-    if first is None:
+def _of_operation(m: IrWriter, name: str, type: LaneType, lanes: int, given: list[AffineValue]) -> AffineValue | None:
+    strides, whole = [one.stride for one in given], (1 << type.bits) - 1
+    base, highest = _scalar(m, name, type, given), _highest(name, type, given)
+    if base is None:
         return None
     numbers = [one.number for one in given if one.number is not None]
     if len(numbers) == len(given) and (number := _number(name, type, numbers)) is not None:
-        return _same(number)
-    if not any(steps):
-        return Ramp(0, first, highest=highest)
+        return _constant(number)
+    if not any(strides):
+        return AffineValue(0, base, highest=highest)
     match name:
         case "add":
-            return Ramp(sum(steps) & whole, first, highest=highest)
+            return AffineValue(sum(strides) & whole, base, highest=highest)
         case "sub" | "negate":
-            return Ramp((steps[0] - steps[1] if name == "sub" else -steps[0]) & whole, first)
-        case "mul" if (number := given[0].number if steps[1] else given[1].number) is not None:
-            return Ramp(sum(steps) * number & whole, first, highest=highest)
+            return AffineValue((strides[0] - strides[1] if name == "sub" else -strides[0]) & whole, base)
+        case "mul" if (number := given[0].number if strides[1] else given[1].number) is not None:
+            return AffineValue(sum(strides) * number & whole, base, highest=highest)
         case "shift_left" if given[1].number is not None:
-            return Ramp(steps[0] << (given[1].number & type.bits - 1) & whole, first, highest=highest)
-        case "bit_and" if (number := given[0].number if steps[1] else given[1].number) is not None:
-            return _masked(m, type, lanes, given[bool(steps[1])], number, first)
+            return AffineValue(strides[0] << (given[1].number & type.bits - 1) & whole, base, highest=highest)
+        case "bit_and" if (number := given[0].number if strides[1] else given[1].number) is not None:
+            return _masked(m, type, lanes, given[bool(strides[1])], number, base)
     return None
 
 
-def _same(number: int) -> Ramp:
-    return Ramp(0, lambda: str(number), highest=number, number=number)
+def _constant(number: int) -> AffineValue:
+    return AffineValue(0, lambda: str(number), highest=number, number=number)
 
 
 def _number(name: str, type: LaneType, given: list[int]) -> int | None:
-    """Numbers that are known, computed with now."""
+    """Constant folding."""
     whole, (a, *rest) = (1 << type.bits) - 1, given
     b = rest[0] if rest else 0
     match name:
@@ -198,8 +207,8 @@ def _number(name: str, type: LaneType, given: list[int]) -> int | None:
     return None
 
 
-def _highest(name: str, type: LaneType, given: list[Ramp]) -> int | None:
-    """The most that lanes can be; more than the type holds if that is not known."""
+def _highest(name: str, type: LaneType, given: list[AffineValue]) -> int | None:
+    """The unsigned upper bound; above the type's highest where it may wrap."""
     most = [one.highest for one in given]
     if name == "bit_and":
         return min((one for one in most if one is not None), default=None)
@@ -217,79 +226,81 @@ def _highest(name: str, type: LaneType, given: list[Ramp]) -> int | None:
     return None
 
 
-def _masked(m: LlvmText, type: LaneType, lanes: int, ramp: Ramp, number: int, first: Text) -> Ramp | None:
-    """Low bits that are cut off and that steps do not touch, or high bits, where no lane reaches them."""
+def _masked(m: IrWriter, type: LaneType, lanes: int, affine: AffineValue, number: int, base: Text) -> AffineValue | None:
+    """An and that clears low bits which the stride does not touch, or high bits which no lane reaches."""
     off = ~number & (1 << type.bits) - 1
-    if not off + 1 & off and not ramp.step & off:
-        return Ramp(ramp.step, first, highest=ramp.highest)
+    if not off + 1 & off and not affine.stride & off:
+        return AffineValue(affine.stride, base, highest=affine.highest)
     if not number + 1 & number:
-        if ramp.highest is not None and ramp.highest <= number:
-            return Ramp(ramp.step, first, highest=ramp.highest)
-        return _below(m, type, lanes, ramp.step, number, first, "ule")
+        if affine.highest is not None and affine.highest <= number:
+            return AffineValue(affine.stride, base, highest=affine.highest)
+        return _below(m, type, lanes, affine.stride, number, base, "ule")
     return None
 
 
-def _below(m: LlvmText, type: LaneType, lanes: int, step: int, limit: int, first: Text, compare: str) -> Ramp | None:
-    """Lanes that grow, and must not grow beyond a limit."""
-    last = limit - step * (lanes - 1)
-    if last < 0 or step >> type.bits - 1:
+def _below(m: IrWriter, type: LaneType, lanes: int, stride: int, limit: int, base: Text, compare: str) -> AffineValue | None:
+    """An ascending value, under the condition that its last lane stays within a limit."""
+    last = limit - stride * (lanes - 1)
+    if last < 0 or stride >> type.bits - 1:
         return None
-    return Ramp(step, first, conditions=(lambda: m.emit(f"icmp {compare} i{type.bits} {first()}, {last}"),))
+    return AffineValue(stride, base, conditions=(lambda: m.emit(f"icmp {compare} i{type.bits} {base()}, {last}"),))
 
 
-def _scalar(m: LlvmText, name: str, type: LaneType, given: list[Ramp]) -> Text | None:
-    kind, firsts = f"i{type.bits}", [one.first for one in given]
+def _scalar(m: IrWriter, name: str, type: LaneType, given: list[AffineValue]) -> Text | None:
+    kind, bases = f"i{type.bits}", [one.base for one in given]
     if name == "negate":
-        return lambda: m.emit(f"sub {kind} 0, {firsts[0]()}")
+        return lambda: m.emit(f"sub {kind} 0, {bases[0]()}")
     if name in _SHIFTS:
         how = "shl" if name == "shift_left" else "ashr" if type.is_signed else "lshr"
-        return lambda: m.emit(f"{how} {kind} {firsts[0]()}, {m.emit(f'and {kind} {firsts[1]()}, {type.bits - 1}')}")
+        return lambda: m.emit(f"{how} {kind} {bases[0]()}, {m.emit(f'and {kind} {bases[1]()}, {type.bits - 1}')}")
     if name in _SCALAR:
-        return lambda: m.emit(f"{_SCALAR[name]} {kind} {firsts[0]()}, {firsts[1]()}")
+        return lambda: m.emit(f"{_SCALAR[name]} {kind} {bases[0]()}, {bases[1]()}")
     return None
 
 
-def converted(m: LlvmText, source: LaneType, type: LaneType, lanes: int, payload: str, result: str) -> None:
-    """From one width of integers to another."""
-    ramp = known(m, payload)
-    if ramp is None or result == payload:
+def converted(m: IrWriter, source: LaneType, type: LaneType, lanes: int, payload: str, result: str) -> None:
+    """Record what a conversion between integer widths makes of an affine operand."""
+    affine = known(m, payload)
+    if affine is None or result == payload:
         return
-    if ramp.number is not None:
-        number = ramp.number - (1 << source.bits) if source.is_signed and ramp.number > source.highest else ramp.number
-        m.ramps[result] = replace(_same(number & (1 << type.bits) - 1), mask=ramp.mask, conditions=ramp.conditions)
+    if affine.number is not None:
+        number = affine.number - (1 << source.bits) if source.is_signed and affine.number > source.highest else affine.number
+        m.affine[result] = replace(_constant(number & (1 << type.bits) - 1), mask=affine.mask, conditions=affine.conditions)
         return
     if source.bits > type.bits:
-        low = ramp.low if ramp.low is not None and ramp.low.type.bits < type.bits else None
-        m.ramps[result] = replace(_cut(m, ramp, source, type), mask=ramp.mask, depth=ramp.depth + 1, low=low)
+        low = affine.low if affine.low is not None and affine.low.type.bits < type.bits else None
+        m.affine[result] = replace(_cut(m, affine, source, type), mask=affine.mask, depth=affine.depth + 1, low=low)
         return
     down = 1 << source.bits - 1
-    small = ramp.highest is not None and ramp.highest < down  # then lanes are the same, signed or not, and steps have their sign
-    step = ramp.step - 2 * (ramp.step & down) & (1 << type.bits) - 1 if small else ramp.step
-    highest = ramp.highest if small or not source.is_signed else None
+    small = affine.highest is not None and affine.highest < down  # then lanes are the same, signed or not, and strides have their sign
+    stride = affine.stride - 2 * (affine.stride & down) & (1 << type.bits) - 1 if small else affine.stride
+    highest = affine.highest if small or not source.is_signed else None
     how = "sext" if source.is_signed else "zext"
-    found = Ramp(step, lambda: m.emit(f"{how} i{source.bits} {ramp.first()} to i{type.bits}"), highest=highest)
-    if ramp.step and not small:
-        inside = _below(m, source, lanes, ramp.step, source.highest, ramp.first, "sle" if source.is_signed else "ule")
-        found = replace(found, conditions=inside.conditions if inside else (lambda: "false",), low=Low(source, replace(ramp, low=None)))
-    _keep(m, type, lanes, result, found, ramp.mask, [ramp])
+    found = AffineValue(stride, lambda: m.emit(f"{how} i{source.bits} {affine.base()} to i{type.bits}"), highest=highest)
+    if affine.stride and not small:
+        inside = _below(m, source, lanes, affine.stride, source.highest, affine.base, "sle" if source.is_signed else "ule")
+        low = LowBits(source, replace(affine, low=None))
+        found = replace(found, conditions=inside.conditions if inside else (lambda: "false",), low=low)
+    _keep(m, type, lanes, result, found, affine.mask, [affine])
 
 
-def shuffled(m: LlvmText, type: LaneType, lanes: int, payload: str, indices: Sequence[int], result: str) -> None:
-    """One lane for all, or lanes at equal distances."""
-    start, ramp = indices[0], known(m, payload)
+def shuffled(m: IrWriter, type: LaneType, lanes: int, payload: str, indices: Sequence[int], result: str) -> None:
+    """Record what a shuffle makes of an operand: uniform, or affine with another stride."""
+    start, affine = indices[0], known(m, payload)
     if len(indices) > 1 and len(set(indices)) == 1:
-        m.ramps[result] = Ramp(0, lane(m, type, lanes, payload, start))
+        m.affine[result] = AffineValue(0, lane(m, type, lanes, payload, start))
         return
-    if ramp is None or ramp.mask != EVERY or len(gaps := {b - a for a, b in pairwise(indices)}) > 1:
+    if affine is None or affine.mask != EVERY or len(gaps := {b - a for a, b in pairwise(indices)}) > 1:
         return
-    m.ramps[result] = moved_on(m, type, ramp, start, gaps.pop() if gaps else 0)
+    m.affine[result] = shifted(m, type, affine, start, gaps.pop() if gaps else 0)
 
 
-def moved_on(m: LlvmText, type: LaneType, ramp: Ramp, lanes: int, gap: int = 1) -> Ramp:
-    """The ramp that begins some lanes further on, and takes only each so manieth."""
+def shifted(m: IrWriter, type: LaneType, affine: AffineValue, lanes: int, gap: int = 1) -> AffineValue:
+    """The affine value of lanes `lanes`, `lanes` + `gap`, … of another."""
     if (lanes, gap) == (0, 1):
-        return ramp
-    step, more = (ramp.step * count % (1 << type.bits) for count in (gap, lanes))
+        return affine
+    stride, more = (affine.stride * count % (1 << type.bits) for count in (gap, lanes))
     if not more:
-        return replace(ramp, step=step, low=None)
-    return replace(ramp, step=step, first=lambda: m.emit(f"add i{type.bits} {ramp.first()}, {more}"), low=None, depth=ramp.depth + 1)
+        return replace(affine, stride=stride, low=None)
+    base = lambda: m.emit(f"add i{type.bits} {affine.base()}, {more}")  # noqa: E731
+    return replace(affine, stride=stride, base=base, low=None, depth=affine.depth + 1)

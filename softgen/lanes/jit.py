@@ -124,7 +124,7 @@ def check(data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = 
         raise Unsupported(f"{' '.join(names)}: LLVM made calls of {' '.join(strange)} out of operations this CPU has no instruction for")
 
 
-class Code:
+class LoadedCode:
     """Loaded code; addresses are valid for as long as this lives. A SoftgenError where the object does not define all names, or uses
     symbols other than `imports`: one out of the cache may be anything."""
 
@@ -146,7 +146,7 @@ class Code:
 
 
 def load(ir: str, names: tuple[str, ...], cache: Cache | None = None, target: Target | None = None,
-         imports: dict[str, int] | None = None) -> Code:
+         imports: dict[str, int] | None = None) -> LoadedCode:
     """The functions of a module, from the cache or compiled now. `imports` are the only undefined symbols it may have."""
     cache = Cache(default_folder()) if cache is None else cache
     target = target or host()
@@ -154,10 +154,10 @@ def load(ir: str, names: tuple[str, ...], cache: Cache | None = None, target: Ta
     data = cache.load(name)
     if data is not None:
         try:
-            return Code(data, names, imports)
+            return LoadedCode(data, names, imports)
         except SoftgenError:
             pass                                        # not the object of this IR: compiled again, and replaced
     data = compile_object(ir, target)
-    code = Code(data, names, imports)
+    code = LoadedCode(data, names, imports)
     cache.save(name, data)
     return code

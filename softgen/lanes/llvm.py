@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from softgen.lanes import affine, exact, llvm_half, rounding
-from softgen.lanes.llvm_region import LlvmRegions
+from softgen.lanes.llvm_call import LlvmCalls
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64
 from softgen.lanes.value import Value, Variable
 
@@ -33,7 +33,7 @@ _WORDS = (8, 16, 32)                                    # lanes of masks that ho
 _COUNT = {"leading_zeros": "ctlz", "trailing_zeros": "cttz", "count_ones": "ctpop", "reverse_bits": "bitreverse"}
 
 
-class LlvmMachine(LlvmRegions):
+class LlvmMachine(LlvmCalls):
     """Payloads are operands of IR: a register, or a constant written out."""
 
     # -- control -------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class LlvmMachine(LlvmRegions):
         if type is bool_ and name in _KNOWN and (found := _KNOWN[name](*payloads)) is not None:
             return found
         if name in _COMPARE:
-            same = [affine.same(self, one) for one in payloads] if type.is_integer and lanes in _WORDS else [None]
+            same = [affine.uniform(self, one) for one in payloads] if type.is_integer and lanes in _WORDS else [None]
             if None not in same:
                 return self._compared_once(name, type, lanes, *(text() for text in same if text))
             return self.emit(f"{self._comparison(name, type)} {vector} {first}, {payloads[1]}")
@@ -126,10 +126,10 @@ class LlvmMachine(LlvmRegions):
         if name in _BITWISE:
             return self.emit(f"{_BITWISE[name]} {vector} {first}, {payloads[1]}")
         if name in _WHOLE or name == "fma":
-            return self.call(f"llvm.{_WHOLE.get(name, name)}", vector, [(vector, one) for one in payloads], (vector,))
+            return self.intrinsic(f"llvm.{_WHOLE.get(name, name)}", vector, [(vector, one) for one in payloads], (vector,))
         if name in _COUNT:
             flag = [("i1", "false")] if _COUNT[name] in ("ctlz", "cttz") else []
-            return self.call(f"llvm.{_COUNT[name]}", vector, [(vector, first), *flag], (vector,))
+            return self.intrinsic(f"llvm.{_COUNT[name]}", vector, [(vector, first), *flag], (vector,))
         if name == "negate":
             return self.emit(f"fneg {vector} {first}" if type.is_float else f"sub {vector} zeroinitializer, {first}")
         if name == "bit_not":
@@ -215,7 +215,7 @@ class LlvmMachine(LlvmRegions):
         before, after = self.vector(source, lanes), self.vector(type, lanes)
         if source.is_float and type.is_integer:
             name = f"llvm.fpto{'si' if type.is_signed else 'ui'}.sat"
-            return self.call(name, after, [(before, a)], (after, before))
+            return self.intrinsic(name, after, [(before, a)], (after, before))
         if source.is_float:
             how = "fpext" if source.bits < type.bits else "fptrunc"
         elif type.is_float:

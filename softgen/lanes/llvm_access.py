@@ -1,31 +1,30 @@
-"""The functions that compiled programs reach graphics memory with: one for each kind of access, type and number of lanes.
+"""The access functions of compiled programs: one for each kind of access to graphics memory, type and number of lanes.
 
-How the lanes lie is found out first: side by side (one masked load or store), all at one place (one load), or anyhow (gather, scatter).
+The pattern of the offsets is tested at run time: contiguous (one masked load or store), uniform (one load), divergent (gather, scatter).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from softgen.lanes.llvm_addressing import CANONICAL_BITS, LlvmAddressing
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
 
-if TYPE_CHECKING:
-    from softgen.lanes.llvm_region import LlvmRegions
-
-# In the note's first word, above the mask: 64-bit offsets; a Table; no lanes at all; an atomic; lanes side by side from the base on; all
-# lanes at the base.
-WIDE, TABLE, BLOCK, ATOMIC, ROW, ONE = (1 << bit for bit in range(32, 38))
+# Flags in the note's first word, above the mask: 64-bit offsets; addresses of a TableRegion; a block without lanes; an atomic; lanes
+# contiguous from the base on; lanes uniform at the base.
+WIDE, TABLE, BLOCK, ATOMIC, CONTIGUOUS, UNIFORM = (1 << bit for bit in range(32, 38))
 SIZE_SHIFT = 40                                     # bytes of a lane
 READ, WRITE, UNKNOWN = 0, 1, 3                      # kinds of access of guard.c
-CANONICAL_BITS = 48
 _GATHERED = 32                                      # bits of a lane from which hosts can gather
 
 
+OneLane = Callable[[str, list[str]], tuple[str, str]]     # pointer and operands -> what was there, what was put there
+
+
 @dataclass(frozen=True)
-class Shape:
+class AccessShape:
     """What an access function is made for."""
 
     what: str                   # read, write, or the name of an atomic
@@ -60,10 +59,10 @@ class Shape:
         return "ptr", "ptr", "i64", f"<{self.lanes} x {self.offset}>", self.integer
 
 
-class Access:
+class AccessFunction:
     """Writes the body of an access function: its parameters are those of the shape."""
 
-    def __init__(self, m: LlvmRegions, shape: Shape) -> None:
+    def __init__(self, m: LlvmAddressing, shape: AccessShape) -> None:
         self.m, self.shape = m, shape
         self.lanes, self.size = shape.lanes, shape.type.bytes
         self.vector = m.vector(shape.type, shape.lanes)
@@ -74,7 +73,7 @@ class Access:
     # -- what every access begins with --------------------------------------------------------------------------------
 
     def _note(self, how: int, base: str) -> None:
-        """What is about to happen, for whoever has to explain a fault."""
+        """Write the note of the access, from which a fault is explained."""
         m, shape = self.m, self.shape
         word = self.size << SIZE_SHIFT | WIDE * (self.kind == "i64") | TABLE * shape.table | ATOMIC * shape.atomic | how
         mask = m.emit(f"zext {shape.integer} {self.bits} to i64")
@@ -137,7 +136,7 @@ class Access:
 
     def _lowest(self, bits: str) -> str:
         m, kind = self.m, self.shape.integer
-        found = m.call("llvm.cttz", kind, [(kind, bits), ("i1", "true")], (kind,))
+        found = m.intrinsic("llvm.cttz", kind, [(kind, bits), ("i1", "true")], (kind,))
         return found if kind == "i64" else m.emit(f"zext {kind} {found} to i64")
 
     # -- one place and many -----------------------------------------------------------------------------------------------
@@ -172,7 +171,7 @@ class Access:
         part = m.emit(f"lshr {far} {self.where}, splat (i64 32)")
         entries = m.emit(f"getelementptr i64, ptr %a1, {far} {part}")
         operands = [(f"<{self.lanes} x ptr>", entries), ("i32", "8"), (self.bools, self.mask), (far, "zeroinitializer")]
-        bases = m.call("llvm.masked.gather", far, operands, (far, f"<{self.lanes} x ptr>"))
+        bases = m.intrinsic("llvm.masked.gather", far, operands, (far, f"<{self.lanes} x ptr>"))
         low = m.emit(f"and {far} {self.where}, splat (i64 {0xFFFFFFFF})")
         return m.emit(f"inttoptr {far} {m.emit(f'add {far} {bases}, {low}')} to <{self.lanes} x ptr>")
 
@@ -182,15 +181,15 @@ class Access:
         missed = m.emit(f"and {self.bools} {m.emit(f'xor {self.bools} {same}, splat (i1 true)')}, {self.mask}")
         return m.emit(f"xor i1 {m.any_lane(self.lanes, missed)}, true")
 
-    def _row(self, first: str, value: str, pointer: str) -> tuple[str, str, str]:
-        """Whether the lanes lie side by side, and where the lowest of all would be then: a pointer, and an address if there is one."""
+    def _contiguous(self, first: str, value: str, pointer: str) -> tuple[str, str, str]:
+        """Whether the active lanes are contiguous, and where lane 0 is then: a pointer, and an address if there is one."""
         m, wide = self.m, f"<{self.lanes} x {self.kind}>"
         back = m.emit(f"mul i64 {first}, {self.size}")
         start = m.emit(f"sub {self.kind} {value}, {back if self.kind == 'i64' else m.emit(f'trunc i64 {back} to i32')}")
         steps = f"<{', '.join(f'{self.kind} {lane * self.size}' for lane in range(self.lanes))}>"
         expected = m.emit(f"add {wide} {m._splat(self.kind, self.lanes, start)}, {steps}")
         found = self._all(m.emit(f"icmp eq {wide} {self.where}, {expected}"))
-        if self.kind == "i32":      # a row that goes beyond 4 GiB does not begin again at zero
+        if self.kind == "i32":      # contiguous lanes that pass 4 GiB do not wrap to zero
             near = m.emit(f"icmp ule i32 {value}, {(1 << 32) - self.lanes * self.size}")
             found = m.emit(f"and i1 {found}, {near}")
         where = m.emit(f"sub i64 {value}, {back}") if self.shape.table else ""
@@ -220,22 +219,22 @@ class Access:
     def read(self) -> None:
         m, vector = self.m, self.vector
         first, value, pointer = self._first()
-        row, start, address = self._row(first, value, pointer)
-        side_by_side, apart, one_place, anyhow = m.labels("row", "apart", "one", "anyhow")
-        m.line(f"br i1 {row}, label %{side_by_side}, label %{apart}")
-        m.start(side_by_side)
-        self._say(ROW, start, address)
+        row, start, address = self._contiguous(first, value, pointer)
+        contiguous, apart, uniform, divergent = m.labels("contiguous", "apart", "uniform", "divergent")
+        m.line(f"br i1 {row}, label %{contiguous}, label %{apart}")
+        m.start(contiguous)
+        self._say(CONTIGUOUS, start, address)
         operands = [("ptr", start), ("i32", "1"), (self.bools, self.mask), (vector, "zeroinitializer")]
-        m.line(f"ret {vector} {m.call('llvm.masked.load', vector, operands, (vector, 'ptr'))}")
+        m.line(f"ret {vector} {m.intrinsic('llvm.masked.load', vector, operands, (vector, 'ptr'))}")
         m.start(apart)
         equal = m.emit(f"icmp eq <{self.lanes} x {self.kind}> {self.where}, {m._splat(self.kind, self.lanes, value)}")
-        m.line(f"br i1 {self._all(equal)}, label %{one_place}, label %{anyhow}")
-        m.start(one_place)
-        self._say(ONE, pointer, value if self.shape.table else "")
+        m.line(f"br i1 {self._all(equal)}, label %{uniform}, label %{divergent}")
+        m.start(uniform)
+        self._say(UNIFORM, pointer, value if self.shape.table else "")
         element = m.element(self.shape.type)
         found = m._splat(element, self.lanes, m.emit(f"load {element}, ptr {pointer}, align 1"))
         m.line(f"ret {vector} {m.emit(f'select {self.bools} {self.mask}, {vector} {found}, {vector} zeroinitializer')}")
-        m.start(anyhow)
+        m.start(divergent)
         m.line(f"ret {vector} {self._gather()}")
 
     def _gather(self) -> str:
@@ -245,7 +244,7 @@ class Access:
         if not narrow:
             places = f"<{self.lanes} x ptr>"
             operands = [(places, self._pointers()), ("i32", "1"), (self.bools, self.mask), (vector, "zeroinitializer")]
-            return m.call("llvm.masked.gather", vector, operands, (vector, places))
+            return m.intrinsic("llvm.masked.gather", vector, operands, (vector, places))
         found = m.place(vector)
         m.line(f"store {vector} zeroinitializer, ptr {found}")
 
@@ -257,14 +256,14 @@ class Access:
 
     def write(self) -> None:
         m, vector = self.m, self.vector
-        row, start, address = self._row(*self._first())
-        side_by_side, anyhow = m.labels("row", "anyhow")
-        m.line(f"br i1 {row}, label %{side_by_side}, label %{anyhow}")
-        m.start(side_by_side)
-        self._say(ROW, start, address)
-        m.call("llvm.masked.store", "void", [(vector, "%a5"), ("ptr", start), ("i32", "1"), (self.bools, self.mask)], (vector, "ptr"))
+        row, start, address = self._contiguous(*self._first())
+        contiguous, divergent = m.labels("contiguous", "divergent")
+        m.line(f"br i1 {row}, label %{contiguous}, label %{divergent}")
+        m.start(contiguous)
+        self._say(CONTIGUOUS, start, address)
+        m.intrinsic("llvm.masked.store", "void", [(vector, "%a5"), ("ptr", start), ("i32", "1"), (self.bools, self.mask)], (vector, "ptr"))
         m.line("ret void")
-        m.start(anyhow)
+        m.start(divergent)
         self._scatter()
         m.line("ret void")
 
@@ -275,7 +274,7 @@ class Access:
         if not narrow:
             places = f"<{self.lanes} x ptr>"
             operands = [(vector, "%a5"), (places, self._pointers()), ("i32", "1"), (self.bools, self.mask)]
-            m.call("llvm.masked.scatter", "void", operands, (vector, places))
+            m.intrinsic("llvm.masked.scatter", "void", operands, (vector, places))
             return
         given = m.place(vector)
         m.line(f"store {vector} %a5, ptr {given}")
@@ -285,7 +284,7 @@ class Access:
             m.line(f"store {element} {value}, ptr {self._place(held, lane)}, align 1")
         self._each(one)
 
-    def change(self, operands: list[Value], one_lane: Callable[[LlvmRegions, str, list[str]], tuple[str, str]]) -> None:
+    def change(self, operands: list[Value], one_lane: OneLane) -> None:
         """Atomics: what was there, and what was put there."""
         m, vector, element = self.m, self.vector, self.m.element(self.shape.type)
         kind = f"<{self.lanes} x {self.kind}>"
@@ -305,7 +304,7 @@ class Access:
 
         def one(lane: str) -> None:
             numbers = [m.emit(f"load {element}, ptr {m.emit(f'getelementptr {element}, ptr {place}, i64 {lane}')}") for place in given]
-            for value, place in zip(one_lane(m, self._place(held, lane), numbers), found, strict=True):
+            for value, place in zip(one_lane(self._place(held, lane), numbers), found, strict=True):
                 m.line(f"store {element} {value}, ptr {m.emit(f'getelementptr {element}, ptr {place}, i64 {lane}')}")
         self._each(one)
         both = f"{{ {vector}, {vector} }}"

@@ -32,7 +32,7 @@ def _halves(m: LlvmText, lanes: int, bits: str) -> str:
 
 def _native(m: LlvmText, lanes: int, *operands: str) -> str:
     vector = f"<{lanes} x half>"
-    found = m.call("llvm.fma", vector, [(vector, _halves(m, lanes, one)) for one in operands], (vector,))
+    found = m.intrinsic("llvm.fma", vector, [(vector, _halves(m, lanes, one)) for one in operands], (vector,))
     return m.emit(f"bitcast {vector} {found} to <{lanes} x i16>")
 
 
@@ -44,15 +44,15 @@ def _part(m: LlvmText, lanes: int, first: int, *operands: str) -> str:
     for one in operands:
         part = m.emit(f"shufflevector <{lanes} x i16> {one}, <{lanes} x i16> poison, <{WIDE} x i32> <{order}>")
         wide.append((SINGLES, m.emit(f"fpext <{WIDE} x half> {_halves(m, WIDE, part)} to {SINGLES}")))
-    down, up, cut = (m.call("llvm.x86.avx512.vfmadd.ps.512", SINGLES, [*wide, ("i32", str(how))], ()) for how in (DOWN, UP, CUT))
+    down, up, cut = (m.intrinsic("llvm.x86.avx512.vfmadd.ps.512", SINGLES, [*wide, ("i32", str(how))], ()) for how in (DOWN, UP, CUT))
     down, up, cut = (m.emit(f"bitcast {SINGLES} {one} to {INTEGERS}") for one in (down, up, cut))
     apart = m.emit(f"xor {INTEGERS} {down}, {up}")
-    last = m.call("llvm.umin", INTEGERS, [(INTEGERS, apart), (INTEGERS, "splat (i32 1)")], (INTEGERS,))
+    last = m.intrinsic("llvm.umin", INTEGERS, [(INTEGERS, apart), (INTEGERS, "splat (i32 1)")], (INTEGERS,))
     return m.emit(f"or {INTEGERS} {cut}, {last}")
 
 
 def _narrowed(m: LlvmText, lanes: int, parts: list[str]) -> str:
-    """Parts one behind the other, to nearest."""
+    """Concatenated parts, rounded to nearest."""
     halves = []
     for one in parts:
         single = m.emit(f"bitcast {INTEGERS} {one} to {SINGLES}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from softgen.lanes.llvm_scalar import LlvmScalars
 from softgen.lanes.llvm_text import LlvmText
 from softgen.lanes.types import LaneType, u64
 from softgen.lanes.value import Memory, Value
@@ -22,7 +23,7 @@ def _every(mask: Value | None) -> str:
     return "splat (i1 true)" if mask is None else str(mask.payload)
 
 
-class LlvmMemory(LlvmText):
+class LlvmMemory(LlvmScalars):
     """A memory's payload is its pointer and, if it is checked, its size (an i64)."""
 
     def _far(self, offsets: Value) -> str:
@@ -50,7 +51,7 @@ class LlvmMemory(LlvmText):
         self.line(f"br i1 {self.emit(f'icmp eq i64 {before}, 0')}, label %{first}, label %{fine}")
         self.start(first)
         bits = self.emit(f"bitcast {bools} {bad} to i{lanes}")
-        lane = self.call("llvm.cttz", f"i{lanes}", [(f"i{lanes}", bits), ("i1", "false")], (f"i{lanes}",))
+        lane = self.intrinsic("llvm.cttz", f"i{lanes}", [(f"i{lanes}", bits), ("i1", "false")], (f"i{lanes}",))
         offset = self.emit(f"extractelement <{lanes} x i64> {offsets}, i{lanes} {lane}")
         for place, word in enumerate((str(FAULTS.index(kind)), offset, str(base.number))):
             self.line(f"store i64 {word}, ptr {self.emit(f'getelementptr i64, ptr %arguments, i64 {place}')}")
@@ -72,16 +73,16 @@ class LlvmMemory(LlvmText):
         inside = self._inside(base, "read", lanes, type.bytes, far, _every(mask))
         vector, places = self.vector(type, lanes), f"<{lanes} x ptr>"
         operands = [(places, self._places(base, lanes, far)), ("i32", "1"), (f"<{lanes} x i1>", inside), (vector, "zeroinitializer")]
-        return self.call("llvm.masked.gather", vector, operands, (vector, places))
+        return self.intrinsic("llvm.masked.gather", vector, operands, (vector, places))
 
     def _store(self, value: Value, base: Memory, offsets: Value, mask: Value | None) -> None:
         lanes, far = offsets.lanes, self._far(offsets)
         inside = self._inside(base, "write", lanes, value.type.bytes, far, _every(mask))
         vector, places = self.vector(value.type, lanes), f"<{lanes} x ptr>"
         operands = [(vector, value.payload), (places, self._places(base, lanes, far)), ("i32", "1"), (f"<{lanes} x i1>", inside)]
-        self.call("llvm.masked.scatter", "void", operands, (vector, places))
+        self.intrinsic("llvm.masked.scatter", "void", operands, (vector, places))
 
-    # -- side by side ------------------------------------------------------------------------------------------------------------
+    # -- contiguous ------------------------------------------------------------------------------------------------------------
 
     def _start_of_block(self, type: LaneType, lanes: int, base: Memory, kind: str, offset: Value, mask: Value | None) -> tuple[str, str]:
         """Pointer to the first lane, and the mask of lanes to touch (empty for all)."""
@@ -100,7 +101,7 @@ class LlvmMemory(LlvmText):
         if not inside:
             return self.emit(f"load {vector}, ptr {pointer}, align 1")
         operands = [("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside), (vector, "zeroinitializer")]
-        return self.call("llvm.masked.load", vector, operands, (vector, "ptr"))
+        return self.intrinsic("llvm.masked.load", vector, operands, (vector, "ptr"))
 
     def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None, grain: int) -> None:
         vector, lanes = self.vector(value.type, value.lanes), value.lanes
@@ -109,7 +110,7 @@ class LlvmMemory(LlvmText):
             self.line(f"store {vector} {value.payload}, ptr {pointer}, align 1")
             return
         operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside)]
-        self.call("llvm.masked.store", "void", operands, (vector, "ptr"))
+        self.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
 
     # -- atomics -------------------------------------------------------------------------------------------------------------------
 

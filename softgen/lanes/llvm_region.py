@@ -1,64 +1,46 @@
 """Regions of graphics memory on the LLVM machine.
 
-A region is a piece of host memory with a size (`Flat`), or addresses that a table leads to the host with (`Table`: one entry for each
-4 GiB, see softgen.memory.arena). How the lanes lie is found out while the program runs: side by side, all at one place, or anyhow; one
-function for each kind of access does that and is shared by the whole module.
+A region is host memory of a size (`FlatRegion`), or graphics addresses that a table translates (`TableRegion`: one entry for each 4 GiB,
+see softgen.memory.arena). Whether offsets are contiguous, uniform or divergent is known when the code is written (affine.py) or
+tested at run time: by an inline fast path (llvm_fast_path.py), then by an access function that the module shares (llvm_access.py).
 
-Before graphics memory is touched a note says what is about to happen, so that a fault can be told by its lane: a word with the mask and
-what it is, the base, and the offsets as they are (64-bit words from `note` on). Code that sees a bad address itself calls guard_leave.
+Before graphics memory is touched a note is written, so that a fault can be attributed to its lane: a word with the mask and flags, the
+base, and the offsets (64-bit words from `note` on). Code that finds a bad address itself calls guard_leave.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from softgen.lanes.llvm_access import BLOCK, CANONICAL_BITS, READ, SIZE_SHIFT, TABLE, WRITE, Access, Shape
-from softgen.lanes.llvm_memory import LlvmMemory, _every, atomic_lane
-from softgen.lanes.llvm_near import Near
+from softgen.lanes.llvm_access import BLOCK, READ, SIZE_SHIFT, TABLE, WRITE, AccessFunction, AccessShape, OneLane
+from softgen.lanes.llvm_addressing import LEAVE, FlatRegion, LlvmAddressing, TableRegion
+from softgen.lanes.llvm_fast_path import FastPath
+from softgen.lanes.llvm_memory import _every, atomic_lane
+from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.types import LaneType, u64
 from softgen.lanes.value import Memory, Region, Value
 
-LEAVE = "guard_leave"       # to be imported by who loads the code
 
-class Flat(NamedTuple):
-    """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet)."""
-
-    host: str
-    size: str
-    note: str
-    quiet: bool = False
-
-
-class Table(NamedTuple):
-    """Operands: the table (ptr), what counts with every offset (i64), the note. Addresses have `bits`; canonical ones are checked."""
-
-    table: str
-    base: str
-    note: str
-    bits: int = CANONICAL_BITS
-    canonical: bool = False
-
-
-class LlvmRegions(LlvmMemory):
+class LlvmRegions(LlvmAddressing):
     """Loads, stores and atomics of regions; other memory is the base class's."""
 
     def _load(self, type: LaneType, base: Memory, offsets: Value, mask: Value | None) -> Any:
         if not isinstance(base, Region):
             return super()._load(type, base, offsets, mask)
         shape, vector = self._shape("read", type, base, offsets), self.vector(type, offsets.lanes)
-        near, found = Near(self, shape, base, offsets, mask), self.place(vector)
-        for pointer in near.row():
-            operands = [("ptr", pointer), ("i32", "1"), (near.bools, near.mask), (vector, "zeroinitializer")]
-            self.line(f"store {vector} {self.call('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {found}")
-        for pointer in near.one():
+        path, found = FastPath(self, shape, base, offsets, mask), self.place(vector)
+        for pointer in path.contiguous():
+            operands = [("ptr", pointer), ("i32", "1"), (path.bools, path.mask), (vector, "zeroinitializer")]
+            self.line(f"store {vector} {self.intrinsic('llvm.masked.load', vector, operands, (vector, 'ptr'))}, ptr {found}")
+        for pointer in path.uniform():
             element = self.element(type)
             every = self._splat(element, shape.lanes, self.emit(f"load {element}, ptr {pointer}, align 1"))
-            on = self.emit(f"select {near.bools} {near.mask}, {vector} {every}, {vector} zeroinitializer")
+            on = self.emit(f"select {path.bools} {path.mask}, {vector} {every}, {vector} zeroinitializer")
             self.line(f"store {vector} {on}, ptr {found}")
-        far = self._ask(shape, vector, base, near.offsets(offsets), mask, [], lambda inner: Access(inner, shape).read())
+        far = self._ask(shape, vector, base, path.offsets(offsets), mask, [], lambda inner: AccessFunction(inner, shape).read())
         self.line(f"store {vector} {far}, ptr {found}")
-        near.end()
+        path.end()
         return self.emit(f"load {vector}, ptr {found}")
 
     def _store(self, value: Value, base: Memory, offsets: Value, mask: Value | None) -> None:
@@ -66,21 +48,23 @@ class LlvmRegions(LlvmMemory):
             super()._store(value, base, offsets, mask)
             return
         shape, vector = self._shape("write", value.type, base, offsets), self.vector(value.type, value.lanes)
-        near = Near(self, shape, base, offsets, mask)
-        for pointer in near.row():
-            operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (near.bools, near.mask)]
-            self.call("llvm.masked.store", "void", operands, (vector, "ptr"))
-        self._ask(shape, "void", base, near.offsets(offsets), mask, [value], lambda inner: Access(inner, shape).write())
-        near.end()
+        path = FastPath(self, shape, base, offsets, mask)
+        for pointer in path.contiguous():
+            operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (path.bools, path.mask)]
+            self.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
+        self._ask(shape, "void", base, path.offsets(offsets), mask, [value], lambda inner: AccessFunction(inner, shape).write())
+        path.end()
 
     def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:
         if not isinstance(base, Region):
             return super()._atomic(op, type, base, offsets, operands, mask)
         shape, values = self._shape(op, type, base, offsets), [self._value(type, offsets.lanes, one) for one in operands]
 
-        def one_lane(inner: LlvmRegions, place: str, given: list[str]) -> tuple[str, str]:
-            old = atomic_lane(inner, op, type, place, given)
-            return old, old
+        def one_lane(inner: LlvmRegions) -> OneLane:
+            def act(place: str, given: list[str]) -> tuple[str, str]:
+                old = atomic_lane(inner, op, type, place, given)
+                return old, old
+            return act
         return self._change(shape, base, offsets, mask, values, one_lane)[0]
 
     def _update(self, type: LaneType, base: Region, offsets: Value, operands: list[Value], mask: Value,
@@ -88,15 +72,16 @@ class LlvmRegions(LlvmMemory):
         if not function.__name__.isidentifier():
             raise TypeError(f"a function for update must have a name of its own, not {function.__name__}")
         shape = self._shape(function.__name__, type, base, offsets)
-        return self._change(shape, base, offsets, mask, operands, lambda inner, place, given: inner.retry(type, place, given, function))
+        return self._change(shape, base, offsets, mask, operands,
+                            lambda inner: lambda place, given: inner.retry(type, place, given, function))
 
-    def _shape(self, what: str, type: LaneType, base: Region, offsets: Value) -> Shape:
+    def _shape(self, what: str, type: LaneType, base: Region, offsets: Value) -> AccessShape:
         place = base.payload
-        table = isinstance(place, Table)
-        return Shape(what, type, offsets.lanes, offsets.type is u64, table, not table and place.quiet,
+        table = isinstance(place, TableRegion)
+        return AccessShape(what, type, offsets.lanes, offsets.type is u64, table, not table and place.quiet,
                      place.bits if table else 0, table and place.canonical)
 
-    def _ask(self, shape: Shape, result: str, base: Region, offsets: Value, mask: Value | None, values: list[Value],
+    def _ask(self, shape: AccessShape, result: str, base: Region, offsets: Value, mask: Value | None, values: list[Value],
              build: Callable[[LlvmRegions], None]) -> str:
         """Calls the function for an access, which is written first where the module has none yet."""
         parameters = (*shape.parameters, *(self.vector(one.type, one.lanes) for one in values))
@@ -109,26 +94,16 @@ class LlvmRegions(LlvmMemory):
         self.line(call)
         return ""
 
-    def _origin(self, base: Region) -> tuple[str, str]:
-        """Host and size, or table and base, with the region's delta in them."""
-        place = base.payload
-        if isinstance(place, Table):
-            return place.table, self.emit(f"add i64 {place.base}, {base.delta}") if base.delta else place.base
-        host, size = place.host, place.size
-        if base.delta:
-            host = self.emit(f"add i64 {host}, {base.delta}")
-            size = self.call("llvm.usub.sat", "i64", [("i64", size), ("i64", str(base.delta))], ("i64",))
-        return self.emit(f"inttoptr i64 {host} to ptr"), size
-
-    def _change(self, shape: Shape, base: Region, offsets: Value, mask: Value | None, operands: list[Value],
-                one_lane: Callable[[LlvmRegions, str, list[str]], tuple[str, str]]) -> tuple[str, str]:
+    def _change(self, shape: AccessShape, base: Region, offsets: Value, mask: Value | None, operands: list[Value],
+                one_lane: Callable[[LlvmRegions], OneLane]) -> tuple[str, str]:
         vector = self.vector(shape.type, shape.lanes)
         both = f"{{ {vector}, {vector} }}"
-        pair = self._ask(shape, both, base, offsets, mask, operands, lambda inner: Access(inner, shape).change(operands, one_lane))
+        pair = self._ask(shape, both, base, offsets, mask, operands,
+                         lambda inner: AccessFunction(inner, shape).change(operands, one_lane(inner)))
         return self.emit(f"extractvalue {both} {pair}, 0"), self.emit(f"extractvalue {both} {pair}, 1")
 
     def retry(self, type: LaneType, place: str, given: list[str], function: Callable[..., Value]) -> tuple[str, str]:
-        """Computes and exchanges until nobody else was quicker."""
+        """Compute and compare-exchange until no other thread has changed the value."""
         element, held = self.element(type), self.place(self.element(type))
         self.line(f"store {element} {self.emit(f'load atomic {element}, ptr {place} monotonic, align {type.bytes}')}, ptr {held}")
         again, done = self.labels("again", "changed")
@@ -153,7 +128,7 @@ class LlvmRegions(LlvmMemory):
         for pointer, inside in self._block_places(type, lanes, base, offset, mask, grain, READ):
             if inside:
                 operands = [("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside), (vector, "zeroinitializer")]
-                value = self.call("llvm.masked.load", vector, operands, (vector, "ptr"))
+                value = self.intrinsic("llvm.masked.load", vector, operands, (vector, "ptr"))
             else:
                 value = self.emit(f"load {vector}, ptr {pointer}, align 1")
             self.line(f"store {vector} {value}, ptr {found}")
@@ -167,7 +142,7 @@ class LlvmRegions(LlvmMemory):
         for pointer, inside in self._block_places(value.type, lanes, base, offset, mask, grain, WRITE):
             if inside:
                 operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{lanes} x i1>", inside)]
-                self.call("llvm.masked.store", "void", operands, (vector, "ptr"))
+                self.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
             else:
                 self.line(f"store {vector} {value.payload}, ptr {pointer}, align 1")
 
@@ -176,7 +151,7 @@ class LlvmRegions(LlvmMemory):
         """The host address of a block, and which lanes to touch ('' for all): where it has an end, once for a block that lies whole before
         it and once for any other."""
         first, start = self.emit(f"extractelement <1 x i64> {self._far(offset)}, i64 0"), self._origin(base)
-        if isinstance(base.payload, Table):
+        if isinstance(base.payload, TableRegion):
             yield self._block_address(lanes, type, base, base.payload, first, mask, access), "" if mask is None else mask.payload
             return
         size = lanes * type.bytes
@@ -194,7 +169,8 @@ class LlvmRegions(LlvmMemory):
         self.line(f"br label %{done}")
         self.start(done)
 
-    def _block_address(self, lanes: int, type: LaneType, base: Region, place: Table, first: str, mask: Value | None, access: int) -> str:
+    def _block_address(self, lanes: int, type: LaneType, base: Region, place: TableRegion, first: str, mask: Value | None,
+                       access: int) -> str:
         table, start = self._origin(base)
         address = self.emit(f"add i64 {start}, {first}")
         self._write_note(base, str(BLOCK | TABLE | lanes * type.bytes << SIZE_SHIFT), address)
@@ -204,67 +180,40 @@ class LlvmRegions(LlvmMemory):
         return self.translate(table, address, place.bits)
 
     def _write_note(self, base: Region, word: str, at: str) -> None:
-        if isinstance(base.payload, Flat) and base.payload.quiet:
+        if isinstance(base.payload, FlatRegion) and base.payload.quiet:
             return
         for place, one in enumerate((word, at)):
             self.line(f"store i64 {one}, ptr {self.emit(f'getelementptr i64, ptr {base.payload.note}, i64 {place}')}")
 
     def _lanes_before(self, type: LaneType, lanes: int, first: str, size: str, grain: int) -> str:
         """The lanes of a block whose grains are whole inside a size."""
-        left = self.call("llvm.usub.sat", "i64", [("i64", size), ("i64", first)], ("i64",))
+        left = self.intrinsic("llvm.usub.sat", "i64", [("i64", size), ("i64", first)], ("i64",))
         count = self.emit(f"mul i64 {self.emit(f'udiv i64 {left}, {grain}')}, {grain // type.bytes}")
-        small = self.call("llvm.umin", "i64", [("i64", count), ("i64", str(lanes))], ("i64",))
+        small = self.intrinsic("llvm.umin", "i64", [("i64", count), ("i64", str(lanes))], ("i64",))
         many = self._splat("i16", lanes, self.emit(f"trunc i64 {small} to i16"))
         numbers = f"<{', '.join(f'i16 {lane}' for lane in range(lanes))}>"
         return self.emit(f"icmp ult <{lanes} x i16> {numbers}, {many}")
 
     def _inside_region(self, base: Region, offsets: Value, size: int) -> Any:
-        if isinstance(base.payload, Table):
+        if isinstance(base.payload, TableRegion):
             return "splat (i1 true)"
         return self.below(self._far(offsets), "i64", offsets.lanes, self._origin(base)[1], size)
 
-    # -- pieces that access functions and blocks share --------------------------------------------------------------------
 
-    def below(self, offsets: str, kind: str, lanes: int, size: str, width: int) -> str:
-        """Lanes with room for `width` bytes before the size ends."""
-        last = self.emit(f"sub i64 {size}, {width}")
-        if kind == "i32":
-            last = self.call("llvm.umin", "i64", [("i64", last), ("i64", str(0xFFFFFFFF))], ("i64",))
-            last = self.emit(f"trunc i64 {last} to i32")
-        near = self.emit(f"icmp ule <{lanes} x {kind}> {offsets}, {self._splat(kind, lanes, last)}")
-        fits = self._splat("i1", lanes, self.emit(f"icmp uge i64 {size}, {width}"))
-        return self.emit(f"and <{lanes} x i1> {near}, {fits}")
-
-    def room_for(self, first: str, size: str, total: int) -> str:
-        """Whether so many bytes from `first` on are before the size ends."""
-        starts = self.call("llvm.usub.sat", "i64", [("i64", size), ("i64", str(total - 1))], ("i64",))
-        return self.emit(f"icmp ult i64 {first}, {starts}")
-
-    def is_canonical(self, address: str) -> str:
-        """Whether the bits above the highest one that addresses have are all like it."""
-        moved = self.emit(f"add i64 {address}, {1 << CANONICAL_BITS - 1}")
-        return self.emit(f"icmp ult i64 {moved}, {1 << CANONICAL_BITS}")
-
-    def leave_unless(self, good: str, address: str, access: int) -> None:
-        bad, fine = self.labels("bad", "fine")
-        self.line(f"br i1 {good}, label %{fine}, label %{bad}, !prof !1")
-        self.start(bad)
-        self.leave(address, access)
-        self.start(fine)
-
-    def leave(self, address: str, access: int) -> None:
-        self.line(f"call void {self.outside(LEAVE, 'void', ('i64', 'i32'))}(i64 {address}, i32 {access})")
-        self.line("unreachable")
-
-    def translate(self, table: str, address: str, bits: int) -> str:
-        """The host's pointer to an address."""
-        reached = self.emit(f"and i64 {address}, {(1 << bits) - 1}")
-        entry = self.emit(f"getelementptr i64, ptr {table}, i64 {self.emit(f'lshr i64 {reached}, 32')}")
-        low = self.emit(f"and i64 {reached}, {0xFFFFFFFF}")
-        host = self.emit(f"add i64 {self.emit(f'load i64, ptr {entry}')}, {low}")
-        return self.emit(f"inttoptr i64 {host} to ptr")
-
-
-def region(m: object, place: Flat | Table, name: str = "") -> Region:
+def region(m: object, place: FlatRegion | TableRegion, name: str = "") -> Region:
     """A region for programs on an LLVM machine."""
     return Region(cast(LlvmRegions, m), place, name)
+
+
+def flat_region(m: LlvmRegions, host: Scalar, size: Scalar, note: HostPointer | None, quiet: bool = False, name: str = "") -> Region:
+    """Host memory of a size. Accesses leave a note at `note`; `quiet` memory cannot be missing, and leaves none."""
+    return Region(m, FlatRegion(host.text, size.text, "null" if note is None else note.text, quiet), name)
+
+
+def table_region(m: LlvmRegions, table: HostPointer, base: Scalar, note: HostPointer, bits: int, canonical: bool = False,
+                 name: str = "") -> Region:
+    """Graphics memory through the table of an address space, from `base` on; addresses have `bits`, or must be canonical."""
+    return Region(m, TableRegion(table.text, base.text, note.text, bits, canonical), name)
+
+
+__all__ = ["LEAVE", "FlatRegion", "LlvmRegions", "TableRegion", "flat_region", "region", "table_region"]

@@ -1,7 +1,7 @@
-"""Writing IR: lines, registers, labels, types, the frame of a function around them, and the module that functions share.
+"""Text of IR: lines, registers, labels, types, the frame of a function around them, and the module that functions share.
 
-A machine writes one function. Machines that are given the same module make one piece of IR together: functions that others call by
-name (`internal`) are in it once, whoever asks first.
+A machine writes one function. Machines with the same module write one piece of IR together: functions that others call by
+name (`internal`) are written once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Self
 
 from softgen.lanes import exact, jit
-from softgen.lanes.affine import Ramp
+from softgen.lanes.affine import AffineValue
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, f16, f32, f64
 from softgen.lanes.value import Value
@@ -23,7 +23,7 @@ UNLIKELY = '!0 = !{!"branch_weights", i32 1, i32 2000}\n!1 = !{!"branch_weights"
 
 
 class LlvmModule:
-    """Functions, what they call within the module, and what they call outside it; for this host unless told."""
+    """A module: functions, internal functions, declarations. The default target is this host."""
 
     def __init__(self, target: jit.Target | None = None) -> None:
         self.target = target
@@ -39,7 +39,7 @@ class LlvmModule:
 
 
 class LlvmText(Machine):
-    """The text of one function, as far as it got."""
+    """The text of one function, as far as it is written."""
 
     def __init__(self, module: LlvmModule | None = None) -> None:
         self.module = module or LlvmModule()
@@ -48,8 +48,8 @@ class LlvmText(Machine):
         self.declared = self.module.declared
         self.open = 0                                   # bodies of If and While that did not end yet
         self.after_if = -1                              # how many lines there were when the last If ended
-        self.ramps: dict[str, Ramp] = {}               # of operands that are known to lie evenly
-        self.implied: dict[str, frozenset[str]] = {}    # masks that a mask has no lane without
+        self.affine: dict[str, AffineValue] = {}        # of operands that are known to be affine
+        self.implied: dict[str, frozenset[str]] = {}    # masks that a mask is a subset of
         self._registers = 0
         self._labels = 0
 
@@ -68,7 +68,7 @@ class LlvmText(Machine):
         return name
 
     def place(self, kind: str) -> str:
-        """Room on the stack for something that changes; LLVM makes a register of it."""
+        """Stack space of a type; LLVM promotes it to a register."""
         name = f"%v{len(self.places)}"
         self.places.append(f"  {name} = alloca {kind}")
         return name
@@ -97,7 +97,7 @@ class LlvmText(Machine):
     def typed(self, value: Value) -> str:
         return f"{self.vector(value.type, value.lanes)} {value.payload}"
 
-    def call(self, name: str, result: str, operands: list[tuple[str, str]], overloads: tuple[str, ...]) -> str:
+    def intrinsic(self, name: str, result: str, operands: list[tuple[str, str]], overloads: tuple[str, ...]) -> str:
         """An intrinsic; `overloads` are the types its name is made of."""
         name = ".".join([f"@{name}", *(_mangled(one) for one in overloads)])
         self.declared[name] = f"declare {result} {name}({', '.join(kind for kind, _ in operands)})"
@@ -123,7 +123,7 @@ class LlvmText(Machine):
         return f"@{name}"
 
     def outside(self, name: str, result: str, parameters: tuple[str, ...]) -> str:
-        """The name of a function that whoever loads the code must import."""
+        """The name of an imported function, whose address the loader of the code provides."""
         self.declared[f"@{name}"] = f"declare {result} @{name}({', '.join(parameters)})"
         return f"@{name}"
 

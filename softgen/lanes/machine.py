@@ -1,4 +1,4 @@
-"""The operations of the lane language. Every machine offers these and programs may use nothing else.
+"""The operations of the lane language, on every machine; programs may use nothing else. Memory is in memory_operations.py.
 
     def smooth(m, t):                               # a lane program: a function of a machine and values
         t = m.select(t < 0.0, m.like(t, 0.0), t)    # per lane
@@ -19,16 +19,17 @@ A body must run to its end (no break, continue or return), and a value made insi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from softgen.lanes.operations import ATOMICS
-from softgen.lanes.primitives import Operand, Primitives
-from softgen.lanes.types import LaneType, bool_, u32
-from softgen.lanes.value import Memory, Region, Value, Variable
+from softgen.lanes.function_type import FunctionType
+from softgen.lanes.memory_operations import MemoryOperations
+from softgen.lanes.primitives import Operand
+from softgen.lanes.types import LaneType, bool_, u32, u64
+from softgen.lanes.value import Value, Variable
 
 
-class Machine(Primitives):
+class Machine(MemoryOperations):
     """Checks what it is given and hands payloads to the machine proper (primitives.py)."""
 
     # -- making values ------------------------------------------------------------------------------------------------
@@ -218,6 +219,16 @@ class Machine(Primitives):
             raise TypeError(f"broadcast must be of one lane, not {a.lanes}")
         return a if lanes == 1 else self.shuffle(a, [0] * lanes)
 
+    def permute(self, a: Value, indices: Value) -> Value:
+        """Lane i of the result is lane indices[i] of a, known at run time; indices (u32) count modulo the lanes of a, a power of two."""
+        if a.lanes & a.lanes - 1 or indices.type is not u32:
+            raise TypeError(f"permute must be of a power of two of lanes by u32 indices, not of {a.lanes} lanes by {indices.type}")
+        if a.type is bool_:
+            bits = self.select(a, self.constant(u32, 1, a.lanes), self.constant(u32, 0, a.lanes))
+            return self.permute(bits, indices) != 0
+        below = indices & a.lanes - 1
+        return self._value(a.type, indices.lanes, self._permute(a.type, a.lanes, a.payload, indices.lanes, below.payload))
+
     # -- masks ---------------------------------------------------------------------------------------------------------------
 
     def any(self, mask: Value) -> Value:
@@ -243,7 +254,41 @@ class Machine(Primitives):
             raise TypeError(f"the bits of {mask.lanes} lanes must go to an integer as wide, not {type}")
         return self._value(type, 1, self._bits_from_mask(mask.lanes, mask.payload, type))
 
+    def count(self, mask: Value) -> Value:
+        """The number of lanes that hold, in one lane of u32."""
+        self._is_mask("count", mask)
+        return self.convert(self.count_ones(self._bits(mask)), u32)
+
+    def rank(self, mask: Value) -> Value:
+        """For each lane, how many lanes below it hold (u32)."""
+        self._is_mask("rank", mask)
+        bits = self.broadcast(self._bits(mask), mask.lanes)
+        below = self.constant(bits.type, [(1 << lane) - 1 for lane in range(mask.lanes)])
+        return self.convert(self.count_ones(bits & below), u32)
+
+    def _bits(self, mask: Value) -> Value:
+        return self.bits_from_mask(mask, u64 if mask.lanes > u32.bits else u32)
+
+    # -- calls ---------------------------------------------------------------------------------------------------------------
+
+    def call(self, type: FunctionType, address: Value, *arguments: Value) -> tuple[Value, ...]:
+        """The results of the function at an address (one lane of u64): function.py. The caller's mask is an argument like any other."""
+        if address.type is not u64 or address.lanes != 1:
+            raise TypeError(f"the address of a call must be one lane of u64, not {address.lanes} x {address.type}")
+        type.check("arguments", type.parameters, arguments)
+        return self._call(type, address, arguments)
+
     # -- made of the above ------------------------------------------------------------------------------------------------------
+
+    def min(self, a: Operand, b: Operand) -> Value:
+        """The smaller of two; of floats, b where they are equal or one is NaN (as MINPS has it)."""
+        a, b = self._lift(a, b)
+        return self.select(a < b, a, b)
+
+    def max(self, a: Operand, b: Operand) -> Value:
+        """The larger of two; of floats, b where they are equal or one is NaN."""
+        a, b = self._lift(a, b)
+        return self.select(a > b, a, b)
 
     def absolute(self, a: Value) -> Value:
         """Of a float: the sign bit cleared and nothing else. The lowest integer stays what it is."""
@@ -302,54 +347,3 @@ class Machine(Primitives):
     def sign_bit(self, a: Value) -> Value:
         """True where the topmost bit is set."""
         return self.bitcast(a, a.type.signed) < 0
-
-    # -- memory -------------------------------------------------------------------------------------------------------------------
-
-    def load(self, type: LaneType, base: Memory, offsets: Value, mask: Value | None = None) -> Value:
-        """Each lane from its own byte offset, aligned or not; lanes outside the mask are zero. Past the end is a fault."""
-        mask = self._access("load", type, offsets, mask)
-        return self._value(type, offsets.lanes, self._load(type, base, offsets, mask))
-
-    def store(self, value: Value, base: Memory, offsets: Value, mask: Value | None = None) -> None:
-        """Where lanes overlap, the highest lane wins."""
-        mask = self._access("store", value.type, offsets, mask, value)
-        self._store(value, base, offsets, mask)
-
-    def load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value | int, mask: Value | None = None, grain: int = 0) -> Value:
-        """Lanes that stand side by side, from the offset in a single lane (or a Python number) on. Of a region, so many bytes (`grain`)
-        are all inside or all outside."""
-        offset, mask = self._block("load_block", type, lanes, offset, mask)
-        return self._value(type, lanes, self._load_block(type, lanes, base, offset, mask, grain or type.bytes))
-
-    def store_block(self, value: Value, base: Memory, offset: Value | int, mask: Value | None = None, grain: int = 0) -> None:
-        offset, mask = self._block("store_block", value.type, value.lanes, offset, mask)
-        self._store_block(value, base, offset, mask, grain or value.type.bytes)
-
-    def atomic(self, op: str, base: Memory, offsets: Value, operands: Sequence[Value], mask: Value | None = None) -> Value:
-        """What was in memory before; lanes act one after the other, lowest first. Offsets must be multiples of the size.
-        compare_exchange takes (expected, new). Anything else, floats too, is a While around compare_exchange."""
-        if op not in ATOMICS:
-            raise ValueError(f"atomic must be one of {' '.join(ATOMICS)}, not {op}")
-        if len(operands) != 1 + (op == "compare_exchange"):
-            raise ValueError(f"atomic {op} must have {1 + (op == 'compare_exchange')} operands, not {len(operands)}")
-        self._agree(f"atomic {op}", *operands)
-        type = operands[0].type
-        if not type.is_integer or type.bits < 32:
-            raise TypeError(f"atomic must be on integers of 32 or 64 bits, not {type}")
-        mask = self._access("atomic", type, offsets, mask, operands[0])
-        return self._value(type, offsets.lanes, self._atomic(op, type, base, offsets, [one.payload for one in operands], mask))
-
-    def inside(self, base: Region, offsets: Value, size: int) -> Value:
-        """Where all of `size` bytes from each offset on belong to a region."""
-        self._access("inside", offsets.type, offsets, None)
-        return self._value(bool_, offsets.lanes, self._inside_region(base, offsets, size))
-
-    def update(self, type: LaneType, base: Region, offsets: Value, operands: Sequence[Value], mask: Value,
-               function: Callable[..., Value]) -> tuple[Value, Value]:
-        """An atomic of one's own: `function(m, old, *operands)` is a lane program over single lanes and gives what memory holds then.
-        What was there before, and what was put there; lanes act one after the other, lowest first."""
-        self._access("update", type, offsets, mask)
-        if not type.is_integer or type.bits < 32:
-            raise TypeError(f"update must be on integers of 32 or 64 bits, not {type}")
-        old, new = self._update(type, base, offsets, list(operands), mask, function)
-        return self._value(type, offsets.lanes, old), self._value(type, offsets.lanes, new)

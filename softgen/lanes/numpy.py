@@ -7,6 +7,7 @@ rounded to odd, and rounded to the type from there (Boldo and Melquiond 2008). E
 
 from __future__ import annotations
 
+import ctypes
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from softgen.lanes import exact, numpy_memory, numpy_region
+from softgen.lanes.function_type import FunctionType, as_tuple, program_at
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import TYPES, LaneType, bool_, f64, u64
 from softgen.lanes.value import Memory, Region, Value, Variable
@@ -229,6 +231,14 @@ class NumpyMachine(Machine):
     def _concat(self, type: LaneType, a_lanes: int, b_lanes: int, a: Any, b: Any) -> Any:
         return np.concatenate([a, b])
 
+    def _permute(self, type: LaneType, lanes: int, a: Any, count: int, indices: Any) -> Any:
+        return a[indices]
+
+    def _call(self, type: FunctionType, address: Value, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
+        results = as_tuple(program_at(int(address.payload[0]), type)(self, *arguments))
+        type.check("results", type.results, results)
+        return results
+
     def _any(self, lanes: int, mask: Any) -> Any:
         return mask.any(keepdims=True)
 
@@ -239,6 +249,13 @@ class NumpyMachine(Machine):
         return from_bits(type, [sum(1 << lane for lane, held in enumerate(mask.tolist()) if held)])
 
     # -- memory --------------------------------------------------------------------------------------------------------
+
+    def _memory_at(self, address: Value, size: int, name: str) -> Memory:
+        held = (ctypes.c_uint8 * size).from_address(int(address.payload[0]))
+        return Memory(self, np.frombuffer(memoryview(held).cast("B"), np.uint8), name)
+
+    def _append(self, value: Value, base: Memory, cursor: Value, mask: Value) -> bool:
+        return False
 
     def _load(self, type: LaneType, base: Memory, offsets: Value, mask: Value | None) -> Any:
         return self._gather(type, base, offsets.payload, mask)
@@ -257,14 +274,14 @@ class NumpyMachine(Machine):
     def _load_block(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Any:
         if mask is None and (found := self._whole(type, base, offset, lanes)) is not None:
             return found.copy()
-        return self._gather(type, base, self._side_by_side(offset, lanes, type), self._grains(type, lanes, base, offset, mask, grain))
+        return self._gather(type, base, self._contiguous(offset, lanes, type), self._grains(type, lanes, base, offset, mask, grain))
 
     def _store_block(self, value: Value, base: Memory, offset: Value, mask: Value | None, grain: int) -> None:
         if mask is None and (found := self._whole(value.type, base, offset, value.lanes)) is not None:
             found[:] = value.payload
             return
         whole = self._grains(value.type, value.lanes, base, offset, mask, grain)
-        self._scatter(value, base, self._side_by_side(offset, value.lanes, value.type), whole)
+        self._scatter(value, base, self._contiguous(offset, value.lanes, value.type), whole)
 
     def _grains(self, type: LaneType, lanes: int, base: Memory, offset: Value, mask: Value | None, grain: int) -> Value | None:
         """The lanes of a region's block that belong to a grain that is inside as a whole."""
@@ -277,7 +294,7 @@ class NumpyMachine(Machine):
     def _whole(self, type: LaneType, base: Memory, offset: Value, lanes: int) -> Array | None:
         return None if isinstance(base, Region) else numpy_memory.block(DTYPES[type], base, int(offset.payload[0]), lanes)
 
-    def _side_by_side(self, offset: Value, lanes: int, type: LaneType) -> Array:
+    def _contiguous(self, offset: Value, lanes: int, type: LaneType) -> Array:
         first = self.convert(offset, u64).payload
         return np.array(first + np.arange(lanes, dtype=np.uint64) * np.uint64(type.bytes))
 

@@ -37,7 +37,7 @@ def active_lanes(base: Memory, access: str, offsets: Array, size: int, mask: Arr
 
 
 def block(dtype: np.dtype[Any], base: Memory, offset: int, lanes: int) -> Array | None:
-    """Lanes side by side as a view of the memory, or None where not all are inside it."""
+    """Contiguous lanes as a view of the memory, or None where not all are inside it."""
     end = offset + lanes * dtype.itemsize
     return base.payload[offset:end].view(dtype) if end <= len(base.payload) else None
 

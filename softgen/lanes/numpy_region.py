@@ -1,4 +1,4 @@
-"""Regions of graphics memory on the NumPy machine: loads, stores and atomics through whoever holds the bytes."""
+"""Regions of graphics memory on the NumPy machine: loads, stores and atomics through a holder of the bytes."""
 
 from __future__ import annotations
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
+from softgen.lanes.function_type import FunctionType
 from softgen.lanes.operations import OPERATIONS
 from softgen.lanes.types import MOST_LANES, ROUNDINGS, LaneType, bool_, u32, u64
-from softgen.lanes.value import Memory, Region, Value, Variable
+from softgen.lanes.value import Memory, Operators, Region, Value, Variable
 
 Operand = Value | int | float
 
@@ -87,7 +88,21 @@ class Primitives(ABC):
     @abstractmethod
     def _bits_from_mask(self, lanes: int, mask: Any, type: LaneType) -> Any: ...
 
+    @abstractmethod
+    def _permute(self, type: LaneType, lanes: int, a: Any, count: int, indices: Any) -> Any:
+        """`count` lanes of a; the indices are below its number of lanes."""
+
+    @abstractmethod
+    def _call(self, type: FunctionType, address: Value, arguments: tuple[Value, ...]) -> tuple[Value, ...]: ...
+
     # -- memory --------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _memory_at(self, address: Value, size: int, name: str) -> Memory: ...
+
+    @abstractmethod
+    def _append(self, value: Value, base: Memory, cursor: Value, mask: Value) -> bool:
+        """Compacts the active lanes into memory; False where the machine has no way of its own for such memory."""
 
     @abstractmethod
     def _load(self, type: LaneType, base: Memory, offsets: Value, mask: Value | None) -> Any: ...
@@ -121,6 +136,18 @@ class Primitives(ABC):
 
     @abstractmethod
     def bitcast(self, a: Value, type: LaneType) -> Value: ...
+
+    @abstractmethod
+    def convert(self, a: Value, type: LaneType, rounding: str = "rne") -> Value: ...
+
+    @abstractmethod
+    def broadcast(self, a: Value, lanes: int) -> Value: ...
+
+    @abstractmethod
+    def count(self, mask: Value) -> Value: ...
+
+    @abstractmethod
+    def rank(self, mask: Value) -> Value: ...
 
     @abstractmethod
     def _value(self, type: LaneType, lanes: int, payload: Any) -> Value: ...
@@ -159,7 +186,7 @@ class Primitives(ABC):
     def _agree(self, name: str, *values: Value) -> None:
         first = values[0]
         for one in values:
-            if one.machine is not self:
+            if one.machine is not cast(Operators, self):
                 raise TypeError(f"{name}: a value belongs to another machine")
             if one.type is not first.type:
                 raise TypeError(f"{name}: all operands must be {first.type}, not {one.type}")

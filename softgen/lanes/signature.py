@@ -2,7 +2,7 @@
 
 A compiled program is `int64_t f(void *arguments, void *record)`. The arguments are 8-byte words: three fault words (llvm_memory.py), then
 per input a pointer to its lanes, or pointer and size of a memory (pointer alone where it is not checked), then per output a pointer to
-where its lanes go. Lanes lie side by side as NumPy has them; truth is a byte. The result is the first fault word. The record is not
+where its lanes go. Lanes are contiguous, as in NumPy; a bool is a byte. The result is the first fault word. The record is not
 touched: it is where softgen.memory.guard keeps its own.
 """
 
@@ -16,16 +16,8 @@ from softgen.lanes.jit import Target
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_memory import FAULT_WORDS
 from softgen.lanes.llvm_text import LlvmModule
-from softgen.lanes.types import LaneType
+from softgen.lanes.types import Lanes
 from softgen.lanes.value import Memory, Value
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """A vector that goes in or comes out."""
-
-    type: LaneType
-    lanes: int
 
 
 @dataclass(frozen=True)
@@ -86,3 +78,6 @@ def _write(m: LlvmMachine, value: Value, pointer: str) -> None:
     if value.type.is_bool:
         text = f"<{value.lanes} x i8> {m.emit(f'zext {text} to <{value.lanes} x i8>')}"
     m.line(f"store {text}, ptr {pointer}, align 1")
+
+
+__all__ = ["Bytes", "Lanes", "Signature", "build"]

@@ -9,9 +9,9 @@ ROUNDINGS = ("rne", "ru", "rd", "rtz")      # to nearest even, up, down, toward 
 MOST_LANES = 256                            # eight registers of bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaneType:
-    """One lane's type. `fraction` is the number of stored significand bits of a float, 0 otherwise."""
+    """One lane's type; there is one object of each. `fraction` is the number of stored significand bits of a float, 0 otherwise."""
 
     name: str
     bits: int
@@ -84,3 +84,11 @@ INTEGERS = (u8, i8, u16, i16, u32, i32, u64, i64)
 FLOATS = (f16, f32, f64)
 TYPES = (*INTEGERS, *FLOATS, bool_)
 BY_NAME = {one.name: one for one in TYPES}
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The shape of a vector: a parameter, an input, a result."""
+
+    type: LaneType
+    lanes: int

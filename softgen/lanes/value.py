@@ -1,4 +1,4 @@
-"""What lane programs compute with: a typed vector that belongs to a machine, a variable, a piece of memory, a region of graphics memory.
+"""The operands of lane programs: typed vectors (Value), variables, memory, regions of graphics memory.
 
 Operators stand for operations of the machine (machine.py). The other side may be a Python number, which then becomes lanes of the same
 type; two lane values must have the same type and number of lanes.
@@ -6,12 +6,51 @@ type; two lane values must have the same type and number of lanes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from softgen.lanes.types import LaneType
 
-if TYPE_CHECKING:
-    from softgen.lanes.machine import Machine
+
+class Operators(Protocol):
+    """The part of a machine that values and variables use; machine.py has all of it."""
+
+    def decide(self, condition: Value) -> bool: ...
+
+    def read_variable(self, variable: Variable) -> Value: ...
+
+    def write_variable(self, variable: Variable, value: Value) -> None: ...
+
+    def add(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def sub(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def mul(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def bit_and(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def bit_or(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def bit_xor(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def bit_not(self, a: Value) -> Value: ...
+
+    def negate(self, a: Value) -> Value: ...
+
+    def shift_left(self, a: Value | float, count: Value | float) -> Value: ...
+
+    def shift_right(self, a: Value | float, count: Value | float) -> Value: ...
+
+    def equal(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def not_equal(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def less(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def less_equal(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def greater(self, a: Value | float, b: Value | float) -> Value: ...
+
+    def greater_equal(self, a: Value | float, b: Value | float) -> Value: ...
 
 
 class Value:
@@ -19,7 +58,7 @@ class Value:
 
     __slots__ = ("lanes", "machine", "payload", "type")
 
-    def __init__(self, machine: Machine, type: LaneType, lanes: int, payload: Any) -> None:
+    def __init__(self, machine: Operators, type: LaneType, lanes: int, payload: Any) -> None:
         self.machine, self.type, self.lanes, self.payload = machine, type, lanes, payload
 
     def __repr__(self) -> str:
@@ -108,7 +147,7 @@ class Variable:
 
     __slots__ = ("lanes", "machine", "payload", "type")
 
-    def __init__(self, machine: Machine, type: LaneType, lanes: int, payload: Any) -> None:
+    def __init__(self, machine: Operators, type: LaneType, lanes: int, payload: Any) -> None:
         self.machine, self.type, self.lanes, self.payload = machine, type, lanes, payload
 
     @property
@@ -127,17 +166,17 @@ class Memory:
 
     __slots__ = ("checked", "machine", "name", "number", "payload")
 
-    def __init__(self, machine: Machine, payload: Any, name: str = "", checked: bool = True, number: int = 0) -> None:
+    def __init__(self, machine: Operators, payload: Any, name: str = "", checked: bool = True, number: int = 0) -> None:
         self.machine, self.payload, self.name, self.checked, self.number = machine, payload, name, checked, number
 
 
 class Region(Memory):
     """Graphics memory, or a part of it that may have a size: what is outside reads as zero and takes no writes. `delta` counts with every
-    offset, in 64 bits. An access to nothing is a fault of whoever the region was made by."""
+    offset, in 64 bits. An access to unmapped memory is a fault."""
 
     __slots__ = ("delta",)
 
-    def __init__(self, machine: Machine, payload: Any, name: str = "", delta: int = 0) -> None:
+    def __init__(self, machine: Operators, payload: Any, name: str = "", delta: int = 0) -> None:
         super().__init__(machine, payload, name)
         self.delta = delta
 

@@ -1,13 +1,20 @@
 """Shared functions: the units that a send instruction reaches.
 
 In:  the number of a shared function, the 32-bit descriptor of a message, and its payload.
-Out: which message that is, its fields, its lengths, the descriptor of a message given by name; loads, stores and barriers carried out.
+Out: which message that is, its fields, its lengths, the descriptor of a message given by name; the message executed, on any engine.
 
-message.py    descriptors: identify, describe, problems, encode; extended descriptors
-exchange.py   a message on its way, on any lane machine: what the programs that answer messages are written against
-texture.py    what messages do with texels: operations that know a surface's kind and format
-sampler/      texels by coordinates, filtered
-dataport/     loads and stores: bound buffers, stateless memory, 64-bit addresses, shared local memory, atomics
-gateway.py    barriers of a thread group
-spawner.py    threads that end
+unit.py            Unit: a shared function declared once; start reading here
+units.py           the registry of units
+message_table.py   which message a descriptor names (spec/message/messages.table)
+descriptors.py     descriptors: identify, describe, problems, encode; extended descriptors
+message.py         Message: what lane programs that execute messages are written against, on any lane machine
+context.py         the context of compiled code: a fixed head, and the fields of units
+compiled.py        MessageCode: a send being compiled into a kernel
+bindings.py        binding table entries for compiled code; bound_surfaces.py resolves them, surface_binding.py shares them among units
+access_fault.py    faults of compiled messages, explained
+texture/           operations on texels, for sampler and data port
+sampler/           texels by coordinates, filtered
+dataport/          loads and stores: bound buffers, stateless memory, 64-bit addresses, shared local memory, atomics
+gateway.py         barriers of a thread group
+spawner.py         threads that end
 """

@@ -1,39 +1,43 @@
-"""The message gateway: barriers of a thread group.
+"""The message gateway as a unit: barriers of a thread group.
 
-In:  barrier messages of threads. Out: when the last thread of the group has come, a function handed in tells all of them (compiled code
-has its own way to, in its environment).
-Everything else a gateway does raises Unsupported by name.
+In:  barrier messages of threads. Out: when the last thread of the group has arrived, all are notified: by `notify` on the interpreter, by
+native code (eu/native.c) in compiled code. Other gateway messages raise Unsupported by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from softgen.shared_functions import message
-from softgen.shared_functions.exchange import Exchange, answers, plan
+from softgen.shared_functions.message import Message, answers
+from softgen.shared_functions.unit import GroupBindings, Unit
 
-NAME = "gateway"
+if TYPE_CHECKING:
+    from softgen.shared_functions.compiled import MessageCode
+
+BARRIER = "native_barrier"  # an import of compiled code
 
 
-class Sent(Protocol):
-    sfid: int
-    descriptor: int
+class GatewayEnvironment(Protocol):
+    def barrier(self) -> None:
+        """The thread has arrived at the barrier of its group."""
+        ...
+
+
+@answers("barrier")
+def barrier(x: Message[GatewayEnvironment]) -> None:
+    x.environment.barrier()
 
 
 class Gateway:
-    """The gateway as one thread group sees it: `members` threads, and `notify`, which wakes them."""
+    """The barrier of a thread group on the interpreter: `notify` wakes its `members` threads."""
 
-    def __init__(self, gen: float, members: int, notify: Callable[[], None]) -> None:
-        self.gen, self.members, self.notify = gen, members, notify
+    def __init__(self, members: int, notify: Callable[[], None]) -> None:
+        self.members, self.notify = members, notify
         self.arrived = 0
 
-    def handlers(self) -> dict[int, Callable[[object, Sent], None]]:
-        return {sfid: self.handle for sfid, name in message.shared_functions(self.gen).items() if name == NAME}
-
-    def handle(self, thread: object, sent: Sent) -> None:
-        plan(sent.sfid, sent.descriptor, self.gen)  # complains about what is not simulated
-        self.barrier()
+    def begin(self, sender: object) -> None:
+        """Nothing to prepare."""
 
     def barrier(self) -> None:
         self.arrived += 1
@@ -42,6 +46,18 @@ class Gateway:
             self.notify()
 
 
-@answers("barrier")
-def barrier(x: Exchange) -> None:
-    x.environment.barrier()
+class CompiledGateway:
+    """The barrier in compiled code."""
+
+    def __init__(self, code: MessageCode) -> None:
+        self.code = code
+
+    def barrier(self) -> None:
+        self.code.m.call_native(BARRIER, self.code.context)
+
+
+def gateway(group: GroupBindings) -> Gateway:
+    return Gateway(group.threads, group.notify)
+
+
+UNIT = Unit(name="gateway", functions=("gateway",), interpreter=gateway, compiled=CompiledGateway)

@@ -1,35 +1,33 @@
-"""The thread spawner: threads that end give back what they held (KBL 26068-26155).
+"""The thread spawner as a unit: threads that end release what they held (KBL 26068-26155).
 
 In:  the last message of a thread. Out: nothing; the thread itself knows that it has ended. Spawning threads raises Unsupported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
-from softgen.shared_functions import message
-from softgen.shared_functions.exchange import Exchange, answers, plan
+from softgen.shared_functions.message import Message, answers
+from softgen.shared_functions.unit import GroupBindings, Unit
 
-NAME = "thread_spawner"
-
-
-class Sent(Protocol):
-    sfid: int
-    descriptor: int
-
-
-class Spawner:
-    def __init__(self, gen: float) -> None:
-        self.gen = gen
-
-    def handlers(self) -> dict[int, Callable[[object, Sent], None]]:
-        return {sfid: self.handle for sfid, name in message.shared_functions(self.gen).items() if name == NAME}
-
-    def handle(self, thread: object, sent: Sent) -> None:
-        plan(sent.sfid, sent.descriptor, self.gen)  # complains about what is not simulated
+if TYPE_CHECKING:
+    from softgen.shared_functions.compiled import MessageCode
 
 
 @answers("dereference_resource")
-def dereference_resource(x: Exchange) -> None:
-    """The thread's resources are nobody else's here: nothing is given back."""
+def dereference_resource(x: Message[Any]) -> None:
+    """Resources of a thread are not shared here: there is nothing to release."""
+
+
+class Spawner:
+    """The environment of spawner messages, on both machines."""
+
+    def begin(self, sender: object) -> None:
+        """Nothing to prepare."""
+
+
+def spawner(of: GroupBindings | MessageCode) -> Spawner:
+    return Spawner()
+
+
+UNIT = Unit(name="spawner", functions=("thread_spawner",), interpreter=spawner, compiled=spawner)

@@ -1,4 +1,4 @@
-"""What the streamer computes: its ALU, predicates, atomics.
+"""Arithmetic commands: the ALU, predicates, atomics.
 
 Reads   MI_MATH MI_MATH_ALU_INSTRUCTION MI_PREDICATE MI_SET_PREDICATE MI_ATOMIC CS_GPR MI_PREDICATE_SRC0 MI_PREDICATE_SRC1
         MI_PREDICATE_DATA MI_PREDICATE_RESULT MI_PREDICATE_RESULT_2
@@ -70,7 +70,7 @@ def _gpr(name: str) -> int:
     return int(name.removeprefix("reg"))
 
 
-# What stands where: instructions name sources to load, registers to store in.
+# Operands that instructions may name.
 SOURCES = ("srca", "srcb")
 RESULTS = ("accu", "zf", "cf")
 
@@ -78,11 +78,11 @@ RESULTS = ("accu", "zf", "cf")
 @executes("MI_MATH")
 def math(cs: Streamer, cmd: Record) -> None:
     layout, alu = catalogue.layout("MI_MATH_ALU_INSTRUCTION", cs.generation.number), Alu(cs)
-    for number, one in enumerate(cs.command.dwords[1:]):
-        values = layout.raw([one])
+    for number, dword in enumerate(cs.command.dwords[1:]):
+        values = layout.raw([dword])
         opcode, first, second = (describe.value_name(layout, values, name) for name in ("alu_opcode", "operand_1", "operand_2"))
         if not _legal(opcode, first, second):
-            raise DecodeError(f"instruction {number}, {one:#010x}, is none of the ALU's: {opcode} {first}, {second}")
+            raise DecodeError(f"instruction {number}, {dword:#010x}, is none of the ALU's: {opcode} {first}, {second}")
         alu.step(opcode, first, second)
 
 
@@ -199,9 +199,9 @@ def atomic(cs: Streamer, cmd: Record) -> None:
 
 
 def _inline(cs: Streamer, size: int) -> tuple[int, int]:
-    """The dwords of the two operands take turns."""
+    """The two operands in the command, whose dwords alternate."""
     dwords = cs.command.dwords[3 : 3 + 2 * size // 4]
-    first, second = (sum(one << 32 * i for i, one in enumerate(dwords[k::2])) for k in (0, 1))
+    first, second = (sum(dword << 32 * i for i, dword in enumerate(dwords[k::2])) for k in (0, 1))
     return first, second
 
 

@@ -11,8 +11,7 @@ A command that cannot complete now (a semaphore) raises Parked: `run` answers Fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 from softgen.bits import registers as places
 from softgen.bits.catalogue import catalogue
@@ -54,7 +53,7 @@ class Streamer(CommandParser):
         self.waiting: Wait | None = None
         self.parked: int | None = None  # where it last had to wait
         self._current: Command | None = None  # being executed
-        self.status = EngineStatusRegisters(self.registers, self.generation.number, engine, self.base, device.interrupt)
+        self.status = EngineStatusRegisters(device.registers, self.generation.number, engine, self.base, device.interrupt)
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self._work = 0  # draws and dispatches that have been counted
 
@@ -106,7 +105,10 @@ class Streamer(CommandParser):
     def finish_pipelines(self) -> None:
         """Complete what pipelines have collected but not started: at flushes, pipeline switches and the end of a submission."""
         for pipeline in self.device.pipelines:
-            self._attempt(partial(pipeline.finish, self))
+            try:
+                pipeline.finish(self)
+            except SoftgenError as error:
+                self._failed(error)
 
     def _step(self, place: FetchPointer, command: Command) -> None:
         self.device.tick(self.base)
@@ -130,14 +132,14 @@ class Streamer(CommandParser):
 
     def _latch_ahead(self, place: FetchPointer) -> bool:
         """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether there were any."""
-        if place.wrap is not None or self.skipping or self.device.trace is not None or self.device.watched(self.base):
+        window, latched = place.window, self.saved.latched
+        header = window.first(place.address) if place.wrap is None else None
+        if header is None or not latched.may_latch(header):
             return False
-        window = place.window
-        header = window.first(place.address)
-        if header is None:
+        if self.skipping or self.device.trace is not None or self.device.watched(self.base):
             return False
-        latched, (host, count) = self.saved.latched, window.host(place.address)
-        done = latched.run(header, host, count, LATCH_AT_ONCE)
+        host, count = window.host(place.address)
+        done = latched.run(host, count, LATCH_AT_ONCE)
         if not done:
             return False
         consumed, last = latched.consumed()
@@ -210,7 +212,10 @@ class Streamer(CommandParser):
             self.status.privilege_violation()
             self.warn("a privileged command in a batch that is not; read as MI_NOOP")
             return
-        self._attempt(partial(self._carry_out, name, command))
+        try:
+            self._carry_out(name, command)
+        except SoftgenError as error:
+            self._failed(error)
 
     def _warn_of_rules(self, name: str, command: Command) -> None:
         pipeline, unflushed = self.saved.latched.pipeline(), self.saved.unflushed
@@ -226,14 +231,11 @@ class Streamer(CommandParser):
         else:
             raise Unsupported("not yet simulated")
 
-    def _attempt(self, action: Callable[[], None]) -> None:
-        """Runs part of a command; an error gets the command's place, and the submitter may decide to go on after it."""
-        try:
-            action()
-        except SoftgenError as error:
-            placed = self._placed(error, self._current) if self._current is not None else error
-            if not self.hooks.on_error(placed):
-                raise placed from error
+    def _failed(self, error: SoftgenError) -> None:
+        """Raises an error with the place of the command being executed, unless the submitter decides to go on after it."""
+        placed = self._placed(error, self._current) if self._current is not None else error
+        if not self.hooks.on_error(placed):
+            raise placed from error
 
     def _note_work(self) -> None:
         """Work that was started since the last call has not been flushed."""

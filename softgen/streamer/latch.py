@@ -280,15 +280,16 @@ class LatchedState(Mapping[str, Record]):
         pointers.counts, pointers.present = ctypes.addressof(self._counts), ctypes.addressof(self._present)
         pointers.slot_count = slots
 
-    def run(self, header: int, address: int, count: int, limit: int) -> int:
-        """Latches consecutive state commands from a host address on, where `header` stands and `count` dwords are readable; how many."""
+    def may_latch(self, header: int) -> bool:
+        """Whether a header dword may be that of a command which `run` latches."""
         key, table = header >> 16, self.table
-        if key not in table.latching:
-            if key in table.known:
-                return 0
+        if key not in table.known:
             table.add(header)
-            if key not in table.latching:
-                return 0
+        return key in table.latching
+
+    def run(self, address: int, count: int, limit: int) -> int:
+        """Latches consecutive state commands from a host address on, where `count` dwords are readable; how many there were."""
+        table = self.table
         if len(self._slots) != table.size:
             self._grow()
         return int(library().latch_run(table.address, self._address, address, count, limit))

@@ -1,4 +1,4 @@
-"""MI commands: what the streamer does itself with memory and registers.
+"""MI commands that read and write memory and registers.
 
 Reads   MI_NOOP MI_ARB_CHECK MI_ARB_ON_OFF MI_SET_APPID MI_TOPOLOGY_FILTER MI_CLFLUSH MI_SUSPEND_FLUSH MI_FORCE_WAKEUP MI_RS_CONTROL
         MI_RS_CONTEXT MI_STORE_DATA_IMM MI_RS_STORE_DATA_IMM MI_STORE_DATA_INDEX MI_LOAD_REGISTER_IMM MI_LOAD_REGISTER_MEM
@@ -51,9 +51,9 @@ def wait_for_event(cs: Streamer, cmd: Record) -> None:
 
 @executes("MI_STORE_DATA_IMM")
 def store_data_imm(cs: Streamer, cmd: Record) -> None:
-    """As many dwords as the command holds behind its address: one or two, and on later generations any number."""
+    """As many dwords as follow the command's address: one or two, and on later generations any number."""
     first = catalogue.layout("MI_STORE_DATA_IMM", cs.generation.number).field("immediate_data").low // 32
-    data = b"".join(one.to_bytes(DWORD, "little") for one in cs.command.dwords[first:])
+    data = b"".join(dword.to_bytes(DWORD, "little") for dword in cs.command.dwords[first:])
     cs.write(cmd.address, data, cmd.use_global_gtt)
 
 
@@ -67,7 +67,7 @@ def rs_store_data_imm(cs: Streamer, cmd: Record) -> None:
 def store_data_index(cs: Streamer, cmd: Record) -> None:
     """One dword or two, into the hardware status page; the offset counts dwords."""
     values = (cmd.data_dword_0, cmd.data_dword_1)[: len(cs.command.dwords) - 2]
-    data = b"".join(one.to_bytes(DWORD, "little") for one in values)
+    data = b"".join(value.to_bytes(DWORD, "little") for value in values)
     cs.write_status(DWORD * cmd.offset, data, flag(cmd, "use_per_process_hardware_status_page"))
 
 
@@ -114,7 +114,7 @@ def copy_mem_mem(cs: Streamer, cmd: Record) -> None:
 def update_gtt(cs: Streamer, cmd: Record) -> None:
     if cs.device.update_table is None:
         raise Unsupported("this memory has no global table that could be changed")
-    cs.device.update_table(cmd.entry_address, [one.entry_data for one in cmd.entry])
+    cs.device.update_table(cmd.entry_address, [entry.entry_data for entry in cmd.entry])
     cs.memory_changed()
 
 

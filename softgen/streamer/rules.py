@@ -1,7 +1,7 @@
-"""Rules of the manuals that software has to keep, told when it does not.
+"""Checks of rules that the manuals give for commands.
 
 Reads   PIPE_CONTROL
-Writes  nothing: a broken rule is a remark, the command is executed all the same
+Writes  nothing: a broken rule is a warning, the command is executed all the same
 
 The rules are rows of spec/streamer/rules.toml.
 """

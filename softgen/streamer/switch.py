@@ -1,4 +1,4 @@
-"""Contexts that a ring's own commands switch, where no submission port does.
+"""MI_SET_CONTEXT: context switches by a ring's own commands, where there is no submission port.
 
 Reads   MI_SET_CONTEXT CCID CS_GPR MI_PREDICATE_SRC0 MI_PREDICATE_SRC1 MI_PREDICATE_DATA MI_PREDICATE_RESULT IA_VERTICES_COUNT
         IA_PRIMITIVES_COUNT VS_INVOCATION_COUNT GS_INVOCATION_COUNT GS_PRIMITIVES_COUNT CL_INVOCATION_COUNT CL_PRIMITIVES_COUNT
@@ -48,7 +48,7 @@ def set_context(cs: Streamer, cmd: Record) -> None:
 
 
 def kept(cs: Streamer) -> list[int]:
-    """The registers a context has to itself."""
+    """Offsets of the registers that belong to a context."""
     found = []
     for name in KEPT:
         layout = catalogue().get(name, cs.generation.number)

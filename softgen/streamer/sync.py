@@ -152,7 +152,7 @@ def control_bit(cs: Streamer, name: str) -> bool:
 
 @executes("MI_SEMAPHORE_SIGNAL")
 def semaphore_signal(cs: Streamer, cmd: Record) -> None:
-    """Who waits for a signal looks again at its semaphore."""
+    """Makes a context that waits for a signal evaluate its semaphore again."""
     cs.device.signal(word(cs, "MI_SEMAPHORE_SIGNAL", cmd, "target_engine_select"), cmd.target_context_id)
 
 
@@ -192,10 +192,10 @@ def report_head(cs: Streamer, cmd: Record) -> None:
 
 @executes("MI_REPORT_PERF_COUNT")
 def report_perf_count(cs: Streamer, cmd: Record) -> None:
-    """Who, when, and counters that stand still: none of the units they would watch is timed."""
+    """Context, time, and counters that are zero: none of the units that they would count is timed."""
     layout = catalogue.catalogue().get("PERFORMANCE_COUNTER_REPORT", cs.generation.number)
     if layout is None:
         raise Unsupported("the report's format on this generation is on no page")
     now = cs.device.clock() & DWORD
     report = layout.pack(report_id=cmd.report_id, timestamp=now, context_id=cs.context_id, gpu_ticks=now)
-    cs.write(cmd.memory_address, b"".join(one.to_bytes(4, "little") for one in report), cmd.use_global_gtt)
+    cs.write(cmd.memory_address, b"".join(dword.to_bytes(4, "little") for dword in report), cmd.use_global_gtt)

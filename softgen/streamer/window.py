@@ -1,4 +1,4 @@
-"""Dwords at addresses, read ahead in pieces: a batch is a few dwords at a time, a space charges per access."""
+"""Read-ahead of command dwords: commands are a few dwords each, and every access to a space has its cost."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Affine lane values in payloads: local IDs that count up or are uniform, in the same way in every thread of a group.
 
-In:  a ThreadDispatch. Out: Rows, which translated kernels may rely on (softgen.eu.engine).
+In:  a ThreadDispatch. Out: AffineRanges, which translated kernels may rely on (eu/engine_protocol.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from softgen.eu.engine import Row
+from softgen.eu.engine_protocol import AffineRange
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.payload import REGISTER, TemplatePayload
 
@@ -20,7 +20,7 @@ BOUNDS = (1023, 0xFFFF)  # few, so that groups of different sizes share their co
 COUNTS = (REGISTER // WORD, REGISTER // WORD // 2)  # IDs of a register: a whole one, or half
 
 
-def affine_rows(dispatch: ThreadDispatch) -> tuple[Row, ...]:
+def affine_rows(dispatch: ThreadDispatch) -> tuple[AffineRange, ...]:
     """Affine values in the own data of threads. Other payload sources have none that is known."""
     payload = dispatch.payload
     if not isinstance(payload, TemplatePayload) or not payload.own or payload.own % REGISTER:
@@ -29,17 +29,17 @@ def affine_rows(dispatch: ThreadDispatch) -> tuple[Row, ...]:
 
 
 @lru_cache(1024)
-def _rows(data: bytes, own: int, first: int) -> tuple[Row, ...]:
+def _rows(data: bytes, own: int, first: int) -> tuple[AffineRange, ...]:
     words = np.frombuffer(data, np.uint16).reshape(-1, own // REGISTER, REGISTER // WORD)
     return tuple(_found(words, first))
 
 
-def _found(words: npt.NDArray[np.uint16], first: int) -> Iterator[Row]:
+def _found(words: npt.NDArray[np.uint16], first: int) -> Iterator[AffineRange]:
     for number in range(words.shape[1]):
         ids = words[:, number].astype(np.int32)
         strides = ids[:, 1:] - ids[:, :-1]
         for count in COUNTS:
             if (strides[:, : count - 1] == strides[0, 0]).all():
                 highest = next(bound for bound in BOUNDS if ids[:, :count].max() <= bound)
-                yield Row(first + number * REGISTER, WORD, count, int(strides[0, 0]), highest)
+                yield AffineRange(first + number * REGISTER, WORD, count, int(strides[0, 0]), highest)
                 break

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
-from softgen.threads import places, units
+from softgen.threads import places
+from softgen.threads.bindings import dispatch_bindings
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
@@ -179,7 +180,7 @@ def _words(error: SoftgenError | None) -> str:
 
 def _store(context: DispatchContext, alone: ThreadDispatch, address: int) -> str:
     """The instruction that last changes an address when the reference engine runs the one group of a dispatch."""
-    group = ReferenceGroup(context, alone, 0, load(context, alone), units.surfaces(context, alone))
+    group = ReferenceGroup(context, alone, 0, load(context, alone), dispatch_bindings(context, alone))
     last, held = "", context.space.read(address, 4)
     moved = True
     try:

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from softgen.errors import Unsupported
-from softgen.eu.engine import Engine, engine
+from softgen.eu.engine import engine
+from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.interpreter import KernelProgram
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
@@ -49,13 +50,13 @@ class KernelStatistics:
 class EngineDispatcher:
     """A Dispatcher that runs all dispatches on one engine. `make` builds the engine of a name."""
 
-    def __init__(self, name: str = REFERENCE, threads: int | None = None, make: Callable[[str], Engine] | None = None) -> None:
+    def __init__(self, name: str = REFERENCE, threads: int | None = None, make: Callable[[str], CompilerEngine] | None = None) -> None:
         self.name, self.threads = name, 1 if name == REFERENCE else threads or host_threads()
         self.programs = ProgramCache()
         self.notes: list[str] = []
         self.ran: dict[tuple[KernelProgram, str], KernelStatistics] = {}
         self._make = make or engine
-        self._engine: Engine | None = None
+        self._engine: CompilerEngine | None = None
         self._workers: list[WorkerSet] = []  # not in use
         self._epoch = 0
         self._lock = threading.Lock()
@@ -95,7 +96,7 @@ class EngineDispatcher:
                 shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
                 yield from pool.GroupRun(shared, workers, timed_out).run()
 
-    def _built(self, context: DispatchContext) -> Engine:
+    def _built(self, context: DispatchContext) -> CompilerEngine:
         try:
             if self._engine is None:
                 self._engine = self._make(self.name) if self.name != REFERENCE else _interpreted()
@@ -146,7 +147,7 @@ class EngineDispatcher:
             self.notes.append(text)
 
 
-def _interpreted() -> Engine:
+def _interpreted() -> CompilerEngine:
     from softgen.threads.interpreted import InterpretedEngine  # imported late, as compiled engines are
 
     return InterpretedEngine()

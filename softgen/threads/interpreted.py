@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from softgen.eu import native
-from softgen.eu.engine import Function, Row
+from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
 
 
@@ -13,13 +13,13 @@ class InterpretedEngine:
     name = "reference"
 
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
-                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
+                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         return interpreted()
 
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Nothing to learn from that."""
 
 
-def interpreted() -> Function:
+def interpreted() -> CompiledFunction:
     """Code for threads that only the interpreter runs."""
-    return Function(native.imports()["native_interpret"])
+    return CompiledFunction(native.imports()["native_interpret"])

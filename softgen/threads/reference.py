@@ -6,14 +6,16 @@ none of them will send, that is an error and not a hang.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.thread.state import ThreadState
-from softgen.shared_functions.dataport import LocalMemory, Surfaces
-from softgen.threads import places, units
+from softgen.shared_functions import units
+from softgen.shared_functions.unit import DispatchBindings, GroupBindings, MessageHandler, handlers
+from softgen.threads import places
+from softgen.threads.bindings import dispatch_bindings
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import load
 
@@ -35,17 +37,18 @@ def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut 
         program: KernelProgram | None = None) -> Iterator[Finished]:  # fmt: skip
     """All groups of a dispatch, in order."""
     program = program or load(context, dispatch)
-    surfaces = units.surfaces(context, dispatch)
-    surfaces.tell = lambda sender, index, what: context.warn(places.accessed(program, sender, what))
+    bindings = dispatch_bindings(context, dispatch)
+    bindings.warn = lambda sender, what: context.warn(places.accessed(program, sender, what))
     for group in range(dispatch.groups):
         if timed_out():
             raise places.timed_out_before(dispatch, group, program)
-        yield ReferenceGroup(context, dispatch, group, program, surfaces).run(timed_out)
+        yield ReferenceGroup(context, dispatch, group, program, bindings).run(timed_out)
 
 
-def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int, messages: units.Handlers | None = None) -> ThreadState:
+def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int,
+                 messages: Mapping[int, MessageHandler] | None = None) -> ThreadState:  # fmt: skip
     """A thread as it starts, but for its payload."""
-    thread = ThreadState(gen, messages, dispatch.kernel, dispatch.mask(number, group))
+    thread = ThreadState(gen, dict(messages or {}), dispatch.kernel, dispatch.mask(number, group))
     thread.dwords("cr")[: len(dispatch.control)] = dispatch.control
     thread.system_routine = dispatch.system_routine
     return thread
@@ -54,14 +57,15 @@ def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int, 
 class ReferenceGroup:
     """One thread group on the interpreter."""
 
-    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, group: int, program: KernelProgram, surfaces: Surfaces) -> None:
+    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, group: int, program: KernelProgram,
+                 bindings: DispatchBindings) -> None:  # fmt: skip
         self.dispatch, self.group, gen = dispatch, group, context.generation.number
-        messages = units.handlers(gen, dispatch.units, surfaces, units.samplers(context, dispatch), LocalMemory(dispatch.local_bytes),
-                                  dispatch.group_size(group), self._notify)  # fmt: skip
+        own = GroupBindings(bindings, np.zeros(dispatch.local_bytes, np.uint8), dispatch.group_size(group), self._notify)
+        messages = handlers([units.named(name) for name in dispatch.units], own)
         self.threads = [self._thread(gen, number, messages) for number in range(dispatch.group_size(group))]
         self.runners = [Interpreter(thread, program, text=places.text) for thread in self.threads]
 
-    def _thread(self, gen: float, number: int, messages: units.Handlers) -> ThreadState:
+    def _thread(self, gen: float, number: int, messages: Mapping[int, MessageHandler]) -> ThreadState:
         thread = start_thread(gen, self.dispatch, self.group, number, messages)
         payload = self.dispatch.start_registers(self.group, number)
         thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)

@@ -57,6 +57,7 @@ struct worker {
     const uint32_t *masks; /* dispatch masks of its threads; NULL: those of the templates */
     uint64_t masked; /* blocks may have other masks than their templates */
     uint64_t counter[AXES], numbered; /* its counters, and one more than the number of the group that they would advance to */
+    uint64_t ready; /* members that have `function` and `program`, unless the group before was apart */
     uint64_t current, left, moved, since_clock;
     uint64_t executed; /* instructions of the group, as counted last */
     uint64_t apart; /* a thread of the group goes on with another function: each is called for itself */

@@ -12,7 +12,8 @@ from functools import cache
 from softgen.eu import native
 from softgen.eu.isa.control_register import mask
 from softgen.eu.thread import block
-from softgen.eu.thread.block import Context, ControlBlock, offset
+from softgen.eu.thread.block import ControlBlock, offset
+from softgen.shared_functions.context import ContextHead
 
 TURN = 20_000  # backward branches that a compiled thread may take in one turn
 AXES = 3  # counters of a header patch
@@ -92,6 +93,7 @@ class SchedulerState(ctypes.Structure):
         ("masked", ctypes.c_uint64),
         ("counter", ctypes.c_uint64 * AXES),
         ("numbered", ctypes.c_uint64),
+        ("ready", ctypes.c_uint64),
         ("current", ctypes.c_uint64),
         ("left", ctypes.c_uint64),
         ("moved", ctypes.c_uint64),
@@ -107,7 +109,7 @@ def layout() -> list[int]:
     """The numbers that threads_layout gives, as Python has them."""
     return [ctypes.sizeof(GroupMember), ctypes.sizeof(BlockRange), ctypes.sizeof(FallbackAnswer), ctypes.sizeof(SchedulerState),
             offset(SchedulerState, "writer"), offset(SchedulerState, "first"), offset(SchedulerState, "instructions"),
-            ctypes.sizeof(ControlBlock), ctypes.sizeof(Context)]  # fmt: skip
+            ctypes.sizeof(ControlBlock), ctypes.sizeof(ContextHead)]  # fmt: skip
 
 
 @cache

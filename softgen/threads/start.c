@@ -75,27 +75,32 @@ static void set_mask(uint8_t *block, uint32_t mask)
     control_of(block)->active = *(uint32_t *)(block + place.cr) & place.vector_mask_enable ? sr[3] : mask;
 }
 
+/* All of a block that its last thread may have changed. */
+static void write_block(const struct worker *w, struct member *m, uint8_t *block, const uint8_t *from)
+{
+    for (const struct range *r = w->ranges; r < w->ranges + w->range_count; r++)
+        if (r->zero)
+            memset(block + r->start, 0, r->size);
+        else
+            memcpy(block + r->start, from + r->start, r->size);
+    m->dirty = !w->clean;
+}
+
 /* A block as a thread starts, without counters and written payloads; there is little to do where the thread before left it clean. */
-static void start_block(const struct worker *w, uint64_t number)
+static inline void start_block(const struct worker *w, uint64_t number)
 {
     struct member *m = &w->members[number];
     uint8_t *block = block_of(w, number);
-    const uint8_t *from = w->templates + number * place.size;
-    if (!m->dirty) {
+    if (m->dirty) {
+        write_block(w, m, block, w->templates + number * place.size);
+    } else {
         struct control *control = control_of(block);
         control->ip = w->start;
         control->status = control->waiting = 0;
         control->executed = 0;
-    } else {
-        for (const struct range *r = w->ranges; r < w->ranges + w->range_count; r++)
-            if (r->zero)
-                memset(block + r->start, 0, r->size);
-            else
-                memcpy(block + r->start, from + r->start, r->size);
-        m->dirty = !w->clean;
     }
-    if (w->masked)
-        set_mask(block, w->masks ? w->masks[number] : ((const uint32_t *)(from + place.sr))[2]);
+    if (__builtin_expect(w->masked, 0))
+        set_mask(block, w->masks ? w->masks[number] : ((const uint32_t *)(w->templates + number * place.size + place.sr))[2]);
 }
 
 /* The same with counters. */
@@ -107,10 +112,14 @@ void start_thread(const struct worker *w, uint64_t number)
 
 static void reset_members(struct worker *w)
 {
+    const struct member *m = w->members;
+    if (!w->apart && w->context->threads <= w->ready && m->function == w->function && m->program == w->program)
+        return;
     for (uint64_t i = 0; i < w->context->threads; i++) {
         w->members[i].function = w->function;
         w->members[i].program = w->program;
     }
+    w->ready = w->context->threads;
 }
 
 /* The group's threads: counters, local memory and notifications cleared. Blocks are written now if one function runs them all, else at each
@@ -125,15 +134,16 @@ void start_group(struct worker *w)
         memset(c->local, 0, c->local_size);
     reset_members(w);
     if (c->notified)
-        for (uint64_t i = 0; i < c->threads; i++)
+        for (uint64_t i = 0; i < w->size; i++) /* all: the next batch may be larger than this one */
             memset(block_of(w, i) + place.notification, 0, NOTIFICATION_BYTES);
-    for (uint64_t i = 0; i < c->threads; i++)
-        if (w->joint)
+    if (w->joint) {
+        for (uint64_t i = 0; i < c->threads; i++)
             start_block(w, i);
-        else
-            control_of(block_of(w, i))->status = NOT_STARTED;
-    if (w->joint)
         patch_headers(w, 0, c->threads);
+    } else {
+        for (uint64_t i = 0; i < c->threads; i++)
+            control_of(block_of(w, i))->status = NOT_STARTED;
+    }
     c->arrived = c->notified = w->current = w->moved = w->executed = 0;
     w->apart = !w->joint;
     w->left = c->threads;

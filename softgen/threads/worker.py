@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
-from softgen.eu.engine import Function
-from softgen.eu.environment import explain
+from softgen.eu.engine_protocol import CompiledFunction
 from softgen.eu.interpreter import DecodedInstruction, Interpreter
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread import block
@@ -25,8 +24,9 @@ from softgen.eu.thread.block import Context, ControlBlock, ThreadStatus
 from softgen.eu.thread.regions import register_location
 from softgen.eu.thread.state import ThreadState
 from softgen.memory import arena, guard
-from softgen.shared_functions.dataport import LocalMemory
-from softgen.threads import places, scheduler, units
+from softgen.shared_functions.access_fault import explain
+from softgen.shared_functions.unit import GroupBindings, MessageHandler, handlers
+from softgen.threads import places, scheduler
 from softgen.threads.dispatch import Finished
 from softgen.threads.payload import REGISTER, LoopPayload, PayloadWriter, WrittenMasks
 from softgen.threads.scheduler import TURN, BlockRange, FallbackAnswer, GroupMember, ReturnReason, SchedulerState
@@ -121,14 +121,15 @@ class Worker:
         self.blocks, self.local = state.blocks.bytes, state.local.fit(self.record.local_bytes + LINE)
         self.context, self.dispatch = state.context, state.dispatch
         self._connect()
-        self.functions: dict[tuple[int, int], Function] = {}  # alive while their code may run
+        self.functions: dict[tuple[int, int], CompiledFunction] = {}  # alive while their code may run
         self.runners: dict[int, Interpreter] = {}
-        self.messages: units.Handlers = {}
+        self.messages: dict[int, MessageHandler] = {}
 
     def _connect(self) -> None:
         """Fills the structures of scheduler.c anew: they hold what the last dispatch left."""
         shared, state, context, now = self.shared, self.state, self.context, self.dispatch
-        context.table, context.surfaces, context.general = ctypes.addressof(shared.table), shared.bound.address, shared.general
+        for name, value in shared.bound.fields().items():
+            setattr(context, name, value)
         context.local, context.local_size = state.local.address, self.record.local_bytes
         context.blocks, context.threads, context.notified = state.blocks.address, self.threads, 1
         now.templates, now.members = state.templates.address, ctypes.addressof(self.members)
@@ -137,7 +138,7 @@ class Worker:
         now.axes = len(counters)
         for axis, counter in enumerate(counters):
             now.origin[axis], now.extent[axis], now.patch_offset[axis] = counter.start, counter.count, counter.offset
-        now.numbered = 0
+        now.numbered = now.ready = 0
         payload = self.record.payload
         if isinstance(payload, PayloadWriter):
             now.writer, now.writer_state, now.writer_first, now.total = payload.function, payload.state, payload.first, payload.count or 0
@@ -192,7 +193,7 @@ class Worker:
         self.shared.engine.ran(self.shared.program, now.instructions)
         return Finished(now.threads_done, now.instructions, int(now.first) - first)
 
-    def _function(self, control: int, entry: int | None = None) -> Function:
+    def _function(self, control: int, entry: int | None = None) -> CompiledFunction:
         found = self.shared.function(control, entry)
         self.functions[found.address, found.program] = found
         return found
@@ -223,7 +224,7 @@ class Worker:
     def control_of(self, number: int) -> ControlBlock:
         return ControlBlock.from_buffer(self.blocks, number * block.BLOCK_SIZE + block.BLOCK_OFFSETS["control"])  # type: ignore[arg-type]
 
-    def _choose(self) -> tuple[int, int, Function]:
+    def _choose(self) -> tuple[int, int, CompiledFunction]:
         """Chooses code for the cr0 and ip that the current thread has now."""
         number = self.dispatch.current
         start = number * block.BLOCK_SIZE + block.BLOCK_OFFSETS["cr"]
@@ -240,7 +241,7 @@ class Worker:
         control, ip, chosen = self._choose()
         self._remember(ThreadStatus.CR0_CHANGED, control, ip, control, ip, chosen)
 
-    def _remember(self, status: ThreadStatus, control: int, ip: int, then: int, to: int, chosen: Function) -> None:
+    def _remember(self, status: ThreadStatus, control: int, ip: int, then: int, to: int, chosen: CompiledFunction) -> None:
         """Lets scheduler.c repeat this for other threads at the same ip, until the end of the chunk."""
         count = self.dispatch.answer_count
         if count < ANSWERS:
@@ -279,7 +280,7 @@ class Worker:
         if thread.ip == after and only_control(line.instruction):
             self._remember(ThreadStatus.ESCAPE, control, line.ip, thread.cr0, after, self._now())
 
-    def _now(self) -> Function:
+    def _now(self) -> CompiledFunction:
         """The current thread's code."""
         member = self.members[self.dispatch.current]
         return self.functions[member.function, member.program]
@@ -292,12 +293,11 @@ class Worker:
             self.runners[number] = Interpreter(thread, self.shared.program, text=places.text)
         return self.runners[number]
 
-    def _messages(self) -> units.Handlers:
+    def _messages(self) -> dict[int, MessageHandler]:
         if not self.messages:
-            shared, local = self.shared, LocalMemory(self.record.local_bytes)
-            local.held = self.local[: self.record.local_bytes]
-            self.messages = units.handlers(shared.gen, self.record.units, shared.surfaces, shared.samplers, local, 1,
-                                           lambda: native.barrier(self.context))  # fmt: skip # native.c counts arrivals
+            bound = self.shared.bound
+            group = GroupBindings(bound.dispatch, self.local[: self.record.local_bytes], 1, lambda: native.barrier(self.context))
+            self.messages = handlers(bound.units, group)  # native.c counts arrivals at the barrier
         return self.messages
 
     # -- error messages -----------------------------------------------------------------------------------------------------------

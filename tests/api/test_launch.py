@@ -194,3 +194,11 @@ def test_an_unknown_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"hello")
     with pytest.raises(softgen.DecodeError, match="neither a compiled OpenCL program"):
         softgen.load_kernels(tmp_path / "x.bin")
+
+
+def test_channels_without_a_work_item_are_off(collatz: softgen.Kernel) -> None:
+    """20 items in SIMD16 threads: 16 and 4."""
+    with softgen.Gpu("kbl") as gpu:
+        source, result = gpu.buffer(np.zeros(20, np.uint32)), gpu.empty(20, np.uint32)
+        trace = gpu.launch(collatz, source, result, global_size=20, local_size=20, trace=True).trace
+        assert [trace.thread(number)[0].channels for number in (0, 1)] == [0xFFFF, 0xF]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from softgen.bits.layout import GENERATIONS, generations
+from softgen.bits import page
+from softgen.bits.layout import GENERATIONS, Effect, generations
 from softgen.bits.page import enumeration, read, sections
 from softgen.errors import SpecError
 
@@ -161,3 +164,58 @@ def test_bad_pages_are_refused(text: str, complaint: str) -> None:
     with pytest.raises(SpecError) as error:
         read("p", text)
     assert str(error.value) == complaint
+
+
+EFFECTS = """source KBL 1
+command A_COMMAND  3.3.0.10  render
+  {effect}
+  gen 8+  3 dwords
+    1  31:6   pointer  address dynamic data  gate pointer_valid
+       0      pointer_valid  bool
+    2  7:4    index
+       0      clear_enable   bool
+"""
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("latches  group depth", Effect("latches", group="depth")),
+    ("latches  group depth  acts when clear_enable", Effect("latches", group="depth", acts_when=("clear_enable",))),
+    ("merges by index  group depth", Effect("merges", "index", ("index",), "depth")),
+    ("merges by index,clear_enable  group depth", Effect("merges", "index", ("index", "clear_enable"), "depth")),
+    ("merges by gates  group depth", Effect("merges", "gates", group="depth")),
+    ("merges by position  group depth", Effect("merges", "position", group="depth")),
+    ("merges under index  group depth", Effect("merges", "mask", ("index",), "depth")),
+    ("acts", Effect("acts")),
+    ("starts", Effect("starts")),
+])  # fmt: skip
+def test_a_command_says_what_it_does(text: str, expected: Effect) -> None:
+    found = page.read("p", EFFECTS.format(effect=text))["A_COMMAND", 9.0]
+    assert found.effect == expected and found.field("pointer").gates == ("pointer_valid",)
+    assert found.effect is not None and found.effect.sets_state == (expected.kind in ("latches", "merges"))
+
+
+def test_a_line_after_gen_or_with_a_gate_says_it_for_some_generations() -> None:
+    text = EFFECTS.format(effect="acts\n  starts  @11")
+    found = page.read("p", text)
+    assert [found["A_COMMAND", gen].effect for gen in (9.0, 11.0)] == [Effect("acts"), Effect("starts")]
+    found = page.read("p", text.replace("3 dwords\n", "3 dwords\n    latches  group g\n"))
+    assert found["A_COMMAND", 9.0].effect == Effect("latches", group="g")
+
+
+@pytest.mark.parametrize(("text", "complaint"), [
+    ("latches", "p:3: 'latches' does not say what the command does"),
+    ("acts  group depth", "p:3: 'acts  group depth' does not say what the command does"),
+    ("merges  group depth", "does not say what the command does"),
+    ("merges by nothing  group depth", "has no field 'nothing' on gen 8"),
+    ("latches  group depth  acts when nothing", "has no field 'nothing' on gen 8"),
+])  # fmt: skip
+def test_a_line_that_does_not_say_what_a_command_does_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(complaint)):
+        page.read("p", EFFECTS.format(effect=text))
+
+
+def test_a_gate_that_is_no_bit_beside_the_field_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"p:5: A_COMMAND\.pointer has the gate 'other', which is no bit beside it"):
+        page.read("p", EFFECTS.format(effect="acts").replace("gate pointer_valid", "gate other"))
+    with pytest.raises(SpecError, match="merges by gates on gen 8, where no field has a gate"):
+        page.read("p", EFFECTS.format(effect="merges by gates  group g").replace("  gate pointer_valid", ""))

@@ -52,7 +52,7 @@ define i64 @status{CALL} {{
 
 
 @cache
-def handlers() -> jit.Code:
+def handlers() -> jit.LoadedCode:
     return jit.load(HANDLERS, ("add", "next", "status"))
 
 

@@ -73,8 +73,8 @@ def test_a_client_starts_work(name: str) -> None:
 def test_a_self_modifying_kernel_changes_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     spaces = []
     monkeypatch.setattr(targets, "SECONDS", 60)
-    execute = targets.Gpu.execute
-    monkeypatch.setattr(targets.Gpu, "execute", lambda self, work: (spaces.append(work.space), execute(self, work))[1])
+    execute = targets.GpuDevice.execute
+    monkeypatch.setattr(targets.GpuDevice, "execute", lambda self, work: (spaces.append(work.space), execute(self, work))[1])
     targets.replay_edited(seed("replay", "job-skl"))
     targets.replay_edited(seed("replay", "self-modifying-t0"))
     before, after = (space.read(seeds.CODE, 256) for space in spaces)

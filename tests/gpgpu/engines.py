@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from softgen.eu.engine import Function, Row
+from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.thread.block import ThreadStatus
 from softgen.lanes import jit
@@ -17,7 +17,7 @@ LEAVES = f"define i64 @leaves(ptr %block, ptr %context) {{ ret i64 {ThreadStatus
 
 
 @cache
-def _leaves() -> jit.Code:
+def _leaves() -> jit.LoadedCode:
     return jit.load(LEAVES, ("leaves",))
 
 
@@ -27,8 +27,8 @@ class Leaving:
     name = "leaving"
 
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
-                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
-        return Function(_leaves().address("leaves"), owner=_leaves())
+                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
+        return CompiledFunction(_leaves().address("leaves"), owner=_leaves())
 
     def ran(self, program: KernelProgram, instructions: int) -> None:
         pass

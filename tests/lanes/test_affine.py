@@ -1,6 +1,6 @@
-"""What the LLVM machine knows of lanes that lie evenly, against what lanes then are: random chains of operations, run on random numbers.
+"""Affine tracking against the lanes' values: random chains of operations, run on random numbers.
 
-Wherever the machine keeps a Ramp for a value, its first lane, its conditions and what it says of low bits are computed next to the value.
+Wherever the machine keeps an AffineValue for a value, its base, its conditions and its low bits are computed next to the value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from softgen.lanes import affine
-from softgen.lanes.affine import DEEPEST, EVERY, Ramp
+from softgen.lanes.affine import DEEPEST, EVERY, AffineValue
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import LaneType, bool_, i16, i32, i64, u16, u32, u64
@@ -29,7 +29,7 @@ SPECIAL = (0, 1, 3, 0x7FF8, 0x7FFF, 0x8000, 0xFFF8, 0xFFFF, 0x10000, 0x7FFFFFF0,
            (1 << 63) - 5, 1 << 63, (1 << 64) - 4, (1 << 64) - 1)  # fmt: skip
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 15, 16, 0x40, 0xFF, 0x3FF, 0xFFF0, 0xFFFF, -1, -2, -4, -16, 0xFFFFFFFC, 0x7FFF, 0x8000)
 ORDERS = ([0] * 8, [3] * 8, range(4), range(4, 8), range(0, 8, 2), range(1, 8, 2), range(7, -1, -1), [0, 1, 3, 2], [5], [0, 4], [4, 0])
-# Rows as payloads have them: type, step, and the highest that a lane can be, if that is known.
+# Affine values as payloads have them: type, stride, and the highest that a lane can be, if that is known.
 LEAVES = ((u16, 1, 1023), (u16, -1, 1023), (u16, 0, 1023), (u16, 9000, 0xFFFF), (u16, -9000, 0xFFFF), (u16, 1, None), (i16, -3, None),
           (u32, 4, None), (i32, 1, 1023), (u32, 4, (1 << 32) - 1), (u64, 8, None))  # fmt: skip
 SIGNATURE = (*(Lanes(type, 1) for type in SCALARS), *(Lanes(type, WIDTH) for type, *_ in LEAVES), *[Lanes(bool_, WIDTH)] * 2)
@@ -40,11 +40,11 @@ class Said:
     """One thing that was said of a value: which outputs to compare."""
 
     type: LaneType
-    step: int
+    stride: int
     highest: int | None
     number: int | None
     value: int
-    first: int
+    base: int
     conditions: list[int]
     mask: int | None
     words: str
@@ -62,7 +62,7 @@ class Told:
         self.said = []
         scalars, rows, masks = inputs[:3], inputs[3:-2], inputs[-2:]
         for (type, step, highest), row in zip(LEAVES, rows, strict=True):
-            affine.leaf(m, type, WIDTH, row.payload, step, highest)
+            affine.declare(m, type, WIDTH, row.payload, step, highest)
         pool = [*rows, *(m.broadcast(one, WIDTH) for one in scalars), m.lane_index(WIDTH), m.lane_index(WIDTH, u16)]
         words = [f"leaf {one}" for one in LEAVES] + [f"scalar {one}" for one in SCALARS] + ["lane_index"] * 2
         outputs: list[Value] = list(masks)
@@ -79,18 +79,18 @@ class Told:
         self.shapes = tuple(Lanes(one.type, one.lanes) for one in outputs)
         return tuple(outputs)
 
-    def _say(self, m: LlvmMachine, value: Value, held: Ramp, outputs: list[Value], masks: Sequence[Value], words: str) -> None:
+    def _say(self, m: LlvmMachine, value: Value, held: AffineValue, outputs: list[Value], masks: Sequence[Value], words: str) -> None:
         mask = None if held.mask == EVERY else [one.payload for one in masks].index(held.mask)
         if mask is not None and value.lanes != WIDTH:
             raise AssertionError(f"a mask of other lanes\n{words}")
         outputs.append(value)
         place = len(outputs) - 1
-        for type, one, what in [(value.type, held, ""), *([(held.low.type, held.low.ramp, " low")] if held.low else [])]:
-            outputs.append(_scalar(m, type, one.first()))
+        for type, one, what in [(value.type, held, ""), *([(held.low.type, held.low.affine, " low")] if held.low else [])]:
+            outputs.append(_scalar(m, type, one.base()))
             first = len(outputs) - 1
             outputs += [_scalar(m, bool_, text()) for text in one.conditions]
             conditions = [*range(first + 1, len(outputs))]
-            self.said.append(Said(type, one.step, one.highest, one.number, place, first, conditions, mask, words + what))
+            self.said.append(Said(type, one.stride, one.highest, one.number, place, first, conditions, mask, words + what))
 
 
 def _scalar(m: LlvmMachine, type: LaneType, operand: str) -> Value:
@@ -130,7 +130,7 @@ def _operation(m: LlvmMachine, pool: list[Value], masks: Sequence[Value], name: 
             if held is None or value.lanes != WIDTH or held.mask not in (EVERY, mask.payload):
                 return None
             made = m.select(mask, value, m.bitcast(m.constant(value.type.unsigned, 0x55, WIDTH), value.type))
-            m.ramps[made.payload] = replace(held, mask=mask.payload)
+            m.affine[made.payload] = replace(held, mask=mask.payload)
             return made
     raise AssertionError(name)
 
@@ -181,11 +181,11 @@ def _compare(said: Said, found: Sequence[Any]) -> None:
     if not all(found[one][0] for one in said.conditions):
         return
     on = [True] * len(lanes) if said.mask is None else found[said.mask]
-    first = int(found[said.first][0]) & whole
+    first = int(found[said.base][0]) & whole
     for lane, (value, is_on) in enumerate(zip(lanes, on, strict=False)):
         if is_on:
-            what = f"lane {lane} of {lanes}, first {first:#x}, step {said.step}"
-            assert value & whole == first + lane * said.step & whole, f"{what}\n{said.words}"
+            what = f"lane {lane} of {lanes}, first {first:#x}, step {said.stride}"
+            assert value & whole == first + lane * said.stride & whole, f"{what}\n{said.words}"
             assert said.highest is None or value & whole <= said.highest, f"{lanes}, highest {said.highest}\n{said.words}"
             assert said.number is None or value & whole == said.number, f"{lanes}, number {said.number}\n{said.words}"
 
@@ -225,14 +225,14 @@ def last(*chain: tuple[str, int, int]) -> list[Said]:
     ([("number &", 7, 11)], 4, None),
 ])  # fmt: skip
 def test_chains_that_are_common_or_were_wrong(chain: list[tuple[str, int, int]], step: int, highest: int | None) -> None:
-    assert [(one.step, one.highest) for one in last(*chain) if not one.words.endswith("low")] == [(step, highest)]
+    assert [(one.stride, one.highest) for one in last(*chain) if not one.words.endswith("low")] == [(step, highest)]
 
 
 def test_low_bits_need_none_of_the_conditions_of_wide_ones() -> None:
     """An id that may wrap at 16 bits is made wider, added to and cut again: it lies evenly whatever it is."""
     (wide, low), (cut,) = last(("convert", 5, 2), ("number +", 16, 3)), last(("convert", 5, 2), ("number +", 16, 3), ("convert", 17, 0))
     assert wide.conditions and not low.conditions and not cut.conditions
-    assert (wide.step, low.step, cut.step) == (1, 1, 1)
+    assert (wide.stride, low.stride, cut.stride) == (1, 1, 1)
 
 
 def test_numbers_that_are_known_stay_known() -> None:
@@ -240,7 +240,7 @@ def test_numbers_that_are_known_stay_known() -> None:
     listed, same = m.constant(u32, [5] * 8), m.constant(u32, 5, 8)
     for value, number in ((listed, 5), (same, 5), (same * 3 - 16, 0xFFFFFFFF), (m.convert(m.constant(i16, -2, 8), u64), (1 << 64) - 2)):
         held = affine.known(m, value.payload)
-        assert held is not None and (held.step, held.number, held.first()) == (0, number, str(number))
+        assert held is not None and (held.stride, held.number, held.base()) == (0, number, str(number))
     assert affine.known(m, m.constant(bool_, 1, 8).payload) is None
     assert affine.known(m, m.constant(u32, [0, 1, 2, 4]).payload) is None
 
@@ -260,7 +260,7 @@ def test_text_does_not_grow_without_bounds() -> None:
 def test_what_holds_under_a_mask_holds_under_one_with_fewer_lanes() -> None:
     m = LlvmMachine()
     value, mask, other = Value(m, u32, 8, "%x"), Value(m, bool_, 8, "%a"), Value(m, bool_, 8, "%b")
-    m.ramps["%x"] = Ramp(4, lambda: "0", mask="%a")
+    m.affine["%x"] = AffineValue(4, lambda: "0", mask="%a")
     fewer = mask & other
     both = fewer & Value(m, bool_, 8, "%c")
     for usable in (mask, fewer, both, mask & m.constant(bool_, 1, 8)):
@@ -272,7 +272,7 @@ def test_what_holds_under_a_mask_holds_under_one_with_fewer_lanes() -> None:
 def test_operands_under_two_masks_and_parts_of_them_are_not_believed() -> None:
     m = LlvmMachine()
     a, b = Value(m, u32, 8, "%x"), Value(m, u32, 8, "%y")
-    m.ramps |= {"%x": Ramp(4, lambda: "0", mask="%a"), "%y": Ramp(4, lambda: "0", mask="%b")}
+    m.affine |= {"%x": AffineValue(4, lambda: "0", mask="%a"), "%y": AffineValue(4, lambda: "0", mask="%b")}
     assert affine.known(m, (a + b).payload) is None
     assert affine.known(m, m.slice(a, 0, 4).payload) is None
     held = affine.known(m, (a + 4).payload)
@@ -281,16 +281,16 @@ def test_operands_under_two_masks_and_parts_of_them_are_not_believed() -> None:
 
 def test_a_number_under_a_mask_stays_there_when_it_is_made_wider() -> None:
     m = LlvmMachine()
-    m.ramps["%x"] = replace(affine.known(m, "splat (i32 128)") or Ramp(0, lambda: ""), mask="%m")
+    m.affine["%x"] = replace(affine.known(m, "splat (i32 128)") or AffineValue(0, lambda: ""), mask="%m")
     wider = m.convert(Value(m, u32, 8, "%x"), i64)
-    found = m.ramps[wider.payload]
+    found = m.affine[wider.payload]
     assert (found.number, found.mask) == (128, "%m")
-    total = m.ramps[(wider + 5).payload]
+    total = m.affine[(wider + 5).payload]
     assert (total.number, total.mask) == (133, "%m")
 
 
 def test_constants_that_count_down_and_numbers_that_are_negated() -> None:
     m = LlvmMachine()
-    assert m.ramps[m.constant(u16, [9, 6, 3, 0]).payload].step == 0xFFFD
+    assert m.affine[m.constant(u16, [9, 6, 3, 0]).payload].stride == 0xFFFD
     held = affine.known(m, (-m.constant(u32, 5, 4)).payload)
     assert held is not None and held.number == (1 << 32) - 5

@@ -11,7 +11,7 @@ from softgen.errors import GpuFault
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_region import Flat, region
+from softgen.lanes.llvm_region import FlatRegion, region
 from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
@@ -66,7 +66,7 @@ def program(m: Machine, memory: Region) -> None:
 def compiled(data: np.ndarray) -> None:
     m = LlvmMachine()
     host = m.emit("ptrtoint ptr %block to i64")
-    program(m, region(m, Flat(host, str(len(data)), "%context")))
+    program(m, region(m, FlatRegion(host, str(len(data)), "%context")))
     m.line("ret i64 0")
     m.define("i64 @f(ptr %block, ptr %context)")
     code = jit.load(m.module.text(), ("f",), Cache(None), imports={"guard_leave": 1})
@@ -94,7 +94,7 @@ def test_functions_of_a_module_share_what_they_call() -> None:
     module = LlvmModule()
     for name in ("f", "g"):
         m = LlvmMachine(module)
-        memory = region(m, Flat(m.emit("ptrtoint ptr %block to i64"), "64", "%context"))
+        memory = region(m, FlatRegion(m.emit("ptrtoint ptr %block to i64"), "64", "%context"))
         m.store(m.load(u32, memory, m.lane_index(8) * 4), memory.moved(4), m.lane_index(8) * 8)
         m.line("ret i64 0")
         m.define(f"i64 @{name}(ptr %block, ptr %context)")
@@ -105,6 +105,6 @@ def test_functions_of_a_module_share_what_they_call() -> None:
 
 def test_an_update_needs_a_function_with_a_name() -> None:
     m = LlvmMachine()
-    memory = region(m, Flat("0", "64", "%context"))
+    memory = region(m, FlatRegion("0", "64", "%context"))
     with pytest.raises(TypeError, match="a name of its own"):
         m.update(u32, memory, m.lane_index(2), [], m.mask_from_bits(3, 2), lambda m, old: old)

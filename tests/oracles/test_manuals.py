@@ -18,7 +18,7 @@ import pytest
 
 from softgen.bits.catalogue import catalogue
 from softgen.eu.isa import opcodes
-from softgen.shared_functions import message
+from softgen.shared_functions import descriptors
 from tests.conftest import needs_shared
 from tests.oracles import manual
 from tests.oracles.manual import GENERATION, Entry, Row, spelled
@@ -192,7 +192,7 @@ def test_enumerations_have_the_values_of_the_manual() -> None:
 
 def test_message_types_are_in_the_table_of_messages() -> None:
     for entry, by in told("types"):
-        known = {condition.values for row in message.rows(GENERATION[entry.manual]) if row.function == by.name
+        known = {condition.values for row in descriptors.rows(GENERATION[entry.manual]) if row.function == by.name
                  for condition in row.conditions if condition.field == "message_type"}  # fmt: skip
         theirs = {value for row in entry.rows if row.name == "Message Type" for value in row.values}
         assert theirs == set().union(*known), (entry.line, by.name)
@@ -266,7 +266,7 @@ def test_a_descriptor_s_message_type_leads_to_its_page() -> None:
     for entry, by in told("page"):
         if entry.manual == "BDW" and by.name.startswith("MSD_"):
             wanted = next((row.default for row in entry.rows if row.name.endswith("Message Type") and row.default is not None), None)
-            conditions = [{one.field: one.values for one in row.conditions} for row in message.rows(8.0) if row.page == by.name]
+            conditions = [{one.field: one.values for one in row.conditions} for row in descriptors.rows(8.0) if row.page == by.name]
             if wanted is None or not any(wanted in one.get("message_type", ()) for one in conditions):
                 wrong.append(f"BDW {entry.line}: message type {wanted} is none of {by.name}")
     assert not wrong, "\n".join(wrong)

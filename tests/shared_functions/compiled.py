@@ -11,20 +11,24 @@ import numpy as np
 
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import GpuFault
-from softgen.eu.environment import BARRIER, CompiledEnvironment, explain
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
 from softgen.eu.semantics.send import execute_message
-from softgen.eu.textured import Pictures
-from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, TOLD, Bindings, Context, ControlBlock, Surface, ThreadStatus, offset
+from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.state import FloatMode
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.types import LaneType, bool_, u32
+from softgen.lanes.record import RecordLayout
+from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value
 from softgen.memory import arena, guard
 from softgen.memory.address_space import AddressSpace
+from softgen.shared_functions.access_fault import explain
+from softgen.shared_functions.bindings import TOLD, Bindings, Surface
+from softgen.shared_functions.compiled import MessageCode
+from softgen.shared_functions.gateway import BARRIER
+from softgen.shared_functions.texture.functions import Pictures
 
 IP = 0x1230
 ACTIVE = BLOCK_OFFSETS["control"] + offset(ControlBlock, "active")
@@ -51,7 +55,7 @@ class BlockState:
     def write(self, place: str, value: Value, offsets: Any, mask: Value) -> None:
         pointer, vector = self._pointer(place, offsets, value.type), self.m.vector(value.type, value.lanes)
         operands = [(vector, value.payload), ("ptr", pointer), ("i32", "1"), (f"<{value.lanes} x i1>", mask.payload)]
-        self.m.call("llvm.masked.store", "void", operands, (vector, "ptr"))
+        self.m.intrinsic("llvm.masked.store", "void", operands, (vector, "ptr"))
 
     def enabled(self, one: Instruction) -> Value:
         m = self.m
@@ -91,7 +95,7 @@ def text(one: Instruction) -> str:
         m.line(f"ret i64 {int(ThreadStatus.ESCAPE)}")
         m.start(stay)
 
-    execute_message(BlockState(m, one.gen), one, CompiledEnvironment(m, one.gen, str(IP), escape))
+    execute_message(BlockState(m, one.gen), one, MessageCode(m, one.gen, m.number(u64, IP), escape, RecordLayout.of(Context)))
     m.line("ret i64 0")
     m.define("i64 @message(ptr %block, ptr %context)")
     frame = LlvmMachine(m.module)
@@ -103,7 +107,7 @@ def text(one: Instruction) -> str:
 
 
 @cache
-def code(gen: float, sfid: int, descriptor: int, width: int, answer: int, split: int) -> jit.Code:
+def code(gen: float, sfid: int, descriptor: int, width: int, answer: int, split: int) -> jit.LoadedCode:
     leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
     barrier = ctypes.cast(_barrier, ctypes.c_void_p).value
     assert leave and barrier

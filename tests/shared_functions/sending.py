@@ -18,9 +18,10 @@ from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.eu.thread.block import ThreadStatus
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.shared_functions import exchange, message
+from softgen.shared_functions import descriptors, message
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
-from softgen.shared_functions.texture import Asked, textured
+from softgen.shared_functions.texture import TexelRequest, textured
+from softgen.shared_functions.unit import MessageHandler
 from tests.shared_functions.compiled import Compiled
 
 PAGE, BASE, TABLE, DATA = 0x1000, 0x10000, 0x800, 0x20000
@@ -79,13 +80,13 @@ class Bench:
         payload = np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in parts]) if parts else np.zeros(0, np.uint8)
         second = np.zeros(0, np.uint8) if split is None else np.ascontiguousarray(split).view(np.uint8)
         assert len(payload) % 32 == 0 and len(second) % 32 == 0, "whole registers"
-        descriptor = message.encode(name, self.gen, message_length=len(payload) // 32, response_length=answer, **fields)
-        function = next(row.function for row in message.rows(self.gen) if row.name == name)
-        sfid = next(number for number, known in message.shared_functions(self.gen).items() if known == function)
+        descriptor = descriptors.encode(name, self.gen, message_length=len(payload) // 32, response_length=answer, **fields)
+        function = next(row.function for row in descriptors.rows(self.gen) if row.name == name)
+        sfid = next(number for number, known in descriptors.shared_functions(self.gen).items() if known == function)
         sent = Sent(sfid, descriptor, payload, second, np.full(32 * answer, fill, np.uint8), mask, Sender(width))
         before, again = self.snapshot(), sent.response.copy()
-        fault = self._attempt(lambda: self.port.handlers()[sfid](None, sent))
-        if exchange.compiled(sfid, descriptor, self.gen) and not isinstance(fault, (DecodeError, Unsupported)):
+        fault = self._attempt(lambda: MessageHandler(self.gen, self.port)(None, sent))
+        if message.compiled(sfid, descriptor, self.gen) and not isinstance(fault, (DecodeError, Unsupported)):
             self._compare(sent, again, before, fault)
         if fault is not None:
             raise fault
@@ -109,7 +110,7 @@ class Bench:
                 held[:] = was
             return
         self.compiled += 1
-        block = "block" in exchange.plan(sent.sfid, sent.descriptor, self.gen).name  # has no lanes to speak of
+        block = "block" in message.plan(sent.sfid, sent.descriptor, self.gen).name  # has no lanes to speak of
         assert (other and key(other, block)) == (fault and key(fault, block)), f"{other} and not {fault}"
         if fault is None:
             assert response.tolist() == sent.response.tolist(), "the answer differs"
@@ -124,7 +125,7 @@ class Bench:
         twin.bindings.samplers = self.samplers
         twin.pictures.fill(index, asked.what, asked.lanes, asked.sampler, self.port.picture(index, False), self._how(asked), hurry=True)
 
-    def _how(self, asked: Asked) -> object:
+    def _how(self, asked: TexelRequest) -> object:
         return None
 
     def _memories(self) -> list[Any]:

@@ -11,25 +11,26 @@ import pytest
 from softgen.bits import catalogue, describe
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, Unsupported
-from softgen.shared_functions import exchange, message, texture
-from softgen.shared_functions.dataport import port
+from softgen.shared_functions import descriptors, message
+from softgen.shared_functions.dataport import unit as dataport
 from softgen.shared_functions.dataport.block import BYTE_PORTS
+from softgen.shared_functions.texture.operations import ASKERS
 from tests.shared_functions.sending import DATA, PAGE, SLM, STATELESS, Bench
 
 DESCRIPTORS, TURNS = 2, 12  # so many of each message, sent so often
 MOST_PAYLOAD, MOST_RESPONSE = 15, 16
-COMMON = message.COMMON | {"message_type", "subtype", "scratch", "access", "target_function_id", "target_cache", "send_commit"}
+COMMON = descriptors.COMMON | {"message_type", "subtype", "scratch", "access", "target_function_id", "target_cache", "send_commit"}
 
 
 def compilable() -> Iterator[tuple[float, str]]:
     for gen in GENERATIONS:
-        for row in message.rows(gen):
-            known = row.name in exchange.PROGRAMS and row.name not in exchange.ONLY_REFERENCE
-            if row.function in port.PORTS and known and row.name not in texture.ASKERS:  # texels have tests of their own
+        for row in descriptors.rows(gen):
+            known = row.name in message.PROGRAMS and row.name not in message.ONLY_REFERENCE
+            if row.function in dataport.UNIT.functions and known and row.name not in ASKERS:  # texels have tests of their own
                 yield gen, row.name
 
 
-def fields(row: message.Row, gen: float, rng: np.random.Generator) -> dict[str, int]:
+def fields(row: descriptors.MessageRow, gen: float, rng: np.random.Generator) -> dict[str, int]:
     """Values that the message's page gives a name to; any for what is a plain number."""
     found: dict[str, int] = {}
     for one in catalogue.layout(row.page, gen).fields:
@@ -38,7 +39,7 @@ def fields(row: message.Row, gen: float, rng: np.random.Generator) -> dict[str, 
         names = describe.values_of(one.type, gen)
         found[one.name] = int(rng.choice(sorted(names))) if names else int(rng.integers(0, 1 << min(one.width, 6)))
     if "binding_table_index" in found:
-        special = set(catalogue.enumeration(message.SURFACES, gen)) & {SLM, STATELESS}
+        special = set(catalogue.enumeration(descriptors.SURFACES, gen)) & {SLM, STATELESS}
         found["binding_table_index"] = int(rng.choice([0, 0, *special])) if "a64_" not in row.name else STATELESS
     return found
 
@@ -63,7 +64,7 @@ def places(rng: np.random.Generator, size: int, end: int) -> Any:
     return found + (rng.integers(0, 4, 16) if rng.integers(0, 4) == 0 else 0)
 
 
-def header(row: message.Row, at: int, rng: np.random.Generator) -> Any:
+def header(row: descriptors.MessageRow, at: int, rng: np.random.Generator) -> Any:
     made = rng.integers(0, 1 << 32, 8, np.uint32)
     if "a64_" in row.name:
         made[:2] = at & 0xFFFFFFFF, at >> 32
@@ -73,7 +74,7 @@ def header(row: message.Row, at: int, rng: np.random.Generator) -> Any:
     return made
 
 
-def payload(row: message.Row, rng: np.random.Generator, with_header: bool, end: int) -> list[Any]:
+def payload(row: descriptors.MessageRow, rng: np.random.Generator, with_header: bool, end: int) -> list[Any]:
     name, wide = row.name, "a64_" in row.name
     at = places(rng, int(rng.choice([1, 2, 4, 8, 4, 4])), end) // (4 if name.startswith(("dword", "constant_dword")) else 1)
     if wide:
@@ -89,7 +90,7 @@ def payload(row: message.Row, rng: np.random.Generator, with_header: bool, end: 
 @pytest.mark.parametrize(("gen", "name"), list(compilable()))
 def test_a_message_does_the_same_compiled(gen: float, name: str) -> None:
     rng = np.random.default_rng([int(gen * 10), *name.encode()])
-    row = next(one for one in message.rows(gen) if one.name == name)
+    row = next(one for one in descriptors.rows(gen) if one.name == name)
     compared = useful = 0
     for _ in range(10 * DESCRIPTORS):  # some descriptors ask for more registers than a message can have
         if useful == DESCRIPTORS:

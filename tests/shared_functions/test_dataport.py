@@ -7,8 +7,8 @@ import pytest
 
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, Unsupported
-from softgen.shared_functions import exchange, message
-from softgen.shared_functions.dataport import port
+from softgen.shared_functions import descriptors, message
+from softgen.shared_functions.dataport import unit as dataport
 from tests.shared_functions.sending import DATA, SLM, STATELESS, Bench, header
 
 u32, u64 = np.uint32, np.uint64
@@ -389,27 +389,26 @@ def test_a64_atomics_on_qwords() -> None:
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_every_message_of_a_data_port_is_answered_or_refused_by_name(gen: float) -> None:
-    bench = Bench(gen=gen)
-    functions = message.shared_functions(gen)
+    functions = descriptors.shared_functions(gen)
     answered = 0
-    for row in message.rows(gen):
-        if row.function not in port.PORTS:
+    for row in descriptors.rows(gen):
+        if row.function not in dataport.UNIT.functions:
             continue
         sfid = next(number for number, name in functions.items() if name == row.function)
-        descriptor = message.encode(row.name, gen)
-        if row.name in exchange.PROGRAMS:
-            assert exchange.plan(sfid, descriptor, gen).name == row.name
+        descriptor = descriptors.encode(row.name, gen)
+        if row.name in message.PROGRAMS:
+            assert message.plan(sfid, descriptor, gen).name == row.name
             answered += 1
         else:
             with pytest.raises(Unsupported, match=rf"{row.function}: {row.name}\b.*not yet simulated"):
-                exchange.plan(sfid, descriptor, gen)
-        assert sfid in bench.port.handlers()
-    assert answered or row.function not in port.PORTS
+                message.plan(sfid, descriptor, gen)
+        assert descriptors.shared_functions(gen)[sfid] in dataport.UNIT.functions
+    assert answered or row.function not in dataport.UNIT.functions
 
 
 def test_answers_are_messages_of_the_table() -> None:
-    known = {row.name for gen in GENERATIONS for row in message.rows(gen)}
-    assert set(exchange.PROGRAMS) <= known
+    known = {row.name for gen in GENERATIONS for row in descriptors.rows(gen)}
+    assert set(message.PROGRAMS) <= known
 
 
 def test_a_payload_that_is_too_short_is_an_error_of_the_program() -> None:
@@ -421,7 +420,7 @@ def test_a_payload_that_is_too_short_is_an_error_of_the_program() -> None:
 
 def test_a_descriptor_that_names_no_message_says_why() -> None:
     with pytest.raises(DecodeError, match="names no message: data_cache_1 has no message with message_type=31"):
-        exchange.plan(12, 31 << 14 | 1 << 25, 9)
+        message.plan(12, 31 << 14 | 1 << 25, 9)
 
 
 def test_a_surface_table_that_is_not_there_faults() -> None:

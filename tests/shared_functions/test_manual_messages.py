@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from softgen.shared_functions import message
-from softgen.shared_functions.message import encode, identify
+from softgen.shared_functions import descriptors
+from softgen.shared_functions.descriptors import encode, identify
 from tests.shared_functions.test_message import must
 
 DATA_CACHE_0, DATA_CACHE_1, RENDER_CACHE = 10, 12, 5
@@ -20,7 +20,7 @@ def test_render_target_write(sent: int, returned: int, wrong: int) -> None:
         found = must(RENDER_CACHE, bits, 8)
         assert (found.name, bits >> 14 & 15) == ("render_target_write", 0xC)
         assert (found.mlen, found.rlen, found.header) == (sent, returned, bool(header))
-        assert len(message.problems(found)) == wrong
+        assert len(descriptors.problems(found)) == wrong
 
 
 @pytest.mark.behaviour("BDW-DP-09", shows="layout")
@@ -33,7 +33,7 @@ def test_atomics_at_any_address(name: str, kind: int, wide: int, returns: int, o
     bits = kind << 14 | returns << 13 | wide << 12 | operation << 8 | 0xFF | 2 << 25
     found = must(DATA_CACHE_1, bits, 8)
     assert (found.name, found.values.data_width, found.values.return_data, found.values.operation) == (name, wide, returns, operation)
-    assert message.problems(found) == []
+    assert descriptors.problems(found) == []
 
 
 @pytest.mark.behaviour("KBL-DP-31", shows="layout")

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from softgen.bits import catalogue
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import SpecError
-from softgen.shared_functions import message
-from softgen.shared_functions.message import Message, encode, identify
+from softgen.shared_functions import descriptors
+from softgen.shared_functions.descriptors import Descriptor, encode, identify
 
-ROWS = [(row, gen) for gen in GENERATIONS for row in message.rows(gen)]
+ROWS = [(row, gen) for gen in GENERATIONS for row in descriptors.rows(gen)]
 DESCRIPTORS = st.integers(0, 0xFFFFFFFF)
 
 
-def must(sfid: int, descriptor: int, gen: float) -> Message:
+def must(sfid: int, descriptor: int, gen: float) -> Descriptor:
     found = identify(sfid, descriptor, gen)
-    assert found is not None, message.why(sfid, descriptor, gen)
+    assert found is not None, descriptors.why(sfid, descriptor, gen)
     return found
 
 
@@ -55,7 +55,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("sfid", "descriptor", "gen", "text"), EXAMPLES)
 def test_a_descriptor_is_described(sfid: int, descriptor: int, gen: float, text: str) -> None:
-    assert message.describe(sfid, descriptor, gen) == text
+    assert descriptors.describe(sfid, descriptor, gen) == text
 
 
 def names(sfid: int, gen: float, bits: range, shift: int) -> dict[int, str]:
@@ -66,7 +66,7 @@ def names(sfid: int, gen: float, bits: range, shift: int) -> dict[int, str]:
 
 @pytest.mark.behaviour("KBL-DP-01", shows="layout")
 def test_functions_of_kaby_lake() -> None:
-    assert message.shared_functions(9) == {
+    assert descriptors.shared_functions(9) == {
         0: "null",
         2: "sampler",
         3: "gateway",
@@ -110,7 +110,7 @@ def test_types_of_data_port_1() -> None:
         "a64_byte_scattered_write",
         "a64_untyped_atomic_float_simd4x2",
     ]
-    assert "message_type=8" in message.why(12, 8 << 14, 9)
+    assert "message_type=8" in descriptors.why(12, 8 << 14, 9)
 
 
 @pytest.mark.behaviour("KBL-DP-04", shows="layout")
@@ -118,7 +118,7 @@ def test_types_of_data_port_2() -> None:
     found = names(4, 9, range(16), 15)
     assert set(found) == {1, 2, 3, 4, 9, 10, 11, 12} and all(name.startswith("scaled_") for name in found.values())
     low = identify(4, 1 << 15 | 1 << 14, 9)
-    assert low and message.problems(low)[0] == "reserved: dword 0 bit 14 = 0x1"
+    assert low and descriptors.problems(low)[0] == "reserved: dword 0 bit 14 = 0x1"
 
 
 @pytest.mark.behaviour("KBL-DP-05", shows="layout")
@@ -147,15 +147,15 @@ def test_types_of_the_read_only_port() -> None:
     ],
 )
 def test_header_rules(name: str, given: dict[str, int], wrong: list[str]) -> None:
-    assert message.problems(must(12 if "surface" in name else 10, encode(name, 9, message_length=1, **given), 9)) == wrong
+    assert descriptors.problems(must(12 if "surface" in name else 10, encode(name, 9, message_length=1, **given), 9)) == wrong
 
 
 @pytest.mark.behaviour("KBL-DP-07", shows="action")
 @pytest.mark.parametrize(("sent", "returned", "wrong"), [(1, 16, 0), (15, 0, 0), (0, 1, 1), (1, 17, 1), (0, 31, 2)])
 def test_lengths(sent: int, returned: int, wrong: int) -> None:
     found = must(2, encode("sample", 9, message_length=sent, response_length=returned), 9)
-    assert (found.mlen, found.rlen, len(message.problems(found))) == (sent, returned, wrong)
-    assert (message.mlen(found.descriptor, 9), message.rlen(found.descriptor, 9), message.header(found.descriptor, 9)) == (
+    assert (found.mlen, found.rlen, len(descriptors.problems(found))) == (sent, returned, wrong)
+    assert (descriptors.mlen(found.descriptor, 9), descriptors.rlen(found.descriptor, 9), descriptors.header(found.descriptor, 9)) == (
         sent,
         returned,
         False,
@@ -166,7 +166,7 @@ def test_lengths(sent: int, returned: int, wrong: int) -> None:
 def test_no_double_word_compare_and_write_in_a64_simd4x2() -> None:
     for name, allowed in (("a64_untyped_atomic", True), ("a64_untyped_atomic_simd4x2", False), ("untyped_atomic_simd4x2", True)):
         found = must(12, encode(name, 8, operation=0, message_length=1, binding_table_index=255), 8)
-        assert (message.problems(found) == []) == allowed
+        assert (descriptors.problems(found) == []) == allowed
 
 
 @pytest.mark.behaviour("KBL-DP-21", shows="layout")
@@ -176,32 +176,34 @@ def test_line_stride_override_stands_in_bits_10_to_8() -> None:
 
 
 def test_problems_name_reserved_values() -> None:
-    assert message.problems(must(12, encode("untyped_surface_write", 9, channel_mask=1, message_length=1), 9)) == [
+    assert descriptors.problems(must(12, encode("untyped_surface_write", 9, channel_mask=1, message_length=1), 9)) == [
         "channel_mask must be rgba, rgb, rg, r, not 1"
     ]
-    assert message.problems(must(10, 0x0202C000, 9)) == ["reserved: dword 0 bit 9 = 0x0"]  # dword scattered: bit 9 must be one (BDW 19137)
+    # dword scattered: bit 9 must be one (BDW 19137)
+    assert descriptors.problems(must(10, 0x0202C000, 9)) == ["reserved: dword 0 bit 9 = 0x0"]
 
 
 def test_header_of_gen_4_5_is_known_by_message() -> None:
-    assert message.header(0x02382001, 4.5) is None
+    assert descriptors.header(0x02382001, 4.5) is None
     assert must(2, 0x02382001, 4.5).header and not must(1, 0x0121001C, 4.5).header
 
 
 def test_extended_descriptors() -> None:
-    sends = message.extended(12, 0xABCDE08C, 9)
+    sends = descriptors.extended(12, 0xABCDE08C, 9)
     assert sends and (sends.extended_message_length, sends.target_function_id, sends.surface_offset) == (2, 12, 0xABCDE << 6)
-    target = message.extended(5, 0x0000A065, 11)
+    target = descriptors.extended(5, 0x0000A065, 11)
     assert target and (target.render_target_index, target.source0_alpha_present, target.end_of_thread, target.extended_message_length) == (
         2,
         1,
         1,
         1,
     )
-    scaled = message.extended(4, 0x12340004, 9)
+    scaled = descriptors.extended(4, 0x12340004, 9)
     assert scaled and scaled.sideband_offset == 0x1234
-    assert message.extended(12, 0, 8) is None
+    assert descriptors.extended(12, 0, 8) is None
     assert all(
-        message.extended(number, 0, 11) is not None for number, name in message.shared_functions(11).items() if name != "data_port_2"
+        descriptors.extended(number, 0, 11) is not None
+        for number, name in descriptors.shared_functions(11).items() if name != "data_port_2"
     )
 
 
@@ -219,22 +221,22 @@ def test_headers_are_laid_out() -> None:
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_every_row_can_be_reached_and_every_page_has_a_row(gen: float) -> None:
-    reached = {row.name for _, table in message.resolve(message.rows(gen), gen).values() for row in table.values()}
-    assert reached == {row.name for row in message.rows(gen)}
+    reached = {row.name for _, table in descriptors.resolve(descriptors.rows(gen), gen).values() for row in table.values()}
+    assert reached == {row.name for row in descriptors.rows(gen)}
     pages = {name for name in catalogue.names("message", gen) if name.startswith("MSD")}
-    assert pages - {row.page for row in message.rows(gen)} == set()
+    assert pages - {row.page for row in descriptors.rows(gen)} == set()
 
 
 def test_no_message_is_lost() -> None:
-    assert {gen: len(message.rows(gen)) for gen in GENERATIONS} == {4.5: 33, 7: 78, 7.5: 83, 8: 105, 9: 128, 11: 116}
+    assert {gen: len(descriptors.rows(gen)) for gen in GENERATIONS} == {4.5: 33, 7: 78, 7.5: 83, 8: 105, 9: 128, 11: 116}
 
 
 def test_every_function_has_messages() -> None:
     silent = [
         (gen, name)
         for gen in GENERATIONS
-        for name in message.shared_functions(gen).values()
-        if all(r.function != name for r in message.rows(gen))
+        for name in descriptors.shared_functions(gen).values()
+        if all(r.function != name for r in descriptors.rows(gen))
     ]
     assert silent == [(4.5, "vme"), (11.0, "data_port_2")]  # named by public sources, which know no message of theirs
 
@@ -262,7 +264,7 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "complaint"), REFUSED)
 def test_what_the_table_refuses(text: str, complaint: str) -> None:
     with pytest.raises(SpecError) as wrong:
-        message.resolve(message.read(text, "t")[0], 9, "t")
+        descriptors.resolve(descriptors.read(text, "t")[0], 9, "t")
     assert str(wrong.value) == complaint
 
 
@@ -272,21 +274,21 @@ def test_what_the_table_refuses(text: str, complaint: str) -> None:
 @given(st.sampled_from(GENERATIONS), st.integers(0, 15), DESCRIPTORS)
 def test_any_descriptor_can_be_read(gen: float, sfid: int, descriptor: int) -> None:
     found = identify(sfid, descriptor, gen)
-    assert (found is None) == bool(message.why(sfid, descriptor, gen)) and message.describe(sfid, descriptor, gen)
+    assert (found is None) == bool(descriptors.why(sfid, descriptor, gen)) and descriptors.describe(sfid, descriptor, gen)
     if found:
-        message.problems(found)
+        descriptors.problems(found)
         fields = {one.name: getattr(found.values, one.name) for one in found.layout.fields}
         assert encode(found.name, gen, **fields) == descriptor & ~found.layout.reserved()
 
 
 @given(st.sampled_from(ROWS), DESCRIPTORS)
-def test_what_is_encoded_is_identified(case: tuple[message.Row, float], bits: int) -> None:
+def test_what_is_encoded_is_identified(case: tuple[descriptors.MessageRow, float], bits: int) -> None:
     row, gen = case
     page = catalogue.layout(row.page, gen)
     decided = {one.field for one in row.conditions}
     values = page.raw([bits])
     given = {one.name: getattr(values, one.name) for one in page.fields if one.name not in decided and not one.alternate}
-    number = next(n for n, name in message.shared_functions(gen).items() if name == row.function)
+    number = next(n for n, name in descriptors.shared_functions(gen).items() if name == row.function)
     found = must(number, encode(row.name, gen, **given), gen)
     assert found.name == row.name and all(getattr(found.values, name) == value for name, value in given.items())
 

@@ -11,13 +11,13 @@ import pytest
 
 from softgen.bits.describe import values_of
 from softgen.bits.layout import GENERATIONS
-from softgen.shared_functions import message
-from softgen.shared_functions.message import Message
+from softgen.shared_functions import descriptors
+from softgen.shared_functions.descriptors import Descriptor
 from tests.conftest import SHARED, needs_shared
 from tests.shared_functions.test_message import must
 
 
-def label(found: Message, field: str) -> str:
+def label(found: Descriptor, field: str) -> str:
     """The name of an enumerated field's value."""
     return values_of(found.layout.field(field).type, found.layout.gen)[getattr(found.values, field)]
 
@@ -75,7 +75,7 @@ def sends(gen: float) -> Iterator[Send]:
         lengths = re.search(r"mlen (\d+)(?: ex_mlen (\d+))? rlen (\d+)", text)
         assert said and lengths
         descriptor = int.from_bytes(word[12:], "little")
-        assert (message.mlen(descriptor, gen), message.rlen(descriptor, gen)) == (int(lengths[1]), int(lengths[3])), text
+        assert (descriptors.mlen(descriptor, gen), descriptors.rlen(descriptor, gen)) == (int(lengths[1]), int(lengths[3])), text
         name = next(name for name in sorted(UNITS, key=len, reverse=True) if unit[1].endswith(name))
         yield Send(gen, sfid, descriptor, name, said[1])
 
@@ -87,13 +87,13 @@ def test_mesa_agrees(gen: float) -> None:
     for send in sends(gen):
         assert send.sfid == UNITS[send.unit], send
         found = must(send.sfid, send.descriptor, gen)
-        assert message.problems(found) == [] or send.unit == "render", (send, message.problems(found))
+        assert descriptors.problems(found) == [] or send.unit == "render", (send, descriptors.problems(found))
         check(send, found)
         count[found.name] += 1
     assert count.total() == COMPARED[gen], count
 
 
-def check(send: Send, found: Message) -> None:
+def check(send: Send, found: Descriptor) -> None:
     """Everything the text names stands in the fields."""
     said, values = send.said, found.values
     surface = re.search(r"Surface = (\d+)", said)
@@ -124,7 +124,7 @@ def check(send: Send, found: Message) -> None:
         assert found.name == {"gateway": "barrier"}.get(send.unit, "dereference_resource"), send
 
 
-def check_sampler(send: Send, found: Message) -> None:
+def check_sampler(send: Send, found: Descriptor) -> None:
     numbers = re.match(r"\((\d+), (\d+), (\d+), \)", send.said)
     if numbers:
         values = (found.values.binding_table_index, found.values.sampler_index, found.values.message_type)
@@ -134,7 +134,7 @@ def check_sampler(send: Send, found: Message) -> None:
     assert found.name == name and label(found, "simd_mode") == mode.lower(), send
 
 
-def check_urb(send: Send, found: Message) -> None:
+def check_urb(send: Send, found: Descriptor) -> None:
     said, values = send.said.split(), found.values
     assert values.global_offset == int(said[0]), send
     flags = {
@@ -150,7 +150,7 @@ def check_urb(send: Send, found: Message) -> None:
     assert found.name == "_".join(["urb", *operation]).replace("urb_urb", "urb"), send
 
 
-def check_render(send: Send, found: Message) -> None:
+def check_render(send: Send, found: Descriptor) -> None:
     said = send.said
     known = {
         "RT write": "render_target_write",
@@ -173,7 +173,7 @@ def check_render(send: Send, found: Message) -> None:
         assert bool(found.values.last_render_target) == ("LastRT" in said), send
 
 
-def check_data(send: Send, found: Message) -> None:
+def check_data(send: Send, found: Descriptor) -> None:
     if send.descriptor >> 18 & 1:  # Mesa names no scratch block: it says that the type is wrong, or reads only the type's low four bits
         assert found.name.startswith("scratch_block_"), send
         return
@@ -187,7 +187,7 @@ def check_data(send: Send, found: Message) -> None:
         assert label(found, "operation") == said[3], send
 
 
-def check_data_1(send: Send, found: Message) -> None:
+def check_data_1(send: Send, found: Descriptor) -> None:
     said = re.match(r"\( (?:DC )?([\w ]+), Surface = \d+,(?: SIMD(\w+),)? (?:Mask = )?(\w+)\)", send.said)
     assert said, send
     name, four = re.subn(" 4x2", "", said[1].removesuffix(" op"))
@@ -203,14 +203,14 @@ def check_data_1(send: Send, found: Message) -> None:
     assert found.values.channel_mask == int(said[3], 16) if "0x" in said[3] else label(found, "operation") == said[3], send
 
 
-def check_constant(send: Send, found: Message) -> None:
+def check_constant(send: Send, found: Descriptor) -> None:
     numbers = re.match(r"\((\d+), (\d+), (\d+), \d+\)", send.said)
     assert numbers and (found.values.binding_table_index, found.values.data_blocks, found.values.message_type) == tuple(
         map(int, numbers.groups())
     ), send
 
 
-def check_interpolator(send: Send, found: Message) -> None:
+def check_interpolator(send: Send, found: Descriptor) -> None:
     said = re.match(r"\((\w+), (\w+), (0x\w+)\)", send.said)
     kinds = {
         "per_message_offset": "shared_offset",
@@ -222,7 +222,7 @@ def check_interpolator(send: Send, found: Message) -> None:
     assert label(found, "interpolation_mode").startswith(said[1]), send
 
 
-def check_math(send: Send, found: Message) -> None:
+def check_math(send: Send, found: Descriptor) -> None:
     function, *flags = send.said.split()
     assert label(found, "function") == function.replace("intdiv", "int_div_quotient"), send
     assert (found.values.saturate, found.values.integer_type, found.values.data_type) == tuple(
@@ -270,8 +270,8 @@ def agrees(line: str, gen: float, path: Path) -> None:
     sfid, descriptor, text = int(said[1], 16) & 15, int(said[2], 16), said[8] or ""
     found = must(sfid, descriptor, gen)
     assert (found.mlen, found.header, found.rlen) == (int(said[3]), said[4] == "h", int(said[6])), (path, line)
-    assert found.function == UNIT.get(said[7], said[7]) and message.problems(found) == [], (path, line, message.problems(found))
-    more = message.extended(sfid, int(said[1], 16), gen)
+    assert found.function == UNIT.get(said[7], said[7]) and descriptors.problems(found) == [], (path, line, descriptors.problems(found))
+    more = descriptors.extended(sfid, int(said[1], 16), gen)
     assert (more.extended_message_length if more else 0) == int(said[5]), (path, line)
     for words, name in WORDS.items():
         text = text.replace(words, name)

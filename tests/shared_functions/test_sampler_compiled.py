@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from softgen.eu import textured
-from softgen.eu.textured import PATIENCE, Pictures
-from softgen.eu.thread.block import TEXTURED, Bindings
 from softgen.lanes.cache import Cache
+from softgen.shared_functions.bindings import TEXTURED, Bindings
+from softgen.shared_functions.texture import functions as textured
+from softgen.shared_functions.texture.functions import COMPILE_AFTER, Pictures
 from tests.shared_functions.test_sampler import filters, modes
 from tests.shared_functions.texture import Texture
 
@@ -35,8 +35,8 @@ def test_code_is_made_for_what_is_asked_often(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Cache, "load", lambda self, key: None)
     monkeypatch.setattr(Cache, "save", lambda self, key, data: None)
     to, one = pictures(), Texture(sampler=modes("mirror") | filters("linear"), format="R16G16_SNORM")
-    answers = [fill(to, one) for _ in range(PATIENCE)]
-    assert answers == [False] * (PATIENCE - 1) + [True]
+    answers = [fill(to, one) for _ in range(COMPILE_AFTER)]
+    assert answers == [False] * (COMPILE_AFTER - 1) + [True]
     assert fill(pictures(), one), "another dispatch need not wait"
 
 

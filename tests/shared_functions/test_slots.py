@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgen.shared_functions import exchange, message
+from softgen.shared_functions import descriptors, message
+from softgen.shared_functions.unit import MessageHandler
 from tests.shared_functions.sending import BASE, DATA, SLM, STATELESS, Bench, Sender, Sent, header
 
 u32, u64, f32 = np.uint32, np.uint64, np.float32
@@ -162,12 +163,12 @@ def test_a_bindless_surface_stands_at_the_offset_of_the_extended_descriptor(offs
     """Bits 31:12 are bits 25:6 of the offset from the bindless base (KBL 5709-5715)."""
     bench = Bench()
     bench.port.surfaces.bases = {"bindless": BASE - offset, "surface": 0}
-    descriptor = message.encode("untyped_surface_read", 9, message_length=1, response_length=1, simd_mode="simd8", channel_mask="r",
+    descriptor = descriptors.encode("untyped_surface_read", 9, message_length=1, response_length=1, simd_mode="simd8", channel_mask="r",
                                 binding_table_index=252)  # fmt: skip
     at, none = (4 * np.arange(8)).astype(u32).view(np.uint8), np.zeros(0, np.uint8)
     sent = Sent(12, descriptor, at, none, np.zeros(32, np.uint8), 0xFF, Sender(8))
     sent.extended = offset >> 6 << 12 | 12
-    bench.port.handlers()[12](None, sent)
+    MessageHandler(bench.gen, bench.port)(None, sent)
     assert sent.response.view(u32).tolist() == bench.data.array.view(u32)[:8].tolist()
 
 
@@ -188,4 +189,4 @@ def test_local_memory_and_faults_are_compared_too() -> None:
     bench.send("untyped_surface_write", np.arange(8, dtype=u32) * 4, np.arange(8, dtype=u32), simd_mode="simd8", channel_mask="r",
                binding_table_index=SLM)  # fmt: skip
     assert bench.compiled == 1 and bench.slm.held.view(u32)[:8].tolist() == list(range(8))
-    assert {"typed_atomic", "media_block_read"} <= exchange.ONLY_REFERENCE
+    assert {"typed_atomic", "media_block_read"} <= message.ONLY_REFERENCE

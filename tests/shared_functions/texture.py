@@ -16,7 +16,7 @@ from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
 from softgen.shared_functions.dataport import LocalMemory, Surfaces
 from softgen.shared_functions.sampler import SamplerPort, Samplers
-from softgen.shared_functions.texture import Asked
+from softgen.shared_functions.texture import TexelRequest
 from tests.shared_functions.sending import BASE, DATA, PAGE, TABLE, Bench
 
 Array = np.ndarray[Any, Any]
@@ -82,7 +82,7 @@ class Texture(Bench):
         rows[:, :height, : width * size] = raw.reshape(depth, height, -1)
         return meaning(self.look, raw)
 
-    def _how(self, asked: Asked) -> object:
+    def _how(self, asked: TexelRequest) -> object:
         return self.port.sampling(asked.sampler) if asked.samples else None
 
     def expected(self, places: list[Array]) -> Array:

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from softgen.eu.engine import Row
+from softgen.eu.engine_protocol import AffineRange
 from softgen.threads.affine import affine_rows
 from softgen.threads.dispatch import ThreadDispatch
 from softgen.threads.payload import PayloadList, TemplatePayload
@@ -17,7 +17,7 @@ from tests.gpgpu.shaped import FLAT, HEAD, HELD, READS, SHOW, Shape, agree, dwor
 # -- rows of payloads ------------------------------------------------------------------------------------------------
 
 
-def rows(own: list[bytes], shared: bytes = b"", own_first: bool = True) -> tuple[Row, ...]:
+def rows(own: list[bytes], shared: bytes = b"", own_first: bool = True) -> tuple[AffineRange, ...]:
     payload = TemplatePayload(bytes(32), len(shared), len(own[0]) if own else 0, own_first, shared + b"".join(own))
     return affine_rows(ThreadDispatch(0, (0,), 16, len(own), 1, payload))
 
@@ -35,19 +35,19 @@ def ids(first: int, step: int = 1, count: int = 16) -> bytes:
     ([words(0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1)], None), ([words(*[0] * 7, *[1] * 9)], None),
 ])  # fmt: skip
 def test_rows_of_a_register(threads: list[bytes], found: tuple[int, int, int] | None) -> None:
-    expected = () if found is None else (Row(32, 2, found[0], found[1], found[2]),)
+    expected = () if found is None else (AffineRange(32, 2, found[0], found[1], found[2]),)
     assert rows(threads) == expected
     for thread, row in itertools.product(threads, expected):
         held = np.frombuffer(thread, np.uint16)[: row.count].astype(int)
-        assert (np.diff(held) == row.step).all() and max(held) <= (row.highest or 0)
+        assert (np.diff(held) == row.stride).all() and max(held) <= (row.highest or 0)
 
 
 def test_rows_stand_where_the_payload_has_them() -> None:
     own = [ids(0) + ids(7, 0) + words(*[5, 1] * 8), ids(16) + ids(8, 0) + words(*[1, 5] * 8)]
-    assert rows(own) == (Row(32, 2, 16, 1, 1023), Row(64, 2, 16, 0, 1023))
-    assert rows(own, bytes(64)) == (Row(32, 2, 16, 1, 1023), Row(64, 2, 16, 0, 1023))
-    assert rows(own, bytes(64), own_first=False) == (Row(96, 2, 16, 1, 1023), Row(128, 2, 16, 0, 1023))
-    assert rows([ids(0) + ids(16)]) == (Row(32, 2, 16, 1, 1023), Row(64, 2, 16, 1, 1023))  # SIMD32
+    assert rows(own) == (AffineRange(32, 2, 16, 1, 1023), AffineRange(64, 2, 16, 0, 1023))
+    assert rows(own, bytes(64)) == (AffineRange(32, 2, 16, 1, 1023), AffineRange(64, 2, 16, 0, 1023))
+    assert rows(own, bytes(64), own_first=False) == (AffineRange(96, 2, 16, 1, 1023), AffineRange(128, 2, 16, 0, 1023))
+    assert rows([ids(0) + ids(16)]) == (AffineRange(32, 2, 16, 1, 1023), AffineRange(64, 2, 16, 1, 1023))  # SIMD32
     assert rows([], ids(0)) == () == affine_rows(ThreadDispatch(0, (0,), 16, 2, 1, PayloadList(tuple(own))))
 
 

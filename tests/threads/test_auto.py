@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softgen.eu.engine import Function, Row
+from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
-from softgen.eu.promotion import Promoting
+from softgen.eu.promotion import PromotingEngine
 from softgen.threads import pool
 from softgen.threads.dispatcher import EngineDispatcher
 from tests.gpgpu.job import ADD
 from tests.threads.test_pool import MANY, MODE, SLOW, job
 
 
-class Watched(Promoting):
+class Watched(PromotingEngine):
     """Waits for each translation that it began, and counts what it was asked and told."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Watched(Promoting):
         self.translated = self.executed = 0
 
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
-                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
+                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         found = super().function(program, control, simd, full, entry, payload)
         for one in self.workers:
             one.join()

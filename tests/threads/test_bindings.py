@@ -10,7 +10,8 @@ import pytest
 from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import Buffer
-from softgen.threads.bindings import MAX_TABLES, BindingCache, BoundTable
+from softgen.shared_functions.bound_surfaces import BoundSurfaces
+from softgen.threads.bindings import MAX_TABLES, BindingCache, BoundUnits
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.work import Work
@@ -22,8 +23,8 @@ from tests.gpgpu.job import BATCH, PAGE, SURFACES, TABLE, Job, dwords, vector_ad
 def resolved(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Indices that were resolved, one after another."""
     seen: list[int] = []
-    resolve = BoundTable.resolve
-    monkeypatch.setattr(BoundTable, "resolve", lambda self, index: (seen.append(index), resolve(self, index))[1])
+    resolve = BoundSurfaces.resolve_buffer
+    monkeypatch.setattr(BoundSurfaces, "resolve_buffer", lambda self, index: (seen.append(index), resolve(self, index))[1])
     yield seen
 
 
@@ -57,7 +58,7 @@ def test_flushes_that_invalidate_drop_bindings(bit: str, resolved: list[int]) ->
     at = batch.index(page)
     walker = [int.from_bytes(batch[at + 4 * n : at + 4 * n + 4], "little") for n in range(len(job.pack("GPGPU_WALKER")))]
     job.before = [walker, job.pack("PIPE_CONTROL", **({bit: 1} if bit else {}))]
-    assert job.run(dispatcher=EngineDispatcher("t1", 1)).buffer(1) == tuple(range(1000, 1064))
+    assert job.run(groups=EngineDispatcher("t1", 1)).buffer(1) == tuple(range(1000, 1064))
     assert sorted(resolved) == sorted([0, 1] * INVALIDATING[bit])
 
 
@@ -72,21 +73,29 @@ def test_a_batch_begins_with_no_bindings(resolved: list[int]) -> None:
 # -- what entries depend on --------------------------------------------------------------------------------------------
 
 
+def bound(units: BoundUnits) -> BoundSurfaces:
+    return units.dispatch.state(BoundSurfaces)
+
+
 class Kept:
-    """A table with both surfaces resolved, in a cache."""
+    """Bound units with both surfaces resolved, in a cache."""
 
     def __init__(self) -> None:
         self.context, self.dispatch = recorded(vector_add("skl"))
         self.cache = BindingCache()
         self.table = self.find()
-        assert self.table.resolve(0) and self.table.resolve(1)
+        assert self.surfaces.resolve_buffer(0) and self.surfaces.resolve_buffer(1)
+
+    @property
+    def surfaces(self) -> BoundSurfaces:
+        return bound(self.table)
 
     @property
     def space(self) -> AddressSpace:
         assert isinstance(self.context.space, AddressSpace)
         return self.context.space
 
-    def find(self, **changes: int) -> BoundTable:
+    def find(self, **changes: int) -> BoundUnits:
         _ = self.context.space.table
         return self.cache.find(self.context, replace(self.dispatch, **changes) if changes else self.dispatch)  # type: ignore[arg-type]
 
@@ -104,7 +113,7 @@ def test_state_that_was_rewritten_in_place_is_read_again(address: int, data: byt
     assert old != data, "the change must be one"
     kept.space.write(address, data)
     assert kept.find() is not kept.table
-    assert kept.table.bindings.surfaces[1].size  # the old one is as it was, for those that still use it
+    assert kept.surfaces.bindings.surfaces[1].size  # the old one is as it was, for those that still use it
 
 
 def test_a_table_elsewhere_is_another() -> None:
@@ -119,7 +128,7 @@ def test_another_address_space_has_other_tables() -> None:
     kept = Kept()
     kept.context = replace(kept.context, space=vector_add("skl").memory())
     other = kept.find()
-    assert other is not kept.table and not other.known
+    assert other is not kept.table and not bound(other).known
 
 
 def test_state_that_is_gone_drops_the_table() -> None:
@@ -134,12 +143,12 @@ def test_buffers_may_move_to_other_pages() -> None:
     kept.space.unmap(address, PAGE)
     kept.space.map(address, Buffer(PAGE, "new"))
     again = kept.find()
-    assert again.bindings.surfaces[0].host == kept.space.contiguous(address, 256)
+    assert bound(again).bindings.surfaces[0].host == kept.space.contiguous(address, 256)
 
 
 def test_state_that_cannot_be_read_is_not_kept() -> None:
     kept = Kept()
-    assert not kept.table.resolve(200_000 // 4)  # an entry of the table that is not mapped
+    assert not kept.surfaces.resolve_buffer(200_000 // 4)  # an entry of the table that is not mapped
     assert kept.find() is not kept.table
 
 

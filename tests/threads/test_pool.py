@@ -13,7 +13,7 @@ import pytest
 
 from softgen.device.gpu import GpuDevice
 from softgen.errors import GpuFault, SoftgenError, Unsupported
-from softgen.eu.engine import Function, Row
+from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.text import dialect
 from softgen.eu.thread import block
@@ -134,7 +134,7 @@ class Asked(Leaving):
         self.controls: list[int] = []
 
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
-                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
+                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         self.controls.append(control)
         return super().function(program, control, simd, full, entry)
 

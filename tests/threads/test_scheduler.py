@@ -95,7 +95,7 @@ NAMES = ("strange", "ends", "spins", "waits", "escapes", "meets", "stores")
 
 
 @cache
-def code() -> jit.Code:
+def code() -> jit.LoadedCode:
     names = {"native_barrier": native.imports()["native_barrier"]}
     return jit.load(THREADS, NAMES, imports=names)
 

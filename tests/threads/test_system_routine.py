@@ -63,7 +63,7 @@ def test_the_routine_runs_once_in_each_thread_and_returns(kind: str, choice: Cho
 
 @pytest.mark.parametrize("choice", engines(), ids=str)
 def test_without_state_sip_an_enabled_exception_is_not_simulated(choice: Choice) -> None:
-    with pytest.raises(Unsupported, match="illegal opcode: it is enabled, and there is no system routine"):
+    with pytest.raises(Unsupported, match="illegal opcode: the exception is enabled, but no STATE_SIP has set a system routine"):
         raising("illegal opcode", sip=None).run(groups=choice.groups())
 
 

@@ -246,3 +246,9 @@ def test_a_written_file_names_its_gpu_for_other_readers(tmp_path: Path) -> None:
         head: Any = memoryview((tmp_path / gpu).read_bytes())
         assert (head.cast("I")[2] >> 8) & 0xFF == {"bdw": 11, "skl": 12, "kbl": 16, "icl": 19}[gpu]
         assert bytes(head[20:]).startswith(b"PCI-ID=0x")
+
+
+def test_labels_of_submissions_are_comments_in_the_file(tmp_path: Path) -> None:
+    write_aub(tmp_path / "a.aub", CaptureTrace(SOFTPIN))
+    comments = [record.data.text() for record in AubTrace(tmp_path / "a.aub").file.records() if record.name == "AUB_COMMENT"]
+    assert len(comments) == 3 and all(f"submission {number}" in text for number, text in enumerate(comments, 1))

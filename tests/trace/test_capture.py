@@ -319,6 +319,20 @@ def test_any_capture_survives_writing_and_reading(tmp_path_factory: pytest.TempP
     shutil.rmtree(path.parent)
 
 
+def test_a_capture_written_in_place_is_marked_until_its_end(tmp_path: Path) -> None:
+    """The mark says in words what it means."""
+    old, path = CaptureTrace(SOFTPIN), tmp_path / "new"
+    with CaptureWriter(path, in_place=True) as writer:
+        for exec_ in old.execs():
+            writer.add(exec_, lambda bo: old.contents(bo).view)
+        assert "is still being written, or was cut short" in (path / capture.INCOMPLETE).read_text()
+        assert len(CaptureTrace(path).notes) == 1
+    assert not CaptureTrace(path).notes and not (path / capture.INCOMPLETE).exists()
+    with pytest.raises(KeyError), CaptureWriter(tmp_path / "other", in_place=True) as writer:
+        raise KeyError
+    assert (tmp_path / "other" / capture.INCOMPLETE).exists()
+
+
 def test_writing_never_destroys(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("important")

@@ -28,10 +28,10 @@ from collections.abc import Iterator
 
 from softgen.bits.layout import GENERATIONS, Header, Layout
 from softgen.bits.page.build import Resolve, build_layout, read_header
-from softgen.bits.page.lines import LayoutBlock, blocks, gen_line
+from softgen.bits.page.lines import EFFECTS, OPTIONS, LayoutBlock, blocks, gen_line
 from softgen.bits.page.section import KINDS, SOURCE, PageSection, cut_tail, read_generations, sections
 
-__all__ = ["KINDS", "SOURCE", "PageSection", "enumeration", "headers", "layouts", "read", "sections"]
+__all__ = ["EFFECTS", "KINDS", "OPTIONS", "SOURCE", "PageSection", "enumeration", "headers", "layouts", "read", "sections"]
 
 ENGINES = ("render", "blitter", "video", "video_enhance", "position_only")
 

@@ -1,12 +1,11 @@
 """Archives and ELF files: finds the compiled programs in a file.
 
-pyelftools knows the ELF structures. Sections are read through FileView because pyelftools checks no bounds: a section that lies
-about its size would give less data, and one that is compressed more.
+The ELF structures are those of pyelftools. Its file reader is not used because it checks no bounds: a section with a wrong size
+would give less data, and a compressed one more.
 """
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Iterator
 
@@ -66,20 +65,19 @@ def _members(view: FileView) -> Iterator[tuple[str, FileView]]:
 
 
 def _elf(view: FileView, member: str) -> Iterator[BinaryKernel]:
-    from elftools.common.exceptions import ELFError  # only files that are ELF need the library
-    from elftools.elf.elffile import ELFFile
+    from elftools.elf.structs import ELFStructs  # imported late: only files that are ELF need the library
 
     from softgen.eu.binary import zebin
 
     head = view.part(0, ELF_HEADER_SIZE, "the ELF header")
     if bytes(head.data[4:6]) != b"\x02\x01":
         raise view.error(4, "must be ELF of 64 bits, little end first")
-    try:
-        elf = ELFFile(io.BytesIO(view.data))
-    except (ELFError, ValueError) as error:
-        raise view.error(0, f"the ELF header cannot be read: {error}") from None
-    sections = zebin.sections(elf, view)
+    structs = ELFStructs(little_endian=True, elfclass=64)
+    structs.create_basic_structs()
+    header = structs.Elf_Ehdr.parse(bytes(head.data))
+    structs.create_advanced_structs()
+    sections = zebin.sections(structs, header, view)
     for section in sections:
         if section.type == zebin.DEVICE_BINARY:
             yield from tokens.kernels(section.content, member)
-    yield from zebin.kernels(elf, sections, member)
+    yield from zebin.kernels(structs, sections, member)

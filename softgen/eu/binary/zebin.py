@@ -37,9 +37,9 @@ class Section:
     content: FileView
 
 
-def sections(elf: Any, view: FileView) -> list[Section]:
+def sections(structs: Any, header: Any, view: FileView) -> list[Section]:
     """The section table."""
-    header, shape = elf.header, elf.structs.Elf_Shdr
+    shape = structs.Elf_Shdr
     size, count, names = header["e_shentsize"], header["e_shnum"], header["e_shstrndx"]
     if count and size != shape.sizeof():
         raise view.error(58, f"section headers must have {shape.sizeof()} bytes, not {size}")
@@ -60,13 +60,13 @@ def _string(table: FileView, offset: int) -> str:
     return FileView(table.data[offset : offset + LONGEST_NAME], table.name).text()
 
 
-def kernels(elf: Any, sections: list[Section], member: str) -> Iterator[BinaryKernel]:
+def kernels(structs: Any, sections: list[Section], member: str) -> Iterator[BinaryKernel]:
     texts = [section for section in sections if section.name.startswith(TEXT) and section.type == "SHT_PROGBITS"]
     if not texts:
         return
-    symbols = list(_symbols(elf, sections))
+    symbols = list(_symbols(structs, sections))
     described = _information(sections)
-    gen = _generation(elf, sections)
+    gen = _generation(structs, sections)
     for section in texts:
         name = section.name.removeprefix(TEXT)
         ends = [symbol.value + symbol.size for symbol in symbols if symbol.section == section.index and symbol.function and symbol.size]
@@ -74,7 +74,7 @@ def kernels(elf: Any, sections: list[Section], member: str) -> Iterator[BinaryKe
         if end > len(section.content):
             raise section.content.error(0, f"{section.name} has {len(section.content):,} bytes, but a function ends at {end:,}")
         information = described.get(name, {})
-        describe = partial(_launch, elf, sections, symbols, name, information, _list(described.get("", {}), "args_info", name))
+        describe = partial(_launch, structs, sections, symbols, name, information, _list(described.get("", {}), "args_info", name))
         simd = _number(_dict(information, "execution_env"), "simd_size")
         yield BinaryKernel(name, bytes(section.content.data[:end]), simd, gen, "zebin", member, describe if information else None)
 
@@ -90,8 +90,8 @@ class Symbol:
     function: bool
 
 
-def _symbols(elf: Any, sections: list[Section]) -> Iterator[Symbol]:
-    shape = elf.structs.Elf_Sym
+def _symbols(structs: Any, sections: list[Section]) -> Iterator[Symbol]:
+    shape = structs.Elf_Sym
     size = shape.sizeof()
     for table in sections:
         if table.type == "SHT_SYMTAB":
@@ -101,9 +101,9 @@ def _symbols(elf: Any, sections: list[Section]) -> Iterator[Symbol]:
                 yield Symbol(index, row["st_value"], row["st_size"], row["st_info"]["type"] == "STT_FUNC")
 
 
-def _generation(elf: Any, sections: list[Section]) -> float | None:
+def _generation(structs: Any, sections: list[Section]) -> float | None:
     """From the product family in `.note.intelgt.compat`."""
-    shape = elf.structs.Elf_Nhdr
+    shape = structs.Elf_Nhdr
     for section in sections:
         if section.name != ".note.intelgt.compat":
             continue
@@ -123,8 +123,8 @@ def _note_type(kind: str | int) -> int:
     return PRODUCT if kind == "NT_GNU_ABI_TAG" else kind if isinstance(kind, int) else 0
 
 
-def _relocations(elf: Any, sections: list[Section], symbols: list[Symbol], name: str) -> Iterator[Relocation]:
-    shape = elf.structs.Elf_Rel
+def _relocations(structs: Any, sections: list[Section], symbols: list[Symbol], name: str) -> Iterator[Relocation]:
+    shape = structs.Elf_Rel
     places = {section.index: DATA.get(section.name, "code") for section in sections}
     for section in sections:
         if section.name != f"{RELOCATED}{name}" or section.type != "SHT_REL":
@@ -184,7 +184,7 @@ def _number(parent: dict[str, Any], key: str, default: int = 0) -> int:
     return int(found) if isinstance(found, str) and found.isdecimal() and len(found) < 10 else default
 
 
-def _launch(elf: Any, sections: list[Section], symbols: list[Symbol], name: str, information: dict[str, Any],
+def _launch(structs: Any, sections: list[Section], symbols: list[Symbol], name: str, information: dict[str, Any],
             source: list[dict[str, Any]]) -> Launch:  # fmt: skip
     environment = _dict(information, "execution_env")
     payload = _records(information, "payload_arguments")
@@ -203,7 +203,7 @@ def _launch(elf: Any, sections: list[Section], symbols: list[Symbol], name: str,
                           for row in memories if row.get("type") == "global"),
         samplers=tuple(InlineSampler(_number(row, "sampler_index"), str(row.get("addrmode", "")), str(row.get("filtermode", "")),
                                      _flag(row, "normalized")) for row in _records(information, "inline_samplers")),
-        relocations=tuple(_relocations(elf, sections, symbols, name)),
+        relocations=tuple(_relocations(structs, sections, symbols, name)),
         constant_data=data.get("constant", b""), global_data=data.get("global", b""),
         required_local_size=_triple(environment.get("required_work_group_size")),
     )  # fmt: skip

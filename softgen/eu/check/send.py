@@ -5,7 +5,7 @@ from __future__ import annotations
 from softgen.bits.units import GRF_COUNT
 from softgen.eu.check.region import is_named, only
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.shared_functions import message
+from softgen.shared_functions import descriptors
 
 LAST_PAYLOADS = range(112, 128)  # registers allowed for the payload of a message with EOT
 
@@ -18,14 +18,14 @@ def described(inst: Instruction) -> int | None:
 def lengths(inst: Instruction) -> tuple[int, int]:
     """Registers of the first payload and of the response; 0 where the descriptor is in a register."""
     found = described(inst)
-    return (0, 0) if found is None else (message.mlen(found, inst.gen), message.rlen(found, inst.gen))
+    return (0, 0) if found is None else (descriptors.mlen(found, inst.gen), descriptors.rlen(found, inst.gen))
 
 
 def second_length(inst: Instruction) -> int:
     """Registers of a split send's second payload."""
     if inst.form != "sends" or not isinstance(inst.extended, int):
         return 0
-    found = message.extended(inst.sfid, inst.extended, inst.gen)
+    found = descriptors.extended(inst.sfid, inst.extended, inst.gen)
     return int(found.extended_message_length) if found is not None and "extended_message_length" in found._fields else 0
 
 
@@ -89,20 +89,20 @@ def last_response(inst: Instruction) -> bool:
 @only("send", "sends")
 def message_empty(inst: Instruction) -> bool:
     found = described(inst)
-    return found is not None and message.mlen(found, inst.gen) == 0
+    return found is not None and descriptors.mlen(found, inst.gen) == 0
 
 
 @only("send", "sends")
 def message_known(inst: Instruction) -> bool:
     found = described(inst)
-    return found is not None and message.identify(inst.sfid, found, inst.gen) is None
+    return found is not None and descriptors.identify(inst.sfid, found, inst.gen) is None
 
 
 @only("send", "sends")
 def message_fits(inst: Instruction) -> bool:
     found = described(inst)
-    known = message.identify(inst.sfid, found, inst.gen) if found is not None else None
-    return known is not None and known.mlen > 0 and bool(message.problems(known))
+    known = descriptors.identify(inst.sfid, found, inst.gen) if found is not None else None
+    return known is not None and known.mlen > 0 and bool(descriptors.problems(known))
 
 
 @only("send")

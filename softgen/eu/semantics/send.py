@@ -10,7 +10,7 @@ Reads   MESSAGE_DESCRIPTOR
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,10 @@ from softgen.eu.thread.regions import register_location
 from softgen.eu.thread.state import ALT_FLOAT_MODE, ThreadState
 from softgen.lanes.types import LaneType, bool_, i32, u16, u32
 from softgen.lanes.value import Value
-from softgen.shared_functions import dataport, exchange, gateway, sampler, spawner  # noqa: F401   importing them registers their messages
+from softgen.shared_functions import message, units
+
+if TYPE_CHECKING:
+    from softgen.shared_functions.compiled import MessageCode
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -129,20 +132,22 @@ def has_lane_program(inst: Instruction) -> bool:
     """Whether a send can be compiled: its descriptors are immediates and the message has a lane program."""
     if isinstance(inst.descriptor, Operand) or isinstance(inst.extended, Operand) or inst.descriptor is None:
         return False
-    return exchange.compiled(inst.sfid, inst.descriptor, inst.gen)
+    return message.compiled(inst.sfid, inst.descriptor, inst.gen)
 
 
-def execute_message(state: LaneState, inst: Instruction, environment: exchange.Environment) -> None:
+def execute_message(state: LaneState, inst: Instruction, code: MessageCode) -> None:
     """Execute a send that `has_lane_program` on the lanes of `state`. The caller handles the end of the thread."""
     assert isinstance(inst.descriptor, int)
-    plan = exchange.plan(inst.sfid, inst.descriptor, inst.gen)
-    plan.program(RegisterMessage(state, inst, plan, environment))
+    plan = message.plan(inst.sfid, inst.descriptor, inst.gen)
+    unit = units.answering(plan.function)
+    assert unit is not None
+    plan.program(RegisterMessage(state, inst, plan, unit.compiled(code)))
 
 
-class RegisterMessage(exchange.Exchange):
+class RegisterMessage(message.Message[object]):
     """A message whose payload and response are registers of a LaneState."""
 
-    def __init__(self, state: LaneState, inst: Instruction, plan: exchange.Plan, environment: exchange.Environment) -> None:
+    def __init__(self, state: LaneState, inst: Instruction, plan: message.MessagePlan, environment: object) -> None:
         self.state, self.inst = state, inst
         assert isinstance(inst.descriptor, int) and not isinstance(inst.extended, Operand)
         extended, count = inst.extended or 0, message_lengths(inst.descriptor, inst.gen)

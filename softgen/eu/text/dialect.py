@@ -18,7 +18,7 @@ from softgen.eu.text.iga import names as iga_names
 from softgen.eu.text.iga import parse as iga_parse
 from softgen.eu.text.mesa import format as mesa_format
 from softgen.eu.text.mesa import parse as mesa_parse
-from softgen.shared_functions import message
+from softgen.shared_functions import descriptors
 
 DIALECTS = ("iga", "mesa")
 REST = re.compile(r"^[ \t]*//[ \t]*rest:[ \t]*((?:[0-9a-fA-F]{2})+)[ \t]*$", re.MULTILINE)
@@ -94,7 +94,7 @@ class ListingWriter:
     def _comment(self, inst: Instruction) -> str:
         """The message's description; Mesa's dialect includes it in the text."""
         if self.syntax == "iga" and isinstance(inst.descriptor, int) and inst.form in ("send", "sends"):
-            return message.describe(inst.sfid, inst.descriptor, self.gen)
+            return descriptors.describe(inst.sfid, inst.descriptor, self.gen)
         return ""
 
 

@@ -10,10 +10,10 @@ import ctypes
 from enum import IntEnum
 
 from softgen.bits.units import GRF_BYTES, GRF_COUNT
+from softgen.shared_functions.context import CHANNELS, compose
+from softgen.shared_functions.units import UNITS
 
-CHANNELS = 32
 MASK_STACK_DEPTH = 16  # masks of a mask stack
-SURFACES = 256  # binding table indices
 
 # Architecture registers in their order in the block, and the bytes reserved for each: the most that any generation needs. acc_d and acc_w
 # are the integer accumulators in 64 bits (state.py).
@@ -69,58 +69,14 @@ BLOCK_OFFSETS = _offsets()
 BLOCK_SIZE = (-(-(BLOCK_OFFSETS["control"] + ctypes.sizeof(ControlBlock)) // _ALIGN) | 1) * _ALIGN
 
 
-KNOWN, TOLD = 1, 3  # values of Surface.known
-
-
-class Surface(ctypes.Structure):
-    """A buffer that messages reach by its binding table index. Without a host address, its messages are for the reference; so is the first
-    message with a lane outside (`known` says when that has been told)."""
-
-    _fields_ = [("host", ctypes.c_uint64), ("size", ctypes.c_uint64), ("address", ctypes.c_uint64), ("known", ctypes.c_uint64)]
-
-
-SAMPLERS = 16  # sampler indices
-# What can be done with the texels of a surface, and the place of the function that does it; samples have one for each sampler.
-TEXTURED = {("read", 8): 0, ("write", 8): 1, ("load", 8): 2, ("load", 16): 3, ("sample", 8): 4, ("sample", 16): 4 + SAMPLERS}
-NUMBERS = ("base", "width", "height", "depth", "pitch", "rows", "first", "across")  # of an image, that code of its kind finds here
-
-
-class Picture(ctypes.Structure):
-    """A surface of texels. A function is `void f(context, picture, arguments, mask)`: arguments are lanes of 32 bits, one parameter behind
-    the other, and answers come to stand in their place. Where there is none, messages are for the reference."""
-
-    _fields_ = [("functions", ctypes.c_uint64 * (4 + 2 * SAMPLERS)), *((name, ctypes.c_uint64) for name in NUMBERS)]
-
-
-class Bindings(ctypes.Structure):
-    """What the field `surfaces` of a context points at."""
-
-    _fields_ = [("surfaces", Surface * SURFACES), ("pictures", Picture * SURFACES), ("samplers", ctypes.c_uint64)]  # where states begin
-
-
-class Context(ctypes.Structure):
-    """All pointers are host addresses."""
-
-    _fields_ = [
-        ("table", ctypes.c_uint64),  # host bases of the address space's 4 GiB parts
-        ("surfaces", ctypes.c_uint64),  # Bindings
-        ("local", ctypes.c_uint64),  # shared local memory of the group
-        ("local_size", ctypes.c_uint64),
-        ("record", ctypes.c_uint64),  # the guard's: its first word is the ip of the message under way
-        ("budget", ctypes.c_int64),  # backward branches left in this turn
-        ("program", ctypes.c_uint64),  # what the engine made of the kernel, if it is not the function itself
-        ("blocks", ctypes.c_uint64),  # the group's threads, SIZE bytes each
-        ("threads", ctypes.c_uint64),
-        ("arrived", ctypes.c_uint64),  # threads at the barrier
-        ("notified", ctypes.c_uint64),  # somebody was, since the group began
-        ("general", ctypes.c_uint64),  # general state base address
-        ("turns", ctypes.c_uint64),  # threads that a function which runs several has before it, this one counted; none is one
-        ("mask", ctypes.c_uint64),  # of the message under way: its channels, and
-        ("base", ctypes.c_uint64),  # address that the offsets count from
-        ("offsets", ctypes.c_uint64 * CHANNELS),
-    ]
+class Context(compose(field for unit in UNITS for field in unit.fields)):  # type: ignore[misc]
+    """The environment of the threads that one host thread runs: the head that native.h has, then what units declare (context.py)."""
 
 
 def offset(structure: type[ctypes.Structure], name: str) -> int:
     """The byte offset of a structure's field, for generated code."""
     return int(getattr(structure, name).offset)
+
+
+__all__ = ["BLOCK_OFFSETS", "BLOCK_SIZE", "CHANNELS", "MASK_STACK_DEPTH", "REGISTER_SPACE", "Context", "ControlBlock",
+           "ThreadStatus", "offset"]  # fmt: skip

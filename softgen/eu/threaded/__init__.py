@@ -9,6 +9,6 @@ streams.py   straight code once more, for threads whose channels are all on
 
 from __future__ import annotations
 
-from softgen.eu.threaded.engine import Threaded, run
+from softgen.eu.threaded.engine import ThreadedPrograms, run
 
-__all__ = ["Threaded", "run"]
+__all__ = ["ThreadedPrograms", "run"]

@@ -1,4 +1,4 @@
-"""Running threads on linked programs."""
+"""The call-threaded engine (t0): programs linked per generation and cr0, and threads run on them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from softgen.errors import SoftgenError
 from softgen.eu import native
+from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import DEFAULT_BRANCH_BUDGET, LONG_BRANCH, Interpreter, KernelProgram, RunOutcome
 from softgen.eu.thread.block import Context, ThreadStatus
 from softgen.eu.thread.state import ThreadState
@@ -18,8 +19,8 @@ from softgen.eu.threaded.library import library as shared
 from softgen.eu.threaded.link import Linked, Linker
 
 
-class Threaded:
-    """Programs of one generation, linked."""
+class ThreadedPrograms:
+    """The linked programs of one generation."""
 
     def __init__(self, gen: float, library: Library | None = None) -> None:
         self.gen, self.library = gen, library or shared(gen)
@@ -49,14 +50,27 @@ class Threaded:
             return False
         return True
 
-    def function(self, code: KernelProgram, control: int = 0, entry: int | None = None) -> tuple[int, int]:
-        """What the native scheduler calls, and what it puts into context.program."""
-        return native.imports()["native_threaded"], self.link(code, control, entry).address
-
 
 @cache
-def threaded(gen: float) -> Threaded:
-    return Threaded(gen)
+def threaded(gen: float) -> ThreadedPrograms:
+    return ThreadedPrograms(gen)
+
+
+class ThreadedEngine:
+    """The engine t0. With messages=False every send is a side exit: for threads whose context names no memory."""
+
+    name = "t0"
+
+    def __init__(self, messages: bool = True) -> None:
+        self.messages = messages
+
+    def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
+                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
+        linked = threaded(program.gen).link(program, control, entry, self.messages)
+        return CompiledFunction(native.imports()["native_threaded"], linked.address, owner=linked, indices=linked.indices)
+
+    def ran(self, program: KernelProgram, instructions: int) -> None:
+        """Ignored: t0 does not profile."""
 
 
 @cache

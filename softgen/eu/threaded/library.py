@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import softgen
 from softgen.errors import SoftgenError
 from softgen.eu import native
-from softgen.eu.threaded.handlers import Kind, Reach, write
+from softgen.eu.threaded.handlers import HandlerKind, Reach, write
 from softgen.eu.threaded.shapes import text
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache, default_folder
@@ -26,8 +26,8 @@ from softgen.lanes.llvm_text import LlvmModule
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
 ROOT = Path(softgen.__file__).parent
-MADE_FROM = ("lanes/*.py", "eu/*.py", "eu/semantics/*.py", "eu/threaded/*.py", "shared_functions/**/*.py", "spec/eu/*",
-             "spec/message/*")  # fmt: skip
+MADE_FROM = ("lanes/*.py", "eu/*.py", "eu/isa/*.py", "eu/thread/*.py", "eu/semantics/*.py", "eu/threaded/*.py", "shared_functions/**/*.py",
+             "spec/eu/*", "spec/message/*")  # fmt: skip
 
 
 Index = dict[str, tuple[str, Reach]]
@@ -52,7 +52,7 @@ def stamp() -> str:
     return jit.key(found.hexdigest(), jit.host())
 
 
-def name_of(kind: Kind) -> str:
+def name_of(kind: HandlerKind) -> str:
     mode, parts = kind.mode, [name_of(part) for part in kind.parts]
     said = (kind.what, text(kind.shape), mode.rounding, mode.alt, sorted(mode.flushes), kind.accumulates, kind.single, kind.vector, parts,
             kind.makers)  # fmt: skip
@@ -95,13 +95,13 @@ class Library:
     def __init__(self, gen: float, cache: Cache | None = None) -> None:
         self.gen = gen
         self.cache = Cache(default_folder()) if cache is None else cache
-        self.handlers: dict[Kind, Handler] = {}
-        self.codes: dict[str, jit.Code] = {}
+        self.handlers: dict[HandlerKind, Handler] = {}
+        self.codes: dict[str, jit.LoadedCode] = {}
         self.index: Index | None = None
         self.lots: dict[str, list[str]] = {}
         self.lock = threading.Lock()
 
-    def get(self, kinds: Iterable[Kind]) -> dict[Kind, Handler]:
+    def get(self, kinds: Iterable[HandlerKind]) -> dict[HandlerKind, Handler]:
         """Handlers of these, made now where there are none; of more than MOST new ones at a time, the rest is left out."""
         wanted = dict.fromkeys(kinds)
         with self.lock:
@@ -121,13 +121,13 @@ class Library:
     def _read_index(self) -> Index:
         return self.cache.load_json(self._key, index_of) or {}
 
-    def _from_cache(self, missing: dict[Kind, str]) -> dict[Kind, str]:
+    def _from_cache(self, missing: dict[HandlerKind, str]) -> dict[HandlerKind, str]:
         """Loads what the cache has; what is still missing after that."""
         if self.index is None:
             self.index = self._read_index()
             for name, (lot, _) in self.index.items():
                 self.lots.setdefault(lot, []).append(name)
-        lots: dict[str, list[Kind]] = {}
+        lots: dict[str, list[HandlerKind]] = {}
         for kind, name in missing.items():
             if name in self.index:
                 lots.setdefault(self.index[name][0], []).append(kind)
@@ -142,16 +142,16 @@ class Library:
 
     def _load(self, lot: str, data: bytes) -> bool:
         try:
-            self.codes[lot] = jit.Code(data, tuple(self.lots[lot]), native.imports())
+            self.codes[lot] = jit.LoadedCode(data, tuple(self.lots[lot]), native.imports())
         except SoftgenError:
             return False  # whole, but of no use: make it again
         return True
 
     # -- made now ------------------------------------------------------------------------------------------------------
 
-    def _compile(self, missing: dict[Kind, str]) -> None:
+    def _compile(self, missing: dict[HandlerKind, str]) -> None:
         module = LlvmModule()
-        made: dict[Kind, Reach] = {}
+        made: dict[HandlerKind, Reach] = {}
         for kind, name in missing.items():
             reach = write(kind, name, module)
             if reach is None:
@@ -165,7 +165,7 @@ class Library:
             data = compile_quickly(module.text(), jit.host())
             jit.check(data, names, native.imports())
             lot = hashlib.sha256((self._key + " ".join(names)).encode()).hexdigest()
-            code = self.codes[lot] = jit.Code(data, names, native.imports())
+            code = self.codes[lot] = jit.LoadedCode(data, names, native.imports())
             self.cache.save(lot, data)
             for kind, reach in made.items():
                 self.handlers[kind] = Handler(code.address(missing[kind]), reach)

@@ -1,7 +1,7 @@
 """Linking: a program's instructions become records that point to handlers.
 
-Only what can be reached from where a thread starts is linked; whatever lies elsewhere is a record that leaves it to the reference. A label
-stands before an instruction that channels may wait at while the thread comes to it from the instruction before.
+Only instructions that are reachable from the entries are linked; anything else is a record that falls back to the interpreter. A label
+record precedes an instruction at which channels may wait while the thread reaches it from the previous instruction.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from softgen.eu.thread.exceptions import MASTER
 from softgen.eu.thread.regions import register_location
 from softgen.eu.thread.state import ACCUMULATOR_DISABLE, SINGLE_PROGRAM_FLOW, VECTOR_MASK, FloatMode, float_mode
 from softgen.eu.threaded import streams
-from softgen.eu.threaded.handlers import PLAIN, Kind
+from softgen.eu.threaded.handlers import PLAIN, HandlerKind
 from softgen.eu.threaded.library import Library
 from softgen.eu.threaded.record import NOWHERE, OP, PROGRAM
-from softgen.eu.threaded.shapes import Shape, Use, branching, computing, place_of, sending
-from softgen.eu.threaded.write import Op, Part, Writer
+from softgen.eu.threaded.shapes import InstructionShape, ShapeUse, branching, computing, place_of, sending
+from softgen.eu.threaded.write import LinkedOp, LinkedPart, RecordWriter
 from softgen.lanes.types import u16, u32
 
 STEP = labels.COMPACT
@@ -39,7 +39,7 @@ BACK = struct.Struct("<QQQ")
 
 @dataclass
 class Linked:
-    """A program for the loop of native.c; lives as long as somebody may run it."""
+    """A program for the loop of native.c; kept alive while a thread may run it."""
 
     ops: npt.NDArray[np.uint8]
     index: npt.NDArray[np.uint32]
@@ -51,7 +51,7 @@ class Linked:
     known: frozenset[int] = field(default_factory=frozenset)
     indices: frozenset[int] = frozenset()  # binding table entries that its messages name
     whole: bool = True  # no handler that could be made is missing
-    before: Linked | None = None  # somebody may still run it
+    before: Linked | None = None  # a thread may still run it
     streams: bytes = b""
 
     @property
@@ -71,9 +71,9 @@ class Linker:
         self.mode: FloatMode = float_mode(self.gen, control)
         self.accumulates = not control & ACCUMULATOR_DISABLE
         self.vector = bool(control & VECTOR_MASK)
-        self.plain = Use(Shape(Instruction(self.gen, "", 0, "none")))  # of operations that are no instruction
+        self.plain = ShapeUse(InstructionShape(Instruction(self.gen, "", 0, "none")))  # of operations that are no instruction
         self.other: Linker | None = None  # the same program in the mode that it changes to
-        self.kinds: dict[tuple[str, Shape], Kind] = {}
+        self.kinds: dict[tuple[str, InstructionShape], HandlerKind] = {}
         self.lines: dict[int, DecodedInstruction] = {}
         self.waited: set[int] = set()  # where channels may wait
         self.anywhere = False  # they may wait at any instruction
@@ -81,7 +81,7 @@ class Linker:
     # -- what there is -------------------------------------------------------------------------------------------------
 
     def explore(self, entries: Iterable[int], pause: bool = False) -> None:
-        """Follows the program from all entries; `pause`: not beyond a change of mode."""
+        """Follow control flow from all entries; `pause`: not past a change of cr0."""
         todo = list(entries)
         while todo:
             ip = todo.pop()
@@ -124,22 +124,22 @@ class Linker:
 
     # -- what becomes of it --------------------------------------------------------------------------------------------
 
-    def ops(self) -> Iterator[Op]:
-        """In the order of their addresses; where an instruction's successor does not follow, something that leads there does."""
+    def ops(self) -> Iterator[LinkedOp]:
+        """Operations in the order of their addresses; where an instruction's successor does not follow it, a jump to it does."""
         before: DecodedInstruction | None = None
         for ip in sorted(self.lines):
             if before is not None and before.ip + before.size != ip:
                 yield self._bridge(before.ip + before.size)
             line = self.lines[ip]
             if self._needs_label(line, before):
-                yield Op(ip, self._kind("label"), self.plain, counts=0)
+                yield LinkedOp(ip, self._kind("label"), self.plain, counts=0)
             yield self._op(line)
             before = line
         if before is not None:
             yield self._bridge(before.ip + before.size)
 
-    def _bridge(self, ip: int) -> Op:
-        return Op(ip, self._kind("jump"), self.plain, 0, jump=ip) if ip in self.lines else Op(ip, None)
+    def _bridge(self, ip: int) -> LinkedOp:
+        return LinkedOp(ip, self._kind("jump"), self.plain, 0, jump=ip) if ip in self.lines else LinkedOp(ip, None)
 
     def _needs_label(self, line: DecodedInstruction, before: DecodedInstruction | None) -> bool:
         if not self.channels or self.single:
@@ -149,79 +149,79 @@ class Linker:
         after_branch = before is not None and before.ip + before.size == line.ip and before.instruction.opcode in self.table
         return line.ip in self.waited and not after_branch
 
-    def _kind(self, what: str, shape: Shape | None = None) -> Kind:
+    def _kind(self, what: str, shape: InstructionShape | None = None) -> HandlerKind:
         shape = shape or self.plain.shape
         found = self.kinds.get((what, shape))
         if found is None:
-            computes = what == "compute"
-            found = (
-                Kind(what, shape, self.mode, self.accumulates) if computes else Kind(what, shape, PLAIN, False, self.single, self.vector)
-            )
+            if what == "compute":
+                found = HandlerKind(what, shape, self.mode, self.accumulates)
+            else:
+                found = HandlerKind(what, shape, PLAIN, False, self.single, self.vector)
             self.kinds[what, shape] = found
         return found
 
-    def _op(self, line: DecodedInstruction) -> Op:
+    def _op(self, line: DecodedInstruction) -> LinkedOp:
         one = line.instruction
         if one.breakpoint:
-            return Op(line.ip, None)
+            return LinkedOp(line.ip, None)
         if (control := new_control(one, self.control)) is not None:
             return self._mode(line, control)
         if one.opcode in OPS:
             use = computing(one)
-            return Op(line.ip, self._kind("compute", use.shape), use)
+            return LinkedOp(line.ip, self._kind("compute", use.shape), use)
         if one.opcode in SENDS:
             return self._send(line)
         if one.opcode in NOPS:
-            return Op(line.ip, self._kind("idle"), self.plain)
+            return LinkedOp(line.ip, self._kind("idle"), self.plain)
         if one.opcode == "wait":
             return self._wait(line)
         if one.opcode in self.table:
             return self._branch(line)
-        return Op(line.ip, None)
+        return LinkedOp(line.ip, None)
 
-    def _mode(self, line: DecodedInstruction, control: int) -> Op:
-        """A write to cr0: the other of two modes, or the same again."""
+    def _mode(self, line: DecodedInstruction, control: int) -> LinkedOp:
+        """A write to cr0: the other of two modes, or the same."""
         other = self if control == self.control else self.other
         if other is None or other.control != control or line.ip + line.size not in other.lines:
-            return Op(line.ip, None)
+            return LinkedOp(line.ip, None)
         use = replace(self.plain, slots=(0, self.control, control, 0))
-        return Op(line.ip, self._kind("mode"), use, jump=line.ip + line.size, control=control)
+        return LinkedOp(line.ip, self._kind("mode"), use, jump=line.ip + line.size, control=control)
 
-    def _send(self, line: DecodedInstruction) -> Op:
+    def _send(self, line: DecodedInstruction) -> LinkedOp:
         one = line.instruction
         known = isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
         if not self.messages or not known or any(operand is not None and operand.indirect for operand in (one.dst, *one.sources)):
-            return Op(line.ip, None)
+            return LinkedOp(line.ip, None)
         use = sending(one)
         use = replace(use, slots=(*use.slots[:3], line.ip + line.size & NOWHERE))
-        return Op(line.ip, self._kind("send", use.shape), use)
+        return LinkedOp(line.ip, self._kind("send", use.shape), use)
 
-    def _wait(self, line: DecodedInstruction) -> Op:
+    def _wait(self, line: DecodedInstruction) -> LinkedOp:
         one = line.instruction
         operand = one.dst if one.dst is not None and one.dst.file == "arf" and one.dst.number else one.sources[0]
         try:
             name, start = register_location(operand, one.gen)
         except SoftgenError:
-            return Op(line.ip, None)
+            return LinkedOp(line.ip, None)
         if name != "n" or start // 4 > 2:
-            return Op(line.ip, None)
-        use = Use(self.plain.shape, (BLOCK_OFFSETS["n"] + start // 4 * 4, start // 4, 0, 0))
-        return Op(line.ip, self._kind("wait"), use)
+            return LinkedOp(line.ip, None)
+        use = ShapeUse(self.plain.shape, (BLOCK_OFFSETS["n"] + start // 4 * 4, start // 4, 0, 0))
+        return LinkedOp(line.ip, self._kind("wait"), use)
 
-    def _branch(self, line: DecodedInstruction) -> Op:
+    def _branch(self, line: DecodedInstruction) -> LinkedOp:
         one, addresses = line.instruction, self.addresses(line)
         if any(to < 0 and count is not None for to, count in zip(addresses[1:], (one.jip, one.uip), strict=True)):
-            return Op(line.ip, None)
+            return LinkedOp(line.ip, None)
         use = branching(one)
-        return Op(line.ip, self._kind("branch", use.shape), use, addresses=addresses)
+        return LinkedOp(line.ip, self._kind("branch", use.shape), use, addresses=addresses)
 
     # -- records -------------------------------------------------------------------------------------------------------
 
     def link(self, entries: frozenset[int]) -> Linked:
-        """Records of the program in this mode and, where it changes that in a way that is plain to see, in the other one. Then a gate for
-        each instruction leads to the mode that a thread is in; threads come through it only when they come back from elsewhere."""
+        """Records of the program in this mode and, where cr0 changes to one known value, in the other one. Then a gate for each instruction
+        dispatches on a thread's cr0; threads pass it only when they resume."""
         self.explore_modes(entries)
-        parts = [Part(one, list(one.ops())) for one in (self, self.other) if one is not None]
+        parts = [LinkedPart(one.control, one.lines, one.waited, list(one.ops())) for one in (self, self.other) if one is not None]
         gates = sorted({*self.lines, *self.other.lines}) if self.other is not None else []
         ops = [op for part in parts for op in part.ops]
         kinds = [op.kind for op in ops if op.kind is not None] + [self._kind("gate")] * bool(gates)
@@ -230,7 +230,7 @@ class Linker:
         raw = np.zeros((total + len(gates) + 1) * OP.itemsize, np.uint8)
         shift = -raw.ctypes.data % OP.itemsize
         kept = raw[shift : shift + (total + len(gates)) * OP.itemsize]
-        writer = Writer(memoryview(kept.data), int(kept.ctypes.data), handlers, {part.linker.control: part.body for part in parts})
+        writer = RecordWriter(memoryview(kept.data), int(kept.ctypes.data), handlers, {part.control: part.body for part in parts})
         for part in parts:
             part.write(writer)
         made = self._streams(parts, writer)
@@ -245,8 +245,8 @@ class Linker:
         linked.indices = frozenset(index for handler in handlers.values() for index in handler.reach.indices)
         return linked
 
-    def _streams(self, parts: list[Part], writer: Writer) -> bytes:
-        """Streams of all that is worth one; those that lack a handler are left out."""
+    def _streams(self, parts: list[LinkedPart], writer: RecordWriter) -> bytes:
+        """Streams of all runs that are worth one; those that lack a handler are left out."""
         found = [stream for part in parts for stream in part.streams(writer)]
         if not found:
             return b""
@@ -263,7 +263,7 @@ class Linker:
         return made
 
     def explore_modes(self, entries: frozenset[int]) -> None:
-        """What lies behind a change of mode belongs to the other mode, if it is always the same one."""
+        """Instructions after a change of cr0 belong to the other mode, if it is always the same one."""
         self.explore(entries, pause=True)
         found = {line.ip + line.size: new_control(line.instruction, self.control) for line in self.lines.values()}
         found = {ip: control for ip, control in found.items() if control not in (None, self.control)}

@@ -1,8 +1,8 @@
 """Records: one of 64 bytes for each operation of a linked program, with what its handler needs to know beside its shape.
 
 A handler is `int64_t h(uint8_t *block, struct op *op, struct context *context, uint64_t executed)`, where `executed` counts instructions
-of this turn. It ends with a call of another record's handler in its place, or leaves: then it has stored where the thread stands and what
-was executed, and gives a Status. native.c has what calls the first one, and the first 16 bytes of the record.
+of this turn. It ends with a call of another record's handler in its place, or exits: then it has stored the thread's ip and what
+was executed, and returns a ThreadStatus. native.c has what calls the first one, and the first 16 bytes of the record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NEXT, FIRST, SECOND = "dst", "src0", "src1"
 
 
 def at(name: str) -> int:
-    """Where a field stands in a record."""
+    """The byte offset of a field in a record."""
     fields = OP.fields
     assert fields is not None
     return int(fields[name][1])

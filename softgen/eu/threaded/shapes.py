@@ -1,7 +1,7 @@
 """Shapes: instructions without their register numbers, immediates, flag registers and quarters, which their records hold.
 
-A shape is an Instruction again, so that `step` runs on it. Where an operand's start was taken out, its sub-register is a slot's number
-times SLOT: what `step` then asks of the State tells which slot is meant, and how far into the operand.
+A shape is itself an Instruction, so that `step` runs on it. Where an operand's start was taken out, its sub-register is a slot's number
+times SLOT: the offsets that `step` passes to the state name the slot and the byte of the operand.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WHOLE_IMMEDIATE = ALIGNED | {"dim", "movi", "smov"}  # what they do with an imme
 
 
 @dataclass(frozen=True)
-class Shape:
+class InstructionShape:
     """An instruction for all that differ from it in their records only."""
 
     instruction: Instruction
@@ -58,10 +58,10 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Use:
+class ShapeUse:
     """An instruction as a shape and what goes into its record."""
 
-    shape: Shape
+    shape: InstructionShape
     slots: tuple[int, int, int, int] = (0, 0, 0, 0)
     limits: tuple[int, int, int, int] = (FREE, FREE, FREE, FREE)  # how many bytes of its file follow each start
     immediate: int = 0
@@ -77,7 +77,7 @@ class _Taken:
         self.slots, self.limits, self.immediates = [0] * 4, [FREE] * 4, [-1] * 4
         self.immediate, self.used = 0, 0
         indirect = [operand for operand in (one.dst, *one.sources) if operand is not None and operand.indirect]
-        self.moves = len(indirect) == 1 and one.opcode not in WHOLE_IMMEDIATE  # else nobody could tell whose offset it is
+        self.moves = len(indirect) == 1 and one.opcode not in WHOLE_IMMEDIATE  # with two, it is unknown whose offset a slot has
 
     def operand(self, slot: int, given: Operand) -> Operand:
         if given.file == "imm":
@@ -123,7 +123,7 @@ class _Taken:
 
 
 @lru_cache(1 << 15)
-def computing(one: Instruction) -> Use:
+def computing(one: Instruction) -> ShapeUse:
     """An instruction that `step` executes."""
     taken = _Taken(one)
     dst = None if one.dst is None else taken.operand(0, one.dst)
@@ -137,12 +137,12 @@ def computing(one: Instruction) -> Use:
     elif by_quarter:
         kept |= _kept(one, QUARTER)
         first, flag = 0, flag - first
-    shape = _one(Shape(_instruction(kept), tuple(taken.immediates), taken.moves))
-    return Use(shape, _four(taken.slots), _four(taken.limits), taken.immediate, first, flag)
+    shape = _one(InstructionShape(_instruction(kept), tuple(taken.immediates), taken.moves))
+    return ShapeUse(shape, _four(taken.slots), _four(taken.limits), taken.immediate, first, flag)
 
 
 @lru_cache(1 << 12)
-def branching(one: Instruction) -> Use:
+def branching(one: Instruction) -> ShapeUse:
     """A branch: what is left is its predicate."""
     kept = _kept(one, BRANCHING)
     kept |= {name: None if getattr(one, name) is None else 0 for name in ("jip", "uip")}
@@ -150,11 +150,11 @@ def branching(one: Instruction) -> Use:
     if not _moves(one):
         kept |= _kept(one, (*QUARTER, *FLAGS))
         first = flag = 0
-    return Use(_one(Shape(_instruction(kept))), group=first, flag=flag)
+    return ShapeUse(_one(InstructionShape(_instruction(kept))), group=first, flag=flag)
 
 
 @lru_cache(1 << 12)
-def sending(one: Instruction) -> Use:
+def sending(one: Instruction) -> ShapeUse:
     """A message whose descriptor is known, from and to registers that are."""
     taken = _Taken(one)
     dst = None if one.dst is None else taken.operand(0, one.dst)
@@ -164,13 +164,14 @@ def sending(one: Instruction) -> Use:
     if not _moves(one):
         kept |= _kept(one, (*QUARTER, *FLAGS))
         first = flag = 0
-    return Use(_one(Shape(_instruction(kept), tuple(taken.immediates))), _four(taken.slots), _four(taken.limits), 0, first, flag)
+    shape = _one(InstructionShape(_instruction(kept), tuple(taken.immediates)))
+    return ShapeUse(shape, _four(taken.slots), _four(taken.limits), 0, first, flag)
 
 
-_shapes: dict[Shape, Shape] = {}
+_shapes: dict[InstructionShape, InstructionShape] = {}
 
 
-def _one(shape: Shape) -> Shape:
+def _one(shape: InstructionShape) -> InstructionShape:
     """Equal shapes are one object, so that comparing them is quick."""
     return _shapes.setdefault(shape, shape)
 
@@ -185,7 +186,7 @@ def _places(one: Instruction) -> tuple[int, int]:
     return first, one.flag * 2 * FLAG + one.flag_sub * FLAG + first
 
 
-def channels(use: Use) -> int:
+def channels(use: ShapeUse) -> int:
     """Those that must be on for an instruction to be executed in all of its channels, as a mask."""
     one = use.shape.instruction
     return 0 if one.no_mask else (1 << one.exec_size) - 1 << use.group + _places(one)[0]
@@ -220,7 +221,7 @@ def _four(given: list[int]) -> tuple[int, int, int, int]:
     return a, b, c, d
 
 
-def text(shape: Shape) -> str:
+def text(shape: InstructionShape) -> str:
     """A shape in words: the same for equal ones, whatever the process."""
     one = shape.instruction
     operands = [None if operand is None else VALUES(operand) for operand in (one.dst, *one.sources)]
@@ -236,4 +237,4 @@ def place_of(operand: Operand, gen: float) -> str:
     return found[0].name if found else ""
 
 
-__all__ = ["FREE", "SLOT", "Shape", "Use", "branching", "channels", "computing", "place_of", "sending", "text"]
+__all__ = ["FREE", "SLOT", "InstructionShape", "ShapeUse", "branching", "channels", "computing", "place_of", "sending", "text"]

@@ -1,7 +1,7 @@
-"""A thread's block as the State that `step` writes code for: registers are loads and stores around a pointer from the record.
+"""The lane state of handlers: registers are loads and stores at pointers from the record.
 
-The block belongs to one host thread, so lanes that are not to be written may be written with what they were. Regions whose lanes stand
-close together are one load of all the bytes they cover, and a shuffle.
+A block belongs to one host thread, so inactive lanes may be written back with their old values. A region whose lanes are close together
+is one load of all the bytes it covers, and a shuffle.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from softgen.eu.thread.lane_state import Offsets
 from softgen.eu.thread.predicate import first_channel
 from softgen.eu.thread.state import READ_ONLY, FloatMode, register_sizes
 from softgen.eu.threaded.record import OP, SLOTS, at
-from softgen.eu.threaded.shapes import SLOT, Shape
+from softgen.eu.threaded.shapes import SLOT, InstructionShape
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.types import LaneType, bool_, u32
+from softgen.lanes.llvm_scalar import HostPointer, Scalar
+from softgen.lanes.types import LaneType, bool_, u16, u32, u64
 from softgen.lanes.value import Memory, Value
 
 CONTROL = BLOCK_OFFSETS["control"]
@@ -25,17 +26,18 @@ IP, EXECUTED = CONTROL + offset(ControlBlock, "ip"), CONTROL + offset(ControlBlo
 WIDEST = 128  # bytes that are worth a load and a shuffle instead of a load for each lane
 SHOWN = 8  # ip has three zero bits
 WORD = 8  # bytes that a record of a stream is made of
+ALL = ("splat (i1 true)", "splat (i1 1)")  # payloads of masks with all lanes
 LEFT_TO_REFERENCE = frozenset({"tm", "cr", "ip", "sr"})  # tm: reading it; the others: writing them
 
 
 class Escape(Exception):
-    """This shape has no handler: the reference executes it."""
+    """This shape has no handler: the interpreter executes it."""
 
 
 class BlockState:
-    """`%block`, `%op`, `%context` and `%executed` are the handler's arguments. `extents`: how many bytes of each slot it touches."""
+    """The state of one handler, whose parameters are block, op, context and executed. `extents`: bytes of each slot that it touches."""
 
-    def __init__(self, m: LlvmMachine, shape: Shape, mode: FloatMode, accumulates: bool) -> None:
+    def __init__(self, m: LlvmMachine, shape: InstructionShape, mode: FloatMode, accumulates: bool) -> None:
         self.m, self.shape, self.mode, self.accumulates = m, shape, mode, accumulates
         self.gen: float = shape.instruction.gen
         self.rules: ExecutionRules = rules(self.gen)
@@ -47,29 +49,37 @@ class BlockState:
 
     # -- places --------------------------------------------------------------------------------------------------------
 
-    def field(self, name: str, kind: str = "i32") -> str:
+    def field(self, name: str) -> Scalar:
         """A field of the record."""
-        return self.m.emit(f"load {kind}, ptr {self.inside(at(name))}")
+        return self.inside(at(name)).load(u32)
 
-    def inside(self, place: int) -> str:
+    def record(self, name: str) -> HostPointer:
+        """A field of the record that points to another record or to a handler."""
+        return self.inside(at(name)).load_pointer()
+
+    def inside(self, place: int) -> HostPointer:
         """A pointer into the record."""
-        return self.m.emit(f"getelementptr i8, ptr %op, i64 {place}")
+        return self.m.pointer("op").at(place)
 
-    def immediate(self, place: int) -> str:
+    def immediate(self, place: int) -> HostPointer:
         return self.inside(at("immediate") + place)
 
-    def at(self, place: int) -> str:
+    def at(self, place: int) -> HostPointer:
         """A pointer into the block."""
-        return self.m.emit(f"getelementptr i8, ptr %block, i64 {place}")
+        return self.m.pointer("block").at(place)
 
-    def _slot_pointer(self, slot: int) -> str:
+    @property
+    def executed(self) -> Scalar:
+        """Instructions executed in this turn, before this one."""
+        return self.m.argument(u64, "executed")
+
+    def _slot_pointer(self, slot: int) -> HostPointer:
         immediates = self.shape.immediates
         if immediates and immediates[slot] >= 0:
             return self.immediate(immediates[slot])
-        far = self.m.emit(f"zext i32 {self.field(SLOTS[slot])} to i64")
-        return self.m.emit(f"getelementptr i8, ptr %block, i64 {far}")
+        return self.m.pointer("block").at(self.field(SLOTS[slot]).convert(u64))
 
-    def _start(self, place: str, size: int, offsets: tuple[int, ...]) -> tuple[str, list[int]]:
+    def _start(self, place: str, size: int, offsets: tuple[int, ...]) -> tuple[HostPointer, list[int]]:
         """A pointer, and the offsets counted from there."""
         slot = offsets[0] // SLOT
         if not slot:
@@ -81,36 +91,37 @@ class BlockState:
             self.extents[slot - 1] = max(self.extents[slot - 1], max(counted) + size)
         return self.pointers[slot - 1], counted
 
-    def escape_if(self, condition: str) -> None:
-        """Leaves the instruction to the reference; nothing may have been written yet."""
+    def escape_if(self, condition: Scalar) -> None:
+        """A side exit to the interpreter; no write may precede it."""
         self.escapes = True
         (fine,) = self.m.labels("fine")
-        self.m.line(f"br i1 {condition}, label %escape, label %{fine}, !prof !0")
+        self.m.branch(condition, "escape", fine, likely=False)
         self.m.start(fine)
 
     def end(self, counts: int = 1) -> None:
-        """Goes on with the record behind this one."""
+        """Continue with the next record."""
         self.go_on(self.inside(OP.itemsize), self._executed(counts))
 
-    def go_on(self, record: str, executed: str = "", function: str = "") -> None:
-        """In another record, with its handler or the one given. If not told, one instruction more was executed."""
+    def go_on(self, record: HostPointer, executed: Scalar | None = None, function: HostPointer | None = None) -> None:
+        """Continue with another record: its handler, or `function`. By default one more instruction was executed."""
         m = self.m
-        function, executed = function or m.emit(f"load ptr, ptr {record}"), executed or self._executed(1)
-        answer = m.emit(f"musttail call i64 {function}(ptr %block, ptr {record}, ptr %context, i64 {executed})")
-        m.line(f"ret i64 {answer}")
+        function = function or record.load_pointer()
+        executed = executed or self._executed(1)
+        m.tail_call(function, u64, m.pointer("block"), record, m.pointer("context"), executed)
         self._end_escapes()
 
-    def leave(self, status: ThreadStatus, ip: str | None = None) -> None:
-        """The instruction was executed and the thread is at `ip` now, or it was not and is where it was."""
+    def leave(self, status: ThreadStatus, ip: Scalar | None = None) -> None:
+        """Exit: the instruction was executed and the thread is at `ip` now; without `ip` it was not executed."""
         m, before = self.m, self.at(EXECUTED)
-        executed = m.emit(f"add i64 {m.emit(f'load i64, ptr {before}')}, {self._executed(int(ip is not None))}")
-        m.line(f"store i64 {executed}, ptr {before}")
-        m.line(f"store i32 {ip or self.field('ip')}, ptr {self.at(IP)}")
-        m.line(f"ret i64 {int(status)}")
+        executed = before.load(u64) + self._executed(int(ip is not None))
+        before.store(executed)
+        ip = ip or self.field("ip")
+        self.at(IP).store(ip)
+        m.give(m.number(u64, int(status)))
         self._end_escapes()
 
-    def _executed(self, counts: int) -> str:
-        return self.m.emit(f"add i64 %executed, {counts}") if counts else "%executed"
+    def _executed(self, counts: int) -> Scalar:
+        return self.executed + counts if counts else self.executed
 
     def _end_escapes(self) -> None:
         if self.escapes:
@@ -126,22 +137,21 @@ class BlockState:
         self._refresh(place)
         pointer, counted = self._start(place, type.bytes, offsets)
         if offsets[0] >= SLOT or max(offsets) + type.bytes <= self.sizes[place]:
-            return self.m._value(type, len(counted), self._load(type, pointer, counted))
+            return self._load(type, pointer, counted)
         inside = [one + type.bytes <= self.sizes[place] for one in offsets]
-        found = self._load(type, pointer, [one if fine else 0 for one, fine in zip(offsets, inside, strict=True)])
-        value = self.m._value(type, len(offsets), found)
+        value = self._load(type, pointer, [one if fine else 0 for one, fine in zip(offsets, inside, strict=True)])
         return self.m.select(self.m.constant(bool_, [int(one) for one in inside]), value, self.m.like(value, 0))
 
     def _refresh(self, place: str) -> None:
         """Registers that show what is known elsewhere."""
         if place == "tm":
             raise Escape
-        m = self.m
         if place == "ip":
-            shown = m.emit(f"and i32 {self.field('ip')}, {-SHOWN}")
-            m.line(f"store i32 {shown}, ptr {self.at(BLOCK_OFFSETS['ip'])}")
+            shown = self.field("ip") & -SHOWN
+            self.at(BLOCK_OFFSETS["ip"]).store(shown)
         elif place == "ce":
-            m.line(f"store i32 {m.emit(f'load i32, ptr {self.at(ACTIVE)}')}, ptr {self.at(BLOCK_OFFSETS['ce'])}")
+            active = self.at(ACTIVE).load(u32)
+            self.at(BLOCK_OFFSETS["ce"]).store(active)
 
     def write(self, place: str, value: Value, offsets: Offsets, mask: Value) -> None:
         if place in READ_ONLY:
@@ -155,7 +165,7 @@ class BlockState:
         if offsets[0] < SLOT and max(offsets) + value.type.bytes > self.sizes[place]:
             inside = [one + value.type.bytes <= self.sizes[place] for one in offsets]
             kept = mask & self.m.constant(bool_, [int(one) for one in inside])
-            self.m.store(value, Memory(self.m, (pointer, ""), place, False), self.m.constant(u32, counted), kept)
+            self.m.store(value, pointer.memory(place), self.m.constant(u32, counted), kept)
             return
         self._store(value, pointer, counted, mask)
 
@@ -168,58 +178,46 @@ class BlockState:
             return None
         return low, [(one - low) // type.bytes for one in counted]
 
-    def _load(self, type: LaneType, pointer: str, counted: list[int]) -> str:
+    def _load(self, type: LaneType, pointer: HostPointer, counted: list[int]) -> Value:
         m, lanes = self.m, len(counted)
         covered = self._covered(type, counted)
         if covered is None:
-            memory = Memory(m, (pointer, ""), "registers", False)
-            return str(m.load(type, memory, m.constant(u32, counted)).payload)
+            return m.load(type, pointer.memory("registers"), m.constant(u32, counted))
         low, places = covered
-        count = max(places) + 1
-        whole = self._whole(pointer, low, m.vector(type, count), count * type.bytes)
-        if places == list(range(lanes)):
-            return whole
-        return str(m._shuffle(type, count, whole, places))
+        whole = self._whole(pointer, low, type, max(places) + 1)
+        return whole if places == list(range(lanes)) else m._value(type, lanes, m._shuffle(type, whole.lanes, whole.payload, places))
 
-    def _store(self, value: Value, pointer: str, counted: list[int], mask: Value) -> None:
-        """Load, choose, store: what follows can read it at once, which a store under a mask would hold up."""
+    def _store(self, value: Value, pointer: HostPointer, counted: list[int], mask: Value) -> None:
+        """Load, select, store: later loads are forwarded from it, which a masked store would prevent."""
         m, type, lanes = self.m, value.type, value.lanes
         covered = self._covered(type, counted)
         if covered is None or len(set(counted)) != lanes:
-            m.store(value, Memory(m, (pointer, ""), "registers", False), m.constant(u32, counted), mask)
-            self._written(pointer, 0, "", 0, "")
+            m.store(value, pointer.memory("registers"), m.constant(u32, counted), mask)
+            self._written(pointer, 0, None)
             return
         low, places = covered
-        here = m.emit(f"getelementptr i8, ptr {pointer}, i64 {low}") if low else pointer
+        here = pointer.at(low) if low else pointer
         count = max(places) + 1
-        vector = m.vector(type, count)
-        stored, kept = str(value.payload), str(mask.payload)
         if places != list(range(lanes)):
-            back = [places.index(one) if one in places else None for one in range(count)]
-            stored = self._spread(m.vector(type, lanes), stored, "poison", back, lanes)
-            kept = self._spread(f"<{lanes} x i1>", kept, "zeroinitializer", back, lanes)
-        if kept not in ("splat (i1 true)", "splat (i1 1)"):
-            # Volatile, lest LLVM makes a store under a mask of it after all.
-            before = m.emit(f"load volatile {vector}, ptr {here}, align 1")
-            stored = m.emit(f"select <{count} x i1> {kept}, {vector} {stored}, {vector} {before}")
-        m.line(f"store {vector} {stored}, ptr {here}, align 1")
-        self._written(pointer, low, vector, count * type.bytes, stored)
+            value = m.pick(value, [places.index(one) if one in places else None for one in range(count)])
+            mask = m.pick(mask, [places.index(one) if one in places else lanes for one in range(count)], m.constant(bool_, 0, lanes))
+        if mask.payload not in ALL:
+            # Volatile, or LLVM would make a masked store of it after all.
+            before = here.load_lanes(type, count, align=1, volatile=True)
+            value = m.select(mask, value, before)
+        here.store(value, align=1)
+        self._written(pointer, low, value)
 
-    def _whole(self, pointer: str, low: int, vector: str, size: int) -> str:
-        here = self.m.emit(f"getelementptr i8, ptr {pointer}, i64 {low}") if low else pointer
-        return self.m.emit(f"load {vector}, ptr {here}, align 1")
+    def _whole(self, pointer: HostPointer, low: int, type: LaneType, lanes: int) -> Value:
+        return (pointer.at(low) if low else pointer).load_lanes(type, lanes, align=1)
 
-    def _written(self, pointer: str, low: int, vector: str, size: int, value: str) -> None:
-        pass
-
-    def _spread(self, vector: str, value: str, rest: str, back: list[int | None], lanes: int) -> str:
-        order = ", ".join(f"i32 {lanes if one is None else one}" for one in back)
-        return self.m.emit(f"shufflevector {vector} {value}, {vector} {rest}, <{len(back)} x i32> <{order}>")
+    def _written(self, pointer: HostPointer, low: int, value: Value | None) -> None:
+        """A hook for streams: what was stored at an operand, None if that is not one vector."""
 
     # -- registers by address ------------------------------------------------------------------------------------------
 
     def _block(self) -> Memory:
-        return Memory(self.m, ("%block", ""), "grf", False)
+        return self.m.pointer("block").memory("grf")
 
     def moved(self, offsets: Value) -> Value:
         """Addresses with the offset that was taken out of the instruction."""
@@ -227,14 +225,12 @@ class BlockState:
         if not self.shape.moves:
             return offsets
         slot = next(slot for slot, operand in enumerate((one.dst, *one.sources)) if operand is not None and operand.indirect)
-        m = self.m
-        given = m._value(u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {self.field(SLOTS[slot])}, i64 0"))
-        return offsets + m.broadcast(given, offsets.lanes)
+        return offsets + self.m.broadcast(self.field(SLOTS[slot]).lane(), offsets.lanes)
 
     def check(self, type: LaneType, offsets: Value) -> None:
         """Addresses that are no registers are for the reference to complain about."""
         wrong = offsets > GRF_COUNT * GRF_BYTES - type.bytes
-        self.escape_if(self.m.any_lane(wrong.lanes, str(wrong.payload)))
+        self.escape_if(self.m.any_scalar(wrong))
 
     def _read_indirect(self, type: LaneType, offsets: Value) -> Value:
         where = self.moved(offsets)
@@ -247,39 +243,25 @@ class BlockState:
         m, lanes = self.m, instruction.exec_size
         if instruction.no_mask:
             return m.constant(bool_, 1, lanes)
-        active = m.emit(f"load i32, ptr {self.at(ACTIVE)}")
-        first = m.emit(f"add i32 {self.field('group')}, {first_channel(self, instruction)}")
-        bits = m.emit(f"lshr i32 {active}, {first}")
-        return m.mask_from_bits(m._value(u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {bits}, i64 0")), lanes)
+        active = self.at(ACTIVE).load(u32)
+        first = self.field("group") + first_channel(self, instruction)
+        return m.mask_from_bits((active >> first).lane(), lanes)
 
-    def _flag_register(self, first: int) -> tuple[str, str, str, str]:
-        """Type, pointer, all bits, and which of them is meant."""
-        m, kind = self.m, f"i{self.sizes['f'] * 8}"
+    def _flag_register(self, first: int) -> tuple[HostPointer, Scalar, Scalar]:
+        """Its pointer, its bits, and the number of the bit that is meant."""
+        type = u64 if self.sizes["f"] * 8 == u64.bits else u32
         pointer = self.at(BLOCK_OFFSETS["f"])
-        place = self.field("flag")
-        if kind != "i32":
-            place = m.emit(f"zext i32 {place} to {kind}")
-        return kind, pointer, m.emit(f"load {kind}, ptr {pointer}"), m.emit(f"add {kind} {place}, {first}")
+        place = self.field("flag").convert(type)
+        return pointer, pointer.load(type), place + first
 
     def flags(self, first: int, count: int) -> Value:
-        m = self.m
-        kind, _, bits, place = self._flag_register(first)
-        turned = m.call("llvm.fshr", kind, [(kind, bits), (kind, bits), (kind, place)], (kind,))
-        if kind != f"i{count}":
-            turned = m.emit(f"trunc {kind} {turned} to i{count}")
-        return m._value(bool_, count, m.emit(f"bitcast i{count} {turned} to <{count} x i1>"))
+        _, bits, place = self._flag_register(first)
+        return bits.rotate_right(place).mask(count)
 
     def write_flags(self, first: int, value: Value, mask: Value) -> None:
-        m, lanes = self.m, value.lanes
-        kind, pointer, bits, place = self._flag_register(first)
-        turned = []
-        for one in (mask, value & mask):
-            wide = m.emit(f"bitcast <{lanes} x i1> {one.payload} to i{lanes}")
-            if kind != f"i{lanes}":
-                wide = m.emit(f"zext i{lanes} {wide} to {kind}")
-            turned.append(m.call("llvm.fshl", kind, [(kind, wide), (kind, wide), (kind, place)], (kind,)))
-        rest = m.emit(f"and {kind} {bits}, {m.emit(f'xor {kind} {turned[0]}, -1')}")
-        m.line(f"store {kind} {m.emit(f'or {kind} {rest}, {turned[1]}')}, ptr {pointer}")
+        pointer, bits, place = self._flag_register(first)
+        kept, new = (self.m.mask_scalar(one, bits.type).rotate_left(place) for one in (mask, value & mask))
+        pointer.store((bits & ~kept) | new)
 
 
 def flagged(one: Instruction) -> bool:
@@ -287,7 +269,7 @@ def flagged(one: Instruction) -> bool:
     return bool(one.predicate or one.condition)
 
 
-Held = list[tuple[int, int, str, str] | None]  # by instruction: where in its destination it wrote how many bytes, as what, and these
+Held = list[tuple[int, Value] | None]  # by instruction: the byte of its destination from which on it stored which vector
 
 
 class StreamState(BlockState):
@@ -295,37 +277,37 @@ class StreamState(BlockState):
     it in the same handler its operands are the results; `held` has them, and room for its own."""
 
     def __init__(
-        self, m: LlvmMachine, shape: Shape, mode: FloatMode, accumulates: bool, start: int, held: Held, makers: tuple[int, ...]
+        self, m: LlvmMachine, shape: InstructionShape, mode: FloatMode, accumulates: bool, start: int, held: Held, makers: tuple[int, ...]
     ) -> None:
         self.start, self.held, self.makers = start, held, makers
         self.fields = {"immediate": start + WORD}
-        behind = start + WORD + WORD * (max(shape.immediates) >= 0)
+        end = start + WORD + WORD * (max(shape.immediates) >= 0)
         if flagged(shape.instruction):
-            self.fields["flag"], behind = behind, behind + WORD
-        self.behind = behind
+            self.fields["flag"], end = end, end + WORD
+        self.end_of_part = end
         super().__init__(m, shape, mode, accumulates)
 
-    def field(self, name: str, kind: str = "i32") -> str:
-        m = self.m
+    def field(self, name: str) -> Scalar:
         if name in SLOTS:
-            return m.emit(f"zext i16 {m.emit(f'load i16, ptr {self.inside(self.start + 2 * SLOTS.index(name))}')} to i32")
+            return self.inside(self.start + 2 * SLOTS.index(name)).load(u16).convert(u32)
         if name not in self.fields:
             raise Escape
-        return m.emit(f"load {kind}, ptr {self.inside(self.fields[name])}")
+        return self.inside(self.fields[name]).load(u32)
 
-    def immediate(self, place: int) -> str:
+    def immediate(self, place: int) -> HostPointer:
         return self.inside(self.fields["immediate"] + place)
 
-    def _whole(self, pointer: str, low: int, vector: str, size: int) -> str:
+    def _whole(self, pointer: HostPointer, low: int, type: LaneType, lanes: int) -> Value:
         maker = self.makers[self.pointers.index(pointer)] if pointer in self.pointers else -1
-        if maker >= 0 and (known := self.held[maker]) is not None and known[:2] == (low, size):
-            _, _, kind, value = known
-            return value if kind == vector else self.m.emit(f"bitcast {kind} {value} to {vector}")
-        return super()._whole(pointer, low, vector, size)
+        if maker >= 0 and (known := self.held[maker]) is not None:
+            at, value = known
+            if at == low and value.lanes * value.type.bytes == lanes * type.bytes:
+                return self.m._value(type, lanes, self.m._regroup(value.type, value.lanes, type, lanes, value.payload))
+        return super()._whole(pointer, low, type, lanes)
 
-    def _written(self, pointer: str, low: int, vector: str, size: int, value: str) -> None:
-        if pointer == self.pointers[0]:
-            self.held[-1] = None if self.m.open else (low, size, vector, value)  # what a condition decides on is no value for all
+    def _written(self, pointer: HostPointer, low: int, value: Value | None) -> None:
+        if pointer is self.pointers[0]:
+            self.held[-1] = None if self.m.open or value is None else (low, value)  # a store under a condition defines no value
 
     def enabled(self, instruction: Instruction) -> Value:
         return self.m.constant(bool_, 1, instruction.exec_size)

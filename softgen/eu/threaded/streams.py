@@ -1,10 +1,10 @@
-"""Streams: instructions that follow one another without a branch, once more for threads whose channels are all on.
+"""Streams: superinstructions for straight-line code, for threads whose channels are all active.
 
-A stream has records of its own. They are short: a handler, then for each of its instructions where the operands start, and an immediate and
-a flag where it has these. What follows one another often has one handler for all of it, in which results stay in the host's registers for
-those that need them, beside being stored. Handlers of streams look at no mask and count nothing: the record at the end counts for all, and
-leads back to the program's records. These stay as they are, for threads with channels that are off and for those who come in at the middle;
-only the first of them looks whether the stream can be taken.
+A stream has records of its own. They are short: a handler, then for each of its instructions the operands' offsets, and an immediate and a
+flag where it has these. Frequent sequences have one handler for all of their instructions, in which results are also kept in host registers
+for later operands. Handlers of streams test no mask and count nothing: the last record counts for all, and returns to the program's
+records. These remain for threads with inactive channels and for threads that resume in the middle; the first of them tests whether the
+stream can be taken.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.threaded.handlers import Kind
-from softgen.eu.threaded.shapes import FREE, Shape, Use, channels
+from softgen.eu.threaded.handlers import HandlerKind
+from softgen.eu.threaded.shapes import FREE, InstructionShape, ShapeUse, channels
 from softgen.eu.threaded.state import flagged
 from softgen.lanes.types import u32
 
@@ -32,13 +32,13 @@ SHORTEST, SHORTEST_IN_LOOP = 64, 4  # instructions that a stream is made for
 
 FOUR, ONE = struct.Struct("<4H"), struct.Struct("<Q")
 Row = npt.NDArray[np.int64]
-Step = tuple[Kind, Use]  # an instruction
-Extents = Callable[[Kind], tuple[int, ...]]  # how many bytes of each slot a kind's handler touches
+Step = tuple[HandlerKind, ShapeUse]  # an instruction
+Extents = Callable[[HandlerKind], tuple[int, ...]]  # how many bytes of each slot a kind's handler touches
 UNKNOWN = (-1,) * 4
-Place = tuple[int, int]  # of a run: its first step, and the one behind its last
+Place = tuple[int, int]  # of a run: its first step, and the one after its last
 
 
-def joins(kind: Kind) -> bool:
+def joins(kind: HandlerKind) -> bool:
     """Whether it may be part of a stream: what looks for registers by address may have to leave in the middle."""
     one = kind.shape.instruction
     return kind.what == "compute" and not any(operand is not None and operand.indirect for operand in (one.dst, *one.sources))
@@ -58,7 +58,7 @@ def runs(steps: Sequence[Step | None], heads: set[int], loops: set[int]) -> list
 
 def sequences(steps: Sequence[Step | None], places: list[Place]) -> list[list[int]]:
     """Each run as the lengths of its sequences: again and again, the two neighbours that are found most often become one."""
-    known: dict[Kind, int] = {}
+    known: dict[HandlerKind, int] = {}
     numbers: list[int] = []
     for start, end in places:
         numbers += [known.setdefault(step[0], len(known)) for step in steps[start:end] if step is not None]
@@ -107,12 +107,12 @@ def _joined(row: Row, pair: tuple[int, int], number: int) -> Row:
 
 
 class Stream(NamedTuple):
-    """A run: its first record, the one behind its last, the channels that must be on, and its sequences."""
+    """A run: its first record, the one after its last, the channels that must be on, and its sequences."""
 
     start: int
     end: int
     need: int
-    sequences: list[tuple[Kind, Sequence[Step]]]
+    sequences: list[tuple[HandlerKind, Sequence[Step]]]
 
 
 def find(steps: Sequence[Step | None], first: int, heads: set[int], loops: set[int], extents: Extents) -> list[Stream]:
@@ -150,18 +150,18 @@ def makers(steps: Sequence[Step], extents: Extents) -> tuple[tuple[int, ...], ..
     return tuple(found)
 
 
-def _operands(use: Use) -> Iterator[tuple[int, int]]:
+def _operands(use: ShapeUse) -> Iterator[tuple[int, int]]:
     """Slots and limits; what is written is no operand."""
     return zip((0, *use.slots[1:]), (FREE, *use.limits[1:]), strict=True)
 
 
 @lru_cache(1 << 12)
-def _kind(parts: tuple[Kind, ...], made: tuple[tuple[int, ...], ...]) -> Kind:
-    plain = Shape(Instruction(parts[0].shape.instruction.gen, "", 0, "none"))
-    return Kind("stream", plain, parts=parts, makers=made)
+def _kind(parts: tuple[HandlerKind, ...], made: tuple[tuple[int, ...], ...]) -> HandlerKind:
+    plain = InstructionShape(Instruction(parts[0].shape.instruction.gen, "", 0, "none"))
+    return HandlerKind("stream", plain, parts=parts, makers=made)
 
 
-def text(stream: Stream, handlers: dict[Kind, int], back: bytes) -> bytes:
+def text(stream: Stream, handlers: dict[HandlerKind, int], back: bytes) -> bytes:
     """A stream's records."""
     found = []
     for kind, steps in stream.sequences:

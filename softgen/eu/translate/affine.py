@@ -1,7 +1,7 @@
-"""What is known of general registers while a kernel is written: elements side by side that lie evenly, each a step further than the last.
+"""Affine-value tracking for GRF contents during translation: contiguous elements with values base + i·stride.
 
-That follows from the payload, where threads say so, and from the instructions since: it holds however a thread came to a place, whichever
-engine brought it there. At the beginning of a block it is what all ways to it have in common.
+Facts come from the payload (AffineRange) and from the instructions since. They hold however a thread reached an instruction, on whichever
+engine. At the start of a basic block they are the intersection over its predecessors.
 """
 
 from __future__ import annotations
@@ -11,46 +11,46 @@ from dataclasses import replace
 from itertools import pairwise
 
 from softgen.bits.units import GRF_BYTES
-from softgen.eu.engine import Row
+from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics.send import message_lengths
 from softgen.eu.thread.regions import LANES
-from softgen.eu.translate.control_flow import Graph
+from softgen.eu.translate.control_flow import ControlFlowGraph
 from softgen.lanes import affine
-from softgen.lanes.affine import EVERY, Ramp
+from softgen.lanes.affine import EVERY, AffineValue
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
 
 GRF = 4096
-Range = tuple[int, int]
+ByteSpan = tuple[int, int]
 
 
-class Even:
-    """Rows at the instruction that is being written. Those that were written since the last entry have their Ramps, too."""
+class AffineRegisters:
+    """Affine ranges at the instruction being translated. Those written since the last resume point also have their AffineValue."""
 
-    def __init__(self, m: LlvmMachine, rows: Iterable[Row] = ()) -> None:
+    def __init__(self, m: LlvmMachine, ranges: Iterable[AffineRange] = ()) -> None:
         self.m = m
-        self.rows: dict[Row, Ramp | None] = dict.fromkeys(rows)
+        self.ranges: dict[AffineRange, AffineValue | None] = dict.fromkeys(ranges)
 
-    def settle(self) -> None:
-        """A thread may be taken up here: nothing that was written before can be named."""
-        self.rows = {row: None for row, held in self.rows.items() if held is None or not held.conditions and held.mask == EVERY}
+    def resume_point(self) -> None:
+        """A resume point: no SSA value of before is available here."""
+        self.ranges = {span: None for span, held in self.ranges.items() if held is None or not held.conditions and held.mask == EVERY}
 
-    def settled(self) -> frozenset[Row]:
-        self.settle()
-        return frozenset(self.rows)
+    def facts(self) -> frozenset[AffineRange]:
+        self.resume_point()
+        return frozenset(self.ranges)
 
-    def forget(self, ranges: Iterable[Range]) -> None:
-        for low, high in ranges:
-            self.rows = {row: held for row, held in self.rows.items() if row.end <= low or high <= row.start}
+    def invalidate(self, spans: Iterable[ByteSpan]) -> None:
+        for low, high in spans:
+            self.ranges = {span: held for span, held in self.ranges.items() if span.end <= low or high <= span.start}
 
     def wrote(self, value: Value, offsets: tuple[int, ...], mask: str) -> None:
-        """`value` is what lanes were given; those that the mask has off keep what they had."""
+        """Record a write of `value` under a mask."""
         size = value.type.bytes
-        self.forget([(min(offsets), max(offsets) + size)])
+        self.invalidate([(min(offsets), max(offsets) + size)])
         held = affine.known(self.m, value.payload) if value.type.is_integer else None
         if held is None or len(offsets) < 2 or any(b - a != size for a, b in pairwise(offsets)):
             return
@@ -58,76 +58,77 @@ class Even:
             if held.mask not in (EVERY, mask):
                 return
             held = replace(held, mask=mask)
-        self.rows[Row(offsets[0], size, len(offsets), held.step, held.highest)] = held
+        self.ranges[AffineRange(offsets[0], size, len(offsets), held.stride, held.highest)] = held
 
     def read(self, type: LaneType, offsets: tuple[int, ...], result: str) -> None:
-        """Says of what was read what is known of it."""
+        """Record what is known of a value that was read."""
         m, lanes = self.m, len(offsets)
         gaps = {b - a for a, b in pairwise(offsets)}
         if not type.is_integer or len(gaps) > 1:
             return
         if gaps <= {0}:
-            affine.leaf(m, type, lanes, result, 0)
+            affine.declare(m, type, lanes, result, 0)
             return
         gap = gaps.pop()
-        for row, held in self.rows.items():
-            if row.size == type.bytes and row.start <= min(offsets) and max(offsets) < row.end and not (offsets[0] - row.start) % row.size:
-                if gap % row.size == 0:
-                    self._found(type, lanes, result, row, held, (offsets[0] - row.start) // row.size, gap // row.size)
+        for span, held in self.ranges.items():
+            inside = span.start <= min(offsets) and max(offsets) < span.end
+            if inside and span.size == type.bytes and not (offsets[0] - span.start) % span.size:
+                if gap % span.size == 0:
+                    self._found(type, lanes, result, span, held, (offsets[0] - span.start) // span.size, gap // span.size)
                 return
 
-    def _found(self, type: LaneType, lanes: int, result: str, row: Row, held: Ramp | None, first: int, gap: int) -> None:
+    def _found(self, type: LaneType, lanes: int, result: str, span: AffineRange, held: AffineValue | None, first: int, gap: int) -> None:
         if held is None:
-            affine.leaf(self.m, type, lanes, result, row.step * gap, row.highest)
+            affine.declare(self.m, type, lanes, result, span.stride * gap, span.highest)
         elif held.mask == EVERY or (first, gap) == (0, 1):
-            self.m.ramps[result] = affine.moved_on(self.m, type, held, first, gap)
+            self.m.affine[result] = affine.shifted(self.m, type, held, first, gap)
 
 
-# -- where blocks begin ----------------------------------------------------------------------------------------------
+# -- at block entries ----------------------------------------------------------------------------------------------
 
 
-class Arrivals:
-    """Rows that hold at the beginning of blocks, which are asked for in the order they are written."""
+class AffineBlockEntries:
+    """Affine ranges that hold at the start of basic blocks, queried in the order of translation."""
 
-    def __init__(self, graph: Graph, rules: ExecutionRules, start: Iterable[Row]) -> None:
+    def __init__(self, graph: ControlFlowGraph, rules: ExecutionRules, start: Iterable[AffineRange]) -> None:
         self.graph, self.rules = graph, rules
-        self.before: dict[int, list[int]] = {ip: [] for ip in graph.blocks}
+        self.predecessors: dict[int, list[int]] = {ip: [] for ip in graph.blocks}
         for ip, block in graph.blocks.items():
-            for to in set(block.leads) & set(graph.blocks):
-                self.before[to].append(ip)
-        self.known: dict[int, frozenset[Row]] = {}  # at the end of each block that was written
+            for to in set(block.successors) & set(graph.blocks):
+                self.predecessors[to].append(ip)
+        self.known: dict[int, frozenset[AffineRange]] = {}  # at the end of each block translated so far
         self.start = frozenset(start)
 
-    def at(self, ip: int) -> frozenset[Row]:
-        """What all blocks that lead here have in common, without what is written on the way back here."""
-        done = [self.known[one] for one in self.before[ip] if one in self.known]
+    def at(self, ip: int) -> frozenset[AffineRange]:
+        """The intersection over all predecessors; of a loop header, without what the loop body writes."""
+        done = [self.known[one] for one in self.predecessors[ip] if one in self.known]
         if ip == self.graph.program.start:
             done.append(self.start)
         if not done:
             return frozenset()
         common = frozenset.intersection(*done)
-        back = [one for one in self.before[ip] if one not in self.known]
+        back = [one for one in self.predecessors[ip] if one not in self.known]
         if not common or not back:
             return common
-        way = self._way(ip, back)
-        if self.graph.program.start in way - {ip}:  # one may come that way without having been here at all
+        body = self._loop_body(ip, back)
+        if self.graph.program.start in body - {ip}:  # the body may be entered without passing the header
             common &= self.start
-        lost = [found for one in way for line in self.graph.blocks[one].lines for found in written(line.instruction, self.rules)]
-        return frozenset(row for row in common if not any(low < row.end and row.start < high for low, high in lost))
+        lost = [found for one in body for line in self.graph.blocks[one].lines for found in written(line.instruction, self.rules)]
+        return frozenset(span for span in common if not any(low < span.end and span.start < high for low, high in lost))
 
-    def _way(self, ip: int, back: list[int]) -> set[int]:
-        """This block, and those from which one comes back here without having been here."""
+    def _loop_body(self, ip: int, back: list[int]) -> set[int]:
+        """The loop body: this header, and the blocks from which a back edge is reached without passing it."""
         todo, seen = [one for one in back if one != ip], {ip, *back}
         while todo:
-            for one in self.before[todo.pop()]:
+            for one in self.predecessors[todo.pop()]:
                 if one not in seen:
                     seen.add(one)
                     todo.append(one)
         return seen
 
 
-def written(one: Instruction, rules: ExecutionRules) -> list[Range]:
-    """Bytes of general registers that an instruction may write, or a few more."""
+def written(one: Instruction, rules: ExecutionRules) -> list[ByteSpan]:
+    """GRF bytes that an instruction may write (conservative)."""
     dst = one.dst
     if dst is None or dst.file != "grf":
         return []
@@ -141,5 +142,5 @@ def written(one: Instruction, rules: ExecutionRules) -> list[Range]:
     if type is None:
         return [(0, GRF)]
     size = one.exec_size * max(dst.horizontal, 1) * type.bytes * (2 if type.bytes > 4 else 1)  # doubles may be pairs of instructions
-    more = GRF_BYTES if one.opcode == "math" else 0  # a remainder goes behind its quotient
+    more = GRF_BYTES if one.opcode == "math" else 0  # the remainder follows the quotient
     return [(first, first + max(dst.sub + size, GRF_BYTES) + more)]

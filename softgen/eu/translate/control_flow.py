@@ -1,7 +1,7 @@
-"""A kernel as blocks of instructions: where they begin, where they lead, and at which addresses channels may be waiting.
+"""The control-flow graph of a kernel: basic blocks, their successors, and the addresses at which channels may be waiting.
 
-A channel that a branch sends away waits at its target until the thread comes by. What a translation needs to know is where that may be so:
-at a place that nobody waits behind, every channel of the thread is active again.
+A channel that a branch takes elsewhere waits at its target until the thread arrives there. A translation needs the set of addresses with
+such channels (`pending`): where it is empty, every channel of the thread is active again.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Untranslatable(SoftgenError):
 # -- where a branch may lead ---------------------------------------------------------------------------------------
 
 
-class Static(OffsetBranch):
-    """What all flows have whose targets are known before the kernel runs."""
+class StaticFlow(OffsetBranch):
+    """A branch whose targets are known before the kernel runs."""
 
     def __init__(self, program: KernelProgram, line: DecodedInstruction) -> None:
         self.program, self.line, self.instruction = program, line, line.instruction
@@ -45,31 +45,31 @@ class Static(OffsetBranch):
         try:
             return address + self.program.line(address).size
         except GpuFault:
-            raise Untranslatable(f"{self.instruction.opcode} at {self.line.ip:#x} leads behind {address:#x}, where nothing is") from None
+            raise Untranslatable(f"{self.instruction.opcode} at {self.line.ip:#x} leads past {address:#x}, where nothing is") from None
 
 
-class Some:
-    """A mask that may have any channels."""
+class UnknownMask:
+    """A mask of unknown channels, for probing."""
 
-    def __and__(self, other: Any) -> Some:
+    def __and__(self, other: Any) -> UnknownMask:
         return self
 
     __rand__ = __and__
 
-    def __invert__(self) -> Some:
+    def __invert__(self) -> UnknownMask:
         return self
 
 
-class Probe(Static):
-    """Finds out where channels are sent and where the thread may go."""
+class Probe(StaticFlow):
+    """Evaluates a branch for its successors and for the addresses it sends channels to."""
 
     def __init__(self, program: KernelProgram, line: DecodedInstruction, rules: ExecutionRules, width: int) -> None:
         super().__init__(program, line)
         self.rules, self.width = rules, width
-        self.active = self.taken = Some()
+        self.active = self.taken = UnknownMask()
         self.sent: set[int] = set()
-        self.leads: set[int] = set()  # where the thread may go on
-        self.deserted: set[int] = set()  # those it goes to only if nobody is at the next instruction
+        self.successors: set[int] = set()  # of the thread
+        self.deserted: set[int] = set()  # successors taken only if no channel is at the next instruction
 
     def set_ip(self, channels: Any, to: int) -> None:
         """Only a join does, to the next instruction; those it does not send stay at it."""
@@ -77,7 +77,7 @@ class Probe(Static):
             self.sent.add(self.line.ip)
 
     def split(self, leave: Any, to: int) -> None:
-        if isinstance(leave, Some):
+        if isinstance(leave, UnknownMask):
             self.sent.add(to)
 
     def any(self, channels: Any) -> None:
@@ -91,19 +91,19 @@ class Probe(Static):
 
     def choose(self, condition: Any, one: Any, other: Any) -> None:
         """Where the thread does not go on, what is left of its channels waits."""
-        leads = {to for to in (one, other) if to is not None}
-        if leads - {self.next}:
+        successors = {to for to in (one, other) if to is not None}
+        if successors - {self.next}:
             self.sent.add(self.next)
-        self.leads |= leads
-        self.deserted -= leads
+        self.successors |= successors
+        self.deserted -= successors
 
     def continue_or(self, otherwise: Any) -> None:
-        if otherwise not in self.leads | {None, self.next}:
+        if otherwise not in self.successors | {None, self.next}:
             self.deserted.add(otherwise)
-        self.leads |= {self.next, otherwise} - {None}
+        self.successors |= {self.next, otherwise} - {None}
 
     def jump(self, condition: Any, one: int, other: int) -> None:
-        self.leads |= {one, other}
+        self.successors |= {one, other}
         self.deserted -= {one, other}
 
 
@@ -114,19 +114,19 @@ def meaning(one: Instruction, rules: ExecutionRules, single: bool) -> BranchSema
     return found
 
 
-# -- blocks --------------------------------------------------------------------------------------------------------
+# -- basic blocks --------------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class Block:
-    """Instructions that run one after another; the last may be a branch."""
+class BasicBlock:
+    """Straight-line instructions; the last may be a branch."""
 
     start: int
     lines: list[DecodedInstruction] = field(default_factory=list)
-    leads: tuple[int, ...] = ()
-    deserted: frozenset[int] = frozenset()  # leads that are taken only if nobody is behind the block
+    successors: tuple[int, ...] = ()
+    deserted: frozenset[int] = frozenset()  # successors that are taken only if no channel is at the end of the block
     sent: frozenset[int] = frozenset()  # where its branch may send channels
-    pending: frozenset[int] = frozenset()  # where channels may wait once those that waited for this block have come along
+    pending: frozenset[int] = frozenset()  # where channels may wait after those that waited at this block have joined
 
     @property
     def end(self) -> int:
@@ -134,19 +134,19 @@ class Block:
 
 
 @dataclass
-class Graph:
+class ControlFlowGraph:
     program: KernelProgram
-    blocks: dict[int, Block]  # by address, ascending
-    targets: frozenset[int]  # where channels may come to wait
-    outside: frozenset[int]  # addresses without an instruction that something leads to
+    blocks: dict[int, BasicBlock]  # by address, ascending
+    targets: frozenset[int]  # addresses at which channels may wait
+    outside: frozenset[int]  # branch targets without an instruction
 
 
 def branches(one: Instruction) -> bool:
     return one.opcode not in OPS and one.opcode not in SENDS and one.opcode not in NOPS and one.opcode != "wait"
 
 
-def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: int) -> Graph:
-    """All that can be reached from the start. A block begins where a branch leads, and where a thread may wait."""
+def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: int) -> ControlFlowGraph:
+    """Everything reachable from the start. A basic block begins at a branch target and where a thread may wait."""
     probes: dict[int, Probe] = {}
     outside: set[int] = set()
     lines = dict(_reached(program, lambda line: Probe(program, line, rules, width), single, probes, outside))
@@ -154,23 +154,23 @@ def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: in
     if not lines:
         raise Untranslatable(f"there is no instruction at {program.start:#x}")
     for probe in probes.values():
-        starts |= probe.leads | probe.sent | {probe.next}
-    blocks: dict[int, Block] = {}
+        starts |= probe.successors | probe.sent | {probe.next}
+    blocks: dict[int, BasicBlock] = {}
     current = None
     for ip in sorted(lines):
         if ip in starts or current is None or current.end != ip:
-            current = blocks[ip] = Block(ip)
+            current = blocks[ip] = BasicBlock(ip)
         current.lines.append(lines[ip])
     for block in blocks.values():
         last = block.lines[-1]
         if last.ip in probes:
             probe = probes[last.ip]
-            block.leads, block.sent, block.deserted = tuple(sorted(probe.leads)), frozenset(probe.sent), frozenset(probe.deserted)
+            block.successors, block.sent, block.deserted = tuple(sorted(probe.successors)), frozenset(probe.sent), frozenset(probe.deserted)
         elif not last.instruction.eot:
-            block.leads = (block.end,)
+            block.successors = (block.end,)
     _pend(program, blocks)
     targets = frozenset().union(*(block.sent for block in blocks.values()))
-    return Graph(program, dict(sorted(blocks.items())), targets, frozenset(outside))
+    return ControlFlowGraph(program, dict(sorted(blocks.items())), targets, frozenset(outside))
 
 
 def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], Probe], single: bool, probes: dict[int, Probe],
@@ -186,27 +186,27 @@ def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], Pro
         try:
             line = program.line(ip)
         except GpuFault:
-            outside.add(ip)  # whoever comes there is told by the reference
+            outside.add(ip)  # a thread that goes there is reported by the interpreter
             continue
         yield ip, line
         one = line.instruction
         if branches(one):
             probe = probes[ip] = probing(line)
             to = meaning(one, probe.rules, single)(probe)
-            probe.leads |= set() if to is None else {to}
-            todo += [*probe.leads, *probe.sent]
+            probe.successors |= set() if to is None else {to}
+            todo += [*probe.successors, *probe.sent]
         elif not one.eot:
             todo.append(ip + line.size)
 
 
-def _pend(program: KernelProgram, blocks: dict[int, Block]) -> None:
-    """Forward until nothing changes: who may wait where, when a block has begun."""
+def _pend(program: KernelProgram, blocks: dict[int, BasicBlock]) -> None:
+    """Forward data flow to the fixed point: where channels may wait when a block has begun."""
     known: dict[int, frozenset[int]] = {program.start: frozenset()}
     todo = [program.start]
     while todo:
         block = blocks[todo.pop()]
         block.pending = known[block.start] - {block.start}
-        for to in set(block.leads) & set(blocks):
+        for to in set(block.successors) & set(blocks):
             out = (block.pending | block.sent) - ({block.end} if to in block.deserted else set())
             if to not in known or not out <= known[to]:
                 known[to] = known.get(to, frozenset()) | out

@@ -1,4 +1,7 @@
-"""Kernels change their float mode by writing cr0.0 with what is known beforehand; at each place of a kernel it then is one known number."""
+"""cr0 constant propagation: the value of cr0.0 at the start of each basic block.
+
+Kernels change their float mode with immediates, so cr0.0 is one constant at each address; a kernel where it is not is untranslatable.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from softgen.eu.isa.control_register import mask
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.thread.regions import lane_type, register_location
 from softgen.eu.thread.state import ACCUMULATOR_DISABLE, ALL_CHANNELS, ALT_FLOAT_MODE, DENORMALS, ROUNDING_MODE
-from softgen.eu.translate.control_flow import Graph, Untranslatable
+from softgen.eu.translate.control_flow import ControlFlowGraph, Untranslatable
 
 COMBINE = {"and": lambda old, new: old & new, "or": lambda old, new: old | new, "xor": lambda old, new: old ^ new,
            "mov": lambda old, new: new}  # fmt: skip
@@ -42,15 +45,15 @@ def _whole(one: Instruction, operand: Operand | None) -> bool:
 
 
 def _floats(gen: float) -> int:
-    """The bits that say how to compute, and nothing else."""
+    """The float-mode bits of cr0.0."""
     found = ALT_FLOAT_MODE | ROUNDING_MODE | ACCUMULATOR_DISABLE
     for name in DENORMALS.values():
         found |= mask(name, gen)
     return found
 
 
-def controls(graph: Graph, control: int) -> dict[int, int]:
-    """cr0.0 where each block begins."""
+def controls(graph: ControlFlowGraph, control: int) -> dict[int, int]:
+    """cr0.0 at the start of each basic block."""
     known = {graph.program.start: control}
     todo = [graph.program.start]
     while todo:
@@ -59,7 +62,7 @@ def controls(graph: Graph, control: int) -> dict[int, int]:
         for line in block.lines:
             if writes(line.instruction):
                 now = written(line.instruction, now)
-        for to in set(block.leads) & set(graph.blocks):
+        for to in set(block.successors) & set(graph.blocks):
             if to not in known:
                 known[to] = now
                 todo.append(to)

@@ -7,12 +7,13 @@ from weakref import WeakKeyDictionary
 
 from softgen.errors import SoftgenError
 from softgen.eu import native
-from softgen.eu.engine import Function, Row, Threaded
+from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
+from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.entry_exit import Key
 from softgen.eu.translate.kernel import NAME, translate
-from softgen.eu.translate.store import Store
+from softgen.eu.translate.store import TranslationStore
 from softgen.lanes import jit
 
 NARROWEST = 8  # channels of a mask
@@ -22,19 +23,20 @@ class Translator:
     name = "t1"
 
     def __init__(self, observe: bool = False, loops: bool = True, messages: bool = True, anywhere: bool = False,
-                 store: Store | None = None) -> None:  # fmt: skip
+                 store: TranslationStore | None = None) -> None:  # fmt: skip
         """Options as in Key."""
-        self.options, self.messages, self.store = (observe, loops, messages, anywhere), messages, store or Store()
-        self._known: WeakKeyDictionary[KernelProgram, dict[Key, Function | None]] = WeakKeyDictionary()
+        self.options, self.messages, self.store = (observe, loops, messages, anywhere), messages, store or TranslationStore()
+        self._known: WeakKeyDictionary[KernelProgram, dict[Key, CompiledFunction | None]] = WeakKeyDictionary()
         self._looked: WeakKeyDictionary[KernelProgram, set[Key]] = WeakKeyDictionary()
         self._making = threading.Lock()
 
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
-                 payload: tuple[Row, ...] = ()) -> Function:  # fmt: skip
+                 payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
         found = self.translated(program, control, simd, full, payload)
-        return found or Threaded(self.messages).function(program, control, simd, full, entry)
+        return found or ThreadedEngine(self.messages).function(program, control, simd, full, entry)
 
-    def translated(self, program: KernelProgram, control: int, simd: int, full: bool, payload: tuple[Row, ...] = ()) -> Function | None:
+    def translated(self, program: KernelProgram, control: int, simd: int, full: bool,
+                   payload: tuple[AffineRange, ...] = ()) -> CompiledFunction | None:  # fmt: skip
         """The kernel as a function; None where it cannot be one."""
         key, known = self._key(control, simd, full, payload), self._known.setdefault(program, {})
         if key not in known:
@@ -43,7 +45,8 @@ class Translator:
                     known[key] = self._kept(program, key) or self._make(program, key)
         return known[key]
 
-    def at_hand(self, program: KernelProgram, control: int, simd: int, full: bool, payload: tuple[Row, ...] = ()) -> Function | None:
+    def at_hand(self, program: KernelProgram, control: int, simd: int, full: bool,
+                payload: tuple[AffineRange, ...] = ()) -> CompiledFunction | None:  # fmt: skip
         """The same, if it need not be compiled. The disk is asked once: every dispatch comes here."""
         key, known = self._key(control, simd, full, payload), self._known.setdefault(program, {})
         looked = self._looked.setdefault(program, set())
@@ -54,29 +57,29 @@ class Translator:
         return known.get(key)
 
     def ran(self, program: KernelProgram, instructions: int) -> None:
-        """Nothing to learn from that."""
+        """Ignored: t1 does not profile."""
 
-    def _key(self, control: int, simd: int, full: bool, payload: tuple[Row, ...]) -> Key:
+    def _key(self, control: int, simd: int, full: bool, payload: tuple[AffineRange, ...]) -> Key:
         return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, *self.options, payload)
 
-    def _kept(self, program: KernelProgram, key: Key) -> Function | None:
+    def _kept(self, program: KernelProgram, key: Key) -> CompiledFunction | None:
         kept = self.store.load(program, key)
         if kept is None:
             return None
         try:
-            code = jit.Code(kept.data, (NAME,), native.imports())
+            code = jit.LoadedCode(kept.data, (NAME,), native.imports())
         except SoftgenError:
             return None  # whole, but of no use: make it again
         needs = kept.facts["needs"] and tuple((start, size) for start, size in kept.facts["needs"])
-        return Function(code.address(NAME), 0, kept.facts["clean"], True, True, needs, code, frozenset(kept.facts["indices"]))
+        return CompiledFunction(code.address(NAME), 0, kept.facts["clean"], True, True, needs, code, frozenset(kept.facts["indices"]))
 
-    def _make(self, program: KernelProgram, key: Key) -> Function | None:
+    def _make(self, program: KernelProgram, key: Key) -> CompiledFunction | None:
         try:
             made = translate(program, key)
         except Untranslatable:
             return None
         data = jit.compile_object(made.ir, jit.host())
         jit.check(data, (NAME,), native.imports())
-        code = jit.Code(data, (NAME,), native.imports())
+        code = jit.LoadedCode(data, (NAME,), native.imports())
         self.store.save(program, key, made.size, data, {"clean": made.clean, "indices": sorted(made.indices), "needs": made.needs})
-        return Function(code.address(NAME), 0, made.clean, True, True, made.needs, code, made.indices)
+        return CompiledFunction(code.address(NAME), 0, made.clean, True, True, made.needs, code, made.indices)

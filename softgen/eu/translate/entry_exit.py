@@ -1,23 +1,26 @@
-"""Where a thread goes in and out of a function: what it finds in its block when it is taken up, and what is kept there when it is left.
+"""Entries, exits and resume points of a translated kernel: reloads at entries, spills at exits.
 
-A function runs one thread after another, as many as its context says (block.py, `turns`): what they have in common is done once.
+The function runs several threads in one call, as many as the context says (block.py, `turns`).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from softgen.eu.engine import Row
-from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus, offset
+from softgen.eu.engine_protocol import AffineRange
+from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus
 from softgen.eu.thread.state import VECTOR_MASK
-from softgen.eu.translate.liveness import Leave, Segment
-from softgen.eu.translate.registers import Part
-from softgen.eu.translate.state import Translated
+from softgen.eu.translate.liveness import Exit, Segment
+from softgen.eu.translate.registers import RegisterPart
+from softgen.eu.translate.state import TranslationState
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.types import bool_, i64, u32
-from softgen.lanes.value import Value, Variable
+from softgen.lanes.llvm_scalar import HostPointer, Scalar
+from softgen.lanes.record import RecordLayout
+from softgen.lanes.types import bool_, i64, u32, u64
+from softgen.lanes.value import Variable
 
-TURN_OVER = (ThreadStatus.ENDED, ThreadStatus.WAITING)  # the next thread has its turn
+CONTROL, CONTEXT = RecordLayout.of(ControlBlock), RecordLayout.of(Context)
+TURN_OVER = (ThreadStatus.ENDED, ThreadStatus.WAITING)  # the next thread runs
 
 
 class Key(NamedTuple):
@@ -26,132 +29,130 @@ class Key(NamedTuple):
     control: int  # cr0.0
     width: int  # channels of a thread: 8, 16 or 32
     full: bool  # every thread has all of them
-    observe: bool = False  # registers can be looked at when the thread has ended
-    loops: bool = False  # a thread may be taken up again at its loops
-    messages: bool = True  # are carried out here, over the memory that the context names
-    anywhere: bool = False  # channels may wait where this code does not reach when a thread comes to its start
-    payload: tuple[Row, ...] = ()  # how lanes of the payload lie in every thread
+    observe: bool = False  # registers are spilled when the thread ends, for inspection
+    loops: bool = False  # loop headers are resume points
+    messages: bool = True  # are compiled in, over the memory that the context names
+    anywhere: bool = False  # channels may wait outside this code when a thread enters it at the start
+    payload: tuple[AffineRange, ...] = ()  # affine ranges of every thread's payload
 
 
-class Doors:
-    """`active` channels are where the thread is, others wait at an address; `segments` are what may be entered."""
+class EntryExit:
+    """The entries and exits of a kernel. `active` channels are at the thread's ip, others wait at an address; entries are segments."""
 
-    def __init__(self, m: LlvmMachine, key: Key, state: Translated) -> None:
+    def __init__(self, m: LlvmMachine, key: Key, state: TranslationState) -> None:
         self.m, self.key, self.state = m, key, state
         self.dispatched, self.active = (m.variable(state.none(key.width)) for _ in range(2))
         self.waiting: dict[int, Variable] = {}
         self.executed, self.budget = (m.variable(m.constant(i64, 0, 1)) for _ in range(2))
         self.segments: dict[int, Segment] = {}
 
-    # -- out -----------------------------------------------------------------------------------------------------------
+    def _place(self, name: str, more: int = 0) -> HostPointer:
+        return self.m.pointer("block").at(BLOCK_OFFSETS[name] + more)
 
-    def _place(self, name: str, more: int = 0) -> str:
-        return self.m.emit(f"getelementptr i8, ptr %block, i64 {BLOCK_OFFSETS[name] + more}")
+    def _control(self, name: str) -> HostPointer:
+        return self._place("control", CONTROL.offset(name))
 
-    def _field(self, name: str) -> str:
-        return self._place("control", offset(ControlBlock, name))
+    def _context(self, name: str) -> HostPointer:
+        return self.m.pointer("context").field(CONTEXT, name)
 
-    def _context(self, name: str) -> str:
-        return self.m.emit(f"getelementptr i8, ptr %context, i64 {offset(Context, name)}")
+    # -- exits ---------------------------------------------------------------------------------------------------------
 
-    def _leave(self, leave: Leave, parts: list[Part]) -> None:
+    def _write_exit(self, exit: Exit, parts: list[RegisterPart]) -> None:
         m, registers = self.m, self.state.registers
-        m.start(leave.label)
+        m.start(exit.label)
         for number, part in enumerate(parts):
-            if part.variable and part.written and leave.live >> number & 1:
-                registers.save(part)
-        whole = leave.status is not ThreadStatus.ENDED or self.key.observe
-        if whole:
-            self._keep_flags(leave.live >> len(parts))
-            self._keep_channels(leave)
-            m.line(f"store i32 {leave.control}, ptr {self._place('cr')}")
-        for name, value in (("ip", leave.ip), ("status", int(leave.status)), ("waiting", leave.wait)):
-            m.line(f"store i32 {value}, ptr {self._field(name)}")
-        m.line(f"store <1 x i64> {self.executed.value.payload}, ptr {self._field('executed')}")
-        if leave.status in TURN_OVER:
-            m.line("br label %next")
+            if part.variable and part.written and exit.live >> number & 1:
+                registers.spill(part)
+        if exit.status is not ThreadStatus.ENDED or self.key.observe:
+            self._spill_flags(exit.live >> len(parts))
+            self._save_channels(exit)
+            self._place("cr").store(m.number(u32, exit.control))
+        for name, value in (("ip", exit.ip), ("status", int(exit.status)), ("waiting", exit.wait)):
+            self._control(name).store(m.number(u32, value))
+        executed = self.executed.value
+        self._control("executed").store(executed)
+        if exit.status in TURN_OVER:
+            m.jump("next")
         else:
-            self._return(str(int(leave.status)))
+            self._return(m.number(i64, int(exit.status)))
 
-    def _return(self, status: str) -> None:
-        self.m.line(f"store <1 x i64> {self.budget.value.payload}, ptr {self._context('budget')}")
-        self.m.line(f"ret i64 {status}")
+    def _return(self, status: Scalar) -> None:
+        budget = self.budget.value
+        self._context("budget").store(budget)
+        self.m.give(status)
 
-    def _keep_flags(self, live: int) -> None:
+    def _spill_flags(self, live: int) -> None:
         for number, flag in enumerate(self.state.flag):
             if live >> number & 1:
                 at = self._place("f", 2 * number)
-                self.m.line(f"store <16 x i1> {flag.value.payload}, ptr {at}")
+                at.store(flag.value)
 
-    def _keep_channels(self, leave: Leave) -> None:
+    def _save_channels(self, exit: Exit) -> None:
         m, width = self.m, self.key.width
-        active = m.bits_from_mask(self.active.value) if width <= 32 else None
-        assert active is not None
-        m.line(f"store <1 x i32> {active.payload}, ptr {self._field('active')}")
-        if not leave.pending:
+        active = m.bits_from_mask(self.active.value)
+        self._control("active").store(active)
+        if not exit.pending:
             return
-        at = self._field("channel_ip")
-        where = Value(m, u32, width, m.emit(f"load <{width} x i32>, ptr {at}, align 4"))
-        for ip in sorted(leave.pending):
+        at = self._control("channel_ip")
+        where = at.load_lanes(u32, width, align=4)
+        for ip in sorted(exit.pending):
             where = m.select(self.waiting[ip].value, m.like(where, ip), where)
-        m.line(f"store <{width} x i32> {where.payload}, ptr {at}, align 4")
+        at.store(where, align=4)
 
-    # -- in ------------------------------------------------------------------------------------------------------------
+    # -- entries -------------------------------------------------------------------------------------------------------
 
-    def _enter(self, parts: list[Part]) -> None:
-        """Goes where the thread is. What is no entry is the reference's, one instruction at a time."""
+    def _write_entries(self, parts: list[RegisterPart]) -> None:
+        """Switch on the thread's ip. An ip that is no entry is the interpreter's, one instruction at a time."""
         m = self.m
-        entries = [one for one in self.segments.values() if one.entry]
-        self._threads()
-        ip = m.emit(f"load i32, ptr {self._field('ip')}")
-        self.executed.value = Value(m, i64, 1, m.emit(f"load <1 x i64>, ptr {self._field('executed')}"))
-        self.budget.value = Value(m, i64, 1, m.emit(f"load <1 x i64>, ptr {self._context('budget')}"))
-        self._enter_channels()
-        cases = " ".join(f"i32 {one.ip}, label %enter{one.ip:x}" for one in entries)
-        m.line(f"switch i32 {ip}, label %unknown [ {cases} ]")
-        for one in entries:
-            m.start(f"enter{one.ip:x}")
+        entries = [segment for segment in self.segments.values() if segment.entry]
+        self._loop_over_threads()
+        ip = self._control("ip").load(u32)
+        self.executed.value = self._control("executed").load_lanes(i64, 1)
+        self.budget.value = self._context("budget").load_lanes(i64, 1)
+        self._load_channels()
+        m.switch(ip, "unknown", {segment.ip: f"enter{segment.ip:x}" for segment in entries})
+        for segment in entries:
+            m.start(f"enter{segment.ip:x}")
             for number, part in enumerate(parts):
-                if part.variable and one.live >> number & 1:
-                    self.state.registers.load(part)
-            self._load_flags(one.live >> len(parts))
-            m.line(f"br label %at{one.ip:x}")
+                if part.variable and segment.live_in >> number & 1:
+                    self.state.registers.reload(part)
+            self._reload_flags(segment.live_in >> len(parts))
+            m.jump(f"at{segment.ip:x}")
         m.start("unknown")
-        m.line(f"ret i64 {int(ThreadStatus.ESCAPE)}")
+        m.give(m.number(i64, int(ThreadStatus.ESCAPE)))
 
-    def _threads(self) -> None:
-        """One thread after another, as many as the context says: those that ended are passed over."""
-        m, given = self.m, self._context("turns")
-        m.line(f"%given = load i64, ptr {given}")
-        m.line("br label %thread")
+    def _loop_over_threads(self) -> None:
+        """The loop over the threads of a call; threads that have ended are skipped."""
+        m = self.m
+        block, turns = m.pointer("block"), m.argument(i64, "turns")
+        given = self._context("turns").load(i64)
+        m.jump("thread")
         m.start("next")
-        m.line("%fewer = sub i64 %turns, 1")
-        m.line(f"%following = getelementptr i8, ptr %block, i64 {BLOCK_SIZE}")
-        m.line(f"br i1 {m.emit('icmp sgt i64 %fewer, 0')}, label %thread, label %over")
+        fewer = turns - 1
+        following = block.at(BLOCK_SIZE)
+        m.branch(fewer > 0, "thread", "over")
         m.start("over")
-        status = m.emit(f"load i32, ptr {self._field('status')}")
-        self._return(m.emit(f"zext i32 {status} to i64"))
+        self._return(self._control("status").load(u32).convert(u64))
         m.start("thread")
-        m.line("%block = phi ptr [ %first, %entry ], [ %following, %next ]")
-        m.line("%turns = phi i64 [ %given, %entry ], [ %fewer, %next ]")
-        m.line(f"store i64 %turns, ptr {self._context('turns')}")
-        status = m.emit(f"load i32, ptr {self._field('status')}")
-        m.line(f"br i1 {m.emit(f'icmp eq i32 {status}, {int(ThreadStatus.ENDED)}')}, label %next, label %take")
+        m.phi(block, {"entry": m.pointer("first"), "next": following})
+        m.phi(turns, {"entry": given, "next": fewer})
+        self._context("turns").store(turns)
+        m.branch(self._control("status").load(u32) == int(ThreadStatus.ENDED), "next", "take")
         m.start("take")
 
-    def _enter_channels(self) -> None:
+    def _load_channels(self) -> None:
         m, width = self.m, self.key.width
         mask = self._place("sr", 4 * (3 if self.key.control & VECTOR_MASK else 2))
-        dispatched = m.mask_from_bits(Value(m, u32, 1, m.emit(f"load <1 x i32>, ptr {mask}")), width)
-        active = m.mask_from_bits(Value(m, u32, 1, m.emit(f"load <1 x i32>, ptr {self._field('active')}")), width)
+        dispatched = m.mask_from_bits(mask.load_lanes(u32, 1), width)
+        active = m.mask_from_bits(self._control("active").load_lanes(u32, 1), width)
         self.dispatched.value, self.active.value = dispatched, active
         if self.waiting:
-            where = Value(m, u32, width, m.emit(f"load <{width} x i32>, ptr {self._field('channel_ip')}, align 4"))
+            where = self._control("channel_ip").load_lanes(u32, width, align=4)
             away = dispatched & ~active
             for ip, variable in self.waiting.items():
                 variable.value = away & (where == ip)
 
-    def _load_flags(self, live: int) -> None:
+    def _reload_flags(self, live: int) -> None:
         for number, flag in enumerate(self.state.flag):
             if live >> number & 1:
-                flag.value = Value(self.m, bool_, 16, self.m.emit(f"load <16 x i1>, ptr {self._place('f', 2 * number)}"))
+                flag.value = self._place("f", 2 * number).load_lanes(bool_, 16)

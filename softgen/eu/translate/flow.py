@@ -1,7 +1,7 @@
-"""Branches of a kernel that is one function: targets are labels, and the channels that wait at a target are a mask of its own.
+"""Branches of a translated kernel: targets are labels, and each target has a mask of the channels that wait there.
 
-A branch leaves some channels at the next instruction and sends others to wait; then the thread goes on at one of a few places, which may
-depend on who waits where. A Choice says which.
+A branch leaves some channels at the next instruction and makes others wait at targets; then the thread continues at one of a few addresses,
+which may depend on the waiting channels. A Choice is that decision.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from softgen.eu.interpreter import DecodedInstruction, KernelProgram
 from softgen.eu.isa.rules import ExecutionRules
-from softgen.eu.translate.control_flow import Static
+from softgen.eu.translate.control_flow import StaticFlow
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Value, Variable
 
@@ -25,10 +25,10 @@ class Choice:
     one: Choice | int
     other: Choice | int
     follow: bool = False
-    none_left: bool = False  # nobody is at the next instruction if `other` is taken
+    none_left: bool = False  # no channel is at the next instruction if `other` is taken
 
 
-class Branching(Static):
+class Branching(StaticFlow):
     """`waiting` has a variable for each place where channels may wait."""
 
     def __init__(self, m: Machine, program: KernelProgram, line: DecodedInstruction, rules: ExecutionRules, active: Value, taken: Value,

@@ -1,9 +1,8 @@
-"""Lanes of channels that are elsewhere. Where nobody will read them again, an instruction may write all lanes, and need not keep the old
-ones apart: most values inside an if or a loop are of that kind.
+"""Inactive-lane liveness: drops the write mask where no inactive lane's old value is read again.
 
-A channel is one thread of a program: what it writes where it is active, it has written, whoever else is there. So a register is followed
-as each channel sees it, through parts whose every byte belongs to one channel, whichever instruction uses it. Channels that are not where
-an instruction is wait at known places; what none of them reads from there on may be overwritten.
+Most values inside an if or a loop are of that kind. A channel is one thread of a program, so liveness is computed as each channel sees it,
+over the parts whose every byte belongs to one channel in all instructions. Channels that are inactive at an instruction wait at known
+addresses; what is not live there may be overwritten.
 """
 
 from __future__ import annotations
@@ -12,27 +11,27 @@ from collections.abc import Iterable
 
 from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.instruction import Instruction
-from softgen.eu.translate.control_flow import Block, Graph
-from softgen.eu.translate.liveness import Leave, Segment, effect
-from softgen.eu.translate.registers import TRUE, Access, Part, Registers
-from softgen.shared_functions import exchange
+from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph
+from softgen.eu.translate.liveness import Exit, Segment, effect
+from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPart, RegisterPartition
+from softgen.shared_functions import message
 
-ACROSS = frozenset({"dp2", "dp3", "dp4", "dph", "sad2", "sada2"})  # compute with lanes of neighbours
+ACROSS = frozenset({"dp2", "dp3", "dp4", "dph", "sad2", "sada2"})  # read lanes of other channels
 LANES = frozenset({"simd8", "simd16", "8_dwords", "16_dwords"})  # modes of messages that have a lane for each channel
 
 
 def by_lane(one: Instruction) -> bool:
-    """Whether every lane that an instruction reads is for one channel. Messages with other modes move registers for any channel."""
+    """Whether each lane that an instruction reads belongs to one channel. Messages with other modes move whole registers."""
     if one.opcode not in SENDS:
         return one.opcode not in ACROSS
     if not isinstance(one.descriptor, int):
         return False
-    said = exchange.plan(one.sfid, one.descriptor, one.gen).words
+    said = message.plan(one.sfid, one.descriptor, one.gen).words
     return (said.get("simd_mode") or said.get("block_size", "")) in LANES
 
 
-def spread(graph: Graph, segments: dict[int, Segment], registers: Registers) -> None:
-    """Makes writes of all lanes out of those that reach every active channel and leave nothing that another will read."""
+def drop_write_masks(graph: ControlFlowGraph, segments: dict[int, Segment], registers: RegisterPartition) -> None:
+    """Make unmasked the writes that cover every active channel and overwrite nothing that is live in an inactive one."""
     own = {part for part in registers.parts.get("grf", ()) if part.variable}
     own = own.difference(*(registers.covering(one) for one in _mixed(registers, own)))
     if not own:
@@ -42,19 +41,19 @@ def spread(graph: Graph, segments: dict[int, Segment], registers: Registers) -> 
     live = _live(graph, segments, effects)
     homes = _homes(graph, segments)
     for ip, one in segments.items():
-        read_elsewhere = 0
+        live_elsewhere = 0
         for at in homes[ip].pending:
-            read_elsewhere |= live.get(at, ~0)
+            live_elsewhere |= live.get(at, ~0)
         for item in one.items:
-            if isinstance(item, Access) and item in effects and item.everyone and item.mask != TRUE:
+            if isinstance(item, RegisterAccess) and item in effects and item.everyone and item.mask != TRUE:
                 kills = effects[item][1]
-                if kills.bit_count() == len(registers.covering(item)) and not kills & read_elsewhere:
+                if kills.bit_count() == len(registers.covering(item)) and not kills & live_elsewhere:
                     item.mask = TRUE
 
 
-def _mixed(registers: Registers, own: set[Part]) -> Iterable[Access]:
-    """Accesses of parts in which a channel may see another's bytes."""
-    places: dict[Part, dict[int, tuple[int, int]]] = {part: {} for part in own}
+def _mixed(registers: RegisterPartition, own: set[RegisterPart]) -> Iterable[RegisterAccess]:
+    """Accesses of parts in which a channel may read another's bytes."""
+    places: dict[RegisterPart, dict[int, tuple[int, int]]] = {part: {} for part in own}
     for access in registers.accesses:
         if access.place != "grf" or access.mask == TRUE and not access.result:
             continue
@@ -69,13 +68,13 @@ def _mixed(registers: Registers, own: set[Part]) -> Iterable[Access]:
                         yield access
 
 
-def _replaces(access: Access) -> bool:
-    """Whether a channel that is active finds nothing of what was there before."""
+def _replaces(access: RegisterAccess) -> bool:
+    """Whether the old value is dead for every active channel."""
     return not access.result and (access.everyone or access.mask == TRUE)
 
 
-def _homes(graph: Graph, segments: dict[int, Segment]) -> dict[int, Block]:
-    """The block that each segment is of."""
+def _homes(graph: ControlFlowGraph, segments: dict[int, Segment]) -> dict[int, BasicBlock]:
+    """The basic block of each segment."""
     found, block = {}, next(iter(graph.blocks.values()))
     for ip in sorted(segments):
         block = graph.blocks.get(ip, block)
@@ -83,27 +82,27 @@ def _homes(graph: Graph, segments: dict[int, Segment]) -> dict[int, Block]:
     return found
 
 
-def _live(graph: Graph, segments: dict[int, Segment], effects: dict[Access, tuple[int, int]]) -> dict[int, int]:
-    """Parts that a channel at the beginning of a segment may read before it writes them."""
+def _live(graph: ControlFlowGraph, segments: dict[int, Segment], effects: dict[RegisterAccess, tuple[int, int]]) -> dict[int, int]:
+    """Live-in parts of each segment, as one channel sees them."""
     homes = _homes(graph, segments)
-    leads = {ip: (one.leads | homes[ip].sent | set(homes[ip].leads)) & set(segments) for ip, one in segments.items()}
-    for ip, one in segments.items():  # where a thread that was left goes on
-        leads[ip] |= {item.ip for item in one.items if isinstance(item, Leave)} & set(segments)
-    before: dict[int, set[int]] = {}
-    for ip, targets in leads.items():
+    successors = {ip: (one.successors | homes[ip].sent | set(homes[ip].successors)) & set(segments) for ip, one in segments.items()}
+    for ip, one in segments.items():  # resume points
+        successors[ip] |= {item.ip for item in one.items if isinstance(item, Exit)} & set(segments)
+    predecessors: dict[int, set[int]] = {}
+    for ip, targets in successors.items():
         for to in targets:
-            before.setdefault(to, set()).add(ip)
+            predecessors.setdefault(to, set()).add(ip)
     live, todo = dict.fromkeys(segments, 0), list(segments)
     while todo:
         ip = todo.pop()
         now = 0
-        for to in leads[ip]:
+        for to in successors[ip]:
             now |= live[to]
         for item in reversed(segments[ip].items):
-            if isinstance(item, Access) and item in effects:
+            if isinstance(item, RegisterAccess) and item in effects:
                 reads, kills = effects[item]
                 now = now & ~kills | reads
         if now != live[ip]:
             live[ip] = now
-            todo += before.get(ip, ())
+            todo += predecessors.get(ip, ())
     return live

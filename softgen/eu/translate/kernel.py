@@ -1,11 +1,11 @@
-"""A whole kernel as one function of IR: `i64 kernel(ptr block, ptr context)`, which runs a thread until it ends, waits, has gone round
-its loops often enough, or comes to an instruction that only the reference knows (block.py, Status).
+"""A whole kernel as one function: `i64 kernel(ptr block, ptr context)`, which runs a thread until it ends, waits, is out of budget, or
+takes a side exit to the interpreter (block.py, ThreadStatus).
 
     made = translate(program, Key(control=0, width=16, full=True))
     made.ir                     # LLVM IR; softgen.eu.engine compiles it
 
-Instructions become text through `step`; which bytes of registers belong together, what must be kept where a thread is left, and
-what it finds when it is taken up again is settled afterwards, when all is known.
+Instructions become code through `step`. The register partition, spills at exits and reloads at entries are written afterwards, when all
+accesses are known.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.thread.regions import register_location
 from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
 from softgen.eu.translate import control_flow, cr0_propagation, inactive_lanes, send
-from softgen.eu.translate.affine import Arrivals, Even
-from softgen.eu.translate.control_flow import Block, Graph
-from softgen.eu.translate.entry_exit import Doors, Key
+from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters
+from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph
+from softgen.eu.translate.entry_exit import EntryExit, Key
 from softgen.eu.translate.flow import Branching, Choice
-from softgen.eu.translate.liveness import Leave, Segment, live
-from softgen.eu.translate.registers import Access, Part
-from softgen.eu.translate.state import Translated
+from softgen.eu.translate.liveness import Exit, Segment, compute_liveness
+from softgen.eu.translate.registers import RegisterAccess, RegisterPart
+from softgen.eu.translate.state import TranslationState
 from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_scalar import Parameter, Scalar
+from softgen.lanes.types import i64, u32
 from softgen.lanes.value import Value
 
 NAME = "kernel"
@@ -39,99 +41,97 @@ NOTIFICATIONS = 3  # dwords of n
 
 
 @dataclass
-class Translation:
+class KernelTranslation:
     ir: str
     entries: tuple[int, ...]
-    clean: bool  # the block is as it was when a thread ends without having been left before
+    clean: bool  # the block is unchanged when a thread ends in its first call
     indices: frozenset[int] = frozenset()  # binding table entries its messages name
     size: int = 0  # bytes of code from the start on
-    needs: tuple[tuple[int, int], ...] | None = None  # beside the payload (Function.needs)
+    needs: tuple[tuple[int, int], ...] | None = None  # live-in bytes of the block (CompiledFunction.needs)
     escapes: list[str] = field(default_factory=list)
 
 
-def translate(program: KernelProgram, key: Key) -> Translation:
-    return Kernel(program, key).translate()
+def translate(program: KernelProgram, key: Key) -> KernelTranslation:
+    return KernelTranslator(program, key).translate()
 
 
-class Kernel(Doors):
+class KernelTranslator(EntryExit):
     def __init__(self, program: KernelProgram, key: Key) -> None:
         m = LlvmMachine()
-        super().__init__(m, key, Translated(m, program.gen, key.control, key.width, self._escape_if))
+        super().__init__(m, key, TranslationState(m, program.gen, key.control, key.width, self._escape_if))
         self.program, self.single = program, bool(key.control & SINGLE_PROGRAM_FLOW)
         self.state.count = self._count
-        self.graph: Graph = control_flow.build(program, self.state.rules, self.single, key.width)
+        self.graph: ControlFlowGraph = control_flow.build(program, self.state.rules, self.single, key.width)
         self.controls = cr0_propagation.controls(self.graph, key.control)
         self.waiting = {at: m.variable(self.state.none(key.width)) for at in sorted(self.graph.targets)}
         self.segment = Segment(program.start)
-        self.block = Block(program.start)
+        self.block = BasicBlock(program.start)
         self.line = program.line(program.start)
-        self.resumed = {program.start}  # where blocks must be entries
-        self.behind = 0  # instructions since they were last counted
-        self.leaves: list[Leave] = []
+        self.resumed = {program.start}  # resume points at the start of blocks
+        self.uncounted = 0  # instructions since they were last counted
+        self.exits: list[Exit] = []
         self.escapes: list[str] = []
-        self.arrivals = Arrivals(self.graph, self.state.rules, key.payload)
-        self.m.lines.clear()  # variables have no beginning: entries give them their values
+        self.affine_entries = AffineBlockEntries(self.graph, self.state.rules, key.payload)
+        self.m.detach()  # variables have no initial value: entries assign them
 
-    # -- text of instructions ------------------------------------------------------------------------------------------
+    # -- instructions ------------------------------------------------------------------------------------------
 
-    def translate(self) -> Translation:
+    def translate(self) -> KernelTranslation:
         for ip, block in self.graph.blocks.items():
-            self.state.even = Even(self.m, self.arrivals.at(ip))
+            self.state.affine = AffineRegisters(self.m, self.affine_entries.at(ip))
             self._block(block)
-            self.arrivals.known[ip] = self.state.even.settled()
-        body, self.m.lines = self.m.lines, []
+            self.affine_entries.known[ip] = self.state.affine.facts()
+        body = self.m.detach()
         registers = self.state.registers
         registers.partition()
         parts = list(registers.all())
         if not (self.key.observe or self.key.anywhere or self.escapes or self.state.scattered or self.single):
-            inactive_lanes.spread(self.graph, self.segments, registers)
-        live(self.segments, registers, parts, len(self.state.flag), self.key.observe)
+            inactive_lanes.drop_write_masks(self.graph, self.segments, registers)
+        compute_liveness(self.segments, registers, parts, len(self.state.flag), self.key.observe)
         for part in self._dormant(parts):
             part.variable = ""
-        self._enter(parts)
-        for one in body:
-            if isinstance(one, Access):
-                registers.expand(one)
+        self._write_entries(parts)
+        for line in body:
+            if isinstance(line, RegisterAccess):
+                registers.expand(line)
             else:
-                self.m.lines.append(one)
-        for leave in self.leaves:
-            self._leave(leave, parts)
-        around = f"ptr noalias align 8 dereferenceable({sizeof(Context)}) %context"
-        self.m.define(f"i64 @{NAME}(ptr noalias %first, {around}) alignstack(64)")  # registers that do not fit stand there
+                self.m.attach(line)
+        for exit in self.exits:
+            self._write_exit(exit, parts)
+        context = Parameter("context", noalias=True, align=8, dereferenceable=sizeof(Context))
+        self.m.frame(NAME, i64, [Parameter("first", noalias=True), context], align_stack=64)  # for spilled vector registers
         in_block = self.state.scattered or any(part.written and not part.variable for part in parts)
         size = max(block.end for block in self.graph.blocks.values()) - self.program.start
         entries = tuple(ip for ip, one in self.segments.items() if one.entry)
         indices = frozenset(self.state.indices)
-        return Translation(self.m.module.text(), entries, not in_block, indices, size, self._needs(parts), self.escapes)
+        return KernelTranslation(self.m.module.text(), entries, not in_block, indices, size, self._needs(parts), self.escapes)
 
-    def _needs(self, parts: list[Part]) -> tuple[tuple[int, int], ...] | None:
-        """What may be read before it is written. What the reference reads on its own is not known."""
+    def _needs(self, parts: list[RegisterPart]) -> tuple[tuple[int, int], ...] | None:
+        """The live-in bytes of the kernel; unknown (None) where the interpreter may read registers on its own."""
         if self.escapes or self.state.scattered:
             return None
-        live = self.segments[self.program.start].live
+        live = self.segments[self.program.start].live_in
         read = [part for number, part in enumerate(parts) if live >> number & 1]
-        return (
-            *((BLOCK_OFFSETS[part.place] + part.start, part.end - part.start) for part in read),
-            (BLOCK_OFFSETS["f"], REGISTER_SPACE["f"]),
-        )
+        flags = BLOCK_OFFSETS["f"], REGISTER_SPACE["f"]
+        return (*((BLOCK_OFFSETS[part.place] + part.start, part.end - part.start) for part in read), flags)
 
-    def _dormant(self, parts: list[Part]) -> list[Part]:
-        """What outlives a wait and is not used in a loop of its own need not go to and fro: it stays in the block."""
+    def _dormant(self, parts: list[RegisterPart]) -> list[RegisterPart]:
+        """Parts that are live across a wait and unused in loops without one: kept in the block instead of spilled and reloaded."""
         waits = {ip for ip, one in self.segments.items() if self.program.line(ip).instruction.opcode == "wait"}
         if not waits:
             return []
         kept = 0
         for ip in waits:
-            kept |= self.segments[ip].live
+            kept |= self.segments[ip].live_in
         for block in self.graph.blocks.values():
             here = block.lines[-1].ip
-            for to in block.leads:
+            for to in block.successors:
                 if to <= here and not any(to <= ip <= here for ip in waits):
                     kept &= ~self._used(to, here, parts)
         return [part for number, part in enumerate(parts) if kept >> number & 1]
 
-    def _used(self, first: int, last: int, parts: list[Part]) -> int:
-        """The parts that instructions of a stretch of code name."""
+    def _used(self, first: int, last: int, parts: list[RegisterPart]) -> int:
+        """The parts that the instructions of an address range access."""
         number = {part: 1 << index for index, part in enumerate(parts)}
         found = 0
         for access in self.state.registers.accesses:
@@ -140,7 +140,7 @@ class Kernel(Doors):
                     found |= number[part]
         return found
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: BasicBlock) -> None:
         self.block = block
         self.state.control = self.controls[block.start]
         start, first = block.start, block.lines[0].instruction
@@ -156,7 +156,7 @@ class Kernel(Doors):
         self._jump(block.end)
 
     def _is_loop(self, ip: int) -> bool:
-        return self.key.loops and any(ip in block.leads and ip <= block.lines[-1].ip for block in self.graph.blocks.values())
+        return self.key.loops and any(ip in block.successors and ip <= block.lines[-1].ip for block in self.graph.blocks.values())
 
     def _begin(self, ip: int, entry: bool) -> None:
         self.segment = self.segments[ip] = Segment(ip, entry)
@@ -164,8 +164,8 @@ class Kernel(Doors):
         self.state.entered()
         self.m.start(f"at{ip:x}")
 
-    def _arrive(self, block: Block) -> None:
-        """Channels that waited here come along."""
+    def _arrive(self, block: BasicBlock) -> None:
+        """Channels that waited at this block become active."""
         if block.start in self.waiting:
             waiting = self.waiting[block.start]
             self.active.value = self.active.value | waiting.value
@@ -173,7 +173,7 @@ class Kernel(Doors):
         self._take_active()
 
     def _take_active(self) -> None:
-        """All channels are here where nobody can be elsewhere."""
+        """All dispatched channels are active where none can be waiting."""
         if self.single or not (self.block.pending or self.key.anywhere):
             self.active.value = self.state.every(self.key.width) if self.key.full else self.dispatched.value
             self.state.active = self.state.every(self.key.width) if self.key.full else self.active.value
@@ -181,27 +181,28 @@ class Kernel(Doors):
             self.state.active = self.active.value
 
     def _straight(self, line: DecodedInstruction) -> bool:
-        """Writes an instruction that is no branch; False if its block ends with it."""
-        one = line.instruction
-        held: tuple[list[Any], ...] = self.m.lines, self.state.registers.accesses, self.leaves, self.segment.items
-        mark, behind = [len(one_list) for one_list in held], self.behind
+        """Translate an instruction that is no branch; False if its block ends with it."""
+        inst = line.instruction
+        held: tuple[list[Any], ...] = self.state.registers.accesses, self.exits, self.segment.items
+        mark, lengths, uncounted = self.m.mark(), [len(one) for one in held], self.uncounted
         try:
             self._meaning(line)
         except (Unsupported, DecodeError) as error:
-            for one_list, length in zip(held, mark, strict=True):
-                del one_list[length:]
-            self.behind = behind
-            self.escapes.append(f"{line.ip:#x} {one.opcode}: {error}")
-            self.state.even = Even(self.m)
+            self.m.rewind(mark)
+            for one, length in zip(held, lengths, strict=True):
+                del one[length:]
+            self.uncounted = uncounted
+            self.escapes.append(f"{line.ip:#x} {inst.opcode}: {error}")
+            self.state.affine = AffineRegisters(self.m)
             self._exit(ThreadStatus.ESCAPE, line.ip)
             return self._resume(line.ip + line.size)
-        self.behind += 1
-        if one.eot:
+        self.uncounted += 1
+        if inst.eot:
             self._exit(ThreadStatus.ENDED, line.ip + line.size)
-        return not one.eot
+        return not inst.eot
 
     def _resume(self, ip: int) -> bool:
-        """The reference brings the thread here; True if the block goes on."""
+        """A resume point after an instruction of the interpreter; True if the block goes on."""
         if self.line.instruction.eot or ip == self.block.end:
             self.resumed.add(ip)
             return False
@@ -223,33 +224,33 @@ class Kernel(Doors):
             step(self.state, one)
 
     def _wait(self, line: DecodedInstruction) -> None:
-        """Takes a notification, or leaves (IVB 2557-2560)."""
+        """Take a notification, or exit (IVB 2557-2560)."""
         number = notification(line.instruction)
         at = self._place("n", 4 * number)
-        count = self.m.emit(f"load volatile i32, ptr {at}")  # whoever is last at a barrier notifies all
-        self._exit(ThreadStatus.WAITING, line.ip, self.m.emit(f"icmp eq i32 {count}, 0"), wait=number + 1)
-        self.m.line(f"store volatile i32 {self.m.emit(f'sub i32 {count}, 1')}, ptr {at}")
+        count = at.load(u32, volatile=True)  # the last thread at a barrier notifies all
+        self._exit(ThreadStatus.WAITING, line.ip, count == 0, wait=number + 1)
+        at.store(count - 1, volatile=True)
 
     # -- branches ------------------------------------------------------------------------------------------------------
 
     def _branch(self, line: DecodedInstruction) -> None:
         one, state = line.instruction, self.state
         flow = Branching(self.m, self.program, line, state.rules, state.active, self._taken(one), self.waiting)
-        leads = control_flow.meaning(one, state.rules, self.single)(flow)
-        self.behind += 1
+        successors = control_flow.meaning(one, state.rules, self.single)(flow)
+        self.uncounted += 1
         self._count()
-        self._go(flow, leads)
+        self._go(flow, successors)
 
     def _taken(self, one: Instruction) -> Value:
-        """The channels whose predicate holds, of those that are active; a jmpi asks nobody else (interpreter.py)."""
+        """The channels whose predicate holds, of those that are active; a jmpi looks at its own predicate alone (interpreter.py)."""
         state, width = self.state, self.key.width
         first, lanes = first_channel(state, one), one.exec_size
         inside = max(min(lanes, width - first), 0)
         if not inside:
             return state.none(width)
         holds = self.m.slice(predicate(state, one), 0, inside)
-        before, behind = ([state.none(lanes)] if lanes else [] for lanes in (first, width - first - inside))
-        whole = self.m.concat(*before, holds, *behind)
+        before, after = ([state.none(lanes)] if lanes else [] for lanes in (first, width - first - inside))
+        whole = self.m.concat(*before, holds, *after)
         if one.opcode == "jmpi":
             return whole
         if not one.predicate and inside == width:
@@ -259,8 +260,7 @@ class Kernel(Doors):
     def _go(self, flow: Branching, to: Choice | int, follow: bool = False, none_left: bool = False) -> None:
         if isinstance(to, Choice):
             here, there = self.m.labels("here", "there")
-            condition = self.m.emit(f"extractelement <1 x i1> {to.condition.payload}, i64 0")
-            self.m.line(f"br i1 {condition}, label %{here}, label %{there}")
+            self.m.branch(self.m.scalar(to.condition), here, there)
             self.m.start(here)
             self._go(flow, to.one, to.follow, none_left)
             self.m.start(there)
@@ -280,37 +280,36 @@ class Kernel(Doors):
         if to <= here:
             left = self.budget.value - (1 + (here - to) // LONG_BRANCH)
             self.budget.value = left
-            spent = self.m.emit(f"extractelement <1 x i1> {(left <= 0).payload}, i64 0")
-            self._exit(ThreadStatus.OUT_OF_BUDGET, to, spent)
+            self._exit(ThreadStatus.OUT_OF_BUDGET, to, self.m.scalar(left <= 0))
         if to in self.graph.outside:
             self._exit(ThreadStatus.ESCAPE, to)
             return
-        self.segment.leads.add(to)
-        self.m.line(f"br label %at{to:x}")
+        self.segment.successors.add(to)
+        self.m.jump(f"at{to:x}")
 
-    # -- leaving -------------------------------------------------------------------------------------------------------
+    # -- exits -------------------------------------------------------------------------------------------------------
 
     def _count(self) -> None:
-        if self.behind:
-            self.executed.value = self.executed.value + self.behind
-            self.behind = 0
+        if self.uncounted:
+            self.executed.value = self.executed.value + self.uncounted
+            self.uncounted = 0
 
-    def _exit(self, status: ThreadStatus, ip: int, condition: str = "", wait: int = 0) -> None:
-        """Leaves for good, or where a condition holds."""
+    def _exit(self, status: ThreadStatus, ip: int, condition: Scalar | None = None, wait: int = 0) -> None:
+        """An exit, or a side exit where a condition holds."""
         self._count()
         pending = (self.block.pending | self.block.sent) & self.graph.targets
-        leave = Leave(f"leave{len(self.leaves)}", status, ip, self.state.control, pending, wait, bool(condition))
-        self.leaves.append(leave)
-        self.segment.items.append(leave)
-        if not condition:
-            self.m.line(f"br label %{leave.label}")
+        exit = Exit(f"exit{len(self.exits)}", status, ip, self.state.control, pending, wait, condition is not None)
+        self.exits.append(exit)
+        self.segment.items.append(exit)
+        if condition is None:
+            self.m.jump(exit.label)
             return
         (stay,) = self.m.labels("stay")
-        self.m.line(f"br i1 {condition}, label %{leave.label}, label %{stay}, !prof !0")
+        self.m.branch(condition, exit.label, stay, likely=False)
         self.m.start(stay)
 
     def _escape_if(self, condition: Value) -> None:
-        self._exit(ThreadStatus.ESCAPE, self.line.ip, self.m.emit(f"extractelement <1 x i1> {condition.payload}, i64 0"))
+        self._exit(ThreadStatus.ESCAPE, self.line.ip, self.m.scalar(condition))
 
 
 def notification(one: Instruction) -> int:

@@ -1,25 +1,28 @@
-"""Which parts of the registers must be kept where a thread is left, and given back where it is taken up: those that may still be read."""
+"""Liveness of register parts and flags: which must be spilled at an exit and reloaded at an entry.
+
+Backward data flow over segments. A part is live where it may be read before it is wholly written; a write under a mask kills nothing.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from softgen.eu.thread.block import ThreadStatus
-from softgen.eu.translate.registers import TRUE, Access, Part, Registers
+from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPart, RegisterPartition
 
 
 @dataclass(eq=False)
-class Leave:
-    """A way out of the function."""
+class Exit:
+    """An exit of the function; a side exit where `conditional`."""
 
     label: str
     status: ThreadStatus
-    ip: int  # where the thread goes on
+    ip: int  # the resume point
     control: int  # its cr0.0
     pending: frozenset[int]  # where channels may wait
     wait: int = 0  # 1 + notification register
-    perhaps: bool = False  # the thread may also stay
-    live: int = 0  # parts to keep, a bit for each
+    conditional: bool = False
+    live: int = 0  # parts to spill, a bit for each
 
 
 @dataclass(eq=False)
@@ -31,72 +34,73 @@ class FlagUse:
     ip: int
 
 
-Use = Access | FlagUse
+Use = RegisterAccess | FlagUse
 
 
 @dataclass(eq=False)
 class Segment:
-    """Text that is entered only at its beginning: what it does with registers, in order."""
+    """A piece of a basic block that is entered only at its beginning: its register uses and exits, in order."""
 
     ip: int
-    entry: bool = False
-    items: list[Use | Leave] = field(default_factory=list)
-    leads: set[int] = field(default_factory=set)
-    live: int = 0  # parts that may be read before they are written whole
+    entry: bool = False  # a resume point: the function may be entered here
+    items: list[Use | Exit] = field(default_factory=list)
+    successors: set[int] = field(default_factory=set)
+    live_in: int = 0  # parts that may be read before they are wholly written
 
 
-def live(segments: dict[int, Segment], registers: Registers, parts: list[Part], flags: int, observe: bool) -> None:
-    """Fills in `live` of every segment and leave, backward until nothing changes. Bits above the parts' are for so many flags."""
+def compute_liveness(segments: dict[int, Segment], registers: RegisterPartition, parts: list[RegisterPart], flags: int,
+                     observe: bool) -> None:  # fmt: skip
+    """Compute `live_in` of every segment and `live` of every exit. Bits above the parts' are the flags'."""
     number = {part: 1 << index for index, part in enumerate(parts)}
     every = (1 << len(parts) + flags) - 1
-    known: dict[Use, tuple[int, int]] = {
+    effects: dict[Use, tuple[int, int]] = {
         access: effect(access, registers, number, not access.result and access.mask == TRUE) for access in registers.accesses}  # fmt: skip
     for one in segments.values():
         for item in one.items:
             if isinstance(item, FlagUse):
                 bit = 1 << len(parts) + item.number
-                known[item] = (0, bit) if item.replaced else (bit, 0)
-    before: dict[int, set[int]] = {}
+                effects[item] = (0, bit) if item.replaced else (bit, 0)
+    predecessors: dict[int, set[int]] = {}
     for one in segments.values():
-        for to in [*one.leads, *(item.ip for item in one.items if isinstance(item, Leave))]:
-            before.setdefault(to, set()).add(one.ip)
+        for to in [*one.successors, *(item.ip for item in one.items if isinstance(item, Exit))]:
+            predecessors.setdefault(to, set()).add(one.ip)
     todo = list(segments)
     while todo:
-        one = segments[todo.pop()]
+        segment = segments[todo.pop()]
         now = 0
-        for to in one.leads:
-            now |= segments[to].live
-        for item in reversed(one.items):
-            if isinstance(item, Leave):
-                item.live = _kept(item, one, segments, known, every, observe, now)
+        for to in segment.successors:
+            now |= segments[to].live_in
+        for item in reversed(segment.items):
+            if isinstance(item, Exit):
+                item.live = _spilled(item, segment, segments, effects, every, observe, now)
                 now |= item.live
             else:
-                reads, kills = known[item]
+                reads, kills = effects[item]
                 now = now & ~kills | reads
-        if now != one.live:
-            one.live = now
-            todo += before.get(one.ip, ())
+        if now != segment.live_in:
+            segment.live_in = now
+            todo += predecessors.get(segment.ip, ())
 
 
-def _kept(leave: Leave, here: Segment, segments: dict[int, Segment], known: dict[Use, tuple[int, int]], every: int,
-          observe: bool, behind: int) -> int:  # fmt: skip
-    """What must be in the block where a thread is left; `behind` is what the code after that needs."""
-    if leave.status is ThreadStatus.ENDED:
+def _spilled(exit: Exit, here: Segment, segments: dict[int, Segment], effects: dict[Use, tuple[int, int]], every: int,
+          observe: bool, live_out: int) -> int:  # fmt: skip
+    """The parts that must be in the block at an exit; `live_out`: what the code after it reads."""
+    if exit.status is ThreadStatus.ENDED:
         return every if observe else 0
-    if observe or leave.status is ThreadStatus.ESCAPE and not leave.perhaps:
+    if observe or exit.status is ThreadStatus.ESCAPE and not exit.conditional:
         return every
-    if leave.status is ThreadStatus.ESCAPE:  # the reference does this instruction, and goes on as this code would
-        found = behind
+    if exit.status is ThreadStatus.ESCAPE:  # the interpreter executes this instruction, and the thread resumes after it
+        found = live_out
         for item in here.items:
-            if not isinstance(item, Leave) and item.ip == leave.ip:
-                reads, _ = known[item]
+            if not isinstance(item, Exit) and item.ip == exit.ip:
+                reads, _ = effects[item]
                 found |= reads
         return found
-    return segments[leave.ip].live if leave.ip in segments else every
+    return segments[exit.ip].live_in if exit.ip in segments else every
 
 
-def effect(access: Access, registers: Registers, number: dict[Part, int], replaces: bool) -> tuple[int, int]:
-    """Parts that an access reads, and those that it replaces whole; parts without a number are nobody's concern."""
+def effect(access: RegisterAccess, registers: RegisterPartition, number: dict[RegisterPart, int], replaces: bool) -> tuple[int, int]:
+    """The parts that an access reads, and those that it kills; parts without a number are left out."""
     parts = registers.covering(access)
     every = sum(number.get(part, 0) for part in parts)
     low, high = access.span

@@ -1,32 +1,26 @@
-"""Messages of a kernel that is one function: the shared function's own lane program, on the kernel's registers."""
+"""Messages of a translated kernel: the shared function's lane program, on the kernel's registers."""
 
 from __future__ import annotations
 
 from softgen.errors import GpuFault, Unsupported
-from softgen.eu.environment import CompiledEnvironment
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics.send import execute_message, has_lane_program
-from softgen.eu.translate.state import Translated
-from softgen.lanes.value import Region
+from softgen.eu.thread.block import Context
+from softgen.eu.translate.state import TranslationState
+from softgen.lanes.record import RecordLayout
+from softgen.lanes.types import u64
+from softgen.shared_functions.compiled import MessageCode
+
+CONTEXT = RecordLayout.of(Context)
 
 
-class Environment(CompiledEnvironment):
-    """Also remembers which surfaces a kernel names, so that they can be found before it starts."""
-
-    def __init__(self, state: Translated) -> None:
-        super().__init__(state.m, state.gen, str(state.ip), lambda good: state.escape(~good))
-        self.indices, self.part = state.indices, state.count  # type: ignore[method-assign]
-
-    def bound(self, index: int) -> Region:
-        self.indices.add(index)
-        return super().bound(index)
-
-
-def send(state: Translated, one: Instruction, here: bool) -> None:
-    """`here`: whether the shared function is part of the code; otherwise the reference asks it."""
-    if not here or not has_lane_program(one):
+def send(state: TranslationState, inst: Instruction, here: bool) -> None:
+    """`here`: whether messages are compiled in; otherwise each is a side exit to the interpreter."""
+    if not here or not has_lane_program(inst):
         raise Unsupported("this message has no translation")
+    ip = state.m.number(u64, state.ip)
+    code = MessageCode(state.m, state.gen, ip, lambda good: state.escape(~good), CONTEXT, state.indices, state.count)
     try:
-        execute_message(state, one, Environment(state))
+        execute_message(state, inst, code)
     except GpuFault as fault:
         raise Unsupported(str(fault)) from None  # it happens when the message is sent, not now

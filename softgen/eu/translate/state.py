@@ -1,4 +1,4 @@
-"""The State that instructions compute on when they become part of a function: registers as accesses that are settled later.
+"""The lane state of a translation: registers are accesses that are expanded when the partition is known.
 
 Channels are lanes of one mask, as many as the thread was dispatched with. Flags are four masks of sixteen.
 """
@@ -13,10 +13,10 @@ from softgen.eu.isa.rules import ExecutionRules, rules
 from softgen.eu.thread.lane_state import Offsets
 from softgen.eu.thread.predicate import FLAG, first_channel
 from softgen.eu.thread.state import ACCUMULATOR_DISABLE, READ_ONLY, FloatMode, float_mode, register_sizes
-from softgen.eu.translate.affine import Even
+from softgen.eu.translate.affine import AffineRegisters
 from softgen.eu.translate.inactive_lanes import by_lane
-from softgen.eu.translate.liveness import FlagUse, Leave, Use
-from softgen.eu.translate.registers import TRUE, Access, Registers
+from softgen.eu.translate.liveness import Exit, FlagUse, Use
+from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPartition
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import LaneType, bool_, i32, u8, u16, u32, u64
 from softgen.lanes.value import Value, Variable
@@ -26,18 +26,18 @@ NOT_HERE = frozenset({"tm"})  # changes by itself
 SHOWN = 8  # low bits of ip that are always zero
 
 
-class Translated:
+class TranslationState:
     def __init__(self, m: LlvmMachine, gen: float, control: int, width: int, escape: Callable[[Value], None]) -> None:
-        """`escape` leaves the instruction to the reference where a condition of one lane holds; nothing may be written before it."""
+        """`escape` is a side exit to the interpreter where a condition of one lane holds; no write may precede it."""
         self.m, self.gen, self.width, self.escape = m, gen, width, escape
         self.rules: ExecutionRules = rules(gen)
         self.control = control  # cr0.0 at the instruction that is being written
-        self.registers = Registers(m)
+        self.registers = RegisterPartition(m)
         self.sizes = {"grf": 4096, "mrf": self.rules.message_registers * 32, **dict(register_sizes(gen))}
-        self.even = Even(m)
+        self.affine = AffineRegisters(m)
         self.active: Value = self.every(width)
         self._parts: dict[tuple[str, int, int], Value] = {}  # of the active channels
-        self.items: list[Use | Leave] = []  # of the segment that is being written
+        self.items: list[Use | Exit] = []  # of the segment that is being written
         self.scattered = False  # something is written by address
         self.indices: set[int] = set()  # binding table entries that messages name
         self.ip = 0
@@ -78,11 +78,11 @@ class Translated:
             raise Unsupported(f"{place} has no translation")
         if place not in KEPT:
             self.registers.in_block.add(place)
-        access = Access(place, type, offsets, self.m.fresh())
-        self._add(access)
+        result = self.m.promise(type, len(offsets))
+        self._add(RegisterAccess(place, type, offsets, result.payload))
         if place == "grf":
-            self.even.read(type, offsets, access.result)
-        return Value(self.m, type, len(offsets), access.result)
+            self.affine.read(type, offsets, result.payload)
+        return result
 
     def _known(self, number: int, type: LaneType, offsets: tuple[int, ...]) -> Value:
         """Parts of a number that is known now."""
@@ -102,16 +102,16 @@ class Translated:
         elif place not in KEPT:
             raise Unsupported(f"a write to {place} has no translation")
         elif mask.payload == TRUE or len(set(offsets)) == len(offsets):
-            self._add(Access(place, value.type, offsets, value=value.payload, mask=mask.payload))
+            self._add(RegisterAccess(place, value.type, offsets, value=value.payload, mask=mask.payload))
             if place == "grf":
-                self.even.wrote(value, offsets, mask.payload)
+                self.affine.wrote(value, offsets, mask.payload)
         else:
-            self.even.forget([(min(offsets), max(offsets) + value.type.bytes)] if place == "grf" else [])
+            self.affine.invalidate([(min(offsets), max(offsets) + value.type.bytes)] if place == "grf" else [])
             for lanes in _apart(offsets):
                 part, on = self.m.shuffle(value, lanes), self.m.shuffle(mask, lanes)
-                self._add(Access(place, value.type, tuple(offsets[one] for one in lanes), value=part.payload, mask=on.payload))
+                self._add(RegisterAccess(place, value.type, tuple(offsets[one] for one in lanes), value=part.payload, mask=on.payload))
 
-    def _add(self, access: Access) -> None:
+    def _add(self, access: RegisterAccess) -> None:
         access.ip = self.ip
         one = self.instruction
         if one is not None and not one.no_mask and len(access.offsets) == one.exec_size and by_lane(one):
@@ -119,7 +119,7 @@ class Translated:
             access.everyone = not access.result and access.mask == self.enabled(one).payload
         self.registers.accesses.append(access)
         self.items.append(access)
-        self.m.lines.append(access)  # type: ignore[arg-type]  # becomes text when parts are known
+        self.m.defer(access)  # expanded when the partition is known
 
     def _check(self, place: str, type: LaneType, offsets: tuple[int, ...]) -> None:
         if min(offsets) < 0 or max(offsets) + type.bytes > self.sizes.get(place, 0):
@@ -128,28 +128,21 @@ class Translated:
     # -- by address ----------------------------------------------------------------------------------------------------
 
     def _reach(self, place: str, type: LaneType, offsets: Value) -> str:
-        """Pointers for lanes. Outside the file, it is the reference's to complain."""
-        m, lanes = self.m, offsets.lanes
+        """Pointers for lanes. Addresses outside the register file are a side exit: the interpreter reports them."""
+        m = self.m
         if place != "grf":
             raise Unsupported(f"{place} by address has no translation")
         self.registers.in_block.add(place)
         self.escape(m.any(offsets > self.sizes[place] - type.bytes))
-        return m.emit(f"getelementptr i8, ptr %block, <{lanes} x i64> {m.convert(offsets, u64).payload}")
+        return m.pointer("block").lanes_at(m.convert(offsets, u64))
 
     def _gather(self, place: str, type: LaneType, offsets: Value) -> Value:
-        m, lanes = self.m, offsets.lanes
-        vector, pointers = m.vector(type, lanes), f"<{lanes} x ptr>"
-        operands = [(pointers, self._reach(place, type, offsets)), ("i32", "1"), (f"<{lanes} x i1>", TRUE), (vector, "zeroinitializer")]
-        return Value(m, type, lanes, m.call("llvm.masked.gather", vector, operands, (vector, pointers)))
+        return self.m.gather_lanes(type, self._reach(place, type, offsets), self.every(offsets.lanes))
 
     def _scatter(self, place: str, value: Value, offsets: Value, mask: Value) -> None:
-        m, lanes = self.m, offsets.lanes
         self.scattered = True
-        self.even.forget([(0, self.sizes[place])])
-        places = self._reach(place, value.type, offsets)
-        vector, pointers = m.vector(value.type, lanes), f"<{lanes} x ptr>"
-        operands = [(vector, value.payload), (pointers, places), ("i32", "1"), (f"<{lanes} x i1>", mask.payload)]
-        m.call("llvm.masked.scatter", "void", operands, (vector, pointers))
+        self.affine.invalidate([(0, self.sizes[place])])
+        self.m.scatter_lanes(value, self._reach(place, value.type, offsets), mask)
 
     # -- channels and flags --------------------------------------------------------------------------------------------
 
@@ -171,9 +164,9 @@ class Translated:
         return self._parts[key]
 
     def entered(self) -> None:
-        """A thread may be taken up here: nothing that was written before can be named."""
+        """Start a segment that may be a resume point: no SSA value of before is available."""
         self._parts.clear()
-        self.even.settle()
+        self.affine.resume_point()
 
     def flags(self, first: int, count: int) -> Value:
         bits = [(first + channel) % (FLAG * len(self.flag)) for channel in range(count)]
@@ -217,7 +210,7 @@ class Translated:
 
 
 def _apart(offsets: tuple[int, ...]) -> list[list[int]]:
-    """Lanes in turns, no two of one turn at the same place: of lanes that meet, the last that is on wins."""
+    """Lanes in rounds without overlap within a round: of lanes at one offset, the last active one wins."""
     turns: list[list[int]] = []
     for lane, at in enumerate(offsets):
         before = sum(one == at for one in offsets[:lane])

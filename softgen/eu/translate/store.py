@@ -25,7 +25,7 @@ ROOMS = ("bits", "eu", "lanes", "shared_functions", "spec/eu", "spec/message")  
 Entry = tuple[int, str, dict[str, Any]]  # size of a kernel's code, its SHA-256, facts about the translation
 
 
-class Kept(NamedTuple):
+class StoredTranslation(NamedTuple):
     data: bytes  # the object
     facts: dict[str, Any]
 
@@ -43,7 +43,7 @@ def maker() -> str:
     return found.hexdigest()
 
 
-class Store:
+class TranslationStore:
     def __init__(self, folder: Path | None = None) -> None:
         self.cache = Cache(folder or default_folder())
 
@@ -51,11 +51,11 @@ class Store:
         parts = (maker(), *jit.host(), f"{program.gen:g} {program.start} {key}")
         return hashlib.sha256("\0".join(parts).encode() + program.code[:BEGINNING]).hexdigest()
 
-    def load(self, program: KernelProgram, key: object) -> Kept | None:
+    def load(self, program: KernelProgram, key: object) -> StoredTranslation | None:
         for size, total, facts in self._entries(self._list(program, key)):
             if len(program.code) >= size and hashlib.sha256(program.code[:size]).hexdigest() == total:
                 data = self.cache.load(facts["object"])
-                return None if data is None else Kept(data, facts)
+                return None if data is None else StoredTranslation(data, facts)
         return None
 
     def save(self, program: KernelProgram, key: object, size: int, data: bytes, facts: dict[str, Any]) -> None:

@@ -4,7 +4,9 @@ In:  a message (descriptor, payload registers, channel mask) and what was bound 
 Out: bytes read into the response registers, or bytes written. Outside a surface reads give zero and writes are dropped; an access to
      nothing inside it is a GpuFault that names the lane.
 
-port.py       DataPort: the interpreter's environment of messages
+unit.py       UNIT: the declaration
+environment.py  what lane programs of messages need
+interpreter.py  their environment on the interpreter; compiled.py the one in compiled code
 reach.py      which memory a message means
 target.py     memory as the interpreter reaches it: a buffer, graphics memory, 64-bit addresses, shared local memory
 surface.py    binding table entries become targets
@@ -16,10 +18,8 @@ typed.py      texels by coordinates, typed atomics, counters
 media.py      blocks of pictures, transposed reads, what a surface is
 """
 
-from softgen.shared_functions.dataport import atomic, block, media, scattered, typed
-from softgen.shared_functions.dataport.port import DataPort
+from softgen.shared_functions.dataport.interpreter import DataPort
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import LocalMemory
 
-# The last five answer messages by being loaded.
-__all__ = ["DataPort", "LocalMemory", "Surfaces", "atomic", "block", "media", "scattered", "typed"]
+__all__ = ["DataPort", "LocalMemory", "Surfaces"]

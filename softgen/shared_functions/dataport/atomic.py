@@ -1,6 +1,6 @@
 """Atomics on dwords and qwords: each lane reads, computes and writes before the next does, and gets what stood there.
 
-Operands are sets of registers behind the addresses; compare-and-write has two, the value compared first (KBL 1229-1394).
+Operands are sets of registers after the addresses; compare-and-write has two, the value compared first (KBL 1229-1394).
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, f32, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport import simd4x2
+from softgen.shared_functions.dataport.environment import DataPortMessage
 from softgen.shared_functions.dataport.reach import pixel_lanes, region
 from softgen.shared_functions.dataport.scattered import offsets
-from softgen.shared_functions.exchange import REGISTER, Exchange, answers
+from softgen.shared_functions.message import REGISTER, answers
 
 LANES = {"simd8": 8, "simd16": 16}
 
 
-class Operation(NamedTuple):
+class AtomicOperation(NamedTuple):
     """One of the machine's atomics, on signed or unsigned integers, or a function of what was there and the operands."""
 
     native: str = ""
@@ -34,21 +35,21 @@ def reverse_subtract(m: Machine, old: Value, a: Value) -> Value:
 
 
 INTEGERS = {
-    "and": Operation("and"),
-    "or": Operation("or"),
-    "xor": Operation("xor"),
-    "mov": Operation("exchange"),
-    "inc": Operation("add", 0),
-    "dec": Operation("sub", 0),
-    "predec": Operation("sub", 0),
-    "add": Operation("add"),
-    "sub": Operation("sub"),
-    "revsub": Operation(function=reverse_subtract),
-    "imax": Operation("max", signed=True),
-    "imin": Operation("min", signed=True),
-    "umax": Operation("max"),
-    "umin": Operation("min"),
-    "cmpwr": Operation("compare_exchange", 2),
+    "and": AtomicOperation("and"),
+    "or": AtomicOperation("or"),
+    "xor": AtomicOperation("xor"),
+    "mov": AtomicOperation("exchange"),
+    "inc": AtomicOperation("add", 0),
+    "dec": AtomicOperation("sub", 0),
+    "predec": AtomicOperation("sub", 0),
+    "add": AtomicOperation("add"),
+    "sub": AtomicOperation("sub"),
+    "revsub": AtomicOperation(function=reverse_subtract),
+    "imax": AtomicOperation("max", signed=True),
+    "imin": AtomicOperation("min", signed=True),
+    "umax": AtomicOperation("max"),
+    "umin": AtomicOperation("min"),
+    "cmpwr": AtomicOperation("compare_exchange", 2),
 }
 
 
@@ -79,25 +80,25 @@ def float_compare_write(m: Machine, old: Value, a: Value, b: Value) -> Value:
 
 
 FLOATS = {
-    "fmax": Operation(function=float_max),
-    "fmin": Operation(function=float_min),
-    "fcmpwr": Operation(operands=2, function=float_compare_write),
+    "fmax": AtomicOperation(function=float_max),
+    "fmin": AtomicOperation(function=float_min),
+    "fcmpwr": AtomicOperation(operands=2, function=float_compare_write),
 }
 
 
 # -- messages --------------------------------------------------------------------------------------------------------
 
 
-def operation(x: Exchange) -> tuple[str, Operation]:
+def operation(x: DataPortMessage) -> tuple[str, AtomicOperation]:
     name = x.plan.words["operation"]
-    found = (FLOATS if "float" in x.plan.name else INTEGERS).get(name)
+    found = (FLOATS if "float" in x.plan.attributes else INTEGERS).get(name)
     if found is None:
         raise Unsupported(f"{x.plan.name} {name}: not yet simulated")
     return name, found
 
 
 @answers("untyped_atomic", "a64_untyped_atomic", "untyped_atomic_float", "a64_untyped_atomic_float")
-def untyped_atomic(x: Exchange) -> None:
+def untyped_atomic(x: DataPortMessage) -> None:
     words = x.plan.words
     lanes, type = LANES[words.get("simd_mode", "simd8")], u64 if words.get("data_width") == "qword" else u32
     if words["operation"] == "cmpwr_2w" and type is u32:
@@ -114,8 +115,8 @@ def untyped_atomic(x: Exchange) -> None:
 
 
 @answers("untyped_atomic_simd4x2", "a64_untyped_atomic_simd4x2", "untyped_atomic_float_simd4x2", "a64_untyped_atomic_float_simd4x2")
-def slot_atomic(x: Exchange) -> None:
-    """Two slots; the second operand of dwords stands beside the first, of qwords a register behind it (KBL 5985-6060, 18265-18330)."""
+def slot_atomic(x: DataPortMessage) -> None:
+    """Two slots; the second operand of dwords is next to the first, of qwords one register after it (KBL 5985-6060, 18265-18330)."""
     type = u64 if x.plan.words.get("data_width") == "qword" else u32
     name, one = operation(x)
     mask = simd4x2.slots(x)
@@ -128,8 +129,8 @@ def slot_atomic(x: Exchange) -> None:
         simd4x2.give_firsts(x, returned(name, old), mask)
 
 
-def compare_write_pairs(x: Exchange, lanes: int) -> None:
-    """Pairs of dwords, compared and written together; the low halves of all lanes stand before the high ones (KBL 18441-18466)."""
+def compare_write_pairs(x: DataPortMessage, lanes: int) -> None:
+    """Pairs of dwords, compared and written together; the low halves of all lanes precede the high ones (KBL 18441-18466)."""
     m, size = x.m, u32.bytes * lanes
     mask, (at, start) = pixel_lanes(x, lanes), offsets(x, lanes)
     memory, at = region(x, at)
@@ -147,7 +148,7 @@ def returned(name: str, old: Value) -> Value:
     return old - 1 if name == "predec" else old
 
 
-def perform(m: Machine, one: Operation, type: LaneType, memory: Region, at: Value, operands: list[Value], mask: Value) -> Value:
+def perform(m: Machine, one: AtomicOperation, type: LaneType, memory: Region, at: Value, operands: list[Value], mask: Value) -> Value:
     """What stood there. Out of bounds that is zero, and nothing is changed."""
     if one.function is not None:
         return m.update(type, memory, at, operands, mask, one.function)[0]

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.types import bool_, i64, u8, u32, u64
 from softgen.lanes.value import Region, Value
-from softgen.shared_functions.exchange import REGISTER, Exchange, answers
-from softgen.shared_functions.texture import picture
+from softgen.shared_functions.dataport.environment import StateMessage
+from softgen.shared_functions.message import REGISTER, answers
+from softgen.shared_functions.texture.operations import picture
 from softgen.surface import tiling
 from softgen.surface.image import SurfaceImage
 
@@ -27,7 +28,7 @@ MODES = {0: "normal", 2: "progressive_frame", 3: "interlaced_frame"}  # which ro
 
 
 @dataclass(frozen=True)
-class Block:
+class MediaBlock:
     """A rectangle of bytes, and which lines of the surface it counts."""
 
     x: int
@@ -38,7 +39,7 @@ class Block:
     first: int
 
 
-def number(x: Exchange, page: str, name: str) -> int:
+def number(x: StateMessage, page: str, name: str) -> int:
     return int(x.header(page, name).payload[0])
 
 
@@ -46,7 +47,7 @@ def signed(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-def lines(x: Exchange, state: tuple[int, int]) -> tuple[int, int]:
+def lines(x: StateMessage, state: tuple[int, int]) -> tuple[int, int]:
     """Every line, or every other one from the first or second on; the descriptor may say other than the surface (KBL 30421-30444)."""
     fields = x.plan.fields
     stride, first = state
@@ -55,7 +56,7 @@ def lines(x: Exchange, state: tuple[int, int]) -> tuple[int, int]:
     return (2, first) if stride else (1, 0)
 
 
-def block(x: Exchange) -> tuple[Block, SurfaceImage]:
+def block(x: StateMessage) -> tuple[MediaBlock, SurfaceImage]:
     one = picture(x)
     if one.kind not in ("2d", "null") or one.is_array and one.depth > 1:
         raise Unsupported(f"{x.plan.name} of a {one.kind} surface: not yet simulated")
@@ -64,7 +65,7 @@ def block(x: Exchange) -> tuple[Block, SurfaceImage]:
     width, height = (number(x, "MH_MBM", name) + 1 for name in ("block_width", "block_height"))
     if pitch(width) * height > LARGEST:
         raise DecodeError(f"{x.plan.name}: {width} bytes by {height} rows is more than {LARGEST} bytes")
-    return Block(left, top, width, height, step, first), one
+    return MediaBlock(left, top, width, height, step, first), one
 
 
 def pitch(width: int) -> int:
@@ -72,7 +73,7 @@ def pitch(width: int) -> int:
     return max(NARROWEST, 1 << (width - 1).bit_length())
 
 
-def row(x: Exchange, one: SurfaceImage, what: Block, line: int, mode: str = "normal") -> tuple[Value, Value]:
+def row(x: StateMessage, one: SurfaceImage, what: MediaBlock, line: int, mode: str = "normal") -> tuple[Value, Value]:
     """The bytes of a line: where they are, with the edges repeated, and which are not beyond an edge."""
     m, size, height, wide = x.m, min(one.size, UNIT), one.height, one.width * UNIT
     rows = (height - what.first + what.step - 1) // what.step
@@ -87,7 +88,7 @@ def row(x: Exchange, one: SurfaceImage, what: Block, line: int, mode: str = "nor
     return offsets, inside & on
 
 
-def nearest(what: Block, line: int, rows: int, height: int, mode: str) -> int:
+def nearest(what: MediaBlock, line: int, rows: int, height: int, mode: str) -> int:
     """The line of the surface for a line of the block; beyond the edge as the surface says (KBL 19156-19176)."""
     y = what.y + line
     if 0 <= y < rows or mode == "normal" or what.step == 2 and mode == "interlaced_frame":
@@ -99,7 +100,7 @@ def nearest(what: Block, line: int, rows: int, height: int, mode: str) -> int:
 
 
 @answers("media_block_read", "sampler_cache_media_block_read", compiled=False)
-def media_read(x: Exchange) -> None:
+def media_read(x: StateMessage) -> None:
     what, one = block(x)
     m, pieces = x.m, number(x, "MH_MBM", "register_pitch_control") + 1
     step, start = pitch(what.width) * pieces, number(x, "MH_MBM", "sub_register_offset")
@@ -118,7 +119,7 @@ def media_read(x: Exchange) -> None:
 
 
 @answers("media_block_write", compiled=False)
-def media_write(x: Exchange) -> None:
+def media_write(x: StateMessage) -> None:
     what, one = block(x)
     mode = number(x, "MH_MBM", "message_mode")
     if mode and what.width > REGISTER:
@@ -130,7 +131,7 @@ def media_write(x: Exchange) -> None:
         x.m.store(value, memory, at, inside & x.any(what.width) & masked(x, mode, line, what.width))
 
 
-def masked(x: Exchange, mode: int, line: int, width: int) -> Value:
+def masked(x: StateMessage, mode: int, line: int, width: int) -> Value:
     """The bytes of a line that the header's mask leaves: a bit for each byte, or for each dword of 4 rows by 8, in squares of squares
     (KBL 3377-3385, 17754-17762)."""
     bits = number(x, "MH_MBM", "mask")
@@ -143,13 +144,13 @@ def masked(x: Exchange, mode: int, line: int, width: int) -> Value:
 
 
 @answers("transpose_read", compiled=False)
-def transpose_read(x: Exchange) -> None:
+def transpose_read(x: StateMessage) -> None:
     """Dwords of a block, columns first (BDW 24256-24291)."""
     one, m = picture(x), x.m
     width, height = (1 << number(x, "MH_T", name) for name in ("block_width", "block_height"))
     left, top = (signed(number(x, "MH_T", name)) for name in ("x_offset", "y_offset"))
     step, first = lines(x, x.environment.lines(int(x.plan.fields.binding_table_index)))
-    what = Block(left, top, 4 * width, height, step, first)
+    what = MediaBlock(left, top, 4 * width, height, step, first)
     memory: Region = x.environment.absolute(one.base)
     x.expect(4 * width * height)
     rows = [m.regroup(m.load(u8, memory, row(x, one, what, line)[0], x.any(4 * width)), u32) for line in range(height)]
@@ -159,7 +160,7 @@ def transpose_read(x: Exchange) -> None:
 
 
 @answers("read_surface_info", compiled=False)
-def read_surface_info(x: Exchange) -> None:
+def read_surface_info(x: StateMessage) -> None:
     """Two registers: the instruction base, and what the surface is (KBL 18771-18884)."""
     one, base = picture(x), x.environment.instructions()
     level = int(x.take(u32, 0, 4).payload[3]) & 0xF

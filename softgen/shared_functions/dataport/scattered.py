@@ -1,6 +1,6 @@
 """Messages with an address per lane: byte, dword and qword scattered, untyped surface reads and writes.
 
-Lanes stand in registers as they are counted: eight dwords or four qwords to a register, SIMD16 in twice as many. Several dwords of a
+Lanes are in registers in order: eight dwords or four qwords to a register, SIMD16 in twice as many. Several dwords of a
 lane are so many sets of registers, one after another (KBL 5931-6224, 18332-18723).
 """
 
@@ -10,8 +10,9 @@ from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.types import LaneType, u8, u16, u32, u64
 from softgen.lanes.value import Value
 from softgen.shared_functions.dataport import simd4x2
+from softgen.shared_functions.dataport.environment import DataPortMessage
 from softgen.shared_functions.dataport.reach import has_addresses, pixel_lanes, region
-from softgen.shared_functions.exchange import Exchange, answers
+from softgen.shared_functions.message import answers
 
 SIMD = {"simd8": 8, "simd16": 16, "8_dwords": 8, "16_dwords": 16}
 BYTES = {"byte": 1, "word": 2, "dword": 4}
@@ -20,7 +21,7 @@ CHANNELS = 4
 SLOT = 4  # bytes of a lane in a register
 
 
-def width(x: Exchange, default: str = "simd8") -> int:
+def width(x: DataPortMessage, default: str = "simd8") -> int:
     """How many lanes a message has. The A64 scattered messages of generations without a bit for it have eight."""
     mode = x.plan.words.get("simd_mode") or x.plan.words.get("block_size", default)
     if mode not in SIMD:
@@ -28,7 +29,7 @@ def width(x: Exchange, default: str = "simd8") -> int:
     return SIMD[mode]
 
 
-def offsets(x: Exchange, lanes: int) -> tuple[Value, int]:
+def offsets(x: DataPortMessage, lanes: int) -> tuple[Value, int]:
     """The addresses, and how many payload bytes they take."""
     type = u64 if has_addresses(x) else u32
     return x.take(type, 0, lanes), type.bytes * lanes
@@ -37,13 +38,13 @@ def offsets(x: Exchange, lanes: int) -> tuple[Value, int]:
 # -- untyped surfaces ----------------------------------------------------------------------------------------------
 
 
-def channels(x: Exchange) -> list[int]:
+def channels(x: DataPortMessage) -> list[int]:
     """The dwords of a lane that are meant: a set bit leaves one out (KBL 3513-3541)."""
     return [one for one in range(CHANNELS) if not x.plan.fields.channel_mask >> one & 1]
 
 
 @answers("untyped_surface_read", "a64_untyped_surface_read", "scaled_untyped_surface_read", "scaled_a64_untyped_surface_read")
-def untyped_read(x: Exchange) -> None:
+def untyped_read(x: DataPortMessage) -> None:
     if x.plan.words["simd_mode"] == "simd4x2":
         simd4x2.untyped_read(x)
         return
@@ -57,7 +58,7 @@ def untyped_read(x: Exchange) -> None:
 
 
 @answers("untyped_surface_write", "a64_untyped_surface_write", "scaled_untyped_surface_write", "scaled_a64_untyped_surface_write")
-def untyped_write(x: Exchange) -> None:
+def untyped_write(x: DataPortMessage) -> None:
     if x.plan.words["simd_mode"] == "simd4x2":
         simd4x2.untyped_write(x)
         return
@@ -72,11 +73,11 @@ def untyped_write(x: Exchange) -> None:
 # -- scattered -----------------------------------------------------------------------------------------------------
 
 
-def shape(x: Exchange) -> tuple[LaneType, int, LaneType]:
+def shape(x: DataPortMessage) -> tuple[LaneType, int, LaneType]:
     """An element, elements of a lane, and what an element takes in registers."""
     name, words = x.plan.name, x.plan.words
     if "byte_scattered" in name:
-        # Bytes of a lane stand together in one dword, however many there are (KBL 826-848, 5730-5745). The manual forbids eight; compilers
+        # Bytes of a lane are together in one dword, however many there are (KBL 826-848, 5730-5745). The manual forbids eight; compilers
         # for Gen8 send them all the same, and read a qword (observed: IGC).
         if "data_elements" not in words and words["data_size"] not in BYTES:
             raise DecodeError(f"{name} has 1, 2 or 4 bytes a lane")
@@ -86,12 +87,12 @@ def shape(x: Exchange) -> tuple[LaneType, int, LaneType]:
     return type, x.plan.count("data_elements") if "data_elements" in words else 1, type
 
 
-def counts_dwords(x: Exchange) -> bool:
+def counts_dwords(x: DataPortMessage) -> bool:
     """Dword scattered messages without 64-bit addresses count dwords, not bytes (public: Mesa brw_fs_nir.cpp, IGC)."""
-    return x.plan.name.startswith(("dword_scattered", "constant_dword_scattered"))
+    return "dword" in x.plan.attributes
 
 
-def element_offsets(x: Exchange, lanes: int) -> tuple[Value, int]:
+def element_offsets(x: DataPortMessage, lanes: int) -> tuple[Value, int]:
     at, start = offsets(x, lanes)
     return x.m.convert(at, u64) << 2 if counts_dwords(x) else at, start
 
@@ -99,7 +100,7 @@ def element_offsets(x: Exchange, lanes: int) -> tuple[Value, int]:
 @answers("byte_scattered_read", "dword_scattered_read", "constant_dword_scattered_read",
          "a64_byte_scattered_read", "a64_dword_scattered_read", "a64_qword_scattered_read", "scaled_byte_scattered_read",
          "scaled_a64_byte_scattered_read", "scaled_a64_dword_scattered_read", "scaled_a64_qword_scattered_read")  # fmt: skip
-def scattered_read(x: Exchange) -> None:
+def scattered_read(x: DataPortMessage) -> None:
     lanes, (type, count, slot) = width(x), shape(x)
     mask, (at, _) = x.lanes(lanes), element_offsets(x, lanes)
     memory, at = region(x, at)
@@ -112,7 +113,7 @@ def scattered_read(x: Exchange) -> None:
 @answers("byte_scattered_write", "dword_scattered_write",
          "a64_byte_scattered_write", "a64_dword_scattered_write", "a64_qword_scattered_write", "scaled_byte_scattered_write",
          "scaled_a64_byte_scattered_write", "scaled_a64_dword_scattered_write", "scaled_a64_qword_scattered_write")  # fmt: skip
-def scattered_write(x: Exchange) -> None:
+def scattered_write(x: DataPortMessage) -> None:
     lanes, (type, count, slot) = width(x), shape(x)
     mask, (at, start) = x.lanes(lanes), element_offsets(x, lanes)
     memory, at = region(x, at)

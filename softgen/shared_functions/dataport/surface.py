@@ -16,7 +16,8 @@ from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.errors import GpuFault, Unsupported
 from softgen.memory.space import Space
-from softgen.shared_functions.dataport.target import Memory, Nothing, Target
+from softgen.shared_functions.dataport.target import AccessTarget, GraphicsMemory, Nothing
+from softgen.shared_functions.unit import DispatchBindings
 from softgen.surface.image import SurfaceImage, image_from_state
 
 RAW = "RAW"
@@ -47,17 +48,23 @@ class Surfaces:
         self.gen, self.space, self.bases, self.table = generation.number, space, bases, binding_table
         self.tell: Callable[[object, int, str], None] = lambda sender, index, what: None  # of the first access outside each buffer
         self.told: set[int] = set()
-        self._targets: dict[int, Target] = {}
+        self._targets: dict[int, AccessTarget] = {}
         self._states: dict[tuple[int, bool], tuple[Record, Layout, str]] = {}
 
-    def bound(self, index: int) -> Target:
+    @classmethod
+    def of(cls, dispatch: DispatchBindings) -> Surfaces:
+        found = cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.binding_table)
+        found.tell = lambda sender, index, what: dispatch.warn(sender, what)
+        return found
+
+    def bound(self, index: int) -> AccessTarget:
         """The buffer of a binding table index."""
         if index not in self._targets:
             self._targets[index] = self._buffer(self.address(index), f"surface {index}")
         return self._targets[index]
 
-    def bindless(self, offset: int) -> Target:
-        """The buffer whose state stands at an offset from the bindless base."""
+    def bindless(self, offset: int) -> AccessTarget:
+        """The buffer whose state is at an offset from the bindless base."""
         return self._buffer(self._base("bindless") + offset, f"bindless surface {offset:#x}")
 
     def address(self, index: int) -> int:
@@ -74,13 +81,13 @@ class Surfaces:
     def state(self, index: int) -> Record:
         return self._state(index, False)[0]
 
-    def counter(self, index: int) -> Target:
+    def counter(self, index: int) -> AccessTarget:
         """The counter of a surface: its own address, or that of an auxiliary surface that is one."""
         state, layout, what = self._state(index, False)
         if getattr(state, "append_counter_enable", 0):
-            return Memory(self.space, int(state.append_counter_address), 4)
+            return GraphicsMemory(self.space, int(state.append_counter_address), 4)
         if "auxiliary_surface_mode" in state._fields and value_name(layout, state, "auxiliary_surface_mode") == "append":
-            return Memory(self.space, int(state.auxiliary_surface_base_address), 4)
+            return GraphicsMemory(self.space, int(state.auxiliary_surface_base_address), 4)
         raise Unsupported(f"{what} has no counter")
 
     def _state(self, index: int, bindless: bool) -> tuple[Record, Layout, str]:
@@ -91,7 +98,7 @@ class Surfaces:
             self._states[key] = *self._read("RENDER_SURFACE_STATE", address, f"state of {what}"), f"{what} (state at {address:#x})"
         return self._states[key]
 
-    def known(self) -> dict[int, Target]:
+    def known(self) -> dict[int, AccessTarget]:
         """The surfaces that were looked up so far."""
         return self._targets
 
@@ -109,9 +116,9 @@ class Surfaces:
             raise Unsupported(f"{said}: not yet simulated for this message")
         return state.surface_base_address, state.number_of_entries
 
-    def _buffer(self, address: int, what: str) -> Target:
+    def _buffer(self, address: int, what: str) -> AccessTarget:
         found = self._plain(address, what, "")
-        return Nothing() if found is None else Memory(self.space, *found)
+        return Nothing() if found is None else GraphicsMemory(self.space, *found)
 
     def _read(self, name: str, address: int, what: str) -> tuple[Record, Layout]:
         return self._unpacked(name, address, what), _layout(name, self.gen)

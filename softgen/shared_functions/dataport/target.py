@@ -1,4 +1,4 @@
-"""Targets: where the offsets of a message lead.
+"""Access targets: memory of the interpreter's messages.
 
 A target loads and stores a few bytes for each lane. Outside its size, reads give zero and writes are dropped (KBL 16401, 2479-2486).
 """
@@ -21,7 +21,7 @@ REACH = 1 << 16  # bytes between the lowest and highest lane that are read in on
 CANONICAL_BITS = 48
 
 
-class Target(ABC):
+class AccessTarget(ABC):
     """Memory of some kind; `size` bytes of it, or no end (None)."""
 
     size: int | None = None
@@ -61,7 +61,7 @@ class Target(ABC):
     def scatter(self, offsets: Offsets, data: Bytes, lanes: npt.NDArray[np.intp]) -> None: ...
 
 
-class Nothing(Target):
+class Nothing(AccessTarget):
     """A null surface: reads zero, takes writes and keeps none (KBL 18933-18941)."""
 
     size = 0
@@ -73,7 +73,7 @@ class Nothing(Target):
         pass
 
 
-class Memory(Target):
+class GraphicsMemory(AccessTarget):
     """Graphics memory from `base` on."""
 
     def __init__(self, space: Space, base: int = 0, size: int | None = None) -> None:
@@ -101,7 +101,7 @@ class Memory(Target):
 
     def scatter(self, offsets: Offsets, data: Bytes, lanes: npt.NDArray[np.intp]) -> None:
         at, width = self.addresses(offsets, lanes, "write"), data.shape[1]
-        if np.all(at[1:] == at[:-1] + np.uint64(width)):  # lanes side by side
+        if np.all(at[1:] == at[:-1] + np.uint64(width)):  # contiguous lanes
             try:
                 self.space.write(int(at[0]), data.tobytes())
                 return
@@ -114,7 +114,7 @@ class Memory(Target):
                 raise with_lane(fault, lane) from None
 
 
-class Addresses(Memory):
+class Addresses(GraphicsMemory):
     """64-bit addresses: all of a space, in canonical form (KBL 866-887)."""
 
     def addresses(self, offsets: Offsets, lanes: npt.NDArray[np.intp], access: str) -> Offsets:
@@ -126,13 +126,15 @@ class Addresses(Memory):
         return offsets & self.wrap
 
 
-class LocalMemory(Target):
+class LocalMemory(AccessTarget):
     """Shared local memory of one thread group."""
 
     name = "local memory"
 
-    def __init__(self, size: int) -> None:
-        self.size, self.held = size, np.zeros(size, np.uint8)
+    def __init__(self, held: Bytes | int) -> None:
+        """`held`: the bytes, or how many."""
+        self.held: Bytes = np.zeros(held, np.uint8) if isinstance(held, int) else held
+        self.size = len(self.held)
 
     def _at(self, offsets: Offsets, width: int) -> npt.NDArray[np.intp]:
         return offsets.astype(np.intp)[:, None] + np.arange(width)

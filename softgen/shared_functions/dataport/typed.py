@@ -14,11 +14,12 @@ from softgen.lanes.types import u32
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport import simd4x2
 from softgen.shared_functions.dataport.atomic import operation, perform, returned
+from softgen.shared_functions.dataport.environment import DataPortMessage, StateMessage
 from softgen.shared_functions.dataport.reach import pixel_lanes
 from softgen.shared_functions.dataport.scattered import channels
-from softgen.shared_functions.exchange import REGISTER, Exchange, Plan, answers
-from softgen.shared_functions.texture import ASKERS, Asked, picture
-from softgen.shared_functions.texture import operation as operation_on_texels
+from softgen.shared_functions.message import REGISTER, MessagePlan, answers
+from softgen.shared_functions.texture.operations import ASKERS, TexelRequest, picture
+from softgen.shared_functions.texture.operations import operation as operation_on_texels
 from softgen.surface import fetch, texel
 from softgen.surface.image import SurfaceImage, locate
 
@@ -31,14 +32,14 @@ FOUR = 4  # coordinates, and channels
 class Typed:
     """A typed message: where its texels are, and who takes part."""
 
-    def __init__(self, x: Exchange, behind: int) -> None:
-        """`behind`: registers of data that follow the coordinates."""
+    def __init__(self, x: StateMessage, data: int) -> None:
+        """`data`: registers of data that follow the coordinates."""
         self.x, self.one = x, picture(x)
         texel.check(self.one.format)
-        self.group = x.plan.words.get("slot_group", "simd4x2" if x.plan.name.endswith("simd4x2") else "low_8")
+        self.group = x.plan.words.get("slot_group", "simd4x2" if "simd4x2" in x.plan.attributes else "low_8")
         self.slots = self.group == "simd4x2"
-        held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - behind
-        self.behind = (1 if self.slots else held) * REGISTER  # where data begins
+        held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - data
+        self.data = (1 if self.slots else held) * REGISTER  # where data begins
         self.mask = simd4x2.slots(x) if self.slots else pixel_lanes(x, EIGHT, FIRST[self.group])
         count = range(4 if self.slots else held)
         places = [simd4x2.firsts(x, u32, 0, n) if self.slots else x.take(u32, n * REGISTER, EIGHT) for n in count]
@@ -47,28 +48,28 @@ class Typed:
         self.memory: Region = x.environment.absolute(self.one.base)
 
 
-def _plain(plan: Plan) -> bool:
+def _plain(plan: MessagePlan) -> bool:
     """Whether a message has eight lanes."""
     return plan.words.get("slot_group") in FIRST
 
 
-ASKERS["typed_surface_read"] = lambda plan: Asked("read", EIGHT)
-ASKERS["typed_surface_write"] = lambda plan: Asked("write", EIGHT)
+ASKERS["typed_surface_read"] = lambda plan: TexelRequest("read", EIGHT)
+ASKERS["typed_surface_write"] = lambda plan: TexelRequest("write", EIGHT)
 
 
-def _asked(x: Exchange, behind: int) -> tuple[bool, list[Value], Value, int]:
-    """Whether a message has two slots, its coordinates and level, who takes part, and where data begins; `behind`: registers of data."""
+def _asked(x: DataPortMessage, data: int) -> tuple[bool, list[Value], Value, int]:
+    """Whether a message has two slots, its coordinates and level, who takes part, and where data begins; `data`: registers of data."""
     group = x.plan.words.get("slot_group", "")
     if group not in FIRST:
         return True, [simd4x2.firsts(x, u32, 0, place) for place in range(FOUR)], simd4x2.slots(x), REGISTER
-    held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - behind
+    held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - data
     places = [x.take(u32, place * REGISTER, EIGHT) for place in range(max(held, 1))]
     missing = [x.m.constant(u32, 0, EIGHT)] * FOUR
     return False, [*places, *missing][:FOUR], pixel_lanes(x, EIGHT, FIRST[group]), held * REGISTER
 
 
 @answers("typed_surface_read", compiled=_plain)
-def typed_read(x: Exchange) -> None:
+def typed_read(x: DataPortMessage) -> None:
     m, (slots, places, mask, _) = x.m, _asked(x, 0)
     x.expect(REGISTER if slots else len(channels(x)) * REGISTER)
     found = x.environment.textured(x, "read", 0, places, mask, FOUR)
@@ -90,13 +91,13 @@ def read(m: Machine, one: SurfaceImage, how: object, memory: Region, given: list
 
 
 @answers("typed_surface_write", compiled=_plain)
-def typed_write(x: Exchange) -> None:
+def typed_write(x: DataPortMessage) -> None:
     """A channel that the message leaves out is written as zero."""
     meant = channels(x)
-    slots, places, mask, behind = _asked(x, len(meant))
+    slots, places, mask, start = _asked(x, len(meant))
     values = [x.m.constant(u32, 0, mask.lanes)] * FOUR
     for number, channel in enumerate(meant):
-        values[channel] = simd4x2.firsts(x, u32, behind, channel) if slots else x.take(u32, behind + number * REGISTER, EIGHT)
+        values[channel] = simd4x2.firsts(x, u32, start, channel) if slots else x.take(u32, start + number * REGISTER, EIGHT)
     x.environment.textured(x, "write", 0, places + values, mask, 0)
 
 
@@ -110,13 +111,13 @@ def write(m: Machine, one: SurfaceImage, how: object, memory: Region, given: lis
 
 
 @answers("typed_atomic", "typed_atomic_simd4x2", compiled=False)
-def typed_atomic(x: Exchange) -> None:
+def typed_atomic(x: StateMessage) -> None:
     name, what = operation(x)
-    slots = x.plan.name.endswith("simd4x2")
+    slots = "simd4x2" in x.plan.attributes
     one = Typed(x, min(what.operands, 1) if slots else what.operands)
     if one.one.size != u32.bytes:
         raise Unsupported(f"{x.plan.name} on texels of format {one.one.format}: not yet simulated")
-    start, count = one.behind, range(what.operands)
+    start, count = one.data, range(what.operands)
     operands = [simd4x2.firsts(x, u32, start, number) if slots else x.take(u32, start + number * REGISTER, EIGHT) for number in count]
     old = returned(name, perform(x.m, what, u32, one.memory, one.at, operands, one.inside))
     if x.plan.fields.return_data and slots:
@@ -126,10 +127,10 @@ def typed_atomic(x: Exchange) -> None:
 
 
 @answers("atomic_counter", "atomic_counter_simd4x2", compiled=False)
-def atomic_counter(x: Exchange) -> None:
+def atomic_counter(x: StateMessage) -> None:
     """A surface's own counter; the lanes count one after the other (BDW 18747-19062)."""
     name, what = operation(x)
-    slots, m = x.plan.name.endswith("simd4x2"), x.m
+    slots, m = "simd4x2" in x.plan.attributes, x.m
     mask = simd4x2.slots(x) if slots else x.lanes(EIGHT)
     at = m.constant(u32, 0, mask.lanes)
     operands = [simd4x2.firsts(x, u32, 0, number) if slots else x.take(u32, number * REGISTER, EIGHT) for number in range(what.operands)]

@@ -3,15 +3,16 @@
 In:  a message (descriptor, payload registers, channel mask), surface states and sampler states.
 Out: red, green, blue and alpha in the response registers.
 
-port.py      SamplerPort: the interpreter's environment of messages
+unit.py      UNIT: the declaration
+environment.py  what lane programs of messages need
+interpreter.py  their environment on the interpreter; compiled.py the one in compiled code
 state.py     Sampling: a sampler state understood; Samplers: the table of a dispatch
 address.py   coordinates become texels: normalised or not, what lies outside
 filters.py   which texels count how much: nearest, linear, levels
 messages.py  payloads and answers
 """
 
-from softgen.shared_functions.sampler import messages
-from softgen.shared_functions.sampler.port import SamplerPort
+from softgen.shared_functions.sampler.interpreter import SamplerPort
 from softgen.shared_functions.sampler.state import Samplers, Sampling
 
-__all__ = ["SamplerPort", "Samplers", "Sampling", "messages"]  # the last one answers messages by being loaded
+__all__ = ["SamplerPort", "Samplers", "Sampling"]

@@ -1,4 +1,4 @@
-"""Coordinates become texels.
+"""Coordinates to texel numbers.
 
 A coordinate is first brought near the picture and scaled to texels; then it is a number with 8 bits of fraction, rounded or cut as the
 sampler state says (KBL 22602-22652; public: Mesa anv, subTexelPrecisionBits); last, texels outside the picture are mapped into it.
@@ -53,12 +53,13 @@ def fixed(m: Machine, u: Value, rounds: bool) -> Value:
 
 
 def texel(m: Machine, mode: str, at: Value, size: Value, smooth: bool, near: bool) -> tuple[Value, Value | None]:
-    """The texel that stands for one of any number, and where it is the border instead. `smooth`: others count too; `near`: it is at most
-    one texel outside, if its coordinate was brought near at all."""
+    """The texel inside the image that a texel number maps to, and where it is the border instead.
+
+    `smooth`: neighbours count too; `near`: it is at most one texel outside, if its coordinate was brought near at all."""
     last = size - 1
     if near and mode == "wrap":
         return m.select(at < 0, at + size, m.select(at > last, at - size, at)), None
-    if near and mode == "mirror":  # beyond an edge stands the edge again
+    if near and mode == "mirror":  # beyond an edge, the edge repeats
         mode = "clamp"
     if mode == "wrap":
         return _modulo(m, at, size), None

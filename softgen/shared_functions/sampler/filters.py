@@ -1,4 +1,4 @@
-"""Which texels count how much.
+"""Filtering: which texels count, and with which weight.
 
 Linear weights have 8 bits; a sum of texels is made of fused multiply-adds in 32-bit floats, in the order of the texels. A texel that
 weighs nothing does not count, even if it is no number. Integers are not filtered: the state must say nearest for them (KBL 22336-22340).
@@ -33,8 +33,8 @@ class Tap:
     border: Value | None
 
 
-class Reader:
-    """Samples an image for some lanes. `lod` is the level that the message asks for, None where nobody knows; offsets are texels."""
+class ImageSampler:
+    """Samples an image for some lanes. `lod` is the level that the message asks for, None where it is unknown; offsets are texels."""
 
     def __init__(self, m: Machine, one: SurfaceImage, how: Sampling, memory: Region, mask: Value) -> None:
         if one.kind not in AXES:

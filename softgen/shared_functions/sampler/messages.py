@@ -1,6 +1,6 @@
 """Sampler messages: what payloads hold, and how answers are laid out.
 
-Parameters stand one behind the other, a register for each eight lanes; what the message has no room for is zero. A 1D array has its
+Parameters follow one another, a register for each eight lanes; what the message has no room for is zero. A 1D array has its
 slice where v would be, a 2D array where r would be (public: Mesa brw_lower_logical_sends.cpp; observed: Intel's OpenCL compiler).
 
 What depends on states is an operation on texels (texture.py). Compiled code leaves the less common messages to the reference.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from softgen.bits.generation import generation
 from softgen.errors import Unsupported
@@ -19,10 +20,11 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, f16, f32, i32, u16, u32
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.dataport import simd4x2
-from softgen.shared_functions.exchange import REGISTER, Exchange, Plan, answers
-from softgen.shared_functions.sampler.filters import AXES, Reader, nothing, selected
+from softgen.shared_functions.message import REGISTER, MessagePlan, answers
+from softgen.shared_functions.sampler.environment import SamplerMessage, StateMessage
+from softgen.shared_functions.sampler.filters import AXES, ImageSampler, nothing, selected
 from softgen.shared_functions.sampler.state import Sampling
-from softgen.shared_functions.texture import ASKERS, Asked, operation, picture
+from softgen.shared_functions.texture.operations import ASKERS, TexelRequest, operation, picture
 from softgen.surface import texel
 from softgen.surface.fetch import fetch
 from softgen.surface.image import SurfaceImage, broadcast_number
@@ -38,33 +40,33 @@ SAMPLE = {"sample": ("u", "v", "r", "ai"), "sample_lz": ("u", "v", "r", "ai"), "
 
 
 @dataclass(frozen=True)
-class Shape:
+class SampleShape:
     """How wide a message is."""
 
     lanes: int
-    slots: bool  # two slots, each with all its parameters side by side
+    slots: bool  # two slots, each with all its parameters contiguous
     mask: Value
 
 
-def _plain(plan: Plan) -> bool:
+def _plain(plan: MessagePlan) -> bool:
     """Whether a message can be compiled: its shape is known, and so is its level of detail."""
     return plan.name in ASKERS and plan.words.get("simd_mode") in LANES and plan.words.get("return_format") != "16_bit"
 
 
-def shape(x: Exchange) -> Shape:
+def shape(x: SamplerMessage) -> SampleShape:
     mode = x.plan.words.get("simd_mode", "")
     if mode in LANES:
-        return Shape(LANES[mode], False, x.lanes(LANES[mode]))
+        return SampleShape(LANES[mode], False, x.lanes(LANES[mode]))
     if mode == "simd4x2" or mode in SLOTS_MODES and x.plan.header and _bit(x, "simd_mode_extension"):
-        return Shape(simd4x2.SLOTS, True, simd4x2.slots(x))
+        return SampleShape(simd4x2.SLOTS, True, simd4x2.slots(x))
     raise Unsupported(f"{x.plan.name} {mode or 'without a SIMD mode'}: not yet simulated")
 
 
-def _bit(x: Exchange, name: str) -> bool:
+def _bit(x: SamplerMessage, name: str) -> bool:
     return bool(x.m.any(x.header(HEADER, name) == 1))
 
 
-def parameters(x: Exchange, its: Shape, order: tuple[str, ...], type: LaneType) -> dict[str, Value]:
+def parameters(x: SamplerMessage, its: SampleShape, order: tuple[str, ...], type: LaneType) -> dict[str, Value]:
     """The parameters by name."""
     m = x.m
     found = dict.fromkeys(order, m.constant(type, 0, its.lanes))
@@ -75,18 +77,18 @@ def parameters(x: Exchange, its: Shape, order: tuple[str, ...], type: LaneType) 
     return found | {name: x.take(type, place * size, its.lanes) for place, name in enumerate(order[:held])}
 
 
-def offsets(x: Exchange, lanes: int) -> list[Value]:
+def offsets(x: SamplerMessage, lanes: int) -> list[Value]:
     """Texels that the header adds to coordinates: four bits with a sign. In compiled code there may be none."""
     m = x.m
     held = [x.header(HEADER, name) for name in OFFSETS] if x.plan.header else []
-    moved: list[Value] = x.environment.moved([m.bitcast(one << 28, i32) >> 28 for one in held])
+    moved = x.environment.moved([m.bitcast(one << 28, i32) >> 28 for one in held])
     return [m.bitcast(m.broadcast(one, lanes), u32) for one in moved]
 
 
 # -- the answer -----------------------------------------------------------------------------------------------------------
 
 
-def respond(x: Exchange, its: Shape, values: list[Value]) -> None:
+def respond(x: SamplerMessage, its: SampleShape, values: list[Value]) -> None:
     """Channels that the header masks are left out and the others move up; without a header, those there is no room for are left out
     (KBL 13880-13887)."""
     m = x.m
@@ -103,24 +105,24 @@ def respond(x: Exchange, its: Shape, values: list[Value]) -> None:
         x.give(value, number * step, its.mask)
 
 
-def _compacted(x: Exchange, values: list[Value], masked: list[Value]) -> list[Value]:
+def _compacted(x: SamplerMessage, values: list[Value], masked: list[Value]) -> list[Value]:
     m = x.m
     found = list(values)
-    for number in reversed(range(len(values))):  # from behind: whatever follows a masked channel moves up
+    for number in reversed(range(len(values))):  # from the last: what follows a masked channel moves up
         for place in range(number, len(values) - 1):
             found[place] = m.select(masked[number], found[place + 1], found[place])
     return found
 
 
-def _narrowed(x: Exchange, values: list[Value]) -> list[Value]:
+def _narrowed(x: SamplerMessage, values: list[Value]) -> list[Value]:
     """As 16 bits; whether that are floats or integers is the surface's affair."""
     m = x.m
-    if texel.is_integer(picture(x).format):
+    if texel.is_integer(picture(cast(StateMessage, x)).format):  # such messages are not compiled
         return [m.convert(value, u16) for value in values]
     return [m.bitcast(m.convert(m.bitcast(value, f32), f16), u16) for value in values]
 
 
-def _give_slots(x: Exchange, its: Shape, values: list[Value], masked: list[Value]) -> None:
+def _give_slots(x: SamplerMessage, its: SampleShape, values: list[Value], masked: list[Value]) -> None:
     m = x.m
     for slot in range(its.lanes):
         for number, value in enumerate(values):
@@ -133,7 +135,7 @@ def _give_slots(x: Exchange, its: Shape, values: list[Value], masked: list[Value
 
 
 @answers(*SAMPLE, compiled=_plain)
-def sample(x: Exchange) -> None:
+def sample(x: SamplerMessage) -> None:
     its = shape(x)
     given = parameters(x, its, SAMPLE[x.plan.name], f32)
     moved = offsets(x, its.lanes)
@@ -155,11 +157,11 @@ def sampled(m: Machine, one: SurfaceImage, how: Sampling, memory: Region, given:
     places, rest = [m.bitcast(value, f32) for value in given[:4]], given[4:]
     lod = m.bitcast(rest[0], f32) if len(rest) % 3 else None
     moved = [m.bitcast(value, i32) for value in rest[-3:]] if len(rest) >= 3 else None
-    return selected(m, one, Reader(m, one, how, memory, mask).sample(places, lod, moved))
+    return selected(m, one, ImageSampler(m, one, how, memory, mask).sample(places, lod, moved))
 
 
 @answers("ld", "ld_lz", compiled=_plain)
-def ld(x: Exchange) -> None:
+def ld(x: SamplerMessage) -> None:
     its = shape(x)
     order = generation(x.plan.gen).ld_parameters if x.plan.name == "ld" else ("u", "v", "r")
     given = {"lod": x.m.constant(u32, 0, its.lanes)} | parameters(x, its, order, u32)
@@ -169,7 +171,7 @@ def ld(x: Exchange) -> None:
 
 @operation("load")
 def loaded(m: Machine, one: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
-    """Texels by their numbers. Outside the surface and its levels, texels are zero. Offsets are added behind the hardware's check of bounds
+    """Texels by their numbers. Outside the surface and its levels, texels are zero. Offsets are added after the hardware's check of bounds
     (public: Mesa brw_fs_visitor.cpp); what they lead to must be inside too."""
     if one.kind == "null":
         return nothing(m, mask.lanes)
@@ -180,15 +182,15 @@ def loaded(m: Machine, one: SurfaceImage, how: object, memory: Region, given: li
     return selected(m, one, found)
 
 
-def _asked(what: str) -> Callable[[Plan], Asked]:
-    return lambda plan: Asked(what, LANES[plan.words["simd_mode"]], int(plan.fields.sampler_index) if what == "sample" else 0)
+def _asked(what: str) -> Callable[[MessagePlan], TexelRequest]:
+    return lambda plan: TexelRequest(what, LANES[plan.words["simd_mode"]], int(plan.fields.sampler_index) if what == "sample" else 0)
 
 
 ASKERS.update({"sample_l": _asked("sample"), "sample_lz": _asked("sample"), "ld": _asked("load"), "ld_lz": _asked("load")})
 
 
 @answers("resinfo", compiled=False)
-def resinfo(x: Exchange) -> None:
+def resinfo(x: StateMessage) -> None:
     """How large a level is, and how many there are; what is no level has no size (public: Intel PRM, sampling engine)."""
     m, its, one = x.m, shape(x), picture(x)
     lod = parameters(x, its, ("u",), u32)["u"]
@@ -204,14 +206,14 @@ def resinfo(x: Exchange) -> None:
     respond(x, its, [*found, m.constant(u32, 0 if one.kind in ("buffer", "null") else one.levels, its.lanes)])
 
 
-def _less(x: Exchange, size: Value, level: Value, there: Value) -> Value:
+def _less(x: SamplerMessage, size: Value, level: Value, there: Value) -> Value:
     m = x.m
     less = size >> level
     return m.select(there, m.select(less > 1, less, 1), 0)
 
 
 @answers("sampleinfo", compiled=False)
-def sampleinfo(x: Exchange) -> None:
+def sampleinfo(x: StateMessage) -> None:
     """Samples of a texel, and the palette of their positions, which is only told (KBL 19663-19669)."""
     m, its, one = x.m, shape(x), picture(x)
     there = one.kind != "null"

@@ -18,6 +18,7 @@ from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.errors import GpuFault, Unsupported
 from softgen.memory.space import Space
+from softgen.shared_functions.unit import DispatchBindings
 from softgen.surface import texel
 
 BORDERS = ("clamp_border", "half_border")
@@ -62,7 +63,7 @@ class Sampling:
 
 
 def understood(layout: Layout, state: Record, what: str) -> Sampling:
-    """What is not simulated is refused by name; the border is for whoever reads memory."""
+    """What is not simulated is refused by name; the border colour is read by the caller."""
     word = {name: value_name(layout, state, name) for name in state._fields if name.endswith(("_filter", "_mode"))}
     for name in ("mag_mode_filter", "min_mode_filter"):
         if word[name] not in FILTERS:
@@ -92,6 +93,10 @@ class Samplers:
         self.gen, self.space, self.table = generation.number, space, table
         self.base = bases.get("dynamic", 0)
         self._known: dict[tuple[int, int], Sampling] = {}
+
+    @classmethod
+    def of(cls, dispatch: DispatchBindings) -> Samplers:
+        return cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.samplers)
 
     def sampling(self, index: int, table: int | None = None) -> Sampling:
         """The state of an index in a table of the message's own, or in that of the dispatch."""

@@ -30,7 +30,7 @@ from softgen.eu.semantics.extended_math import EXTENDED_MATH
 from softgen.eu.text.mesa import format as mesa_format
 from softgen.eu.thread.message import SentMessage
 from softgen.eu.thread.state import ALL_CHANNELS, FloatMode, ThreadState
-from softgen.shared_functions import message
+from softgen.shared_functions import descriptors
 from tests.eu.random_programs.cells import Cell, cells, seen
 from tests.eu.random_programs.flow import Flow, Item
 from tests.eu.random_programs.instructions import Maker, straight
@@ -157,7 +157,7 @@ def messages(gen: float) -> tuple[tuple[int, int], ...]:
     for _ in range(20000):
         sfid = rng.choice((2, 3, 4, 5, 9, 10, 12))
         descriptor = rng.randint(1, 4) << 25 | rng.randint(0, 4) << 20 | rng.getrandbits(1) << 19 | rng.getrandbits(19)
-        if message.identify(sfid, descriptor, gen) is not None and not check(_send(gen, "send", sfid, descriptor, 20, 40)):
+        if descriptors.identify(sfid, descriptor, gen) is not None and not check(_send(gen, "send", sfid, descriptor, 20, 40)):
             found.append((sfid, descriptor))
         if len(found) == 24:
             break

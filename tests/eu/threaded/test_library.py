@@ -13,7 +13,7 @@ from softgen.bits.layout import GENERATIONS
 from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.thread.block import Context, ThreadStatus
 from softgen.eu.threaded import library, run
-from softgen.eu.threaded.engine import Threaded
+from softgen.eu.threaded.engine import ThreadedPrograms
 from softgen.eu.threaded.engine import _loop as loop
 from softgen.eu.threaded.library import Library, name_of
 from softgen.eu.threaded.link import Linker, new_control
@@ -85,10 +85,10 @@ def address_of(kept: Library) -> int:
 def test_handlers_come_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = Cache(tmp_path / "objects")
     first = Library(9.0, cache)
-    Threaded(9.0, first).link(small())
+    ThreadedPrograms(9.0, first).link(small())
     again = Library(9.0, cache)
     monkeypatch.setattr(library, "write", lambda *given: pytest.fail("compiled again"))
-    Threaded(9.0, again).link(small())
+    ThreadedPrograms(9.0, again).link(small())
     assert {name_of(kind) for kind in first.handlers} == {name_of(kind) for kind in again.handlers}
     assert address_of(first) == address_of(again) >= 2
 
@@ -101,7 +101,7 @@ STRANGE = {"cut index": "[1, 2", "list for an index": "[1]", "number for an entr
 @pytest.mark.parametrize("what", ["index", "object", "no object", *STRANGE])
 def test_a_spoilt_cache_costs_a_compilation_and_nothing_else(tmp_path: Path, what: str) -> None:
     cache = Cache(tmp_path / "objects")
-    Threaded(9.0, Library(9.0, cache)).link(small())
+    ThreadedPrograms(9.0, Library(9.0, cache)).link(small())
     index = Library(9.0, cache)._key
     (made,) = [path for path in cache.folder.iterdir() if path.name != index]
     if what == "index":
@@ -113,13 +113,13 @@ def test_a_spoilt_cache_costs_a_compilation_and_nothing_else(tmp_path: Path, wha
     else:
         cache.save(made.name, b"no object at all")
     kept = Library(9.0, cache)
-    Threaded(9.0, kept).link(small())
+    ThreadedPrograms(9.0, kept).link(small())
     assert address_of(kept) >= 2
 
 
 def test_without_a_cache_all_is_compiled() -> None:
     kept = Library(9.0, Cache(None))
-    Threaded(9.0, kept).link(small())
+    ThreadedPrograms(9.0, kept).link(small())
     assert address_of(kept) >= 2
 
 
@@ -127,7 +127,7 @@ def test_many_new_handlers_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPat
     """The rest is the reference's until the program is linked again."""
     monkeypatch.setattr(library, "MOST", 2)
     code = Listing(9, *(one(9, name, dst(10), reg(2), reg(4)) for name in ("add", "mul", "and", "or", "xor")), end(9))
-    engine = Threaded(9.0, Library(9.0, Cache(None)))
+    engine = ThreadedPrograms(9.0, Library(9.0, Cache(None)))
     linked = [engine.link(code, 0, messages=False) for _ in range(4)]
     assert [one.escapes for one in linked] == [5, 3, 2, 2] and [one.whole for one in linked] == [False, False, True, True]
     assert linked[3] is linked[2]
@@ -140,7 +140,7 @@ def test_many_new_handlers_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPat
 
 
 def test_records_are_as_the_loop_wants_them() -> None:
-    linked = Threaded(9.0).link(small(), messages=False)
+    linked = ThreadedPrograms(9.0).link(small(), messages=False)
     records = linked.ops.view(OP)
     assert linked.ops.ctypes.data % 64 == 0 and list(linked.index) == [0, 0xFFFFFFFF, 1, 0xFFFFFFFF, 2]
     assert [one != escape() for one in records["function"]] == [True, True, False, False]
@@ -189,7 +189,7 @@ def test_a_plain_change_of_mode_needs_no_reference(monkeypatch: pytest.MonkeyPat
     steps = []
     before = Interpreter.step
     monkeypatch.setattr(Interpreter, "step", lambda self: steps.append(self.thread.ip) or before(self))
-    made, linked = thread(9, r2=np.ones(8, np.float32)), Threaded(9.0).link(code, 0, messages=False)
+    made, linked = thread(9, r2=np.ones(8, np.float32)), ThreadedPrograms(9.0).link(code, 0, messages=False)
     context = Context(budget=100, program=linked.address)
     made.save()
     assert loop()(made.block.ctypes.data, ctypes.addressof(context)) == ThreadStatus.WAITING

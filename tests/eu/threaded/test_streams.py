@@ -10,7 +10,7 @@ import pytest
 from softgen.eu.interpreter import Interpreter
 from softgen.eu.threaded import run, streams
 from softgen.eu.threaded.engine import threaded as engine_of
-from softgen.eu.threaded.handlers import Kind
+from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.record import OP
 from softgen.eu.threaded.shapes import channels, computing
 from tests.eu.semantics.build import Listing, branch, dst, end, imm, one, reg, thread
@@ -26,7 +26,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def steps(*given) -> list[streams.Step]:
-    return [(Kind("compute", computing(item).shape), computing(item)) for item in given]
+    return [(HandlerKind("compute", computing(item).shape), computing(item)) for item in given]
 
 
 def add(to: int, a: int, b: int, **more):

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from softgen.errors import SoftgenError
-from softgen.eu.engine import Row
+from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.interpreter import DecodedInstruction, Interpreter, KernelProgram
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.state import ThreadState
-from softgen.eu.translate.affine import Arrivals, Even, written
+from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters, written
 from softgen.eu.translate.control_flow import Untranslatable
-from softgen.eu.translate.kernel import Kernel, Key
+from softgen.eu.translate.kernel import KernelTranslator, Key
 from softgen.lanes import affine
-from softgen.lanes.affine import Ramp
+from softgen.lanes.affine import AffineValue
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import f32, i32, u16, u32
@@ -29,49 +29,48 @@ from tests.eu.semantics.build import G, L, Listing, arf, branch, dst, end, imm, 
 from tests.lanes.both import compile_
 
 GEN = 9
-IDS = Row(32, 2, 16, 1, 1023)  # r1: local ids, words
+IDS = AffineRange(32, 2, 16, 1, 1023)  # r1: local ids, words
 CROOKED = np.array([5, 3, 9, 1, 1, 7, 0, 2], np.int32)
 FLAG = 0x30  # f0 among the architecture registers
 
 
-class Noting(Kernel):
+class Noting(KernelTranslator):
     """Keeps what was believed before each instruction that is no branch, and where blocks begin."""
 
     def __init__(self, program: KernelProgram, key: Key) -> None:
         super().__init__(program, key)
-        self.facts: dict[int, frozenset[Row]] = {}
-        arrivals = self.arrivals
+        self.facts: dict[int, frozenset[AffineRange]] = {}
+        arrivals = self.affine_entries
 
-        class Noted(Arrivals):
-            def at(inner, ip: int) -> frozenset[Row]:  # self is the kernel
+        class Noted(AffineBlockEntries):
+            def at(inner, ip: int) -> frozenset[AffineRange]:  # self is the kernel
                 self.facts[ip] = arrivals.at(ip)
                 return self.facts[ip]
 
-        self.arrivals = Noted(self.graph, self.state.rules, key.payload)
-        arrivals.known = self.arrivals.known
+        self.affine_entries = Noted(self.graph, self.state.rules, key.payload)
+        arrivals.known = self.affine_entries.known
 
     def _straight(self, line: DecodedInstruction) -> bool:
-        self.facts[line.ip] = frozenset(row for row, held in self.state.even.rows.items()
+        self.facts[line.ip] = frozenset(row for row, held in self.state.affine.ranges.items()
                                         if held is None or held.mask == affine.EVERY and not held.conditions)  # fmt: skip
         return super()._straight(line)
 
 
-def facts(
-    program: KernelProgram, *payload: Row, width: int = 8, full: bool = True, control: int = 0, **more: Any
-) -> dict[int, frozenset[Row]]:
+def facts(program: KernelProgram, *payload: AffineRange, width: int = 8, full: bool = True, control: int = 0,
+          **more: Any) -> dict[int, frozenset[AffineRange]]:  # fmt: skip
     kernel = Noting(program, Key(control, width, full, messages=False, payload=payload, **more))
     kernel.translate()
     return kernel.facts
 
 
-def holds(row: Row, made: ThreadState) -> bool:
+def holds(row: AffineRange, made: ThreadState) -> bool:
     values = made.grf[row.start : row.end].view(f"u{row.size}").astype(object)
-    return all((b - a - row.step) % (1 << 8 * row.size) == 0 for a, b in pairwise(values)) and (
+    return all((b - a - row.stride) % (1 << 8 * row.size) == 0 for a, b in pairwise(values)) and (
         row.highest is None or max(values) <= row.highest
     )
 
 
-def verify(program: KernelProgram, known: dict[int, frozenset[Row]], made: ThreadState, most: int = 2000) -> int:
+def verify(program: KernelProgram, known: dict[int, frozenset[AffineRange]], made: ThreadState, most: int = 2000) -> int:
     """Runs the reference and looks at everything that is believed; how many beliefs that were."""
     runner, count = Interpreter(made, program), 0
     while not made.ended and most:
@@ -100,7 +99,7 @@ def flag(mask: int) -> Instruction:
     return mov(arf(FLAG, "uw"), imm(mask, "uw"), size=1, no_mask=True)
 
 
-ROW10 = Row(320, 4, 8, 1, None)  # r10 as dwords
+ROW10 = AffineRange(320, 4, 8, 1, None)  # r10 as dwords
 START = [mov(dst(10), reg(1, "uw"), no_mask=True)]  # r10 = ids
 USE = [add(dst(20), reg(10), imm(4))]
 
@@ -126,7 +125,7 @@ def test_what_the_payload_says_goes_through_moves_sums_and_shifts() -> None:
     items = [*START, one(GEN, "shl", dst(11), reg(10), imm(2)), add(dst(12), reg(11), scalar(3)), "at", *USE]
     program = Listing(GEN, *items, end(GEN))
     known = facts(program, IDS)[program.labels["at"]]
-    assert {IDS, Row(320, 4, 8, 1, 1023), Row(352, 4, 8, 4, 4092), Row(384, 4, 8, 4, None)} == known
+    assert {IDS, AffineRange(320, 4, 8, 1, 1023), AffineRange(352, 4, 8, 4, 4092), AffineRange(384, 4, 8, 4, None)} == known
     assert believed(items, "at")
 
 
@@ -177,15 +176,15 @@ def test_other_widths(start: str, size: int, lanes: int, step: int, highest: int
     known = facts(program, IDS)
     bytes_ = {"w": 2, "uw": 2, "q": 8}[start]
     found = {row for row in known[program.labels["at"]] if row.start == 320}
-    assert {(row.size, row.count, row.step) for row in found} == {(bytes_, lanes, step)}
+    assert {(row.size, row.count, row.stride) for row in found} == {(bytes_, lanes, step)}
     verify(program, known, thread(GEN, r1=ids(1000)))
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def reader(*rows: Row) -> Even:
-    return Even(LlvmMachine(), rows)
+def reader(*rows: AffineRange) -> AffineRegisters:
+    return AffineRegisters(LlvmMachine(), rows)
 
 
 @pytest.mark.parametrize("type, offsets, step", [
@@ -195,10 +194,10 @@ def reader(*rows: Row) -> Even:
     (u32, [320, 324, 332, 336], None), (f32, range(320, 352, 4), None), (u32, range(320, 350, 6), None),
 ])  # fmt: skip
 def test_parts_of_a_row_are_rows(type: Any, offsets: Iterable[int], step: int | None) -> None:
-    even = reader(Row(320, 4, 8, 4))
-    even.read(type, tuple(offsets), "%x")
-    found = even.m.ramps.get("%x")
-    assert (found and found.step) == (None if step is None else step % (1 << type.bits))
+    registers = reader(AffineRange(320, 4, 8, 4))
+    registers.read(type, tuple(offsets), "%x")
+    found = registers.m.affine.get("%x")
+    assert (found and found.stride) == (None if step is None else step % (1 << type.bits))
 
 
 @pytest.mark.parametrize("offsets, first, step", [
@@ -208,11 +207,11 @@ def test_rows_that_are_read_elsewhere_begin_elsewhere(offsets: Iterable[int], fi
     """Of what was written since, the first lane is still known as it was computed."""
 
     def program(m: LlvmMachine, start: Value) -> Value:
-        even = Even(m)
-        even.wrote(m.broadcast(start, 8) + m.lane_index(8) * 4, tuple(range(320, 352, 4)), affine.EVERY)
-        even.read(u32, tuple(offsets), "%x")
-        assert m.ramps["%x"].step == step % (1 << 32)
-        return Value(m, u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {m.ramps['%x'].first()}, i64 0"))
+        registers = AffineRegisters(m)
+        registers.wrote(m.broadcast(start, 8) + m.lane_index(8) * 4, tuple(range(320, 352, 4)), affine.EVERY)
+        registers.read(u32, tuple(offsets), "%x")
+        assert m.affine["%x"].stride == step % (1 << 32)
+        return Value(m, u32, 1, m.emit(f"insertelement <1 x i32> poison, i32 {m.affine['%x'].base()}, i64 0"))
 
     (found,) = compile_(program, Signature((Lanes(u32, 1),), (Lanes(u32, 1),)))(np.array([12], np.uint32))
     assert found.tolist() == [first]
@@ -220,13 +219,13 @@ def test_rows_that_are_read_elsewhere_begin_elsewhere(offsets: Iterable[int], fi
 
 def test_low_bits_move_with_their_lanes() -> None:
     m = LlvmMachine()
-    even = Even(m)
-    affine.leaf(m, u16, 8, "%ids", 1)
-    even.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), tuple(range(320, 352, 4)), affine.EVERY)
-    even.read(u32, tuple(range(336, 352, 4)), "%x")
-    assert m.ramps["%x"].low is None
-    even.read(u32, tuple(range(320, 352, 4)), "%y")
-    assert m.ramps["%y"].low is not None
+    registers = AffineRegisters(m)
+    affine.declare(m, u16, 8, "%ids", 1)
+    registers.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), tuple(range(320, 352, 4)), affine.EVERY)
+    registers.read(u32, tuple(range(336, 352, 4)), "%x")
+    assert m.affine["%x"].low is None
+    registers.read(u32, tuple(range(320, 352, 4)), "%y")
+    assert m.affine["%y"].low is not None
 
 
 # -- under masks -----------------------------------------------------------------------------------------------------
@@ -256,29 +255,29 @@ def test_what_some_channels_wrote_is_not_believed_by_others() -> None:
 
 def test_masks_of_rows_are_those_they_were_written_under() -> None:
     m = LlvmMachine()
-    even, value = Even(m), m.lane_index(8) * 4
+    registers, value = AffineRegisters(m), m.lane_index(8) * 4
     offsets = tuple(range(320, 352, 4))
-    even.wrote(value, offsets, "%mask")
-    even.read(u32, offsets, "%x")
-    assert m.ramps["%x"].mask == "%mask"
+    registers.wrote(value, offsets, "%mask")
+    registers.read(u32, offsets, "%x")
+    assert m.affine["%x"].mask == "%mask"
     assert affine.usable(m, "%x", "%mask") and not affine.usable(m, "%x", affine.EVERY) and not affine.usable(m, "%x", "%other")
-    even.read(u32, offsets[1:], "%y")
-    assert "%y" not in m.ramps  # lanes that are others'
-    m.ramps["%z"] = Ramp(4, lambda: "0", mask="%other")
-    even.wrote(Value(m, u32, 8, "%z"), offsets, "%mask")
-    assert not even.rows
-    even.wrote(value, offsets, "%mask")
-    assert not even.settled()
-    even.wrote(m.convert(m.bitcast(Value(m, u16, 8, "%narrow"), u16), u32), offsets, affine.EVERY)
-    assert not even.rows
+    registers.read(u32, offsets[1:], "%y")
+    assert "%y" not in m.affine  # lanes that are others'
+    m.affine["%z"] = AffineValue(4, lambda: "0", mask="%other")
+    registers.wrote(Value(m, u32, 8, "%z"), offsets, "%mask")
+    assert not registers.ranges
+    registers.wrote(value, offsets, "%mask")
+    assert not registers.facts()
+    registers.wrote(m.convert(m.bitcast(Value(m, u16, 8, "%narrow"), u16), u32), offsets, affine.EVERY)
+    assert not registers.ranges
 
 
 def test_what_holds_on_a_condition_is_forgotten_where_that_cannot_be_asked() -> None:
     m = LlvmMachine()
-    even, offsets = Even(m), tuple(range(320, 352, 4))
-    affine.leaf(m, u16, 8, "%ids", 1)
-    even.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), offsets, affine.EVERY)
-    assert even.rows and not even.settled()
+    registers, offsets = AffineRegisters(m), tuple(range(320, 352, 4))
+    affine.declare(m, u16, 8, "%ids", 1)
+    registers.wrote(m.convert(Value(m, u16, 8, "%ids"), u32), offsets, affine.EVERY)
+    assert registers.ranges and not registers.facts()
 
 
 # -- ways ------------------------------------------------------------------------------------------------------------
@@ -384,7 +383,7 @@ def test_random_programs_believe_nothing_that_is_not_so(gen: float) -> None:
             step = (1, 4, -2, 0)[register % 4]
             row = np.array([register + step * lane & 0xFFFF if step >= 0 else 500 + step * lane for lane in range(32 // size)], f"u{size}")
             made.grf[register * 32 : register * 32 + 32] = row.view(np.uint8)
-            rows.append(Row(register * 32, size, 32 // size, step, 1023))
+            rows.append(AffineRange(register * 32, size, 32 // size, step, 1023))
         try:
             known = facts(program, *rows, width=32, full=False, control=case.control, anywhere=True)
             count += verify(program, known, made, 400)

@@ -17,10 +17,10 @@ from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.translate import inactive_lanes
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.entry_exit import Key
-from softgen.eu.translate.kernel import Kernel
-from softgen.eu.translate.registers import TRUE, Access, Part, Registers
-from softgen.eu.translate.state import Translated
-from softgen.eu.translate.store import Store
+from softgen.eu.translate.kernel import KernelTranslator
+from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPart, RegisterPartition
+from softgen.eu.translate.state import TranslationState
+from softgen.eu.translate.store import TranslationStore
 from softgen.threads.dispatcher import EngineDispatcher
 from tests.eu.semantics.build import NULL, L, Listing, arf, branch, dst, imm, one, reg, scalar
 from tests.eu.translate import divergent
@@ -60,7 +60,7 @@ def fork(*inside: Item, width: int = 8) -> list[Item]:
 
 def masked(*items: Item, width: int = 8) -> set[int]:
     """Registers whose writes keep a mask."""
-    made = Kernel(Listing(GEN, *items, END), Key(0, width, full=True))
+    made = KernelTranslator(Listing(GEN, *items, END), Key(0, width, full=True))
     assert not made.translate().escapes
     return {one.offsets[0] // 32 for one in made.state.registers.accesses if one.place == "grf" and one.mask != TRUE}
 
@@ -143,7 +143,7 @@ def test_channels_that_leave_do_not_come_by_what_the_others_write() -> None:
 def test_registers_that_can_be_looked_at_keep_their_masks() -> None:
     code = Listing(GEN, *fork(mov(20, 5), mov(31, 20)), END)
     for observe in (False, True):
-        made = Kernel(code, Key(0, 8, True, observe))
+        made = KernelTranslator(code, Key(0, 8, True, observe))
         made.translate()
         assert any(one.mask != TRUE and one.offsets[0] == 20 * 32 for one in made.state.registers.accesses) is observe
 
@@ -156,18 +156,18 @@ class Runs:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.freed, self.without, self.count = folder, 0, 0, 0
-        spread = inactive_lanes.spread
+        spread = inactive_lanes.drop_write_masks
 
-        def counted(graph: Any, segments: Any, registers: Registers) -> None:
+        def counted(graph: Any, segments: Any, registers: RegisterPartition) -> None:
             before = sum(one.mask == TRUE for one in registers.accesses)
             spread(graph, segments, registers)
             self.freed += sum(one.mask == TRUE for one in registers.accesses) - before
 
-        monkeypatch.setattr(inactive_lanes, "spread", counted)
+        monkeypatch.setattr(inactive_lanes, "drop_write_masks", counted)
 
-    def agree(self, kernel: divergent.Kernel) -> bool:
+    def agree(self, kernel: divergent.KernelTranslator) -> bool:
         before, self.count = self.freed, self.count + 1
-        store = Store(self.folder / str(self.count))  # nothing that was translated before
+        store = TranslationStore(self.folder / str(self.count))  # nothing that was translated before
         groups = EngineDispatcher("t1", 1, make=lambda name: Translator(store=store))
         found = [kernel.job().run(groups=one) for one in (EngineDispatcher("reference"), groups)]
         assert not groups.notes
@@ -204,20 +204,20 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lanes_are_never_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(registers: Registers, own: set[Part]) -> list[Access]:
+    def nothing(registers: RegisterPartition, own: set[RegisterPart]) -> list[RegisterAccess]:
         return []
 
     monkeypatch.setattr(inactive_lanes, "_mixed", nothing)
 
 
 def predicates_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    add = Translated._add
+    add = TranslationState._add
 
-    def everyone(self: Translated, access: Access) -> None:
+    def everyone(self: TranslationState, access: RegisterAccess) -> None:
         add(self, access)
         access.everyone = access.channel is not None and not access.result
 
-    monkeypatch.setattr(Translated, "_add", everyone)
+    monkeypatch.setattr(TranslationState, "_add", everyone)
 
 
 def blocks_are_lanes(monkeypatch: pytest.MonkeyPatch) -> None:

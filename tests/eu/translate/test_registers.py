@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from softgen.eu.thread.block import ThreadStatus
-from softgen.eu.translate.liveness import Leave, Segment, live
-from softgen.eu.translate.registers import TRUE, Access, Registers
+from softgen.eu.translate.liveness import Exit, Segment, compute_liveness
+from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPartition
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import f32, u8, u16, u32, u64
 
 
-def reads(*spans: tuple[int, int]) -> Registers:
-    made = Registers(LlvmMachine())
-    made.accesses = [Access("grf", u32, tuple(range(start, end, 4)), "%x") for start, end in spans]
+def reads(*spans: tuple[int, int]) -> RegisterPartition:
+    made = RegisterPartition(LlvmMachine())
+    made.accesses = [RegisterAccess("grf", u32, tuple(range(start, end, 4)), "%x") for start, end in spans]
     made.partition()
     return made
 
@@ -35,35 +35,35 @@ def test_registers_in_ever_other_company_are_parts_by_themselves() -> None:
 
 
 def test_what_an_address_reaches_stays_in_the_block() -> None:
-    made = Registers(LlvmMachine())
-    made.accesses, made.in_block = [Access("grf", f32, (0, 4), "%x")], {"grf"}
+    made = RegisterPartition(LlvmMachine())
+    made.accesses, made.in_block = [RegisterAccess("grf", f32, (0, 4), "%x")], {"grf"}
     made.partition()
     assert not next(iter(made.all())).variable
 
 
 def test_elements_across_others_are_taken_as_bytes() -> None:
-    made = Registers(LlvmMachine())
-    across, plain = Access("grf", u32, (2, 6), "%x"), Access("grf", u16, (4, 8), "%y")
-    made.accesses = [across, plain, Access("grf", u64, (0, 8), "%z"), Access("grf", u8, (15,), "%w")]
+    made = RegisterPartition(LlvmMachine())
+    across, plain = RegisterAccess("grf", u32, (2, 6), "%x"), RegisterAccess("grf", u16, (4, 8), "%y")
+    made.accesses = [across, plain, RegisterAccess("grf", u64, (0, 8), "%z"), RegisterAccess("grf", u8, (15,), "%w")]
     made.partition()
     parts = made.covering(across)
-    assert made._elements(across, parts) == ("i8", 16, [2, 3, 4, 5, 6, 7, 8, 9], True)
-    assert made._elements(plain, parts) == ("i16", 8, [2, 4], False)
+    assert made._elements(across, parts) == (u8, 16, [2, 3, 4, 5, 6, 7, 8, 9])
+    assert made._elements(plain, parts) == (u16, 8, [2, 4])
 
 
 def test_what_may_still_be_read() -> None:
     """A part written whole is not needed before; one written under a mask is."""
-    made = Registers(LlvmMachine())
-    whole, masked = Access("grf", u32, (0, 4), value="%v"), Access("grf", u32, (32, 36), value="%v", mask="%m")
-    use = [Access("grf", u32, (0, 4), "%a"), Access("grf", u32, (32, 36), "%b")]
+    made = RegisterPartition(LlvmMachine())
+    whole, masked = RegisterAccess("grf", u32, (0, 4), value="%v"), RegisterAccess("grf", u32, (32, 36), value="%v", mask="%m")
+    use = [RegisterAccess("grf", u32, (0, 4), "%a"), RegisterAccess("grf", u32, (32, 36), "%b")]
     made.accesses = [whole, masked, *use]
     made.partition()
     parts = list(made.all())
-    leave = Leave("out", ThreadStatus.OUT_OF_BUDGET, 16, 0, frozenset())
+    leave = Exit("out", ThreadStatus.OUT_OF_BUDGET, 16, 0, frozenset())
     first, second = Segment(0, True, [whole, masked, leave], {16}), Segment(16, True, list(use))
-    live({0: first, 16: second}, made, parts, 0, observe=False)
-    assert (first.live, second.live, leave.live) == (0b10, 0b11, 0b11)
-    gone = Leave("end", ThreadStatus.ENDED, 32, 0, frozenset())
+    compute_liveness({0: first, 16: second}, made, parts, 0, observe=False)
+    assert (first.live_in, second.live_in, leave.live) == (0b10, 0b11, 0b11)
+    gone = Exit("end", ThreadStatus.ENDED, 32, 0, frozenset())
     second.items.append(gone)
-    live({0: first, 16: second}, made, parts, 0, observe=True)
+    compute_liveness({0: first, 16: second}, made, parts, 0, observe=True)
     assert gone.live == 0b11 and whole.mask == TRUE

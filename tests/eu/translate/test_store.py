@@ -11,12 +11,13 @@ import pytest
 from softgen.eu import engine
 from softgen.eu.encoding import program
 from softgen.eu.interpreter import KernelProgram
-from softgen.eu.promotion import Promoting
+from softgen.eu.promotion import PromotingEngine
 from softgen.eu.thread.block import Context, ThreadStatus
 from softgen.eu.thread.state import ThreadState
+from softgen.eu.threaded.engine import ThreadedEngine
 from softgen.eu.translate import engine as translation
 from softgen.eu.translate.engine import Translator
-from softgen.eu.translate.store import Store
+from softgen.eu.translate.store import TranslationStore
 from tests.eu.semantics.build import dst, end, imm, one, reg
 
 GEN = 9
@@ -34,22 +35,22 @@ def result(function: engine.Function, made: KernelProgram) -> int:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "objects")
+def store(tmp_path: Path) -> TranslationStore:
+    return TranslationStore(tmp_path / "objects")
 
 
-def translator(store: Store) -> Translator:
+def translator(store: TranslationStore) -> Translator:
     return Translator(observe=True, messages=False, store=store)
 
 
-def test_a_kernel_is_translated_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_is_translated_once(store: TranslationStore, monkeypatch: pytest.MonkeyPatch) -> None:
     translator(store).function(code(5), 0, 8)
     monkeypatch.setattr(translation, "translate", None)  # whoever calls it now fails
     again = code(5, tail=b"something else follows")
     assert result(translator(store).function(again, 0, 8), again) == 5
 
 
-def test_other_code_and_other_options_are_other_kernels(store: Store) -> None:
+def test_other_code_and_other_options_are_other_kernels(store: TranslationStore) -> None:
     translator(store).function(code(5), 0, 8)
     other = code(6)
     assert result(translator(store).function(other, 0, 8), other) == 6
@@ -58,7 +59,7 @@ def test_other_code_and_other_options_are_other_kernels(store: Store) -> None:
     assert not known.at_hand(code(5), 0, 16, True) and not known.at_hand(code(7), 0, 8, True)
 
 
-def test_an_object_that_was_spoilt_is_made_again(store: Store) -> None:
+def test_an_object_that_was_spoilt_is_made_again(store: TranslationStore) -> None:
     translator(store).function(code(5), 0, 8)
     for path in (store.cache.folder or Path()).iterdir():
         path.write_bytes(path.read_bytes()[:-1])
@@ -73,7 +74,7 @@ WRONG = {"no JSON": b"{", "bytes": b"\xff\xfe", "a number": 7, "text": "abc", "a
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_list_of_another_shape_is_written_again(store: Store, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_of_another_shape_is_written_again(store: TranslationStore, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its checksum is right and its contents are not."""
     translator(store).function(code(5), 0, 8)
     known = {path.name: path.read_bytes()[32:] for path in (store.cache.folder or Path()).iterdir()}
@@ -86,7 +87,7 @@ def test_a_list_of_another_shape_is_written_again(store: Store, what: str, monke
 
 
 @pytest.mark.parametrize("change", [{"object": "../../x"}, {"object": ""}, {"indices": 3}, {"clean": None}, {"needs": [[1]]}])
-def test_facts_of_another_shape_are_written_again(store: Store, change: dict[str, object]) -> None:
+def test_facts_of_another_shape_are_written_again(store: TranslationStore, change: dict[str, object]) -> None:
     translator(store).function(code(5), 0, 8)
     for path in list((store.cache.folder or Path()).iterdir()):
         if (data := path.read_bytes()[32:]).startswith(b"[["):
@@ -95,9 +96,9 @@ def test_facts_of_another_shape_are_written_again(store: Store, change: dict[str
     assert result(translator(store).function(code(5), 0, 8), code(5)) == 5
 
 
-def test_a_hot_kernel_goes_on_faster(store: Store) -> None:
-    made, promoting = code(5), Promoting(hot=10)
-    promoting.slow, promoting.fast = engine.Threaded(messages=False), translator(store)
+def test_a_hot_kernel_goes_on_faster(store: TranslationStore) -> None:
+    made, promoting = code(5), PromotingEngine(hot=10)
+    promoting.slow, promoting.fast = ThreadedEngine(messages=False), translator(store)
     first = promoting.function(made, 0, 8)
     assert first.program and result(first, made) == 5  # only t0 has a program of its own
     promoting.ran(made, 5)

@@ -49,7 +49,7 @@ from softgen.eu.text.mesa.operand import (
     source_align1,
     source_three,
 )
-from softgen.shared_functions import message
+from softgen.shared_functions import descriptors
 
 COLUMNS = (16, 32, 48, 64)  # of operands and options, as in Mesa's listings
 COMPR4 = 0x80  # of a G45 message register's number: the second half is written four registers further
@@ -376,7 +376,7 @@ def _message(inst: Instruction, descriptor: int | Operand | None, extended: int)
 @lru_cache(maxsize=1 << 12)
 def _described(gen: float, sfid: int, descriptor: int) -> str:
     """A description of the message for readers; assemblers ignore it."""
-    words = message.describe(sfid, descriptor, gen).partition(": ")[2]
+    words = descriptors.describe(sfid, descriptor, gen).partition(": ")[2]
     return words.replace(";", ",").replace("{", "(").replace("}", ")").replace(",", "")
 
 

@@ -1,58 +1,55 @@
-"""The common ways that lanes lie, seen where a program touches graphics memory: side by side, or all at one place.
+"""The inline fast paths of accesses to graphics memory: contiguous or uniform offsets.
 
-What is found out here costs a few instructions and keeps the rest in registers; anything else is a call of the access function.
+The test costs a few instructions and keeps the rest in registers; divergent offsets are a call of the access function (llvm_access.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from softgen.lanes import affine
 from softgen.lanes.affine import EVERY
-from softgen.lanes.llvm_access import CANONICAL_BITS, ONE, ROW, SIZE_SHIFT, TABLE, Shape
+from softgen.lanes.llvm_access import CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, AccessShape
+from softgen.lanes.llvm_addressing import CANONICAL_BITS, LlvmAddressing
 from softgen.lanes.llvm_memory import _every
 from softgen.lanes.value import Region, Value
 
-if TYPE_CHECKING:
-    from softgen.lanes.llvm_region import LlvmRegions
 
+class FastPath:
+    """`for pointer in path.contiguous(): …` writes the code for contiguous offsets, `uniform()` for uniform ones; what follows, up to
+    `end()`, is for all others. Every lane counts, active or not: an inactive lane elsewhere makes the access a call."""
 
-class Near:
-    """`for pointer in near.row(): …` writes what is done where the lanes stand in a row, `one()` where all are at one place; what follows
-    is for all others, up to `end()`. Every lane counts, on or off: whoever is off and elsewhere makes it a call."""
-
-    def __init__(self, m: LlvmRegions, shape: Shape, base: Region, offsets: Value, mask: Value | None) -> None:
+    def __init__(self, m: LlvmAddressing, shape: AccessShape, base: Region, offsets: Value, mask: Value | None) -> None:
         self.m, self.shape, self.note = m, shape, base.payload.note
         self.bools, self.mask = f"<{shape.lanes} x i1>", _every(mask)
         self.where, self.kind = offsets.payload, shape.offset
         self.origin, self.bound = m._origin(base)
-        self.ramp = affine.usable(m, self.where, self.mask)
-        self.first = self.ramp.first() if self.ramp else m.emit(f"extractelement <{shape.lanes} x {self.kind}> {self.where}, i64 0")
+        self.affine = affine.usable(m, self.where, self.mask)
+        self.first = self.affine.base() if self.affine else m.emit(f"extractelement <{shape.lanes} x {self.kind}> {self.where}, i64 0")
         self.far = self.first if shape.wide else m.emit(f"zext i32 {self.first} to i64")
         (self.done,) = m.labels("near")
 
-    def row(self) -> Iterator[str]:
+    def contiguous(self) -> Iterator[str]:
         size = self.shape.type.bytes
-        if self.ramp:
-            yield from self._known(size, self.shape.lanes * size, ROW)
+        if self.affine:
+            yield from self._known(size, self.shape.lanes * size, CONTIGUOUS)
             return
         steps = f"<{', '.join(f'{self.kind} {lane * size}' for lane in range(self.shape.lanes))}>"
         expected = self.m.emit(f"add <{self.shape.lanes} x {self.kind}> {self._splat()}, {steps}")
-        yield from self._try(expected, self.shape.lanes * size, ROW)
+        yield from self._try(expected, self.shape.lanes * size, CONTIGUOUS)
 
-    def one(self) -> Iterator[str]:
-        if self.ramp:
-            yield from self._known(0, self.shape.type.bytes, ONE)
+    def uniform(self) -> Iterator[str]:
+        if self.affine:
+            yield from self._known(0, self.shape.type.bytes, UNIFORM)
             return
-        yield from self._try(self._splat(), self.shape.type.bytes, ONE)
+        yield from self._try(self._splat(), self.shape.type.bytes, UNIFORM)
 
     def offsets(self, given: Value) -> Value:
-        """Where lanes are that lie otherwise, or not inside: made anew, where that is known, so that nobody else need compute it."""
-        if self.ramp is None or self.ramp.conditions:
+        """The offsets for the call: rematerialised where they are affine, so that the vector need not be computed otherwise."""
+        if self.affine is None or self.affine.conditions:
             return given
         m, lanes = self.m, self.shape.lanes
-        steps = f"<{', '.join(f'{self.kind} {lane * self.ramp.step % (1 << given.type.bits)}' for lane in range(lanes))}>"
+        steps = f"<{', '.join(f'{self.kind} {lane * self.affine.stride % (1 << given.type.bits)}' for lane in range(lanes))}>"
         return m._value(given.type, lanes, m.emit(f"add <{lanes} x {self.kind}> {self._splat()}, {steps}"))
 
     def end(self) -> None:
@@ -62,13 +59,13 @@ class Near:
     def _splat(self) -> str:
         return self.m._splat(self.kind, self.shape.lanes, self.first)
 
-    def _known(self, step: int, total: int, how: int) -> Iterator[str]:
-        """Lanes that are known to lie evenly lie so, or not at all."""
-        assert self.ramp is not None
-        if self.ramp.step != step:
+    def _known(self, stride: int, total: int, how: int) -> Iterator[str]:
+        """Offsets of known stride: the pattern fits, or it never does."""
+        assert self.affine is not None
+        if self.affine.stride != stride:
             return
         good = self._inside(total, how)
-        for condition in self.ramp.conditions:
+        for condition in self.affine.conditions:
             good = self.m.emit(f"and i1 {good}, {condition()}")
         yield from self._if(good, how, ", !prof !1")
 
@@ -90,9 +87,9 @@ class Near:
         m.start(other)
 
     def _inside(self, total: int, how: int) -> str:
-        """Whether so many bytes from the first lane on may be touched. One place is, whoever is on: somebody must be."""
+        """Whether `total` bytes from the first lane on may be touched. A uniform access also needs an active lane."""
         good = self._before_the_end(total)
-        if how == ROW or self.shape.quiet or self.mask in (EVERY, _every(None)):
+        if how == CONTIGUOUS or self.shape.quiet or self.mask in (EVERY, _every(None)):
             return good
         return self.m.emit(f"and i1 {good}, {self.m.any_lane(self.shape.lanes, self.mask)}")
 
@@ -103,7 +100,7 @@ class Near:
         return m.room_for(self.far, self.bound, total)
 
     def _together(self, address: str, total: int) -> str:
-        """Whether lanes do not begin again at zero on their way, and do not leave the half of all addresses that is theirs."""
+        """Whether the offsets do not wrap, and canonical addresses stay in one half of the address space."""
         m, shape = self.m, self.shape
         good = "true" if shape.wide else m.emit(f"icmp ule i64 {self.far}, {(1 << 32) - total}")
         if not shape.canonical:
@@ -113,7 +110,7 @@ class Near:
         return m.emit(f"and i1 {m.emit(f'and i1 {good}, {near}')}, {m.is_canonical(address)}")
 
     def _pointer(self) -> tuple[str, str]:
-        """The host's pointer to the first lane, and its address in words of the note."""
+        """The host's pointer to the first lane, and the address for the note."""
         m = self.m
         if self.shape.table:
             address = m.emit(f"and i64 {m.emit(f'add i64 {self.bound}, {self.far}')}, {(1 << self.shape.bits) - 1}")

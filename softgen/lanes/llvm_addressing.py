@@ -1,0 +1,98 @@
+"""Host addresses of graphics memory on the LLVM machine: what a region is made of, and how an offset becomes a pointer."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from softgen.lanes import affine
+from softgen.lanes.llvm_memory import LlvmMemory
+from softgen.lanes.llvm_scalar import Scalar
+from softgen.lanes.types import bool_, u64
+from softgen.lanes.value import Region, Value
+
+CANONICAL_BITS = 48
+LEAVE = "guard_leave"       # an import of every module that reaches graphics memory
+
+class FlatRegion(NamedTuple):
+    """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet)."""
+
+    host: str
+    size: str
+    note: str
+    quiet: bool = False
+
+
+class TableRegion(NamedTuple):
+    """Operands: the table (ptr), what counts with every offset (i64), the note. Addresses have `bits`; canonical ones are checked."""
+
+    table: str
+    base: str
+    note: str
+    bits: int = CANONICAL_BITS
+    canonical: bool = False
+
+
+class LlvmAddressing(LlvmMemory):
+    """Address computations that accesses of regions share."""
+
+    def _origin(self, base: Region) -> tuple[str, str]:
+        """Host and size, or table and base, with the region's delta in them."""
+        place = base.payload
+        if isinstance(place, TableRegion):
+            return place.table, self.emit(f"add i64 {place.base}, {base.delta}") if base.delta else place.base
+        host, size = place.host, place.size
+        if base.delta:
+            host = self.emit(f"add i64 {host}, {base.delta}")
+            size = self.intrinsic("llvm.usub.sat", "i64", [("i64", size), ("i64", str(base.delta))], ("i64",))
+        return self.emit(f"inttoptr i64 {host} to ptr"), size
+
+    def below(self, offsets: str, kind: str, lanes: int, size: str, width: int) -> str:
+        """Lanes with room for `width` bytes before the size ends."""
+        last = self.emit(f"sub i64 {size}, {width}")
+        if kind == "i32":
+            last = self.intrinsic("llvm.umin", "i64", [("i64", last), ("i64", str(0xFFFFFFFF))], ("i64",))
+            last = self.emit(f"trunc i64 {last} to i32")
+        near = self.emit(f"icmp ule <{lanes} x {kind}> {offsets}, {self._splat(kind, lanes, last)}")
+        fits = self._splat("i1", lanes, self.emit(f"icmp uge i64 {size}, {width}"))
+        return self.emit(f"and <{lanes} x i1> {near}, {fits}")
+
+    def room_for(self, first: str, size: str, total: int) -> str:
+        """Whether so many bytes from `first` on are before the size ends."""
+        starts = self.intrinsic("llvm.usub.sat", "i64", [("i64", size), ("i64", str(total - 1))], ("i64",))
+        return self.emit(f"icmp ult i64 {first}, {starts}")
+
+    def is_canonical(self, address: str) -> str:
+        """Whether the bits above the highest one that addresses have are all like it."""
+        moved = self.emit(f"add i64 {address}, {1 << CANONICAL_BITS - 1}")
+        return self.emit(f"icmp ult i64 {moved}, {1 << CANONICAL_BITS}")
+
+    def leave_unless(self, good: str, address: str, access: int) -> None:
+        bad, fine = self.labels("bad", "fine")
+        self.line(f"br i1 {good}, label %{fine}, label %{bad}, !prof !1")
+        self.start(bad)
+        self.leave(address, access)
+        self.start(fine)
+
+    def leave(self, address: str, access: int) -> None:
+        self.line(f"call void {self.outside(LEAVE, 'void', ('i64', 'i32'))}(i64 {address}, i32 {access})")
+        self.line("unreachable")
+
+    def translate(self, table: str, address: str, bits: int) -> str:
+        """The host's pointer to an address."""
+        reached = self.emit(f"and i64 {address}, {(1 << bits) - 1}")
+        entry = self.emit(f"getelementptr i64, ptr {table}, i64 {self.emit(f'lshr i64 {reached}, 32')}")
+        low = self.emit(f"and i64 {reached}, {0xFFFFFFFF}")
+        host = self.emit(f"add i64 {self.emit(f'load i64, ptr {entry}')}, {low}")
+        return self.emit(f"inttoptr i64 {host} to ptr")
+
+    def affine_inside(self, offsets: Value, mask: Value, size: Scalar, width: int) -> Scalar:
+        """Whether `width` bytes at each active lane's offset are known to be inside: of ascending affine offsets, if the last ones are."""
+        held = affine.usable(self, offsets.payload, mask.payload)
+        if held is None or held.stride >> offsets.type.bits - 1:
+            return self.number(bool_, 0)
+        total = held.stride * (offsets.lanes - 1) + width
+        base = Scalar(self, offsets.type.unsigned, held.base()).convert(u64)
+        good = self.room_for(base.text, size.text, total)
+        for condition in held.conditions:
+            good = self.emit(f"and i1 {good}, {condition()}")
+        return Scalar(self, bool_, good)

@@ -1,0 +1,63 @@
+"""Faults of compiled messages, explained from the note that an access left in the context (lanes/llvm_access.py)."""
+
+from __future__ import annotations
+
+from softgen.errors import GpuFault
+from softgen.lanes.llvm_access import ATOMIC, BLOCK, CONTIGUOUS, SIZE_SHIFT, TABLE, UNIFORM, WIDE
+from softgen.lanes.llvm_addressing import CANONICAL_BITS
+from softgen.memory import arena
+from softgen.memory.space import Space
+from softgen.shared_functions.context import ContextHead
+
+
+def places(context: ContextHead) -> dict[int, int]:
+    """The address of each lane of the access in progress: host addresses for surfaces, else graphics addresses as the program has them."""
+    word, width = int(context.mask), 8 if int(context.mask) & WIDE else 4
+    lanes = [lane for lane in range(32) if word >> lane & 1]
+    if word & (CONTIGUOUS | UNIFORM):
+        step = word >> SIZE_SHIFT if word & CONTIGUOUS else 0
+        return {lane: int(context.base) + step * lane & (1 << 64) - 1 for lane in lanes}
+    held = bytes(memoryview(context.offsets).cast("B"))
+    return {lane: int(context.base) + int.from_bytes(held[lane * width : (lane + 1) * width], "little") & (1 << 64) - 1 for lane in lanes}
+
+
+def explain(context: ContextHead, address: int, place: int | None, access: str, space: Space | None, by: str) -> GpuFault:
+    """The fault of a message. `address` is what the guard's record has, `place` the graphics address there; None where the code
+    itself refused an offset or address. Hosts gather in any order: the lowest wrong lane is named."""
+    word, name = int(context.mask), space.name if space else ""
+    size, access = word >> SIZE_SHIFT, "atomic" if word & ATOMIC else access
+    if place is None:
+        return _left(context, address, access, name, by)
+    if word & BLOCK:
+        return _missing(int(context.base) if word & TABLE else int(context.base) + place - address, size, None, place, access, space, by)
+    lanes = places(context)
+    if not word & TABLE:
+        lanes = {lane: one + place - address for lane, one in lanes.items()}  # a surface is in one piece
+    lanes = {lane: one & (1 << CANONICAL_BITS) - 1 for lane, one in lanes.items()}
+    for lane, one in lanes.items():
+        if space is not None and space.extent(one, size) < size:
+            return _missing(one, size, lane, place, access, space, by)
+    touched = (lane for lane, one in lanes.items() if one <= place < one + size)
+    return _missing(place, size, next(touched, None), place, access, space, by)
+
+
+def _missing(start: int, size: int, lane: int | None, place: int, access: str, space: Space | None, by: str) -> GpuFault:
+    """Something from `start` on is not mapped; `place` is what the host noticed."""
+    there = space.extent(start, size) if space is not None else size
+    first = start + there if there < size else place
+    where = "" if lane is None else f" (lane {lane})"
+    return GpuFault(first, access, space.name if space else "", by, (space.outside(first) if space else "not mapped") + where)
+
+
+def _left(context: ContextHead, address: int, access: str, name: str, by: str) -> GpuFault:
+    word, size = int(context.mask), int(context.mask) >> SIZE_SHIFT
+    base = 0 if word & TABLE else int(context.base)
+    lanes = {} if word & BLOCK else places(context)
+    whole = (1 << (CANONICAL_BITS if word & TABLE and not address >> CANONICAL_BITS else 64)) - 1
+    lane = next((lane for lane, one in lanes.items() if one & whole == address + base & whole), None)
+    where = "" if lane is None else f" (lane {lane})"
+    if not word & ATOMIC or word & TABLE and not address % size:
+        return GpuFault(address, access, name, by, f"not a canonical address{where}")
+    found = arena.locate(address + base)
+    address, name = (address, name) if word & TABLE else (found.address, name) if found else (address, "local memory")
+    return GpuFault(address, access, name, by, f"not a multiple of {size}{where}")

@@ -1,0 +1,81 @@
+"""The data port in compiled code: memory as regions of the LLVM machine, through the fields of the context."""
+
+from __future__ import annotations
+
+import ctypes
+
+from softgen.errors import Unsupported
+from softgen.lanes.llvm_region import flat_region, table_region
+from softgen.lanes.llvm_scalar import Scalar
+from softgen.lanes.record import RecordLayout
+from softgen.lanes.types import bool_, u64
+from softgen.lanes.value import Region, Value
+from softgen.shared_functions.bindings import KNOWN, Bindings, Surface
+from softgen.shared_functions.compiled import MessageCode
+from softgen.shared_functions.texture.compiled import CompiledTexels
+
+SURFACE = RecordLayout.of(Surface)
+SLOT = 4  # bytes that a lane of most messages accesses
+
+
+class CompiledDataPort(CompiledTexels):
+    """A DataPortEnvironment in compiled code."""
+
+    def __init__(self, code: MessageCode) -> None:
+        super().__init__(code)
+        self._checked = False  # that the message has a buffer
+
+    def within(self, index: int, offsets: Value, mask: Value, what: str) -> None:
+        """A side exit for the first message with a lane outside a buffer, which the interpreter reports. Affine offsets are inside if the
+        last one is; then there is a buffer, too."""
+        code, m = self.code, self.code.m
+        size, known = (self._surface(index, name) for name in ("size", "known"))
+        sure, check = m.labels("sure", "check")
+        code.before_branch()
+        m.branch(m.affine_inside(offsets, mask, size, SLOT), sure, check, likely=True)
+        m.start(check)
+        end = m.broadcast(size.min(offsets.type.highest).convert(offsets.type).lane(), offsets.lanes)
+        inside = ~m.any(mask & (offsets >= end)) | (known > KNOWN).lane()
+        code.escape(inside & self._exists(index))
+        m.jump(sure)
+        m.start(sure)
+        self._checked = True
+
+    def _exists(self, index: int) -> Value:
+        return (self._surface(index, "host") != 0).lane()
+
+    def _surface(self, index: int, name: str) -> Scalar:
+        bindings = self.code.pointer("surfaces", dereferenceable=ctypes.sizeof(Bindings))
+        return bindings.at(index * SURFACE.size + SURFACE.offset(name)).load(u64, invariant=True)
+
+    def bound(self, index: int) -> Region:
+        code = self.code
+        code.indices.add(index)
+        host, size = (self._surface(index, name) for name in ("host", "size"))
+        if not self._checked:
+            code.escape(self._exists(index))
+        self._checked = False
+        return flat_region(code.m, host, size, code.announce(), name=f"surface {index}")
+
+    def bindless(self, offset: int) -> Region:
+        raise Unsupported(f"compiled code has no table of bindless surfaces (offset {offset:#x})")
+
+    def general(self, base: Value | None = None) -> Region:
+        code = self.code
+        start = code.field("general")
+        if base is not None:
+            start = start + code.m.scalar(base)
+        return table_region(code.m, code.pointer("table"), start, code.announce(), code.address_bits, name="memory")
+
+    def addresses(self) -> Region:
+        code = self.code
+        table = code.pointer("table")
+        return table_region(code.m, table, code.m.number(u64, 0), code.announce(), code.address_bits, canonical=True, name="memory")
+
+    def local(self, plain: bool = False) -> Region:
+        code = self.code
+        note = None if plain else code.announce()
+        return flat_region(code.m, code.field("local"), code.field("local_size"), note, quiet=True, name="local memory")
+
+
+__all__ = ["CompiledDataPort", "bool_"]

@@ -1,0 +1,48 @@
+"""The sampler of one dispatch on the interpreter: the environment of its messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.value import Region, Value
+from softgen.shared_functions.dataport.surface import Surfaces
+from softgen.shared_functions.dataport.target import GraphicsMemory
+from softgen.shared_functions.message import Message
+from softgen.shared_functions.sampler.state import Samplers, Sampling
+from softgen.shared_functions.texture.operations import execute
+from softgen.surface.image import SurfaceImage
+
+_MACHINE = NumpyMachine()
+
+
+class SamplerPort:
+    """A SamplerState over the surfaces and samplers of a dispatch."""
+
+    def __init__(self, surfaces: Surfaces, samplers: Samplers) -> None:
+        self.surfaces, self.samplers, self.gen = surfaces, samplers, surfaces.gen
+        self._table: int | None = None
+
+    def begin(self, sender: object) -> None:
+        self._table = None
+
+    def picture(self, index: int, bindless: bool) -> SurfaceImage:
+        return self.surfaces.picture(index, bindless)
+
+    def table(self, given: Value) -> None:
+        """The sampler table of the message being executed."""
+        self._table = int(given.payload[0])
+
+    def moved(self, offsets: list[Value]) -> list[Value]:
+        """Texel offsets of the message being executed."""
+        return offsets
+
+    def sampling(self, index: int, table: int | None = None) -> Sampling:
+        return self.samplers.sampling(index, table)
+
+    def textured(self, x: Message[Any], what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
+        return execute(x, what, self.sampling(sampler, self._table) if what == "sample" else None, given, mask)
+
+    def absolute(self, base: int) -> Region:
+        target = GraphicsMemory(self.surfaces.space, base)
+        return Region(_MACHINE, target, target.name)

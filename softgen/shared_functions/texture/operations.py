@@ -1,0 +1,107 @@
+"""Operations on texels: lane programs specialised for a surface's kind and format.
+
+The interpreter runs such a program directly. Compiled kernels call it as a function that was compiled for the surface (functions.py), so
+that they do not depend on what is bound. Parameters and results are vectors of 32-bit lanes.
+
+    @operation("load")
+    def load(m, one, how, memory, given, mask): …       # given: u, v, r, lod
+
+Reads   DP_EXTDESC_BTI252
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from softgen.bits import catalogue
+from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.value import Region, Value
+from softgen.shared_functions import descriptors
+from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.message import Message, MessagePlan, compiled, plan
+from softgen.surface.image import SurfaceImage
+
+TexelOperation = Callable[[Machine, SurfaceImage, Any, Region, list[Value], Value], list[Value]]
+OPERATIONS: dict[str, TexelOperation] = {}
+
+
+class TexelRequest(NamedTuple):
+    """The operation that a message asks for."""
+
+    what: str
+    lanes: int
+    sampler: int = 0
+
+    @property
+    def samples(self) -> bool:
+        return self.what == "sample"
+
+
+ASKERS: dict[str, Callable[[MessagePlan], TexelRequest]] = {}  # by the name of a message that can be compiled
+
+
+def requested(descriptor: Descriptor) -> TexelRequest | None:
+    """The texel operation of a descriptor's message, if it can be compiled."""
+    sfid = next(number for number, name in descriptors.shared_functions(descriptor.layout.gen).items() if name == descriptor.function)
+    return textured(sfid, descriptor.descriptor, descriptor.layout.gen)
+
+
+def textured(sfid: int, descriptor: int, gen: float) -> TexelRequest | None:
+    """The texel operation of a message that can be compiled; None for others."""
+    if not compiled(sfid, descriptor, gen):
+        return None
+    found = plan(sfid, descriptor, gen)
+    asker = ASKERS.get(found.name)
+    return asker(found) if asker else None
+
+
+def operation(name: str) -> Callable[[TexelOperation], TexelOperation]:
+    def keep(program: TexelOperation) -> TexelOperation:
+        OPERATIONS[name] = program
+        return program
+
+    return keep
+
+
+class ImageEnvironment(Protocol):
+    """The part of an interpreter environment that finds images."""
+
+    def picture(self, index: int, bindless: bool) -> SurfaceImage:
+        """The image of a binding table index, or of an offset from the bindless surface base."""
+        ...
+
+    def absolute(self, base: int) -> Region:
+        """Graphics memory from an address on."""
+        ...
+
+
+class TexelEnvironment(Protocol):
+    """The part of an environment that operates on texels, on both machines."""
+
+    def textured(self, x: Message[Any], what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
+        """The results of an operation on the texels of the message's surface: `count` of them."""
+        ...
+
+
+def bindless_offset(x: Message[Any]) -> int:
+    """The offset of a surface's state from the bindless base (KBL 5701-5718)."""
+    return int(catalogue.layout("DP_EXTDESC_BTI252", x.plan.gen).raw([x.extended]).surface_offset)
+
+
+def picture(x: Message[ImageEnvironment]) -> SurfaceImage:
+    """The surface that a message names."""
+    index = int(x.plan.fields.binding_table_index)
+    special = catalogue.enumeration(descriptors.SURFACES, x.plan.gen).get(index)
+    if special == "bindless":
+        return x.environment.picture(bindless_offset(x), True)
+    if special is not None:
+        raise Unsupported(f"{x.plan.name} to {special}: no surface with a format")
+    return x.environment.picture(index, False)
+
+
+def execute(x: Message[ImageEnvironment], what: str, how: Any, given: list[Value], mask: Value) -> list[Value]:
+    """Run an operation on the interpreter."""
+    one = picture(x)
+    return OPERATIONS[what](x.m, one, how, x.environment.absolute(one.base), given, mask)

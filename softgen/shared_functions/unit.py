@@ -1,0 +1,133 @@
+"""Units: a shared function declared once, for all engines.
+
+    UNIT = Unit(
+        name="sampler",
+        functions=("sampler",),                 # of enum SHARED_FUNCTION, as messages.table names them
+        interpreter=sampler,                    # GroupBindings -> the environment of its messages on the NumPy machine
+        compiled=compiled,                      # MessageCode -> their environment in compiled code
+        fields=(ContextField("surfaces", Scope.DISPATCH),),     # what compiled code reads of the context
+        bind=bind_surfaces,                     # DispatchBindings -> what these fields point to (UnitBinding)
+    )
+
+`compiled` and `bind` import what writes code when they are called: the interpreter needs none of it.
+A new unit is a folder with lane programs (`@answers`), an environment for each machine, and such a declaration, and a line in units.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.bits.generation import Generation
+from softgen.memory.space import Space
+from softgen.shared_functions import descriptors
+from softgen.shared_functions.context import ContextField
+from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.message import SentBytes, answer
+
+if TYPE_CHECKING:
+    from softgen.shared_functions.compiled import MessageCode
+
+T = TypeVar("T")
+Bytes = npt.NDArray[np.uint8]
+
+
+class DispatchBindings:
+    """What a dispatch binds: generation, address space, base addresses and state tables. Units keep their states of a dispatch here."""
+
+    def __init__(self, generation: Generation, space: Space, bases: Mapping[str, int], binding_table: int = 0, samplers: int = 0) -> None:
+        self.generation, self.space, self.bases = generation, space, bases
+        self.binding_table, self.samplers = binding_table, samplers  # offsets from the surface and dynamic state bases
+        self.warn: Callable[[object, str], None] = lambda sender, what: None  # reports what a thread's message did wrong
+        self._states: dict[object, Any] = {}
+
+    def state(self, make: Callable[[DispatchBindings], T]) -> T:
+        """What a unit's function makes of the dispatch, made on first use and shared by all threads."""
+        if make not in self._states:
+            self._states[make] = make(self)
+        found: T = self._states[make]
+        return found
+
+
+def _no_barrier() -> None:
+    """No thread waits."""
+
+
+@dataclass
+class GroupBindings:
+    """What a thread group has of its own: local memory, and a barrier that `notify` opens when `threads` threads have arrived."""
+
+    dispatch: DispatchBindings
+    local: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    threads: int = 1
+    notify: Callable[[], None] = _no_barrier
+
+
+class InterpreterEnvironment(Protocol):
+    """The environment of a unit's messages on the interpreter; what else it has is between the unit and its lane programs."""
+
+    def begin(self, sender: object) -> None:
+        """A thread's message is about to be executed."""
+        ...
+
+
+class UnitBinding(Protocol):
+    """What a unit has resolved of a dispatch's state for compiled code; kept for later dispatches with the same tables."""
+
+    def fields(self) -> dict[str, int]:
+        """The values of the unit's dispatch-scoped context fields."""
+        ...
+
+    def prepare(self, indices: frozenset[int]) -> None:
+        """Resolve binding table entries that code names, before it runs."""
+        ...
+
+    def resolve(self, descriptor: Descriptor) -> bool:
+        """Resolve what a message lacked, after a side exit; True if compiled code can now execute it."""
+        ...
+
+    def current(self) -> bool:
+        """Whether all state that was resolved is as it was."""
+        ...
+
+    def renew(self) -> None:
+        """Another dispatch begins with the same state."""
+        ...
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A shared function: whose messages it answers, their environments, its context fields, and what these point to."""
+
+    name: str
+    functions: tuple[str, ...]
+    interpreter: Callable[[GroupBindings], InterpreterEnvironment]
+    compiled: Callable[[MessageCode], object]
+    fields: tuple[ContextField, ...] = ()
+    bind: Callable[[DispatchBindings], UnitBinding] | None = None
+
+
+class MessageHandler:
+    """Answers the messages of one shared function on the interpreter."""
+
+    def __init__(self, gen: float, environment: InterpreterEnvironment) -> None:
+        self.gen, self.environment = gen, environment
+
+    def __call__(self, sender: object, sent: SentBytes) -> None:
+        self.environment.begin(sender)
+        answer(sent, self.gen, self.environment)
+
+
+def handlers(units: Iterable[Unit], group: GroupBindings) -> dict[int, MessageHandler]:
+    """For the message table of a group's threads: a handler for each shared function number."""
+    gen = group.dispatch.generation.number
+    numbers = {name: sfid for sfid, name in descriptors.shared_functions(gen).items()}
+    found: dict[int, MessageHandler] = {}
+    for unit in units:
+        handler = MessageHandler(gen, unit.interpreter(group))
+        found |= {numbers[name]: handler for name in unit.functions if name in numbers}
+    return found

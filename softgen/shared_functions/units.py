@@ -1,0 +1,28 @@
+"""The registry of units. Importing it loads the lane programs of all messages."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from softgen.errors import SoftgenError
+from softgen.shared_functions import gateway, spawner
+from softgen.shared_functions.dataport import unit as dataport
+from softgen.shared_functions.sampler import unit as sampler
+from softgen.shared_functions.unit import Unit
+
+UNITS: tuple[Unit, ...] = (dataport.UNIT, sampler.UNIT, gateway.UNIT, spawner.UNIT)
+
+
+@cache
+def named(name: str) -> Unit:
+    """A unit by its name."""
+    found = next((unit for unit in UNITS if unit.name == name), None)
+    if found is None:
+        raise SoftgenError(f"there is no unit {name!r}; units are {', '.join(unit.name for unit in UNITS)}")
+    return found
+
+
+@cache
+def answering(function: str) -> Unit | None:
+    """The unit that answers a shared function's messages."""
+    return next((unit for unit in UNITS if function in unit.functions), None)

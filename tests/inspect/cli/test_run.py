@@ -1,0 +1,38 @@
+"""`softgen run --report`: kernels have names, and the report is a table or JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.driver.running import needs_driver, softgen_run
+
+PYTHON = "/usr/bin/python3"
+SAXPY = ROOT / "examples" / "opencl_saxpy.py"
+
+
+def needs_opencl() -> None:
+    if shutil.which(PYTHON) is None or subprocess.run([PYTHON, "-c", "import pyopencl"], capture_output=True, check=False).returncode:
+        pytest.skip("pyopencl is absent")
+    needs_driver("kbl", "OpenCL")
+
+
+def test_a_report_names_the_kernels_that_were_compiled(tmp_path: Path) -> None:
+    needs_opencl()
+    report = tmp_path / "report.json"
+    run = softgen_run("--report", str(report), "--", PYTHON, str(SAXPY), PYOPENCL_NO_CACHE="1")
+    assert run.process.returncode == 0, run.err
+    (row,) = json.loads(report.read_text("utf-8"))["kernels"]
+    assert row["kernel"] == "saxpy" and row["named"] and row["dispatches"] == 1 and row["threads"] == 8
+
+
+def test_a_report_as_a_table_on_standard_error() -> None:
+    needs_opencl()
+    run = softgen_run("--report", "-", "--", PYTHON, str(SAXPY), PYOPENCL_NO_CACHE="1")
+    assert run.process.returncode == 0 and "all right" in run.out and "report" not in run.out
+    assert "8 threads" in run.err and any(line.split()[:1] == ["saxpy"] for line in run.err.splitlines())

@@ -1,0 +1,156 @@
+"""Units: declarations become message tables and context fields; a new one needs nothing else.
+
+The URB of these tests is no model of the hardware's: a few words of memory that a context field points at, to show what a unit costs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import pytest
+
+from softgen.bits.generation import generation
+from softgen.errors import SoftgenError
+from softgen.eu.semantics import send
+from softgen.eu.thread.block import Context
+from softgen.lanes.record import RecordLayout
+from softgen.lanes.types import i64, u32
+from softgen.lanes.value import Memory
+from softgen.memory.address_space import AddressSpace
+from softgen.shared_functions import descriptors, message, units
+from softgen.shared_functions.compiled import MessageCode
+from softgen.shared_functions.context import HEAD, ContextField, ContextHead, Scope, compose
+from softgen.shared_functions.message import Message, answers
+from softgen.shared_functions.unit import DispatchBindings, GroupBindings, MessageHandler, Unit, handlers
+from tests.shared_functions import compiled
+from tests.shared_functions.test_gateway import Sent
+
+GEN = 9.0
+
+
+def group(**more: Any) -> GroupBindings:
+    return GroupBindings(DispatchBindings(generation(GEN), AddressSpace("bench", 48), {}), **more)
+
+
+# -- contexts ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_context_is_its_head_and_what_units_declare() -> None:
+    made = compose([ContextField("urb", Scope.WORKER), ContextField("table", Scope.DISPATCH), ContextField("count", Scope.GROUP, u32),
+                    ContextField("urb", Scope.WORKER), ContextField("left", Scope.DISPATCH, i64)])  # fmt: skip
+    layout = RecordLayout.of(made)
+    assert issubclass(made, ContextHead) and ctypes.sizeof(ContextHead) == HEAD.size
+    assert list(layout.fields)[len(HEAD.fields) :] == ["urb", "count", "left"]
+    assert layout.offset("table") == HEAD.offset("table") and layout.offset("urb") == HEAD.size and layout.field("count").type is u32
+    assert layout.field("left").type is i64
+    with pytest.raises(TypeError, match="context field urb"):
+        compose([ContextField("urb", Scope.WORKER), ContextField("urb", Scope.GROUP)])
+
+
+def test_the_context_of_engines_has_the_fields_of_all_units() -> None:
+    layout = RecordLayout.of(Context)
+    assert {field.name for unit in units.UNITS for field in unit.fields} <= set(layout.fields)
+    assert list(layout.fields)[: len(HEAD.fields)] == list(HEAD.fields)
+
+
+def test_bindings_fill_the_fields_of_their_scope() -> None:
+    """What is of the dispatch is in the binding; the scheduler sets local memory."""
+    space = AddressSpace("bench", 48)
+    for unit in units.UNITS:
+        if unit.bind is not None:
+            dispatch = DispatchBindings(generation(GEN), space, {"general": 0x5000})
+            found = dispatch.state(unit.bind).fields()
+            assert {one.name for one in unit.fields if one.scope is Scope.DISPATCH} - {"local_size"} <= set(found)
+            assert found["general"] == 0x5000
+
+
+def test_units_by_name_and_by_function() -> None:
+    assert [units.named(unit.name) for unit in units.UNITS] == list(units.UNITS)
+    assert units.answering("sampler") is units.named("sampler") and units.answering("urb") is None
+    with pytest.raises(SoftgenError, match="no unit 'urb'; units are data port, sampler, gateway, spawner"):
+        units.named("urb")
+    functions = [function for unit in units.UNITS for function in unit.functions]
+    assert len(functions) == len(set(functions))
+
+
+@pytest.mark.parametrize("gen", [4.5, 7.0, 9.0, 11.0])
+def test_handlers_are_by_function_number(gen: float) -> None:
+    own = GroupBindings(DispatchBindings(generation(gen), AddressSpace("bench", 48), {}))
+    known = descriptors.shared_functions(gen)
+    answered = {name for unit in units.UNITS for name in unit.functions}
+    assert {known[sfid] for sfid in handlers(units.UNITS, own)} == set(known.values()) & answered
+
+
+# -- a unit of its own ---------------------------------------------------------------------------------------------------
+
+
+class UrbEnvironment(Protocol):
+    def entry(self) -> Memory: ...
+
+
+class Urb:
+    """On the interpreter."""
+
+    def __init__(self, own: GroupBindings) -> None:
+        self.held = own.dispatch.state(lambda dispatch: ENTRIES)
+
+    def begin(self, sender: object) -> None: ...
+
+    def entry(self) -> Memory:
+        return message._MACHINE.memory(self.held, "urb")
+
+
+class CompiledUrb:
+    """In compiled code."""
+
+    def __init__(self, code: MessageCode) -> None:
+        self.code = code
+
+    def entry(self) -> Memory:
+        return self.code.pointer("urb").memory("urb")
+
+
+ENTRIES = np.arange(64, dtype=np.uint32)
+URB = Unit("urb", ("urb",), Urb, CompiledUrb, (ContextField("urb", Scope.WORKER),))
+
+
+@pytest.fixture
+def urb(monkeypatch: pytest.MonkeyPatch) -> Iterator[Unit]:
+    """What a line in units.py does, for one test."""
+    monkeypatch.setattr(units, "UNITS", (*units.UNITS, URB))
+    monkeypatch.setattr(message, "PROGRAMS", dict(message.PROGRAMS))
+    answers("urb_read_hword")(_read)
+    for cached in (units.named, units.answering, message.plan, compiled.code):
+        cached.cache_clear()  # type: ignore[attr-defined]
+    yield URB
+    for cached in (units.named, units.answering, message.plan, compiled.code):
+        cached.cache_clear()  # type: ignore[attr-defined]
+
+
+def _read(x: Message[UrbEnvironment]) -> None:
+    """The handle is dword 0 of the header."""
+    handle = x._read(u32, 0, 1) & 0xFFFF
+    x.give(x.m.load_block(u32, 8, x.environment.entry(), handle * 32), 0, x.lanes(8))
+
+
+def test_a_new_unit_answers_on_both_machines(urb: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
+    sfid = next(number for number, name in descriptors.shared_functions(GEN).items() if name == "urb")
+    descriptor = descriptors.encode("urb_read_hword", GEN, message_length=1, response_length=1, header_present=1)
+    payload = np.array([3] + [0] * 7, np.uint32).view(np.uint8)
+    sent = Sent(sfid, descriptor, payload, response=np.zeros(32, np.uint8))
+    handler = handlers([urb], group())[sfid]
+    assert isinstance(handler, MessageHandler)
+    handler(None, sent)
+    assert sent.response.view(np.uint32).tolist() == list(range(24, 32))
+
+    made = compose([field for unit in units.UNITS for field in unit.fields])
+    monkeypatch.setattr(compiled, "Context", made)
+    assert send.has_lane_program(compiled.instruction(GEN, sfid, descriptor, 8, 1, 0))
+    twin = compiled.Compiled(GEN, AddressSpace("bench", 48), np.zeros(64, np.uint8), 0)
+    twin.context.urb = ENTRIES.ctypes.data
+    response = np.zeros(32, np.uint8)
+    assert twin.run(sfid, descriptor, payload, np.zeros(0, np.uint8), response, 0x3F, 8) == 0
+    assert response.view(np.uint32).tolist() == [*range(24, 30), 0, 0]
