@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
-from softgen.driver.protocol import Errno
+from softgen.driver.errors import Errno
 from softgen.memory.store import Buffer
 
 HOST_SHARE = 0.75  # of the host's memory that a server may take by default

@@ -11,11 +11,11 @@ import errno
 import os
 import re
 import weakref
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from softgen.driver.process import write_to
-from softgen.driver.protocol import Call, Errno
+from softgen.driver.errors import Errno
+from softgen.driver.protocol import Call
+from softgen.driver.user_copy import Copied
 from softgen.memory.store import Buffer, Identity
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)")
 OURS = "/memfd:softgen userptr"
-PART = 1 << 20  # compared and written back in parts, so that most are skipped at once
 
 Parts = list[tuple[Buffer, int, int]]
 
@@ -35,38 +34,6 @@ class Mapping(NamedTuple):
     offset: int
     file: Identity
     name: str
-
-
-@dataclass
-class Copied:
-    """Memory of a program that is copied in and out: its process, address, and contents when it was last the same."""
-
-    pid: int
-    address: int
-    buffer: Buffer
-    before: list[bytes] = field(default_factory=list, repr=False)  # in parts
-
-    def bring(self, call: Call) -> None:
-        call.read_into(self.address, self.buffer.view)
-        self.before = [bytes(self.buffer.view[start : start + PART]) for start in range(0, self.buffer.size, PART)]
-
-    def give_back(self) -> None:
-        """Write changed bytes back, and no others: the program may be writing next to them."""
-        for number, then in enumerate(self.before):
-            view = self.buffer.view[number * PART : (number + 1) * PART]
-            if view != then:
-                self.before[number] = now = bytes(view)
-                for first, last in changed(then, now):
-                    write_to(self.pid, self.address + number * PART + first, now[first:last])
-
-
-def changed(then: bytes, now: bytes) -> list[tuple[int, int]]:
-    """Ranges of bytes that differ."""
-    import numpy as np
-
-    differ = np.frombuffer(then, np.uint8) != np.frombuffer(now, np.uint8)
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], differ, [False])).astype(np.int8)))
-    return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def mappings(text: str, start: int, end: int) -> list[Mapping]:

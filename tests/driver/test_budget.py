@@ -10,7 +10,8 @@ import pytest
 
 from softgen.driver import protocol
 from softgen.driver.budget import Budget, host_memory
-from softgen.driver.protocol import MESSAGE, Errno
+from softgen.driver.errors import Errno
+from softgen.driver.protocol import MESSAGE
 from softgen.driver.uapi import EXEC_OBJECT
 from softgen.memory.store import Buffer
 from tests.driver.program import Gpu, Held, Program, served
