@@ -35,7 +35,7 @@ Value = Buffer | Image | Local | Sampler | np.generic | np.ndarray[Any, Any] | i
 class Kernel:
     """A kernel of a compiled program: machine code, and what its arguments are."""
 
-    def __init__(self, found: binary.Kernel) -> None:
+    def __init__(self, found: binary.KernelBinary) -> None:
         self._found = found
         self.name, self.code, self.simd, self.container = found.name, found.code, found.simd, found.container
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from softgen.driver import i915_drm as i915
 from softgen.driver.budget import Budget
 from softgen.driver.fence import Fence, Signals
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,13 +30,13 @@ TILINGS = {i915.I915_TILING_X: "x_major", i915.I915_TILING_Y: "y_major"}
 class LinearView:
     """A linear view of a tiled buffer: a second memory with its rows in order, and what both held when they were last the same."""
 
-    def __init__(self, tiled: Buffer, size: int, budget: Budget, pid: int) -> None:
+    def __init__(self, tiled: MemfdBuffer, size: int, budget: Budget, pid: int) -> None:
         """`pid`: the process for which its memory counts."""
         budget.check(pid, 3 * size - tiled.resident(), "a linear view")  # every page of all three is touched
         budget.take(pid, size, "a linear view")
         weakref.finalize(self, budget.give, pid, size).atexit = False
         self.tiled, self.size = tiled, size
-        self.buffer = budget.adopt(pid, Buffer(size, "aperture"))
+        self.buffer = budget.adopt(pid, MemfdBuffer(size, "aperture"))
         self.lock = threading.Lock()
         self.begun = 0  # calls of sync() that began to compare
 

@@ -17,7 +17,7 @@ from softgen.driver.protocol import Call
 from softgen.driver.uapi import ENGINE_CLASSES, EXTENSION
 from softgen.errors import SoftgenError
 from softgen.memory.host import round_up
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node
@@ -57,7 +57,7 @@ def new(node: Node, call: Call, size: int) -> tuple[int, int]:
     pid, budget = call.channel.pid, node.gpu.budget
     budget.check(pid, 0, "a new buffer")
     try:
-        bo = node.gpu.new_object(pid, [Piece(budget.adopt(pid, Buffer(size, "buffer")), 0, size)])
+        bo = node.gpu.new_object(pid, [Piece(budget.adopt(pid, MemfdBuffer(size, "buffer")), 0, size)])
     except (SoftgenError, OSError, MemoryError) as error:
         raise Errno(errno.ENOMEM, str(error)) from None
     return add_handle(node, bo), size

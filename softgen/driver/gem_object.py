@@ -11,11 +11,11 @@ from typing import NamedTuple, Protocol
 from softgen.driver.aperture import LinearView
 from softgen.driver.fence import Fence
 from softgen.driver.user_copy import Copied
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 
 
 class Piece(NamedTuple):
-    buffer: Buffer
+    buffer: MemfdBuffer
     offset: int
     size: int
 

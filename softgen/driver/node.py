@@ -24,7 +24,7 @@ from softgen.driver.queue import Later
 from softgen.driver.submission import Submission
 from softgen.driver.user_copy import Copied
 from softgen.driver.vm import Vm
-from softgen.memory.store import Buffer, Identity
+from softgen.memory.store import Identity, MemfdBuffer
 
 Item = TypeVar("Item")
 FIRST_RENDER_MINOR = 128
@@ -98,7 +98,7 @@ class Shared:
         self.sweep_at = 0  # number of orphans at which they are looked at
         self.flinks: dict[int, GemObject] = {}
         # Memory taken from programs, by process and file. The file is what the process itself says, so no other process's may be found.
-        self.swapped: weakref.WeakValueDictionary[tuple[int, Identity], Buffer] = weakref.WeakValueDictionary()
+        self.swapped: weakref.WeakValueDictionary[tuple[int, Identity], MemfdBuffer] = weakref.WeakValueDictionary()
         self.uids, self.names, self.sequence = itertools.count(1), itertools.count(1), itertools.count(1)
         self.lock = threading.RLock()
         self.unknown: dict[str, int] = {}  # ioctls nobody answers -> how often

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from softgen.driver.process import write_to
 from softgen.driver.protocol import Call
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 
 PART = 1 << 20  # compared and written back in parts, so that most are skipped at once
 
@@ -17,7 +17,7 @@ class Copied:
 
     pid: int
     address: int
-    buffer: Buffer
+    buffer: MemfdBuffer
     before: list[bytes] = field(default_factory=list, repr=False)  # in parts
 
     def bring(self, call: Call) -> None:

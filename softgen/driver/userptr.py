@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from softgen.driver.errors import Errno
 from softgen.driver.protocol import Call
 from softgen.driver.user_copy import Copied
-from softgen.memory.store import Buffer, Identity
+from softgen.memory.store import Identity, MemfdBuffer
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)")
 OURS = "/memfd:softgen userptr"
 
-Parts = list[tuple[Buffer, int, int]]
+Parts = list[tuple[MemfdBuffer, int, int]]
 
 
 class Mapping(NamedTuple):
@@ -65,7 +65,7 @@ def share(node: Node, call: Call, start: int, size: int) -> tuple[Parts, Copied 
     return pieces, None
 
 
-def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
+def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tuple[MemfdBuffer, int, int] | None:
     """Memory the server has already: swapped for another buffer of this process, or a buffer of this node that the process mapped.
 
     The mapping is what the program says about itself. It may lie, and then finds nothing but what is its own.
@@ -78,11 +78,11 @@ def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tu
     return (buffer, mapping.offset + first - mapping.start, last - first) if buffer else None
 
 
-def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
+def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) -> tuple[MemfdBuffer, int, int] | None:
     if mapping.mode[3] == "s" and not mapping.name.startswith(OURS) or mapping.name.startswith("[") and mapping.name != "[heap]":
         return None
     gpu.budget.check(call.channel.pid, last - first, "USERPTR")
-    buffer = gpu.budget.adopt(call.channel.pid, Buffer(last - first, "userptr"))
+    buffer = gpu.budget.adopt(call.channel.pid, MemfdBuffer(last - first, "userptr"))
     try:
         call.swap(first, last - first, sum(bit for letter, bit in zip("rwx", (1, 2, 4), strict=True) if letter in mapping.mode), buffer.fd)
     except Errno as refused:
@@ -98,7 +98,7 @@ def copied(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copie
     pid = call.channel.pid
     gpu.budget.check(pid, 2 * size, "USERPTR")
     gpu.budget.take(pid, size, "USERPTR")
-    buffer = gpu.budget.adopt(pid, Buffer(size, "copy"))
+    buffer = gpu.budget.adopt(pid, MemfdBuffer(size, "copy"))
     weakref.finalize(buffer, gpu.budget.give, pid, size).atexit = False
     copy = Copied(pid, start, buffer)
     copy.bring(call)

@@ -25,8 +25,8 @@ class KernelNames:
         self.places = [Path(place) for place in places]
 
     @cached_property
-    def _kernels(self) -> dict[tuple[float, bytes], list[binary.Kernel]]:
-        found: dict[tuple[float, bytes], list[binary.Kernel]] = {}
+    def _kernels(self) -> dict[tuple[float, bytes], list[binary.KernelBinary]]:
+        found: dict[tuple[float, bytes], list[binary.KernelBinary]] = {}
         for file in self._files():
             for kernel in _read(file):
                 if kernel.gen is not None and kernel.code:
@@ -43,7 +43,7 @@ class KernelNames:
         return max(matches, key=lambda kernel: len(kernel.code)).name if matches else None
 
 
-def _read(file: Path) -> list[binary.Kernel]:
+def _read(file: Path) -> list[binary.KernelBinary]:
     try:
         with file.open("rb") as stream:
             if not binary.is_binary(stream.read(8)) or file.stat().st_size > LARGEST:
@@ -53,7 +53,7 @@ def _read(file: Path) -> list[binary.Kernel]:
         return []  # half-written, or an ELF file of another kind
 
 
-def _matches(kernel: binary.Kernel, code: bytes) -> bool:
+def _matches(kernel: binary.KernelBinary, code: bytes) -> bool:
     size = len(kernel.code)
     if code[:size] == kernel.code:
         return True

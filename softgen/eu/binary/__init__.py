@@ -12,6 +12,6 @@ view.py       bytes of a file with bounds-checked access
 """
 
 from softgen.eu.binary.container import is_binary, kernels
-from softgen.eu.binary.launch import Argument, InlineSampler, Kernel, Launch, PayloadValue, Relocation
+from softgen.eu.binary.launch import Argument, InlineSampler, KernelBinary, Launch, PayloadValue, Relocation
 
-__all__ = ["Argument", "InlineSampler", "Kernel", "Launch", "PayloadValue", "Relocation", "is_binary", "kernels"]
+__all__ = ["Argument", "InlineSampler", "KernelBinary", "Launch", "PayloadValue", "Relocation", "is_binary", "kernels"]

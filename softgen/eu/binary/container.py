@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from softgen.errors import DecodeError
 from softgen.eu.binary import tokens
-from softgen.eu.binary.launch import Kernel
+from softgen.eu.binary.launch import KernelBinary
 from softgen.eu.binary.view import View
 
 ARCHIVE, ELF = b"!<arch>\n", b"\x7fELF"
@@ -24,7 +24,7 @@ def is_binary(start: bytes) -> bool:
     return start.startswith((ARCHIVE, ELF, tokens.MAGIC))
 
 
-def kernels(data: bytes, name: str = "binary") -> list[Kernel]:
+def kernels(data: bytes, name: str = "binary") -> list[KernelBinary]:
     """Every kernel of a file, in its order."""
     found = list(_programs(View(data, name)))
     if not found:
@@ -34,7 +34,7 @@ def kernels(data: bytes, name: str = "binary") -> list[Kernel]:
     return found
 
 
-def _programs(view: View, member: str = "") -> Iterator[Kernel]:
+def _programs(view: View, member: str = "") -> Iterator[KernelBinary]:
     start = bytes(view.data[:8])
     if start == ARCHIVE and not member:
         for name, content in _members(view):
@@ -64,7 +64,7 @@ def _members(view: View) -> Iterator[tuple[str, View]]:
         offset += MEMBER.size + len(content) + len(content) % 2
 
 
-def _elf(view: View, member: str) -> Iterator[Kernel]:
+def _elf(view: View, member: str) -> Iterator[KernelBinary]:
     from elftools.elf.structs import ELFStructs  # imported late: only files that are ELF need the library
 
     from softgen.eu.binary import zebin

@@ -86,7 +86,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelBinary:
     """A kernel of a compiled program."""
 
     name: str

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from functools import partial
 
-from softgen.eu.binary.launch import Argument, ArgumentKind, InlineSampler, Kernel, Launch, PayloadValue
+from softgen.eu.binary.launch import Argument, ArgumentKind, InlineSampler, KernelBinary, Launch, PayloadValue
 from softgen.eu.binary.view import View
 
 MAGIC = b"CTNI"
@@ -33,7 +33,7 @@ VALUES = {  # type of a data parameter -> name in .ze_info
 }  # fmt: skip
 
 
-def kernels(view: View, member: str) -> Iterator[Kernel]:
+def kernels(view: View, member: str) -> Iterator[KernelBinary]:
     _, _, core, _, count, _, patches = view.read(HEADER, 0, "a program's header")
     program = view.part(HEADER.size, patches, "a program's patch list")
     offset = HEADER.size + len(program)
@@ -51,7 +51,7 @@ def kernels(view: View, member: str) -> Iterator[Kernel]:
         found = list(_tokens(tokens))
         simd = next((_field(token, 3) for number, token in found if number == EXECUTION_ENVIRONMENT), 0)
         describe = partial(_launch, program, *heaps, found)
-        yield Kernel(name.text(), bytes(heap.data[:unpadded]), simd, CORES.get(core), "patch tokens", member, describe)
+        yield KernelBinary(name.text(), bytes(heap.data[:unpadded]), simd, CORES.get(core), "patch tokens", member, describe)
         offset = at + dynamic + surface + patch_size
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from softgen.bits.generation import device
-from softgen.eu.binary.launch import Argument, ArgumentKind, InlineSampler, Kernel, Launch, PayloadValue, Relocation
+from softgen.eu.binary.launch import Argument, ArgumentKind, InlineSampler, KernelBinary, Launch, PayloadValue, Relocation
 from softgen.eu.binary.view import View
 
 DEVICE_BINARY = 0xFF000005  # section type of a patch-token program
@@ -60,7 +60,7 @@ def _string(table: View, offset: int) -> str:
     return View(table.data[offset : offset + LONGEST_NAME], table.name).text()
 
 
-def kernels(structs: Any, sections: list[Section], member: str) -> Iterator[Kernel]:
+def kernels(structs: Any, sections: list[Section], member: str) -> Iterator[KernelBinary]:
     texts = [section for section in sections if section.name.startswith(TEXT) and section.type == "SHT_PROGBITS"]
     if not texts:
         return
@@ -76,7 +76,7 @@ def kernels(structs: Any, sections: list[Section], member: str) -> Iterator[Kern
         information = described.get(name, {})
         describe = partial(_launch, structs, sections, symbols, name, information, _list(described.get("", {}), "args_info", name))
         simd = _number(_dict(information, "execution_env"), "simd_size")
-        yield Kernel(name, bytes(section.content.data[:end]), simd, gen, "zebin", member, describe if information else None)
+        yield KernelBinary(name, bytes(section.content.data[:end]), simd, gen, "zebin", member, describe if information else None)
 
 
 # -- symbols and notes -----------------------------------------------------------------------------------------------
