@@ -12,7 +12,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.trace.work import Work
 
 COMMANDS = 10_000
@@ -38,7 +38,7 @@ class Batch:
         gpu = device("skl")
         self.gpu, self.space = GpuDevice(gpu), AddressSpace("bench", gpu.generation.address_bits)
         dwords = [*itertools.chain.from_iterable(commands), *pack("MI_BATCH_BUFFER_END")]
-        self.space.map(BATCH, Buffer(-(-4 * len(dwords) // 4096) * 4096, "batch"))
+        self.space.map(BATCH, MemfdBuffer(-(-4 * len(dwords) // 4096) * 4096, "batch"))
         self.space.write(BATCH, struct.pack(f"<{len(dwords)}I", *dwords))
 
     def run(self) -> None:

@@ -21,8 +21,10 @@ captures.py  open, decode: captures, their commands, replay
 html.py      tables for notebooks
 """
 
-from softgen.api.assembly import Instruction, Listing, assemble, disassemble
-from softgen.api.captures import Capture, Command, KernelCode, ReplayReport, State, decode, open
+from softgen.api.assembly import ListedInstruction as Instruction
+from softgen.api.assembly import Listing, assemble, disassemble
+from softgen.api.captures import Capture, KernelCode, ReplayReport, State, decode, open
+from softgen.api.captures import DecodedCommand as Command
 from softgen.api.gpu import Gpu, Prepared
 from softgen.api.kernels import Kernel, load_kernels
 from softgen.api.lookup import Field, Spec, spec

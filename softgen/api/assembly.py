@@ -14,7 +14,7 @@ Syntax = Literal["iga", "mesa"]
 
 
 @dataclass(frozen=True, repr=False)
-class Instruction:
+class ListedInstruction:
     """A disassembled instruction; `decoded` has its operands and controls."""
 
     offset: int
@@ -33,10 +33,10 @@ class Instruction:
         return f"Instruction({self.offset:#x}: {self.text})"
 
 
-class Listing(list[Instruction]):
+class Listing(list[ListedInstruction]):
     """Instructions of a piece of machine code; `str()` is text that `assemble` turns into the same bytes."""
 
-    def __init__(self, instructions: list[Instruction], text: str) -> None:
+    def __init__(self, instructions: list[ListedInstruction], text: str) -> None:
         super().__init__(instructions)
         self._text = text
 
@@ -74,5 +74,5 @@ def disassemble(code: bytes, gpu: str, syntax: Syntax | None = None) -> Listing:
     gen = device(gpu).generation.number
     items = list(program.instructions(code, gen))
     writer = dialect.ListingWriter(dialect.select_dialect(syntax, gen), gen, (one for _, _, one in items))
-    rows = [Instruction(row.offset, row.size, " ".join(row.text.split()), row.instruction) for row in writer.rows(items)]
+    rows = [ListedInstruction(row.offset, row.size, " ".join(row.text.split()), row.instruction) for row in writer.rows(items)]
     return Listing(rows, dialect.text(code, gen, syntax))

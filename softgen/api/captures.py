@@ -13,7 +13,7 @@ from softgen.api.html import table
 from softgen.errors import UsageError
 from softgen.trace.file import open_trace
 from softgen.trace.replay import Report, replay
-from softgen.trace.work import Trace
+from softgen.trace.work import WorkTrace
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -45,7 +45,7 @@ class KernelCode:
 
 
 @dataclass(frozen=True, repr=False)
-class Command:
+class DecodedCommand:
     """A command of a batch: fields by name, enumerated ones as {"value", "name"}, groups as lists."""
 
     name: str | None  # None: no page describes it
@@ -136,7 +136,7 @@ class Capture:
 
     def __init__(self, path: str | os.PathLike[str], gpu: str | None = None, engine: str = "render") -> None:
         self.path, self._gpu, self._engine = Path(path), gpu, engine
-        self._trace: Trace = open_trace(path, gpu, engine)
+        self._trace: WorkTrace = open_trace(path, gpu, engine)
 
     @property
     def gpu(self) -> str:
@@ -147,7 +147,7 @@ class Capture:
         """What is odd about the file, as far as it has been read."""
         return self._trace.notes
 
-    def __iter__(self) -> Iterator[Command]:
+    def __iter__(self) -> Iterator[DecodedCommand]:
         return _commands(self._trace)
 
     def replay(self, engine: str = "auto", threads: int | None = None, time_limit: float | None = None) -> ReplayReport:
@@ -175,7 +175,7 @@ def open(path: str | os.PathLike[str], gpu: str | None = None, engine: str = "re
     return Capture(path, gpu, engine)
 
 
-def decode(source: str | os.PathLike[str] | bytes, gpu: str | None = None, engine: str = "render") -> Iterator[Command]:
+def decode(source: str | os.PathLike[str] | bytes, gpu: str | None = None, engine: str = "render") -> Iterator[DecodedCommand]:
     """The commands of a capture, or of a raw batch in bytes, each with the state and kernels it points to.
 
     >>> import softgen
@@ -192,14 +192,14 @@ def decode(source: str | os.PathLike[str] | bytes, gpu: str | None = None, engin
     return _decode_bytes(source, gpu, engine)
 
 
-def _decode_bytes(data: bytes, gpu: str, engine: str) -> Iterator[Command]:
+def _decode_bytes(data: bytes, gpu: str, engine: str) -> Iterator[DecodedCommand]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "batch"
         file.write_bytes(data)
         yield from Capture(file, gpu, engine)
 
 
-def _commands(trace: Trace) -> Iterator[Command]:
+def _commands(trace: WorkTrace) -> Iterator[DecodedCommand]:
     """Commands with what follows each of them, from the records of `softgen decode --json`."""
     from softgen.inspect.cli.decode import Tally, json_object
     from softgen.inspect.decoding import Decoder
@@ -211,7 +211,7 @@ def _commands(trace: Trace) -> Iterator[Command]:
             if "batch" in found and "name" in found:
                 if command is not None:
                     yield command
-                command = Command(found["name"], found["address"], found["batch"], tuple(found["dwords"]), found["fields"],
+                command = DecodedCommand(found["name"], found["address"], found["batch"], tuple(found["dwords"]), found["fields"],
                                   tuple(found.get("problems", ())))  # fmt: skip
             elif command is not None and "state" in found:
                 command.states.append(State(found["state"], found["address"], found["fields"], tuple(found["dwords"]),

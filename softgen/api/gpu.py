@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.api.kernels import Grid, Kernel, Value, check_arguments, chosen_local_size, cross_thread, local_ids, local_memory
-from softgen.api.machine import Machine
+from softgen.api.machine import BatchMachine
 from softgen.api.memory import Allocation, Buffer, Heap, Image, Sampler, find_format, image_bytes
 from softgen.api.run import Run
 from softgen.api.state import ALL, ENTRIES, REGISTER, Dispatch, Packer, Parts
@@ -67,7 +67,7 @@ class Gpu:
     def __init__(self, gpu: str = "kbl", engine: str = "auto", threads: int | None = None, on_fault: OnFault = "raise") -> None:
         self.device = device(gpu)
         self._packer = Packer(self.device)
-        self._machine = Machine(self.device, engine, threads)
+        self._machine = BatchMachine(self.device, engine, threads)
         self._heap = Heap(f"memory of {self.device.name}", self.device.generation.address_bits)
         self._code: dict[bytes, Allocation] = {}
         self._data: dict[tuple[Kernel, str], Allocation] = {}

@@ -25,7 +25,7 @@ from softgen.threads.programs import load
 from softgen.trace.work import Work
 
 
-class Machine:
+class BatchMachine:
     """A device that executes batches."""
 
     def __init__(self, device: Device, engine: str, threads: int | None) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from softgen.bits.formats import Format, surface_formats
 from softgen.errors import UsageError
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer as Store
+from softgen.memory.store import MemfdBuffer as Store
 
 if TYPE_CHECKING:
     import PIL.Image

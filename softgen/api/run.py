@@ -8,7 +8,7 @@ from typing import overload
 
 from softgen.api.html import table
 from softgen.errors import SoftgenError
-from softgen.inspect.registers import Lanes
+from softgen.inspect.registers import RegisterLanes
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class TraceRow:
     offset: int  # of the instruction in the kernel
     text: str
     channels: int  # execution mask
-    changes: tuple[Lanes, ...]  # registers that differ afterwards
+    changes: tuple[RegisterLanes, ...]  # registers that differ afterwards
 
     @property
     def registers(self) -> dict[str, tuple[int | float, ...]]:

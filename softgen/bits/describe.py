@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from softgen.bits import record
 from softgen.bits.catalogue import catalogue
-from softgen.bits.layout import Field, FieldCondition, FieldType, Group, Layout
+from softgen.bits.layout import BitField, FieldCondition, FieldType, Group, Layout
 from softgen.bits.record import Record
 
 
@@ -52,7 +52,7 @@ def _shape(layout: Layout) -> tuple[Any, ...]:
     return _fields_shape(layout.fields, layout.groups, layout.gen)
 
 
-def _fields_shape(fields: tuple[Field, ...], groups: tuple[Group, ...], gen: float) -> tuple[Any, ...]:
+def _fields_shape(fields: tuple[BitField, ...], groups: tuple[Group, ...], gen: float) -> tuple[Any, ...]:
     return (tuple((f, values_of(f.type, gen)) for f in fields), tuple((g, _fields_shape(g.fields, g.groups, gen)) for g in groups))
 
 
@@ -129,7 +129,7 @@ def _flat(values: Record) -> Iterator[Any]:
             yield value
 
 
-def value_text(one: Field, value: Any, names: dict[int, str]) -> str:
+def value_text(one: BitField, value: Any, names: dict[int, str]) -> str:
     """A value as people read it."""
     match one.type.name:
         case "enum":

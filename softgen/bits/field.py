@@ -39,7 +39,7 @@ class FieldCondition:
 
 
 @dataclass(frozen=True)
-class Field:
+class BitField:
     name: str
     pieces: tuple[tuple[int, int], ...]  # (high, low), most significant first
     type: FieldType = FieldType()
@@ -79,7 +79,7 @@ class Group:
     start: int
     size: int
     count: int | None
-    fields: tuple[Field, ...]
+    fields: tuple[BitField, ...]
     groups: tuple[Group, ...] = ()
     of: str = ""
     alternate: bool = False
@@ -98,7 +98,7 @@ class Group:
         return held if self.count is None else min(self.count, held)
 
 
-def claimed_bits(fields: tuple[Field, ...], groups: tuple[Group, ...], bits: int) -> int:
+def claimed_bits(fields: tuple[BitField, ...], groups: tuple[Group, ...], bits: int) -> int:
     claimed = 0
     for one in fields:
         claimed |= one.mask

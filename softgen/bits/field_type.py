@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from softgen.bits.field import Field, FieldCondition, FieldType
+from softgen.bits.field import BitField, FieldCondition, FieldType
 from softgen.errors import SpecError
 
 TYPES = ("uint", "int", "bool", "address", "bytes", "float", "double", "half", "fixed", "mocs", "offset", "mbz", "mbo", "enum", "struct",
@@ -59,7 +59,7 @@ def _inline(complain: Complain, text: str, width: int) -> tuple[tuple[int, str],
     return tuple(values.items())
 
 
-def read_conditions(complain: Complain, text: str, fields: Iterable[Field]) -> tuple[FieldCondition, ...]:
+def read_conditions(complain: Complain, text: str, fields: Iterable[BitField]) -> tuple[FieldCondition, ...]:
     """'mode=a,b & depth!=0' -> conditions over fields named before."""
     found, known = [], list(fields)
     for part in text.split("&"):
@@ -70,7 +70,7 @@ def read_conditions(complain: Complain, text: str, fields: Iterable[Field]) -> t
     return tuple(found)
 
 
-def _condition_value(complain: Complain, name: str, text: str, fields: Iterable[Field]) -> int:
+def _condition_value(complain: Complain, name: str, text: str, fields: Iterable[BitField]) -> int:
     if text.isdigit():
         return int(text)
     for other in fields:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from softgen.bits.field import Effect, Field, FieldCondition, FieldType, Group, Header, claimed_bits
+from softgen.bits.field import BitField, Effect, FieldCondition, FieldType, Group, Header, claimed_bits
 from softgen.bits.pack import compile_place, pack
 from softgen.bits.record import Record
 from softgen.bits.unpack import compile_unpack
 from softgen.errors import SpecError
 
-__all__ = ["GENERATIONS", "KEY_SHIFT", "Effect", "Field", "FieldCondition", "FieldType", "Group", "Header", "Layout", "generations",
+__all__ = ["GENERATIONS", "KEY_SHIFT", "BitField", "Effect", "FieldCondition", "FieldType", "Group", "Header", "Layout", "generations",
            "guess_length"]  # fmt: skip
 
 GENERATIONS = (4.5, 7.0, 7.5, 8.0, 9.0, 11.0)
@@ -33,7 +33,7 @@ class Layout:
     gen: float
     dwords: int  # the least it can have
     maximum: int | None  # the most; None: no limit
-    fields: tuple[Field, ...]
+    fields: tuple[BitField, ...]
     groups: tuple[Group, ...] = ()
     derived: tuple[tuple[str, str], ...] = ()  # (name, expression over the fields)
     header: Header | None = None
@@ -87,19 +87,19 @@ class Layout:
     def pack(self, **given: Any) -> list[int]:
         return pack(self.name, self.gen, self.dwords, self.header, self.fields, self.groups, given)
 
-    def walk(self) -> Iterator[tuple[Field, tuple[Group, ...]]]:
+    def walk(self) -> Iterator[tuple[BitField, tuple[Group, ...]]]:
         """Every field with the groups it stands in, outermost first."""
         yield from ((one, ()) for one in self.fields)
         yield from _walk(self.groups, ())
 
-    def field(self, name: str) -> Field:
+    def field(self, name: str) -> BitField:
         found = next((one for one in self.fields if one.name == name), None)
         if found is None:
             raise SpecError(f"{self.page}: {self.name} has no field {name!r} on gen {self.gen:g}")
         return found
 
 
-def _walk(groups: tuple[Group, ...], outer: tuple[Group, ...]) -> Iterator[tuple[Field, tuple[Group, ...]]]:
+def _walk(groups: tuple[Group, ...], outer: tuple[Group, ...]) -> Iterator[tuple[BitField, tuple[Group, ...]]]:
     for group in groups:
         yield from ((one, (*outer, group)) for one in group.fields)
         yield from _walk(group.groups, (*outer, group))

@@ -6,11 +6,11 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from softgen.bits.field import Field, Group, Header
+from softgen.bits.field import BitField, Group, Header
 from softgen.bits.record import split
 
 
-def pack(owner: str, gen: float, least: int, header: Header | None, fields: tuple[Field, ...], groups: tuple[Group, ...],
+def pack(owner: str, gen: float, least: int, header: Header | None, fields: tuple[BitField, ...], groups: tuple[Group, ...],
          given: Mapping[str, Any]) -> list[int]:  # fmt: skip
     """Values by field name -> at least `least` dwords, header and length filled in. Groups are sequences of mappings."""
     dwords = max([least, *(f.high // 32 + 1 for f in fields if given.get(f.name))])
@@ -26,7 +26,7 @@ def pack(owner: str, gen: float, least: int, header: Header | None, fields: tupl
     return split(bits, dwords)
 
 
-def _pack(owner: str, fields: tuple[Field, ...], groups: tuple[Group, ...], given: Mapping[str, Any], gen: float) -> int:
+def _pack(owner: str, fields: tuple[BitField, ...], groups: tuple[Group, ...], given: Mapping[str, Any], gen: float) -> int:
     rest, bits = dict(given), 0
     for f in fields:
         if f.name in rest:
@@ -42,7 +42,7 @@ def _pack(owner: str, fields: tuple[Field, ...], groups: tuple[Group, ...], give
     return bits
 
 
-def _place(owner: str, f: Field, value: Any) -> int:
+def _place(owner: str, f: BitField, value: Any) -> int:
     value, bits = _fit(owner, f.name, _encode(owner, f, value), f.width), 0
     for high, low in reversed(f.pieces):
         bits |= (value & (1 << high - low + 1) - 1) << low
@@ -50,7 +50,7 @@ def _place(owner: str, f: Field, value: Any) -> int:
     return bits
 
 
-def compile_place(owner: str, fields: tuple[Field, ...]) -> Callable[[Mapping[str, int]], int]:
+def compile_place(owner: str, fields: tuple[BitField, ...]) -> Callable[[Mapping[str, int]], int]:
     """Compile a function from integers by field name to all bits as one number: a fast `pack` without header, groups and scaling."""
     placed = {f.name: (f.width, f.type.name == "int", _moves(f)) for f in fields}
 
@@ -69,7 +69,7 @@ def compile_place(owner: str, fields: tuple[Field, ...]) -> Callable[[Mapping[st
     return place
 
 
-def _moves(f: Field) -> tuple[tuple[int, int, int], ...]:
+def _moves(f: BitField) -> tuple[tuple[int, int, int], ...]:
     """How each piece of a field leaves its value: shift down, mask, shift up."""
     found, down = [], f.width
     for high, low in f.pieces:
@@ -78,7 +78,7 @@ def _moves(f: Field) -> tuple[tuple[int, int, int], ...]:
     return tuple(found)
 
 
-def _encode(owner: str, f: Field, value: Any) -> int:
+def _encode(owner: str, f: BitField, value: Any) -> int:
     kind = f.type.name
     if f.alignment:
         if value & (1 << f.alignment) - 1:

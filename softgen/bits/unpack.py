@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from softgen.bits.field import Field, Group
+from softgen.bits.field import BitField, Group
 from softgen.bits.record import Record, join, record_class, sign, to_double, to_float, to_half
 
 
-def compile_unpack(name: str, fields: tuple[Field, ...], groups: tuple[Group, ...], derived: tuple[tuple[str, str], ...],
+def compile_unpack(name: str, fields: tuple[BitField, ...], groups: tuple[Group, ...], derived: tuple[tuple[str, str], ...],
                    natural: bool) -> Callable[[Any], Record]:  # fmt: skip
     """Compile a function dwords -> record. `natural`: floats and fixed point become Python floats."""
     names: dict[str, Any] = {"join": join, "to_float": to_float, "to_double": to_double, "to_half": to_half, "sign": sign}
@@ -59,7 +59,7 @@ def _group(group: Group, prefix: str, names: dict[str, Any], natural: bool, oute
     return f"tuple([{element}(bits >> {group.start} + {size} * i & {mask}) for i in range({times})])"
 
 
-def _field(f: Field, read: Callable[[int, int], str], natural: bool) -> str:
+def _field(f: BitField, read: Callable[[int, int], str], natural: bool) -> str:
     parts, shift = [], f.width
     for high, low in f.pieces:
         shift -= high - low + 1

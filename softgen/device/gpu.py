@@ -38,7 +38,8 @@ from softgen.streamer import arithmetic, mi, switch, sync
 from softgen.streamer.context import SavedContext
 from softgen.streamer.execute import Streamer
 from softgen.streamer.interface import DeviceInterface, StreamerHandler, SubmissionHooks
-from softgen.streamer.latch import LatchedState, latch_table
+from softgen.streamer.latch import LatchedState
+from softgen.streamer.latch_rules import latch_table
 from softgen.streamer.privilege import privileged
 from softgen.streamer.rules import commands as rules_commands
 from softgen.threads.dispatch import Dispatcher

@@ -4,14 +4,15 @@ In:  system calls of an unmodified program: ioctls on /dev/dri nodes, mmap, path
 Out: submissions for the device, results in the program's buffers; a report of what ran and what did not.
 
 shim*.c        library preloaded into the program: nodes are sockets, ioctls are messages
-protocol.py    messages between shim and server; process.py: memory of the program, accessed from the server
+protocol.py    messages between shim and server; process.py: memory of the program, accessed from the server; errors.py: refusals
 uapi.py        ioctls and structures of the kernel's interface; drm.py, i915_drm.py: its constants
 facts.py       spec/driver: what the kernel reports for each GPU, which drivers there are
 node.py        state of an opened node, and state that all nodes share
 query.py       GETPARAM, QUERY and other queries
-gem.py         buffer objects; prime.py: sharing them; userptr.py: the program's own memory; aperture.py: linear views of tiled ones
-context.py     contexts and address spaces; placement.py: buffers by address
-syncobj.py     sync objects; fence.py: fences and sync files
+gem.py         ioctls on buffer objects (gem_object.py); prime.py: sharing them; aperture.py: linear views of tiled ones
+userptr.py     the program's own memory as a buffer; user_copy.py: copies of it
+context.py     ioctls on contexts (gem_context.py) and address spaces (vm.py); placement.py: buffers by address
+syncobj.py     ioctls on sync objects; fence.py: fences, sync objects and sync files
 execbuffer.py  EXECBUFFER2 becomes a submission (submission.py); relocation.py: its relocations
 queue.py       queues by context, slots of engines; execute.py: execution by the device, failures
 budget.py      limits on memory; descriptors.py: spare descriptors

@@ -13,14 +13,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from softgen.driver import i915_drm as i915
+from softgen.driver.budget import Budget
 from softgen.driver.fence import Fence, Signals
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from softgen.driver.gem import GemObject
 
     Bytes = npt.NDArray[np.uint8]
 
@@ -28,24 +27,23 @@ BAND = 1 << 20  # bytes that are compared at a time
 TILINGS = {i915.I915_TILING_X: "x_major", i915.I915_TILING_Y: "y_major"}
 
 
-class View:
+class LinearView:
     """A linear view of a tiled buffer: a second memory with its rows in order, and what both held when they were last the same."""
 
-    def __init__(self, bo: GemObject) -> None:
-        budget, pid = bo.gpu.budget, bo.pid
-        budget.check(pid, 3 * bo.size - bo.pieces[0].buffer.resident(), "a linear view")  # every page of all three is touched
-        budget.take(pid, bo.size, "a linear view")
-        weakref.finalize(self, budget.give, pid, bo.size).atexit = False
-        self.bo = bo
-        self.buffer = budget.adopt(pid, Buffer(bo.size, "aperture"))
+    def __init__(self, tiled: MemfdBuffer, size: int, budget: Budget, pid: int) -> None:
+        """`pid`: the process for which its memory counts."""
+        budget.check(pid, 3 * size - tiled.resident(), "a linear view")  # every page of all three is touched
+        budget.take(pid, size, "a linear view")
+        weakref.finalize(self, budget.give, pid, size).atexit = False
+        self.tiled, self.size = tiled, size
+        self.buffer = budget.adopt(pid, MemfdBuffer(size, "aperture"))
         self.lock = threading.Lock()
         self.begun = 0  # calls of sync() that began to compare
-        self.arrange()
 
-    def arrange(self) -> None:
-        """Show the buffer as its tiling is now."""
+    def arrange(self, tiling: int, stride: int) -> None:
+        """Show the buffer in a tiling."""
         with self.lock:
-            self.rows = in_rows(self.bo)
+            self.rows = in_rows(self.tiled.array[: self.size], tiling, stride)
             self.shown = self.buffer.array[: self.rows.size].reshape(self.rows.shape)
             self.shown[...] = self.rows
             self.before = self.shown.copy()
@@ -86,16 +84,15 @@ def same(left: Bytes, right: Bytes) -> bool:
     return bool((left.view(wide) == right.view(wide)).all())
 
 
-def in_rows(bo: GemObject) -> npt.NDArray[np.uint8]:
+def in_rows(memory: Bytes, tiling: int, stride: int) -> Bytes:
     """A buffer's memory as an array whose order is that of its rows; rows that fill no whole tile are left out."""
     from softgen.surface.tiling import orders
 
-    memory: npt.NDArray[np.uint8] = bo.pieces[0].buffer.array[: bo.size]
-    if bo.tiling not in TILINGS:
+    if tiling not in TILINGS:
         return memory
-    order = orders()[TILINGS[bo.tiling]]
-    across = bo.stride >> order.count("X")  # tiles side by side
-    down = bo.size // (across << len(order))
+    order = orders()[TILINGS[tiling]]
+    across = stride >> order.count("X")  # tiles side by side
+    down = memory.size // (across << len(order))
     runs = [(which, 1 << len(list(bits))) for which, bits in groupby(order)]
     tiles = memory[: down * across << len(order)].reshape(down, across, *(size for _, size in runs))
     axes: dict[str, list[int]] = {which: [2 + at for at, run in enumerate(runs) if run[0] == which] for which in "XY"}
@@ -105,7 +102,7 @@ def in_rows(bo: GemObject) -> npt.NDArray[np.uint8]:
 class ShownFence(Fence):
     """A fence that synchronises linear views before it is done."""
 
-    def __init__(self, signals: Signals, views: list[View]) -> None:
+    def __init__(self, signals: Signals, views: list[LinearView]) -> None:
         super().__init__(signals)
         self.views = views
 
@@ -115,9 +112,8 @@ class ShownFence(Fence):
         super().signal(error)
 
 
-def fence(signals: Signals, bos: list[GemObject]) -> Fence:
-    """The fence of a submission that uses these buffers, after their linear views have been synchronised for it."""
-    views = [bo.view for bo in bos if bo.view]
+def fence(signals: Signals, views: list[LinearView]) -> Fence:
+    """The fence of a submission that uses the buffers with these linear views, which are synchronised for it first."""
     for view in views:
         view.sync()
     return ShownFence(signals, views) if views else Fence(signals)

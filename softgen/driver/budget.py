@@ -16,8 +16,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
-from softgen.driver.protocol import Errno
-from softgen.memory.store import Buffer
+from softgen.driver.errors import Errno
+from softgen.memory.store import MemfdBuffer
 
 HOST_SHARE = 0.75  # of the host's memory that a server may take by default
 CLIENT_SHARE = 0.875  # of that, what one process may take
@@ -49,7 +49,7 @@ class Budget:
 
     def __init__(self, limit: int, log: Callable[[str], None] = lambda text: None) -> None:
         self.limit, self.client_limit, self.log = limit, int(limit * CLIENT_SHARE), log
-        self.buffers: weakref.WeakKeyDictionary[Buffer, int] = weakref.WeakKeyDictionary()  # -> process
+        self.buffers: weakref.WeakKeyDictionary[MemfdBuffer, int] = weakref.WeakKeyDictionary()  # -> process
         self.size: Counter[int] = Counter()  # of all pages of the buffers of a process
         self.resident: Counter[int] = Counter()  # of the touched ones, when they were last counted
         self.other: Counter[int] = Counter()  # memory besides buffers
@@ -59,7 +59,7 @@ class Budget:
         self.logged: set[str] = set()
         self.gone: deque[tuple[Counter[int], int, int]] = deque()  # from finalizers, which may run anywhere
 
-    def adopt(self, pid: int, buffer: Buffer) -> Buffer:
+    def adopt(self, pid: int, buffer: MemfdBuffer) -> MemfdBuffer:
         """Count the pages of a buffer for a process, until the buffer is gone."""
         with self.lock:
             self.buffers[buffer] = pid

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from softgen.driver import aperture, gem, syncobj
 from softgen.driver import context as contexts
 from softgen.driver import i915_drm as i915
-from softgen.driver.fence import Fence
-from softgen.driver.protocol import Call, Errno
+from softgen.driver.errors import Errno
+from softgen.driver.fence import Fence, Syncobj
+from softgen.driver.gem_object import GemObject
+from softgen.driver.protocol import Call
 from softgen.driver.relocation import relocate
 from softgen.driver.submission import Bound, Submission
 from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, TIMELINE_FENCES
@@ -67,7 +69,7 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
         bound=[Bound(bo, address, row.handle, row.flags, row.relocations)
                for bo, address, row in zip(bos, addresses, rows, strict=True)],
         batch=addresses[batch] + arg.start, batch_index=batch, batch_start=arg.start, batch_size=arg.size, relocations=relocations,
-        fence=aperture.fence(node.gpu.signals, bos), after=waits + implicit(bos, rows),
+        fence=aperture.fence(node.gpu.signals, [bo.view for bo in bos if bo.view]), after=waits + implicit(bos, rows),
     )  # fmt: skip
     enqueue(node, call, arg, submission, signals)
 
@@ -106,7 +108,7 @@ def canonical(address: int) -> int:
     return address | ((1 << 64) - 1 & ~ADDRESS) if address >> 47 & 1 else address
 
 
-def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission, signals: list[tuple[syncobj.Syncobj, int]]) -> None:
+def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission, signals: list[tuple[Syncobj, int]]) -> None:
     if arg.flags & i915.I915_EXEC_FENCE_OUT:
         call.hand(call.argument + FENCE_AT, node.gpu.sync_files.make(submission.fence))
     with node.gpu.lock:  # who waits for this work must come behind it in its line
@@ -120,7 +122,7 @@ def enqueue(node: Node, call: Call, arg: SimpleNamespace, submission: Submission
             node.gpu.runner.submit(submission)
 
 
-def implicit(bos: list[gem.GemObject], rows: list[Any]) -> list[Fence]:
+def implicit(bos: list[GemObject], rows: list[Any]) -> list[Fence]:
     """Implicit dependencies: earlier submissions that write a buffer, and for a buffer that this one writes also those that read it."""
     return [
         use.fence
@@ -131,7 +133,7 @@ def implicit(bos: list[gem.GemObject], rows: list[Any]) -> list[Fence]:
     ]
 
 
-def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], list[tuple[syncobj.Syncobj, int]]]:
+def fences(node: Node, call: Call, arg: SimpleNamespace) -> tuple[list[Fence], list[tuple[Syncobj, int]]]:
     """Fences that the submission waits for, and the sync objects that get its fence."""
     named: list[tuple[SimpleNamespace, int]] = []
     if arg.flags & i915.I915_EXEC_FENCE_ARRAY:

@@ -20,10 +20,10 @@ from softgen.bits.generation import Device
 from softgen.command import Counters
 from softgen.device.execution import EngineExecution
 from softgen.device.gpu import GpuDevice
-from softgen.driver.context import Context
+from softgen.driver.gem_context import GemContext
 from softgen.driver.queue import EngineSlot
 from softgen.driver.submission import Submission
-from softgen.driver.userptr import Copied
+from softgen.driver.user_copy import Copied
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer.interface import SubmissionHooks
@@ -137,12 +137,12 @@ class Executor:
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
         self.device, self.new_dispatcher = device or GpuDevice(gpu), new_dispatcher
         self.report, self.counters = RunReport(), Counters()
-        self.contexts: weakref.WeakKeyDictionary[Context, dict[str, ContextEngine]] = weakref.WeakKeyDictionary()
+        self.contexts: weakref.WeakKeyDictionary[GemContext, dict[str, ContextEngine]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False
 
-    def _context_engine(self, context: Context, engine: str) -> ContextEngine:
+    def _context_engine(self, context: GemContext, engine: str) -> ContextEngine:
         with self.lock:
             engines = self.contexts.setdefault(context, {})
             if engine not in engines:

@@ -13,7 +13,7 @@ from softgen.errors import SpecError
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelFacts:
     """A row of kernel.toml."""
 
     revision: int
@@ -57,11 +57,11 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def kernel(gpu: str) -> Kernel:
+def kernel(gpu: str) -> KernelFacts:
     row = _table("kernel.toml").get(gpu)
     if row is None:
         raise SpecError(f"kernel.toml says nothing about {gpu}")
-    return Kernel(**_frozen(row))
+    return KernelFacts(**_frozen(row))
 
 
 @cache

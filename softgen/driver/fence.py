@@ -1,4 +1,4 @@
-"""Fences: completion of submissions, and waiting for it.
+"""Fences: completion of submissions, and waiting for it; sync objects, which contain fences; sync files.
 
 One condition serves all fences of a server. A sync file is a fence with a descriptor: the reading end of a pipe, which becomes readable
 when the fence is done, and whose device and inode number identify the fence wherever the descriptor goes.
@@ -84,6 +84,36 @@ def all_of(signals: Signals, fences: list[Fence]) -> Fence:
     for fence in open_ones:
         fence.then(look)
     return whole
+
+
+class Syncobj:
+    """A sync object: a timeline, points in rising order, each done when it and all before it are. A binary one has point 0 only."""
+
+    def __init__(self, signals: Signals, fence: Fence | None = None) -> None:
+        self.signals = signals
+        self.points: list[tuple[int, Fence]] = [] if fence is None else [(0, fence)]
+
+    def replace(self, fence: Fence | None) -> None:
+        self.points = [] if fence is None else [(0, fence)]
+        self.signals.notify()
+
+    def add(self, point: int, fence: Fence) -> None:
+        """Add a point to the timeline; point 0 replaces all."""
+        if not point:
+            self.replace(fence)
+            return
+        before = [last for _, last in self.points[-1:] if not last.done]
+        self.points = [*self.points[-63:], (point, all_of(self.signals, [*before, fence]) if before else fence)]
+        self.signals.notify()
+
+    def fence(self, point: int = 0) -> Fence | None:
+        """The fence of a point; None where it has not been submitted yet."""
+        if not point:
+            return self.points[-1][1] if self.points else None
+        return next((fence for value, fence in self.points if value >= point), None)
+
+    def value(self, submitted: bool = False) -> int:
+        return max((value for value, fence in self.points if submitted or fence.done), default=0)
 
 
 class Pipes(Generic[Item]):

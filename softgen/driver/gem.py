@@ -1,126 +1,32 @@
-"""Buffer objects (GEM): their memory, their handles, and the ioctls on them.
-
-A buffer's memory is a memfd that the program maps and the simulator reads. Memory that was the program's own (USERPTR) may be in several
-pieces. A buffer is busy while a fence of a submission that uses it is not done.
-"""
+"""The ioctls on buffer objects: creating and closing them, mapping, reading and writing, waiting, tiling."""
 
 from __future__ import annotations
 
 import errno
 import time
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from softgen.bits.units import PAGE_SIZE
 from softgen.driver import i915_drm as i915
 from softgen.driver import userptr
-from softgen.driver.aperture import View
-from softgen.driver.fence import Fence, all_of
-from softgen.driver.protocol import Call, Errno
+from softgen.driver.aperture import LinearView
+from softgen.driver.errors import Errno
+from softgen.driver.gem_object import GemObject, Piece
+from softgen.driver.protocol import Call
 from softgen.driver.uapi import ENGINE_CLASSES, EXTENSION
 from softgen.errors import SoftgenError
 from softgen.memory.host import round_up
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 
 if TYPE_CHECKING:
-    from softgen.driver.context import Vm
-    from softgen.driver.node import Node, Shared
+    from softgen.driver.node import Node
 
 OFFSET_BITS = 40  # an mmap offset is a handle, above the offset inside the buffer
 APERTURE = 1 << OFFSET_BITS - 1  # of such an offset: the rows of a tiled buffer, in order
 TILINGS = {i915.I915_TILING_NONE: ("none", 1), i915.I915_TILING_X: ("X", 512), i915.I915_TILING_Y: ("Y", 128)}  # name, unit of strides
 USERPTR_FLAGS = i915.I915_USERPTR_READ_ONLY | i915.I915_USERPTR_PROBE | i915.I915_USERPTR_UNSYNCHRONIZED
 NANOSECONDS = 1_000_000_000
-
-
-class Piece(NamedTuple):
-    buffer: Buffer
-    offset: int
-    size: int
-
-
-class Use(NamedTuple):
-    fence: Fence
-    engine: str
-    write: bool
-
-
-class GemObject:
-    """A buffer object: one piece of memory, or several that follow one another."""
-
-    def __init__(self, gpu: Shared, pid: int, pieces: list[Piece], copied: userptr.Copied | None = None, user: bool = False) -> None:
-        """`pid`: the process for which its memory counts."""
-        self.gpu, self.pid, self.pieces, self.copied, self.user = gpu, pid, pieces, copied, user
-        self.size = sum(piece.size for piece in pieces)
-        self.uid = next(gpu.uids)
-        self.handles = 0
-        self.tiling = self.stride = self.name = 0
-        self.caching = int(gpu.kernel.llc)
-        self.uses: list[Use] = []
-        self.bound: set[Vm] = set()
-        self.view: View | None = None  # if a program maps it through the aperture
-        self.identity = None if user else pieces[0].buffer.identity
-        self.exported = False
-
-    def sync_view(self) -> None:
-        """Synchronise the linear view of a tiled buffer, if it has one, with its memory."""
-        if self.view:
-            self.view.sync()
-
-    def use(self, fence: Fence, engine: str, write: bool) -> None:
-        self.uses = [*(self.busy() if self.uses else ()), Use(fence, engine, write)]
-
-    def busy(self) -> list[Use]:
-        return [use for use in self.uses if not use.fence.done]
-
-    def idle(self) -> bool:
-        return all(use.fence.done for use in self.uses)
-
-    def read(self, offset: int, size: int) -> bytes:
-        return b"".join(self.views(offset, size))
-
-    def write(self, offset: int, data: bytes) -> None:
-        done = 0
-        for view in self.views(offset, len(data)):
-            view[:] = data[done : done + len(view)]
-            done += len(view)
-
-    def views(self, offset: int, size: int) -> list[memoryview]:
-        """A range of the memory as writable views, one for each piece."""
-        found, at = [], 0
-        for piece in self.pieces:
-            first, last = max(offset, at), min(offset + size, at + piece.size)
-            if first < last:
-                found.append(piece.buffer.window(piece.offset, piece.size)[first - at : last - at])
-            at += piece.size
-        return found
-
-    def release(self) -> None:
-        """Drop a handle. After the last one, and when no submission uses the buffer any more, it is unmapped from all address spaces.
-
-        An exported buffer can still be imported while a descriptor of it is open, as a dma-buf keeps it in the kernel (Shared.sweep).
-        """
-        with self.gpu.lock:
-            self.handles -= 1
-            if self.handles:
-                return
-            self.gpu.flinks.pop(self.name, None)
-            self.name = 0
-            if self.exported:
-                self.gpu.orphans.add(self)
-            else:
-                self.forget()
-        all_of(self.gpu.signals, [use.fence for use in self.uses]).then(self._unbind)
-
-    def forget(self) -> None:
-        """Remove the buffer from the table of buffers by identity; called with the lock held."""
-        if self.identity:
-            self.gpu.objects.pop(self.identity, None)
-
-    def _unbind(self) -> None:
-        if not self.handles:
-            for vm in list(self.bound):
-                vm.forget(self)
 
 
 def lookup(node: Node, handle: int) -> GemObject:
@@ -151,7 +57,7 @@ def new(node: Node, call: Call, size: int) -> tuple[int, int]:
     pid, budget = call.channel.pid, node.gpu.budget
     budget.check(pid, 0, "a new buffer")
     try:
-        bo = GemObject(node.gpu, pid, [Piece(budget.adopt(pid, Buffer(size, "buffer")), 0, size)])
+        bo = node.gpu.new_object(pid, [Piece(budget.adopt(pid, MemfdBuffer(size, "buffer")), 0, size)])
     except (SoftgenError, OSError, MemoryError) as error:
         raise Errno(errno.ENOMEM, str(error)) from None
     return add_handle(node, bo), size
@@ -186,7 +92,7 @@ def close(node: Node, call: Call, arg: SimpleNamespace) -> None:
         if bo is None:
             raise Errno(errno.EINVAL, f"no buffer {arg.handle}")
         del node.handles[bo]
-    bo.release()
+    node.gpu.release(bo)
     node.gpu.sweep()
 
 
@@ -200,7 +106,7 @@ def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
         pieces, copied = userptr.share(node, call, arg.address, arg.size)
     except SoftgenError as error:
         raise Errno(errno.ENOMEM, str(error)) from None
-    bo = GemObject(node.gpu, call.channel.pid, [Piece(*piece) for piece in pieces], copied, user=True)
+    bo = node.gpu.new_object(call.channel.pid, [Piece(*piece) for piece in pieces], copied, user=True)
     arg.handle = add_handle(node, bo)
 
 
@@ -223,7 +129,10 @@ def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
         raise Errno(errno.ENODEV, "memory of the program itself cannot be mapped")
     arg.offset = arg.handle << OFFSET_BITS
     if arg.flags == i915.I915_MMAP_OFFSET_GTT and (bo.tiling or bo.view):
-        bo.view = bo.view or View(bo)
+        if bo.view is None:
+            view = LinearView(bo.pieces[0].buffer, bo.size, node.gpu.budget, bo.pid)
+            view.arrange(bo.tiling, bo.stride)
+            bo.view = view
         arg.offset |= APERTURE
 
 
@@ -304,7 +213,7 @@ def set_tiling(node: Node, call: Call, arg: SimpleNamespace) -> None:
     bo.sync_view()
     bo.tiling, bo.stride = arg.mode, arg.stride if arg.mode else 0
     if bo.view:
-        bo.view.arrange()
+        bo.view.arrange(bo.tiling, bo.stride)
     arg.stride, arg.swizzle = bo.stride, i915.I915_BIT_6_SWIZZLE_NONE
 
 

@@ -8,8 +8,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from softgen.driver import context, drm, execbuffer, gem, prime, query, syncobj
+from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, all_of
-from softgen.driver.protocol import Call, Errno
+from softgen.driver.gem_object import GemObject
+from softgen.driver.protocol import Call
 from softgen.driver.uapi import ARGUMENTS, DISPLAY_NAMES, DMABUF_SYNC_FILE, NAMES, PRIMARY_ONLY, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, name_of
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def sync_file(gpu: Shared, call: Call, fence: Fence, number: int, data: bytes) -
         raise Errno(errno.ENOTTY)
 
 
-def dma_buf(gpu: Shared, call: Call, bo: gem.GemObject, number: int, data: bytes) -> None:
+def dma_buf(gpu: Shared, call: Call, bo: GemObject, number: int, data: bytes) -> None:
     argument = DMABUF_SYNC_FILE.unpack(data)
     if number == drm.DMA_BUF_IOCTL_SYNC:
         gpu.signals.wait(bo.idle, None, call.channel.gone)

@@ -60,7 +60,7 @@ def launch(command: list[str], device: Device, serve: Serve, orphaned: Callable[
     before = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
     run_folder.remove_dead()
     folder, lock = run_folder.create()
-    run = Run(command, program, device, folder, before)
+    run = ProgramRun(command, program, device, folder, before)
     try:
         run.start(serve, orphaned)
         return run.watch(keep_going, limit)
@@ -70,7 +70,7 @@ def launch(command: list[str], device: Device, serve: Serve, orphaned: Callable[
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class Run:
+class ProgramRun:
     """A program and its server."""
 
     def __init__(self, command: list[str], program: str, device: Device, folder: Path, mask: set[int | signal.Signals]) -> None:

@@ -11,21 +11,20 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from softgen.bits.generation import Device
 from softgen.driver import facts
 from softgen.driver.budget import Budget, default_limit
-from softgen.driver.fence import Pipes, Signals, SyncFiles
-from softgen.driver.protocol import Errno
-from softgen.driver.syncobj import Syncobj
-from softgen.memory.store import Buffer, Identity
-
-if TYPE_CHECKING:
-    from softgen.driver.context import Context, Vm
-    from softgen.driver.gem import GemObject
-    from softgen.driver.queue import Later
-    from softgen.driver.submission import Submission
+from softgen.driver.errors import Errno
+from softgen.driver.fence import Pipes, Signals, SyncFiles, Syncobj, all_of
+from softgen.driver.gem_context import GemContext
+from softgen.driver.gem_object import GemObject, Piece
+from softgen.driver.queue import Later
+from softgen.driver.submission import Submission
+from softgen.driver.user_copy import Copied
+from softgen.driver.vm import Vm
+from softgen.memory.store import Identity, MemfdBuffer
 
 Item = TypeVar("Item")
 FIRST_RENDER_MINOR = 128
@@ -76,7 +75,7 @@ class Table(Generic[Item]):
         return iter(list(self.items.items()))
 
 
-class Runner(Protocol):
+class SubmissionRunner(Protocol):
     """Interface of what executes submissions."""
 
     def submit(self, submission: Submission) -> None: ...
@@ -86,7 +85,7 @@ class Runner(Protocol):
 class Shared:
     """State of the GPU that all opened nodes share."""
 
-    def __init__(self, device: Device, runner: Runner, log: Callable[[str], None] = lambda text: None,
+    def __init__(self, device: Device, runner: SubmissionRunner, log: Callable[[str], None] = lambda text: None,
                  memory_limit: int | None = None) -> None:  # fmt: skip
         """`memory_limit`: bytes the server may take for all programs; the default is a share of the host's memory."""
         self.device, self.runner, self.log = device, runner, log
@@ -99,7 +98,7 @@ class Shared:
         self.sweep_at = 0  # number of orphans at which they are looked at
         self.flinks: dict[int, GemObject] = {}
         # Memory taken from programs, by process and file. The file is what the process itself says, so no other process's may be found.
-        self.swapped: weakref.WeakValueDictionary[tuple[int, Identity], Buffer] = weakref.WeakValueDictionary()
+        self.swapped: weakref.WeakValueDictionary[tuple[int, Identity], MemfdBuffer] = weakref.WeakValueDictionary()
         self.uids, self.names, self.sequence = itertools.count(1), itertools.count(1), itertools.count(1)
         self.lock = threading.RLock()
         self.unknown: dict[str, int] = {}  # ioctls nobody answers -> how often
@@ -114,6 +113,32 @@ class Shared:
             self.logged.add(text)
         self.log(text)
 
+    def new_object(self, pid: int, pieces: list[Piece], copied: Copied | None = None, user: bool = False) -> GemObject:
+        """A buffer object without a handle yet; `pid`: the process for which its memory counts."""
+        return GemObject(next(self.uids), pid, pieces, int(self.kernel.llc), copied, user)
+
+    def release(self, bo: GemObject) -> None:
+        """Drop a handle of a buffer. After the last one, and when no submission uses the buffer any more, it is unmapped everywhere.
+
+        An exported buffer can still be imported while a descriptor of it is open, as a dma-buf keeps it in the kernel (sweep).
+        """
+        with self.lock:
+            bo.handles -= 1
+            if bo.handles:
+                return
+            self.flinks.pop(bo.name, None)
+            bo.name = 0
+            if bo.exported:
+                self.orphans.add(bo)
+            else:
+                self._forget(bo)
+        all_of(self.signals, [use.fence for use in bo.uses]).then(bo.unbind)
+
+    def _forget(self, bo: GemObject) -> None:
+        """Remove a buffer from the table of buffers by identity; called with the lock held."""
+        if bo.identity:
+            self.objects.pop(bo.identity, None)
+
     def reclaim(self) -> None:
         """Close descriptors whose other side nobody has open any more."""
         self.sync_files.sweep()
@@ -126,7 +151,7 @@ class Shared:
             if len(self.orphans) <= FEW_ORPHANS or len(self.orphans) >= self.sweep_at or every:
                 for bo in [bo for bo in self.orphans if not bo.pieces[0].buffer.open_elsewhere()]:
                     self.orphans.remove(bo)
-                    bo.forget()
+                    self._forget(bo)
                 self.sweep_at = 2 * len(self.orphans)
 
 
@@ -137,6 +162,6 @@ class Node:
         self.gpu, self.minor, self.render = gpu, minor, minor >= FIRST_RENDER_MINOR
         self.objects: Table[GemObject] = Table()
         self.handles: dict[GemObject, int] = {}  # the other way round
-        self.contexts: Table[Context] = Table(0, MOST_CONTEXTS)
+        self.contexts: Table[GemContext] = Table(0, MOST_CONTEXTS)
         self.vms: Table[Vm] = Table(1, MOST_CONTEXTS)
         self.syncobjs: Table[Syncobj] = Table()

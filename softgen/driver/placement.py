@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from softgen.driver.gem import GemObject
+from softgen.driver.gem_object import GemObject
 
 PAGE = 4096
 LOWEST = 0x10_0000  # nothing is placed below: a small number used as an address must be a fault

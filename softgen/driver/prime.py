@@ -11,12 +11,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from softgen.driver import gem
-from softgen.driver.protocol import Call, Errno
+from softgen.driver.errors import Errno
+from softgen.driver.protocol import Call
 from softgen.driver.uapi import ARGUMENTS
 from softgen.memory.store import Identity
 
 if TYPE_CHECKING:
-    from softgen.driver.gem import GemObject
+    from softgen.driver.gem_object import GemObject
     from softgen.driver.node import Node, Shared
 
 

@@ -18,14 +18,12 @@ import struct
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from softgen.driver.budget import Budget
+from softgen.driver.errors import Errno, Gone
 from softgen.driver.process import read_ranges, write_range
 from softgen.memory.store import Identity, identity
-
-if TYPE_CHECKING:
-    from softgen.driver.budget import Budget
-    from softgen.driver.node import Node
 
 MESSAGE = struct.Struct("<IIQQQ8s")
 PART = struct.Struct("<QII")
@@ -40,19 +38,9 @@ CHUNK = 4 << 20  # of what is read or written with questions to the program
 WORD = (1 << 64) - 1
 
 
-class Errno(Exception):
-    """Error with which an ioctl is refused: its number, and the reason for the trace."""
+class ShimMessage(NamedTuple):
+    """A message from shim.c; what `a`, `b` and `c` mean depends on its kind."""
 
-    def __init__(self, number: int, why: str = "") -> None:
-        super().__init__(why or os.strerror(number))
-        self.number = number
-
-
-class Gone(Exception):
-    """The program at the other end has ended."""
-
-
-class Message(NamedTuple):
     kind: int
     a: int
     b: int
@@ -88,14 +76,14 @@ class Channel:
         self.near = True  # may its memory be read from here?
         self.rest = b""
         self.descriptors: list[int] = []  # asked for and received
-        self.nodes: weakref.WeakSet[Node] = weakref.WeakSet()  # the program has shown that it has descriptors of these
+        self.nodes: weakref.WeakSet[object] = weakref.WeakSet()  # nodes of which the program has shown that it has a descriptor
 
-    def receive(self, most: int = LARGEST_REQUEST, room: int = 0) -> Message:
+    def receive(self, most: int = LARGEST_REQUEST, room: int = 0) -> ShimMessage:
         """The next message; `room` for descriptors that were asked for. Any others the kernel closes at once."""
         kind, size, a, b, c, name = MESSAGE.unpack(self._bytes(MESSAGE.size, room))
         if size > most:
             raise Gone(f"a message of {size} bytes")
-        return Message(kind, a, b, c, name, self._bytes(size) if size else b"")
+        return ShimMessage(kind, a, b, c, name, self._bytes(size) if size else b"")
 
     def _bytes(self, size: int, room: int = 0) -> bytes:
         if len(self.rest) < size:
@@ -127,7 +115,7 @@ class Channel:
             raise Gone(str(error)) from None
 
     def ask(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = (),
-            most: int = 0) -> Message:  # fmt: skip
+            most: int = 0) -> ShimMessage:  # fmt: skip
         """A question to the program's thread; its answer, with `most` bytes at most, or the error it met."""
         self.send(kind, a, b, c, payload, descriptors)
         answer = self.receive(most, ONE_DESCRIPTOR if kind == GIVE else 0)

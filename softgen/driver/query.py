@@ -12,7 +12,8 @@ from softgen.device.registers import host_clock
 from softgen.driver import drm
 from softgen.driver import i915_drm as i915
 from softgen.driver.budget import host_memory
-from softgen.driver.protocol import Call, Errno
+from softgen.driver.errors import Errno
+from softgen.driver.protocol import Call
 from softgen.driver.uapi import ENGINE_CLASSES, ENGINE_INFO, ENGINES_HEAD, QUERY_ITEM, REGION, TOPOLOGY
 
 if TYPE_CHECKING:

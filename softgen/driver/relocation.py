@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from softgen.driver import gem
 from softgen.driver import i915_drm as i915
-from softgen.driver.protocol import Call, Errno
+from softgen.driver.errors import Errno
+from softgen.driver.gem_object import GemObject
+from softgen.driver.protocol import Call
 from softgen.driver.uapi import RELOCATION
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ DWORD = 4
 class Relocator:
     """The buffers of a submission, their addresses, and how entries name them."""
 
-    def __init__(self, node: Node, call: Call, flags: int, rows: list[Any], bos: list[gem.GemObject], addresses: list[int]) -> None:
+    def __init__(self, node: Node, call: Call, flags: int, rows: list[Any], bos: list[GemObject], addresses: list[int]) -> None:
         import numpy as np
 
         self.node, self.call, self.flags, self.width = node, call, flags, node.gpu.kernel.address_size
@@ -50,7 +52,7 @@ class Relocator:
         at = np.searchsorted(self.handles, named).clip(max=len(self.rows) - 1)
         return np.where(self.handles[at] == named, self.order[at], len(self.rows))
 
-    def apply(self, row: Any, bo: gem.GemObject, entries: Entries) -> bool:
+    def apply(self, row: Any, bo: GemObject, entries: Entries) -> bool:
         """Write the addresses of one list; did any entry need it? Their presumed addresses are brought up to date then."""
         targets = self.targets(entries)
         refuse(row, targets >= len(self.rows), errno.ENOENT, "points to a buffer that is not in the list")
@@ -90,7 +92,7 @@ def canonical(addresses: Words, width: int) -> Words:
     return ((addresses << np.uint64(16)).view(np.int64) >> 16).view(np.uint64)
 
 
-def store(bo: gem.GemObject, offsets: Words, values: Words, width: int) -> None:
+def store(bo: GemObject, offsets: Words, values: Words, width: int) -> None:
     """Write values in their order, so that of two that overlap the later one counts. A value may lie in two pieces of memory."""
     import numpy as np
 
@@ -108,7 +110,7 @@ def store(bo: gem.GemObject, offsets: Words, values: Words, width: int) -> None:
         first += len(memory)
 
 
-def relocate(node: Node, call: Call, arg: SimpleNamespace, rows: list[Any], bos: list[gem.GemObject], addresses: list[int]) -> int:
+def relocate(node: Node, call: Call, arg: SimpleNamespace, rows: list[Any], bos: list[GemObject], addresses: list[int]) -> int:
     """Apply the relocations of all buffers; their number."""
     total: int = sum(row.relocations for row in rows)
     if not total:

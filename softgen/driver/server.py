@@ -17,9 +17,10 @@ from collections.abc import Callable
 
 from softgen.driver import context, gem, ioctls
 from softgen.driver.descriptors import OUT_OF_DESCRIPTORS
+from softgen.driver.errors import Errno, Gone
 from softgen.driver.fence import Pipes
 from softgen.driver.node import Node, Shared
-from softgen.driver.protocol import FOREIGN, IOCTL, MMAP, NOT_MINE, Call, Channel, Errno, Gone, Message, greet
+from softgen.driver.protocol import FOREIGN, IOCTL, MMAP, NOT_MINE, Call, Channel, ShimMessage, greet
 from softgen.driver.queue import Later
 from softgen.driver.service import Service
 from softgen.driver.tree import NODES
@@ -109,7 +110,7 @@ class Server:
             node.handles.clear()
             released = node.objects.clear()
         for bo in released:
-            bo.release()
+            self.gpu.release(bo)
         self.gpu.sweep()
         for ctx in node.contexts.clear():
             if ctx.last and not ctx.last.done:  # work may outlive the program that wanted it, but not for long
@@ -117,7 +118,7 @@ class Server:
         node.vms.clear()
         node.syncobjs.clear()
 
-    def node(self, call: Call, message: Message) -> Node:
+    def node(self, call: Call, message: ShimMessage) -> Node:
         """The node a message is about. The program must have a descriptor of it: names can be guessed, and sockets' names are public."""
         node = self.nodes.get(message.name)
         if node is None:
@@ -146,7 +147,7 @@ class Server:
                 self.service.clients.remove(channel.pid)
                 channel.close()
 
-    def _answer(self, channel: Channel, message: Message) -> bool:
+    def _answer(self, channel: Channel, message: ShimMessage) -> bool:
         """Answer one request; False where another thread answers from now on, because this one runs a submission."""
         call, offset, result, why = Call(channel, message.b), 0, 0, ""
         try:
@@ -185,7 +186,7 @@ class Server:
             call.release()
         return later is None or self._work(later, channel)
 
-    def _short_of(self, error: OSError | MemoryError, message: Message) -> tuple[int, str]:
+    def _short_of(self, error: OSError | MemoryError, message: ShimMessage) -> tuple[int, str]:
         """Error number and text for an exhausted host: no descriptor or no memory left. Anything else is an error of softgen."""
         if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
             return -errno.ENOMEM, " ENOMEM: the host has no memory left"
@@ -224,7 +225,7 @@ def bound_name(descriptor: int) -> bytes:
         return padded(connection.getsockname()) if connection.family == socket.AF_UNIX else b""
 
 
-def requested(message: Message) -> str:
+def requested(message: ShimMessage) -> str:
     """A request as text, for the trace."""
     if message.kind == MMAP:
         return f"mmap of {message.b:#x} bytes at {message.a:#x}"

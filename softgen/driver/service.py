@@ -111,7 +111,7 @@ def prepare() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):  # who reads the program's output must see its end when it ends
         os.dup2(nothing, stream)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGIO):  # SIGIO: see Buffer.open_elsewhere
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGIO):  # SIGIO: see MemfdBuffer.open_elsewhere
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from softgen.driver.fence import Fence
-
-if TYPE_CHECKING:
-    from softgen.driver.context import Context, Vm
-    from softgen.driver.gem import GemObject
+from softgen.driver.gem_context import GemContext
+from softgen.driver.gem_object import GemObject
+from softgen.driver.vm import Vm
 
 
 class Bound(NamedTuple):
@@ -29,7 +28,7 @@ class Submission:
     sequence: int
     pid: int
     program: str
-    context: Context
+    context: GemContext
     engine: str
     vm: Vm
     bound: list[Bound]

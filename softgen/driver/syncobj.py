@@ -1,4 +1,4 @@
-"""Sync objects: containers of a fence or of a timeline of fences, and the ioctls on them."""
+"""The ioctls on sync objects (fence.py)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from softgen.driver import drm
-from softgen.driver.fence import Fence, Signals, all_of
-from softgen.driver.protocol import Call, Errno
+from softgen.driver.errors import Errno
+from softgen.driver.fence import Fence, Syncobj
+from softgen.driver.protocol import Call
 from softgen.driver.uapi import ARGUMENTS
 
 if TYPE_CHECKING:
@@ -19,36 +20,6 @@ WAIT_ALL, WAIT_AVAILABLE = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_ALL, drm.DRM_SYNCOBJ_
 WAIT_FOR_SUBMIT = drm.DRM_SYNCOBJ_WAIT_FLAGS_WAIT_FOR_SUBMIT
 MOST = 1 << 16
 NANOSECONDS = 1e9
-
-
-class Syncobj:
-    """A timeline: points in rising order, each done when it and all before it are. A binary sync object has point 0 only."""
-
-    def __init__(self, signals: Signals, fence: Fence | None = None) -> None:
-        self.signals = signals
-        self.points: list[tuple[int, Fence]] = [] if fence is None else [(0, fence)]
-
-    def replace(self, fence: Fence | None) -> None:
-        self.points = [] if fence is None else [(0, fence)]
-        self.signals.notify()
-
-    def add(self, point: int, fence: Fence) -> None:
-        """Add a point to the timeline; point 0 replaces all."""
-        if not point:
-            self.replace(fence)
-            return
-        before = [last for _, last in self.points[-1:] if not last.done]
-        self.points = [*self.points[-63:], (point, all_of(self.signals, [*before, fence]) if before else fence)]
-        self.signals.notify()
-
-    def fence(self, point: int = 0) -> Fence | None:
-        """The fence of a point; None where it has not been submitted yet."""
-        if not point:
-            return self.points[-1][1] if self.points else None
-        return next((fence for value, fence in self.points if value >= point), None)
-
-    def value(self, submitted: bool = False) -> int:
-        return max((value for value, fence in self.points if submitted or fence.done), default=0)
 
 
 def lookup(node: Node, handle: int) -> Syncobj:

@@ -11,21 +11,20 @@ import errno
 import os
 import re
 import weakref
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from softgen.driver.process import write_to
-from softgen.driver.protocol import Call, Errno
-from softgen.memory.store import Buffer, Identity
+from softgen.driver.errors import Errno
+from softgen.driver.protocol import Call
+from softgen.driver.user_copy import Copied
+from softgen.memory.store import Identity, MemfdBuffer
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
 LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)")
 OURS = "/memfd:softgen userptr"
-PART = 1 << 20  # compared and written back in parts, so that most are skipped at once
 
-Parts = list[tuple[Buffer, int, int]]
+Parts = list[tuple[MemfdBuffer, int, int]]
 
 
 class Mapping(NamedTuple):
@@ -35,38 +34,6 @@ class Mapping(NamedTuple):
     offset: int
     file: Identity
     name: str
-
-
-@dataclass
-class Copied:
-    """Memory of a program that is copied in and out: its process, address, and contents when it was last the same."""
-
-    pid: int
-    address: int
-    buffer: Buffer
-    before: list[bytes] = field(default_factory=list, repr=False)  # in parts
-
-    def bring(self, call: Call) -> None:
-        call.read_into(self.address, self.buffer.view)
-        self.before = [bytes(self.buffer.view[start : start + PART]) for start in range(0, self.buffer.size, PART)]
-
-    def give_back(self) -> None:
-        """Write changed bytes back, and no others: the program may be writing next to them."""
-        for number, then in enumerate(self.before):
-            view = self.buffer.view[number * PART : (number + 1) * PART]
-            if view != then:
-                self.before[number] = now = bytes(view)
-                for first, last in changed(then, now):
-                    write_to(self.pid, self.address + number * PART + first, now[first:last])
-
-
-def changed(then: bytes, now: bytes) -> list[tuple[int, int]]:
-    """Ranges of bytes that differ."""
-    import numpy as np
-
-    differ = np.frombuffer(then, np.uint8) != np.frombuffer(now, np.uint8)
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], differ, [False])).astype(np.int8)))
-    return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def mappings(text: str, start: int, end: int) -> list[Mapping]:
@@ -98,7 +65,7 @@ def share(node: Node, call: Call, start: int, size: int) -> tuple[Parts, Copied 
     return pieces, None
 
 
-def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
+def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tuple[MemfdBuffer, int, int] | None:
     """Memory the server has already: swapped for another buffer of this process, or a buffer of this node that the process mapped.
 
     The mapping is what the program says about itself. It may lie, and then finds nothing but what is its own.
@@ -111,11 +78,11 @@ def known(node: Node, call: Call, mapping: Mapping, first: int, last: int) -> tu
     return (buffer, mapping.offset + first - mapping.start, last - first) if buffer else None
 
 
-def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) -> tuple[Buffer, int, int] | None:
+def swapped(gpu: Shared, call: Call, mapping: Mapping, first: int, last: int) -> tuple[MemfdBuffer, int, int] | None:
     if mapping.mode[3] == "s" and not mapping.name.startswith(OURS) or mapping.name.startswith("[") and mapping.name != "[heap]":
         return None
     gpu.budget.check(call.channel.pid, last - first, "USERPTR")
-    buffer = gpu.budget.adopt(call.channel.pid, Buffer(last - first, "userptr"))
+    buffer = gpu.budget.adopt(call.channel.pid, MemfdBuffer(last - first, "userptr"))
     try:
         call.swap(first, last - first, sum(bit for letter, bit in zip("rwx", (1, 2, 4), strict=True) if letter in mapping.mode), buffer.fd)
     except Errno as refused:
@@ -131,7 +98,7 @@ def copied(gpu: Shared, call: Call, start: int, size: int) -> tuple[Parts, Copie
     pid = call.channel.pid
     gpu.budget.check(pid, 2 * size, "USERPTR")
     gpu.budget.take(pid, size, "USERPTR")
-    buffer = gpu.budget.adopt(pid, Buffer(size, "copy"))
+    buffer = gpu.budget.adopt(pid, MemfdBuffer(size, "copy"))
     weakref.finalize(buffer, gpu.budget.give, pid, size).atexit = False
     copy = Copied(pid, start, buffer)
     copy.bring(call)

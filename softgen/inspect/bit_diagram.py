@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from softgen.bits.layout import Field, Group, Layout
+from softgen.bits.layout import BitField, Group, Layout
 
 COLUMNS = 3  # of text, for a bit
 MOST_ROWS = 48  # of a diagram in a terminal
@@ -31,7 +31,7 @@ class Cell:
     low: int
     kind: str
     text: str = ""
-    field: Field | None = None
+    field: BitField | None = None
 
     @property
     def width(self) -> int:
@@ -68,7 +68,7 @@ def element_rows(group: Group) -> list[Row]:
     return _collapse(_rows(group.fields, group.groups, -(-group.size // 32), [], group.size))
 
 
-def _rows(fields: Iterable[Field], groups: Iterable[Group], dwords: int, fixed: list[Cell], bits: int) -> Iterator[Row]:
+def _rows(fields: Iterable[BitField], groups: Iterable[Group], dwords: int, fixed: list[Cell], bits: int) -> Iterator[Row]:
     placed: dict[int, list[Cell]] = {}
     taken = 0
     for cell in fixed:

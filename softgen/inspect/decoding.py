@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from softgen.errors import SoftgenError
-from softgen.inspect.indirect_state import Found, IndirectStateDecoder, State
+from softgen.inspect.indirect_state import Found, IndirectState, IndirectStateDecoder
 from softgen.memory.space import Space
-from softgen.streamer.latch import LatchedState, latch_table
+from softgen.streamer.latch import LatchedState
+from softgen.streamer.latch_rules import latch_table
 from softgen.streamer.parser import Command, CommandParser, Remark
-from softgen.trace.work import Trace, Work
+from softgen.trace.work import Work, WorkTrace
 
 LONGEST_WAIT = 4096
 MOST_FOUND = 4096  # structures, kernels and data behind one command; real commands lead to dozens
@@ -27,7 +28,7 @@ class Item:
 
 
 class Decoder:
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: WorkTrace) -> None:
         self.trace = trace
         self.generation = trace.device.generation
         self.contexts: dict[tuple[int, str], LatchedState] = {}
@@ -94,7 +95,7 @@ class Decoder:
     # -- memory the GPU was to write ---------------------------------------------------------------------------------
 
     def _remember(self, work: Work, found: Found) -> None:
-        if isinstance(found, State) and found.layout.name == "RENDER_SURFACE_STATE":
+        if isinstance(found, IndirectState) and found.layout.name == "RENDER_SURFACE_STATE":
             base = found.layout.raw(found.dwords).surface_base_address
             if (work.sequence, base) in self.seen:
                 return

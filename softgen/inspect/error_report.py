@@ -9,7 +9,7 @@ from typing import Any
 from softgen.bits import describe
 from softgen.bits.layout import Layout
 from softgen.trace.error_state import ErrorStateTrace
-from softgen.trace.error_text import Value
+from softgen.trace.error_text import LabelledValue
 
 LOW = 0xFFFFFFFF
 FACTS = ("Kernel", "Time", "Platform", "Subplatform", "PCI ID", "PCI Revision", "Active process", "Reset count")
@@ -56,7 +56,7 @@ def facts(trace: ErrorStateTrace) -> Iterator[tuple[str, str]]:
             yield one.title, one.text
 
 
-def is_register(one: Value) -> bool:
+def is_register(one: LabelledValue) -> bool:
     """Whether a line is a register: its name is in capitals; others are the driver's own values."""
     return one.number is not None and one.label[:2].isupper()
 
@@ -93,12 +93,12 @@ def _fault_data(trace: ErrorStateTrace) -> int:
     return (upper & LOW) << 32 | lower & LOW
 
 
-def fences(trace: ErrorStateTrace) -> Iterator[Value]:
+def fences(trace: ErrorStateTrace) -> Iterator[LabelledValue]:
     """The fence registers in use."""
     yield from (one for one in trace.text.values if one.label == "fence" and one.text.strip("0"))
 
 
-def words(trace: ErrorStateTrace, engine: str) -> Iterator[Value]:
+def words(trace: ErrorStateTrace, engine: str) -> Iterator[LabelledValue]:
     """An engine's values that are no registers."""
     for one in next(one for one in trace.text.engines if one.name == engine).values:
         if not is_register(one):

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from softgen.bits import describe, registers
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
-from softgen.bits.layout import Field, Layout
+from softgen.bits.layout import BitField, Layout
 from softgen.bits.record import Record
 from softgen.errors import SoftgenError
 from softgen.eu.encoding.decode import decode
@@ -44,7 +44,7 @@ VIEWPORTS = ("CC_VIEWPORT", "SF_CLIP_VIEWPORT", "CLIP_VIEWPORT", "SF_VIEWPORT", 
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class IndirectState:
     """A structure that a pointer leads to."""
 
     layout: Layout
@@ -57,7 +57,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class IndirectKernel:
     address: int
     by: int
     stage: str
@@ -65,7 +65,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class IndirectData:
     """Bytes with no layout: vertices, indices, constants."""
 
     what: str
@@ -77,7 +77,7 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class CommandRegister:
     """A register that a command names, with the value it loads where the command says it."""
 
     label: str
@@ -91,23 +91,23 @@ class Register:
         return ""
 
 
-Found = State | Kernel | Data | Register
+Found = IndirectState | IndirectKernel | IndirectData | CommandRegister
 
 
 @dataclass(frozen=True)
 class Pointer:
     """An address field with a target, and the group it stands in."""
 
-    field: Field
+    field: BitField
     group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class IndirectPointer:
     """One pointer as it was met."""
 
     layout: Layout
-    field: Field
+    field: BitField
     owner: Record  # the record, or the group's element, it stands in
     values: Record  # the whole record
     index: int  # of the element
@@ -122,7 +122,7 @@ def pointers(layout: Layout) -> tuple[Pointer, ...]:
 
 
 @cache
-def offsets(layout: Layout) -> tuple[tuple[Field, str], ...]:
+def offsets(layout: Layout) -> tuple[tuple[BitField, str], ...]:
     """The fields that name a register, each with the group it stands in."""
     return tuple((f, groups[0].name if groups else "") for f, groups in layout.walk() if f.type.name == "offset")
 
@@ -152,7 +152,7 @@ class IndirectStateDecoder:
                 place = registers.place(getattr(owner, field.name), self.generation.number, self.engine, relative)
                 if place:
                     known = "data_dword" in owner._fields and place.layout.dwords == 1
-                    yield Register(place.label, place.offset, command.address, place.layout, [owner.data_dword] if known else [])
+                    yield CommandRegister(place.label, place.offset, command.address, place.layout, [owner.data_dword] if known else [])
 
     def _follow(self, layout: Layout, values: Record, by: int, context: LatchedState, depth: int, certain: bool = True) -> Iterator[Found]:
         if depth > DEEPEST:
@@ -161,9 +161,9 @@ class IndirectStateDecoder:
             owners = getattr(values, pointer.group) if pointer.group else (values,)
             for index, owner in enumerate(owners):
                 if in_use(layout, pointer.field, owner, values):
-                    yield from self._pointer(Place(layout, pointer.field, owner, values, index, by), context, depth, certain)
+                    yield from self._pointer(IndirectPointer(layout, pointer.field, owner, values, index, by), context, depth, certain)
 
-    def _pointer(self, place: Place, context: LatchedState, depth: int, certain: bool) -> Iterator[Found]:
+    def _pointer(self, place: IndirectPointer, context: LatchedState, depth: int, certain: bool) -> Iterator[Found]:
         target = place.field.type.target
         address = self._address(place, context)
         if not address:
@@ -171,7 +171,7 @@ class IndirectStateDecoder:
         if target == "kernel":
             lost = "" if self.space.extent(address, 4) or stage(place.layout.name) == "sip" else unmapped(address)
             if certain or not lost:
-                yield Kernel(address, place.by, stage(place.layout.name), lost)
+                yield IndirectKernel(address, place.by, stage(place.layout.name), lost)
         elif target == "data":
             yield from self._data(place, address)
         elif target != "batch":
@@ -180,7 +180,7 @@ class IndirectStateDecoder:
                 sure = 0  # zero is an offset like others, or an entry nobody filled
             yield from self._structures(target, address, number, sure if certain else 0, place.by, context, depth)
 
-    def _address(self, place: Place, context: LatchedState) -> int | None:
+    def _address(self, place: IndirectPointer, context: LatchedState) -> int | None:
         """Where a pointer leads; None when it counts from a base that was set before the capture began and cannot be found."""
         value, kind = getattr(place.owner, place.field.name), place.field.type
         pool = context.get("3DSTATE_BINDING_TABLE_POOL_ALLOC")
@@ -225,19 +225,19 @@ class IndirectStateDecoder:
             dwords = self._read(at, layout.dwords)
             if len(dwords) < layout.dwords:
                 if certain:
-                    yield State(layout, at, by, dwords, index, certain, unmapped(at))
+                    yield IndirectState(layout, at, by, dwords, index, certain, unmapped(at))
                 return
             kind = self._kind(layout, dwords)
             values = kind.raw(dwords)
             if not certain and index and target == "BINDING_TABLE_STATE" and not any(dwords):
                 continue  # a hole in the table
             if certain and self._hinted(kind, dwords, values):
-                yield State(kind, at, by, dwords[: kind.dwords], index, False)
+                yield IndirectState(kind, at, by, dwords[: kind.dwords], index, False)
                 continue
             if not certain and not self._plausible(kind, dwords, values, index, context):
                 return
             context.note_structure(kind, values)
-            yield State(kind, at, by, dwords[: kind.dwords], index, certain)
+            yield IndirectState(kind, at, by, dwords[: kind.dwords], index, certain)
             yield from self._follow(kind, values, by, context, depth + 1, certain)
 
     def _hinted(self, layout: Layout, dwords: list[int], values: Record) -> bool:
@@ -262,13 +262,13 @@ class IndirectStateDecoder:
             return layout
         return other
 
-    def _data(self, place: Place, address: int) -> Iterator[Found]:
+    def _data(self, place: IndirectPointer, address: int) -> Iterator[Found]:
         size = data_size(place)
         if size < 0:
-            yield Data(place.field.name, address, place.by, 0, [], "its end lies before its start")
+            yield IndirectData(place.field.name, address, place.by, 0, [], "its end lies before its start")
         elif size and address:
             dwords = self._read(address, min(size, SHOWN_BYTES) + 3 >> 2)
-            yield Data(place.field.name, address, place.by, size, dwords, "" if dwords else unmapped(address))
+            yield IndirectData(place.field.name, address, place.by, size, dwords, "" if dwords else unmapped(address))
 
     def _read(self, address: int, dwords: int) -> list[int]:
         held = self.space.extent(address, dwords * 4) & ~3
@@ -290,7 +290,7 @@ def unmapped(address: int) -> str:
     return f"points to {address:#x}, which is not mapped"
 
 
-def in_use(layout: Layout, field: Field, owner: Record, values: Record) -> bool:
+def in_use(layout: Layout, field: BitField, owner: Record, values: Record) -> bool:
     """Whether the unit reads this pointer at all."""
     if field.when and not describe.holds(field.when, owner):
         return False
@@ -321,7 +321,7 @@ def _pixel_kernel(index: int, dispatch: dict[int, int]) -> bool:
     return len(on) > 1 and (32 if index == 1 else 16) in on
 
 
-def count(place: Place, context: LatchedState) -> tuple[int, int]:
+def count(place: IndirectPointer, context: LatchedState) -> tuple[int, int]:
     """How many structures may stand at a pointer, and how many surely do."""
     target = place.field.type.target
     if target == "SAMPLER_STATE":
@@ -342,7 +342,7 @@ def count(place: Place, context: LatchedState) -> tuple[int, int]:
     return 1, 1
 
 
-def _unit(place: Place, name: str, context: LatchedState) -> Record | None:
+def _unit(place: IndirectPointer, name: str, context: LatchedState) -> Record | None:
     """The record that says how many: the owner itself, or the last state of the stage the pointer is for."""
     if name in place.owner._fields:
         return place.owner
@@ -355,7 +355,7 @@ def _unit(place: Place, name: str, context: LatchedState) -> Record | None:
     return None
 
 
-def data_size(place: Place) -> int:
+def data_size(place: IndirectPointer) -> int:
     """Bytes at a data pointer; 0: nobody says, or it is nothing to show."""
     owner, values = place.owner, place.values
     if "constant_buffer" in values._fields and "read_length" in values._fields:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from softgen.errors import GpuFault
 from softgen.eu.encoding import program
 from softgen.inspect.decoding import Decoder
-from softgen.inspect.indirect_state import Kernel
+from softgen.inspect.indirect_state import IndirectKernel
 from softgen.memory.space import Space
-from softgen.trace.work import Trace
+from softgen.trace.work import WorkTrace
 
 
 @dataclass
-class Code:
+class KernelSnapshot:
     """A kernel as it was in memory when a command pointed to it."""
 
     address: int
@@ -24,14 +24,14 @@ class Code:
     problem: str = ""
 
 
-def kernels(trace: Trace, step: Callable[[], None] = lambda: None) -> list[Code]:
+def kernels(trace: WorkTrace, step: Callable[[], None] = lambda: None) -> list[KernelSnapshot]:
     """All kernels, in the order of the commands. `step` is called for every command, for progress."""
     gen = trace.device.generation.number
-    found: dict[tuple[bytes, int], Code] = {}
+    found: dict[tuple[bytes, int], KernelSnapshot] = {}
     for work, items in Decoder(trace).work():
         for item in items:
             step()
-            if isinstance(item.what, Kernel):
+            if isinstance(item.what, IndirectKernel):
                 one = read(work.space, item.what, gen)
                 kept = found.setdefault((one.code, 0 if one.code else one.address), one)
                 if item.what.stage not in kept.stages:
@@ -39,7 +39,7 @@ def kernels(trace: Trace, step: Callable[[], None] = lambda: None) -> list[Code]
     return list(found.values())
 
 
-def read(space: Space, kernel: Kernel, gen: float) -> Code:
+def read(space: Space, kernel: IndirectKernel, gen: float) -> KernelSnapshot:
     """The kernel's code: the mapped bytes up to its end."""
     problem, code, ended = kernel.problem, b"", False
     try:
@@ -47,6 +47,6 @@ def read(space: Space, kernel: Kernel, gen: float) -> Code:
     except GpuFault as fault:
         problem = problem or str(fault)
     if not code:
-        return Code(kernel.address, b"", False, problem=problem or f"nothing is mapped at {kernel.address:#x}")
+        return KernelSnapshot(kernel.address, b"", False, problem=problem or f"nothing is mapped at {kernel.address:#x}")
     end, ended = program.kernel_end(code, gen)
-    return Code(kernel.address, code[:end], ended, problem=problem or ("" if end else "there is no instruction at its start"))
+    return KernelSnapshot(kernel.address, code[:end], ended, problem=problem or ("" if end else "there is no instruction at its start"))

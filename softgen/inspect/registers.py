@@ -155,7 +155,7 @@ def snapshot(thread: ThreadState) -> Snapshot:
 
 
 @dataclass(frozen=True)
-class Lanes:
+class RegisterLanes:
     """Consecutive elements of one type within a register."""
 
     register: str  # "r5"
@@ -194,7 +194,7 @@ class Kinds:
         row = register_at(place, offset, self.gen)
         self.last[place, row.start] = kind
 
-    def lanes(self, row: Register, before: Snapshot, after: Snapshot) -> Iterator[Lanes]:
+    def lanes(self, row: Register, before: Snapshot, after: Snapshot) -> Iterator[RegisterLanes]:
         """A register by runs of one type."""
         runs: list[tuple[str, list[int]]] = []
         at, end = row.start, row.start + row.size
@@ -206,7 +206,7 @@ class Kinds:
             at += types.size(kind)
         for kind, offsets in runs:
             was, now = (tuple(_number(one, row.place, kind, offset) for offset in offsets) for one in (before, after))
-            yield Lanes(row.name, (offsets[0] - row.start) // types.size(kind), kind, was, now, len(runs) == 1)
+            yield RegisterLanes(row.name, (offsets[0] - row.start) // types.size(kind), kind, was, now, len(runs) == 1)
 
     def _kind(self, row: Register, at: int, end: int) -> str:
         held = self.held[row.place]
@@ -250,9 +250,9 @@ def changed_bytes(before: Snapshot, after: Snapshot) -> dict[str, list[int]]:
     return {place: sorted(set(offsets)) for place, offsets in found.items()}
 
 
-def changes(before: Snapshot, after: Snapshot, kinds: Kinds) -> list[Lanes]:
+def changes(before: Snapshot, after: Snapshot, kinds: Kinds) -> list[RegisterLanes]:
     """Changed registers: flags by words, the others whole."""
-    found: list[Lanes] = []
+    found: list[RegisterLanes] = []
     for place, offsets in changed_bytes(before, after).items():
         rows = {row.start: row for row in (register_at(place, offset, kinds.gen) for offset in offsets)}
         for row in rows.values():
@@ -263,7 +263,7 @@ def changes(before: Snapshot, after: Snapshot, kinds: Kinds) -> list[Lanes]:
     return found
 
 
-def _flags(row: Register, offsets: list[int], before: Snapshot, after: Snapshot) -> Iterator[Lanes]:
+def _flags(row: Register, offsets: list[int], before: Snapshot, after: Snapshot) -> Iterator[RegisterLanes]:
     for word in sorted({offset // 2 * 2 for offset in offsets if row.start <= offset < row.start + row.size}):
         was, now = (int.from_bytes(one["f"][word : word + 2], "little") for one in (before, after))
-        yield Lanes(row.name, (word - row.start) // 2, "uw", (was,), (now,), False)
+        yield RegisterLanes(row.name, (word - row.start) // 2, "uw", (was,), (now,), False)

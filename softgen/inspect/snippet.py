@@ -26,7 +26,7 @@ from softgen.eu.thread.message import SentMessage
 from softgen.eu.thread.regions import LANES, destination_offsets, register_location
 from softgen.eu.thread.state import ThreadState
 from softgen.inspect import registers
-from softgen.inspect.registers import Lanes
+from softgen.inspect.registers import RegisterLanes
 from softgen.shared_functions import descriptors, spawner
 from softgen.shared_functions.unit import MessageHandler
 
@@ -55,7 +55,7 @@ class Step:
     offset: int
     place: Place
     channels: int  # that were active
-    changes: list[Lanes]
+    changes: list[RegisterLanes]
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Ran:
     instructions: int = 0
     end: str = ""
     problem: str = ""
-    changes: list[Lanes] = field(default_factory=list)
+    changes: list[RegisterLanes] = field(default_factory=list)
 
 
 class Snippet:

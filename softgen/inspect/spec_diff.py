@@ -12,7 +12,7 @@ from typing import Any
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.describe import values_of
-from softgen.bits.layout import Field, Group, Layout
+from softgen.bits.layout import BitField, Group, Layout
 
 COMMON = {"enable", "enabled", "disable", "state", "mode", "control", "select", "mask", "number", "and", "the", "type", "bit", "value"}
 ORDER = ("added", "removed", "moved", "renamed", "changed")
@@ -101,7 +101,7 @@ def _spots(layout: Layout) -> dict[str, Spot]:
     return found
 
 
-def _meaning(one: Field, groups: tuple[Group, ...], gen: float) -> str:
+def _meaning(one: BitField, groups: tuple[Group, ...], gen: float) -> str:
     """The type, as text that differs when what a value means differs."""
     values = values_of(one.type, gen)
     kind = " | ".join(f"{value} {name}" for value, name in sorted(values.items())) if values else str(one.type)

@@ -9,7 +9,7 @@ from typing import Protocol
 from softgen.bits.catalogue import catalogue
 from softgen.bits.describe import values_of
 from softgen.bits.generation import devices
-from softgen.bits.layout import GENERATIONS, Field, Group, Layout
+from softgen.bits.layout import GENERATIONS, BitField, Group, Layout
 from softgen.inspect import bit_diagram
 from softgen.inspect.bit_diagram import Row
 from softgen.inspect.spec_diff import Change, compare
@@ -128,7 +128,7 @@ def _diagram(found: list[Row], tab: str, path: str) -> Iterator[str]:
     yield "</table></div>"
 
 
-def _field(one: Field, groups: tuple[Group, ...], gen: float, tab: str, links: Links) -> str:
+def _field(one: BitField, groups: tuple[Group, ...], gen: float, tab: str, links: Links) -> str:
     path = ".".join([*(group.name for group in groups), one.name])
     base = 32 * (one.pieces[-1][1] // 32)
     bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in one.pieces)
@@ -141,7 +141,7 @@ def _field(one: Field, groups: tuple[Group, ...], gen: float, tab: str, links: L
             f'<td class="source">{escape(one.source)}</td></tr>')  # fmt: skip
 
 
-def _meaning(one: Field, gen: float, links: Links) -> str:
+def _meaning(one: BitField, gen: float, links: Links) -> str:
     kind = one.type
     words = [escape(str(kind))]
     if kind.target:

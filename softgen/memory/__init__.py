@@ -3,7 +3,7 @@
 In:  buffers (a memfd each) with the addresses a driver gave them, or physical memory with page tables in it.
 Out: bytes at graphics addresses, or a GpuFault that names address, access, space and cause.
 
-store.py          Buffer: a sealed memfd, mapped once
+store.py          MemfdBuffer: a sealed memfd, mapped once
 space.py          Space: the reading and writing interface every address space has
 address_space.py  AddressSpace: buffers mapped by page into 4 GiB arenas, which Python and compiled code both reach
 page_table.py     PageTableSpace: the same interface over PhysicalMemory (physical.py), by walking real page tables (walk.py);

@@ -54,7 +54,7 @@ def view_of(address: int, size: int) -> memoryview:
     return memoryview(memory).cast("B")
 
 
-class Buffer:
+class MemfdBuffer:
     """A memfd sealed against shrinking (a mapped page can never vanish under running code), mapped once.
 
     The size asked for is kept; what can be mapped is rounded up to a page, and the rest reads as zero.
@@ -115,4 +115,4 @@ class Buffer:
         return os.fstat(self.fd).st_blocks * BLOCK
 
     def __repr__(self) -> str:
-        return f"Buffer({self.size:#x}, {self.name!r})"
+        return f"MemfdBuffer({self.size:#x}, {self.name!r})"

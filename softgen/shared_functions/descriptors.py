@@ -15,7 +15,7 @@ from typing import Any
 
 from softgen.bits import catalogue
 from softgen.bits import describe as described
-from softgen.bits.layout import Field, Layout
+from softgen.bits.layout import BitField, Layout
 from softgen.bits.record import Record
 from softgen.errors import DecodeError, SpecError, Unsupported
 from softgen.shared_functions.message_table import (
@@ -224,7 +224,7 @@ def encode(name: str, gen: float, **fields: Any) -> int:
     return page.pack(**given)[0]
 
 
-def _number(field: Field, value: Any, gen: float) -> int:
+def _number(field: BitField, value: Any, gen: float) -> int:
     if not isinstance(value, str):
         return int(value)
     names = described.values_of(field.type, gen)

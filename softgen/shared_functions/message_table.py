@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from softgen.bits import catalogue
-from softgen.bits.layout import Field, Layout, generations
+from softgen.bits.layout import BitField, Layout, generations
 from softgen.bits.page import SOURCE
 from softgen.errors import SpecError
 
@@ -148,7 +148,7 @@ def _decide(rows: list[MessageRow], gen: float, name: str) -> tuple[int, dict[in
     return selector, table
 
 
-def _field(page: Layout, condition: DescriptorCondition, row: MessageRow, name: str) -> Field:
+def _field(page: Layout, condition: DescriptorCondition, row: MessageRow, name: str) -> BitField:
     try:
         return page.field(condition.field)
     except SpecError as wrong:

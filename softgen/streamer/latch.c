@@ -2,7 +2,7 @@
  *
  * latch_run walks consecutive commands of a batch and stops at the first that is not plain state: one that acts, has a length the page
  * does not allow, is not complete in the window, or has no rule yet. latch_one latches one command by its rule. Rules and what they mean
- * are in latch.py, which builds them from the pages. */
+ * are in latch_rules.py, which builds them from the pages. */
 
 #include <stdint.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static uint32_t index_of(const struct rule *rule, const uint32_t *item)
 static void copy_gated(uint32_t *to, const uint32_t *from, uint32_t count, const struct gate *gates, uint32_t gate_count)
 {
     uint32_t old[GATED];
-    if (!gate_count || count > GATED) { /* latch.py makes no gates for longer ones */
+    if (!gate_count || count > GATED) { /* latch_rules.py makes no gates for longer ones */
         memcpy(to, from, 4 * count);
         return;
     }

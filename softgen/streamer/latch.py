@@ -3,36 +3,22 @@
 Reads   STATE_BASE_ADDRESS PIPELINE_SELECT
 Writes  slots; groups of state that became dirty
 
-Pages say how a command merges with what was latched before (bits/field.py, Effect). A table holds a rule per command of one engine,
-made when the command is first met; latch.c applies rules. What is latched reads as if one command had said everything: elements in the
-order of their index, gates open that were ever open.
+Pages say how a command merges with what was latched before; latch.c applies the rules made from them (latch_rules.py). What is latched
+reads as if one command had said everything: elements in the order of their index, gates open that were ever open.
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
-import threading
 from array import array
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
-from softgen.bits.catalogue import catalogue
-from softgen.bits.field import Effect, Field, Group
+from softgen.bits.field import Group
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
-from softgen.errors import SoftgenError, SpecError
+from softgen.streamer.latch_rules import ELEMENTS, MOST_GROUPS, RECORDS, STOP, LatchPointers, LatchRule, LatchTable, library
 from softgen.streamer.parser import Command
-
-UNKNOWN = 0xFFFF
-MOST_RULES = 1024
-MOST_GATES = 1024
-MOST_GROUPS = 64
-MOST_PARTS = 3
-INDEX_BITS = 6
-GATED = 64  # dwords of the longest command or element with gates
-STOP, REPLACE, ELEMENTS, RECORDS, GATES, MASK, POSITION = range(7)
 
 # base -> (address, its modify enable) in STATE_BASE_ADDRESS
 BASES = {
@@ -44,209 +30,6 @@ BASES = {
     "bindless": ("bindless_surface_state_base_address", "bindless_surface_state_base_address_modify_enable"),
 }
 PIPELINE_NAMES = ("3d", "media", "gpgpu")  # PIPELINE_SELECT.pipeline_selection
-
-
-def _words(*names: str) -> list[tuple[str, type[ctypes.c_uint32]]]:
-    return [(name, ctypes.c_uint32) for name in names]
-
-
-class IndexPart(ctypes.Structure):
-    """struct part of latch.c."""
-
-    _fields_ = _words("dword", "low", "width")
-
-
-class Gate(ctypes.Structure):
-    """struct gate of latch.c."""
-
-    _fields_ = _words("bit_dword", "bits", "dword", "mask")
-
-
-class LatchRule(ctypes.Structure):
-    """struct rule of latch.c."""
-
-    _fields_ = [
-        *_words("mask", "value", "next", "kind", "stops", "length_low", "length_mask", "bias", "least", "most", "slot", "offset", "size",
-                "first", "parts"),
-        ("part", IndexPart * MOST_PARTS),
-        *_words("group", "acts_dword", "acts_mask", "gates", "gate_count", "mask_dword", "mask_low", "mask_bits"),
-    ]  # fmt: skip
-
-
-class TablePointers(ctypes.Structure):
-    """struct table of latch.c."""
-
-    _fields_ = [("keys", ctypes.c_void_p), ("rules", ctypes.c_void_p), ("gates", ctypes.c_void_p)]
-
-
-class LatchPointers(ctypes.Structure):
-    """struct latches of latch.c."""
-
-    _fields_ = [
-        ("slots", ctypes.c_void_p), ("lengths", ctypes.c_void_p), ("counts", ctypes.c_void_p), ("present", ctypes.c_void_p),
-        ("dirty", ctypes.c_uint64), *_words("slot_count", "consumed", "last"),
-    ]  # fmt: skip
-
-
-@cache
-def library() -> ctypes.CDLL:
-    """latch.c, loaded."""
-    found = importlib.util.find_spec("softgen.streamer._latch")
-    if found is None or found.origin is None:
-        how = "run `make` or `python setup.py build_ext --inplace` at the repository's root"
-        raise SoftgenError(f"softgen.streamer._latch is not built; {how}")
-    try:
-        native = ctypes.CDLL(found.origin)
-        native.latch_one.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
-        native.latch_one.restype = None
-        native.latch_run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
-        native.latch_run.restype = ctypes.c_uint32
-    except (OSError, AttributeError) as error:
-        raise SoftgenError(f"{found.origin} cannot be used: {error}; build it again with `python setup.py build_ext --inplace`") from None
-    return native
-
-
-# -- rules -----------------------------------------------------------------------------------------------------------
-
-
-class LatchTable:
-    """The rules of one engine's commands, made as commands are met. Commands named in `stops` are left to their handlers."""
-
-    def __init__(self, gen: float, engine: str, stops: frozenset[str] = frozenset()) -> None:
-        self.gen, self.engine, self.stops = gen, engine, stops
-        self.keys, self.rules, self.gates = (ctypes.c_uint16 * 65536)(), (LatchRule * MOST_RULES)(), (Gate * MOST_GATES)()
-        ctypes.memset(self.keys, 0xFF, ctypes.sizeof(self.keys))
-        self.pointers = TablePointers(ctypes.addressof(self.keys), ctypes.addressof(self.rules), ctypes.addressof(self.gates))
-        self.address = ctypes.addressof(self.pointers)
-        self.known: set[int] = set()  # keys, header >> 16
-        self.latching: set[int] = set()  # those with a command that latch_run may latch
-        self.numbers: dict[str, int] = {}  # rule by command
-        self.layouts: dict[int, Layout] = {}
-        self.groups: dict[str, int] = {}
-        self.slots = self.size = self._gates = 0
-        self._lock = threading.Lock()
-
-    def add(self, header: int) -> None:
-        """Makes the rules of all commands that share a header's key."""
-        key = header >> 16
-        with self._lock:
-            if key in self.known:
-                return
-            chain = [self._rule(layout) for layout in catalogue().commands_like(header, self.gen, self.engine)]
-            for position, number in enumerate(chain):
-                self.rules[number].next = chain[position + 1] if position + 1 < len(chain) else UNKNOWN
-            if any(not self.rules[number].stops for number in chain):
-                self.latching.add(key)
-            if chain:
-                self.keys[key] = chain[0]
-            self.known.add(key)
-
-    def rule_of(self, layout: Layout) -> int:
-        """The number of a state command's rule."""
-        with self._lock:
-            return self._rule(layout)
-
-    def _rule(self, layout: Layout) -> int:
-        if layout.name in self.numbers:
-            return self.numbers[layout.name]
-        number, header = len(self.numbers), layout.header
-        if number >= MOST_RULES or header is None:
-            raise SpecError(f"{layout.name} has no place in the table of commands that are latched")
-        rule = self.rules[number]
-        high, low = header.length or (0, 0)
-        rule.mask, rule.value, rule.next = header.mask, header.value, UNKNOWN
-        rule.length_low, rule.length_mask = low, 0 if header.length is None else (1 << high - low + 1) - 1
-        rule.bias = layout.dwords if header.length is None else header.bias
-        rule.least, rule.most = layout.dwords, longest(layout)
-        effect = layout.effect
-        if effect is None or not effect.sets_state:
-            rule.kind, rule.stops = STOP, 1
-        else:
-            rule.stops = layout.name in self.stops
-            self._slot(rule, layout, effect)
-        self.numbers[layout.name], self.layouts[number] = number, layout
-        return number
-
-    def _slot(self, rule: LatchRule, layout: Layout, effect: Effect) -> None:
-        rule.slot, rule.offset, rule.size = self.slots, self.size, rule.most
-        rule.group = self.groups.setdefault(effect.group, len(self.groups))
-        if rule.group >= MOST_GROUPS:
-            raise SpecError(f"{layout.page}: group {effect.group} is one too many; there may be {MOST_GROUPS}")
-        size: int = rule.most
-        match effect.rule:
-            case "index":
-                size = self._index(rule, layout, effect)
-            case "gates":
-                rule.kind = GATES
-                self._add_gates(rule, layout.fields)
-            case "mask":
-                (field,) = (item for item in layout.fields if item.name in effect.by)
-                rule.kind, rule.mask_dword, rule.mask_low = MASK, field.low // 32, field.low % 32
-                rule.mask_bits = (1 << field.width) - 1
-            case "position":
-                rule.kind = POSITION
-            case _:
-                rule.kind = REPLACE
-        self._acts(rule, layout, effect)
-        self.slots, self.size = self.slots + 1, self.size + size
-
-    def _index(self, rule: LatchRule, layout: Layout, effect: Effect) -> int:
-        """Commands by index, or the elements of a group; answers the dwords of the slot."""
-        group = next((item for item in layout.groups if any(field.name in effect.by for field in item.fields)), None)
-        fields = group.fields if group else layout.fields
-        parts = [next(field for field in fields if field.name == name) for name in effect.by]
-        bits = sum(field.width for field in parts)
-        if bits > INDEX_BITS or len(parts) > MOST_PARTS:
-            raise SpecError(f"{layout.page}: {layout.name} merges by {bits} bits; at most {INDEX_BITS} in {MOST_PARTS} fields are possible")
-        rule.parts = len(parts)
-        for number, field in enumerate(parts):
-            rule.part[number] = IndexPart(field.low // 32, field.low % 32, field.width)
-        if group is None:
-            rule.kind = RECORDS
-            return int(rule.size) << bits
-        rule.kind, rule.first, rule.size = ELEMENTS, group.start // 32, group.size // 32
-        self._add_gates(rule, group.fields)
-        return 1 + (int(rule.size) << bits)
-
-    def _add_gates(self, rule: LatchRule, fields: tuple[Field, ...]) -> None:
-        rule.gates = self._gates
-        for field in fields:
-            bits = [item for item in fields if item.name in field.gates]
-            if not bits:
-                continue
-            if len({item.low // 32 for item in bits}) > 1:
-                raise SpecError(f"the gates of {field.name} stand in different dwords")
-            mask = field.mask
-            for dword in range(field.high // 32 + 1):
-                if mask >> 32 * dword & 0xFFFFFFFF:
-                    self.gates[self._gates] = Gate(bits[0].low // 32, sum(1 << item.low % 32 for item in bits), dword,
-                                                   mask >> 32 * dword & 0xFFFFFFFF)  # fmt: skip
-                    self._gates += 1
-        rule.gate_count = self._gates - rule.gates
-        if rule.gate_count and rule.size > GATED:
-            raise SpecError(f"a command or element of {rule.size} dwords has gates; at most {GATED} are possible")
-
-    def _acts(self, rule: LatchRule, layout: Layout, effect: Effect) -> None:
-        fields = [field for field in layout.fields if field.name in effect.acts_when]
-        if fields:
-            (rule.acts_dword,) = {field.low // 32 for field in fields}
-            rule.acts_mask = sum(field.mask >> 32 * rule.acts_dword for field in fields)
-
-
-def longest(layout: Layout) -> int:
-    """The most dwords a command can have."""
-    if layout.maximum is not None or layout.header is None or layout.header.length is None:
-        return layout.maximum or layout.dwords
-    high, low = layout.header.length
-    return (1 << high - low + 1) - 1 + layout.header.bias
-
-
-@cache
-def latch_table(gen: float, engine: str, stops: frozenset[str] = frozenset()) -> LatchTable:
-    return LatchTable(gen, engine, stops)
-
-
-# -- a context's state -------------------------------------------------------------------------------------------------
 
 
 class LatchedState(Mapping[str, Record]):

@@ -25,7 +25,7 @@ from softgen.trace import tables
 from softgen.trace.aub_records import encode
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.capture_json import ZERO, Exec
-from softgen.trace.work import Trace, Work
+from softgen.trace.work import Work, WorkTrace
 
 PAGE = 4096
 CHUNK = 128 << 10  # of data in one record; a length field has room for 256 KiB less a header
@@ -73,7 +73,7 @@ class AubWriter:
         self._physical, self._global = FIRST_PHYSICAL, FIRST_GLOBAL
         self._objects: dict[Hashable, tuple[int, memoryview]] = {}  # key -> physical, what was written
         self._spaces: dict[Hashable, Tables] = {}
-        self._contexts: dict[tuple[Hashable, str], Context] = {}
+        self._contexts: dict[tuple[Hashable, str], AubContext] = {}
         number = next((n for n, name in tables.aub("device").items() if name == device.name), 0)
         text = f"PCI-ID={device.pci_id:#06x} {device.name}".encode() + b"\0"
         version = encode("AUB_VERSION", text, version=VERSION, device=number, method=PHYSICAL_METHOD)
@@ -198,11 +198,11 @@ class AubWriter:
 
     # -- contexts and rings --------------------------------------------------------------------------------------------
 
-    def _context(self, space: Hashable, engine: str) -> Context:
+    def _context(self, space: Hashable, engine: str) -> AubContext:
         if (space, engine) not in self._contexts:
             address, physical = self._global_pages(CONTEXT_PAGES)
             ring, ring_physical = self._global_pages(RING_PAGES)
-            self._contexts[space, engine] = Context(len(self._contexts) + 1, address, physical, ring, ring_physical)
+            self._contexts[space, engine] = AubContext(len(self._contexts) + 1, address, physical, ring, ring_physical)
             base, made = submission.submission(self.device).base(engine), submission.context_image()
             fields = {name: base + value if "_register" in name else value for name, value in made.items()}
             image = catalogue.layout("CONTEXT_IMAGE", self.gen).pack(
@@ -211,7 +211,7 @@ class AubWriter:
             self.memory(physical, bytes(PAGE) + struct.pack(f"<{len(image)}I", *image), hint=f"context_{engine}")
         return self._contexts[space, engine]
 
-    def _start(self, context: Context, engine: str, batch: int) -> None:
+    def _start(self, context: AubContext, engine: str, batch: int) -> None:
         """A ring that calls the batch, the context's head and tail, and the registers that start it."""
         start = catalogue.layout("MI_BATCH_BUFFER_START", self.gen).pack(address_space_indicator=1, batch_buffer_start_address=batch)
         start += [0] * (len(start) % 2)  # a tail is whole qwords
@@ -246,7 +246,7 @@ class AubWriter:
 
 
 @dataclass(frozen=True)
-class Context:
+class AubContext:
     number: int
     address: int
     physical: int
@@ -282,7 +282,7 @@ def changes(before: memoryview, now: memoryview) -> Iterator[tuple[int, int]]:
             yield from ((at + int(start), at + int(end)) for start, end in edges.reshape(-1, 2))
 
 
-def write_aub(path: str | os.PathLike[str], trace: Trace) -> None:
+def write_aub(path: str | os.PathLike[str], trace: WorkTrace) -> None:
     """Write a trace as an AUB file; traces of Gen8 and later whose work is batches can be."""
     with AubWriter(path, trace.device) as writer:
         if isinstance(trace, CaptureTrace):

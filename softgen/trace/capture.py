@@ -19,7 +19,7 @@ import zstandard
 from softgen.bits.generation import Device, device, device_by_pci
 from softgen.errors import DecodeError, SoftgenError, SpecError
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.trace.capture_json import ZERO, BufferObject, Exec, read_exec
 from softgen.trace.work import Events, Work
 
@@ -43,11 +43,11 @@ class Blobs:
     def __init__(self, folder: Path, keep_bytes: int = KEEP_BYTES, keep_buffers: int = KEEP_BUFFERS) -> None:
         self.folder, self.keep_bytes, self.keep_buffers = folder, keep_bytes, keep_buffers
         self.decompressed = 0  # how often; each content counts once as long as it is kept
-        self._kept: OrderedDict[tuple[str, int], Buffer] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int], MemfdBuffer] = OrderedDict()
         self._kept_bytes = 0
         self.budget: int | None = None  # non-zero bytes that may still be decompressed; None: no limit
 
-    def get(self, name: str, size: int) -> Buffer:
+    def get(self, name: str, size: int) -> MemfdBuffer:
         """A content, shared and cached; read-only."""
         if buffer := self._kept.get((name, size)):
             self._kept.move_to_end((name, size))
@@ -59,10 +59,10 @@ class Blobs:
             self._kept_bytes -= self._kept.popitem(last=False)[0][1]
         return buffer
 
-    def copy(self, name: str, size: int) -> Buffer:
+    def copy(self, name: str, size: int) -> MemfdBuffer:
         """A private, writable copy of a content."""
         try:
-            buffer = Buffer(size, name)
+            buffer = MemfdBuffer(size, name)
         except (SoftgenError, OSError, MemoryError) as error:
             raise DecodeError(f"{self.folder}: no memory for {size:#x} bytes of {name}: {error}") from None
         if name != ZERO:
@@ -85,7 +85,7 @@ class Blobs:
             raise DecodeError(f"{path}: is no file")
         return file
 
-    def _fill(self, buffer: Buffer, file: BinaryIO, path: Path) -> None:
+    def _fill(self, buffer: MemfdBuffer, file: BinaryIO, path: Path) -> None:
         """Decompress exactly the buffer's size: never more than stated, however much the file would inflate to."""
         done = 0
         try:
@@ -148,7 +148,7 @@ class CaptureTrace(Events):
             space.map(bo.gpu_addr, self.contents(bo), writable=False)
         return space
 
-    def contents(self, bo: BufferObject) -> Buffer:
+    def contents(self, bo: BufferObject) -> MemfdBuffer:
         return self.blobs.get(bo.blob, bo.size)
 
 

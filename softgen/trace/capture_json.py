@@ -81,7 +81,7 @@ class Exec:
 
 
 @dataclass(frozen=True)
-class Value:
+class JsonValue:
     """A JSON value with its file and key, for error messages."""
 
     file: str
@@ -93,20 +93,20 @@ class Value:
         shown = shown if len(shown) < 60 else f"{shown[:57]}..."
         return DecodeError(f"{self.file}: {self.key or 'the file'} must be {expected}, not {shown}")
 
-    def __getitem__(self, name: str) -> Value:
+    def __getitem__(self, name: str) -> JsonValue:
         if not isinstance(self.value, dict):
             raise self.wrong("an object")
         if name not in self.value:
             raise DecodeError(f"{self.file}: {f'{self.key}.' if self.key else ''}{name} is missing")
-        return Value(self.file, f"{self.key}.{name}" if self.key else name, self.value[name])
+        return JsonValue(self.file, f"{self.key}.{name}" if self.key else name, self.value[name])
 
     def has(self, name: str) -> bool:
         return isinstance(self.value, dict) and name in self.value
 
-    def items(self) -> Iterator[Value]:
+    def items(self) -> Iterator[JsonValue]:
         if not isinstance(self.value, list):
             raise self.wrong("a list")
-        return (Value(self.file, f"{self.key}[{i}]", value) for i, value in enumerate(self.value))
+        return (JsonValue(self.file, f"{self.key}[{i}]", value) for i, value in enumerate(self.value))
 
     def integer(self, limit: int = 1 << 64) -> int:
         if type(self.value) is not int or not 0 <= self.value < limit:
@@ -131,7 +131,7 @@ class Value:
         return self.value
 
 
-def load(path: Path) -> Value:
+def load(path: Path) -> JsonValue:
     """Load a JSON file as a Value."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:  # a pipe must not block
@@ -143,7 +143,7 @@ def load(path: Path) -> Value:
     if len(data) > MAX_JSON_BYTES:
         raise DecodeError(f"{path}: a submission's JSON must be at most {MAX_JSON_BYTES} bytes")
     try:
-        return Value(str(path), "", json.loads(data, parse_constant=_no_constant))
+        return JsonValue(str(path), "", json.loads(data, parse_constant=_no_constant))
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"{path}: is no JSON: {error}") from None
 
@@ -167,7 +167,7 @@ def read_exec(path: Path, address_bits: int | None = None) -> Exec:
     return exec_
 
 
-def _buffer(j: Value, bits: int) -> BufferObject:
+def _buffer(j: JsonValue, bits: int) -> BufferObject:
     size = j["size"].integer(MAX_BUFFER_BYTES + 1)
     if size == 0 or size % PAGE:
         raise j["size"].wrong(f"a multiple of {PAGE} bytes")
@@ -186,12 +186,12 @@ def _buffer(j: Value, bits: int) -> BufferObject:
     )  # fmt: skip
 
 
-def _blob(j: Value) -> str:
+def _blob(j: JsonValue) -> str:
     """A blob's name. Only hexadecimal digits, so that no name leads out of the directory."""
     return ZERO if j.value == ZERO else j.text(BLOB, f"hexadecimal digits or {ZERO!r}")
 
 
-def _batch(j: Value, bos: tuple[BufferObject, ...]) -> Batch:
+def _batch(j: JsonValue, bos: tuple[BufferObject, ...]) -> Batch:
     if not bos:
         raise DecodeError(f"{j.file}: bos is empty; the batch needs a buffer")
     bo = bos[j["bo"].integer(len(bos))]

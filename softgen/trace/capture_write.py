@@ -23,7 +23,7 @@ from softgen.bits.generation import Device
 from softgen.errors import SoftgenError, Unsupported
 from softgen.trace.capture import INCOMPLETE, CaptureTrace
 from softgen.trace.capture_json import ENGINES, PAGE, ZERO, Batch, BufferObject, Exec, write_exec
-from softgen.trace.work import Trace, Work
+from softgen.trace.work import Work, WorkTrace
 
 STEP = 1 << 20
 LEVEL = 3  # zstd; higher costs more than it saves on buffers that are mostly zero
@@ -143,7 +143,7 @@ def nonzero(view: memoryview) -> int:
     )
 
 
-def write_capture(path: str | os.PathLike[str], trace: Trace) -> None:
+def write_capture(path: str | os.PathLike[str], trace: WorkTrace) -> None:
     """Write a trace as a capture directory; traces whose work is batches can be."""
     with CaptureWriter(path) as writer:
         if isinstance(trace, CaptureTrace):

@@ -23,7 +23,7 @@ from softgen.bits.generation import Device, device, device_by_pci
 from softgen.bits.layout import Layout
 from softgen.errors import DecodeError, SoftgenError, SpecError
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.streamer.parser import Command, CommandParser
 from softgen.trace import tables
 from softgen.trace.error_data import PAGE, ZEROS, Room
@@ -38,7 +38,7 @@ INCOMPLETE = ("an error state holds the ring, the batch and those buffers the dr
 
 
 @dataclass
-class Memory:
+class ErrorStateMemory:
     """An address space, and the blocks to be mapped in it."""
 
     space: AddressSpace
@@ -77,10 +77,10 @@ class ErrorStateTrace(Events):
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    def _memories(self) -> dict[tuple[str, int] | None, Memory]:
+    def _memories(self) -> dict[tuple[str, int] | None, ErrorStateMemory]:
         """A space for each engine's context, and under None the global one."""
         bits, room = self.generation.address_bits, Room(MOST_UNFOLDED)
-        found: dict[tuple[str, int] | None, Memory] = {None: Memory(AddressSpace("global", bits))}
+        found: dict[tuple[str, int] | None, ErrorStateMemory] = {None: ErrorStateMemory(AddressSpace("global", bits))}
         for block in self.text.blocks:
             known = tables.error_state()["memory"].get(block.name.lower())
             if known is None:
@@ -90,13 +90,13 @@ class ErrorStateTrace(Events):
                 continue  # no engine can reach it
             key = engine_of(block.owner) if known["table"] == "context" else None
             if key not in found:
-                found[key] = Memory(AddressSpace(f"{block.owner[:MOST_NAME]} context", bits))
+                found[key] = ErrorStateMemory(AddressSpace(f"{block.owner[:MOST_NAME]} context", bits))
             self._place(found[key], block, room)
         for memory in found.values():
             self._fill(memory)
         return found
 
-    def _place(self, memory: Memory, block: Block, room: Room) -> None:
+    def _place(self, memory: ErrorStateMemory, block: Block, room: Room) -> None:
         pieces = block.unfold(room, self.path)
         size = sum(map(len, pieces))
         if size == 0:
@@ -112,7 +112,7 @@ class ErrorStateTrace(Events):
                 return
         memory.blocks[block.address] = block, pieces, size
 
-    def _fill(self, memory: Memory) -> None:
+    def _fill(self, memory: ErrorStateMemory) -> None:
         """One buffer for all blocks of a space: each buffer costs a descriptor, and there may be hundreds of blocks."""
         starts, total = {}, 0
         for address, (_, _, size) in memory.blocks.items():
@@ -120,7 +120,7 @@ class ErrorStateTrace(Events):
         if not total:
             return
         try:
-            buffer = Buffer(total, memory.space.name)
+            buffer = MemfdBuffer(total, memory.space.name)
         except (SoftgenError, OSError, MemoryError) as error:
             raise DecodeError(f"{self.path}: no memory for {total:#x} bytes: {error}") from None
         for address, (_, pieces, size) in memory.blocks.items():
@@ -157,9 +157,9 @@ class ErrorStateTrace(Events):
                 found.append(Engine(block.owner, kind, instance, block.line))
         return [one for one in found if one.kind]
 
-    def _work(self, engine: Engine, memories: dict[tuple[str, int] | None, Memory]) -> Iterator[Work]:
+    def _work(self, engine: Engine, memories: dict[tuple[str, int] | None, ErrorStateMemory]) -> Iterator[Work]:
         key = (engine.kind, engine.instance)
-        empty = Memory(AddressSpace(f"{engine.name} context", self.generation.address_bits))
+        empty = ErrorStateMemory(AddressSpace(f"{engine.name} context", self.generation.address_bits))
         own, shared = memories.get(key, empty), memories[None]
         batches = [block for block, _, _ in own.blocks.values() if _is(block, "batch")]
         rings = [(block, size) for block, _, size in shared.blocks.values() if _is(block, "ring") and engine_of(block.owner) == key]

@@ -43,7 +43,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # names of processes are
 
 
 @dataclass(frozen=True)
-class Value:
+class LabelledValue:
     """`label: text`, and the number in it where it is one: two halves are one number, the upper first."""
 
     line: int
@@ -66,9 +66,9 @@ class Engine:
     kind: str
     instance: int
     line: int
-    values: list[Value] = field(default_factory=list)
+    values: list[LabelledValue] = field(default_factory=list)
 
-    def get(self, label: str) -> Value | None:
+    def get(self, label: str) -> LabelledValue | None:
         return next((one for one in self.values if one.label == label and one.number is not None), None)
 
     def number(self, label: str) -> int | None:
@@ -108,14 +108,14 @@ class Block:
 class ErrorText:
     path: Path
     heading: str = ""  # GPU HANG: …
-    values: list[Value] = field(default_factory=list)  # of the whole GPU and the driver
+    values: list[LabelledValue] = field(default_factory=list)  # of the whole GPU and the driver
     engines: list[Engine] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     tails: dict[str, int] = field(default_factory=dict)  # owner -> where the first request of its ring ends
     strange: list[int] = field(default_factory=list)  # lines that follow no pattern
     whole: bool = True  # the last line has its end
 
-    def value(self, label: str) -> Value | None:
+    def value(self, label: str) -> LabelledValue | None:
         return next((one for one in self.values if one.label == label), None)
 
 
@@ -264,7 +264,7 @@ class Reader:
         names = tables.error_state()["firmware"]
         if (whole := names["upper"].get(label)) and self.engine and (lower := self.engine.get(whole)) and (n := NUMBER.match(said)):
             value = int(n[1], 16) << 32 | (lower.number or 0)
-            self.engine.values[self.engine.values.index(lower)] = Value(lower.line, whole, "", f"{value:#018x}", value)
+            self.engine.values[self.engine.values.index(lower)] = LabelledValue(lower.line, whole, "", f"{value:#018x}", value)
         else:
             self.value(number, indent, names["label"].get(label, label), index, said)
         return True
@@ -282,12 +282,12 @@ class Reader:
         if not found:
             if label in self.registers():
                 raise wrong(self.path, number, f"{label} must be a hexadecimal number, not {text!r}")
-            holder.append(Value(number, label, index, text))
+            holder.append(LabelledValue(number, label, index, text))
             return
         value = int(found[1], 16) if found[2] is None else int(found[1], 16) << 32 | int(found[2], 16)
         if value >> 64:
             raise wrong(self.path, number, f"{label} must fit 64 bits, not {text!r}")
-        holder.append(Value(number, label, index, text, value, tuple(int(one, 16) for one in HEX.findall(found[3]))))
+        holder.append(LabelledValue(number, label, index, text, value, tuple(int(one, 16) for one in HEX.findall(found[3]))))
 
     def registers(self) -> dict[str, str]:
         kinds = tables.error_state()["register"]

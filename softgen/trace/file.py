@@ -15,7 +15,7 @@ from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.hang_dump import START as HANG_DUMP
 from softgen.trace.hang_dump import HangDumpTrace
 from softgen.trace.raw import RawTrace
-from softgen.trace.work import Trace
+from softgen.trace.work import WorkTrace
 
 START = 4096
 
@@ -36,7 +36,7 @@ ERROR_STATE = re.compile(rb"(?s)GPU HANG: |Kernel: [^\n]*\n(Driver: [^\n]*\n)?Ti
 NO_ERROR = re.compile(rb"(?i)no error state collected")
 
 
-def open_trace(path: str | os.PathLike[str], gpu: str | None = None, engine: str = "render") -> Trace:
+def open_trace(path: str | os.PathLike[str], gpu: str | None = None, engine: str = "render") -> WorkTrace:
     """Open a trace. `gpu` overrides the file's own GPU, and makes a raw batch of a file of no known kind."""
     path = Path(path)
     try:

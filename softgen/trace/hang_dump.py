@@ -17,7 +17,7 @@ from softgen.bits import catalogue
 from softgen.bits.generation import device
 from softgen.errors import DecodeError, SoftgenError
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.trace.work import Events, Work
 
 MAGIC = 0x4245012345676463
@@ -64,7 +64,7 @@ class HangDumpTrace(Events):
         if not sequence:
             self.note("the dump names no batch to execute")
 
-    def _blocks(self) -> Iterator[tuple[int, str, Any, Buffer | None]]:
+    def _blocks(self) -> Iterator[tuple[int, str, Any, MemfdBuffer | None]]:
         with self._open() as file:
             offset, version = 0, 1
             for number in range(MOST_BLOCKS + 1):
@@ -100,7 +100,7 @@ class HangDumpTrace(Events):
             raise self.wrong(offset, f"is no header of version {known}: {fields.magic:#x}, version {fields.version}")
         return int(fields.version)
 
-    def _data(self, file: BinaryIO, offset: int, name: str, size: int) -> Buffer | None:
+    def _data(self, file: BinaryIO, offset: int, name: str, size: int) -> MemfdBuffer | None:
         left = os.fstat(file.fileno()).st_size - file.tell()
         if size > left:
             raise self.wrong(offset, f"says {size:#x} bytes follow; the file has {max(0, left):#x} more")
@@ -112,13 +112,13 @@ class HangDumpTrace(Events):
             done += count
         return buffer
 
-    def _buffer(self, offset: int, size: int) -> Buffer:
+    def _buffer(self, offset: int, size: int) -> MemfdBuffer:
         try:
-            return Buffer(size, f"block at {offset:#x}")
+            return MemfdBuffer(size, f"block at {offset:#x}")
         except (SoftgenError, OSError, MemoryError) as error:
             raise self.wrong(offset, f"no memory for {size:#x} bytes: {error}") from None
 
-    def _map(self, space: AddressSpace, offset: int, fields: Any, data: Buffer | None) -> None:
+    def _map(self, space: AddressSpace, offset: int, fields: Any, data: MemfdBuffer | None) -> None:
         address, size = fields.address & (1 << space.bits) - 1, fields.bytes  # addresses may be written with their sign above
         if not size:
             return

@@ -10,7 +10,7 @@ from pathlib import Path
 from softgen.bits.generation import device
 from softgen.errors import DecodeError
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.trace.work import Events, Work
 
 ADDRESS = 0x10000000
@@ -35,12 +35,12 @@ class RawTrace(Events):
         self.path, self.engine, self.address = Path(path), engine, address
         self.buffer, self.size = self._load()
 
-    def _load(self) -> tuple[Buffer, int]:
+    def _load(self) -> tuple[MemfdBuffer, int]:
         try:
             with os.fdopen(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
                 status = os.fstat(file.fileno())
                 self._check(status)
-                buffer, done = Buffer(status.st_size, self.path.name), 0
+                buffer, done = MemfdBuffer(status.st_size, self.path.name), 0
                 while done < status.st_size and (count := file.readinto(buffer.view[done : done + CHUNK])):
                     done += count
         except OSError as error:

@@ -19,12 +19,12 @@ from softgen.command import Counters
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.threads.compare import EngineDifference
 from softgen.threads.dispatch import Dispatcher
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.capture_json import BufferObject, Exec
-from softgen.trace.work import Expectation, Trace, Work
+from softgen.trace.work import Expectation, Work, WorkTrace
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Report:
         self.remarks += other.remarks
 
 
-def replay(trace: Trace, clock: Callable[[], int] | None = None, timed_out: Callable[[], bool] = lambda: False,
+def replay(trace: WorkTrace, clock: Callable[[], int] | None = None, timed_out: Callable[[], bool] = lambda: False,
            groups: Dispatcher | None = None, log: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
     """Execute a trace in order until it ends or `timed_out` says so. `groups` runs the thread groups of dispatches; `log` gets events by
     topic."""
@@ -123,7 +123,7 @@ def _check_register(gpu: GpuDevice, expectation: Expectation) -> str | None:
 # -- memory to write to --------------------------------------------------------------------------------------------
 
 
-def events(trace: Trace) -> Iterator[Work | Expectation]:
+def events(trace: WorkTrace) -> Iterator[Work | Expectation]:
     """Events of a trace over writable memory."""
     if not isinstance(trace, CaptureTrace):
         return trace.events()
@@ -136,7 +136,7 @@ def events(trace: Trace) -> Iterator[Work | Expectation]:
 class Content:
     """A buffer's content, as expected data."""
 
-    buffer: Buffer
+    buffer: MemfdBuffer
 
     def __len__(self) -> int:
         return self.buffer.size
@@ -150,7 +150,7 @@ class ReplayedCapture(CaptureTrace):
 
     def __init__(self, path: str | os.PathLike[str], gpu: str | None = None) -> None:
         super().__init__(path, gpu)
-        self.kept: dict[int, tuple[Buffer, str]] = {}  # uid -> memory, and the content the capture last gave it
+        self.kept: dict[int, tuple[MemfdBuffer, str]] = {}  # uid -> memory, and the content the capture last gave it
         self.now: Exec | None = None
 
     def expected_events(self) -> Iterator[Work | Expectation]:
@@ -170,7 +170,7 @@ class ReplayedCapture(CaptureTrace):
             space.map(bo.gpu_addr, self.buffer(bo))
         return space
 
-    def buffer(self, bo: BufferObject) -> Buffer:
+    def buffer(self, bo: BufferObject) -> MemfdBuffer:
         held = self.kept.get(bo.uid)
         if held is None or held[0].size != bo.size:
             buffer = self.blobs.copy(bo.blob, bo.size)

@@ -64,7 +64,7 @@ class Statistics:
     failures: list[str] = field(default_factory=list)
 
 
-class Simulator:
+class TbxSimulator:
     """The machine of one connection: a GPU with its memory."""
 
     def __init__(self, device: Device, options: Options, log: Callable[[str], None]) -> None:
@@ -145,7 +145,7 @@ class Simulator:
 class Connection:
     """One socket: messages in, answers out."""
 
-    def __init__(self, stream: socket.socket, simulator: Simulator) -> None:
+    def __init__(self, stream: socket.socket, simulator: TbxSimulator) -> None:
         self.stream, self.simulator = stream, simulator
         gen = simulator.device.generation.number
         self.layouts = {number: catalogue.layout(name, gen) for number, name in BODIES.items()}
@@ -217,7 +217,7 @@ class Connection:
         return bytes(buffer)
 
 
-class Server:
+class TbxServer:
     """Listens on the loopback interface; `port` 0 takes a free one. `log` gets a line per event.
 
     Connections that overlap in time count as one client: the runtime opens several.
@@ -274,7 +274,7 @@ class Server:
 
     def _talk(self, stream: socket.socket, name: str) -> None:
         """A connection's thread. Nothing is shared with the others: one that stalls keeps nobody waiting."""
-        simulator = Simulator(self.device, self.options, lambda text: self.log(f"{name}: {text}"))
+        simulator = TbxSimulator(self.device, self.options, lambda text: self.log(f"{name}: {text}"))
         try:
             Connection(stream, simulator).serve()
         except SoftgenError as error:
@@ -285,7 +285,7 @@ class Server:
             stream.close()
             self._leave(stream, simulator)
 
-    def _leave(self, stream: socket.socket, simulator: Simulator) -> None:
+    def _leave(self, stream: socket.socket, simulator: TbxSimulator) -> None:
         done = simulator.gpu.counters
         simulator.log(f"disconnected after {simulator.statistics.messages} messages, {done.batches} batches, {done.dispatches} dispatches, "
                       f"{done.instructions} instructions; {len(simulator.statistics.failures)} failures")  # fmt: skip

@@ -102,7 +102,7 @@ class Data(Protocol):
     def read(self, start: int = 0, size: int | None = None) -> bytes: ...
 
 
-class Trace(Protocol):
+class WorkTrace(Protocol):
     """A device, and its work and expectations in order."""
 
     name: str

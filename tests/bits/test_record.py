@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgen.bits.catalogue import catalogue
-from softgen.bits.layout import Field, Group, Layout
+from softgen.bits.layout import BitField, Group, Layout
 from softgen.bits.page import read
 from softgen.bits.record import join, split, to_float
 
 
-def values(fields: tuple[Field, ...], groups: tuple[Group, ...], claimed: int = 0) -> st.SearchStrategy[dict[str, Any]]:
+def values(fields: tuple[BitField, ...], groups: tuple[Group, ...], claimed: int = 0) -> st.SearchStrategy[dict[str, Any]]:
     """Values for every field that does not read bits an earlier one has."""
     parts: dict[str, st.SearchStrategy[Any]] = {}
     for f in fields:
@@ -31,17 +31,17 @@ def values(fields: tuple[Field, ...], groups: tuple[Group, ...], claimed: int = 
     return st.fixed_dictionaries(parts)
 
 
-def value(f: Field) -> st.SearchStrategy[int]:
+def value(f: BitField) -> st.SearchStrategy[int]:
     if f.type.name == "int":
         return st.integers(-(1 << f.width - 1), (1 << f.width - 1) - 1)
     return st.integers(0, (1 << f.width) - 1).map(lambda v: v << f.alignment)
 
 
-def plain(f: Field) -> bool:
+def plain(f: BitField) -> bool:
     return f.type.name not in ("fixed", "float", "half", "double")
 
 
-def same(given_: dict[str, Any], got: Any, fields: tuple[Field, ...], groups: tuple[Group, ...]) -> bool:
+def same(given_: dict[str, Any], got: Any, fields: tuple[BitField, ...], groups: tuple[Group, ...]) -> bool:
     kinds = {f.name: f for f in fields}
     inner = {g.name: g for g in groups}
     for name, wanted in given_.items():

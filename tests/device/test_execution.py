@@ -14,7 +14,7 @@ from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.streamer.interface import SubmissionHooks
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, GPR, OTHER, Bench
@@ -124,9 +124,9 @@ def test_a_semaphore_in_global_memory_is_read_there() -> None:
     gpu = device("skl")
     machine = GpuDevice(gpu, itertools.count(1).__next__)
     own, everyones = (AddressSpace(name, gpu.generation.address_bits) for name in ("own", "global"))
-    own.map(BATCH, Buffer(0x1000, "batch"))
-    own.map(DATA, Buffer(0x1000, "own data"))
-    everyones.map(DATA, Buffer(0x1000, "global data"))
+    own.map(BATCH, MemfdBuffer(0x1000, "batch"))
+    own.map(DATA, MemfdBuffer(0x1000, "own data"))
+    everyones.map(DATA, MemfdBuffer(0x1000, "global data"))
     bench = Bench("skl")
     for is_global, ready in ((1, everyones), (0, own)):
         own.write(DATA, bytes(4))

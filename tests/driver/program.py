@@ -24,7 +24,7 @@ from typing import Any
 from softgen.bits.generation import device
 from softgen.driver import protocol
 from softgen.driver.execute import Executor
-from softgen.driver.node import Runner, Shared
+from softgen.driver.node import Shared, SubmissionRunner
 from softgen.driver.protocol import MESSAGE, PART
 from softgen.driver.queue import Queues
 from softgen.driver.server import Server
@@ -217,7 +217,7 @@ class Gpu:
 
 
 @contextmanager
-def served(name: str, runner: Runner | None = None, save: Callable[[Submission, str], str] = lambda submission, text: "",
+def served(name: str, runner: SubmissionRunner | None = None, save: Callable[[Submission, str], str] = lambda submission, text: "",
            memory_limit: int | None = None) -> Iterator[Gpu]:  # fmt: skip
     """A server in a thread. Without a runner the real device executes."""
     folder = Path(tempfile.mkdtemp(prefix="softgen-test-"))

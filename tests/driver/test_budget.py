@@ -10,9 +10,10 @@ import pytest
 
 from softgen.driver import protocol
 from softgen.driver.budget import Budget, host_memory
-from softgen.driver.protocol import MESSAGE, Errno
+from softgen.driver.errors import Errno
+from softgen.driver.protocol import MESSAGE
 from softgen.driver.uapi import EXEC_OBJECT
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from tests.driver.program import Gpu, Held, Program, served
 
 MIB = 1 << 20
@@ -51,7 +52,7 @@ class Growth:
 
 def test_untouched_pages_cost_nothing_and_touched_ones_are_counted() -> None:
     budget = Budget(80 * MIB)
-    buffer = budget.adopt(1, Buffer(1 << 40))
+    buffer = budget.adopt(1, MemfdBuffer(1 << 40))
     budget.check(1, 70 * MIB, "more")
     with pytest.raises(Errno, match="memory limit"):
         budget.check(1, 71 * MIB, "more")
@@ -80,7 +81,7 @@ def test_no_process_takes_what_others_need_and_all_together_stay_below_the_limit
 def test_what_was_granted_counts_until_pages_are_counted_again() -> None:
     """Otherwise many requests in a quarter of a second would each find the same room."""
     budget = Budget(80 * MIB)
-    sparse = budget.adopt(1, Buffer(1 << 40))
+    sparse = budget.adopt(1, MemfdBuffer(1 << 40))
     for _ in range(20):
         budget.check(1, 10 * MIB, "more")
         sparse.view[budget.since[1] : budget.since[1] + MIB] = b"x" * MIB
@@ -89,7 +90,7 @@ def test_what_was_granted_counts_until_pages_are_counted_again() -> None:
 
 def test_a_buffer_that_is_gone_counts_no_more() -> None:
     budget = Budget(80 * MIB)
-    buffers = [budget.adopt(1, Buffer(60 * MIB))]
+    buffers = [budget.adopt(1, MemfdBuffer(60 * MIB))]
     budget.check(1, 1, "more")
     assert budget.size[1] == 60 * MIB
     buffers.clear()

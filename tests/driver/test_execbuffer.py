@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from softgen.driver.context import ENGINES, VM
-from softgen.driver.protocol import READ, Channel, Message
+from softgen.driver.protocol import READ, Channel, ShimMessage
 from softgen.driver.queue import Later
 from softgen.driver.submission import Submission
 from softgen.driver.uapi import CONTEXT_PARAM, EXEC_OBJECT, EXTENSION, LOAD_BALANCE, RELOCATION
@@ -471,7 +471,7 @@ def test_lists_are_read_from_afar_or_asked_for(near: bool, monkeypatch: pytest.M
     asked: list[int] = []
     ask = Channel.ask
 
-    def noted(self: Channel, kind: int, *rest: Any, **more: Any) -> Message:
+    def noted(self: Channel, kind: int, *rest: Any, **more: Any) -> ShimMessage:
         asked.append(kind)
         return ask(self, kind, *rest, **more)
 

@@ -360,9 +360,9 @@ def test_threads_that_ask_about_a_tiled_buffer_share_one_comparison(gpu: Gpu, mo
     handle = program.ioctl("I915_GEM_CREATE", size=size).handle
     program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=2, stride=4096)
     assert program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=0).offset
-    compared, asked, all_asked, merge, sync = [], [], threading.Event(), aperture.merge, aperture.View.sync
+    compared, asked, all_asked, merge, sync = [], [], threading.Event(), aperture.merge, aperture.LinearView.sync
 
-    def counted(view: aperture.View) -> None:
+    def counted(view: aperture.LinearView) -> None:
         asked.append(view)
         if len(asked) == 16:
             threading.Timer(0.1, all_asked.set).start()  # the last one waits by then
@@ -374,7 +374,7 @@ def test_threads_that_ask_about_a_tiled_buffer_share_one_comparison(gpu: Gpu, mo
         merge(rows, shown, before)
 
     monkeypatch.setattr(aperture, "merge", held)
-    monkeypatch.setattr(aperture.View, "sync", counted)
+    monkeypatch.setattr(aperture.LinearView, "sync", counted)
     waiting = [threading.Thread(target=program.thread().ioctl, args=("I915_GEM_SET_DOMAIN",), kwargs={"handle": handle}) for _ in range(16)]
     for thread in waiting:
         thread.start()

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from softgen.driver.fence import Fence, Pipes, Signals, all_of
-from softgen.driver.syncobj import Syncobj
+from softgen.driver.fence import Fence, Pipes, Signals, Syncobj, all_of
 from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, EXTENSION, SYNC_FENCE, SYNC_INFO, SYNC_MERGE, TIMELINE_FENCES
 from tests.driver.program import Gpu, Held, Program
 

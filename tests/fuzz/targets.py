@@ -32,12 +32,12 @@ from softgen.driver.submission import Submission
 from softgen.driver.uapi import ARGUMENTS
 from softgen.errors import SoftgenError
 from softgen.inspect.cli.main import main
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.streamer.execute import Counters
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.file import open_trace
 from softgen.trace.replay import ReplayedCapture, replay
-from softgen.trace.tbx import Connection, Options, Simulator
+from softgen.trace.tbx import Connection, Options, TbxSimulator
 from softgen.trace.work import Work
 from tests.conftest import ROOT
 from tests.driver.program import Gpu as Served
@@ -119,7 +119,7 @@ class EditedCapture(ReplayedCapture):
 
     edits: Edits = []
 
-    def buffer(self, bo: Any) -> Buffer:
+    def buffer(self, bo: Any) -> MemfdBuffer:
         fresh = bo.uid not in self.kept
         found = super().buffer(bo)
         if fresh:
@@ -311,7 +311,7 @@ class Stream:
 def tbx(data: bytes) -> Counters:
     """Byte 0: a GPU. Then what the client sends."""
     gpu = ("skl", "bdw", "icl", "g45", "ivb")[(data[0] if data else 0) % 5]
-    simulator = Simulator(device(gpu), Options(deterministic=True, time_limit=0.3, memory=1 << 26), lambda text: None)
+    simulator = TbxSimulator(device(gpu), Options(deterministic=True, time_limit=0.3, memory=1 << 26), lambda text: None)
     stream: Any = Stream(data[1:])
     with contextlib.suppress(SoftgenError):
         Connection(stream, simulator).serve()

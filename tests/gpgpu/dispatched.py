@@ -12,7 +12,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.threads.dispatch import Dispatcher
 from softgen.trace.work import Work
 from tests.eu.semantics.case import Case
@@ -93,7 +93,7 @@ class Dispatched(Case):
         space = AddressSpace(self.spec["name"], 48)
         held = {start: data.tobytes() for start, data in self.memory.buffers}
         for address, data in {**pieces, **held, SCRATCH: bytes(MOST_THREADS * SCRATCH_BYTES)}.items():
-            buffer = Buffer(-(-len(data) // PAGE) * PAGE, f"{address:#x}")
+            buffer = MemfdBuffer(-(-len(data) // PAGE) * PAGE, f"{address:#x}")
             buffer.view[: len(data)] = data
             space.map(address, buffer)
         return space

@@ -13,7 +13,7 @@ from softgen.bits.generation import Device, device
 from softgen.device.gpu import GpuDevice
 from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.threads.dispatch import Dispatcher
 from softgen.trace.aub_write import AubWriter, Mapped
 from softgen.trace.work import Work
@@ -140,7 +140,7 @@ class Job:
         space = AddressSpace("job", self.device.generation.address_bits)
         for address, data in self.pieces().items():
             if data:
-                buffer = Buffer(-(-len(data) // PAGE) * PAGE, f"{address:#x}")
+                buffer = MemfdBuffer(-(-len(data) // PAGE) * PAGE, f"{address:#x}")
                 buffer.view[: len(data)] = data
                 space.map(address, buffer)
         return space

@@ -11,7 +11,7 @@ import pytest
 
 from softgen.bits import describe
 from softgen.inspect.decoding import Decoder
-from softgen.inspect.indirect_state import Data, Kernel, State
+from softgen.inspect.indirect_state import IndirectData, IndirectKernel, IndirectState
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.file import open_trace
 from tests.conftest import SHARED, needs_shared
@@ -79,12 +79,12 @@ class Seen:
                 self.problems += [f"{c.name} at {c.address:#x}: {p}" for p in c.problems]
             case Remark() as r:
                 self.remarks[r.kind] += 1
-            case State() | Kernel() | Data() if what.problem:
+            case IndirectState() | IndirectKernel() | IndirectData() if what.problem:
                 self.problems.append(f"{type(what).__name__} of the command at {what.by:#x}: {what.problem}")
             case _:
                 pass
-        layout = what.layout if isinstance(what, Command | State) else None
-        if layout and isinstance(what, Command | State):
+        layout = what.layout if isinstance(what, Command | IndirectState) else None
+        if layout and isinstance(what, Command | IndirectState):
             self.names[layout.name] += 1
             sure = isinstance(what, Command) or what.certain and not what.problem
             for wrong in describe.reserved(layout, what.dwords) if sure else ():
@@ -122,7 +122,7 @@ def test_aub_files_decode(path: Path) -> None:
     seen = decoded(path)
     assert not seen.unknown and not seen.problems and not seen.remarks
     assert {k: n for k, n in seen.reserved.items() if k not in explained()} == {}
-    assert seen.kinds["Kernel"] >= 1 and seen.kinds["Command"] > 10
+    assert seen.kinds["IndirectKernel"] >= 1 and seen.kinds["Command"] > 10
 
 
 @needs_shared("traces")
@@ -130,9 +130,9 @@ def test_state_is_followed_on_every_gpu() -> None:
     """Kernels, binding tables, surfaces, samplers, viewports and vertex data are found in the triangle of each generation."""
     for path in CAPTURES:
         if path.name.endswith("gles-tri"):
-            assert decoded(path).kinds["Kernel"] >= 2, path.name
-            assert decoded(path).kinds["State"] >= 20, path.name
-            assert decoded(path).kinds["Data"] >= 2, path.name
+            assert decoded(path).kinds["IndirectKernel"] >= 2, path.name
+            assert decoded(path).kinds["IndirectState"] >= 20, path.name
+            assert decoded(path).kinds["IndirectData"] >= 2, path.name
 
 
 @needs_shared("traces")

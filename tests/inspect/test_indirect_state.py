@@ -8,10 +8,11 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
-from softgen.inspect.indirect_state import Data, Found, IndirectStateDecoder, Kernel, Register, State
+from softgen.inspect.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState, IndirectStateDecoder
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
-from softgen.streamer.latch import LatchedState, latch_table
+from softgen.memory.store import MemfdBuffer
+from softgen.streamer.latch import LatchedState
+from softgen.streamer.latch_rules import latch_table
 from softgen.streamer.parser import Command
 
 GENERAL, SURFACE, DYNAMIC, INSTRUCTION = 0, 0x100000, 0x200000, 0x300000
@@ -24,7 +25,7 @@ class Bench:
         self.generation = device(gpu).generation
         self.space = AddressSpace("test", self.generation.address_bits)
         for base in (SURFACE, DYNAMIC, INSTRUCTION):
-            self.space.map(base, Buffer(0x10000))
+            self.space.map(base, MemfdBuffer(0x10000))
         self.context = LatchedState(latch_table(self.generation.number, "render"))
         self.context.bases = {"general": GENERAL, "surface": SURFACE, "dynamic": DYNAMIC, "instruction": INSTRUCTION}
 
@@ -45,7 +46,8 @@ class Bench:
 
 def test_a_kernel_counts_from_the_instruction_base() -> None:
     (found,) = Bench().follow("3DSTATE_VS", kernel_start_pointer=0x1000, enable=1)
-    assert isinstance(found, Kernel) and (found.address, found.stage, found.by, found.problem) == (INSTRUCTION + 0x1000, "vs", 0x40, "")
+    assert isinstance(found, IndirectKernel)
+    assert (found.address, found.stage, found.by, found.problem) == (INSTRUCTION + 0x1000, "vs", 0x40, "")
 
 
 def test_a_unit_that_is_off_has_no_kernel() -> None:
@@ -54,7 +56,7 @@ def test_a_unit_that_is_off_has_no_kernel() -> None:
 
 def test_a_kernel_nowhere_is_told() -> None:
     (found,) = Bench().follow("3DSTATE_VS", kernel_start_pointer=0x800000, enable=1)
-    assert isinstance(found, Kernel) and found.problem == "points to 0xb00000, which is not mapped"
+    assert isinstance(found, IndirectKernel) and found.problem == "points to 0xb00000, which is not mapped"
 
 
 WIDTHS = [((8,), [0]), ((16,), [0]), ((8, 16), [0, 2]), ((8, 16, 32), [0, 1, 2]), ((16, 32), [1, 2]), ((), [])]
@@ -67,7 +69,7 @@ def test_pixel_kernels_by_dispatch_width(widths: tuple[int, ...], kernels: list[
     names = [f.name for f in layout("3DSTATE_PS", 9).fields]
     starts = {name if name in names else name.removesuffix("_0"): value for name, value in starts.items()}
     found = Bench().follow("3DSTATE_PS", **on, **starts)
-    assert [f.address - INSTRUCTION for f in found if isinstance(f, Kernel)] == [0x1000 * (i + 1) for i in kernels]
+    assert [f.address - INSTRUCTION for f in found if isinstance(f, IndirectKernel)] == [0x1000 * (i + 1) for i in kernels]
 
 
 def test_a_binding_table_leads_to_surfaces() -> None:
@@ -77,7 +79,7 @@ def test_a_binding_table_leads_to_surfaces() -> None:
         bench.put(SURFACE + at, "RENDER_SURFACE_STATE", width=i + 10)
     bench.context.note(bench.command("3DSTATE_PS", binding_table_entry_count=2))
     found = bench.follow("3DSTATE_BINDING_TABLE_POINTERS_PS", pointer_to_binding_table=0x80)
-    shown = [(f.layout.name, f.address - SURFACE, f.certain) for f in found if isinstance(f, State)]
+    shown = [(f.layout.name, f.address - SURFACE, f.certain) for f in found if isinstance(f, IndirectState)]
     assert shown == [("BINDING_TABLE_STATE", 0x80, True), ("RENDER_SURFACE_STATE", 0x400, True),
                      ("BINDING_TABLE_STATE", 0x84, True), ("RENDER_SURFACE_STATE", 0x440, True)]  # fmt: skip
 
@@ -97,24 +99,24 @@ def test_viewports_are_as_many_as_clip_says() -> None:
     bench.context.note(bench.command("3DSTATE_CLIP", maximum_vp_index=2))
     name = next(f.name for f in layout("3DSTATE_VIEWPORT_STATE_POINTERS_CC", 9).fields)
     found = bench.follow("3DSTATE_VIEWPORT_STATE_POINTERS_CC", **{name: 0x100})
-    assert [f.layout.name for f in found if isinstance(f, State)] == ["CC_VIEWPORT"] * 3
+    assert [f.layout.name for f in found if isinstance(f, IndirectState)] == ["CC_VIEWPORT"] * 3
 
 
 def test_vertex_data_and_its_size() -> None:
     buffers = [{"buffer_starting_address": DYNAMIC, "buffer_size": 48, "address_modify_enable": 1}]
     (found,) = Bench().follow("3DSTATE_VERTEX_BUFFERS", vertex_buffer=buffers)
-    assert isinstance(found, Data) and (found.size, len(found.dwords)) == (48, 12)
+    assert isinstance(found, IndirectData) and (found.size, len(found.dwords)) == (48, 12)
 
 
 def test_constants_by_their_read_length() -> None:
     lengths, pointers = [{"length": 2}, {"length": 0}], [{"pointer": DYNAMIC + 0x40}, {"pointer": DYNAMIC}]
     (found,) = Bench().follow("3DSTATE_CONSTANT_VS", read_length=lengths, constant_buffer=pointers)
-    assert isinstance(found, Data) and (found.address, found.size) == (DYNAMIC + 0x40, 64)
+    assert isinstance(found, IndirectData) and (found.address, found.size) == (DYNAMIC + 0x40, 64)
 
 
 def test_constant_buffer_0_may_count_from_the_dynamic_base() -> None:
     (found,) = Bench().follow("3DSTATE_CONSTANT_VS", read_length=[{"length": 1}], constant_buffer=[{"pointer": 0x40}])
-    assert isinstance(found, Data) and found.address == DYNAMIC + 0x40
+    assert isinstance(found, IndirectData) and found.address == DYNAMIC + 0x40
 
 
 def test_interface_descriptors_lead_to_kernels_and_tables() -> None:
@@ -122,8 +124,8 @@ def test_interface_descriptors_lead_to_kernels_and_tables() -> None:
     bench.put(DYNAMIC + 0x40, "INTERFACE_DESCRIPTOR_DATA", kernel_start_pointer=0x2000)
     load = {"interface_descriptor_total_length": 32, "interface_descriptor_data_start_address": 0x40}
     found = bench.follow("MEDIA_INTERFACE_DESCRIPTOR_LOAD", **load)
-    assert [f.layout.name for f in found if isinstance(f, State)][:1] == ["INTERFACE_DESCRIPTOR_DATA"]
-    assert [f.address for f in found if isinstance(f, Kernel)] == [INSTRUCTION + 0x2000]
+    assert [f.layout.name for f in found if isinstance(f, IndirectState)][:1] == ["INTERFACE_DESCRIPTOR_DATA"]
+    assert [f.address for f in found if isinstance(f, IndirectKernel)] == [INSTRUCTION + 0x2000]
 
 
 def test_gen45_unit_state() -> None:
@@ -131,8 +133,8 @@ def test_gen45_unit_state() -> None:
     bench.context.bases = {"general": DYNAMIC, "surface": SURFACE}
     bench.put(DYNAMIC + 0x40, "VS_STATE", kernel_start_pointer=0x2000, enable=1)
     found = bench.follow("3DSTATE_PIPELINED_POINTERS", pointer_to_vs_state=0x40)
-    assert [f.layout.name for f in found if isinstance(f, State)][:1] == ["VS_STATE"]
-    assert [(f.address, f.stage) for f in found if isinstance(f, Kernel)][:1] == [(DYNAMIC + 0x2000, "vs")]
+    assert [f.layout.name for f in found if isinstance(f, IndirectState)][:1] == ["VS_STATE"]
+    assert [(f.address, f.stage) for f in found if isinstance(f, IndirectKernel)][:1] == [(DYNAMIC + 0x2000, "vs")]
 
 
 def test_a_base_nobody_told_is_guessed_only_when_one_part_fits() -> None:
@@ -141,7 +143,7 @@ def test_a_base_nobody_told_is_guessed_only_when_one_part_fits() -> None:
     nop = 0x7E
     bench.space.write32(INSTRUCTION, nop)
     assert [f.address for f in bench.follow("3DSTATE_VS", kernel_start_pointer=INSTRUCTION, enable=1)] == [INSTRUCTION]  # type: ignore[union-attr]
-    bench.space.map(0x5_0000_0000 + INSTRUCTION, Buffer(0x1000))  # zeros are no code
+    bench.space.map(0x5_0000_0000 + INSTRUCTION, MemfdBuffer(0x1000))  # zeros are no code
     assert len(bench.follow("3DSTATE_VS", kernel_start_pointer=INSTRUCTION, enable=1)) == 1
     bench.space.write32(0x5_0000_0000 + INSTRUCTION, nop)
     assert bench.follow("3DSTATE_VS", kernel_start_pointer=INSTRUCTION, enable=1) == []
@@ -153,15 +155,15 @@ def test_an_empty_entry_of_a_binding_table_is_not_taken_for_a_surface() -> None:
     bench.space.write64(SURFACE + 8, 1 << 63 | 1 << 30)  # what stands at offset 0 is no surface of either form: reserved bits are set
     bench.context.note(bench.command("3DSTATE_PS", binding_table_entry_count=2))
     found = bench.follow("3DSTATE_BINDING_TABLE_POINTERS_PS", pointer_to_binding_table=0x80)
-    assert [f.address - SURFACE for f in found if isinstance(f, State)] == [0x80, 0x84, 0x400]
+    assert [f.address - SURFACE for f in found if isinstance(f, IndirectState)] == [0x80, 0x84, 0x400]
 
 
 def test_registers_are_named_and_their_values_taken_apart() -> None:
     (found,) = Bench().follow("MI_LOAD_REGISTER_IMM", entry=[{"register_offset": 0x20D8, "data_dword": 0x100010}])
-    assert isinstance(found, Register) and found.label == "CS_DEBUG_MODE2"
+    assert isinstance(found, CommandRegister) and found.label == "CS_DEBUG_MODE2"
     assert found.layout.raw(found.dwords).constant_buffer_address_offset_disable == 1
     relative = Bench("icl").follow("MI_LOAD_REGISTER_IMM", add_cs_mmio_start_offset=1, entry=[{"register_offset": 0x608, "data_dword": 1}])
-    assert [f.label for f in relative if isinstance(f, Register)] == ["CS_GPR[1]"]
+    assert [f.label for f in relative if isinstance(f, CommandRegister)] == ["CS_GPR[1]"]
 
 
 def test_state_base_address_sets_only_what_it_enables() -> None:

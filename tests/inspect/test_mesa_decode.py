@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from softgen.bits.layout import Field, Group, Layout
+from softgen.bits.layout import BitField, Group, Layout
 from softgen.bits.record import Record
 from softgen.inspect.decoding import Decoder
 from softgen.streamer.parser import Command
@@ -42,11 +42,11 @@ def covered(path: Path, submissions: list[list[Command]]) -> list[Command]:
     return submissions[0] + submissions[-1]
 
 
-def named_values(layout: Layout, dwords: list[int]) -> dict[str, list[tuple[Field, Any]]]:
+def named_values(layout: Layout, dwords: list[int]) -> dict[str, list[tuple[BitField, Any]]]:
     """Every value by field name, those of groups in the order of their elements."""
-    found: defaultdict[str, list[tuple[Field, Any]]] = defaultdict(list)
+    found: defaultdict[str, list[tuple[BitField, Any]]] = defaultdict(list)
 
-    def walk(fields: tuple[Field, ...], groups: tuple[Group, ...], values: Record) -> None:
+    def walk(fields: tuple[BitField, ...], groups: tuple[Group, ...], values: Record) -> None:
         for one in fields:
             found[one.name].append((one, getattr(values, one.name)))
         for group in groups:
@@ -73,7 +73,7 @@ def disagreements(theirs: MesaCommand, command: Command, addresses: bool) -> Ite
                 yield f"{theirs.name}.{name} at {theirs.address:#x}: Mesa says {want}, softgen {value}"
 
 
-def same(one: Field, value: Any, want: int | float) -> bool:
+def same(one: BitField, value: Any, want: int | float) -> bool:
     if isinstance(value, float) or isinstance(want, float):
         return abs(value - want) <= 1e-5 * max(1, abs(want))
     if one.type.name == "address":

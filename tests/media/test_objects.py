@@ -15,7 +15,7 @@ from softgen.media import walk as walks
 from softgen.media.front_end import FrontEnd
 from softgen.media.walk import BlockPosition
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.trace.work import Work
 from tests.gpgpu.engines import Choice, engines
 from tests.gpgpu.job import END, INDIRECT, Job, Ran, dwords
@@ -138,7 +138,7 @@ def test_persistent_threads_have_twelve_dwords(gpu: str, engine: Choice) -> None
 
 
 def test_generations_without_a_header_for_it_say_so() -> None:
-    space, buffer = AddressSpace("job", 32), Buffer(4096, "batch")
+    space, buffer = AddressSpace("job", 32), MemfdBuffer(4096, "batch")
     batch = dwords(*layout("MEDIA_OBJECT", 4.5).pack(), *layout("MI_BATCH_BUFFER_END", 4.5).pack())
     buffer.view[: len(batch)] = batch
     space.map(0x10000, buffer)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from softgen.errors import DriverError, GpuFault
 from softgen.memory import arena
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 
 PAGE = 4096
 GIB4 = 1 << 32
@@ -24,7 +24,7 @@ def host_bytes(space: AddressSpace, address: int, size: int) -> bytes:
 
 
 def test_one_buffer_at_two_addresses_and_in_two_spaces() -> None:
-    one, two, buffer = AddressSpace("one"), AddressSpace("two"), Buffer(2 * PAGE, "b")
+    one, two, buffer = AddressSpace("one"), AddressSpace("two"), MemfdBuffer(2 * PAGE, "b")
     one.map(0x10000, buffer)
     one.map(0xFFFF_0000_0000, buffer, offset=PAGE)
     two.map(0x5000, buffer, size=PAGE)
@@ -40,7 +40,7 @@ def test_one_buffer_at_two_addresses_and_in_two_spaces() -> None:
 def test_reads_and_writes_run_across_neighbours() -> None:
     space = AddressSpace("s")
     for i in range(3):
-        space.map(0x1000 + i * PAGE, Buffer(PAGE, f"b{i}"))
+        space.map(0x1000 + i * PAGE, MemfdBuffer(PAGE, f"b{i}"))
     space.write(0x1FFE, bytes(range(4)) + bytes(PAGE))
     assert space.read(0x1FFD, 6) == b"\0" + bytes(range(4)) + b"\0"
     assert space.extent(0x1800, 1 << 20) == 0x4000 - 0x1800 and space.extent(0x1800, 5) == 5 and space.extent(0, 5) == 0
@@ -50,7 +50,7 @@ def test_reads_and_writes_run_across_neighbours() -> None:
 
 @pytest.mark.parametrize("table_first", [True, False])
 def test_a_mapping_may_cross_a_4_gib_boundary(table_first: bool) -> None:
-    space, buffer = AddressSpace("s"), Buffer(1 << 20, "b")
+    space, buffer = AddressSpace("s"), MemfdBuffer(1 << 20, "b")
     if table_first:
         assert space.table
     space.map(3 * GIB4 - 0x8000, buffer)
@@ -62,7 +62,7 @@ def test_a_mapping_may_cross_a_4_gib_boundary(table_first: bool) -> None:
 
 @pytest.mark.parametrize("low_first", [True, False])
 def test_tails_show_the_next_part_whichever_was_mapped_first(low_first: bool) -> None:
-    space, low, high = AddressSpace("s"), Buffer(PAGE, "low"), Buffer(1 << 20, "high")
+    space, low, high = AddressSpace("s"), MemfdBuffer(PAGE, "low"), MemfdBuffer(1 << 20, "high")
     low.view[-2:], high.view[:2] = b"ab", b"cd"
     assert space.table
     for address, buffer in sorted([(GIB4 - PAGE, low), (GIB4, high)], reverse=not low_first):
@@ -73,7 +73,7 @@ def test_tails_show_the_next_part_whichever_was_mapped_first(low_first: bool) ->
 
 @pytest.mark.parametrize("mapped_first", [True, False])
 def test_a_large_surface_across_a_boundary_is_seen_in_one_piece(mapped_first: bool) -> None:
-    space, buffer, start = AddressSpace("s"), Buffer(1 << 20, "b"), 2 * GIB4 - 0x40000
+    space, buffer, start = AddressSpace("s"), MemfdBuffer(1 << 20, "b"), 2 * GIB4 - 0x40000
     if mapped_first:
         space.map(start, buffer)
     at = space.contiguous(start + 4, (1 << 20) - 8)
@@ -84,7 +84,7 @@ def test_a_large_surface_across_a_boundary_is_seen_in_one_piece(mapped_first: bo
     space.unmap(start + 0x80000, PAGE)
     with pytest.raises(DriverError):
         space.map(start, buffer)  # all else is still there
-    other = Buffer(PAGE, "other")
+    other = MemfdBuffer(PAGE, "other")
     other.view[:] = b"o" * PAGE
     space.map(start + 0x80000, other)
     assert ctypes.string_at(at + 0x80000 - 4, PAGE) == b"o" * PAGE, "what is mapped later is seen as well"
@@ -98,7 +98,7 @@ def test_what_lies_in_one_part_needs_no_tail() -> None:
 
 
 def test_unmap_splits_and_leaves_the_rest() -> None:
-    space, buffer = AddressSpace("s"), Buffer(4 * PAGE, "b")
+    space, buffer = AddressSpace("s"), MemfdBuffer(4 * PAGE, "b")
     buffer.view[::PAGE] = bytes(range(4))
     space.map(0x10000, buffer)
     assert space.table
@@ -115,7 +115,7 @@ def test_unmap_splits_and_leaves_the_rest() -> None:
 
 def test_faults_name_the_first_bad_byte() -> None:
     space = AddressSpace("render context 1", bits=32)
-    space.map(0x1000, Buffer(PAGE, "state"), writable=False)
+    space.map(0x1000, MemfdBuffer(PAGE, "state"), writable=False)
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: space.read(0x1FFE, 4), "read at 0x2000 in render context 1: not mapped"),
         (lambda: space.read(0xFFE, 4), "read at 0xffe in render context 1: not mapped"),
@@ -132,15 +132,15 @@ def test_faults_name_the_first_bad_byte() -> None:
 
 def test_a_write_that_faults_changes_nothing() -> None:
     space = AddressSpace("s")
-    space.map(0x1000, Buffer(PAGE, "b"))
+    space.map(0x1000, MemfdBuffer(PAGE, "b"))
     with pytest.raises(GpuFault):
         space.write(0x1FFC, b"12345678")
     assert space.read(0x1FFC, 4) == bytes(4)
 
 
 def test_what_no_page_table_could_hold_is_refused() -> None:
-    space, buffer = AddressSpace("s", bits=32), Buffer(2 * PAGE, "new")
-    space.map(0x4000, Buffer(2 * PAGE, "old"))
+    space, buffer = AddressSpace("s", bits=32), MemfdBuffer(2 * PAGE, "new")
+    space.map(0x4000, MemfdBuffer(2 * PAGE, "old"))
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: space.map(0x5000, buffer), "s: cannot map 'new' at 0x5000..0x7000: 'old' is at 0x4000..0x6000"),
         (lambda: space.map(0x3000, buffer), "s: cannot map 'new' at 0x3000..0x5000: 'old' is at 0x4000..0x6000"),
@@ -170,7 +170,7 @@ def usage() -> tuple[int, int]:
 @pytest.mark.parametrize("closed", [True, False])
 def test_hundreds_of_spaces_leave_nothing_behind(closed: bool) -> None:
     def live_and_die() -> None:
-        space, buffer = AddressSpace("s"), Buffer(3 * PAGE, "b")
+        space, buffer = AddressSpace("s"), MemfdBuffer(3 * PAGE, "b")
         for part in (0, 1, 0x7FFF):
             space.map(part * GIB4 + 0x10000, buffer)
             space.unmap(part * GIB4 + 0x11000, PAGE)
@@ -189,12 +189,12 @@ def test_hundreds_of_spaces_leave_nothing_behind(closed: bool) -> None:
 
 def test_an_arena_used_again_shows_nothing_of_its_past() -> None:
     space = AddressSpace("first")
-    space.map(0x10000, Buffer(PAGE, "secret"))
+    space.map(0x10000, MemfdBuffer(PAGE, "secret"))
     base = space.table[0]
     space.close()
     spaces = [AddressSpace(f"s{i}") for i in range(4)]
     for other in spaces:
-        other.map(0x20000, Buffer(PAGE, "other"))
+        other.map(0x20000, MemfdBuffer(PAGE, "other"))
     assert base in [other.table[0] for other in spaces], "the arena is reused"
     assert all(arena.locate(other.table[0] + 0x10000) == (other, 0x10000) for other in spaces)
 
@@ -206,7 +206,7 @@ PLACES = [part * GIB4 + page * PAGE for part in (0, 1) for page in (*range(4), *
 @given(st.data())
 def test_a_space_behaves_like_a_dictionary_of_pages(data: st.DataObject) -> None:
     space = AddressSpace("s", bits=34)
-    buffers = [Buffer(4 * PAGE, f"b{i}") for i in range(2)]
+    buffers = [MemfdBuffer(4 * PAGE, f"b{i}") for i in range(2)]
     model: dict[int, tuple[int, int, bool]] = {}  # page -> buffer, page in it, writable
     if data.draw(st.booleans(), "compiled code from the start"):
         assert space.table

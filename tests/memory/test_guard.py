@@ -17,7 +17,7 @@ import pytest
 from softgen.errors import GpuFault, SoftgenError
 from softgen.memory import arena, guard, host
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer, view_of
+from softgen.memory.store import MemfdBuffer, view_of
 
 PAGE = 4096
 GIB4 = 1 << 32
@@ -39,9 +39,9 @@ def touch(space: AddressSpace, address: int, access: str = "read", value: int = 
 @pytest.fixture
 def space() -> AddressSpace:
     made = AddressSpace("context 3")
-    made.map(0x10000, Buffer(PAGE, "data"))
-    made.map(0x20000, Buffer(PAGE, "constants"), writable=False)
-    made.map(GIB4 - PAGE, Buffer(PAGE, "edge"))
+    made.map(0x10000, MemfdBuffer(PAGE, "data"))
+    made.map(0x20000, MemfdBuffer(PAGE, "constants"), writable=False)
+    made.map(GIB4 - PAGE, MemfdBuffer(PAGE, "edge"))
     return made
 
 
@@ -53,7 +53,7 @@ def test_good_accesses_go_through(space: AddressSpace) -> None:
 
 def test_a_mapping_across_the_border_ends_with_the_tail_of_the_first_arena() -> None:
     """The second part has an arena of its own; behind the first one's tail there is nothing."""
-    space, buffer = AddressSpace("context 3"), Buffer(2 * arena.TAIL + PAGE, "large")
+    space, buffer = AddressSpace("context 3"), MemfdBuffer(2 * arena.TAIL + PAGE, "large")
     space.map(GIB4 - PAGE, buffer)
     assert touch(space, GIB4 - 8) == 0 and touch(space, GIB4 + arena.TAIL) == 0  # now both arenas are there
     space.unmap(GIB4 - PAGE, buffer.size)
@@ -90,7 +90,7 @@ def test_what_was_unmapped_faults_again(space: AddressSpace) -> None:
     space.unmap(0x10000, PAGE)
     with pytest.raises(GpuFault):
         touch(space, 0x10000)
-    space.map(0x10000, Buffer(PAGE, "again"))
+    space.map(0x10000, MemfdBuffer(PAGE, "again"))
     assert touch(space, 0x10000) == 0
 
 
@@ -199,7 +199,7 @@ def test_native_code_wanders_through_wild_addresses_from_several_threads() -> No
     spaces = [AddressSpace(f"space {i}") for i in range(3)]
     for one in spaces:
         for part in (0, 1, 0xFFFF):
-            one.map(part * GIB4 + 0x100000, Buffer(16 * PAGE, "island"))
+            one.map(part * GIB4 + 0x100000, MemfdBuffer(16 * PAGE, "island"))
         assert one.table
     ready = threading.Barrier(4)
 
@@ -252,7 +252,7 @@ class Meeting(ctypes.Structure):
 def test_each_thread_returns_to_its_own_call() -> None:
     function = ctypes.cast(compile_c(TOGETHER).together, ctypes.c_void_p).value
     space, threads = AddressSpace("s"), 3
-    space.map(0, Buffer(PAGE, "b"))
+    space.map(0, MemfdBuffer(PAGE, "b"))
     base = space.table[0]
     assert function
     with ThreadPoolExecutor(threads) as pool:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from softgen.errors import DriverError
-from softgen.memory.store import Buffer, identity
+from softgen.memory.store import MemfdBuffer, identity
 
 
 def test_a_buffer_is_one_memory_seen_as_view_array_and_file() -> None:
-    buffer = Buffer(5000, "vertices")
+    buffer = MemfdBuffer(5000, "vertices")
     buffer.view[4999] = 7
     assert buffer.array[4999] == 7 and buffer.array.dtype == np.uint8 and len(buffer.array) == 5000
     assert os.pread(buffer.fd, 1, 4999) == b"\x07"
@@ -23,19 +23,19 @@ def test_a_buffer_is_one_memory_seen_as_view_array_and_file() -> None:
 
 @pytest.mark.parametrize("name", ["a\0b", "\ufffd" * 300, "x" * 5000, "\ud800", "näm\n"])
 def test_any_name_will_do(name: str) -> None:
-    buffer = Buffer(4096, name)
+    buffer = MemfdBuffer(4096, name)
     assert buffer.name == name and os.readlink(f"/proc/self/fd/{buffer.fd}").startswith("/memfd:softgen ")
 
 
 def test_nobody_can_shrink_a_buffer() -> None:
-    buffer = Buffer(8192)
+    buffer = MemfdBuffer(8192)
     with pytest.raises(PermissionError):
         os.ftruncate(buffer.fd, 4096)
     os.ftruncate(buffer.fd, 12288)  # growing harms no mapping
 
 
 def test_a_view_outlives_its_buffer() -> None:
-    buffer = Buffer(4096)
+    buffer = MemfdBuffer(4096)
     array, fd = buffer.array, buffer.fd
     array[:] = 9
     del buffer
@@ -46,7 +46,7 @@ def test_a_view_outlives_its_buffer() -> None:
 
 
 def test_a_file_is_identified_by_device_and_inode(tmp_path: Path) -> None:
-    buffer = Buffer(4096)
+    buffer = MemfdBuffer(4096)
     other = os.dup(buffer.fd)
     assert identity(other) == buffer.identity == (os.fstat(other).st_dev, os.fstat(other).st_ino)
     os.close(other)
@@ -55,7 +55,7 @@ def test_a_file_is_identified_by_device_and_inode(tmp_path: Path) -> None:
 
 
 def test_a_descriptor_elsewhere_is_noticed_until_its_last_copy_and_mapping_are_gone() -> None:
-    buffer = Buffer(4096)
+    buffer = MemfdBuffer(4096)
     view = mmap.mmap(buffer.fd, 4096)  # the buffer's own open file does not count
     assert not buffer.open_elsewhere()
     first = buffer.reopen()
@@ -73,7 +73,7 @@ def test_a_descriptor_elsewhere_is_noticed_until_its_last_copy_and_mapping_are_g
 
 
 def test_only_touched_pages_are_resident() -> None:
-    buffer = Buffer(1 << 40, "sparse")
+    buffer = MemfdBuffer(1 << 40, "sparse")
     assert buffer.resident() == 0
     buffer.view[5 << 30] = 1
     assert 0 < buffer.resident() <= 2 << 20  # a page, of whichever size
@@ -82,4 +82,4 @@ def test_only_touched_pages_are_resident() -> None:
 @pytest.mark.parametrize("size", [0, -1, 1 << 60])
 def test_sizes_no_kernel_would_grant_are_refused(size: int) -> None:
     with pytest.raises(DriverError, match=r"buffer 'b': size must be between 1 and 0x400000000000 bytes"):
-        Buffer(size, "b")
+        MemfdBuffer(size, "b")

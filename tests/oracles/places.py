@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from softgen.bits.catalogue import catalogue
-from softgen.bits.layout import Field, Group
+from softgen.bits.layout import BitField, Group
 
 
-def positions(fields: Iterable[Field], groups: Iterable[Group], gen: float, bits: int, base: int = 0) -> set[tuple[int, int]]:
+def positions(fields: Iterable[BitField], groups: Iterable[Group], gen: float, bits: int, base: int = 0) -> set[tuple[int, int]]:
     """Each piece of each field, each whole of neighbouring pieces, what stands in repeated groups and in embedded structures."""
     found: set[tuple[int, int]] = set()
     for one in fields:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from softgen.bits.catalogue import catalogue, spec_files
-from softgen.bits.layout import Field
+from softgen.bits.layout import BitField
 from tests.conftest import SHARED, needs_shared
 
 MANUALS = {"BDW": "000", "KBL": "001", "G45": "002"}
@@ -61,7 +61,7 @@ def citations() -> Iterator[Citation]:
                 )
 
 
-def positions(one: Field, start: int) -> frozenset[tuple[int, int]]:
+def positions(one: BitField, start: int) -> frozenset[tuple[int, int]]:
     """From dword 0, from the field's own dword, and each dword for itself; those of a group in the element and in its first place."""
     found = {(one.high, one.low)}
     for high, low in (*one.pieces, (one.high, one.low), (start + one.high, start + one.low)):

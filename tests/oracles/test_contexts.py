@@ -10,7 +10,7 @@ import pytest
 
 from softgen.bits import registers
 from softgen.bits.catalogue import catalogue, find_command
-from softgen.bits.layout import Field, Layout
+from softgen.bits.layout import BitField, Layout
 from tests.conftest import SHARED, needs_shared
 
 GEN = 11.0
@@ -85,7 +85,7 @@ def test_saved_commands_have_their_length(image: Layout) -> None:
             assert one.width == 32 * command.dwords or command.variable, f"{image.name}.{one.name}"
 
 
-def loads(image: Layout) -> list[Field]:
+def loads(image: Layout) -> list[BitField]:
     return [one for one in image.fields if one.name.startswith("load_")]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from softgen.bits.catalogue import catalogue
-from softgen.bits.layout import GENERATIONS, Field, Group, Layout
+from softgen.bits.layout import GENERATIONS, BitField, Group, Layout
 from tests.conftest import SHARED
 from tests.oracles import genxml, places
 
@@ -39,7 +39,7 @@ def _expand(group: Group, base: int) -> set[tuple[int, int]]:
     return found
 
 
-def _embedded(fields: Iterable[Field], groups: Iterable[Group], base: int) -> Iterator[tuple[int, int, str]]:
+def _embedded(fields: Iterable[BitField], groups: Iterable[Group], base: int) -> Iterator[tuple[int, int, str]]:
     """(high, low, structure) of every embedded structure."""
     yield from ((base + one.high, base + one.low, one.type.target) for one in fields if one.type.name == "struct")
     for group in groups:

@@ -17,7 +17,7 @@ from softgen.bits.generation import generation
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.eu.thread.block import ThreadStatus
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions import descriptors, message
 from softgen.shared_functions.dataport import DataPort, LocalMemory, Surfaces
 from softgen.shared_functions.texture import TexelRequest, textured
@@ -57,7 +57,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.space = AddressSpace("bench", 48)
-        self.data, self.state = Buffer(PAGE, "data"), Buffer(PAGE, "state")
+        self.data, self.state = MemfdBuffer(PAGE, "data"), MemfdBuffer(PAGE, "state")
         self.space.map(DATA, self.data)
         self.space.map(BASE, self.state)
         self.data.array[:] = np.arange(PAGE) % 251
@@ -71,7 +71,7 @@ class Bench:
         self.compiled = 0  # messages that were compared with compiled code
 
     @staticmethod
-    def put(buffer: Buffer, at: int, dwords: list[int]) -> None:
+    def put(buffer: MemfdBuffer, at: int, dwords: list[int]) -> None:
         buffer.array[at : at + 4 * len(dwords)] = np.array(dwords, np.uint32).view(np.uint8)
 
     def send(self, name: str, *parts: Any, mask: int = 0xFFFF, answer: int = 0, split: Any = None, width: int = 16, fill: int = 0xEE,

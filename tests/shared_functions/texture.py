@@ -13,7 +13,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.formats import Format, surface_formats
 from softgen.bits.generation import generation
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.dataport import LocalMemory, Surfaces
 from softgen.shared_functions.sampler import SamplerPort, Samplers
 from softgen.shared_functions.texture import TexelRequest
@@ -49,7 +49,7 @@ class Texture(Bench):
             height, depth = 1, height
         self.rows = -(-height // 4) * 4
         self.space = AddressSpace("bench", 48)
-        self.data, self.state = Buffer(-(-self.pitch * self.rows * depth // PAGE) * PAGE, "data"), Buffer(PAGE, "state")
+        self.data, self.state = MemfdBuffer(-(-self.pitch * self.rows * depth // PAGE) * PAGE, "data"), MemfdBuffer(PAGE, "state")
         self.space.map(DATA, self.data)
         self.space.map(BASE, self.state)
         values = {"surface_type": KINDS[self.kind], "surface_format": NUMBER[self.format], "surface_base_address": DATA, "width": width - 1,

@@ -10,7 +10,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.trace.work import Work
 
 BATCH, OTHER, DATA, RING = 0x10000, 0x11000, 0x12000, 0x13000
@@ -25,7 +25,7 @@ class Bench:
         self.device = device(gpu)
         self.gpu = GpuDevice(self.device, clock=itertools.count(0xA_0000_0000).__next__, timed_out=timed_out)
         self.space = AddressSpace("bench", self.device.generation.address_bits)
-        self.buffer = Buffer(PAGES * 0x1000, "pages")
+        self.buffer = MemfdBuffer(PAGES * 0x1000, "pages")
         self.space.map(BATCH, self.buffer)
 
     def pack(self, name: str, **values: Any) -> list[int]:

@@ -10,7 +10,7 @@ from softgen.bits.catalogue import layout
 from softgen.device.gpu import COMMANDS
 from softgen.errors import DecodeError, Unsupported
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.streamer.parser import Command, CommandParser
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, GPR, OTHER, RING, Bench
@@ -216,7 +216,7 @@ def test_a_privileged_command_in_a_batch_that_is_not_is_a_noop(denied: dict) -> 
 
 def test_a_batch_that_is_not_privileged_cannot_reach_the_global_space() -> None:
     """Its bits that ask for it are taken as clear."""
-    bench, other, page = Bench(), AddressSpace("global", 48), Buffer(0x2000, "global pages")
+    bench, other, page = Bench(), AddressSpace("global", 48), MemfdBuffer(0x2000, "global pages")
     other.map(DATA, page)
     bench.put(OTHER, bench.pack("MI_STORE_DATA_IMM", address=DATA, immediate_data=1 << 33 | 9, use_global_gtt=1),
               bench.pack("PIPE_CONTROL", post_sync_operation=1, address=DATA + 8, immediate_data=7, destination_address_type=1),

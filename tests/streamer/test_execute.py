@@ -13,11 +13,12 @@ from softgen.command import CommandStreamer
 from softgen.device.gpu import COMMANDS
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.streamer.context import SavedContext
 from softgen.streamer.execute import Streamer
 from softgen.streamer.interface import SubmissionHooks
-from softgen.streamer.latch import LatchedState, latch_table
+from softgen.streamer.latch import LatchedState
+from softgen.streamer.latch_rules import latch_table
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, OTHER, RING, Bench
 
@@ -276,7 +277,7 @@ def test_flush_dw_writes_too() -> None:
 def test_global_writes_go_to_the_global_space(gpu: str) -> None:
     bench = Bench(gpu)
     other = AddressSpace("global", 48)
-    page = Buffer(0x1000, "global page")
+    page = MemfdBuffer(0x1000, "global page")
     other.map(DATA, page)
     bench.put(BATCH, bench.pack("PIPE_CONTROL", post_sync_operation=1, address=DATA, immediate_data=8, destination_address_type=1),
               bench.pack("MI_STORE_DATA_IMM", address=DATA + 8, immediate_data=9, use_global_gtt=1), bench.pack("MI_BATCH_BUFFER_END"))

@@ -11,9 +11,10 @@ from softgen.bits.catalogue import catalogue, layout, names
 from softgen.bits.layout import GENERATIONS
 from softgen.device.gpu import GpuDevice
 from softgen.errors import DecodeError, SoftgenError, SpecError, Unsupported
-from softgen.memory.store import Buffer
-from softgen.streamer import latch
-from softgen.streamer.latch import LatchedState, LatchTable, latch_table, longest
+from softgen.memory.store import MemfdBuffer
+from softgen.streamer import latch_rules
+from softgen.streamer.latch import LatchedState
+from softgen.streamer.latch_rules import LatchTable, latch_table, longest
 from softgen.streamer.parser import Command
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, Bench
@@ -250,7 +251,7 @@ def test_a_state_command_of_another_length_is_taken_with_what_it_has(dwords: int
 def test_the_time_limit_ends_a_batch_of_state() -> None:
     looks = itertools.count()
     bench = Bench(timed_out=lambda: next(looks) >= 3)
-    bench.space.map(LARGE, Buffer(1 << 16, "large"))
+    bench.space.map(LARGE, MemfdBuffer(1 << 16, "large"))
     dwords = bench.pack("3DSTATE_SAMPLE_MASK") * 2000 + bench.pack("MI_BATCH_BUFFER_END")
     bench.put(LARGE, dwords)
     with pytest.raises(SoftgenError, match="time is up at 0x40"):
@@ -291,6 +292,6 @@ def test_contexts_made_before_a_command_was_first_met_have_room_for_it() -> None
 
 
 def test_an_index_of_too_many_bits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latch, "INDEX_BITS", 5)
+    monkeypatch.setattr(latch_rules, "INDEX_BITS", 5)
     with pytest.raises(SpecError, match="3DSTATE_VF_INSTANCING merges by 6 bits"):
         LatchTable(9.0, "render").rule_of(catalogue().layout("3DSTATE_VF_INSTANCING", 9.0))

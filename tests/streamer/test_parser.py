@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from softgen.bits.catalogue import layout
 from softgen.bits.generation import device
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.streamer.parser import MOST_UNKNOWN, MOST_ZEROS, Command, CommandParser, Remark
 
 KBL, G45 = device("kbl").generation, device("g45").generation
@@ -36,7 +36,7 @@ def space(pieces: dict[int, Iterable[int]], bits: int = 48) -> AddressSpace:
     for address, dwords in pieces.items():
         data = struct.pack(f"<{len(list(dwords))}I", *dwords)
         page = address & ~0xFFF
-        buffer = Buffer((address - page + len(data) + 0xFFF) & ~0xFFF)
+        buffer = MemfdBuffer((address - page + len(data) + 0xFFF) & ~0xFFF)
         buffer.view[address - page : address - page + len(data)] = data
         made.map(page, buffer)
     return made

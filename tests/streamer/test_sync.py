@@ -9,7 +9,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.trace.work import Work
 from tests.streamer.bench import BATCH, DATA, OTHER, Bench
 
@@ -111,7 +111,7 @@ def test_a_semaphore_may_be_a_register() -> None:
 @pytest.mark.parametrize("memory_type, wanted", [(0, 5), (1, 6)])
 def test_a_semaphore_is_in_the_space_its_memory_type_names(gpu: str, memory_type: int, wanted: int) -> None:
     """The same address holds 5 in the context's space and 6 in the global one (MI_SEMAPHORE_WAIT, memory type)."""
-    bench, other, page = Bench(gpu), AddressSpace("global", 48), Buffer(0x1000, "global page")
+    bench, other, page = Bench(gpu), AddressSpace("global", 48), MemfdBuffer(0x1000, "global page")
     other.map(DATA, page)
     page.array[0] = 6
     bench.put(DATA, [5])

@@ -9,7 +9,7 @@ import pytest
 
 from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.bound_surfaces import BoundSurfaces
 from softgen.threads.bindings import MAX_TABLES, BindingCache, BoundUnits
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
@@ -141,7 +141,7 @@ def test_buffers_may_move_to_other_pages() -> None:
     """Compiled code reaches pages through the arena, whose addresses stay."""
     kept, address = Kept(), vector_add("skl").address(0)
     kept.space.unmap(address, PAGE)
-    kept.space.map(address, Buffer(PAGE, "new"))
+    kept.space.map(address, MemfdBuffer(PAGE, "new"))
     again = kept.find()
     assert bound(again).bindings.surfaces[0].host == kept.space.contiguous(address, 256)
 

@@ -14,7 +14,7 @@ import pytest
 
 from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.threads import worker
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
@@ -100,7 +100,7 @@ class Kept:
     def write(self, pieces: dict[int, bytes]) -> None:
         for address, held in pieces.items():
             if address not in self.there:
-                self.space.map(address, Buffer(PAGE, f"{address:#x}"))
+                self.space.map(address, MemfdBuffer(PAGE, f"{address:#x}"))
                 self.there.add(address)
             self.space.write(address, held.ljust(PAGE, b"\0"))
 

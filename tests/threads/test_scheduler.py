@@ -14,7 +14,7 @@ from softgen.eu import native
 from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus
 from softgen.lanes import jit
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.threads import scheduler
 from softgen.threads.scheduler import BlockRange, FallbackAnswer, GroupMember, ReturnReason, SchedulerState
 
@@ -216,7 +216,7 @@ def test_a_status_nobody_knows_is_not_taken_for_another() -> None:
 
 def test_a_touch_of_nothing_comes_back_with_group_and_ip() -> None:
     space = AddressSpace("job")
-    space.map(0, Buffer(2 * 4096, "data"))
+    space.map(0, MemfdBuffer(2 * 4096, "data"))
     run = Run("stores", threads=1)
     run.context.table = ctypes.addressof(space.table)
     assert run() is None

@@ -14,7 +14,7 @@ from softgen.bits import catalogue
 from softgen.bits.generation import device
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.trace.aub import AubTrace
 from softgen.trace.aub_write import AubWriter, Mapped, changes, write_aub
 from softgen.trace.capture import CaptureTrace
@@ -196,7 +196,7 @@ def test_results_of_a_capture_become_expectations(tmp_path: Path) -> None:
 
 
 def test_batches_of_any_trace_become_an_aub_file(tmp_path: Path) -> None:
-    space, buffer = AddressSpace("made"), Buffer(8192, "b")
+    space, buffer = AddressSpace("made"), MemfdBuffer(8192, "b")
     buffer.view[:4] = b"abcd"
     space.map(0x10000, buffer)
     write_aub(tmp_path / "t.aub", Made(Work("video", space, 0x10008)))

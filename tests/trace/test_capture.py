@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from softgen.bits.generation import device
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import Buffer
+from softgen.memory.store import MemfdBuffer
 from softgen.trace import capture
 from softgen.trace.capture import Blobs, CaptureTrace
 from softgen.trace.capture_json import ZERO, Batch, BufferObject, Exec, read_exec, write_exec
@@ -372,7 +372,7 @@ class Made(Events):
 
 
 def test_batches_of_any_trace_become_a_capture(tmp_path: Path) -> None:
-    space, buffer = AddressSpace("made"), Buffer(8192, "b")
+    space, buffer = AddressSpace("made"), MemfdBuffer(8192, "b")
     buffer.view[:4] = b"abcd"
     space.map(0x10000, buffer)
     write_capture(tmp_path / "c", Made(Work("blitter", space, 0x10008, sequence=4, end=0x10010, context=3)))

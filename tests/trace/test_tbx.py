@@ -14,7 +14,7 @@ import pytest
 from softgen.bits.generation import device
 from softgen.errors import SoftgenError
 from softgen.trace import tbx
-from softgen.trace.tbx import CHUNK, Options, Server
+from softgen.trace.tbx import CHUNK, Options, TbxServer
 from tests.device.host import DATA, PAGE, Host
 
 REGISTER, TABLE, WRITE, READ, CONTROL = 0, 2, 4, 5, 11
@@ -65,7 +65,7 @@ class Running:
 
     def __init__(self, gpu: str = "skl", **options: Any) -> None:
         self.log: list[str] = []
-        self.server = Server(device(gpu), 0, Options(**options), self.log.append)
+        self.server = TbxServer(device(gpu), 0, Options(**options), self.log.append)
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
 
@@ -269,5 +269,5 @@ def test_work_that_takes_too_long_is_given_up() -> None:
 def test_a_port_that_is_taken_is_named() -> None:
     running = Running()
     with pytest.raises(SoftgenError, match=rf"cannot listen on 127.0.0.1:{running.server.port}: Address already in use"):
-        Server(device("skl"), running.server.port)
+        TbxServer(device("skl"), running.server.port)
     running.server.close()

@@ -11,7 +11,7 @@ import pytest
 
 from softgen.bits.generation import device
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.trace.tbx import Server
+from softgen.trace.tbx import TbxServer
 from tests.conftest import SHARED, needs_shared
 from tests.trace.test_tbx import Running
 
@@ -43,7 +43,7 @@ def test_kernels_through_the_stock_runtime(gpu: str, binary: bool, engine: str) 
     if not has_runtime():
         pytest.skip("Intel's OpenCL runtime or pyopencl is absent")
     running = Running(gpu, groups=lambda: EngineDispatcher(engine), time_limit=120)
-    assert isinstance(running.server, Server) and device(gpu)
+    assert isinstance(running.server, TbxServer) and device(gpu)
     environment = os.environ | {"NEOReadDebugKeys": "1", "SetCommandStreamReceiver": "2", "ProductFamilyOverride": gpu,
                                 "TbxPort": str(running.server.port)}  # fmt: skip
     choice = ["--binary", {"skl": "kbl"}.get(gpu, gpu)] if binary else []

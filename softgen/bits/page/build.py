@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from softgen.bits.expression import check_expression
-from softgen.bits.layout import KEY_SHIFT, Effect, Field, Group, Header, Layout
+from softgen.bits.layout import KEY_SHIFT, BitField, Effect, Group, Header, Layout
 from softgen.bits.page.lines import LayoutBlock, piece
 from softgen.bits.page.section import PageSection
 from softgen.errors import SpecError
@@ -34,7 +34,7 @@ def build_layout(section: PageSection, block: LayoutBlock, gen: float, engines: 
                   block.line)  # fmt: skip
 
 
-def _effect(section: PageSection, block: LayoutBlock, gen: float, fields: tuple[Field, ...], groups: tuple[Group, ...]) -> Effect | None:
+def _effect(section: PageSection, block: LayoutBlock, gen: float, fields: tuple[BitField, ...], groups: tuple[Group, ...]) -> Effect | None:
     """What the command does on one generation; the fields it names must be there."""
     found = [effect for effect, gate in block.effects if gen in gate]
     if not found:
@@ -63,7 +63,7 @@ def _offset(section: PageSection, block: LayoutBlock) -> tuple[int | None, bool,
     return int(text, 0), text[0] == "+", int(times)
 
 
-def _resolve(section: PageSection, block: LayoutBlock, gen: float, resolve: Resolve) -> tuple[tuple[Field, ...], tuple[Group, ...]]:
+def _resolve(section: PageSection, block: LayoutBlock, gen: float, resolve: Resolve) -> tuple[tuple[BitField, ...], tuple[Group, ...]]:
     """The fields and groups of a block that exist on one generation."""
     fields = tuple(f for f, gate in block.fields if gen in gate)
     groups = []
@@ -125,7 +125,7 @@ def _key(key: str) -> tuple[int, int, tuple[int, int]]:
     return (1 << 32) - (1 << shift), kind << 29 | low << shift, length
 
 
-def _check(section: PageSection, owner: str, fields: tuple[Field, ...], groups: tuple[Group, ...], bits: int, claimed: int,
+def _check(section: PageSection, owner: str, fields: tuple[BitField, ...], groups: tuple[Group, ...], bits: int, claimed: int,
            open_end: bool) -> None:  # fmt: skip
     """No overlap without `or`, nothing past the end, no name twice."""
     names: set[str] = set()

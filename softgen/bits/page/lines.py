@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from softgen.bits.field_type import read_conditions, read_type
-from softgen.bits.layout import Effect, Field, Group
+from softgen.bits.layout import BitField, Effect, Group
 from softgen.bits.page.section import PageSection, cut_source, cut_tail, read_generations, read_source
 
 NAME = re.compile(r"[a-z0-9_]+$")
@@ -33,7 +33,7 @@ class LayoutBlock:
     line: int
     gens: frozenset[float]
     source: str
-    fields: list[tuple[Field, frozenset[float]]] = field(default_factory=list)
+    fields: list[tuple[BitField, frozenset[float]]] = field(default_factory=list)
     groups: list[tuple[Group, frozenset[float], LayoutBlock]] = field(default_factory=list)
     derived: list[tuple[int, str, str, frozenset[float]]] = field(default_factory=list)  # line, name, expression, gate
     dwords: int = 0
@@ -148,8 +148,8 @@ def _field_line(section: PageSection, number: int, text: str, owner: LayoutBlock
     complain = partial(section.complain, line=number)
     kind = read_type(complain, rest.strip(), sum(h - low + 1 for h, low in pieces))
     conditions = read_conditions(complain, when, (f for f, _ in owner.fields)) if when else ()
-    owner.fields.append((Field(words[1], pieces, kind, alternate, conditions, tuple(gates[1].split(",")) if gates else (), cite or source,
-                               number), gate))  # fmt: skip
+    gate_names = tuple(gates[1].split(",")) if gates else ()
+    owner.fields.append((BitField(words[1], pieces, kind, alternate, conditions, gate_names, cite or source, number), gate))
     return dword
 
 

@@ -16,12 +16,12 @@ from softgen.errors import UsageError
 from softgen.inspect.cli.gpus import find
 from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint
 from softgen.inspect.decoding import Decoder, Item
-from softgen.inspect.indirect_state import Data, Found, Kernel, Register, State
+from softgen.inspect.indirect_state import CommandRegister, Found, IndirectData, IndirectKernel, IndirectState
 from softgen.inspect.stopped import Stopped, stopped
 from softgen.streamer.parser import Command, Remark
 from softgen.trace.error_state import ErrorStateTrace
 from softgen.trace.file import open_trace
-from softgen.trace.work import Trace, Work
+from softgen.trace.work import Work, WorkTrace
 
 EXAMPLE = """examples:
   softgen decode tests/data/kbl-vk-compute          a capture directory
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if tally.unknown or tally.broken else 0
 
 
-def opened(file: str, asked: str | None, engine: str) -> Trace:
+def opened(file: str, asked: str | None, engine: str) -> WorkTrace:
     """Open the trace; mistakes that show without reading it are usage errors."""
     if not file:
         raise UsageError("which file? an empty name was given")
@@ -85,9 +85,9 @@ class Tally:
             case Remark() as remark:
                 self.remarks[remark.kind] += 1
                 self.broken += remark.kind in ("unmapped", "no_batch", "limit")
-            case State():
+            case IndirectState():
                 self.states += 1
-            case Kernel():
+            case IndirectKernel():
                 self.kernels += 1
             case _:
                 pass
@@ -102,7 +102,7 @@ class Tally:
         return ", ".join(parts)
 
 
-def lines(trace: Trace, args: argparse.Namespace, tally: Tally, progress: Progress) -> Iterator[str]:
+def lines(trace: WorkTrace, args: argparse.Namespace, tally: Tally, progress: Progress) -> Iterator[str]:
     if isinstance(trace, ErrorStateTrace):
         from softgen.inspect.cli import decode_error  # for error states only
 
@@ -141,17 +141,17 @@ def json_object(item: Item, tally: Tally) -> dict[str, Any]:
             found["fields"] = describe.to_json(c.layout, c.dwords) if c.layout else {}
             found |= json_reserved(c.layout, c.dwords, tally)
             return found | ({"problems": list(c.problems)} if c.problems else {})
-        case State() as s:
+        case IndirectState() as s:
             found = {"state": s.layout.name, "address": s.address, "by": s.by, "dwords": s.dwords}
             found["fields"] = describe.to_json(s.layout, s.dwords) if not s.problem else {}
             found |= json_reserved(s.layout, s.dwords, tally) if s.certain and not s.problem else {}
             return found | ({"problems": [s.problem]} if s.problem else {}) | ({} if s.certain else {"certain": False})
-        case Kernel() as k:
+        case IndirectKernel() as k:
             return {"kernel": k.address, "by": k.by, "stage": k.stage} | ({"problems": [k.problem]} if k.problem else {})
-        case Data() as d:
+        case IndirectData() as d:
             found = {"data": d.what, "address": d.address, "by": d.by, "bytes": d.size, "dwords": d.dwords}
             return found | ({"problems": [d.problem]} if d.problem else {})
-        case Register() as g:
+        case CommandRegister() as g:
             found = {"register": g.label, "offset": g.offset, "by": g.by, "dwords": g.dwords}
             return found | ({"fields": describe.to_json(g.layout, g.dwords)} if g.dwords else {})
         case Remark() as r:
@@ -166,7 +166,7 @@ def json_reserved(layout: Layout | None, dwords: list[int], tally: Tally) -> dic
 # -- text ----------------------------------------------------------------------------------------------------------
 
 
-def heading(work: Work, trace: Trace, colour: Paint) -> Iterator[str]:
+def heading(work: Work, trace: WorkTrace, colour: Paint) -> Iterator[str]:
     where = f"ring at {work.batch:#x}" if work.kind == "ring" else f"batch at {work.batch:#x}"
     label = work.label or f"submission {work.sequence}"
     yield ""
@@ -205,17 +205,17 @@ class Text:
         yield from (f"    {self.paint(f'! {problem}', 'bad')}" for problem in c.problems)
 
     def _found(self, found: Found, tally: Tally) -> Iterator[str]:
-        at = self.paint(f"{found.offset if isinstance(found, Register) else found.address:#x}", "address")
+        at = self.paint(f"{found.offset if isinstance(found, CommandRegister) else found.address:#x}", "address")
         match found:
-            case Register():
+            case CommandRegister():
                 yield f"    -> {at} register {self.paint(found.label, 'name')}"
                 yield from self._fields(found.layout, found.dwords, 8) if found.dwords else ()
-            case Kernel():
+            case IndirectKernel():
                 yield f"    -> {at} {self.paint('kernel', 'name')} of the {found.stage} stage"
-            case Data():
+            case IndirectData():
                 yield f"    -> {at} {found.what}, {found.size} bytes"
                 yield from self._dump(found.dwords)
-            case State():
+            case IndirectState():
                 sure = "" if found.certain else self.paint("  (the count is a guess)", "note")
                 yield f"    -> {at} {self.paint(found.layout.name, 'name')} [{found.index}]{sure}"
                 if not found.problem:

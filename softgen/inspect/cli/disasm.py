@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     broken = 0
     write = sys.stdout.write
     for syntax, programs in by_syntax(found, args.syntax):
-        listing = Listing(args, syntax, programs)
+        listing = ProgramListing(args, syntax, programs)
         for line in listing.lines():
             write(line)
         broken += listing.broken
@@ -130,7 +130,7 @@ def of_trace(file: str, gpu: str | None) -> list[Code]:
 # -- how it is shown -----------------------------------------------------------------------------------------------
 
 
-class Listing:
+class ProgramListing:
     """Programs of one generation."""
 
     def __init__(self, args: argparse.Namespace, syntax: str, programs: list[Code]) -> None:

@@ -13,7 +13,7 @@ from softgen.bits.generation import device
 from softgen.errors import DecodeError, UsageError
 from softgen.eu.text import dialect
 from softgen.inspect.cli.output import Paint, Progress, complain, counted, paint, print_json, table
-from softgen.inspect.registers import Lanes, Number
+from softgen.inspect.registers import Number, RegisterLanes
 from softgen.inspect.snippet import LIMIT, SECONDS, Ran, Snippet, Step
 
 ENGINES = ("reference", "t0", "t1")
@@ -102,12 +102,12 @@ def traced(step: Step, simd: int, colour: Paint) -> Iterator[str]:
     yield from (f"          {line}" for line in table(rows(step.changes, colour)))
 
 
-def rows(changes: Iterable[Lanes], colour: Paint) -> Iterator[list[str]]:
+def rows(changes: Iterable[RegisterLanes], colour: Paint) -> Iterator[list[str]]:
     for one in changes:
         yield [colour(one.name, "name"), " ".join(shown(one))]
 
 
-def shown(one: Lanes) -> list[str]:
+def shown(one: RegisterLanes) -> list[str]:
     """Numbers as their type reads best: flags and large unsigned ones in hexadecimal."""
     if one.name.startswith("f") or one.type.startswith("u") and any(isinstance(value, int) and value > PLAIN for value in one.after):
         digits = 4 if one.name.startswith("f") else 0
@@ -128,7 +128,7 @@ def step_json(step: Step) -> dict[str, Any]:
             "changed": list(map(lanes_json, step.changes))}  # fmt: skip
 
 
-def lanes_json(one: Lanes) -> dict[str, Any]:
+def lanes_json(one: RegisterLanes) -> dict[str, Any]:
     was, now = (list(map(plain, values)) for values in (one.before, one.after))
     return {"register": one.register, "sub": one.sub, "type": one.type, "before": was, "after": now}
 

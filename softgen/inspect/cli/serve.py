@@ -8,7 +8,7 @@ from softgen.bits.generation import device
 from softgen.errors import SpecError, UsageError
 from softgen.inspect.cli.engine import add_engine_options, runner
 from softgen.inspect.cli.output import complain, print_json
-from softgen.trace.tbx import Options, Server
+from softgen.trace.tbx import Options, TbxServer
 
 EXAMPLE = """examples:
   softgen serve --tbx 4321 --gpu skl                  then, in another shell, an OpenCL program:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         gpu = device(args.gpu)
     except SpecError as error:
         raise UsageError(str(error)) from None
-    server = Server(gpu, args.tbx, Options(args.deterministic, args.time_limit, groups=lambda: runner(args)), complain)
+    server = TbxServer(gpu, args.tbx, Options(args.deterministic, args.time_limit, groups=lambda: runner(args)), complain)
     if not args.json:
         print(f"{gpu.title} ({gpu.name}) listens on 127.0.0.1:{server.port}", flush=True)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.describe import values_of
-from softgen.bits.layout import GENERATIONS, Field, Group, Layout
+from softgen.bits.layout import GENERATIONS, BitField, Group, Layout
 from softgen.bits.page import KINDS
 from softgen.errors import UsageError
 from softgen.inspect import bit_diagram, spec_names
@@ -121,7 +121,7 @@ def layout_json(layout: Layout) -> dict[str, Any]:
     return found | {"page": f"{layout.page}:{layout.line}", "source": layout.source}
 
 
-def field_json(one: Field, groups: tuple[Group, ...], gen: float) -> dict[str, Any]:
+def field_json(one: BitField, groups: tuple[Group, ...], gen: float) -> dict[str, Any]:
     start = sum(group.start for group in groups)
     lowest = min(low for _, low in one.pieces)
     found: dict[str, Any] = {"name": one.name, "high": start + one.high, "low": start + lowest, "type": one.type.name}
@@ -193,7 +193,7 @@ def unicode_welcome() -> bool:
     return "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
 
 
-def row(one: Field, groups: tuple[Group, ...], layout: Layout, bold: Any) -> tuple[str, ...]:
+def row(one: BitField, groups: tuple[Group, ...], layout: Layout, bold: Any) -> tuple[str, ...]:
     prefix = "".join(f"{g.name}[{g.count if g.count is not None else '…'}]." for g in groups)
     base = 32 * (one.pieces[-1][1] // 32)
     bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in one.pieces)

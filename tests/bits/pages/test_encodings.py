@@ -6,7 +6,7 @@ import pytest
 
 from softgen.bits import describe, registers
 from softgen.bits.catalogue import catalogue, enumeration, find_command, layout
-from softgen.bits.layout import Field
+from softgen.bits.layout import BitField
 from tests.bits.pages.test_three_d_pixel import single, unpack, words
 
 
@@ -15,7 +15,7 @@ def named(page: str, gen: float, field: str, dword: int, low: int, codes: int) -
     return [describe.value_name(layout(page, gen), unpack(page, gen, (dword, low, code)), field) for code in range(codes)]
 
 
-def pointers(gen: float, target: str) -> dict[str, Field]:
+def pointers(gen: float, target: str) -> dict[str, BitField]:
     """Fields that are addresses of something: PAGE.field."""
     pages = [page for name in catalogue().names() if (page := catalogue().get(name, gen))]
     fields = [(f"{page.name}.{one.name}", one) for page in pages for one, _ in page.walk()]

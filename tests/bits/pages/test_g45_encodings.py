@@ -7,7 +7,7 @@ import pytest
 from softgen.bits import describe
 from softgen.bits.catalogue import enumeration, layout
 from softgen.inspect.decoding import Decoder
-from softgen.inspect.indirect_state import Kernel, State
+from softgen.inspect.indirect_state import IndirectKernel, IndirectState
 from softgen.streamer.parser import Command
 from softgen.trace.file import open_trace
 from tests.bits.pages.test_three_d_pixel import single, unpack, words
@@ -30,10 +30,10 @@ def test_kernels_stand_at_the_general_base_plus_their_pointer() -> None:
                 case Command(name="STATE_BASE_ADDRESS") as one:
                     assert one.layout
                     base = one.layout.unpack(one.dwords).general_state_base_address
-                case State() as one if one.layout.name in UNITS:
+                case IndirectState() as one if one.layout.name in UNITS:
                     record = one.layout.unpack(one.dwords)
                     pointers.add(base + (record.kernel_start_pointer_0 if one.layout.name == "WM_STATE" else record.kernel_start_pointer))
-                case Kernel() as one:
+                case IndirectKernel() as one:
                     kernels.add(one.address)
     assert kernels and kernels <= pointers
 

@@ -54,7 +54,7 @@ def test_one_client_and_the_end(message: bytes, code: int) -> None:
 def test_json_at_the_end(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from softgen.trace import tbx
 
-    monkeypatch.setattr(tbx.Server, "serve", lambda self, clients: self.close())
+    monkeypatch.setattr(tbx.TbxServer, "serve", lambda self, clients: self.close())
     assert main(["serve", "--tbx", "0", "--gpu", "bdw", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) | {"port": 0} == {"gpu": "bdw", "port": 0, "clients": 0, "failures": []}
 
@@ -63,8 +63,8 @@ def test_json_at_the_end(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 def test_submissions_have_a_limit_and_the_fast_engine_unless_told(given: list[str], limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
     from softgen.trace import tbx
 
-    seen: list[tbx.Server] = []
-    monkeypatch.setattr(tbx.Server, "serve", lambda self, clients: (seen.append(self), self.close()))
+    seen: list[tbx.TbxServer] = []
+    monkeypatch.setattr(tbx.TbxServer, "serve", lambda self, clients: (seen.append(self), self.close()))
     assert main(["serve", "--tbx", "0", "--gpu", "bdw", *given]) == 0
     options = seen[0].options
     assert options.time_limit == limit and options.groups

@@ -1,0 +1,44 @@
+"""Hardware contexts: their address space, engines and parameters. context.py has the ioctls on them."""
+
+from __future__ import annotations
+
+import errno
+
+from softgen.driver import i915_drm as i915
+from softgen.driver.errors import Errno
+from softgen.driver.fence import Fence
+from softgen.driver.vm import Vm
+
+RINGS = {
+    i915.I915_EXEC_DEFAULT: "rcs0", i915.I915_EXEC_RENDER: "rcs0", i915.I915_EXEC_BSD: "vcs0", i915.I915_EXEC_BLT: "bcs0",
+    i915.I915_EXEC_VEBOX: "vecs0",
+}  # fmt: skip
+KEPT = {
+    i915.I915_CONTEXT_PARAM_NO_ZEROMAP: 0, i915.I915_CONTEXT_PARAM_NO_ERROR_CAPTURE: 0, i915.I915_CONTEXT_PARAM_BANNABLE: 1,
+    i915.I915_CONTEXT_PARAM_RECOVERABLE: 1, i915.I915_CONTEXT_PARAM_PERSISTENCE: 1,
+}  # fmt: skip  # parameters that are stored and read back, with their defaults
+
+
+class GemContext:
+    """A hardware context."""
+
+    def __init__(self, number: int, vm: Vm, available: tuple[str, ...]) -> None:
+        """`available`: the names of the GPU's engines."""
+        self.number, self.vm, self.available = number, vm, available
+        self.engines: list[str | None] | None = None
+        self.params = dict(KEPT)
+        self.priority = 0
+        self.banned = self.cancelled = False
+        self.guilty = self.innocent = 0
+        self.last: Fence | None = None  # of the newest submission
+
+    def engine(self, flags: int) -> str:
+        """The engine a submission asks for."""
+        index = flags & i915.I915_EXEC_RING_MASK
+        name = self.engines[index] if self.engines is not None and index < len(self.engines) else None
+        if self.engines is None:
+            name = RINGS.get(index)
+        if name not in self.available:
+            raise Errno(errno.EINVAL, f"no engine {index} in this context")
+        assert name is not None
+        return name

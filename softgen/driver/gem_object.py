@@ -1,0 +1,87 @@
+"""Buffer objects (GEM): their memory and their state. gem.py has the ioctls on them.
+
+A buffer's memory is a memfd that the program maps and the simulator reads. Memory that was the program's own (USERPTR) may be in several
+pieces. A buffer is busy while a fence of a submission that uses it is not done.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from softgen.driver.aperture import LinearView
+from softgen.driver.fence import Fence
+from softgen.driver.user_copy import Copied
+from softgen.memory.store import MemfdBuffer
+
+
+class Piece(NamedTuple):
+    buffer: MemfdBuffer
+    offset: int
+    size: int
+
+
+class Use(NamedTuple):
+    fence: Fence
+    engine: str
+    write: bool
+
+
+class Binding(Protocol):
+    """An address space in which a buffer has an address (vm.py), as far as the buffer uses it."""
+
+    def forget(self, bo: GemObject) -> None: ...
+
+
+class GemObject:
+    """A buffer object: one piece of memory, or several that follow one another."""
+
+    def __init__(self, uid: int, pid: int, pieces: list[Piece], caching: int, copied: Copied | None = None, user: bool = False) -> None:
+        """`pid`: the process for which its memory counts."""
+        self.uid, self.pid, self.pieces, self.caching, self.copied, self.user = uid, pid, pieces, caching, copied, user
+        self.size = sum(piece.size for piece in pieces)
+        self.handles = 0
+        self.tiling = self.stride = self.name = 0
+        self.uses: list[Use] = []
+        self.bound: set[Binding] = set()
+        self.view: LinearView | None = None  # if a program maps it through the aperture
+        self.identity = None if user else pieces[0].buffer.identity
+        self.exported = False
+
+    def sync_view(self) -> None:
+        """Synchronise the linear view of a tiled buffer, if it has one, with its memory."""
+        if self.view:
+            self.view.sync()
+
+    def use(self, fence: Fence, engine: str, write: bool) -> None:
+        self.uses = [*(self.busy() if self.uses else ()), Use(fence, engine, write)]
+
+    def busy(self) -> list[Use]:
+        return [use for use in self.uses if not use.fence.done]
+
+    def idle(self) -> bool:
+        return all(use.fence.done for use in self.uses)
+
+    def read(self, offset: int, size: int) -> bytes:
+        return b"".join(self.views(offset, size))
+
+    def write(self, offset: int, data: bytes) -> None:
+        done = 0
+        for view in self.views(offset, len(data)):
+            view[:] = data[done : done + len(view)]
+            done += len(view)
+
+    def views(self, offset: int, size: int) -> list[memoryview]:
+        """A range of the memory as writable views, one for each piece."""
+        found, at = [], 0
+        for piece in self.pieces:
+            first, last = max(offset, at), min(offset + size, at + piece.size)
+            if first < last:
+                found.append(piece.buffer.window(piece.offset, piece.size)[first - at : last - at])
+            at += piece.size
+        return found
+
+    def unbind(self) -> None:
+        """Unmap the buffer from all address spaces, if it has no handle."""
+        if not self.handles:
+            for binding in list(self.bound):
+                binding.forget(self)

@@ -1,0 +1,43 @@
+"""Copies of the program's memory, for USERPTR buffers whose pages cannot be shared: copied in, and changes written back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from softgen.driver.process import write_to
+from softgen.driver.protocol import Call
+from softgen.memory.store import MemfdBuffer
+
+PART = 1 << 20  # compared and written back in parts, so that most are skipped at once
+
+
+@dataclass
+class Copied:
+    """Memory of a program that is copied in and out: its process, address, and contents when it was last the same."""
+
+    pid: int
+    address: int
+    buffer: MemfdBuffer
+    before: list[bytes] = field(default_factory=list, repr=False)  # in parts
+
+    def bring(self, call: Call) -> None:
+        call.read_into(self.address, self.buffer.view)
+        self.before = [bytes(self.buffer.view[start : start + PART]) for start in range(0, self.buffer.size, PART)]
+
+    def give_back(self) -> None:
+        """Write changed bytes back, and no others: the program may be writing next to them."""
+        for number, then in enumerate(self.before):
+            view = self.buffer.view[number * PART : (number + 1) * PART]
+            if view != then:
+                self.before[number] = now = bytes(view)
+                for first, last in changed(then, now):
+                    write_to(self.pid, self.address + number * PART + first, now[first:last])
+
+
+def changed(then: bytes, now: bytes) -> list[tuple[int, int]]:
+    """Ranges of bytes that differ."""
+    import numpy as np
+
+    differ = np.frombuffer(then, np.uint8) != np.frombuffer(now, np.uint8)
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], differ, [False])).astype(np.int8)))
+    return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2], strict=True)]

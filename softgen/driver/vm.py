@@ -1,0 +1,128 @@
+"""Address spaces (VMs): addresses given to buffers, and buffers mapped.
+
+Addresses are decided when work is submitted (a relocation needs them) and buffers are mapped when it runs: until then an earlier
+submission may still use the addresses for something else.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import threading
+from collections.abc import Callable
+
+from softgen.driver.errors import Errno
+from softgen.driver.fence import Signals
+from softgen.driver.gem_object import GemObject
+from softgen.driver.placement import PAGE, Placement
+from softgen.memory.address_space import AddressSpace
+
+HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits
+
+
+class Vm:
+    """An address space: addresses given to buffers, and buffers mapped now."""
+
+    def __init__(self, name: str, address_bits: int, gtt_bytes: int, signals: Signals) -> None:
+        self.name, self.signals = name, signals
+        self.space = AddressSpace(name, address_bits)
+        self.limit = min(gtt_bytes, HIGHEST)
+        self.lock = threading.RLock()
+        self.placed, self.mapped = Placement(), Placement()
+        self.running: dict[GemObject, int] = {}  # buffers of submissions that run now
+
+    def place(self, wanted: list[tuple[GemObject, int | None, int]]) -> list[int]:
+        """Addresses for the buffers of a submission: the pinned address, the one a buffer has, or a free one, aligned."""
+        with self.lock:
+            if (kept := self._kept(wanted)) is not None:
+                return kept
+            taken = sorted((address, address + bo.size) for bo, address, _ in wanted if address is not None)
+            for (_, end), (start, _) in itertools.pairwise(taken):
+                if start < end:
+                    raise Errno(errno.EINVAL, f"two buffers are pinned at {start:#x}")
+            if any(end > 1 << self.space.bits for _, end in taken):
+                raise Errno(errno.EINVAL, f"a buffer is pinned beyond {self.space.bits} bits")
+            for start, end in taken:
+                for bo in self.placed.overlapping(start, end):
+                    self.placed.remove(bo)
+            for bo, address, _ in wanted:
+                if address is not None:
+                    self.placed.put(bo, address)
+                    bo.bound.add(self)
+            return [self._place(bo, alignment) for bo, _, alignment in wanted]
+
+    def _kept(self, wanted: list[tuple[GemObject, int | None, int]]) -> list[int] | None:
+        """The addresses they have, if all may stay where they are: those do not overlap."""
+        found = []
+        for bo, address, alignment in wanted:
+            at = self.placed.get(bo)
+            if at is None or (at != address if address is not None else alignment and at % alignment):
+                return None
+            found.append(at)
+        return found
+
+    def _place(self, bo: GemObject, alignment: int) -> int:
+        address = self.placed.get(bo)
+        if address is None or alignment and address % alignment:
+            self.placed.remove(bo)
+            address = self.placed.free(bo.size, max(alignment, PAGE))
+            if address + bo.size > self.limit:
+                raise Errno(errno.ENOSPC, f"no room for {bo.size:#x} bytes")
+            self.placed.put(bo, address)
+        bo.bound.add(self)
+        return address
+
+    def enter(self, wanted: list[tuple[GemObject, int]], before_waiting: Callable[[], None] = lambda: None) -> None:
+        """Map what a submission needs; buffers in the way are unmapped, when nothing that runs needs them."""
+        with self.lock:
+            if all(self.mapped.get(bo) == address for bo, address in wanted):
+                self._run(wanted)
+                return
+        for bo, address in wanted:
+            while blockers := self._try(bo, address):
+                before_waiting()
+                self.signals.wait(lambda those=blockers: not any(bo in self.running for bo in those), None)  # type: ignore[misc]
+        with self.lock:
+            self._run(wanted)
+
+    def _run(self, wanted: list[tuple[GemObject, int]]) -> None:
+        for bo, _ in wanted:
+            self.running[bo] = self.running.get(bo, 0) + 1
+
+    def _try(self, bo: GemObject, address: int) -> list[GemObject]:
+        """Map a buffer; the buffers that run where it should be, if there are any."""
+        with self.lock:
+            if self.mapped.get(bo) == address:
+                return []
+            there = set(self.mapped.overlapping(address, address + bo.size))
+            if self.mapped.get(bo) is not None:
+                there.add(bo)
+            if blockers := [other for other in there if other in self.running]:
+                return blockers
+            for other in there:
+                self._unmap(other)
+            at = address
+            for piece in bo.pieces:
+                self.space.map(at, piece.buffer, piece.offset, piece.size)
+                at += piece.size
+            self.mapped.put(bo, address)
+            return []
+
+    def _unmap(self, bo: GemObject) -> None:
+        address = self.mapped.remove(bo)
+        if address is not None:
+            self.space.unmap(address, bo.size)
+
+    def leave(self, bos: list[GemObject]) -> None:
+        with self.lock:
+            for bo in bos:
+                self.running[bo] -= 1
+                if not self.running[bo]:
+                    del self.running[bo]
+        self.signals.notify()
+
+    def forget(self, bo: GemObject) -> None:
+        with self.lock:
+            self.placed.remove(bo)
+            bo.bound.discard(self)
+            self._unmap(bo)
