@@ -82,11 +82,13 @@ class BoundSurfaces:
             return False
 
     def renew(self) -> None:
-        """For another dispatch: accesses outside are reported again."""
+        """For another dispatch: accesses outside are reported again, and the interpreter reads state again: what only it has used is not
+        among the states that are compared."""
         for index in self.reported:
             self.bindings.surfaces[index].known = KNOWN
         self.reported.clear()
-        self.surfaces.told.clear()
+        self.surfaces.forget()
+        self.samplers.forget()
 
     def _depend(self, address: int, size: int) -> None:
         address &= (1 << self.space.bits) - 1

@@ -14,7 +14,7 @@ from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.unit import DispatchBindings, UnitBinding
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
-BASES = ("surface", "dynamic", "bindless", "general")
+BASES = ("surface", "dynamic", "bindless", "general", "instruction")
 MAX_TABLES = 16
 
 

@@ -38,9 +38,17 @@ class DispatchProgram(KernelProgram):
     def current(self, context: DispatchContext, code: bytes) -> bool:
         """Whether the program is still what memory holds."""
         self._context = context
-        if self._routine is not None and code_at(context, self._routine.start)[1] != self._routine.code:
+        if self._routine is not None and self._routine.code != self._routine_code():
             self._routine = None
         return self.code == code
+
+    def _routine_code(self) -> bytes:
+        """The bytes of the system routine now; none where it is no longer mapped, which matters only to a thread that gets there."""
+        assert self._routine_start is not None
+        try:
+            return code_at(self._context, self._routine_start)[1]
+        except GpuFault:
+            return b""
 
 
 def code_at(context: DispatchContext, offset: int) -> tuple[int, bytes]:

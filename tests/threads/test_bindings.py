@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,12 +12,14 @@ from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.shared_functions.bound_surfaces import BoundSurfaces
+from softgen.shared_functions.dataport.surface import Surfaces
+from softgen.shared_functions.sampler.state import Samplers
 from softgen.threads.bindings import MAX_TABLES, BindingCache, BoundUnits
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.work import Work
-from tests.gpgpu.engines import Recording
-from tests.gpgpu.job import BATCH, PAGE, SURFACES, TABLE, Job, dwords, vector_add
+from tests.gpgpu.engines import Choice, Recording, engines
+from tests.gpgpu.job import ADD, BATCH, DYNAMIC, PAGE, SURFACES, TABLE, Job, dwords, vector_add
 
 
 @pytest.fixture
@@ -157,3 +160,42 @@ def test_few_tables_are_kept() -> None:
     for number in range(MAX_TABLES):
         kept.find(samplers=32 * (number + 1))
     assert kept.find() is not kept.table
+
+
+# -- what only the interpreter has used --------------------------------------------------------------------------------
+
+INDIRECT = "(W)  mov (1|M0)  a0.0<1>:ud 0x04205E00:ud" + ADD.replace("0xC 0x04205E00", "0xC a0.0")
+BASE_ADDRESS = 8 * 4  # of RENDER_SURFACE_STATE
+
+
+@pytest.mark.parametrize("choice", engines(), ids=str)
+@pytest.mark.parametrize("kernel", [ADD, INDIRECT], ids=["direct", "indirect"])
+def test_a_batch_rewrites_the_surface_of_its_next_dispatch(kernel: str, choice: Choice) -> None:
+    """The descriptor of an indirect message is in a0: the interpreter executes it, and no entry of compiled code depends on its state."""
+    job = vector_add("skl")
+    job = replace(job, kernel=kernel, buffers=[*job.buffers, dwords(*range(5000, 5064))])
+    at = job.batch().index(dwords(job.pack("GPGPU_WALKER")[0]))
+    walker = list(struct.unpack_from(f"<{len(job.pack('GPGPU_WALKER'))}I", job.batch(), at))
+    store = job.pack("MI_STORE_DATA_IMM", address=SURFACES + BASE_ADDRESS, immediate_data=job.address(2))
+    job.after = [store, walker]
+    assert job.run(groups=choice.groups()).buffer(1) == tuple(range(6000, 6064))
+
+
+def test_surfaces_and_samplers_that_no_entry_depends_on_are_read_again() -> None:
+    kept = Kept()
+    table = kept.find(samplers=64)
+    surfaces, samplers = table.dispatch.state(Surfaces.of), table.dispatch.state(Samplers.of)
+    before = surfaces.bound(0).base, samplers.sampling(0).disabled
+    kept.space.write(SURFACES + BASE_ADDRESS, dwords(0x7000))
+    kept.space.write(DYNAMIC + 64, dwords(0x8000_0000))  # sampler_disable
+    table = kept.find(samplers=64)
+    surfaces, samplers = table.dispatch.state(Surfaces.of), table.dispatch.state(Samplers.of)
+    assert before == (vector_add("skl").address(0), False)
+    assert (surfaces.bound(0).base, samplers.sampling(0).disabled) == (0x7000, True)
+
+
+def test_another_instruction_base_is_another_table() -> None:
+    """Messages that describe a surface answer with the base."""
+    kept = Kept()
+    kept.context = replace(kept.context, bases={**kept.context.bases, "instruction": 0x9000})
+    assert kept.find().dispatch.bases["instruction"] == 0x9000

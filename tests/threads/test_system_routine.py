@@ -82,6 +82,15 @@ def test_the_routine_of_the_next_dispatch_is_read_again() -> None:
         assert made.run(groups=groups).buffer(1)[0] == 1000 + step
 
 
+def test_a_routine_that_is_no_longer_there_matters_only_to_exceptions() -> None:
+    """The exception is enabled in the first dispatch, not in the second."""
+    groups = Choice("t1").groups()
+    made = raising("software exception")
+    assert made.run(groups=groups).buffer(1)[0] == 1001
+    made.descriptor, made.handler = {}, ""
+    assert made.run(groups=groups).buffer(1) == tuple(range(1000, 1064))
+
+
 def test_exceptions_that_are_not_enabled_go_nowhere() -> None:
     made = raising("software exception")
     made.descriptor = {}

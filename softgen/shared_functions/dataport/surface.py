@@ -57,6 +57,12 @@ class Surfaces:
         found.tell = lambda sender, index, what: dispatch.warn(sender, what)
         return found
 
+    def forget(self) -> None:
+        """Another dispatch begins: surface state is read again, and accesses outside are reported again."""
+        self.told.clear()
+        self._targets.clear()
+        self._states.clear()
+
     def bound(self, index: int) -> AccessTarget:
         """The buffer of a binding table index."""
         if index not in self._targets:

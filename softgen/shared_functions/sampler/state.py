@@ -98,6 +98,10 @@ class Samplers:
     def of(cls, dispatch: DispatchBindings) -> Samplers:
         return cls(dispatch.generation, dispatch.space, dispatch.bases, dispatch.samplers)
 
+    def forget(self) -> None:
+        """Another dispatch begins: sampler state is read again."""
+        self._known.clear()
+
     def sampling(self, index: int, table: int | None = None) -> Sampling:
         """The state of an index in a table of the message's own, or in that of the dispatch."""
         key = self.table if table is None else table, index
