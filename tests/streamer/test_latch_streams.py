@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgen.bits.catalogue import layout, names
-from softgen.bits.field import Field, Group
+from softgen.bits.field import BitField, Group
 from softgen.bits.layout import Layout
 from softgen.device.gpu import COMMANDS, GpuDevice
 from softgen.errors import SoftgenError
 from softgen.memory.store import Buffer
 from softgen.streamer.latch import longest
 from softgen.trace.work import Work
-from tests.streamer.bench import BATCH, DATA, OTHER, Bench
+from tests.streamer.bench import OTHER, Bench
 
 GPUS = ("g45", "ivb", "hsw", "bdw", "skl", "icl")
 LARGE, LARGE_BYTES = 0x40_0000, 0x8000
@@ -60,7 +60,7 @@ def random_command(page: Layout, bits: random.Random, length: int | None = None)
 # -- the model -------------------------------------------------------------------------------------------------------------
 
 
-def value(bits: int, field: Field) -> int:
+def value(bits: int, field: BitField) -> int:
     """A field's bits where they stand."""
     return bits & field.mask
 
@@ -94,7 +94,7 @@ class Model:
         elif effect.rule == "":
             items[0] = {field.name: value(whole, field) for field in page.fields}
 
-    def index(self, fields: tuple[Field, ...], by: tuple[str, ...], bits: int) -> int:
+    def index(self, fields: tuple[BitField, ...], by: tuple[str, ...], bits: int) -> int:
         found, shift = 0, 0
         for name in by:
             field = next(item for item in fields if item.name == name)
@@ -102,7 +102,7 @@ class Model:
             shift += field.width
         return found
 
-    def gated(self, fields: tuple[Field, ...], old: dict[str, int], bits: int, size: int) -> dict[str, int]:
+    def gated(self, fields: tuple[BitField, ...], old: dict[str, int], bits: int, size: int) -> dict[str, int]:
         new, gates = dict(old), {name for field in fields for name in field.gates}
         said = {field.name: value(bits, field) for field in fields if field.low < size}
         for field in (item for item in fields if item.low < size):
@@ -127,7 +127,7 @@ class Model:
         return found
 
 
-def latched_fields(page: Layout, fields: tuple[Field, ...], record: Any) -> dict[str, int]:
+def latched_fields(page: Layout, fields: tuple[BitField, ...], record: Any) -> dict[str, int]:
     """A record's fields as bits where they stand."""
     return {field.name: value(joined(page.pack(**{field.name: getattr(record, field.name)})), field) for field in fields}
 
@@ -158,7 +158,7 @@ def unjoined(bits: int, count: int) -> list[int]:
     return [bits >> 32 * position & 0xFFFFFFFF for position in range(count)]
 
 
-def sum_of(fields: tuple[Field, ...], bits: dict[str, int]) -> int:
+def sum_of(fields: tuple[BitField, ...], bits: dict[str, int]) -> int:
     found = 0
     for field in fields:
         found |= bits[field.name]
