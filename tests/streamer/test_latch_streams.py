@@ -16,8 +16,8 @@ from softgen.bits.field import BitField, Group
 from softgen.bits.layout import Layout
 from softgen.device.gpu import COMMANDS, GpuDevice
 from softgen.errors import SoftgenError
-from softgen.memory.store import Buffer
-from softgen.streamer.latch import longest
+from softgen.memory.store import MemfdBuffer
+from softgen.streamer.latch_rules import longest
 from softgen.trace.work import Work
 from tests.streamer.bench import OTHER, Bench
 
@@ -148,10 +148,12 @@ def compare(gpu: GpuDevice, engine: str, model: Model, gen: float) -> None:
             assert set(found) == set(items), name
             for index, record in found.items():
                 expected = page.raw(unjoined(sum_of(page.fields, items[index]), longest(page)))
-                assert {f.name: getattr(record, f.name) for f in page.fields} == {f.name: getattr(expected, f.name) for f in page.fields}, name
+                found = {field.name: getattr(record, field.name) for field in page.fields}
+                assert found == {field.name: getattr(expected, field.name) for field in page.fields}, name
         else:
             whole = joined(dwords)
-            assert {field.name: value(whole, field) for field in page.fields} == {field.name: items[0].get(field.name, 0) for field in page.fields}, name
+            found = {field.name: value(whole, field) for field in page.fields}
+            assert found == {field.name: items[0].get(field.name, 0) for field in page.fields}, name
 
 
 def unjoined(bits: int, count: int) -> list[int]:
@@ -182,7 +184,7 @@ def test_random_state_is_what_a_plain_model_of_merging_says(gpu: str, engine: st
         pytest.skip(f"{gpu} has no {engine} engine")
     merging = [page for page in pages if page.effect is not None and page.effect.rule] or pages
     chosen = bits.choices(merging, k=4) + bits.choices(pages, k=2)
-    bench.space.map(LARGE, Buffer(LARGE_BYTES, "large"))
+    bench.space.map(LARGE, MemfdBuffer(LARGE_BYTES, "large"))
     model, commands = Model(), []
     for page in bits.choices(chosen, k=30):
         dwords = random_command(page, bits)
@@ -244,7 +246,8 @@ class Stream:
 
     def level(self) -> dict[str, int]:
         fields = {field.name for field in layout("MI_BATCH_BUFFER_START", self.bench.device.generation.number).fields}
-        wanted = {"second_level_batch_buffer": 1, "non_privileged": self.bits.randint(0, 1), "address_space_indicator": self.bits.randint(0, 1)}
+        wanted = {"second_level_batch_buffer": 1, "non_privileged": self.bits.randint(0, 1),
+                  "address_space_indicator": self.bits.randint(0, 1)}  # fmt: skip
         return {name: number for name, number in wanted.items() if name in fields}
 
     def top(self, name: str, field: str) -> int:
@@ -263,7 +266,7 @@ class Stream:
             return self.goes_on
 
         bench.gpu = GpuDevice(bench.device, clock=lambda: 7, timed_out=lambda: next(polls) > 5000, on_error=on_error, trace=trace)
-        bench.space.map(LARGE, Buffer(LARGE_BYTES, "large"))
+        bench.space.map(LARGE, MemfdBuffer(LARGE_BYTES, "large"))
         bench.put(OTHER, *self.second, end)
         dwords = [*itertools.chain(*self.first), *end]
         bench.put(self.start, dwords[: (LARGE + LARGE_BYTES - self.start) // 4])
