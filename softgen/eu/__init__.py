@@ -12,9 +12,9 @@ text/            assembler and disassembler: IGA's and Mesa's dialects
 check/           restrictions on instructions
 binary/          kernels inside compiled OpenCL programs, and how to launch them
 thread/          a thread's state, regions, predication, exceptions
-semantics/       what each opcode computes; branches; messages; the path every ALU instruction takes (step.py)
-interpreter.py   the reference engine: runs a thread instruction by instruction on NumPy lanes
-engine_protocol.py  what an engine offers: compiled functions of programs
+semantics/       what each opcode computes; branches; messages; execution of ALU instructions (step.py)
+interpreter.py   the reference engine: executes a thread instruction by instruction on NumPy lanes
+engine_protocol.py  the protocol of compiling engines
 engine.py        engines by name: reference, t0, t1, auto
 threaded/        T0: a compiled handler for each instruction
 translate/       T1: the whole kernel as one native function
