@@ -103,7 +103,7 @@ class GpuDevice:
                                          device.limit("slices"), trace)  # fmt: skip
         self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or ReferenceDispatcher())
         self.contexts: dict[tuple[int, str], SavedContext] = {}
-        self._loaded: dict[str, ContextRegisters] = {}  # of the context that each engine ran last
+        self._loaded: dict[str, ContextRegisters] = {}  # of the context that each engine ran last; the last one comes last
         self._counting, self._host = threading.Lock(), threading.RLock()
         self.port = submission.port(device)
         table = submission.submission(device)
@@ -123,7 +123,9 @@ class GpuDevice:
         """
         saved = saved or self.saved_context(work.context, work.engine)
         bases = placing.bases(self.generation.number).get(work.engine, (0,))
-        registers = self._loaded[work.engine] = ContextRegisters(self.registers, saved.registers)
+        registers = ContextRegisters(self.registers, saved.registers)
+        self._loaded.pop(work.engine, None)
+        self._loaded[work.engine] = registers
         counters, base = Counters(), bases[min(instance, len(bases) - 1)]
         streamer = Streamer(self.interface, work.engine, work.space, work.global_space, saved, counters, hooks or self.hooks, base,
                             registers=registers)  # fmt: skip
@@ -158,7 +160,7 @@ class GpuDevice:
 
     def read_register(self, offset: int) -> int:
         """A register's value; of those that belong to contexts, the one of the context that ran last."""
-        found = next((loaded.own[offset] for loaded in list(self._loaded.values()) if offset in loaded.own), None)
+        found = next((loaded.own[offset] for loaded in reversed(list(self._loaded.values())) if offset in loaded.own), None)
         return self.registers.read(offset) if found is None else found
 
     def register_written(self, offset: int) -> bool:
@@ -172,6 +174,9 @@ class GpuDevice:
 
     def _write_register(self, offset: int, value: int) -> None:
         self._check_host_write(offset)
+        for loaded in list(self._loaded.values()):
+            if offset in loaded.own:  # it hides the device's
+                loaded.write(offset, value)
         self.registers.write(offset, value)
         starts = self.port.write(offset, value) if self.engines else []
         if starts and starts[0].ring is not None:

@@ -118,7 +118,7 @@ class LatchedState(Mapping[str, Record]):
         return seen[1]
 
     def __iter__(self) -> Iterator[str]:
-        yield from (name for name in self.table.numbers if self._count(name))
+        yield from (name for name in list(self.table.numbers) if self._count(name))  # a copy: other engines may add commands
         yield from self._structures
 
     def __len__(self) -> int:
@@ -193,7 +193,7 @@ class LatchedState(Mapping[str, Record]):
     @property
     def dirty(self) -> frozenset[str]:
         """Groups of state that commands have set since they were last marked clean."""
-        return frozenset(name for name, bit in self.table.groups.items() if self._pointers.dirty >> bit & 1)
+        return frozenset(name for name, bit in list(self.table.groups.items()) if self._pointers.dirty >> bit & 1)
 
     def mark_clean(self, *groups: str) -> None:
         """Marks these groups as used; all of them when none is named."""

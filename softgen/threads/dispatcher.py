@@ -110,7 +110,9 @@ class EngineDispatcher:
         """A set of workers for one dispatch: dispatches of several command streamers may run at the same time."""
         from softgen.threads.pool import WorkerSet
 
-        workers = self._workers.pop() if self._workers else WorkerSet(self.threads)
+        with self._lock:
+            workers = self._workers.pop() if self._workers else None
+        workers = workers or WorkerSet(self.threads)
         if workers.bindings.epoch != self._epoch:
             workers.bindings.clear()
             workers.bindings.epoch = self._epoch

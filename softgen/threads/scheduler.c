@@ -250,11 +250,13 @@ static int64_t resume(struct threads_worker *worker, void *record)
 static int64_t run(struct threads_worker *worker, void *record, uint64_t count, const uint32_t *masks)
 {
     struct worker *w = (struct worker *)worker;
+    if (!count)
+        return THREADS_DONE;
+    if (count > w->size)
+        return THREADS_TOO_MANY; /* there are blocks and members for no more */
     w->context->record = record;
     w->context->threads = count;
     w->masks = masks;
-    if (!count)
-        return THREADS_DONE;
     start_group(w);
     if (clock_due(w, count))
         return THREADS_DEADLINE;

@@ -28,6 +28,7 @@ class ReturnReason(IntEnum):
     DEADLOCK = 3  # all threads that are left wait
     DEADLINE = 4  # the deadline has passed; call again to go on
     UNKNOWN_STATUS = 5  # compiled code returned a status that does not exist
+    TOO_MANY = 6  # a C loop started more threads than a batch may have
 
 
 class GroupMember(ctypes.Structure):

@@ -24,7 +24,8 @@
 
 #include <stdint.h>
 
-enum threads_reason { THREADS_DONE, THREADS_ESCAPED, THREADS_OTHER_MODE, THREADS_DEADLOCK, THREADS_DEADLINE, THREADS_UNKNOWN_STATUS };
+enum threads_reason { THREADS_DONE, THREADS_ESCAPED, THREADS_OTHER_MODE, THREADS_DEADLOCK, THREADS_DEADLINE, THREADS_UNKNOWN_STATUS,
+                      THREADS_TOO_MANY };
 
 struct threads_worker;
 
@@ -59,7 +60,7 @@ static inline int64_t threads_pending(const struct threads_worker *worker)
     return worker->api->pending(worker);
 }
 
-/* Runs a batch whose payloads have been written. `masks` has a dispatch mask for each thread, none of them 0, and must stay as it is until
+/* Runs a batch whose payloads have been written, of `capacity` threads at most. `masks` has a dispatch mask for each thread, none of them 0, and must stay as it is until
  * the batch is done; only for a dispatch with WrittenMasks (threads/payload.py). NULL: the masks of the worker's templates. */
 static inline int64_t threads_run(struct threads_worker *worker, void *record, uint64_t count, const uint32_t *masks)
 {

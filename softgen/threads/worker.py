@@ -214,6 +214,8 @@ class Worker:
                 threads = int(self.context.threads)
                 first = next(number for number in range(threads) if self.control_of(number).status != ThreadStatus.ENDED)
                 raise places.deadlock(self.place(first), self.dispatch.left, threads)
+            case ReturnReason.TOO_MANY:
+                raise SoftgenError(f"kernel {self.record.kernel:#x}: a loop started more than the {self.threads} threads of a batch")
             case _:
                 raise SoftgenError(f"{self.place()}: compiled code came back with an unknown status")
 

@@ -200,3 +200,19 @@ def test_a_host_may_read_registers_while_an_engine_runs() -> None:
             assert bench.gpu.read_register(GPR) < 60 and bench.gpu.read_register(BLITTER) == 0
 
     together(submit, look)
+
+
+def test_a_host_reads_the_register_of_the_engine_that_ran_last() -> None:
+    bench = Bench()
+    for engine, value in (("render", 1), ("video", 2), ("render", 3)):
+        bench.run(bench.load({UNKNOWN: value}), engine=engine)
+        assert bench.gpu.read_register(UNKNOWN) == value
+
+
+def test_what_a_host_writes_it_and_the_loaded_context_read() -> None:
+    bench = Bench()
+    bench.run(bench.load({UNKNOWN: 1}))
+    bench.gpu.write_register(UNKNOWN, 2)
+    assert bench.gpu.read_register(UNKNOWN) == 2
+    bench.run(bench.pack("MI_STORE_REGISTER_MEM", register_address=UNKNOWN, memory_address=DATA))
+    assert bench.data(1) == [2]

@@ -91,6 +91,9 @@ class Model:
             items[0] = self.gated(page.fields, items.get(0, {}), whole, 32 * len(dwords))
         elif effect.rule == "mask":
             items[0] = self.masked(page, items.get(0, {}), whole)
+        elif effect.rule == "position":
+            old, size = items.get(0, {"all": 0, "count": 0}), 32 * len(dwords)
+            items[0] = {"all": old["all"] >> size << size | whole, "count": max(old["count"], len(dwords))}
         elif effect.rule == "":
             items[0] = {field.name: value(whole, field) for field in page.fields}
 
@@ -127,11 +130,6 @@ class Model:
         return found
 
 
-def latched_fields(page: Layout, fields: tuple[BitField, ...], record: Any) -> dict[str, int]:
-    """A record's fields as bits where they stand."""
-    return {field.name: value(joined(page.pack(**{field.name: getattr(record, field.name)})), field) for field in fields}
-
-
 def compare(gpu: GpuDevice, engine: str, model: Model, gen: float) -> None:
     latched = gpu.contexts[0, engine].latched
     for name, items in model.state.items():
@@ -140,20 +138,18 @@ def compare(gpu: GpuDevice, engine: str, model: Model, gen: float) -> None:
         group = next((item for item in page.groups if any(field.name in page.effect.by for field in item.fields)), None)
         _, dwords = latched.dwords(name)
         if page.effect.rule == "position":
-            continue
-        if group is not None and page.effect.rule == "index":
+            assert dwords == unjoined(items[0]["all"], len(dwords)) and len(dwords) == items[0]["count"], name
+        elif group is not None and page.effect.rule == "index":
             compare_elements(name, group, items, joined(dwords))
         elif page.effect.rule == "index":
             found = latched.by_index(name)
             assert set(found) == set(items), name
             for index, record in found.items():
                 expected = page.raw(unjoined(sum_of(page.fields, items[index]), longest(page)))
-                found = {field.name: getattr(record, field.name) for field in page.fields}
-                assert found == {field.name: getattr(expected, field.name) for field in page.fields}, name
+                assert [getattr(record, f.name) for f in page.fields] == [getattr(expected, f.name) for f in page.fields], name
         else:
-            whole = joined(dwords)
-            found = {field.name: value(whole, field) for field in page.fields}
-            assert found == {field.name: items[0].get(field.name, 0) for field in page.fields}, name
+            whole, fields = joined(dwords), page.fields
+            assert {f.name: value(whole, f) for f in fields} == {f.name: items[0].get(f.name, 0) for f in fields}, name
 
 
 def unjoined(bits: int, count: int) -> list[int]:
@@ -207,7 +203,7 @@ class Stream:
         self.pages = state_pages(self.bench.device.generation.number, engine)
         self.always = self.top("MI_SET_PREDICATE", "predicate_enable")
         self.chosen = self.bits.sample(self.pages, min(6, len(self.pages)))
-        self.goes_on, self.privileged = self.bits.random() < 0.5, self.bits.random() < 0.5
+        self.goes_on = self.bits.random() < 0.5  # after errors
         self.second = [self.command() for _ in range(self.bits.randint(0, 12))]
         self.first = [self.command(True) for _ in range(self.bits.randint(1, 60))]
         self.cut = self.bits.random() < 0.3  # memory ends before the batch does
@@ -246,8 +242,8 @@ class Stream:
 
     def level(self) -> dict[str, int]:
         fields = {field.name for field in layout("MI_BATCH_BUFFER_START", self.bench.device.generation.number).fields}
-        wanted = {"second_level_batch_buffer": 1, "non_privileged": self.bits.randint(0, 1),
-                  "address_space_indicator": self.bits.randint(0, 1)}  # fmt: skip
+        privilege = ("non_privileged", "address_space_indicator")
+        wanted = {"second_level_batch_buffer": 1, **{name: self.bits.randint(0, 1) for name in privilege}}
         return {name: number for name, number in wanted.items() if name in fields}
 
     def top(self, name: str, field: str) -> int:

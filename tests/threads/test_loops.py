@@ -188,6 +188,21 @@ def test_a_worker_says_how_many_threads_a_batch_may_have(library: ctypes.CDLL) -
     assert seen == [24]
 
 
+def test_a_batch_of_too_many_threads_is_refused(library: ctypes.CDLL) -> None:
+    """The blocks of an earlier dispatch have room for the payloads that the loop writes; there are members for 8 threads alone."""
+    memory, dispatcher = Memory(), EngineDispatcher("t1", 1)
+    for capacity, batch in ((64, 64), (8, 9)):
+        loop = Loop(end=THREADS, batch=batch, constant=CONSTANT)
+        native = [NativeLoop(address(library.run_batches), loop.bind)]
+        work = dispatcher.run_loops(memory.context, memory.record(LoopPayload(3), capacity, 0), native)
+        if batch <= capacity:
+            list(work)
+            continue
+        with pytest.raises(SoftgenError, match="a loop started more than the 8 threads of a batch"):
+            list(work)
+    looped(library, memory, Choice("t1"), 16)
+
+
 # -- payload writers ---------------------------------------------------------------------------------------------------
 
 
