@@ -186,15 +186,10 @@ def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.M
     """Only the groups behind the first chunk have no end."""
     monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", -1.0)
     kernel = ENDLESS.replace("(W)  jmpi again", f"(W)  cmp (1|M0) (ge)f0.0 null<1>:d r0.1<0;1,0>:d 16:d\n(W&f0.0) jmpi again\n{END}")
-    made = Job(kernel, [bytes(4)], simd=8, ends=(40, 1, 1))
-    behind: list[float] = []  # when the groups that end had done so
-
-    def spent() -> bool:
-        if gpu.counters.threads == 16:
-            behind.append(time.monotonic())
-        return bool(behind) and time.monotonic() > behind[0] + 0.3
-
-    gpu = GpuDevice(made.device, timed_out=spent, dispatcher=EngineDispatcher("t1", 2))
+    dispatcher = EngineDispatcher("t1", 2)
+    Job(kernel, [bytes(4)], simd=8, ends=(16, 1, 1)).run(groups=dispatcher)  # compiled now
+    made, end = Job(kernel, [bytes(4)], simd=8, ends=(40, 1, 1)), time.monotonic() + 1
+    gpu = GpuDevice(made.device, timed_out=lambda: time.monotonic() > end, dispatcher=dispatcher)
     with pytest.raises(SoftgenError, match="time is up: thread 0 of group"):
         made.run(gpu)
     assert gpu.counters.threads == 16
