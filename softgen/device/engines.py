@@ -62,7 +62,6 @@ class HardwareEngine:
         self.last: tuple[int, int, int, int] | None = None  # LRCA, context, ring and head that registers still hold
         self.first = True
         self.ring: Streamer | None = None  # a ring's streamer that waits
-        self.loaded: SavedContext | None = None  # the context that MI_SET_CONTEXT loaded: it stays when the ring runs dry
 
     def busy(self) -> bool:
         return self.current is not None or self.ring is not None
@@ -169,8 +168,8 @@ class HardwareEngine:
             if place is not None:
                 place.end = ring.start + ring.tail
         else:
-            saved = self.loaded or self.gpu.saved_context(0, self.name)
-            self.ring = self.gpu.streamer(self.name, self._ring_space(), self.memory.global_space, saved, self.base)
+            self.ring = self.gpu.streamer(self.name, self._ring_space(), self.memory.global_space,
+                                          self.gpu.saved_context(0, self.name), self.base)  # fmt: skip
             self.ring.start_ring(ring.start, ring.head, ring.tail, ring.ring_bytes)
         self.go_ring()
 
@@ -188,12 +187,13 @@ class HardwareEngine:
     def go_ring(self) -> None:
         if self.ring is None:
             return
-        done = True
         try:
             done = self.ring.run()
-        finally:
-            if done:
-                self.loaded, self.ring = self.ring.saved, None
+        except SoftgenError:
+            self.ring = None
+            raise
+        if done:
+            self.ring = None
 
     def poll(self, signalled: bool = False) -> None:
         """Memory may have changed: what waits looks again."""
