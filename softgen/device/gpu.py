@@ -123,7 +123,8 @@ class GpuDevice:
         """
         saved = saved or self.saved_context(work.context, work.engine)
         bases = placing.bases(self.generation.number).get(work.engine, (0,))
-        registers = ContextRegisters(self.registers, saved.registers)
+        loaded = saved.loaded if work.kind == "ring" else None
+        registers = ContextRegisters(self.registers, (loaded or saved).registers)
         self._loaded.pop(work.engine, None)
         self._loaded[work.engine] = registers
         counters, base = Counters(), bases[min(instance, len(bases) - 1)]

@@ -34,8 +34,11 @@ def create() -> tuple[Path, int]:
         folder.mkdir(0o700)
         try:
             return folder, _lock(folder)
-        except OSError:
+        except (BlockingIOError, FileNotFoundError):
             continue  # another run found it before it was locked, and took it for a dead one
+        except OSError:  # no locks in this file system, or too many open files: it would not be otherwise next time
+            folder.rmdir()
+            raise
 
 
 def _lock(folder: Path) -> int:

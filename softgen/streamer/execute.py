@@ -42,6 +42,7 @@ class Streamer(CommandParser):
                  context_id: int = 0, registers: RegisterFile | None = None) -> None:  # fmt: skip
         super().__init__(device.generation, engine, space, global_space)
         self.device, self.saved, self.counters, self.hooks = device, saved, counters, hooks
+        self.submitted = saved  # the context that was submitted; `saved` changes with MI_SET_CONTEXT
         self.registers = registers or device.registers
         bases = places.bases(self.generation.number)
         self.base = bases.get(engine, (0,))[0] if base is None else base
@@ -66,6 +67,7 @@ class Streamer(CommandParser):
         self.place = FetchPointer(Window(self.space), address, address, 1)
 
     def start_ring(self, start: int, head: int, tail: int, size: int) -> None:
+        self.saved = self.submitted.loaded or self.submitted
         self.place = FetchPointer(Window(self.global_space), start, start + head, 0, start + tail, (start, start + size))
 
     def run_to_end(self) -> None:

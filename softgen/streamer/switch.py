@@ -43,7 +43,7 @@ def set_context(cs: Streamer, cmd: Record) -> None:
         saved.reset()
     saved.registers = cs.registers.restore(saved.registers)
     saved.latched.mark_all_dirty()
-    cs.saved = saved
+    cs.saved = cs.submitted.loaded = saved
     cs.set("CCID", address | VALID)
 
 

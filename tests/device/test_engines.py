@@ -383,3 +383,20 @@ def test_update_gtt_changes_the_global_table() -> None:
     )
     host.submit(context)
     assert host.dwords(0xA0_0000, 1) == [6]
+
+
+@pytest.mark.parametrize("gpu", ["ivb", "hsw"])
+@pytest.mark.parametrize("again", [True, False])
+def test_a_context_stays_loaded_when_the_ring_runs_dry(gpu: str, again: bool) -> None:
+    """Drivers switch contexts only when another one is to run; a switch to the one that is loaded does nothing."""
+    host, base, image = Host(gpu), 0x2000, 0x40_0000
+    ring = host.pages(1)
+    switch = host.pack("MI_SET_CONTEXT", logical_context_address=image, restore_inhibit=1)
+    first = [*switch, *host.pack("3DSTATE_SAMPLE_MASK", sample_mask=3)]
+    then = [*(host.pack("MI_SET_CONTEXT", logical_context_address=image) if again else [0, 0]), *host.pack("3DSTATE_CLIP")]
+    then += [0] * (len(then) % 2)
+    host.put(ring, first, then)
+    for offset, value in ((0x38, ring), (0x34, 0), (0x3C, 1), (0x30, 4 * len(first)), (0x30, 4 * len(first + then))):
+        host.gpu.write_register(base + offset, value)
+    assert set(host.gpu.contexts[image, "render"].latched) == {"3DSTATE_SAMPLE_MASK", "3DSTATE_CLIP"}
+    assert not host.gpu.contexts[0, "render"].latched

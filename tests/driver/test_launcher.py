@@ -1,5 +1,6 @@
 """`softgen run` from outside: exit codes, signals, output; and that nothing is left, whoever dies first."""
 
+import errno
 import json
 import os
 import random
@@ -266,6 +267,39 @@ def test_a_folder_with_a_socket_that_somebody_listens_on_is_not_removed(tmp_path
         assert place.exists()
     run_folder.remove_dead()
     assert not place.exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EMFILE])
+def test_a_folder_that_cannot_be_locked_is_an_error_and_not_tried_for_ever(number: int, tmp_path: Path,
+                                                                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    tries = []
+
+    def flock(descriptor: int, how: int) -> None:
+        tries.append(descriptor)
+        assert len(tries) < 10, "tried again and again"
+        raise OSError(number, "no lock")
+
+    monkeypatch.setattr(run_folder, "parent", lambda: tmp_path)
+    monkeypatch.setattr(run_folder.fcntl, "flock", flock)
+    with pytest.raises(OSError, match="no lock"):
+        run_folder.create()
+    assert len(tries) == 1 and not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_another_run_took_for_a_dead_one_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails, lock = iter([BlockingIOError("locked"), FileNotFoundError("removed")]), run_folder._lock
+
+    def contended(folder: Path) -> int:
+        error = next(fails, None)
+        if error is not None:
+            raise error
+        return lock(folder)
+
+    monkeypatch.setattr(run_folder, "parent", lambda: tmp_path)
+    monkeypatch.setattr(run_folder, "_lock", contended)
+    folder, descriptor = run_folder.create()
+    os.close(descriptor)
+    assert folder.is_dir() and len(list(tmp_path.iterdir())) == 3
 
 
 # -- parts

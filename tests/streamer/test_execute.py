@@ -340,3 +340,15 @@ def test_flushes_and_pipeline_switches_finish_what_a_pipeline_collects(command: 
     bench.put(DATA, [1])
     assert streamer.run() and (state.done, state.pending) == (2, 0)  # at the end of the submission
     assert (copied.done, copied.pending) == (1, 1)
+
+
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw"])
+def test_the_next_part_of_a_ring_goes_on_with_the_context_that_is_loaded(gpu: str) -> None:
+    """Drivers switch only to another context: state and registers of the one that is loaded stay, in parts of the ring that follow."""
+    bench, image, register = Bench(gpu), 0x40_0000, 0x7FF4
+    bench.ring(bench.load({register: 1}), bench.pack("MI_SET_CONTEXT", logical_context_address=image, restore_inhibit=1),
+               bench.load({register: 2}), bench.pack("3DSTATE_LINE_STIPPLE"))  # fmt: skip
+    bench.ring(bench.pack("3DSTATE_CHROMA_KEY"), bench.pack("MI_STORE_REGISTER_MEM", register_address=register, memory_address=DATA))
+    bench.ring(bench.pack("MI_SET_CONTEXT", logical_context_address=image), bench.pack("3DSTATE_DRAWING_RECTANGLE"))
+    assert set(bench.gpu.contexts[image, "render"].latched) == {"3DSTATE_LINE_STIPPLE", "3DSTATE_CHROMA_KEY", "3DSTATE_DRAWING_RECTANGLE"}
+    assert bench.data(1) == [2] and not bench.gpu.contexts[0, "render"].latched
