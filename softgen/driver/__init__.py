@@ -13,7 +13,7 @@ gem.py         buffer objects; prime.py: sharing them; userptr.py: the program's
 context.py     contexts and address spaces; placement.py: buffers by address
 syncobj.py     sync objects; fence.py: fences and sync files
 execbuffer.py  EXECBUFFER2 becomes a submission (submission.py); relocation.py: its relocations
-queue.py       queues by context, slots of engines; execute.py: execution by the device, failures
+queue.py       queues by context, slots of engines; execute.py: execution by the device, failures; hints.py: advice about them
 budget.py      limits on memory; descriptors.py: spare descriptors
 ioctls.py      dispatch of ioctls to their handlers
 server.py      accepts connections and answers requests; service.py: the server's process; tree.py: the /dev/dri and /sys it shows

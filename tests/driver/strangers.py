@@ -35,7 +35,7 @@ folder, out, *names = sys.argv[1:]
 def run(test, report, cache):
     options = ["-q", "--tb=short", "--rootdir", folder, "-o", f"cache_dir={{cache}}", f"--junitxml={{report}}"]
     try:
-        subprocess.run([sys.executable, "-m", "pytest", *options, f"{{folder}}/{{test}}"], timeout={PATIENCE})
+        subprocess.run([sys.executable, "-m", "pytest", *options, f"{{folder}}/{{test}}"], cwd=out, timeout={PATIENCE})
     except subprocess.TimeoutExpired:
         print("takes longer than {PATIENCE} s", flush=True)
 for number, name in enumerate(names):

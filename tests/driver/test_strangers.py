@@ -29,7 +29,7 @@ JUNIT = """<testsuites><testsuite>
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("suite", ["pyopencl", "silx"])
 def test_a_suite_of_strangers(suite: str, part: int) -> None:
-    """Nothing fails but what is listed, and all that is listed fails."""
+    """Nothing fails but what is listed, and all that is listed fails, but for tests that fail sometimes."""
     needs_driver("kbl", "OpenCL")
     place = strangers.folder(suite)
     if isinstance(place, str):
@@ -37,8 +37,9 @@ def test_a_suite_of_strangers(suite: str, part: int) -> None:
     names = strangers.files(place)[part::PARTS]
     outcome = strangers.run(place, names)
     modules = tuple(f"{strangers.module(name)}." for name in names)
-    expected = {test for test in strangers.known(suite) if test.startswith(modules)}
-    assert outcome.failed == expected, outcome.said
+    listed = {test: reason for test, reason in strangers.known(suite).items() if test.startswith(modules)}
+    unsteady = {test for test, reason in listed.items() if reason.startswith("sometimes:")}
+    assert outcome.failed - unsteady == set(listed) - unsteady, outcome.said
     assert outcome.passed, f"no test ran: {outcome.said}"
 
 
