@@ -14,7 +14,7 @@ userptr.py     the program's own memory as a buffer; user_copy.py: copies of it
 context.py     ioctls on contexts (gem_context.py) and address spaces (vm.py); placement.py: buffers by address
 syncobj.py     ioctls on sync objects; fence.py: fences, sync objects and sync files
 execbuffer.py  EXECBUFFER2 becomes a submission (submission.py); relocation.py: its relocations
-queue.py       queues by context, slots of engines; execute.py: execution by the device, failures
+queue.py       queues by context, slots of engines; execute.py: execution by the device, failures; hints.py: advice about them
 budget.py      limits on memory; descriptors.py: spare descriptors
 ioctls.py      dispatch of ioctls to their handlers
 server.py      accepts connections and answers requests; service.py: the server's process; tree.py: the /dev/dri and /sys it shows

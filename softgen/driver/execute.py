@@ -21,6 +21,7 @@ from softgen.command import Counters
 from softgen.device.execution import EngineExecution
 from softgen.device.gpu import GpuDevice
 from softgen.driver.gem_context import GemContext
+from softgen.driver.hints import hint
 from softgen.driver.queue import EngineSlot
 from softgen.driver.submission import Submission
 from softgen.driver.user_copy import Copied
@@ -141,6 +142,7 @@ class Executor:
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False
+        self.advised = set[str]()  # hints that were given: each once
 
     def _context_engine(self, context: GemContext, engine: str) -> ContextEngine:
         with self.lock:
@@ -186,6 +188,9 @@ class Executor:
         if where:
             self.report.captures.append(where)
             text += f"; kept in {where}"
+        if (advice := hint(error, submission.pid)) and advice not in self.advised:
+            self.advised.add(advice)
+            text += f"; {advice}"
         self.log(text)
 
     def as_json(self) -> dict[str, Any]:

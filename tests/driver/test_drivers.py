@@ -97,19 +97,43 @@ def test_pictures_go_to_the_gpu_and_come_back(gpu: str, driver: str) -> None:
     assert run.process.returncode == 0 and run.out == plain.stdout != "" and run.all_gone(), run.err
 
 
-@pytest.mark.parametrize("gpu", VULKAN)
-def test_a_vulkan_program_computes(gpu: str, tmp_path: Path) -> None:
-    """hasvk with relocations and copied memory (ivb, hsw), hasvk softpinned (bdw), anv."""
+@pytest.fixture
+def vulkan_add(tmp_path: Path) -> str:
+    """vulkan_add.c, compiled."""
     needs_program("gcc", "gcc")
     needs_program("glslangValidator", "glslang-tools")
-    needs_driver(gpu, "Vulkan")
     if not Path("/usr/include/vulkan/vulkan.h").exists():
         pytest.skip("Vulkan's headers are absent (package libvulkan-dev)")
     words, program = tmp_path / "add.inc", tmp_path / "vulkan_add"
     subprocess.run(["glslangValidator", "-V", "-x", "-o", words, PROGRAMS / "add.comp"], check=True, capture_output=True)
     subprocess.run(["gcc", "-O1", f'-DSPIRV="{words}"', PROGRAMS / "vulkan_add.c", "-o", program, "-lvulkan"], check=True)
-    run = softgen_run("--gpu", gpu, "--", str(program))
+    return str(program)
+
+
+@pytest.mark.parametrize("gpu", VULKAN)
+def test_a_vulkan_program_computes(gpu: str, vulkan_add: str) -> None:
+    """hasvk with relocations and copied memory (ivb, hsw), hasvk softpinned (bdw), anv."""
+    needs_driver(gpu, "Vulkan")
+    run = softgen_run("--gpu", gpu, "--", vulkan_add)
     assert run.process.returncode == 0 and VULKAN[gpu] in run.out and "right: 64 of 64" in run.out, run.out + run.err
+
+
+@pytest.mark.parametrize("gpu", VULKAN)
+def test_a_vulkan_program_fills_and_copies_on_a_queue_without_graphics(gpu: str, vulkan_add: str) -> None:
+    """There the drivers use compute shaders, where they draw otherwise."""
+    needs_driver(gpu, "Vulkan")
+    run = softgen_run("--gpu", gpu, "--", vulkan_add, "copies", ANV_QUEUE_OVERRIDE="gc=0,c=1")
+    assert run.process.returncode == 0 and "right: 64 of 64" in run.out, run.out + run.err
+
+
+@pytest.mark.parametrize("gpu", ["hsw", "kbl"])
+def test_a_vulkan_program_that_draws_is_told_how_it_may_run(gpu: str, vulkan_add: str) -> None:
+    needs_driver(gpu, "Vulkan")
+    run = softgen_run("--gpu", gpu, "--", vulkan_add, "copies")
+    if run.process.returncode:  # drawing is not simulated
+        assert "3DPRIMITIVE" in run.err and "may run with ANV_QUEUE_OVERRIDE=gc=0,c=1\n" in run.err, run.out + run.err
+    else:
+        assert "right: 64 of 64" in run.out
 
 
 @needs_shared("kernels")

@@ -1,11 +1,13 @@
 /* b[i] = 3 * a[i] + i on whatever GPU Vulkan finds; prints the device's name and how many elements are right.
+ * With the argument "copies", commands of the GPU fill and copy the input first.
  * Built with -DSPIRV="file with the words of the shader, comma separated". */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <vulkan/vulkan.h>
 
-enum { COUNT = 64 };
+enum { COUNT = 64, FILL = 7000 };
 static const uint32_t shader[] = {
 #include SPIRV
 };
@@ -29,7 +31,8 @@ static VkBuffer make_buffer(uint32_t **mapped)
     VkMemoryRequirements needs;
     VkPhysicalDeviceMemoryProperties kinds;
     const VkMemoryPropertyFlags wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    VkBufferCreateInfo info = {VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = COUNT * 4, .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT};
+    VkBufferCreateInfo info = {VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = COUNT * 4, 
+        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
     CALL(vkCreateBuffer, device, &info, NULL, &buffer);
     vkGetBufferMemoryRequirements(device, buffer, &needs);
     vkGetPhysicalDeviceMemoryProperties(physical, &kinds);
@@ -65,8 +68,22 @@ static void open_device(VkQueue *queue)
     vkGetDeviceQueue(device, 0, 0, queue);
 }
 
-int main(void)
+/* The first half of the input becomes FILL, then the second half a copy of it: work that drivers draw on a queue for graphics. */
+static void fill_and_copy(VkCommandBuffer batch, VkBuffer *buffers)
 {
+    VkMemoryBarrier all = {VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
+        .dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_SHADER_READ_BIT};
+    const VkPipelineStageFlags to = VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    VkBufferCopy half = {0, COUNT * 2, COUNT * 2};
+    vkCmdFillBuffer(batch, buffers[0], 0, COUNT * 2, FILL);
+    vkCmdPipelineBarrier(batch, VK_PIPELINE_STAGE_TRANSFER_BIT, to, 0, 1, &all, 0, NULL, 0, NULL);
+    vkCmdCopyBuffer(batch, buffers[0], buffers[0], 1, &half);
+    vkCmdPipelineBarrier(batch, VK_PIPELINE_STAGE_TRANSFER_BIT, to, 0, 1, &all, 0, NULL, 0, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const int copies = argc > 1 && !strcmp(argv[1], "copies");
     VkQueue queue;
     uint32_t *a, *b;
     open_device(&queue);
@@ -113,6 +130,8 @@ int main(void)
     CALL(vkAllocateCommandBuffers, device, &batches, &batch);
     VkCommandBufferBeginInfo begin = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     CALL(vkBeginCommandBuffer, batch, &begin);
+    if (copies)
+        fill_and_copy(batch, buffers);
     vkCmdBindPipeline(batch, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
     vkCmdBindDescriptorSets(batch, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, NULL);
     vkCmdDispatch(batch, COUNT / 16, 1, 1);
@@ -126,7 +145,7 @@ int main(void)
 
     int right = 0;
     for (uint32_t i = 0; i < COUNT; i++)
-        right += b[i] == 3 * (1000 + i) + i;
+        right += b[i] == 3 * (copies ? FILL : 1000 + i) + i;
     printf("right: %d of %d\n", right, COUNT);
     return right != COUNT;
 }
