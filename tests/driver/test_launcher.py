@@ -140,6 +140,15 @@ def test_a_fault_ends_the_program_and_is_kept(tmp_path: Path) -> None:
     assert run.all_gone()
 
 
+def test_a_program_that_never_opens_the_gpu_ends_with_its_report_and_recording(tmp_path: Path) -> None:
+    run = Softgen("--json", "--report", "-", "--record", str(tmp_path / "capture"), "--", "true")
+    assert run.finish(seconds=60) == 0, run.err
+    report = json.loads(next(line for line in run.err.splitlines() if line.startswith("{")))
+    assert report["opened"] == report["submissions"] == 0 and report["trouble"] == "" and "0 commands" in run.err
+    assert (tmp_path / "capture").is_dir() and not (tmp_path / "capture" / "incomplete").exists()
+    assert run.all_gone()
+
+
 def test_keep_going(tmp_path: Path) -> None:
     run = Softgen("--keep-going", "--", sys.executable, "-c", FAULT, "0", state=tmp_path)
     assert run.finish() == 0 and run.out == "went on\n" and "0x7654000" in run.err

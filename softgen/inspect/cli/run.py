@@ -186,7 +186,7 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, fold
     """The server's process, until the launcher ends it. Compiled programs appear in `folder`."""
     answering = threading.Event()
     threading.Thread(target=load, args=(gpu, args.engine, answering), name="load", daemon=True).start()
-    if service.wait_for_program() and not (wanted(args) or recorder):
+    if not service.wait_for_program() and not (wanted(args) or recorder):
         return {}  # the program never looked for a GPU
     answering.wait()
     return Simulator(args, gpu, recorder, folder, service).run()
