@@ -62,7 +62,14 @@ class Kernel:
         return table(repr(self), ("argument", "name", "type", "kind", "bytes", "surface"), rows)
 
 
-def load_kernels(source: str | os.PathLike[str] | bytes, gpu: str | None = None) -> dict[str, Kernel]:
+class Kernels(dict[str, Kernel]):
+    """The kernels of a compiled program, by name."""
+
+    def __missing__(self, name: str) -> Kernel:
+        raise UsageError(f"no kernel is called {name!r}; there are {', '.join(self)}")
+
+
+def load_kernels(source: str | os.PathLike[str] | bytes, gpu: str | None = None) -> Kernels:
     """The kernels of an OpenCL binary that ocloc wrote, by name. Of an archive for several GPUs, `gpu` selects.
 
     >>> import softgen
@@ -72,8 +79,7 @@ def load_kernels(source: str | os.PathLike[str] | bytes, gpu: str | None = None)
     >>> [argument.name for argument in kernels["cf_collatz"].arguments]
     ['a', 'o']
     """
-    data = source if isinstance(source, bytes) else Path(source).read_bytes()
-    name = "binary" if isinstance(source, bytes) else os.fspath(source)
+    name, data = ("binary", source) if isinstance(source, bytes) else _read(source)
     found = binary.kernels(data, name)
     if gpu is not None:
         wanted = device(gpu).generation.number
@@ -82,7 +88,17 @@ def load_kernels(source: str | os.PathLike[str] | bytes, gpu: str | None = None)
         if not found:
             others = ", ".join(sorted({gpu for kernel in for_others for gpu in Kernel(kernel).gpus})) or "a GPU softgen does not know"
             raise UsageError(f"{name}: has no kernels for {gpu}; they are for {others}")
-    return {kernel.name: Kernel(kernel) for kernel in found}
+    return Kernels((kernel.name, Kernel(kernel)) for kernel in found)
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
+    """A file's name and bytes."""
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"kernels are loaded from a path or bytes, not {type(path).__name__}")
+    try:
+        return os.fspath(path), Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{os.fspath(path)}: cannot be read: {error.strerror}") from None
 
 
 # -- payload -----------------------------------------------------------------------------------------------------------

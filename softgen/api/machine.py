@@ -65,8 +65,8 @@ def dispatcher(engine: str, threads: int | None) -> EngineDispatcher:
     """The dispatcher of an engine by name."""
     if engine not in NAMES:
         raise UsageError(f"no engine is called {engine!r}; engines are {' '.join(NAMES)}")
-    if threads is not None and threads < 1:
-        raise UsageError(f"host threads are 1 or more, not {threads}")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise UsageError(f"host threads are 1 or more, not {threads!r}")
     return EngineDispatcher(engine, threads)
 
 
