@@ -282,8 +282,8 @@ def test_a_folder_with_a_socket_that_somebody_listens_on_is_not_removed(tmp_path
 
 def test_the_launcher_loads_nothing_that_simulates() -> None:
     code = ("import sys; import softgen.inspect.cli.run, softgen.driver.launcher, softgen.bits.generation as g; g.device('kbl')\n"
-            "rooms = tuple(f'softgen.{room}' for room in ('eu', 'device', 'gpgpu', 'streamer', 'memory'))\n"
-            "print([m for m in sys.modules if m in ('numpy', 'llvmlite') or m.startswith(rooms)])")
+            "packages = tuple(f'softgen.{name}' for name in ('eu', 'device', 'gpgpu', 'streamer', 'memory'))\n"
+            "print([m for m in sys.modules if m in ('numpy', 'llvmlite') or m.startswith(packages)])")
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
 
