@@ -22,6 +22,9 @@ from softgen.eu.binary import Argument, Launch
 REGISTER = 32
 MOST_ITEMS = 256  # work items of a group whose size is chosen here
 FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+OTHER_KINDS = {  # kinds of NumPy scalars that an argument of this type, or a vector of it, is not
+    **dict.fromkeys(("half", "float", "double"), "iub"),
+    **dict.fromkeys(("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong"), "f")}  # fmt: skip
 ORDERS = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}  # CL_R, CL_RG, CL_RGBA
 TYPES = {  # CL_SNORM_INT8 … CL_FLOAT by a channel's type and bits
     ("snorm", 8): 0x10D0, ("snorm", 16): 0x10D1, ("unorm", 8): 0x10D2, ("unorm", 16): 0x10D3, ("sint", 8): 0x10D7, ("sint", 16): 0x10D8,
@@ -148,6 +151,8 @@ def value_bytes(argument: Argument, value: object) -> bytes:
         data = value if isinstance(value, bytes) else value.tobytes()
         if len(data) != argument.size:
             raise UsageError(f"{label} has {argument.size} bytes, not {len(data)}")
+        if not isinstance(value, bytes) and value.dtype.kind in OTHER_KINDS.get(argument.type.rstrip("0123456789"), ""):
+            raise UsageError(f"{label} is {argument.type}, not {value.dtype}")
         return data
     is_float = argument.type in ("float", "double", "half") or not argument.type and isinstance(value, float)
     try:
@@ -193,7 +198,7 @@ def cross_thread(kernel: Kernel, given: Sequence[Value], grid: Grid, local: Mapp
 
 
 def _described(kind: str, value: Image | Sampler, kernel: Kernel) -> int:
-    """What a kernel may ask about an image or a sampler."""
+    """A property of an image or a sampler that a kernel's payload contains."""
     if isinstance(value, Image):
         width, height, *slices = value.size
         count = slices[0] if slices else 0

@@ -71,7 +71,7 @@ def dispatcher(engine: str, threads: int | None) -> EngineDispatcher:
 
 
 def deadline(time_limit: float | None) -> Callable[[], bool]:
-    """A function that says whether a time limit, counted from now, has passed."""
+    """A predicate: whether a time limit, counted from now, has passed."""
     end = None if time_limit is None else time.monotonic() + time_limit
     return lambda: end is not None and time.monotonic() >= end
 

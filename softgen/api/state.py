@@ -118,7 +118,7 @@ class Packer:
                          width=last & 0x7F, height=last >> 7 & (1 << high) - 1, depth=last >> 7 + high)  # fmt: skip
 
     def check_size(self, size: tuple[int, ...]) -> None:
-        """Refuse an image with more texels in a dimension than RENDER_SURFACE_STATE can say."""
+        """Refuse an image with more texels in a dimension than RENDER_SURFACE_STATE can encode."""
         for name, texels in zip(("width", "height", "depth"), size, strict=False):
             most = 1 << self.layout("RENDER_SURFACE_STATE").field(name).width
             if texels > most:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import softgen
+from softgen.api.kernels import value_bytes
+from softgen.eu.binary import Argument
 from tests.conftest import ROOT
 
 COLLATZ = ROOT / "tests" / "data" / "kernels" / "cf_collatz.kbl.bin"
@@ -115,6 +117,14 @@ def test_memory_freed_twice_leaves_its_successor_mapped(gpu: softgen.Gpu) -> Non
     prepared = gpu.prepare(kernel, second, second, global_size=64)
     prepared.free()
     refused("this launch was freed", prepared.run)
+
+
+@pytest.mark.parametrize("type, value, expected", [
+    ("int", np.float32(2.5), "argument 1 (n) is int, not float32"), ("float", np.int32(2), "argument 1 (n) is float, not int32"),
+    ("uint2", np.zeros(2, np.float32), "is uint2, not float32")])  # fmt: skip
+def test_numpy_scalars_are_not_reinterpreted(type: str, value: Any, expected: str) -> None:
+    refused(expected, value_bytes, Argument(1, "value", "n", type, value.nbytes), value)
+    assert value_bytes(Argument(1, "value", "n", "", value.nbytes), value) == value.tobytes()  # a type that is not known
 
 
 def test_local_and_sampler_values() -> None:
