@@ -1,5 +1,5 @@
 # make demo      set up everything, then a guided tour of a real capture, and an OpenCL program that makes a picture
-# make test      set up the same way, then run the tests         (TESTS=tests/trace for one room)
+# make test      set up the same way, then run the tests         (TESTS=tests/trace for one package)
 # make lint      ruff and mypy
 # make bench     speed, as ratios to peers and goals
 # make witness   long runs against outside programs

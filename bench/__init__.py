@@ -1,4 +1,4 @@
-"""Speed, as ratios: each file here measures one room and compares it with a peer in the same run.
+"""Speed, as ratios: each file here measures one package and compares it with a peer in the same run.
 
 A benchmark is a file with `measure() -> Iterable[Measurement]`; `python -m bench [NAME…] [--json]` runs them.
 Numbers are printed, never tested: a timed test fails on a busy machine.

@@ -9,7 +9,8 @@ context; `finish(cs)`, which completes work that its commands have collected but
     @handles("MEDIA_STATE_FLUSH")
     def media_state_flush(cs: CommandStreamer, cmd: Record) -> None: ...
 
-This module stands below the pipelines, so that none of them imports the streamer.
+A draw (3DPRIMITIVE) will be a handler of this kind in softgen/three_d/commands.py, as GPGPU_WALKER is one in softgen/gpgpu/commands.py.
+This module is below the pipelines, so that none of them imports the streamer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Docstrings are contracts: every module has one, a room says what goes in and out, and what a module *Reads* exists on a spec page."""
+"""Docstrings are contracts: every module has one, a package says what goes in and out, and what a module *Reads* exists on a spec page."""
 
 import ast
 import re
@@ -35,7 +35,7 @@ def test_every_module_opens_with_its_contract() -> None:
     assert bare == []
 
 
-def test_every_room_says_what_goes_in_and_out_and_names_its_files() -> None:
+def test_every_package_says_what_goes_in_and_out_and_names_its_files() -> None:
     for path in PACKAGE.glob("*/__init__.py"):
         text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
         assert re.search(r"^In:? ", text, re.MULTILINE) and re.search(r"(^|\. )Out:? ", text, re.MULTILINE), path

@@ -141,10 +141,10 @@ def test_a_planted_comparison_is_reported(tmp_path: Path, text: str) -> None:
     (tmp_path / "softgen" / "streamer").mkdir(parents=True)
     (tmp_path / "softgen" / "streamer" / "ring.py").write_text(text)
     assert len(found_in(tmp_path / "softgen")) >= 1
-    for room in EXEMPT:
-        (tmp_path / "softgen" / "streamer").rename(tmp_path / "softgen" / room)
+    for package in EXEMPT:
+        (tmp_path / "softgen" / "streamer").rename(tmp_path / "softgen" / package)
         assert found_in(tmp_path / "softgen") == []
-        (tmp_path / "softgen" / room).rename(tmp_path / "softgen" / "streamer")
+        (tmp_path / "softgen" / package).rename(tmp_path / "softgen" / "streamer")
 
 
 @pytest.mark.parametrize("text", [

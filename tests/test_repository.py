@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from softgen.inspect.cli.main import EXAMPLES, VERBS
 from softgen.inspect.machine import LIBRARIES
 from tests.conftest import ROOT
-from tests.test_rooms import ROOMS
+from tests.test_packages import PACKAGES
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
@@ -65,13 +65,13 @@ def test_everything_that_comes_in_through_others_is_pinned() -> None:
     assert seen == set(pins())
 
 
-def test_architecture_names_every_room_and_whether_it_exists() -> None:
+def test_architecture_names_every_package_and_whether_it_exists() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     said = dict(re.findall(r"^\*\*`(\w+)`\*\* \((exists|not yet)", page, re.MULTILINE))
-    assert list(said) == ROOMS
+    assert list(said) == PACKAGES
     package = ROOT / "softgen"
-    there = {room for room in ROOMS if (package / f"{room}.py").is_file() or room == "spec" or any((package / room).rglob("*.py"))}
-    assert {room for room, state in said.items() if state == "exists"} == there
+    there = {name for name in PACKAGES if (package / f"{name}.py").is_file() or name == "spec" or any((package / name).rglob("*.py"))}
+    assert {name for name, state in said.items() if state == "exists"} == there
 
 
 def test_architecture_names_every_verb_and_no_module_that_is_gone() -> None:
@@ -85,15 +85,15 @@ def test_architecture_names_every_verb_and_no_module_that_is_gone() -> None:
 def test_architecture_draws_every_package() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     picture = page.split("```")[1]
-    assert set(ROOMS) - {"inspect", "api", "command"} <= set(re.findall(r"(\w+)(?:/|\.py)", picture))
+    assert set(PACKAGES) - {"inspect", "api", "command"} <= set(re.findall(r"(\w+)(?:/|\.py)", picture))
 
 
-def test_readme_marks_the_rooms_that_do_not_exist() -> None:
+def test_readme_marks_the_packages_that_do_not_exist() -> None:
     picture = next(block for block in (ROOT / "README.md").read_text("utf-8").split("```") if "inspect/" in block)
     marked = set(re.findall(r"· (\w+)/", picture))
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     assert marked == set(re.findall(r"^\*\*`(\w+)`\*\* \(not yet", page, re.MULTILINE))
-    assert set(re.findall(r"(\w+)/", picture)) == set(ROOMS) - {"errors", "command"}
+    assert set(re.findall(r"(\w+)/", picture)) == set(PACKAGES) - {"errors", "command"}
 
 
 def test_documents_show_only_verbs_that_exist() -> None:

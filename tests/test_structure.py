@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conftest import ROOT
-from tests.test_rooms import PACKAGE, imported
+from tests.test_packages import PACKAGE, imported
 
 LONGEST_FILE = 400  # lines; STYLE: a file fits in the head
 

@@ -10,6 +10,7 @@ Out   results in the same arrays; counts, traces, decoded commands, reports.
 `softgen` itself exports these names lazily; nothing below this package imports it.
 
 gpu.py       Gpu: memory, launch, execute
+checks.py    checks of arguments: mistakes raise UsageError
 memory.py    Buffer, Image, Local, Sampler; the allocator of graphics addresses
 kernels.py   Kernel and load_kernels; the values in a kernel's payload
 state.py     surface states, samplers, descriptors and batches, packed by spec pages

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from softgen.api.html import table
 from softgen.bits.generation import device
+from softgen.errors import UsageError
 from softgen.eu.encoding import program
 from softgen.eu.text import dialect
 
@@ -58,6 +59,8 @@ def assemble(text: str, gpu: str, syntax: Syntax | None = None, compact: bool = 
     >>> softgen.assemble("mov (8|M0) r2.0<1>:f 1.5:f", "kbl").hex()
     '01006000e83e4020000000000000c03f'
     """
+    if not isinstance(text, str):
+        raise UsageError(f"assembly is text (str), not {type(text).__name__}")
     return dialect.read(text, device(gpu).generation.number, syntax, compact=compact)
 
 
@@ -71,6 +74,9 @@ def disassemble(code: bytes, gpu: str, syntax: Syntax | None = None) -> Listing:
     >>> softgen.assemble(str(listing), "kbl") == softgen.assemble("add (8|M0) r2.0<1>:d r3.0<8;8,1>:d 7:w", "kbl")
     True
     """
+    if not isinstance(code, bytes | bytearray | memoryview):
+        raise UsageError(f"machine code is bytes, not {type(code).__name__}")
+    code = bytes(code)
     gen = device(gpu).generation.number
     items = list(program.instructions(code, gen))
     writer = dialect.ListingWriter(dialect.select_dialect(syntax, gen), gen, (one for _, _, one in items))

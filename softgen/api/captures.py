@@ -135,6 +135,8 @@ class Capture:
     """A capture directory, AUB file, error state, hang dump or raw batch. Iterating gives its commands."""
 
     def __init__(self, path: str | os.PathLike[str], gpu: str | None = None, engine: str = "render") -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise UsageError(f"a capture is opened by its path, not from {type(path).__name__}; softgen.decode takes bytes")
         self.path, self._gpu, self._engine = Path(path), gpu, engine
         self._trace: WorkTrace = open_trace(path, gpu, engine)
 
@@ -175,7 +177,8 @@ def open(path: str | os.PathLike[str], gpu: str | None = None, engine: str = "re
     return Capture(path, gpu, engine)
 
 
-def decode(source: str | os.PathLike[str] | bytes, gpu: str | None = None, engine: str = "render") -> Iterator[DecodedCommand]:
+def decode(source: str | os.PathLike[str] | bytes | bytearray | memoryview, gpu: str | None = None,
+           engine: str = "render") -> Iterator[DecodedCommand]:  # fmt: skip
     """The commands of a capture, or of a raw batch in bytes, each with the state and kernels it points to.
 
     >>> import softgen
@@ -185,11 +188,14 @@ def decode(source: str | os.PathLike[str] | bytes, gpu: str | None = None, engin
     >>> [command.name for command in softgen.decode(bytes.fromhex("0000000000000005"), gpu="kbl")]
     ['MI_NOOP', 'MI_BATCH_BUFFER_END']
     """
-    if not isinstance(source, bytes):
+    if not isinstance(source, bytes | bytearray | memoryview):
         return iter(Capture(source, gpu, engine))
     if gpu is None:
         raise UsageError("bytes do not say which GPU they are for; name it with gpu=")
-    return _decode_bytes(source, gpu, engine)
+    data = bytes(source)
+    if not data or len(data) % 4:
+        raise UsageError(f"a batch is whole dwords, not {len(data)} bytes")
+    return _decode_bytes(data, gpu, engine)
 
 
 def _decode_bytes(data: bytes, gpu: str, engine: str) -> Iterator[DecodedCommand]:

@@ -6,16 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from softgen.api.checks import OnFault, check_numbers, check_on_fault, check_owner, check_tables, triple
 from softgen.api.kernels import Grid, Kernel, Value, check_arguments, chosen_local_size, cross_thread, local_ids, local_memory
 from softgen.api.machine import BatchMachine
-from softgen.api.memory import Allocation, Buffer, Heap, Image, Sampler, find_format, image_bytes
+from softgen.api.memory import Allocation, Buffer, Heap, Image, Sampler, find_format, image_bytes, is_integer
 from softgen.api.run import Run
-from softgen.api.state import ALL, ENTRIES, REGISTER, Dispatch, Packer, Parts
+from softgen.api.state import ENTRIES, REGISTER, Dispatch, Packer, Parts
 from softgen.bits.generation import device
 from softgen.errors import UsageError
 
@@ -24,8 +25,6 @@ SLOTS = 1024  # threads that have scratch space of their own: a thread's number 
 MOST_CURBE = 1 << 16  # bytes
 MOST_WIDTH = 64  # threads that a walker counts in one direction
 MOST_REGISTERS = 128
-
-OnFault = Literal["raise", "collect"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,8 @@ class Prepared:
     memory: tuple[Allocation, ...]
 
     def run(self, on_fault: OnFault | None = None, trace: bool = False, time_limit: float | None = None) -> Run:
+        if not all(allocation.heap.maps(allocation) for allocation in self.memory):
+            raise UsageError("this launch was freed, or its Gpu is closed; prepare it again")
         return self.gpu._execute(self.batch, on_fault, trace, time_limit)
 
     def free(self) -> None:
@@ -72,24 +73,32 @@ class Gpu:
         self._code: dict[bytes, Allocation] = {}
         self._data: dict[tuple[Kernel, str], Allocation] = {}
         self._scratch: Allocation | None = None
-        self.on_fault = on_fault
+        self.on_fault = check_on_fault(on_fault)
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
     def buffer(self, data: npt.ArrayLike) -> Buffer:
         """A copy of an array in GPU memory."""
-        array = np.ascontiguousarray(data)
+        try:
+            array = np.ascontiguousarray(data)
+        except ValueError as error:
+            raise UsageError(f"a buffer is a copy of an array: {error}") from None
         made = self.empty(array.shape, array.dtype)
         made.array[...] = array
         return made
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> Buffer:
         """An array of zeros in GPU memory."""
-        whole = (shape,) if isinstance(shape, int) else tuple(shape)
-        kind = np.dtype(dtype)
+        whole = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+        if not all(is_integer(length) and length >= 0 for length in whole):
+            raise UsageError(f"a shape is a number of elements, or one for each axis, and none is negative; not {shape!r}")
+        try:
+            kind = np.dtype(dtype)
+        except TypeError as error:
+            raise UsageError(f"dtype: {error}") from None
         if kind.hasobject:
             raise UsageError("Python objects cannot be in GPU memory")
-        size = math.prod(whole) * kind.itemsize
+        size = math.prod(map(int, whole)) * kind.itemsize
         return Buffer(self._heap.allocate(size, f"buffer of {size:,} bytes"), whole, kind)
 
     def image(self, data: npt.ArrayLike, *, format: str | None = None, normalized: bool = False, channels: int | None = None,
@@ -107,6 +116,7 @@ class Gpu:
         size = array.shape[: array.ndim - (channels > 1)][::-1]
         if len(size) not in (2, 3) or not all(size):
             raise UsageError(f"an image has two or three dimensions, and no empty one; the shape is {array.shape}")
+        self._packer.check_size(size)
         found = find_format(array.dtype, channels, normalized, format)
         memory = self._heap.allocate(image_bytes(size, found), f"image {found}")
         made = Image(memory, found, size, array.dtype, channels, layered)
@@ -154,10 +164,14 @@ class Gpu:
     def prepare(self, kernel: Kernel, *arguments: Value, global_size: int | Sequence[int], local_size: int | Sequence[int] | None = None,
                 offset: int | Sequence[int] = 0) -> Prepared:  # fmt: skip
         """Write the state of a launch into memory, to be run several times."""
+        if not isinstance(kernel, Kernel):
+            raise UsageError(f"a launch takes a kernel of softgen.load_kernels(…), not {type(kernel).__name__}")
         if self.device.name not in kernel.gpus:
             raise UsageError(f"{kernel.name} was compiled for {' '.join(kernel.gpus) or 'a GPU softgen does not know'}, "
                              f"not for {self.device.name}")  # fmt: skip
         check_arguments(kernel, arguments)
+        for argument in kernel.arguments:
+            check_owner(self._heap, arguments[argument.index], f"argument {argument.index} ({argument.name}) of {kernel.name}")
         launch = kernel.launch
         grid = self._grid(kernel, global_size, local_size, offset)
         local, local_bytes = local_memory(kernel, arguments)
@@ -175,13 +189,13 @@ class Gpu:
 
     def _grid(self, kernel: Kernel, global_size: int | Sequence[int], local_size: int | Sequence[int] | None,
               offset: int | Sequence[int]) -> Grid:  # fmt: skip
-        whole, dimensions = _triple(global_size, 1, "global_size")
-        start, _ = _triple(offset, 0, "offset")
+        whole, dimensions = triple(global_size, 1, "global_size")
+        start, _ = triple(offset, 0, "offset")
         required = kernel.launch.required_local_size
         if local_size is None:
             part = required if any(required) else chosen_local_size(whole)
         else:
-            part, _ = _triple(local_size, 1, "local_size")
+            part, _ = triple(local_size, 1, "local_size")
         if any(required) and part != required:
             raise UsageError(f"{kernel.name} requires local_size {required}, not {part}")
         if not all(whole) or not all(part) or any(a % b for a, b in zip(whole, part, strict=True)):
@@ -253,8 +267,12 @@ class Gpu:
         A thread starts with the GPGPU header in r0 (its group's number in r0.1) and the payload from r1 on: the same bytes for all
         threads, or a row for each where the payload is an array whose first axis is as long as there are threads. `surfaces` are the
         binding table. Code ends with an EOT message to the thread spawner."""
+        if not isinstance(code, bytes | bytearray | memoryview | np.ndarray):
+            raise UsageError(f"code is bytes, as softgen.assemble(…) returns them, not {type(code).__name__}")
+        check_numbers(threads=threads, group=group, local_bytes=local_bytes, scratch_bytes=scratch_bytes)
         if simd not in (8, 16, 32) or threads < 1 or group < 1 or threads % group:
             raise UsageError(f"simd is 8, 16 or 32, threads a multiple of group; not {simd}, {threads} and {group}")
+        check_tables(self._heap, surfaces, samplers)
         self._check_group(group, "this code")
         rows = self._payloads(payload, threads)
         size = len(rows[0])
@@ -276,6 +294,8 @@ class Gpu:
     def _payloads(self, payload: npt.ArrayLike | None, threads: int) -> list[bytes]:
         """A payload for every thread, or one for all; whole registers."""
         array = np.zeros(0, np.uint8) if payload is None else np.ascontiguousarray(payload)
+        if array.dtype.kind not in "biufV":
+            raise UsageError(f"a payload is an array of numbers, not of {array.dtype}")
         rows = [array[number].tobytes() for number in range(threads)] if array.ndim > 1 and len(array) == threads else [array.tobytes()]
         size = -(-len(rows[0]) // REGISTER) * REGISTER
         if size > (MOST_REGISTERS - 1) * REGISTER:
@@ -347,23 +367,13 @@ class Gpu:
         return self._code[code].address
 
     def _execute(self, batch: int, on_fault: OnFault | None, trace: bool, time_limit: float | None) -> Run:
-        how = on_fault or self.on_fault
-        if how not in ("raise", "collect"):
-            raise UsageError(f"on_fault is 'raise' or 'collect', not {how!r}")
+        self._heap.check_open()
+        how = self.on_fault if on_fault is None else check_on_fault(on_fault)
         return self._machine.execute(self._heap.space, batch, how == "collect", trace, time_limit)
 
 
 def _whole_pages(data: bytes) -> bytes:
     return data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")
-
-
-def _triple(value: int | Sequence[int], fill: int, name: str) -> tuple[tuple[int, int, int], int]:
-    """Three dimensions, and how many were given."""
-    numbers = [value] if isinstance(value, int | np.integer) else list(value)
-    if not 1 <= len(numbers) <= 3 or any(not 0 <= number <= ALL for number in numbers):
-        raise UsageError(f"{name} has one to three dimensions of 32 bits, not {value}")
-    x, y, z = [int(number) for number in [*numbers, fill, fill, fill][:3]]
-    return (x, y, z), len(numbers)
 
 
 def _sampler(filter: str, addressing: str, normalized: bool) -> Sampler:

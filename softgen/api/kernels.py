@@ -22,6 +22,9 @@ from softgen.eu.binary import Argument, Launch
 REGISTER = 32
 MOST_ITEMS = 256  # work items of a group whose size is chosen here
 FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+OTHER_KINDS = {  # kinds of NumPy scalars that an argument of this type, or a vector of it, is not
+    **dict.fromkeys(("half", "float", "double"), "iub"),
+    **dict.fromkeys(("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong"), "f")}  # fmt: skip
 ORDERS = {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}  # CL_R, CL_RG, CL_RGBA
 TYPES = {  # CL_SNORM_INT8 … CL_FLOAT by a channel's type and bits
     ("snorm", 8): 0x10D0, ("snorm", 16): 0x10D1, ("unorm", 8): 0x10D2, ("unorm", 16): 0x10D3, ("sint", 8): 0x10D7, ("sint", 16): 0x10D8,
@@ -62,7 +65,14 @@ class Kernel:
         return table(repr(self), ("argument", "name", "type", "kind", "bytes", "surface"), rows)
 
 
-def load_kernels(source: str | os.PathLike[str] | bytes, gpu: str | None = None) -> dict[str, Kernel]:
+class Kernels(dict[str, Kernel]):
+    """The kernels of a compiled program, by name."""
+
+    def __missing__(self, name: str) -> Kernel:
+        raise UsageError(f"no kernel is called {name!r}; there are {', '.join(self)}")
+
+
+def load_kernels(source: str | os.PathLike[str] | bytes, gpu: str | None = None) -> Kernels:
     """The kernels of an OpenCL binary that ocloc wrote, by name. Of an archive for several GPUs, `gpu` selects.
 
     >>> import softgen
@@ -72,8 +82,7 @@ def load_kernels(source: str | os.PathLike[str] | bytes, gpu: str | None = None)
     >>> [argument.name for argument in kernels["cf_collatz"].arguments]
     ['a', 'o']
     """
-    data = source if isinstance(source, bytes) else Path(source).read_bytes()
-    name = "binary" if isinstance(source, bytes) else os.fspath(source)
+    name, data = ("binary", source) if isinstance(source, bytes) else _read(source)
     found = binary.kernels(data, name)
     if gpu is not None:
         wanted = device(gpu).generation.number
@@ -82,7 +91,17 @@ def load_kernels(source: str | os.PathLike[str] | bytes, gpu: str | None = None)
         if not found:
             others = ", ".join(sorted({gpu for kernel in for_others for gpu in Kernel(kernel).gpus})) or "a GPU softgen does not know"
             raise UsageError(f"{name}: has no kernels for {gpu}; they are for {others}")
-    return {kernel.name: Kernel(kernel) for kernel in found}
+    return Kernels((kernel.name, Kernel(kernel)) for kernel in found)
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[str, bytes]:
+    """A file's name and bytes."""
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"kernels are loaded from a path or bytes, not {type(path).__name__}")
+    try:
+        return os.fspath(path), Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{os.fspath(path)}: cannot be read: {error.strerror}") from None
 
 
 # -- payload -----------------------------------------------------------------------------------------------------------
@@ -132,6 +151,8 @@ def value_bytes(argument: Argument, value: object) -> bytes:
         data = value if isinstance(value, bytes) else value.tobytes()
         if len(data) != argument.size:
             raise UsageError(f"{label} has {argument.size} bytes, not {len(data)}")
+        if not isinstance(value, bytes) and value.dtype.kind in OTHER_KINDS.get(argument.type.rstrip("0123456789"), ""):
+            raise UsageError(f"{label} is {argument.type}, not {value.dtype}")
         return data
     is_float = argument.type in ("float", "double", "half") or not argument.type and isinstance(value, float)
     try:
@@ -177,7 +198,7 @@ def cross_thread(kernel: Kernel, given: Sequence[Value], grid: Grid, local: Mapp
 
 
 def _described(kind: str, value: Image | Sampler, kernel: Kernel) -> int:
-    """What a kernel may ask about an image or a sampler."""
+    """A property of an image or a sampler that a kernel's payload contains."""
     if isinstance(value, Image):
         width, height, *slices = value.size
         count = slices[0] if slices else 0

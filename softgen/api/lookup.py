@@ -9,7 +9,7 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.describe import values_of
 from softgen.bits.generation import device
 from softgen.bits.layout import Layout
-from softgen.errors import SpecError
+from softgen.errors import SpecError, UsageError
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ def spec(name: str, gpu: str) -> Spec:
     ('command', 9, 1)
     """
     gen = device(gpu).generation.number
+    if not isinstance(name, str):
+        raise UsageError(f"a name is text (str), not {type(name).__name__}")
     if name not in catalogue().sections:
         from softgen.inspect.spec_names import close
 

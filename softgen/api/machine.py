@@ -65,13 +65,13 @@ def dispatcher(engine: str, threads: int | None) -> EngineDispatcher:
     """The dispatcher of an engine by name."""
     if engine not in NAMES:
         raise UsageError(f"no engine is called {engine!r}; engines are {' '.join(NAMES)}")
-    if threads is not None and threads < 1:
-        raise UsageError(f"host threads are 1 or more, not {threads}")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise UsageError(f"host threads are 1 or more, not {threads!r}")
     return EngineDispatcher(engine, threads)
 
 
 def deadline(time_limit: float | None) -> Callable[[], bool]:
-    """A function that says whether a time limit, counted from now, has passed."""
+    """A predicate: whether a time limit, counted from now, has passed."""
     end = None if time_limit is None else time.monotonic() + time_limit
     return lambda: end is not None and time.monotonic() >= end
 

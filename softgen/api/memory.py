@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,12 @@ ROWS = 4  # alignment of an image's slices
 CHANNELS = {1: "R", 2: "RG", 4: "RGBA"}
 
 Array = npt.NDArray[Any]
+Filter = Literal["nearest", "linear"]
+Addressing = Literal["none", "repeat", "clamp_border", "clamp_edge", "mirror"]
+
+
+def is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 class Heap:
@@ -33,8 +39,15 @@ class Heap:
     def __init__(self, name: str, bits: int) -> None:
         self.space = AddressSpace(name, bits)
         self._taken: list[tuple[int, int]] = []  # (start, end) in order, gaps included
+        self._live: dict[int, Allocation] = {}  # by address
+        self._closed = False
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise UsageError("this Gpu is closed; its memory is released")
 
     def allocate(self, size: int, name: str) -> Allocation:
+        self.check_open()
         whole = -(-max(size, 1) // PAGE) * PAGE + GAP
         start, index = FIRST, 0
         while index < len(self._taken) and self._taken[index][0] - start < whole:
@@ -45,14 +58,24 @@ class Heap:
         store = Store(max(size, 1), name)
         self.space.map(start, store)
         self._taken.insert(index, (start, start + whole))
-        return Allocation(self, start, store)
+        self._live[start] = Allocation(self, start, store)
+        return self._live[start]
 
     def free(self, allocation: Allocation) -> None:
+        if not self.maps(allocation):
+            return  # freed already: another allocation may have its address now
+        del self._live[allocation.address]
         self._taken = [taken for taken in self._taken if taken[0] != allocation.address]
         self.space.unmap(allocation.address, allocation.store.capacity)
 
+    def maps(self, allocation: Allocation) -> bool:
+        """Whether an allocation has not been freed."""
+        return self._live.get(allocation.address) is allocation
+
     def close(self) -> None:
+        self._closed = True
         self._taken.clear()
+        self._live.clear()
         self.space.close()
 
 
@@ -87,6 +110,9 @@ class Buffer:
     def address(self) -> int:
         """The graphics address of the first byte."""
         return self._allocation.address
+
+    def belongs_to(self, heap: Heap) -> bool:
+        return self._allocation.heap is heap
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -135,6 +161,9 @@ class Image:
     def address(self) -> int:
         return self._allocation.address
 
+    def belongs_to(self, heap: Heap) -> bool:
+        return self._allocation.heap is heap
+
     def free(self) -> None:
         """Unmap the image; the array stays valid."""
         self._allocation.heap.free(self._allocation)
@@ -159,14 +188,23 @@ class Local:
 
     size: int
 
+    def __post_init__(self) -> None:
+        if not is_integer(self.size) or self.size < 0:
+            raise UsageError(f"the size of a __local argument is a number of bytes, not {self.size!r}")
+
 
 @dataclass(frozen=True)
 class Sampler:
     """A sampler argument, or an entry of the sampler table of `Gpu.execute`."""
 
-    filter: Literal["nearest", "linear"] = "nearest"
-    addressing: Literal["none", "repeat", "clamp_border", "clamp_edge", "mirror"] = "clamp_edge"
+    filter: Filter = "nearest"
+    addressing: Addressing = "clamp_edge"
     normalized: bool = False
+
+    def __post_init__(self) -> None:
+        for name, values in (("filter", get_args(Filter)), ("addressing", get_args(Addressing))):
+            if getattr(self, name) not in values:
+                raise UsageError(f"{name} of a sampler is one of {' '.join(values)}, not {getattr(self, name)!r}")
 
 
 # -- images ------------------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class Run:
     instructions: int = 0
     seconds: float = 0.0
     faults: list[SoftgenError] = field(default_factory=list)  # with on_fault="collect"
-    remarks: list[str] = field(default_factory=list)  # no errors, but what software should not do
+    remarks: list[str] = field(default_factory=list)  # no errors, but what software should not do; each once for a Gpu
     trace: Trace = field(default_factory=Trace, repr=False)
 
     def _repr_html_(self) -> str:

@@ -117,6 +117,13 @@ class Packer:
         return self.pack("RENDER_SURFACE_STATE", surface_type=SURFACE_TYPES["buffer"], surface_format=RAW, surface_base_address=address,
                          width=last & 0x7F, height=last >> 7 & (1 << high) - 1, depth=last >> 7 + high)  # fmt: skip
 
+    def check_size(self, size: tuple[int, ...]) -> None:
+        """Refuse an image with more texels in a dimension than RENDER_SURFACE_STATE can encode."""
+        for name, texels in zip(("width", "height", "depth"), size, strict=False):
+            most = 1 << self.layout("RENDER_SURFACE_STATE").field(name).width
+            if texels > most:
+                raise UsageError(f"an image's {name} is at most {most:,} on {self.device.title}, not {texels:,}")
+
     def _image(self, image: Image) -> bytes:
         width, height, *more = image.size
         deep = bool(more) and not image.layered

@@ -45,7 +45,7 @@ from softgen.streamer.rules import commands as rules_commands
 from softgen.threads.dispatch import Dispatcher
 from softgen.threads.reference import ReferenceDispatcher
 
-PIPELINES: tuple[Pipeline, ...] = (media, gpgpu)
+PIPELINES: tuple[Pipeline, ...] = (media, gpgpu)  # three_d, with 3DPRIMITIVE among its commands, will be another
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
 for _pipeline in PIPELINES:
     COMMANDS.update(_pipeline.COMMANDS)

@@ -56,16 +56,16 @@ class Service:
         except OSError:
             pass
 
-    def wait_for_program(self) -> bytes | None:
-        """Wait for the first connection of a program, and return None; or for the launcher's command, if that comes first."""
+    def wait_for_program(self) -> bool:
+        """Wait for the first connection of a program; False if the launcher's command comes first. The command stays to be read."""
         found, _, _ = select.select([self.control, *self.listening.values()], [], [])
-        return self.command() if self.control in found and len(found) == 1 else None
+        return not (self.control in found and len(found) == 1 and self.command(socket.MSG_PEEK))
 
-    def command(self) -> bytes:
-        """Read the launcher's command. If the launcher has ended, another thread ends this process."""
+    def command(self, flags: int = 0) -> bytes:
+        """Read the launcher's command; `flags` are those of recv(). If the launcher has ended, another thread ends this process."""
         try:
-            if said := self.control.recv(64):
-                return said
+            if command := self.control.recv(64, flags):
+                return command
         except OSError:
             pass
         threading.Event().wait()

@@ -141,6 +141,15 @@ def test_a_fault_ends_the_program_and_is_kept(tmp_path: Path) -> None:
     assert run.all_gone()
 
 
+def test_a_program_that_never_opens_the_gpu_ends_with_its_report_and_recording(tmp_path: Path) -> None:
+    run = Softgen("--json", "--report", "-", "--record", str(tmp_path / "capture"), "--", "true")
+    assert run.finish(seconds=60) == 0, run.err
+    report = json.loads(next(line for line in run.err.splitlines() if line.startswith("{")))
+    assert report["opened"] == report["submissions"] == 0 and report["trouble"] == "" and "0 commands" in run.err
+    assert (tmp_path / "capture").is_dir() and not (tmp_path / "capture" / "incomplete").exists()
+    assert run.all_gone()
+
+
 def test_keep_going(tmp_path: Path) -> None:
     run = Softgen("--keep-going", "--", sys.executable, "-c", FAULT, "0", state=tmp_path)
     assert run.finish() == 0 and run.out == "went on\n" and "0x7654000" in run.err
@@ -307,8 +316,8 @@ def test_a_folder_that_another_run_took_for_a_dead_one_is_left_to_it(tmp_path: P
 
 def test_the_launcher_loads_nothing_that_simulates() -> None:
     code = ("import sys; import softgen.inspect.cli.run, softgen.driver.launcher, softgen.bits.generation as g; g.device('kbl')\n"
-            "rooms = tuple(f'softgen.{room}' for room in ('eu', 'device', 'gpgpu', 'streamer', 'memory'))\n"
-            "print([m for m in sys.modules if m in ('numpy', 'llvmlite') or m.startswith(rooms)])")
+            "packages = tuple(f'softgen.{name}' for name in ('eu', 'device', 'gpgpu', 'streamer', 'memory'))\n"
+            "print([m for m in sys.modules if m in ('numpy', 'llvmlite') or m.startswith(packages)])")
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
 

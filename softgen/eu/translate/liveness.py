@@ -1,4 +1,4 @@
-"""Liveness of register parts and flags: which must be spilled at an exit and reloaded at an entry.
+"""Liveness in T1: which register parts and flags are live, so are spilled at an exit and reloaded at an entry.
 
 Backward data flow over segments. A part is live where it may be read before it is wholly written; a write under a mask kills nothing.
 """

@@ -19,7 +19,7 @@ from softgen.lanes.cache import Cache, default_folder
 
 BEGINNING = 16  # bytes of code that a list is kept for
 MOST = 128  # kernels of one list
-ROOMS = ("bits", "eu", "lanes", "shared_functions", "spec/eu", "spec/message")  # what a translation is made by
+SOURCES = ("bits", "eu", "lanes", "shared_functions", "spec/eu", "spec/message")  # what a translation is made by
 
 
 Entry = tuple[int, str, dict[str, Any]]  # size of a kernel's code, its SHA-256, facts about the translation
@@ -35,8 +35,8 @@ def maker() -> str:
     """Changes whenever something does that translations depend on."""
     root = Path(softgen.__file__).parent
     found = hashlib.sha256()
-    for room in ROOMS:
-        for path in sorted((root / room).rglob("*")):
+    for source in SOURCES:
+        for path in sorted((root / source).rglob("*")):
             if path.suffix in (".py", ".table", ".csv", ".layout"):
                 status = path.stat()
                 found.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())

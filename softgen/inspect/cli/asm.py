@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from softgen.bits.generation import device
-from softgen.errors import DecodeError, UsageError
+from softgen.errors import DecodeError, SoftgenError, UsageError
 from softgen.eu.encoding import program
 from softgen.eu.isa.labels import COMPACT
 from softgen.eu.text import dialect
@@ -63,7 +63,10 @@ def write(output: str, code: bytes) -> None:
         path.write_bytes(code)
     else:
         target = path.resolve()  # a link stays a link
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        except OSError as error:
+            raise SoftgenError(f"{output}: cannot be written: {error.strerror}") from None
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softgen.errors import UsageError
@@ -62,6 +63,15 @@ def check(args: argparse.Namespace) -> None:
     names = [] if args.compare is None else args.compare.split(",")
     if args.compare is not None and (len(names) != 2 or not set(names) <= set(NAMES)):
         raise UsageError(f"two engines are compared: two of {' '.join(NAMES)} with a comma between them, not {args.compare!r}")
+
+
+def check_report(args: argparse.Namespace) -> None:
+    """Refuse a report that could not be written, and kernels that could not be read, before anything runs."""
+    if args.report and args.report != "-" and not Path(args.report).parent.is_dir():
+        raise UsageError(f"--report {args.report}: no such folder: {Path(args.report).parent}")
+    for place in args.kernels:
+        if not Path(place).exists():
+            raise UsageError(f"--kernels {place}: no such file or folder")
 
 
 def runner(args: argparse.Namespace) -> EngineDispatcher | ComparingDispatcher:

@@ -113,7 +113,7 @@ def guarded(work: Callable[[], int]) -> int:
         quiet_stdout()
         return 130 if isinstance(end, KeyboardInterrupt) else 141
     except (SoftgenError, OSError) as error:
-        complain(error)
+        complain(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename and error.strerror else error)
         return 2 if isinstance(error, UsageError) else 1
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from softgen.inspect.cli.engine import add_engine_options, add_report_options, add_trace_option, runner, traced
+from softgen.inspect.cli.engine import add_engine_options, add_report_options, add_trace_option, check_report, runner, traced
 from softgen.inspect.cli.output import Paint, Progress, complain, paint, print_json
 from softgen.inspect.kernel_names import KernelNames
 from softgen.inspect.report import gathered, show
@@ -49,12 +49,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(args: argparse.Namespace) -> int:
     from softgen.inspect.cli.decode import opened
 
-    groups, whole, told = runner(args), Report(), traced(args)
+    check_report(args)
+    groups, whole, log = runner(args), Report(), traced(args)
     with Progress("commands and thread groups executed") as progress:
-        spent = limit(args.time_limit, progress)
+        timed_out = limit(args.time_limit, progress)
         for file in args.file:
             trace, began = opened(file, args.gpu, "render"), time.monotonic()
-            report = replay(trace, itertools.count(1).__next__ if args.deterministic else None, spent, groups, told)
+            report = replay(trace, itertools.count(1).__next__ if args.deterministic else None, timed_out, groups, log)
             whole.add(report)
             if not args.json:
                 for line in lines(file, trace.device.name, report, time.monotonic() - began, paint()):
@@ -83,11 +84,11 @@ def limit(seconds: float | None, progress: Progress) -> Callable[[], bool]:
     """A function, called at every command and thread group, that says whether time is up."""
     end = None if seconds is None else time.monotonic() + seconds
 
-    def spent() -> bool:
+    def timed_out() -> bool:
         progress.step()
         return end is not None and time.monotonic() >= end
 
-    return spent
+    return timed_out
 
 
 def as_json(report: Report) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgen.errors import SoftgenError, SpecError, UsageError
-from softgen.inspect.cli.engine import add_engine_options, add_report_options, add_trace_option, check, runner, traced
+from softgen.inspect.cli.engine import add_engine_options, add_report_options, add_trace_option, check, check_report, runner, traced
 from softgen.inspect.cli.output import complain
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
         complain(f"{command[0]} {why}: it will not find the GPU")
     traced(args, "ioctls")
     check(args)
+    check_report(args)
     args.memory_limit = size(args.memory_limit)
     try:
         gpu = device(args.gpu)
@@ -186,7 +187,7 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, fold
     """The server's process, until the launcher ends it. Compiled programs appear in `folder`."""
     answering = threading.Event()
     threading.Thread(target=load, args=(gpu, args.engine, answering), name="load", daemon=True).start()
-    if service.wait_for_program() and not (wanted(args) or recorder):
+    if not service.wait_for_program() and not (wanted(args) or recorder):
         return {}  # the program never looked for a GPU
     answering.wait()
     return Simulator(args, gpu, recorder, folder, service).run()

@@ -1,4 +1,4 @@
-"""Atomics on dwords and qwords: each lane reads, computes and writes before the next does, and gets what stood there.
+"""Untyped atomics on dwords and qwords: each lane reads, computes and writes memory before the next does, and gets the old value.
 
 Operands are sets of registers after the addresses; compare-and-write has two, the value compared first (KBL 1229-1394).
 """
@@ -99,6 +99,7 @@ def operation(x: DataPortMessage) -> tuple[str, AtomicOperation]:
 
 @answers("untyped_atomic", "a64_untyped_atomic", "untyped_atomic_float", "a64_untyped_atomic_float")
 def untyped_atomic(x: DataPortMessage) -> None:
+    """Untyped atomic of 8 or 16 lanes; `perform` is where it reaches memory."""
     words = x.plan.words
     lanes, type = LANES[words.get("simd_mode", "simd8")], u64 if words.get("data_width") == "qword" else u32
     if words["operation"] == "cmpwr_2w" and type is u32:

@@ -177,3 +177,14 @@ def test_a_file_that_is_no_trace_is_one_line(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "text").write_text("hello\n")
     assert cli.main(["replay", str(tmp_path / "text")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("options, expected", [
+    (("--report", "/no/such/folder/report.json"), "no such folder: /no/such/folder"),
+    (("--kernels", "/no/such/file"), "--kernels /no/such/file: no such file or folder"),
+])
+def test_a_report_that_cannot_be_made_is_refused_before_the_replay(options: tuple[str, ...], expected: str,
+                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["replay", str(ROOT / "tests" / "data" / "kbl-vk-compute"), *options]) == 2
+    out, err = capsys.readouterr()
+    assert expected in err and not out

@@ -1,4 +1,4 @@
-"""The rooms are a one-way street: a room may import only rooms below it, however the import is written."""
+"""Layering: a package under softgen/ imports only packages below it, however the import is written."""
 
 import ast
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ import pytest
 
 from tests.conftest import ROOT
 
-PACKAGE = ROOT / "softgen"
-ROOMS = ["errors", "spec", "bits", "lanes", "memory", "surface", "shared_functions", "eu", "threads", "command",
-         "media", "three_d", "gpgpu", "codec", "blitter",
-         "streamer", "device", "driver", "trace", "inspect", "api"]        # lowest first
+ROOT_PACKAGE = ROOT / "softgen"
+PACKAGES = ["errors", "spec", "bits", "lanes", "memory", "surface", "shared_functions", "eu", "threads", "command",
+            "media", "three_d", "gpgpu", "codec", "blitter",
+            "streamer", "device", "driver", "trace", "inspect", "api"]        # lowest first
 PEERS = [{"three_d", "media", "codec", "blitter"}, {"three_d", "gpgpu", "codec", "blitter"}, {"driver", "trace"}]    # no imports between
-DOORS = {"__init__": {"api", "errors"}, "__main__": {"inspect"}}                # files beside the rooms, and what they may open
+TOP_LEVEL = {"__init__": {"api", "errors"}, "__main__": {"inspect"}}  # files beside the packages, and what they may import
 
 
 def absolute(node: ast.ImportFrom, package: list[str]) -> str:
@@ -36,30 +36,30 @@ def imported(tree: ast.Module, package: list[str]) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, arg.value) for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
 
 
-def allowed(room: str, other: str) -> bool:
-    if room in DOORS:
-        return other in DOORS[room]
-    return other == room or other in ROOMS[:ROOMS.index(room)] and not any({room, other} <= peers for peers in PEERS)
+def allowed(package: str, other: str) -> bool:
+    if package in TOP_LEVEL:
+        return other in TOP_LEVEL[package]
+    return other == package or other in PACKAGES[:PACKAGES.index(package)] and not any({package, other} <= peers for peers in PEERS)
 
 
-def street(package: Path = PACKAGE) -> Iterator[str]:
-    """A line for every import that goes up or sideways, and for every file that stands in no room."""
-    for path in sorted(package.rglob("*.py")):
-        inside = path.relative_to(package.parent)
-        room = inside.parts[1].removesuffix(".py")
-        if room not in ROOMS and room not in DOORS:
-            yield f"{inside}: {room} is not a room"
+def violations(root: Path = ROOT_PACKAGE) -> Iterator[str]:
+    """A line for every import upwards or sideways, and for every file that is in none of the packages."""
+    for path in sorted(root.rglob("*.py")):
+        inside = path.relative_to(root.parent)
+        package = inside.parts[1].removesuffix(".py")
+        if package not in PACKAGES and package not in TOP_LEVEL:
+            yield f"{inside}: {package} is not a package"
             continue
         for line, name in imported(ast.parse(path.read_text("utf-8"), str(path)), list(inside.parts[:-1])):
             top, _, rest = name.partition(".")
             other = rest.split(".")[0]
-            if top == package.name and other and not other.startswith("__") and not allowed(room, other):
-                yield f"{inside}:{line}: {room} may not import {other}"
+            if top == root.name and other and not other.startswith("__") and not allowed(package, other):
+                yield f"{inside}:{line}: {package} may not import {other}"
 
 
-def test_rooms_import_downwards() -> None:
-    assert PACKAGE.is_dir()
-    assert list(street()) == []
+def test_packages_import_downwards() -> None:
+    assert ROOT_PACKAGE.is_dir()
+    assert list(violations()) == []
 
 
 UPWARDS = [
@@ -77,27 +77,27 @@ UPWARDS = [
 
 @pytest.mark.parametrize("text", UPWARDS)
 def test_an_import_upwards_is_reported(tmp_path: Path, text: str) -> None:
-    room = tmp_path / "softgen" / "shared_functions"
-    room.mkdir(parents=True)
-    (room / "spawner.py").write_text(text)
+    package = tmp_path / "softgen" / "shared_functions"
+    package.mkdir(parents=True)
+    (package / "spawner.py").write_text(text)
     line = text.count("\n") + 1
-    assert list(street(tmp_path / "softgen")) == [f"softgen/shared_functions/spawner.py:{line}: shared_functions may not import eu"]
+    assert list(violations(tmp_path / "softgen")) == [f"softgen/shared_functions/spawner.py:{line}: shared_functions may not import eu"]
 
 
 def test_peers_may_not_know_each_other(tmp_path: Path) -> None:
     (tmp_path / "softgen" / "media").mkdir(parents=True)
     (tmp_path / "softgen" / "media" / "walker.py").write_text("from softgen.three_d import clip")
     (tmp_path / "softgen" / "trace.py").write_text("import softgen.driver")
-    assert list(street(tmp_path / "softgen")) == ["softgen/media/walker.py:1: media may not import three_d",
+    assert list(violations(tmp_path / "softgen")) == ["softgen/media/walker.py:1: media may not import three_d",
                                                   "softgen/trace.py:1: trace may not import driver"]
 
 
-def test_a_file_outside_the_rooms_is_reported(tmp_path: Path) -> None:
+def test_a_file_outside_the_packages_is_reported(tmp_path: Path) -> None:
     (tmp_path / "softgen").mkdir()
     (tmp_path / "softgen" / "helpers.py").write_text("")
     (tmp_path / "softgen" / "__init__.py").write_text("from softgen.bits import layout")
-    assert list(street(tmp_path / "softgen")) == ["softgen/__init__.py:1: __init__ may not import bits",
-                                                  "softgen/helpers.py: helpers is not a room"]
+    assert list(violations(tmp_path / "softgen")) == ["softgen/__init__.py:1: __init__ may not import bits",
+                                                  "softgen/helpers.py: helpers is not a package"]
 
 
 @pytest.mark.parametrize("text", ["from softgen.bits import layout", "from . import urb", "from .urb import Urb", "import numpy",
@@ -105,4 +105,4 @@ def test_a_file_outside_the_rooms_is_reported(tmp_path: Path) -> None:
 def test_an_import_downwards_is_fine(tmp_path: Path, text: str) -> None:
     (tmp_path / "softgen" / "shared_functions").mkdir(parents=True)
     (tmp_path / "softgen" / "shared_functions" / "spawner.py").write_text(text)
-    assert list(street(tmp_path / "softgen")) == []
+    assert list(violations(tmp_path / "softgen")) == []

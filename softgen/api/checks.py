@@ -1,0 +1,54 @@
+"""Checks of arguments to the Python interface: mistakes in a call raise UsageError."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from softgen.api.memory import Buffer, Heap, Image, Sampler, is_integer
+from softgen.errors import UsageError
+
+MOST = 0xFFFFFFFF  # sizes and counts have 32 bits
+
+OnFault = Literal["raise", "collect"]
+
+
+def check_on_fault(on_fault: OnFault) -> OnFault:
+    if on_fault not in ("raise", "collect"):
+        raise UsageError(f"on_fault is 'raise' or 'collect', not {on_fault!r}")
+    return on_fault
+
+
+def check_numbers(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if not is_integer(number) or not 0 <= number <= MOST:
+            raise UsageError(f"{name} is a number of at most 32 bits, not {number!r}")
+
+
+def check_owner(heap: Heap, value: object, label: str) -> None:
+    """Refuse memory of another Gpu: its address means something else here."""
+    if isinstance(value, Buffer | Image) and not value.belongs_to(heap):
+        raise UsageError(f"{label} belongs to another Gpu")
+
+
+def check_tables(heap: Heap, surfaces: Sequence[Buffer | Image | None], samplers: Sequence[Sampler]) -> None:
+    """Refuse entries of a wrong type in the binding table or the sampler table."""
+    for name, entries, kinds in (("surfaces", surfaces, (Buffer, Image, type(None))), ("samplers", samplers, (Sampler,))):
+        if not isinstance(entries, Sequence):
+            raise UsageError(f"{name} is a list, not {type(entries).__name__}")
+        expected = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+        for index, entry in enumerate(entries):
+            if not isinstance(entry, kinds):
+                raise UsageError(f"{name}[{index}] must be {expected}, not {type(entry).__name__}")
+            check_owner(heap, entry, f"{name}[{index}]")
+
+
+def triple(value: int | Sequence[int], fill: int, name: str) -> tuple[tuple[int, int, int], int]:
+    """Three dimensions, and how many were given."""
+    numbers = list(value) if isinstance(value, Sequence | np.ndarray) else [value]
+    if not 1 <= len(numbers) <= 3 or not all(is_integer(number) and 0 <= number <= MOST for number in numbers):
+        raise UsageError(f"{name} has one to three dimensions of 32 bits, not {value!r}")
+    x, y, z = [int(number) for number in [*numbers, fill, fill, fill][:3]]
+    return (x, y, z), len(numbers)
