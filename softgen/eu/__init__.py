@@ -10,15 +10,14 @@ isa/             the decoded instruction, opcodes, registers, types, rules of ex
 encoding/        words <-> instructions, native and compact; instruction streams
 text/            assembler and disassembler: IGA's and Mesa's dialects
 check/           restrictions on instructions
-binary.py        kernels inside compiled OpenCL programs
+binary/          kernels inside compiled OpenCL programs
 thread/          a thread's state, regions, predication, exceptions
 semantics/       what each opcode computes; branches; messages; the path every ALU instruction takes (step.py)
 interpreter.py   the reference engine: runs a thread instruction by instruction on NumPy lanes
 engine.py        engines by name: reference, t0, t1, auto
+engine_protocol.py  protocol of the compiling engines: what is asked of them and returned
 threaded/        T0: a compiled handler for each instruction
 translate/       T1: the whole kernel as one native function
 promotion.py     auto: T0 first, T1 once a kernel is hot
 native.py        native.c: T0's loop, thread groups, barriers
-environment.py   the compiled environment of messages; explains faults of compiled code
-textured.py      functions that compiled kernels call to read and write texels
 """
