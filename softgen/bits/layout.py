@@ -88,7 +88,7 @@ class Layout:
         return pack(self.name, self.gen, self.dwords, self.header, self.fields, self.groups, given)
 
     def walk(self) -> Iterator[tuple[Field, tuple[Group, ...]]]:
-        """Every field with the groups that contain it, outermost first."""
+        """Every field with the groups it stands in, outermost first."""
         yield from ((one, ()) for one in self.fields)
         yield from _walk(self.groups, ())
 

@@ -16,7 +16,6 @@ scheduler.c    groups of threads in turns on one host thread; threads.h lets C l
 shared.py      the part of a dispatch that its workers share: kernel, engine, bindings
 worker.py      one host thread's share; templates.py the blocks its threads start from
 affine.py      affine lane values in payloads
-units.py       shared functions connected to the threads of a group
 places.py      error messages that all engines use
 compare.py     two engines on the same dispatch, and the first difference between them
 """
