@@ -1,14 +1,14 @@
-"""The few exceptions everything raises. Each message says where, what was found and what was expected."""
+"""The exceptions of softgen. Each message names the place, what was found and what was expected."""
 
 from __future__ import annotations
 
 
 class SoftgenError(Exception):
-    """Anything softgen says on purpose; a command line prints the message without a traceback."""
+    """Base class of softgen's errors; the command line prints the message without a traceback."""
 
 
 class SpecError(SoftgenError):
-    """A page says something impossible. The message starts with page:line."""
+    """An invalid spec page, or a name that no page describes. The message starts with page:line."""
 
 
 class DecodeError(SoftgenError):
@@ -20,7 +20,7 @@ class Unsupported(SoftgenError):
 
 
 class DriverError(SoftgenError):
-    """A driver asked for something no kernel would grant."""
+    """A request that the kernel driver would refuse."""
 
 
 class UsageError(SoftgenError, ValueError):

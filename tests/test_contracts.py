@@ -41,7 +41,7 @@ def test_every_package_says_what_goes_in_and_out_and_names_its_files() -> None:
         assert re.search(r"^In:? ", text, re.MULTILINE) and re.search(r"(^|\. )Out:? ", text, re.MULTILINE), path
         unnamed = [file.name for file in path.parent.glob("*.py") if file.name not in text and file.name != "__init__.py"]
         assert unnamed == [], f"{path} does not say what these are"
-        gone = [name for name in re.findall(r"^(\w+(?:\.py|/)) ", text, re.MULTILINE) if not (path.parent / name).exists()]
+        gone = [name for name in re.findall(r"^([\w/]+(?:\.py|\.c|/))\s", text, re.MULTILINE) if not (path.parent / name).exists()]
         assert gone == [], f"{path} names files that do not exist"
 
 

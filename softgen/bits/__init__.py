@@ -1,7 +1,7 @@
 """Bits: how a page of `spec/` becomes pack and unpack.
 
 In    text pages (`spec/**/*.layout`), two tables (`generations.toml`, `devices.toml`).
-Out   `Layout` objects: where each field of a command, structure, register, message or instruction lives,
+Out   `Layout` objects: the position of each field of a command, structure, register, message or instruction,
       compiled to `unpack` (dwords -> record) and `pack` (values -> dwords); `Generation` and `Device` objects.
 
 page/          reads a page, strictly; a complaint names page and line: section.py, lines.py, build.py

@@ -92,7 +92,7 @@ class Catalogue:
         return [] if shift is None else table.get((shift, header >> shift), [])
 
     def _command_table(self, gen: float, engine: str) -> CommandTable:
-        """Commands by key; those that share one are told apart by further header bits, the most particular first."""
+        """Commands by key; those with the same key differ in further header bits, the most specific first."""
         table: defaultdict[tuple[int, int], list[tuple[Header, str]]] = defaultdict(list)
         for name, section in self.sections.items():
             for its_gen, header, engines in page.headers(section) if section.kind == "command" else ():

@@ -129,9 +129,9 @@ def _flat(values: Record) -> Iterator[Any]:
             yield value
 
 
-def value_text(one: BitField, value: Any, names: dict[int, str]) -> str:
+def value_text(field: BitField, value: Any, names: dict[int, str]) -> str:
     """A value as people read it."""
-    match one.type.name:
+    match field.type.name:
         case "enum":
             return f"{names[value]} ({value})" if value in names else f"{value} (no name)"
         case "bool":
@@ -162,7 +162,7 @@ def _must(layout: Layout) -> tuple[int, int]:
 
 
 def reserved(layout: Layout, dwords: Sequence[int]) -> list[Reserved]:
-    """Which bits stand otherwise than the page says they must. Of dwords past the longest form the page knows nothing is said."""
+    """Bits that violate the page: reserved, must-be-zero and must-be-one bits. Dwords past the longest form on the page are not checked."""
     dwords = dwords if layout.maximum is None else dwords[: layout.maximum]
     bits = record.join(dwords)
     zero, one = _must(layout)

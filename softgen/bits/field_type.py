@@ -1,4 +1,4 @@
-"""What a field's bits mean: the type and the conditions a page writes behind a name."""
+"""Field types: the type and the conditions that a page gives after a field's name."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Format:
 
 @cache
 def surface_formats() -> dict[int, Format]:
-    """Every format, by the number that stands in memory."""
+    """Every format, by its number in surface states."""
     return read((resources.files("softgen") / "spec" / FILE).read_text("utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Layouts: where each field of a command, structure, register, message or instruction lives.
+"""Layouts: the position of each field of a command, structure, register, message or instruction.
 
 Positions are counted from bit 0 of dword 0 of the layout, or of the element inside a group.
 """
@@ -21,7 +21,7 @@ __all__ = ["GENERATIONS", "KEY_SHIFT", "BitField", "Effect", "FieldCondition", "
 
 GENERATIONS = (4.5, 7.0, 7.5, 8.0, 9.0, 11.0)
 
-# Which header bits a key names, and where the length stands unless a page says otherwise (BDW 48-90, G45 940-951).
+# Which header bits a key names, and the default position of the length (BDW 48-90, G45 940-951).
 MI, BLITTER, GFXPIPE = 0, 2, 3
 KEY_SHIFT = {MI: 23, BLITTER: 22, GFXPIPE: 16}
 
@@ -106,7 +106,7 @@ def _walk(groups: tuple[Group, ...], outer: tuple[Group, ...]) -> Iterator[tuple
 
 
 def guess_length(header: int) -> int | None:
-    """How long a command nobody knows must be, from its type alone (BDW 48-90; G45 940-951); None: no command at all."""
+    """Length of an unknown command, from its type alone (BDW 48-90; G45 940-951); None: not a command."""
     match header >> 29:
         case 0:
             return 1 if header >> 23 < 0x10 else (header & 0xFF) + 2

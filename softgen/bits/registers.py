@@ -1,4 +1,4 @@
-"""Registers by where they stand: `find(0x2608, 9, "render")` is CS_GPR.
+"""Registers by offset: `find(0x2608, 9, "render")` is CS_GPR.
 
 An offset a command names is absolute, or counts from where the engine's registers start (Gen11's "add CS MMIO start offset"). Pages write
 an engine's own registers once, with an offset that counts from that start (`+0x600`), and all others with the absolute one. Where the

@@ -136,7 +136,7 @@ class HardwareEngine:
         self.status.loaded(image.address, self.current.first)
 
     def _unload(self, **why: int) -> None:
-        """The context leaves: it is saved, and the status says why. A failed one counts as done: nobody could start it again."""
+        """Switch the context out: save it, report the reason in the status. A failed context counts as complete: it cannot be restarted."""
         running = self.current
         assert running is not None
         place, head = running.streamer.ring_place(), running.streamer.get("RING_BUFFER_HEAD")

@@ -97,13 +97,13 @@ class ContextImage:
                     value &= ~inhibit
                 self.space.write32(where, value | ALL_BITS if place is not None and masked(place) else value)
 
-    def _new(self, one: ImageList) -> list[tuple[int, int]]:
+    def _new(self, images: ImageList) -> list[tuple[int, int]]:
         """An engine's list, where there was none."""
-        if not one.engine or self.space.extent(self.address + PAGE + 4 * one.at, 4 * 0x60) < 4 * 0x60:
+        if not images.engine or self.space.extent(self.address + PAGE + 4 * images.at, 4 * 0x60) < 4 * 0x60:
             return []
-        numbers = [number for name in one.registers for number in self._offsets(name)]
-        start = self.address + PAGE + 4 * one.at
-        self.space.write32(start, one.header & ~0xFF | 2 * len(numbers) - 1)
+        numbers = [number for name in images.registers for number in self._offsets(name)]
+        start = self.address + PAGE + 4 * images.at
+        self.space.write32(start, images.header & ~0xFF | 2 * len(numbers) - 1)
         for i, number in enumerate(numbers):
             self.space.write32(start + 4 + 8 * i, number)
         return [(start + 8 + 8 * i, number) for i, number in enumerate(numbers)]

@@ -1,4 +1,4 @@
-"""What an engine says about its contexts: the hardware status page, the context's own page, status registers, interrupts.
+"""Status that an engine reports about its contexts: the hardware status page, the context's own page, status registers, interrupts.
 
 Reads   CTXT_ST_BUF CTXT_ST_PTR EXECLIST_STATUS HWS_PGA CTX_TIMESTAMP
 Writes  dwords 16 to 31 of the status page (KBL 11516-11522), the context's own page (KBL 18205-18254), these registers

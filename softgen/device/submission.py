@@ -33,7 +33,7 @@ class SubmissionTable:
     events: dict[str, int]  # where in the status page events of contexts go
 
     def base(self, engine: str) -> int:
-        """Where the first engine of this name stands."""
+        """The offset of the first engine of this name."""
         return next(base for base, name in self.engines.items() if name == engine)
 
 

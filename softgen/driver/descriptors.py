@@ -13,7 +13,7 @@ OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 class Reserve:
-    """Descriptors of nothing, held so that nobody else has them."""
+    """Reserved descriptors: held open so that some are left when all others are in use."""
 
     def __init__(self, count: int = SPARE) -> None:
         self.count, self.lock = count, threading.Lock()

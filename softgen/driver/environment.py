@@ -62,7 +62,7 @@ def unreachable(program: str) -> str:
         if os.stat(program).st_mode & (stat.S_ISUID | stat.S_ISGID) and os.geteuid():
             return "changes its user when it starts (set-uid)"
     except OSError:
-        return ""  # whoever starts it will say
+        return ""  # starting it reports the error
     if head[:4] != b"\x7fELF":
         return ""
     if head[4] != 2:

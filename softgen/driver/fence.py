@@ -150,7 +150,7 @@ class Pipes(Generic[Item]):
                 try:
                     os.write(self.items[key][1], b"!")
                 except OSError:
-                    pass  # nobody reads any more
+                    pass  # the reader is gone
 
     def __del__(self) -> None:
         self.closed.close()

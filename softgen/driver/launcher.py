@@ -1,6 +1,6 @@
 """The launcher: starts the server and the program, passes signals and the exit code on, and leaves nothing behind.
 
-Whoever of the three ends first, the others learn of it: the launcher waits for both as their parent, the server has a socket to the
+When one of the three ends, so do the others: the launcher waits for both as their parent, the server has a socket to the
 launcher (service.py), and the program is ended by the kernel when the launcher is gone.
 """
 
@@ -26,9 +26,9 @@ from softgen.errors import SoftgenError
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
 
-TICK = 0.05  # seconds between two looks at what the server says
+TICK = 0.05  # seconds between two polls of the server's messages
 STOP = 3.0  # seconds the server has to end when its work does not matter any more
-GRACE = 0.7  # seconds a program and all it started have to end when they are told to
+GRACE = 0.7  # seconds a program and all it started have to end after SIGTERM
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PASSED_ON = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
 BLOCKED = PASSED_ON | {signal.SIGCHLD}
@@ -205,7 +205,7 @@ class ProgramRun:
         while not self._server_gone():
             info = signal.sigtimedwait(BLOCKED, TICK)
             if info and info.si_signo in PASSED_ON or until is not None and time.monotonic() > until:
-                os.kill(self.server, signal.SIGKILL)  # somebody has waited long enough
+                os.kill(self.server, signal.SIGKILL)  # out of time, or a second signal
             self._listen()
         self._listen()
 
@@ -226,7 +226,7 @@ def children() -> list[int]:
     try:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()]
     except OSError:
-        return []  # a kernel without that file: nobody to look after
+        return []  # a kernel without that file: no orphans are found
 
 
 def end_descendants(spared: set[int], began: float) -> None:

@@ -1,6 +1,6 @@
 """The folder of a run: sockets and the tree of files that programs are shown.
 
-Launcher and server hold a lock on it for as long as one of them lives. Whoever lives longer removes it; where both were killed at once,
+Launcher and server hold a lock on it for as long as one of them lives. The last of them to end removes it; where both were killed at once,
 the next run does.
 """
 
@@ -53,7 +53,7 @@ def _lock(folder: Path) -> int:
 
 
 def remove_dead() -> None:
-    """Remove folders of our own runs that nobody has a lock on, nor a socket in."""
+    """Remove folders of this user's runs that have no lock and no live socket."""
     around = parent()
     try:
         names = [name for name in os.listdir(around) if NAME.fullmatch(name)]

@@ -27,7 +27,7 @@ from softgen.driver.tree import NODES
 from softgen.driver.uapi import ARGUMENTS, name_of
 
 BREATH = 0.05  # seconds until the next try, where neither accepting nor refusing was possible
-DRAIN = 5.0  # seconds that work may go on when nobody waits for it any more
+DRAIN = 5.0  # seconds that work may go on after the program has ended
 
 
 class Server:
@@ -80,7 +80,7 @@ class Server:
         greet(connection)
 
     def _refuse(self, name: str) -> None:
-        """Refuse a connection with EMFILE: the server has no descriptor left. Closes descriptors that nobody uses any more."""
+        """Refuse a connection with EMFILE: the server has no descriptor left. Closes unused descriptors."""
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.gpu.log_once(f"all {limit} descriptors of the server are in use: programs get EMFILE until some are closed (see `ulimit -Hn`)")
         self.gpu.reclaim()

@@ -138,7 +138,7 @@ def members(folder: Path) -> set[int]:
             if name.isdigit() and int(name) != os.getpid() and mark in Path("/proc", name, "environ").read_bytes() + b"\0":
                 found.add(int(name))
         except OSError:
-            pass  # somebody else's, or gone
+            pass  # another user's process, or one that has ended
     return found
 
 

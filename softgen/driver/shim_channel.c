@@ -102,7 +102,7 @@ int connect_to(const char *name, int flags, int named)
     if (fd < 0)
         return -1;
     snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", run, name);
-    sa_family_t anything = AF_UNIX; /* the kernel picks a name nobody has */
+    sa_family_t anything = AF_UNIX; /* the kernel picks an unused name */
     int bad = named && bind(fd, (struct sockaddr *)&anything, sizeof anything);
     while (!bad && connect(fd, (struct sockaddr *)&address, sizeof address) && (bad = errno != EINTR))
         ;
@@ -310,7 +310,7 @@ int64_t exchange(const struct message *request, const void *payload, struct mess
         if (stopped < 0)
             lost();
         if (stopped) {
-            close_channel(channel); /* the server learns so that nobody waits any more */
+            close_channel(channel); /* the server sees that the waiting thread is gone */
             channel->busy = 0;
             return -EINTR;
         }

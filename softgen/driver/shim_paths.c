@@ -284,7 +284,7 @@ EXPORT char *realpath(const char *path, char *to)
 EXPORT char *__realpath_chk(const char *path, char *to, size_t room) { return (void)room, realpath(path, to); }
 EXPORT char *canonicalize_file_name(const char *path) { return realpath(path, NULL); }
 
-/* libc looks around by itself in here, past our doors: it is told to use them. */
+/* glob() calls libc's own functions, past the wrappers: GLOB_ALTDIRFUNC makes it call the wrappers. */
 EXPORT int glob(const char *pattern, int flags, int (*failed)(const char *, int), glob_t *found)
 {
     NEXT(int, glob, const char *, int, int (*)(const char *, int), glob_t *);

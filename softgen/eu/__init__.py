@@ -14,8 +14,8 @@ binary/          kernels inside compiled OpenCL programs, and how to launch them
 thread/          a thread's state, regions, predication, exceptions
 semantics/       what each opcode computes; branches; messages; execution of ALU instructions (step.py)
 interpreter.py   the reference engine: executes a thread instruction by instruction on NumPy lanes
-engine_protocol.py  the protocol of compiling engines
 engine.py        engines by name: reference, t0, t1, auto
+engine_protocol.py  protocol of the compiling engines: what is asked of them and returned
 threaded/        T0: a compiled handler for each instruction
 translate/       T1: the whole kernel as one native function
 promotion.py     auto: T0 first, T1 once a kernel is hot

@@ -83,7 +83,7 @@ class Recorder(CaptureWriter):
         try:
             self.path.rmdir()
         except OSError:
-            pass  # somebody keeps other files there
+            pass  # the folder has other files
         return f"{self.path}: nothing was recorded"
 
 

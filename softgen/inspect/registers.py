@@ -3,7 +3,7 @@
     setting  = register [. element] [: type] = value {, value}
     register   r0 … r127 (g2 is r2), m0 … where there are any, and f0 a0 acc0 cr0 … by generation
     element    index in elements of the type (default: the first)
-    type       ud d uw w ub b uq q f hf df, as far as the generation has it. Unless told: uw for a0 and f0.1, else ud
+    type       ud d uw w ub b uq q f hf df, as far as the generation has it. Default: uw for a0 and f0.1, else ud
     value      7 -7 0x1f; floats 1.5 -2e3 inf nan, or their bits 0x3f800000; 1.5*8 is eight of them
 """
 

@@ -33,7 +33,7 @@ BOUNDS = {
 
 
 def gathered(report: Report, engines: Iterable[EngineDispatcher], names: KernelNames) -> dict[str, Any]:
-    """Everything a report says."""
+    """Print a report."""
     groups = list(engines)
     ran = [one for each in groups for one in each.ran.values()]
     inexact = approximations(one.program for one in ran)
@@ -133,6 +133,6 @@ def summary(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from (("red", f"{kind.removesuffix('s')} {problem(one)}") for one in found[kind])
 
 
-def problem(one: Any) -> str:
+def problem(trouble: Any) -> str:
     """A fault or something unsupported; `run` reports text, `replay` records."""
-    return f"{one['submission']}: {one['what']}" if isinstance(one, dict) else str(one)
+    return f"{trouble['submission']}: {trouble['what']}" if isinstance(trouble, dict) else str(trouble)

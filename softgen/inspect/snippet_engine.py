@@ -10,7 +10,7 @@ from softgen.eu.interpreter import Interpreter, KernelProgram
 from softgen.eu.thread.block import CHANNELS, Context, ThreadStatus
 from softgen.eu.translate.engine import Translator
 
-STRETCH = 1000  # backward branches until somebody looks at limits
+STRETCH = 1000  # backward branches between checks of the limits
 
 
 class Runner(Protocol):

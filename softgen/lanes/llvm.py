@@ -1,4 +1,4 @@
-"""The machine that writes a program down as LLVM IR text, for jit.py to compile.
+"""LlvmMachine: writes a program as LLVM IR text, which jit.py compiles.
 
 Exact by these facts. No fast-math flag is ever set, so LLVM neither reorders nor fuses; the host rounds to nearest, and LLVM's constant
 folder does the same operations the same way. llvm.fma, sqrt, floor and their like are instructions on every host jit.py accepts; if

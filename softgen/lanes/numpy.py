@@ -1,4 +1,4 @@
-"""The machine that runs at once, on NumPy arrays: the reference, and what the debugger and the tests use.
+"""NumpyMachine: computes at once on NumPy arrays. It is the reference, used by the interpreter, the debugger and the tests.
 
 Exact by these facts. The host rounds + − × ÷ and sqrt of 32 and 64 bits correctly. NumPy does them for 16 bits in 32 and rounds again;
 24 bits are at least 2 × 11 + 2, so the second rounding changes nothing (Figueroa 1995). fma of 16 and 32 bits is worked out in 64 bits
@@ -150,7 +150,7 @@ class NumpyMachine(Machine):
         return Value(self, type, len(array), array)
 
     def memory(self, array: Any, name: str = "memory") -> Memory:
-        """Bytes of an array, as they lie, to load from and store to."""
+        """The bytes of an array as memory for loads and stores."""
         return Memory(self, np.asarray(array).reshape(-1).view(np.uint8), name)
 
     # -- control -----------------------------------------------------------------------------------------------------

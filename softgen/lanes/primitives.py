@@ -1,4 +1,4 @@
-"""What a machine must know to be one: the methods here that are abstract. The rest checks operands before they get there.
+"""Primitive operations: the abstract methods that each machine implements, and the operand checks before them.
 
 Payloads are the machine's own business; lists of Python numbers, types and counts of lanes are plain Python.
 """

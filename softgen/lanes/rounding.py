@@ -47,7 +47,7 @@ def finite(m: Machine, a: Value) -> Value:
 
 
 def moved(m: Machine, rounded: Value, found: Sides, rounding: str) -> Value:
-    """One step toward the exact result where the rounding asks for it. As bits, a step away from zero is +1."""
+    """One step toward the exact result where the rounding mode requires it. As bits, a step away from zero is +1."""
     above, below = found
     bits = m.bitcast(rounded, rounded.type.unsigned)
     negative = m.sign_bit(rounded)

@@ -1,4 +1,4 @@
-"""A lane program compiled and ready: called with NumPy arrays, as the NumPy machine would be with values."""
+"""Compiled lane programs, called with NumPy arrays."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Routine:
         return lanes
 
     def fault(self, arguments: Array) -> GpuFault:
-        """What the fault words say, in the words of the NumPy machine."""
+        """The fault words as the error that the NumPy machine raises."""
         kind, offset, number = (int(one) for one in arguments[:FAULT_WORDS])
         name = getattr(self.signature.inputs[number], "name", "memory")
         access = "atomic" if FAULTS[kind] == "misaligned" else FAULTS[kind]

@@ -1,4 +1,4 @@
-"""What goes into a compiled program and comes out, and how it lies in memory.
+"""Signatures of compiled programs: inputs and outputs, and their layout in memory.
 
 A compiled program is `int64_t f(void *arguments, void *record)`. The arguments are 8-byte words: three fault words (llvm_memory.py), then
 per input a pointer to its lanes, or pointer and size of a memory (pointer alone where it is not checked), then per output a pointer to
@@ -65,12 +65,12 @@ def build(program: Callable[..., Any], signature: Signature, target: Target | No
     return m.function(signature.name)
 
 
-def _read(m: LlvmMachine, one: Lanes, pointer: str) -> Value:
-    vector = m.vector(one.type, one.lanes)
-    if not one.type.is_bool:
-        return Value(m, one.type, one.lanes, m.emit(f"load {vector}, ptr {pointer}, align 1"))
-    raw = m.emit(f"load <{one.lanes} x i8>, ptr {pointer}, align 1")
-    return Value(m, one.type, one.lanes, m.emit(f"icmp ne <{one.lanes} x i8> {raw}, zeroinitializer"))
+def _read(m: LlvmMachine, lanes: Lanes, pointer: str) -> Value:
+    vector = m.vector(lanes.type, lanes.lanes)
+    if not lanes.type.is_bool:
+        return Value(m, lanes.type, lanes.lanes, m.emit(f"load {vector}, ptr {pointer}, align 1"))
+    raw = m.emit(f"load <{lanes.lanes} x i8>, ptr {pointer}, align 1")
+    return Value(m, lanes.type, lanes.lanes, m.emit(f"icmp ne <{lanes.lanes} x i8> {raw}, zeroinitializer"))
 
 
 def _write(m: LlvmMachine, value: Value, pointer: str) -> None:

@@ -1,4 +1,4 @@
-"""What a lane can hold: integers of 8 to 64 bits, floats of 16, 32 and 64 bits, and truth."""
+"""Lane types: integers of 8 to 64 bits, floats of 16, 32 and 64 bits, and booleans."""
 
 from __future__ import annotations
 

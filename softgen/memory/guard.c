@@ -2,7 +2,7 @@
  *
  * guard_call(function, argument, record) runs function(argument, record) and returns 0, or a signal number with the
  * record filled in. A signal that does not come from a zone of arenas, or that arrives outside a guarded call, goes to
- * whoever handled it before: a real crash stays a crash.
+ * the previous handler: a real crash stays a crash.
  *
  * Guarded code must hold no locks and own nothing when it touches graphics memory: it may be left at that instruction.
  * Plain C without the Python API; Python calls it through ctypes, which lets go of the interpreter lock meanwhile.

@@ -75,7 +75,7 @@ class Streamer(CommandParser):
             raise self.stuck()
 
     def stuck(self) -> SoftgenError:
-        """The error of a wait that nobody is left to end."""
+        """The error of a wait that nothing can end."""
         assert self.waiting is not None and self.waiting.command is not None
         return self._placed(SoftgenError(f"waits for ever: {self.waiting.text}"), self.waiting.command)
 

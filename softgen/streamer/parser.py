@@ -22,7 +22,7 @@ from softgen.streamer.window import Window
 
 MOST_COMMANDS = 500_000  # of one submission; a real one has thousands
 MOST_AGAIN = 50_000  # of one submission, at addresses where it has been: batches that call each other over and over
-MOST_ZEROS = 1 << 16  # zero dwords in a row, after which the rest is taken to be memory nobody wrote
+MOST_ZEROS = 1 << 16  # zero dwords in a row, after which the rest is taken to be unwritten memory
 TRIAL = 4096  # commands read to see whether something is a batch
 MOST_UNKNOWN = 8  # in a row, after which the rest is taken to be no batch
 
@@ -69,7 +69,7 @@ class FetchPointer:
     level: int
     end: int | None = None  # rings: where the tail is
     wrap: tuple[int, int] | None = None  # rings: (start, end) of the buffer
-    unknown: int = 0  # commands in a row that nobody knows
+    unknown: int = 0  # unknown commands in a row
     zeros: int = 0  # zero dwords in a row
     privileged: bool = True  # may it do what only the kernel driver may?
 
@@ -99,7 +99,7 @@ class FetchPointer:
 
 @lru_cache(1 << 12)
 def _understood(header: int, gen: float, engine: str) -> tuple[Layout | None, int, tuple[str, ...]]:
-    """What a header dword says: the command, how many dwords it has, and what is wrong with that."""
+    """Parse a header dword: the command, how many dwords it has, and what is wrong with that."""
     layout = catalogue().find_command(header, gen, engine)
     if layout is None:
         return None, guess_length(header) or 1, ()
@@ -182,7 +182,7 @@ class CommandParser:
         return Command(place.start, place.address, place.level, layout, dwords, problems)
 
     def _jump(self, place: FetchPointer, command: Command) -> tuple[Remark | None, FetchPointer | None]:
-        """Where MI_BATCH_BUFFER_START leads, and what there is to say about it."""
+        """The target of MI_BATCH_BUFFER_START, and its problems."""
         start = command.record
         target = start.batch_buffer_start_address & (1 << self.space.bits) - 1
         space = self._space_of(start, target)
@@ -217,7 +217,7 @@ class CommandParser:
         return self.global_space if says_global and not self.space.extent(target, 4) else self.space
 
     def _reads(self, space: Space, target: int) -> bool:
-        """Whether a batch stands at a place, from its first command to its end."""
+        """Whether there is a valid batch at an address, from its first command to its end."""
         trial = CommandParser(self.generation, self.engine, space, self.global_space)
         trial.left = TRIAL
         last: Command | Remark | None = None

@@ -61,7 +61,7 @@ def some(command: str, rules: str) -> bool:
 
 @lru_cache(1 << 12)
 def broken(command: str, values: Record, rules: str, engine: str, pipeline: str = "", unflushed: bool = False) -> tuple[str, ...]:
-    """What each broken rule says, of the rules of that name."""
+    """The texts of broken rules, among those of a name."""
     return tuple(_broken(_rules(command, rules), values, engine, pipeline, unflushed))
 
 

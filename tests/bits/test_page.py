@@ -153,7 +153,7 @@ BAD = {
     "key too big": ("source public x\ncommand C 0.80 all\n  gen 9 1 dwords\n", "p:3: '0.80' is no key; keys are 0.OP, 2.OP, 3.S.O.SUB and 3.2.O.A.B with OP, SUB and B in hex"),
     "bad engine": ("source public x\ncommand C 0.22 moon\n  gen 9 1 dwords\n", "p:2: command C needs a key and engines out of render, blitter, video, video_enhance, position_only, not '0.22 moon'"),
     "bad option": ("source public x\ncommand C 0.22 all\n  gen 9 1 dwords soon\n", "p:3: 'soon' is no option of a gen line; key, length, bias, at, times, engines, with and fixed are"),
-    "no generation": ("source public x\nstructure S\n", "p:2: S says nothing about any generation"),
+    "no generation": ("source public x\nstructure S\n", "p:2: S has no `gen` block"),
     "tab": (HEAD + "    0 5:0\ta\n", "p:4: a tab; pages are aligned with spaces"),
     "before anything": ("  0 5:0 a\n", "p:1: cannot read '0 5:0 a' before any command, structure, register or enum"),
 }  # fmt: skip

@@ -14,7 +14,7 @@ A page is a list of sections that begin in column 0:
         derive  size  end - start + 1
     register RING_BUFFER_HEAD  +0x34  all                      an offset with + counts from where the engine's registers start
 
-A command `latches` (it replaces what it said before), `merges by FIELD,…` (it replaces what has the same values there), `merges by gates`
+A command `latches` (replaces its last occurrence), `merges by FIELD,…` (replaces what has the same values there), `merges by gates`
 (fields whose gate is set), `merges by position` (as many dwords as it has), `merges under FIELD` (bits that are set in that field), `acts`
 or `starts` work. State becomes dirty by `group NAME`; `acts when FIELD,…` names bits that make a state command act.
 
@@ -78,7 +78,7 @@ def layouts(section: PageSection, resolve: Resolve) -> Iterator[Layout]:
             seen[gen] = block.line
             yield build_layout(section, block, gen, _engines(section, block, gen), resolve)
     if not seen:
-        raise section.complain(f"{section.name} says nothing about any generation")
+        raise section.complain(f"{section.name} has no `gen` block")
 
 
 def headers(section: PageSection) -> Iterator[tuple[float, Header, tuple[str, ...]]]:

@@ -104,7 +104,7 @@ def read_header(section: PageSection, block: LayoutBlock) -> Header | None:
 
 
 def _key(key: str) -> tuple[int, int, tuple[int, int]]:
-    """The header's mask and value, and where the length stands."""
+    """The header's mask and value, and the position of the length."""
     parts = key.split(".")
     kind = int(parts[0])
     shift = KEY_SHIFT.get(kind, -1)

@@ -1,4 +1,4 @@
-"""Restrictions: what an instruction must not say on its generation. Rows are in `spec/eu/restrictions.table`.
+"""Restrictions: encodings that are illegal on a generation. Rows are in `spec/eu/restrictions.table`.
 
 restrictions.py  reads the table, checks an instruction
 operand.py       types, modifiers, accumulators, flags, controls

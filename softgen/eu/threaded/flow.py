@@ -38,8 +38,8 @@ class RecordTarget(NamedTuple):
 class BlockFlow(BranchMachine):
     """One branch of a shape. Addresses, in which branches of a shape differ, are in the record."""
 
-    def __init__(self, state: BlockState, one: Instruction, single: bool, vector: bool) -> None:
-        self.state, self.m, self.instruction, self.rules, self.single = state, state.m, one, state.rules, single
+    def __init__(self, state: BlockState, inst: Instruction, single: bool, vector: bool) -> None:
+        self.state, self.m, self.instruction, self.rules, self.single = state, state.m, inst, state.rules, single
         self.ip = state.field("ip")
         self.execution = execution(state, vector)
         here = state.at(ACTIVE).load(u32).lane()
@@ -47,18 +47,18 @@ class BlockFlow(BranchMachine):
         self.next: Any = RecordTarget(state.field(NEXT), state.inside(OP.itemsize))
         held = state.at(CHANNEL_IP).load_lanes(u32, CHANNELS, align=4)
         self.channels = self.m.select(self.m.mask_from_bits(here, CHANNELS), self._all(self.ip), held)
-        self.taken = self._holds(one)
-        if one.opcode != "jmpi":
+        self.taken = self._holds(inst)
+        if inst.opcode != "jmpi":
             self.taken = self.taken & self.active
 
     def _all(self, scalar: Scalar) -> Value:
         return self.m.broadcast(scalar.lane(), CHANNELS)
 
-    def _holds(self, one: Instruction) -> Value:
+    def _holds(self, inst: Instruction) -> Value:
         """Channels whose predicate holds, among all of the thread's."""
         m = self.m
-        found = m.scalar(m.bits_from_mask(predicate(self.state, one)))
-        first = self.state.field("group") + first_channel(self.state, one)
+        found = m.scalar(m.bits_from_mask(predicate(self.state, inst)))
+        first = self.state.field("group") + first_channel(self.state, inst)
         return (found << first).lane()
 
     # -- what semantics ask for ----------------------------------------------------------------------------------------
@@ -98,13 +98,13 @@ class BlockFlow(BranchMachine):
     def any_at(self, at: Any) -> Scalar:
         return self.any(self._at(at.ip))
 
-    def choose(self, condition: Scalar, one: Any, other: Any) -> Any:
+    def choose(self, condition: Scalar, then: Any, other: Any) -> Any:
         m = self.m
-        return RecordTarget(m.choose(condition, one.ip, other.ip), m.choose(condition, one.record, other.record),
-                            (condition, one.record, other.record))  # fmt: skip
+        return RecordTarget(m.choose(condition, then.ip, other.ip), m.choose(condition, then.record, other.record),
+                            (condition, then.record, other.record))  # fmt: skip
 
-    def jump(self, condition: Scalar, one: Any, other: Any) -> Any:
-        to = self.choose(condition, one, other)
+    def jump(self, condition: Scalar, then: Any, other: Any) -> Any:
+        to = self.choose(condition, then, other)
         self.split(self.active, to)
         return to
 
@@ -149,11 +149,11 @@ def execution(state: BlockState, vector: bool) -> Value:
     return state.at(VECTOR_MASK if vector else DISPATCH_MASK).load(u32).lane()
 
 
-def branch(state: BlockState, one: Instruction, single: bool, vector: bool) -> None:
-    meaning = None if state.rules.flow == "stack" else (SINGLE_FLOW if single else PER_CHANNEL).get(one.opcode)
-    if meaning is None or one.opcode in INTERPRETED_ONLY:
+def branch(state: BlockState, inst: Instruction, single: bool, vector: bool) -> None:
+    meaning = None if state.rules.flow == "stack" else (SINGLE_FLOW if single else PER_CHANNEL).get(inst.opcode)
+    if meaning is None or inst.opcode in INTERPRETED_ONLY:
         raise Escape
-    made = BlockFlow(state, one, single, vector)
+    made = BlockFlow(state, inst, single, vector)
     made.go(meaning(made))
 
 

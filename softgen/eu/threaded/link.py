@@ -292,15 +292,16 @@ UNSIGNED = {"ud": u32.highest, "uw": u16.highest}  # immediates that are taken a
 RESULTS: dict[str, Callable[[int, int], int]] = {"and": operator.and_, "or": operator.or_}
 
 
-def new_control(one: Instruction, control: int) -> int | None:
-    """What an instruction makes of cr0.0, where that is a matter of floats and plain to see: cr0.0 and an immediate."""
-    plain = one.exec_size == 1 and one.no_mask and not (one.align16 or one.predicate or one.condition or one.saturate or one.acc_write)
-    if one.opcode not in RESULTS or not plain or one.dst is None or one.dst.file != "arf":
+def new_control(inst: Instruction, control: int) -> int | None:
+    """The value of cr0.0 after an instruction, computed from cr0.0 and an immediate; else None, also if more than float modes change."""
+    modified = inst.align16 or inst.predicate or inst.condition or inst.saturate or inst.acc_write
+    plain = inst.exec_size == 1 and inst.no_mask and not modified
+    if inst.opcode not in RESULTS or not plain or inst.dst is None or inst.dst.file != "arf":
         return None
-    (source, immediate), dst = one.sources, one.dst
-    if place_of(dst, one.gen) != "cr" or place_of(source, one.gen) != "cr" or dst.sub or source.sub or immediate.file != "imm":
+    (source, immediate), dst = inst.sources, inst.dst
+    if place_of(dst, inst.gen) != "cr" or place_of(source, inst.gen) != "cr" or dst.sub or source.sub or immediate.file != "imm":
         return None
     if {dst.type, source.type} != {"ud"} or immediate.type not in UNSIGNED or source.negate or source.absolute:
         return None
-    found = RESULTS[one.opcode](control, immediate.immediate & UNSIGNED[immediate.type])
+    found = RESULTS[inst.opcode](control, immediate.immediate & UNSIGNED[immediate.type])
     return None if (found ^ control) & UNCHANGED else found

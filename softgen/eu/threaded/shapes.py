@@ -72,12 +72,12 @@ class ShapeUse:
 class _Taken:
     """What was taken out of an instruction's operands."""
 
-    def __init__(self, one: Instruction) -> None:
-        self.one = one
+    def __init__(self, inst: Instruction) -> None:
+        self.inst = inst
         self.slots, self.limits, self.immediates = [0] * 4, [FREE] * 4, [-1] * 4
         self.immediate, self.used = 0, 0
-        indirect = [operand for operand in (one.dst, *one.sources) if operand is not None and operand.indirect]
-        self.moves = len(indirect) == 1 and one.opcode not in WHOLE_IMMEDIATE  # with two, it is unknown whose offset a slot has
+        indirect = [operand for operand in (inst.dst, *inst.sources) if operand is not None and operand.indirect]
+        self.moves = len(indirect) == 1 and inst.opcode not in WHOLE_IMMEDIATE  # with two, it is unknown whose offset a slot has
 
     def operand(self, slot: int, given: Operand) -> Operand:
         if given.file == "imm":
@@ -91,8 +91,8 @@ class _Taken:
         if given.file == "mrf":
             number = given.number & COMPRESSED_4
             start -= number * GRF_BYTES
-            size = rules(self.one.gen).message_registers * GRF_BYTES
-        rest = start % 16 if self.one.opcode in ALIGNED else 0
+            size = rules(self.inst.gen).message_registers * GRF_BYTES
+        rest = start % 16 if self.inst.opcode in ALIGNED else 0
         self.slots[slot], self.limits[slot] = BLOCK_OFFSETS[given.file] + start - rest, size - start + rest
         return changed(given, number=number, sub=(slot + 1) * SLOT + rest)
 
@@ -104,7 +104,7 @@ class _Taken:
 
     def _immediate(self, slot: int, given: Operand) -> Operand:
         wide = given.type in ("df", "q", "uq")
-        if given.type in PACKED or self.one.opcode in WHOLE_IMMEDIATE or wide and self.used or self.used > 1 or not slot:
+        if given.type in PACKED or self.inst.opcode in WHOLE_IMMEDIATE or wide and self.used or self.used > 1 or not slot:
             return given
         given = self._widened(given)
         where = IMMEDIATES[self.used]
@@ -115,54 +115,54 @@ class _Taken:
 
     def _widened(self, given: Operand) -> Operand:
         """A word beside dwords as the dword it becomes anyway: hosts spread that with less ado."""
-        dwords = any(operand.file != "imm" and operand.type in ("d", "ud") for operand in self.one.sources)
-        if given.type not in ("w", "uw") or self.one.opcode not in BY_VALUE or not dwords or given.negate or given.absolute:
+        dwords = any(operand.file != "imm" and operand.type in ("d", "ud") for operand in self.inst.sources)
+        if given.type not in ("w", "uw") or self.inst.opcode not in BY_VALUE or not dwords or given.negate or given.absolute:
             return given
         value = given.immediate & u16.highest
         return changed(given, type="d", immediate=value - (1 << u16.bits) if given.type == "w" and value >> u16.bits - 1 else value)
 
 
 @lru_cache(1 << 15)
-def computing(one: Instruction) -> ShapeUse:
+def computing(inst: Instruction) -> ShapeUse:
     """An instruction that `step` executes."""
-    taken = _Taken(one)
-    dst = None if one.dst is None else taken.operand(0, one.dst)
-    sources = tuple(taken.operand(slot, operand) for slot, operand in enumerate(one.sources, 1))
-    kept = {"dst": dst, "sources": sources, **_kept(one, COMPUTING)}
-    by_quarter = one.acc_write or one.opcode in KEEPS_GROUP
-    first, flag = _places(one)
-    if not _moves(one) or by_quarter and one.predicate in HORIZONTAL:
-        kept |= _kept(one, (*QUARTER, *FLAGS))
+    taken = _Taken(inst)
+    dst = None if inst.dst is None else taken.operand(0, inst.dst)
+    sources = tuple(taken.operand(slot, operand) for slot, operand in enumerate(inst.sources, 1))
+    kept = {"dst": dst, "sources": sources, **_kept(inst, COMPUTING)}
+    by_quarter = inst.acc_write or inst.opcode in KEEPS_GROUP
+    first, flag = _places(inst)
+    if not _moves(inst) or by_quarter and inst.predicate in HORIZONTAL:
+        kept |= _kept(inst, (*QUARTER, *FLAGS))
         first = flag = 0
     elif by_quarter:
-        kept |= _kept(one, QUARTER)
+        kept |= _kept(inst, QUARTER)
         first, flag = 0, flag - first
     shape = _one(InstructionShape(_instruction(kept), tuple(taken.immediates), taken.moves))
     return ShapeUse(shape, _four(taken.slots), _four(taken.limits), taken.immediate, first, flag)
 
 
 @lru_cache(1 << 12)
-def branching(one: Instruction) -> ShapeUse:
+def branching(inst: Instruction) -> ShapeUse:
     """A branch: what is left is its predicate."""
-    kept = _kept(one, BRANCHING)
-    kept |= {name: None if getattr(one, name) is None else 0 for name in ("jip", "uip")}
-    first, flag = _places(one)
-    if not _moves(one):
-        kept |= _kept(one, (*QUARTER, *FLAGS))
+    kept = _kept(inst, BRANCHING)
+    kept |= {name: None if getattr(inst, name) is None else 0 for name in ("jip", "uip")}
+    first, flag = _places(inst)
+    if not _moves(inst):
+        kept |= _kept(inst, (*QUARTER, *FLAGS))
         first = flag = 0
     return ShapeUse(_one(InstructionShape(_instruction(kept))), group=first, flag=flag)
 
 
 @lru_cache(1 << 12)
-def sending(one: Instruction) -> ShapeUse:
+def sending(inst: Instruction) -> ShapeUse:
     """A message whose descriptor is known, from and to registers that are."""
-    taken = _Taken(one)
-    dst = None if one.dst is None else taken.operand(0, one.dst)
-    sources = tuple(taken.operand(slot, operand) if operand.file == "grf" else operand for slot, operand in enumerate(one.sources, 1))
-    kept = {"dst": dst, "sources": sources, **_kept(one, SENDING)}
-    first, flag = _places(one)
-    if not _moves(one):
-        kept |= _kept(one, (*QUARTER, *FLAGS))
+    taken = _Taken(inst)
+    dst = None if inst.dst is None else taken.operand(0, inst.dst)
+    sources = tuple(taken.operand(slot, operand) if operand.file == "grf" else operand for slot, operand in enumerate(inst.sources, 1))
+    kept = {"dst": dst, "sources": sources, **_kept(inst, SENDING)}
+    first, flag = _places(inst)
+    if not _moves(inst):
+        kept |= _kept(inst, (*QUARTER, *FLAGS))
         first = flag = 0
     shape = _one(InstructionShape(_instruction(kept), tuple(taken.immediates)))
     return ShapeUse(shape, _four(taken.slots), _four(taken.limits), 0, first, flag)
@@ -176,14 +176,14 @@ def _one(shape: InstructionShape) -> InstructionShape:
     return _shapes.setdefault(shape, shape)
 
 
-def _kept(one: Instruction, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in names}
+def _kept(inst: Instruction, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(inst, name) for name in names}
 
 
-def _places(one: Instruction) -> tuple[int, int]:
+def _places(inst: Instruction) -> tuple[int, int]:
     """The first channel and the first flag bit."""
-    first = first_channel(cast(LaneState, _Ruled(rules(one.gen))), one)
-    return first, one.flag * 2 * FLAG + one.flag_sub * FLAG + first
+    first = first_channel(cast(LaneState, _Ruled(rules(inst.gen))), inst)
+    return first, inst.flag * 2 * FLAG + inst.flag_sub * FLAG + first
 
 
 def channels(use: ShapeUse) -> int:
@@ -193,14 +193,14 @@ def channels(use: ShapeUse) -> int:
 
 
 class _Ruled(NamedTuple):
-    """As much of a State as says what a quarter is."""
+    """The part of a lane state that determines an instruction's quarter."""
 
     rules: ExecutionRules
 
 
-def _moves(one: Instruction) -> bool:
+def _moves(inst: Instruction) -> bool:
     """Whether the flag bits it looks at are those of channel 0 moved: groups of them are counted from a multiple of their size."""
-    return not _places(one)[1] % HORIZONTAL.get(one.predicate, (1, ""))[0]
+    return not _places(inst)[1] % HORIZONTAL.get(inst.predicate, (1, ""))[0]
 
 
 def _instruction(kept: dict[str, Any]) -> Instruction:
@@ -211,8 +211,8 @@ OPERAND = [one.name for one in fields(Operand)]
 VALUES = attrgetter(*OPERAND)
 
 
-def changed(one: Operand, **new: Any) -> Operand:
-    values = dict(zip(OPERAND, VALUES(one), strict=True))
+def changed(operand: Operand, **new: Any) -> Operand:
+    values = dict(zip(OPERAND, VALUES(operand), strict=True))
     return make_operand(*(values | new).values())
 
 

@@ -143,7 +143,7 @@ class BlockState:
         return self.m.select(self.m.constant(bool_, [int(one) for one in inside]), value, self.m.like(value, 0))
 
     def _refresh(self, place: str) -> None:
-        """Registers that show what is known elsewhere."""
+        """Registers whose value is known without a load."""
         if place == "tm":
             raise Escape
         if place == "ip":
@@ -264,9 +264,9 @@ class BlockState:
         pointer.store((bits & ~kept) | new)
 
 
-def flagged(one: Instruction) -> bool:
+def flagged(inst: Instruction) -> bool:
     """Whether an instruction in a stream has a flag in its record."""
-    return bool(one.predicate or one.condition)
+    return bool(inst.predicate or inst.condition)
 
 
 Held = list[tuple[int, Value] | None]  # by instruction: the byte of its destination from which on it stored which vector

@@ -127,20 +127,20 @@ class AffineBlockEntries:
         return seen
 
 
-def written(one: Instruction, rules: ExecutionRules) -> list[ByteSpan]:
+def written(inst: Instruction, rules: ExecutionRules) -> list[ByteSpan]:
     """GRF bytes that an instruction may write (conservative)."""
-    dst = one.dst
+    dst = inst.dst
     if dst is None or dst.file != "grf":
         return []
-    if dst.indirect or one.opcode in SENDS and isinstance(one.descriptor, Operand):
+    if dst.indirect or inst.opcode in SENDS and isinstance(inst.descriptor, Operand):
         return [(0, GRF)]
     first = dst.number * GRF_BYTES
-    if one.opcode in SENDS:
-        assert isinstance(one.descriptor, int | None)
-        return [(first, first + dst.sub + message_lengths(one.descriptor or 0, one.gen).response * GRF_BYTES)]
+    if inst.opcode in SENDS:
+        assert isinstance(inst.descriptor, int | None)
+        return [(first, first + dst.sub + message_lengths(inst.descriptor or 0, inst.gen).response * GRF_BYTES)]
     type = LANES.get(dst.type)
     if type is None:
         return [(0, GRF)]
-    size = one.exec_size * max(dst.horizontal, 1) * type.bytes * (2 if type.bytes > 4 else 1)  # doubles may be pairs of instructions
-    more = GRF_BYTES if one.opcode == "math" else 0  # the remainder follows the quotient
+    size = inst.exec_size * max(dst.horizontal, 1) * type.bytes * (2 if type.bytes > 4 else 1)  # doubles may be pairs of instructions
+    more = GRF_BYTES if inst.opcode == "math" else 0  # the remainder follows the quotient
     return [(first, first + max(dst.sub + size, GRF_BYTES) + more)]

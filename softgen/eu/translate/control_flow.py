@@ -89,9 +89,9 @@ class Probe(StaticFlow):
     def any_at(self, at: int) -> None:
         return None
 
-    def choose(self, condition: Any, one: Any, other: Any) -> None:
+    def choose(self, condition: Any, then: Any, other: Any) -> None:
         """Where the thread does not go on, what is left of its channels waits."""
-        successors = {to for to in (one, other) if to is not None}
+        successors = {to for to in (then, other) if to is not None}
         if successors - {self.next}:
             self.sent.add(self.next)
         self.successors |= successors
@@ -102,15 +102,15 @@ class Probe(StaticFlow):
             self.deserted.add(otherwise)
         self.successors |= {self.next, otherwise} - {None}
 
-    def jump(self, condition: Any, one: int, other: int) -> None:
-        self.successors |= {one, other}
-        self.deserted -= {one, other}
+    def jump(self, condition: Any, then: int, other: int) -> None:
+        self.successors |= {then, other}
+        self.deserted -= {then, other}
 
 
-def meaning(one: Instruction, rules: ExecutionRules, single: bool) -> BranchSemantics:
-    found = (SINGLE_FLOW if single else PER_CHANNEL).get(one.opcode)
-    if found is None or one.opcode in INTERPRETED_ONLY or rules.flow != "channel":
-        raise Untranslatable(f"{one.opcode or 'an unknown opcode'} has no translation")
+def meaning(inst: Instruction, rules: ExecutionRules, single: bool) -> BranchSemantics:
+    found = (SINGLE_FLOW if single else PER_CHANNEL).get(inst.opcode)
+    if found is None or inst.opcode in INTERPRETED_ONLY or rules.flow != "channel":
+        raise Untranslatable(f"{inst.opcode or 'an unknown opcode'} has no translation")
     return found
 
 
@@ -141,8 +141,8 @@ class ControlFlowGraph:
     outside: frozenset[int]  # branch targets without an instruction
 
 
-def branches(one: Instruction) -> bool:
-    return one.opcode not in OPS and one.opcode not in SENDS and one.opcode not in NOPS and one.opcode != "wait"
+def branches(inst: Instruction) -> bool:
+    return inst.opcode not in OPS and inst.opcode not in SENDS and inst.opcode not in NOPS and inst.opcode != "wait"
 
 
 def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: int) -> ControlFlowGraph:

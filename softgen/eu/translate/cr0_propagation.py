@@ -15,33 +15,33 @@ COMBINE = {"and": lambda old, new: old & new, "or": lambda old, new: old | new, 
            "mov": lambda old, new: new}  # fmt: skip
 
 
-def writes(one: Instruction) -> bool:
-    return one.dst is not None and one.dst.file == "arf" and not one.dst.indirect and register_location(one.dst, one.gen)[0] == "cr"
+def writes(inst: Instruction) -> bool:
+    return inst.dst is not None and inst.dst.file == "arf" and not inst.dst.indirect and register_location(inst.dst, inst.gen)[0] == "cr"
 
 
-def written(one: Instruction, before: int) -> int:
+def written(inst: Instruction, before: int) -> int:
     """cr0.0 after an instruction that writes it."""
-    strange = Untranslatable(f"{one.opcode} writes cr0 in a way that is not known beforehand")
-    plain = one.exec_size == 1 and one.no_mask and not (one.predicate or one.condition or one.saturate or one.breakpoint)
-    if not plain or one.opcode not in COMBINE or not _whole(one, one.dst) or one.sources[-1].file != "imm":
+    strange = Untranslatable(f"{inst.opcode} writes cr0 in a way that is not known beforehand")
+    plain = inst.exec_size == 1 and inst.no_mask and not (inst.predicate or inst.condition or inst.saturate or inst.breakpoint)
+    if not plain or inst.opcode not in COMBINE or not _whole(inst, inst.dst) or inst.sources[-1].file != "imm":
         raise strange
-    if len(one.sources) > 1 and (not _whole(one, one.sources[0]) or one.sources[0].negate or one.sources[0].absolute):
+    if len(inst.sources) > 1 and (not _whole(inst, inst.sources[0]) or inst.sources[0].negate or inst.sources[0].absolute):
         raise strange
-    type = lane_type(one.sources[-1])
-    given = one.sources[-1].immediate & (1 << type.bits) - 1
+    type = lane_type(inst.sources[-1])
+    given = inst.sources[-1].immediate & (1 << type.bits) - 1
     if type.is_signed and given >> type.bits - 1:
         given -= 1 << type.bits
-    after: int = COMBINE[one.opcode](before, given & ALL_CHANNELS)
-    if (after ^ before) & ~_floats(one.gen):
+    after: int = COMBINE[inst.opcode](before, given & ALL_CHANNELS)
+    if (after ^ before) & ~_floats(inst.gen):
         raise strange
     return after
 
 
-def _whole(one: Instruction, operand: Operand | None) -> bool:
+def _whole(inst: Instruction, operand: Operand | None) -> bool:
     """Whether an operand is cr0.0, all 32 bits of it."""
     if operand is None or operand.file != "arf" or operand.indirect:
         return False
-    return register_location(operand, one.gen) == ("cr", 0) and operand.type in ("ud", "d")
+    return register_location(operand, inst.gen) == ("cr", 0) and operand.type in ("ud", "d")
 
 
 def _floats(gen: float) -> int:

@@ -18,11 +18,10 @@ from softgen.lanes.value import Value, Variable
 
 @dataclass
 class Choice:
-    """Here or there, by a condition of one lane. `stays` channels are left at the next instruction when it goes elsewhere; `follow`: all
-    active channels go with the thread."""
+    """A conditional branch target: `then` where the one-lane condition holds, else `other`; `follow`: all active channels go there."""
 
     condition: Value
-    one: Choice | int
+    then: Choice | int
     other: Choice | int
     follow: bool = False
     none_left: bool = False  # no channel is at the next instruction if `other` is taken
@@ -67,11 +66,11 @@ class Branching(StaticFlow):
         assert there is not None
         return self.m.any(there)
 
-    def choose(self, condition: Value, one: Any, other: Any) -> Choice:
-        return Choice(condition, one, other)
+    def choose(self, condition: Value, then: Any, other: Any) -> Choice:
+        return Choice(condition, then, other)
 
     def continue_or(self, otherwise: Any) -> Choice:
         return Choice(self.any_at(self.next), self.next, otherwise, none_left=True)
 
-    def jump(self, condition: Value, one: int, other: int) -> Choice:
-        return Choice(condition, one, other, follow=True)
+    def jump(self, condition: Value, then: int, other: int) -> Choice:
+        return Choice(condition, then, other, follow=True)

@@ -20,13 +20,13 @@ ACROSS = frozenset({"dp2", "dp3", "dp4", "dph", "sad2", "sada2"})  # read lanes 
 LANES = frozenset({"simd8", "simd16", "8_dwords", "16_dwords"})  # modes of messages that have a lane for each channel
 
 
-def by_lane(one: Instruction) -> bool:
+def by_lane(inst: Instruction) -> bool:
     """Whether each lane that an instruction reads belongs to one channel. Messages with other modes move whole registers."""
-    if one.opcode not in SENDS:
-        return one.opcode not in ACROSS
-    if not isinstance(one.descriptor, int):
+    if inst.opcode not in SENDS:
+        return inst.opcode not in ACROSS
+    if not isinstance(inst.descriptor, int):
         return False
-    said = message.plan(one.sfid, one.descriptor, one.gen).words
+    said = message.plan(inst.sfid, inst.descriptor, inst.gen).words
     return (said.get("simd_mode") or said.get("block_size", "")) in LANES
 
 

@@ -241,19 +241,19 @@ class KernelTranslator(EntryExit):
         self._count()
         self._go(flow, successors)
 
-    def _taken(self, one: Instruction) -> Value:
+    def _taken(self, inst: Instruction) -> Value:
         """The channels whose predicate holds, of those that are active; a jmpi looks at its own predicate alone (interpreter.py)."""
         state, width = self.state, self.key.width
-        first, lanes = first_channel(state, one), one.exec_size
+        first, lanes = first_channel(state, inst), inst.exec_size
         inside = max(min(lanes, width - first), 0)
         if not inside:
             return state.none(width)
-        holds = self.m.slice(predicate(state, one), 0, inside)
+        holds = self.m.slice(predicate(state, inst), 0, inside)
         before, after = ([state.none(lanes)] if lanes else [] for lanes in (first, width - first - inside))
         whole = self.m.concat(*before, holds, *after)
-        if one.opcode == "jmpi":
+        if inst.opcode == "jmpi":
             return whole
-        if not one.predicate and inside == width:
+        if not inst.predicate and inside == width:
             return state.active
         return state.active & whole
 
@@ -262,7 +262,7 @@ class KernelTranslator(EntryExit):
             here, there = self.m.labels("here", "there")
             self.m.branch(self.m.scalar(to.condition), here, there)
             self.m.start(here)
-            self._go(flow, to.one, to.follow, none_left)
+            self._go(flow, to.then, to.follow, none_left)
             self.m.start(there)
             self._go(flow, to.other, to.follow, none_left or to.none_left)
             return
@@ -312,10 +312,10 @@ class KernelTranslator(EntryExit):
         self._exit(ThreadStatus.ESCAPE, self.line.ip, self.m.scalar(condition))
 
 
-def notification(one: Instruction) -> int:
+def notification(inst: Instruction) -> int:
     """The register that a wait is for."""
-    operand = one.dst if one.dst is not None and one.dst.file == "arf" and one.dst.number else one.sources[0]
-    name, start = register_location(operand, one.gen)
+    operand = inst.dst if inst.dst is not None and inst.dst.file == "arf" and inst.dst.number else inst.sources[0]
+    name, start = register_location(operand, inst.gen)
     if name != "n" or start // 4 >= NOTIFICATIONS:
         raise DecodeError("wait needs a notification register")
     return start // 4

@@ -90,7 +90,7 @@ def show_json(rows: list[book.Behaviour], listed: list[book.Behaviour], found: d
 
 
 def numbers(count: book.Count) -> dict[str, object]:
-    """What --json says of a row of the table, and of their sum."""
+    """The JSON object of a row of the table, or of the totals."""
     return {"covered": count.covered, "total": count.total,
             "actions": {"covered": count.actions, "total": count.of_actions},
             "layouts": {"covered": count.layouts, "total": count.of_layouts},

@@ -40,15 +40,15 @@ def _registers(trace: ErrorStateTrace, brief: bool, colour: Paint) -> Iterator[s
         yield from _register(one, brief, colour)
 
 
-def _register(one: Shown, brief: bool, colour: Paint) -> Iterator[str]:
-    """A line; below it the fields that are not zero, unless the one field there is says it all."""
-    name = colour(one.name, "name") if one.layout else colour("(no page)", "note")
-    yield f"  {one.title:24} {colour(f'{one.value:#010x}', 'value')}  {name if one.name != one.title else ''}".rstrip()
-    if (busy := one.busy()) is not None:
+def _register(register: Shown, brief: bool, colour: Paint) -> Iterator[str]:
+    """A line; below it the fields that are not zero, unless a single field is the whole register."""
+    name = colour(register.name, "name") if register.layout else colour("(no page)", "note")
+    yield f"  {register.title:24} {colour(f'{register.value:#010x}', 'value')}  {name if register.name != register.title else ''}".rstrip()
+    if (busy := register.busy()) is not None:
         yield f"    not done: {colour(', '.join(busy), 'bad')}" if busy else colour("    everything is done", "note")
         return
-    fields = one.fields()
-    if brief or len(fields) == 1 and one.layout and one.layout.fields[0].width == 32:
+    fields = register.fields()
+    if brief or len(fields) == 1 and register.layout and register.layout.fields[0].width == 32:
         return
     for line in fields:
         if not line.zero:

@@ -51,12 +51,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def describe(one: Any) -> dict[str, Any]:
+def describe(gpu: Any) -> dict[str, Any]:
     """A device as plain values: what --json prints."""
     return {
-        "title": one.title, "aliases": list(one.aliases), "generation": one.generation.number,
-        "pci_id": one.pci_id, "pci_ids": list(one.pci_ids), "limits": dict(one.limits),
-        "capabilities": dict(one.generation.capabilities),
+        "title": gpu.title, "aliases": list(gpu.aliases), "generation": gpu.generation.number,
+        "pci_id": gpu.pci_id, "pci_ids": list(gpu.pci_ids), "limits": dict(gpu.limits),
+        "capabilities": dict(gpu.generation.capabilities),
     }
 
 
@@ -68,14 +68,14 @@ def show_all(chosen: list[Any]) -> None:
     print("\n".join(table(rows, header, right=range(1, len(header) - 1))))
 
 
-def show_one(one: Any) -> None:
+def show_one(gpu: Any) -> None:
     colour = paint()
-    names = ", ".join((one.name, *one.aliases))
-    rows = [("name", names), ("title", one.title), ("generation", f"{one.generation.number:g}")]
-    rows += [("presents itself as", f"{one.pci_id:#06x}")]
-    rows += [(name, f"{value:,}") for name, value in one.limits]
-    rows += [(name, value) for name, value in one.generation.capabilities]
+    names = ", ".join((gpu.name, *gpu.aliases))
+    rows = [("name", names), ("title", gpu.title), ("generation", f"{gpu.generation.number:g}")]
+    rows += [("presents itself as", f"{gpu.pci_id:#06x}")]
+    rows += [(name, f"{value:,}") for name, value in gpu.limits]
+    rows += [(name, value) for name, value in gpu.generation.capabilities]
     print("\n".join(table([(colour(name, "name"), value) for name, value in rows])))
-    print(colour(f"PCI ids recognised ({len(one.pci_ids)})", "heading"))
-    ids = [f"{pci:#06x}" for pci in one.pci_ids]
+    print(colour(f"PCI ids recognised ({len(gpu.pci_ids)})", "heading"))
+    ids = [f"{pci:#06x}" for pci in gpu.pci_ids]
     print("\n".join("  " + " ".join(ids[start:start + 12]) for start in range(0, len(ids), 12)))

@@ -84,16 +84,16 @@ def one_name(found: Difference, colour: Paint) -> Iterator[str]:
     yield from (f"  {line}" for line in table([row(one, colour) for one in found.changes]))
 
 
-def row(one: Change, colour: Paint) -> tuple[Any, ...]:
-    before, after = one.before, one.after
-    mark = colour(f"{MARKS[one.kind]} {one.kind}", ROLES[one.kind])
-    if one.kind == "renamed" and before and after:
+def row(change: Change, colour: Paint) -> tuple[Any, ...]:
+    before, after = change.before, change.after
+    mark = colour(f"{MARKS[change.kind]} {change.kind}", ROLES[change.kind])
+    if change.kind == "renamed" and before and after:
         return mark, str(after), f"{before.name} is now {after.name}"
-    if one.kind == "moved" and before and after:
-        return mark, f"{before} to {after}", one.name
-    if one.kind == "changed" and before and after:
-        return mark, str(after), f"{one.name}: {short(before.meaning)} is now {short(after.meaning)}"
-    return mark, str(after or before), f"{one.name}: {short((after or before).meaning)}"  # type: ignore[union-attr]
+    if change.kind == "moved" and before and after:
+        return mark, f"{before} to {after}", change.name
+    if change.kind == "changed" and before and after:
+        return mark, str(after), f"{change.name}: {short(before.meaning)} is now {short(after.meaning)}"
+    return mark, str(after or before), f"{change.name}: {short((after or before).meaning)}"  # type: ignore[union-attr]
 
 
 def short(text: str) -> str:

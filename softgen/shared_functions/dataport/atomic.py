@@ -149,10 +149,10 @@ def returned(name: str, old: Value) -> Value:
     return old - 1 if name == "predec" else old
 
 
-def perform(m: Machine, one: AtomicOperation, type: LaneType, memory: Region, at: Value, operands: list[Value], mask: Value) -> Value:
-    """What stood there. Out of bounds that is zero, and nothing is changed."""
-    if one.function is not None:
-        return m.update(type, memory, at, operands, mask, one.function)[0]
+def perform(m: Machine, atomic: AtomicOperation, type: LaneType, memory: Region, at: Value, operands: list[Value], mask: Value) -> Value:
+    """Perform an atomic on memory and return the old value. Out of bounds the old value is zero, and nothing is changed."""
+    if atomic.function is not None:
+        return m.update(type, memory, at, operands, mask, atomic.function)[0]
     operands = operands or [m.constant(type, 1, at.lanes)]
-    given = [m.bitcast(value, type.signed) for value in operands] if one.signed else operands
-    return m.bitcast(m.atomic(one.native, memory, at, given, mask), type)
+    given = [m.bitcast(value, type.signed) for value in operands] if atomic.signed else operands
+    return m.bitcast(m.atomic(atomic.native, memory, at, given, mask), type)

@@ -152,6 +152,6 @@ def scratch_write(x: DataPortMessage) -> None:
 
 @answers("memory_fence", "render_memory_fence", "flush_render_cache")
 def memory_fence(x: DataPortMessage) -> None:
-    """All accesses happen at once and in order here; who asks for a commit gets a register back (BDW 24292-24383)."""
+    """Memory fence: accesses are in order here already; with a commit, one register is returned (BDW 24292-24383)."""
     for start in range(0, x.answered, REGISTER):
         x.give(x.m.constant(u32, 0, REGISTER // DWORD), start, x.m.mask_from_bits(0xFF, REGISTER // DWORD))

@@ -73,17 +73,17 @@ def pitch(width: int) -> int:
     return max(NARROWEST, 1 << (width - 1).bit_length())
 
 
-def row(x: StateMessage, one: SurfaceImage, what: MediaBlock, line: int, mode: str = "normal") -> tuple[Value, Value]:
+def row(x: StateMessage, image: SurfaceImage, what: MediaBlock, line: int, mode: str = "normal") -> tuple[Value, Value]:
     """The bytes of a line: where they are, with the edges repeated, and which are not beyond an edge."""
-    m, size, height, wide = x.m, min(one.size, UNIT), one.height, one.width * UNIT
+    m, size, height, wide = x.m, min(image.size, UNIT), image.height, image.width * UNIT
     rows = (height - what.first + what.step - 1) // what.step
     y = nearest(what, line, rows, height, mode)
     at = m.constant(i64, what.x, what.width) + m.lane_index(what.width, i64)
     inside = (at >= 0) & (at < wide)
     rest = m.remainder_int(m.remainder_int(at, size) + size, size)  # which byte of a pixel
     near = m.select(at < 0, rest, m.select(at >= wide, rest + (wide - size), at))
-    down = m.constant(u64, y + one.at[1], what.width)
-    offsets = tiling.offset(m, one.tiling, one.pitch, m.bitcast(near, u64) + one.at[0] * UNIT, down)
+    down = m.constant(u64, y + image.at[1], what.width)
+    offsets = tiling.offset(m, image.tiling, image.pitch, m.bitcast(near, u64) + image.at[0] * UNIT, down)
     on = m.constant(bool_, int(0 <= what.y + line < rows), what.width)
     return offsets, inside & on
 

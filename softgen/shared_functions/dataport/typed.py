@@ -34,8 +34,8 @@ class Typed:
 
     def __init__(self, x: StateMessage, data: int) -> None:
         """`data`: registers of data that follow the coordinates."""
-        self.x, self.one = x, picture(x)
-        texel.check(self.one.format)
+        self.x, self.image = x, picture(x)
+        texel.check(self.image.format)
         self.group = x.plan.words.get("slot_group", "simd4x2" if "simd4x2" in x.plan.attributes else "low_8")
         self.slots = self.group == "simd4x2"
         held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - data
@@ -43,9 +43,9 @@ class Typed:
         self.mask = simd4x2.slots(x) if self.slots else pixel_lanes(x, EIGHT, FIRST[self.group])
         count = range(4 if self.slots else held)
         places = [simd4x2.firsts(x, u32, 0, n) if self.slots else x.take(u32, n * REGISTER, EIGHT) for n in count]
-        self.at, inside = locate(x.m, self.one, places[:LEVEL], places[LEVEL] if len(places) > LEVEL else None)
+        self.at, inside = locate(x.m, self.image, places[:LEVEL], places[LEVEL] if len(places) > LEVEL else None)
         self.inside = self.mask & inside
-        self.memory: Region = x.environment.absolute(self.one.base)
+        self.memory: Region = x.environment.absolute(self.image.base)
 
 
 def _plain(plan: MessagePlan) -> bool:
@@ -83,11 +83,11 @@ def typed_read(x: DataPortMessage) -> None:
 
 
 @operation_on_texels("read")
-def read(m: Machine, one: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+def read(m: Machine, image: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
     """Out of bounds, all channels are zero."""
-    texel.check(one.format)
-    at, inside = locate(m, one, given[:LEVEL], given[LEVEL])
-    return [m.select(inside, value, 0) for value in fetch.load(m, one, memory, at, mask & inside)]
+    texel.check(image.format)
+    at, inside = locate(m, image, given[:LEVEL], given[LEVEL])
+    return [m.select(inside, value, 0) for value in fetch.load(m, image, memory, at, mask & inside)]
 
 
 @answers("typed_surface_write", compiled=_plain)
@@ -102,10 +102,10 @@ def typed_write(x: DataPortMessage) -> None:
 
 
 @operation_on_texels("write")
-def write(m: Machine, one: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
-    texel.check(one.format)
-    at, inside = locate(m, one, given[:LEVEL], given[LEVEL])
-    for (byte, type), word in zip(fetch.words(one), texel.pack(m, one.format, given[FOUR:]), strict=True):
+def write(m: Machine, image: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+    texel.check(image.format)
+    at, inside = locate(m, image, given[:LEVEL], given[LEVEL])
+    for (byte, type), word in zip(fetch.words(image), texel.pack(m, image.format, given[FOUR:]), strict=True):
         m.store(m.convert(word, type), memory.moved(byte), at, mask & inside)
     return []
 
@@ -115,8 +115,8 @@ def typed_atomic(x: StateMessage) -> None:
     name, what = operation(x)
     slots = "simd4x2" in x.plan.attributes
     one = Typed(x, min(what.operands, 1) if slots else what.operands)
-    if one.one.size != u32.bytes:
-        raise Unsupported(f"{x.plan.name} on texels of format {one.one.format}: not yet simulated")
+    if one.image.size != u32.bytes:
+        raise Unsupported(f"{x.plan.name} on texels of format {one.image.format}: not yet simulated")
     start, count = one.data, range(what.operands)
     operands = [simd4x2.firsts(x, u32, start, number) if slots else x.take(u32, start + number * REGISTER, EIGHT) for number in count]
     old = returned(name, perform(x.m, what, u32, one.memory, one.at, operands, one.inside))

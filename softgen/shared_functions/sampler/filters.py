@@ -1,4 +1,4 @@
-"""Filtering: which texels count, and with which weight.
+"""Filtering: the texels of a sample and their weights.
 
 Linear weights have 8 bits; a sum of texels is made of fused multiply-adds in 32-bit floats, in the order of the texels. A texel that
 weighs nothing does not count, even if it is no number. Integers are not filtered: the state must say nearest for them (KBL 22336-22340).
@@ -36,19 +36,19 @@ class Tap:
 class ImageSampler:
     """Samples an image for some lanes. `lod` is the level that the message asks for, None where it is unknown; offsets are texels."""
 
-    def __init__(self, m: Machine, one: SurfaceImage, how: Sampling, memory: Region, mask: Value) -> None:
-        if one.kind not in AXES:
-            raise Unsupported(f"sampling a {one.kind} surface: not yet simulated")
-        texel.check(one.format, reading=True)
-        self.m, self.one, self.how, self.memory, self.mask = m, one, how, memory, mask
-        self.lanes, self.axes = mask.lanes, AXES[one.kind]
-        self.whole = texel.is_integer(one.format)
+    def __init__(self, m: Machine, image: SurfaceImage, how: Sampling, memory: Region, mask: Value) -> None:
+        if image.kind not in AXES:
+            raise Unsupported(f"sampling a {image.kind} surface: not yet simulated")
+        texel.check(image.format, reading=True)
+        self.m, self.image, self.how, self.memory, self.mask = m, image, how, memory, mask
+        self.lanes, self.axes = mask.lanes, AXES[image.kind]
+        self.whole = texel.is_integer(image.format)
 
     def sample(self, coordinates: list[Value], lod: Value | None, offsets: list[Value] | None = None) -> list[Value]:
         """Red, green, blue and alpha as bits."""
         m, how = self.m, self.how
         zero = m.constant(f32, 0.0, self.lanes)
-        places = [*coordinates, *[zero] * 4][: self.axes + self.one.is_array]
+        places = [*coordinates, *[zero] * 4][: self.axes + self.image.is_array]
         if lod is not None:
             lod = m.select(m.is_nan(lod), 0.0, lod)
         levels = self._levels(lod)
@@ -75,12 +75,12 @@ class ImageSampler:
     def _magnified(self, lod: Value | None) -> Value:
         """Decided before the level is clamped, unless the state says otherwise (KBL 22259-22267, 19272-19282)."""
         known = self._known(lod)
-        base = (self.one.base_level or self.how.base_level) / 2
+        base = (self.image.base_level or self.how.base_level) / 2
         return (self._clamped(known) if self.how.preclamp else known) <= base
 
     def _levels(self, lod: Value | None) -> list[tuple[Value | None, Value | None]]:
         """Levels (u32), each with what it weighs. None: the only one there is."""
-        m, one, how = self.m, self.one, self.how
+        m, one, how = self.m, self.image, self.how
         if one.levels == 1:
             return [(None if not one.level else m.constant(u32, 0, self.lanes), None)]
         last = float(one.levels - 1)
@@ -114,7 +114,7 @@ class ImageSampler:
         smooth = way == "linear" and not self.whole
         axes = [list(self._taps(axis, places[axis], None if offsets is None else offsets[axis], level, smooth, rounds[axis]))
                 for axis in range(self.axes)]  # fmt: skip
-        layer = [self._layer(places[self.axes])] if self.one.is_array else []
+        layer = [self._layer(places[self.axes])] if self.image.is_array else []
         total: list[Value | None] = [None] * 4
         for taps in product(*reversed(axes)):  # u fastest
             values = self._texel(taps[::-1], layer, level)
@@ -143,17 +143,17 @@ class ImageSampler:
 
     def _extent(self, axis: int, level: Value | None) -> Value:
         """Texels along an axis."""
-        m, full = self.m, broadcast_number(self.m, (self.one.width, self.one.height, self.one.depth)[axis], i32, self.lanes)
+        m, full = self.m, broadcast_number(self.m, (self.image.width, self.image.height, self.image.depth)[axis], i32, self.lanes)
         if level is None:
             return full
-        less = full >> (m.bitcast(level, i32) + self.one.level)
+        less = full >> (m.bitcast(level, i32) + self.image.level)
         return m.select(less > 1, less, 1)
 
     def _layer(self, r: Value) -> Value:
         """The nearest slice there is (public: OpenCL 3.0, 8.3.1)."""
         m = self.m
         r = m.round_even(m.select(m.is_nan(r), 0.0, r))
-        last = m.convert(broadcast_number(m, self.one.depth, i32, self.lanes) - 1, f32)
+        last = m.convert(broadcast_number(m, self.image.depth, i32, self.lanes) - 1, f32)
         r = m.select(r < 0.0, 0.0, m.select(r > last, last, r))
         return m.convert(r, u32)
 
@@ -175,10 +175,10 @@ class ImageSampler:
                 border = tap.border if border is None else border | tap.border
         if border is not None:
             mask = mask & ~border
-        found = fetch(m, self.one, self.memory, places + layer, level, mask)
+        found = fetch(m, self.image, self.memory, places + layer, level, mask)
         if border is None:
             return found
-        return [m.select(border, bits, value) for bits, value in zip(self.how.outside(self.one.format), found, strict=True)]
+        return [m.select(border, bits, value) for bits, value in zip(self.how.outside(self.image.format), found, strict=True)]
 
     def _add(self, so_far: Value | None, bits: Value, weight: Value) -> Value:
         m, value = self.m, self.m.bitcast(bits, f32)
@@ -186,14 +186,14 @@ class ImageSampler:
         return value * weight if so_far is None else m.fma(value, weight, so_far)
 
 
-def selected(m: Machine, one: SurfaceImage, values: list[Value]) -> list[Value]:
+def selected(m: Machine, image: SurfaceImage, values: list[Value]) -> list[Value]:
     """What a surface's channel selects make of red, green, blue and alpha (KBL 20098-20151)."""
-    if one.select == CHANNEL_NAMES:
+    if image.select == CHANNEL_NAMES:
         return values
-    whole = texel.is_integer(one.format)
+    whole = texel.is_integer(image.format)
     fixed = {"zero": 0, "one": 1 if whole else texel.ONE}
     found = []
-    for name in one.select:
+    for name in image.select:
         if name not in fixed and name not in CHANNEL_NAMES:
             raise Unsupported(f"a surface with channel select {name}: not yet simulated")
         found.append(values[CHANNEL_NAMES.index(name)] if name in CHANNEL_NAMES else m.like(values[0], fixed[name]))

@@ -150,14 +150,14 @@ def sample(x: SamplerMessage) -> None:
 
 
 @operation("sample")
-def sampled(m: Machine, one: SurfaceImage, how: Sampling, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+def sampled(m: Machine, image: SurfaceImage, how: Sampling, memory: Region, given: list[Value], mask: Value) -> list[Value]:
     """Given are u, v, r and slice, the level if it is known, and offsets if there are any."""
-    if how.disabled or one.kind == "null":  # all zeros (KBL 22222-22227, 18924-18926)
+    if how.disabled or image.kind == "null":  # all zeros (KBL 22222-22227, 18924-18926)
         return nothing(m, mask.lanes)
     places, rest = [m.bitcast(value, f32) for value in given[:4]], given[4:]
     lod = m.bitcast(rest[0], f32) if len(rest) % 3 else None
     moved = [m.bitcast(value, i32) for value in rest[-3:]] if len(rest) >= 3 else None
-    return selected(m, one, ImageSampler(m, one, how, memory, mask).sample(places, lod, moved))
+    return selected(m, image, ImageSampler(m, image, how, memory, mask).sample(places, lod, moved))
 
 
 @answers("ld", "ld_lz", compiled=_plain)
@@ -170,16 +170,16 @@ def ld(x: SamplerMessage) -> None:
 
 
 @operation("load")
-def loaded(m: Machine, one: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+def loaded(m: Machine, image: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
     """Texels by their numbers. Outside the surface and its levels, texels are zero. Offsets are added after the hardware's check of bounds
     (public: Mesa brw_fs_visitor.cpp); what they lead to must be inside too."""
-    if one.kind == "null":
+    if image.kind == "null":
         return nothing(m, mask.lanes)
     places, lod, moved = given[:3], given[3], given[4:]
-    for axis, by in enumerate(moved[: AXES.get(one.kind, 0)]):
+    for axis, by in enumerate(moved[: AXES.get(image.kind, 0)]):
         places[axis] = places[axis] + by
-    found = fetch(m, one, memory, places, None if one.kind == "buffer" else lod, mask)
-    return selected(m, one, found)
+    found = fetch(m, image, memory, places, None if image.kind == "buffer" else lod, mask)
+    return selected(m, image, found)
 
 
 def _asked(what: str) -> Callable[[MessagePlan], TexelRequest]:
@@ -214,7 +214,7 @@ def _less(x: SamplerMessage, size: Value, level: Value, there: Value) -> Value:
 
 @answers("sampleinfo", compiled=False)
 def sampleinfo(x: StateMessage) -> None:
-    """Samples of a texel, and the palette of their positions, which is only told (KBL 19663-19669)."""
+    """Samples of a texel, and the palette of their positions, returned as it is in the state (KBL 19663-19669)."""
     m, its, one = x.m, shape(x), picture(x)
     there = one.kind != "null"
     found = [m.constant(u32, number if there else 0, its.lanes) for number in (one.samples, one.palette)]

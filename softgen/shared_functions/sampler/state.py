@@ -29,7 +29,7 @@ COLOURS = ("red", "green", "blue", "alpha")
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a sampler state wants texels to be found and put together."""
+    """A decoded sampler state: addressing and filters."""
 
     disabled: bool
     mag: str  # nearest linear
@@ -51,7 +51,7 @@ class Sampling:
         return (self.mag, self.mag_rounds) == (self.min, self.min_rounds)
 
     def outside(self, format: Format) -> list[int]:
-        """The bits of what lies outside a picture (KBL 20955-20982)."""
+        """The bits of texels outside the image (KBL 20955-20982)."""
         if self.small_border:
             return list(self.border)
         found = texel.missing(format)

@@ -47,24 +47,24 @@ class Pictures:
         self.bindings, self.bits = bindings, bits
         self.refused: set[tuple[int, str, int, int]] = set()
 
-    def fill(self, index: int, what: str, lanes: int, sampler: int, one: SurfaceImage, how: Any, hurry: bool = False) -> bool:
+    def fill(self, index: int, what: str, lanes: int, sampler: int, image: SurfaceImage, how: Any, hurry: bool = False) -> bool:
         """Fill in the function for a surface, if it exists or is due; False where the interpreter must execute the message."""
         place, slot = (index, what, lanes, sampler), TEXTURED[what, lanes] + sampler
         entry = self.bindings.pictures[index]
         if place in self.refused or entry.functions[slot]:  # the side exit had another cause
             return False
-        if one.levels > 1 or one.level:
+        if image.levels > 1 or image.level:
             self.refused.add(place)
             return False
         try:
-            code = function(TexelForm(what, lanes, replace(one, **_NO_NUMBERS), how, self.bits), hurry)
+            code = function(TexelForm(what, lanes, replace(image, **_NO_NUMBERS), how, self.bits), hurry)
         except SoftgenError:  # the interpreter reports what is wrong
             self.refused.add(place)
             return False
         if code is None:
             return False
         for name in NUMBERS:
-            setattr(entry, name, getattr(one, name))
+            setattr(entry, name, getattr(image, name))
         entry.functions[slot] = code.address(NAME)  # last: other workers may be reading the entry
         return True
 
@@ -90,7 +90,7 @@ def function(form: TexelForm, hurry: bool = False) -> jit.LoadedCode | None:
     return _made[form]
 
 
-def text(what: str, lanes: int, one: SurfaceImage, how: Any, bits: int) -> str:
+def text(what: str, lanes: int, image: SurfaceImage, how: Any, bits: int) -> str:
     m = LlvmMachine()
     context, picture, arguments = (m.pointer(name) for name in ("context", "picture", "arguments"))
     given = [arguments.at(4 * lanes * number).load_lanes(u32, lanes, align=4) for number in range(GIVEN[what])]
@@ -99,7 +99,7 @@ def text(what: str, lanes: int, one: SurfaceImage, how: Any, bits: int) -> str:
     note = context.field(HEAD, "mask")
     memory = table_region(m, context.field(HEAD, "table").load_pointer(align=4), numbers["base"], note, bits, name="memory")
     values: dict[str, Any] = {name: number.lane() for name, number in numbers.items()}
-    for number, value in enumerate(OPERATIONS[what](m, replace(one, **values), how, memory, given, mask)):
+    for number, value in enumerate(OPERATIONS[what](m, replace(image, **values), how, memory, given, mask)):
         place = arguments.at(4 * lanes * number)
         place.store(m.bitcast(value, u32), align=4)
     m.give()

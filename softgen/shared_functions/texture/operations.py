@@ -4,7 +4,7 @@ The interpreter runs such a program directly. Compiled kernels call it as a func
 that they do not depend on what is bound. Parameters and results are vectors of 32-bit lanes.
 
     @operation("load")
-    def load(m, one, how, memory, given, mask): …       # given: u, v, r, lod
+    def load(m, image, how, memory, given, mask): …       # given: u, v, r, lod
 
 Reads   DP_EXTDESC_BTI252
 """

@@ -174,7 +174,7 @@ class IgaParser:
         return Instruction(self.gen, "", number, "none", compacted=True, residue=word ^ number)
 
     def _finish(self, inst: Instruction, start: int) -> None:
-        """What stands behind the operands."""
+        """The options after the operands."""
         reader, known = self.reader, options(self.gen)
         values: dict[str, Any] = {}
         if reader.take(_OPTIONS):
