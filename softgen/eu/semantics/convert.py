@@ -36,9 +36,9 @@ def movi(c: Computation) -> Value:
 @op(own=True)
 def smov(c: Computation) -> Value:
     """Scattered move: a move in the channels whose bit is set in the second source."""
-    bits = c.source(1)
-    named = c.m.bitcast(bits, bits.type.unsigned) >> c.m.lane_index(bits.lanes, bits.type.unsigned) & 1
-    c.restrict(named == 1)
+    bits = c.unconverted(1)  # a mask: the execution type may be a float
+    mask = c.m.convert(c.m.bitcast(bits, bits.type.unsigned), u32)
+    c.restrict((mask >> c.m.lane_index(bits.lanes, u32) & 1) == 1)
     return c.source(0)
 
 

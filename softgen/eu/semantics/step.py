@@ -166,6 +166,10 @@ class AluStep:
             value = ~value if logical else -value
         return self._clean(value)
 
+    def unconverted(self, index: int) -> Value:
+        """A source in its own type, without its modifiers."""
+        return read_source(self.state, self.instruction, index)
+
     def _clean(self, value: Value) -> Value:
         return value if self.meaning.raw or self._converts(value.type) else self.clean(value)
 

@@ -182,6 +182,13 @@ def test_smov_writes_the_channels_it_names() -> None:
     assert dwords(made, 20, 3)[2] == 7
 
 
+def test_smov_of_floats_takes_its_mask_as_bits() -> None:
+    made = thread(9, 0xFFFF, r4=np.arange(8, dtype=np.float32), r20=np.full(16, -1, np.float32))
+    made.arf["a"].view(np.uint16)[5] = 20 * 32
+    run(made, one(9, "smov", dst(0, "f", 1, indirect=True, address_sub=5), scalar(4, "f", 12), imm(0b1000000000000001, "uw"), size=16))
+    assert np.concatenate([made.register(20), made.register(21)]).view(np.float32).tolist() == [3.0, *[-1.0] * 14, 3.0]
+
+
 # -- immediates ----------------------------------------------------------------------------------------------------
 
 
