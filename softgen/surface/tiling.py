@@ -18,7 +18,7 @@ from softgen.lanes.value import Value
 @cache
 def orders() -> dict[str, str]:
     """Tiling name -> the coordinate bits of an offset within a tile."""
-    found: dict[str, str] = tomllib.loads((resources.files("softgen.spec") / "surface" / "tilings.toml").read_text("utf-8"))
+    found: dict[str, str] = tomllib.loads((resources.files("softgen") / "spec" / "surface" / "tilings.toml").read_text("utf-8"))
     return found
 
 
