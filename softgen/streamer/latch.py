@@ -44,10 +44,11 @@ class LatchedState(Mapping[str, Record]):
         self._present = (ctypes.c_uint64 * 0)()
         self._pointers = LatchPointers()
         self._address = ctypes.addressof(self._pointers)
-        self._records: dict[str, tuple[int, Record]] = {}  # how often it had been latched, and the record then
+        self._records: dict[str, tuple[int, list[int], Record]] = {}  # how often it had been latched, its dwords and record then
         self._structures: dict[str, Record] = {}  # noted by name: structures that pointers lead to
         self._bases: dict[str, int] = {}
         self._bases_at = 0  # how often STATE_BASE_ADDRESS had been latched when they were read
+        self._bases_of: Record | None = None  # the record they were read from
 
     # -- latching ----------------------------------------------------------------------------------------------------
 
@@ -114,8 +115,9 @@ class LatchedState(Mapping[str, Record]):
         seen = self._records.get(name)
         if seen is None or seen[0] != count:
             layout, dwords = self.dwords(name)
-            seen = self._records[name] = count, layout.raw(dwords)
-        return seen[1]
+            record = seen[2] if seen is not None and seen[1] == dwords else layout.raw(dwords)  # drivers repeat most state
+            seen = self._records[name] = count, dwords, record
+        return seen[2]
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name in list(self.table.numbers) if self._count(name))  # a copy: other engines may add commands
@@ -169,15 +171,17 @@ class LatchedState(Mapping[str, Record]):
         count = self._count("STATE_BASE_ADDRESS")
         if count != self._bases_at:
             state = self["STATE_BASE_ADDRESS"]
+            self._bases_at = count
+            if state is self._bases_of:
+                return self._bases
             named = {base: names for base, names in BASES.items() if names[0] in state._fields}
             told = {base: getattr(state, address) for base, (address, enable) in named.items() if getattr(state, enable)}
-            self._bases = {**self._bases, **told}
-            self._bases_at = count
+            self._bases, self._bases_of = {**self._bases, **told}, state
         return self._bases
 
     @bases.setter
     def bases(self, bases: dict[str, int]) -> None:
-        self._bases, self._bases_at = bases, self._count("STATE_BASE_ADDRESS")
+        self._bases, self._bases_at, self._bases_of = bases, self._count("STATE_BASE_ADDRESS"), None
 
     def base(self, name: str) -> int | None:
         """A base address; None when no command has set it."""
@@ -210,7 +214,7 @@ class LatchedState(Mapping[str, Record]):
         other._grow()
         other._pointers.dirty = self._pointers.dirty
         other._records, other._structures = dict(self._records), dict(self._structures)
-        other._bases, other._bases_at = dict(self._bases), self._bases_at
+        other._bases, other._bases_at, other._bases_of = dict(self._bases), self._bases_at, self._bases_of
         return other
 
 

@@ -64,7 +64,6 @@ class BindingCache:
 
     def __init__(self) -> None:
         self._tables: dict[tuple[Key, int], tuple[weakref.ref[Space], BoundUnits]] = {}
-        self.epoch = 0
 
     def find(self, context: DispatchContext, dispatch: ThreadDispatch) -> BoundUnits:
         """The table that a dispatch uses, with entries from earlier dispatches if they still hold."""
@@ -80,6 +79,3 @@ class BindingCache:
                 del self._tables[next(iter(self._tables))]
         self._tables[key] = weakref.ref(context.space), table  # the last one used comes last
         return table
-
-    def clear(self) -> None:
-        self._tables.clear()

@@ -162,7 +162,7 @@ class Dispatcher(Protocol):
         ...
 
     def invalidate(self) -> None:
-        """Drops cached bindings: surface or sampler state, base addresses or mappings may have changed."""
+        """Surface or sampler state, base addresses or mappings may have changed: uses no cached binding without comparing it."""
         ...
 
 

@@ -58,7 +58,6 @@ class EngineDispatcher:
         self._make = make or engine
         self._engine: CompilerEngine | None = None
         self._workers: list[WorkerSet] = []  # not in use
-        self._epoch = 0
         self._lock = threading.Lock()
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
@@ -83,7 +82,7 @@ class EngineDispatcher:
             yield from self._counted(program, self.name, pool.LoopRun(shared, workers, timed_out, loops).run())
 
     def invalidate(self) -> None:
-        self._epoch += 1
+        """Drops nothing: kept bindings are compared with the state in memory before each dispatch (bindings.py)."""
 
     def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
                   timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
@@ -113,9 +112,6 @@ class EngineDispatcher:
         with self._lock:
             workers = self._workers.pop() if self._workers else None
         workers = workers or WorkerSet(self.threads)
-        if workers.bindings.epoch != self._epoch:
-            workers.bindings.clear()
-            workers.bindings.epoch = self._epoch
         try:
             yield workers
         finally:
