@@ -9,7 +9,7 @@ from typing import NamedTuple
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import SoftgenError
 from softgen.eu.isa.instruction import Operand
-from softgen.eu.semantics.send import execute_message, has_lane_program, message_lengths
+from softgen.eu.semantics.send import execute_message, has_lane_program, message_lengths, second_length
 from softgen.eu.semantics.step import step
 from softgen.eu.thread.block import BLOCK_OFFSETS, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.regions import _indirect, destination_offsets, lane_type
@@ -117,18 +117,19 @@ def _back(state: BlockState, kind: HandlerKind) -> None:
 
 def _send(state: BlockState, kind: HandlerKind) -> None:
     """A message; the end of the thread follows it."""
-    one = kind.shape.instruction
-    if not has_lane_program(one):
+    inst = kind.shape.instruction
+    if not has_lane_program(inst):
         raise Escape
-    assert isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
-    count = message_lengths(one.descriptor, one.gen)
-    state.extents[:3] = [register * GRF_BYTES for register in (count.response, count.payload, (one.extended or 0) >> 6 & 0xF)]
+    assert isinstance(inst.descriptor, int) and not isinstance(inst.extended, Operand)
+    count = message_lengths(inst.descriptor, inst.gen)
+    lengths = count.response, count.payload, second_length(inst.extended or 0)
+    state.extents[:3] = [registers * GRF_BYTES for registers in lengths]
     if state.rules.message_registers:
         state.extents[1] = GRF_BYTES
     ip = state.field("ip").convert(u64)
     code = MessageCode(state.m, state.gen, ip, lambda holds: state.escape_if(state.m.scalar(~holds)), CONTEXT, state.indices)
-    execute_message(state, one, code)
-    if not one.eot:
+    execute_message(state, inst, code)
+    if not inst.eot:
         state.end()
         return
     state.at(STATUS).store(state.m.number(u32, int(ThreadStatus.ENDED)))

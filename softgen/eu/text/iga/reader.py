@@ -1,4 +1,4 @@
-"""Reading pieces of IGA's dialect: registers, regions, immediates, descriptors. `iga_parse` puts them together.
+"""Parser of operands in IGA's dialect: registers, regions, immediates, descriptors.
 
 A piece is read as it stands (`Piece`): what its numbers mean depends on the instruction around it.
 
