@@ -25,6 +25,7 @@ from softgen.memory.space import Space
 from softgen.threads.dispatch import Dispatcher
 
 StateT = TypeVar("StateT")
+HandlerT = TypeVar("HandlerT")
 Handler = Callable[["CommandStreamer", Record], None]
 Commands = dict[str, Handler]
 
@@ -110,11 +111,11 @@ class Pipeline(Protocol):
         ...
 
 
-def registers_in(table: Commands) -> Callable[..., Callable[[Handler], Handler]]:
+def registers_in(table: dict[str, HandlerT]) -> Callable[..., Callable[[HandlerT], HandlerT]]:
     """A decorator factory: `@handles("NAME", …)` puts a handler into `table` under each name."""
 
-    def handles(*names: str) -> Callable[[Handler], Handler]:
-        def register(handler: Handler) -> Handler:
+    def handles(*names: str) -> Callable[[HandlerT], HandlerT]:
+        def register(handler: HandlerT) -> HandlerT:
             table.update(dict.fromkeys(names, handler))
             return handler
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 from softgen.bits import catalogue, describe
 from softgen.bits.record import Record
+from softgen.command import registers_in
 from softgen.errors import DecodeError, Unsupported
 from softgen.streamer.execute import Streamer
-from softgen.streamer.interface import StreamerCommands, registers_in
+from softgen.streamer.interface import StreamerCommands
 
 COMMANDS: StreamerCommands = {}
 executes = registers_in(COMMANDS)

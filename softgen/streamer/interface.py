@@ -25,19 +25,6 @@ StreamerHandler = Callable[[Any, "Record"], None]
 StreamerCommands = dict[str, StreamerHandler]
 
 
-def registers_in(table: StreamerCommands) -> Callable[..., Callable[[StreamerHandler], StreamerHandler]]:
-    """A decorator factory: `@executes("NAME", …)` puts a handler into `table` under each name."""
-
-    def executes(*names: str) -> Callable[[StreamerHandler], StreamerHandler]:
-        def register(handler: StreamerHandler) -> StreamerHandler:
-            table.update(dict.fromkeys(names, handler))
-            return handler
-
-        return register
-
-    return executes
-
-
 class RegisterFile(Protocol):
     """Registers by absolute offset."""
 

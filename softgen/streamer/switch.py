@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
+from softgen.command import registers_in
 from softgen.errors import Unsupported
 from softgen.streamer.execute import Streamer, flag
-from softgen.streamer.interface import StreamerCommands, registers_in
+from softgen.streamer.interface import StreamerCommands
 
 COMMANDS: StreamerCommands = {}
 executes = registers_in(COMMANDS)
