@@ -91,9 +91,6 @@ class TracingDispatcher:
             return self.engine.run(context, dispatch, timed_out)
         return self._traced(context, dispatch, timed_out, self.trace)
 
-    def invalidate(self) -> None:
-        self.engine.invalidate()
-
     def _traced(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, trace: Trace) -> Iterator[Finished]:
         program = load(context, dispatch)
         bindings = dispatch_bindings(context, dispatch)

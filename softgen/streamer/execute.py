@@ -63,7 +63,6 @@ class Streamer(CommandParser):
     def start_batch(self, address: int) -> None:
         self.counters.batches += 1
         address &= (1 << self.space.bits) - 1
-        self.dispatcher.invalidate()
         self.place = FetchPointer(Window(self.space), address, address, 1)
 
     def start_ring(self, start: int, head: int, tail: int, size: int) -> None:

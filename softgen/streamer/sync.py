@@ -16,9 +16,10 @@ from operator import eq, ge, gt, le, lt, ne
 
 from softgen.bits import catalogue, describe
 from softgen.bits.record import Record
+from softgen.command import registers_in
 from softgen.errors import Unsupported
 from softgen.streamer.execute import Streamer, flag
-from softgen.streamer.interface import Parked, StreamerCommands, Wait, registers_in
+from softgen.streamer.interface import Parked, StreamerCommands, Wait
 
 COMMANDS: StreamerCommands = {}
 executes = registers_in(COMMANDS)
@@ -44,30 +45,16 @@ def _word(command: str, gen: float, name: str, value: int) -> str:
 # -- flushes -------------------------------------------------------------------------------------------------------
 
 
-# Bits that invalidate caches in which state or mappings may be: state, constant, sampler and instruction caches, TLBs.
-INVALIDATES = ("state_cache_invalidation_enable", "constant_cache_invalidation_enable", "texture_cache_invalidation_enable",
-               "instruction_cache_invalidate_enable", "tlb_invalidate", "state_instruction_cache_invalidate",
-               "map_cache_invalidate")  # fmt: skip
-
-
-def invalidate(cs: Streamer, cmd: Record) -> None:
-    """Drops cached bindings if a flush invalidates caches."""
-    if any(flag(cmd, name) for name in INVALIDATES):
-        cs.dispatcher.invalidate()
-
-
 @executes("MI_FLUSH")
 def flush(cs: Streamer, cmd: Record) -> None:
     refuse_reset(cmd)
     cs.finish_pipelines()
-    invalidate(cs, cmd)
 
 
 @executes("PIPE_CONTROL")
 def pipe_control(cs: Streamer, cmd: Record) -> None:
     refuse_reset(cmd)
     cs.finish_pipelines()
-    invalidate(cs, cmd)
     if flag(cmd, "lri_post_sync_operation"):
         cs.registers.write(cmd.address, cmd.immediate_data & DWORD)
     if flag(cmd, "command_streamer_stall_enable"):
@@ -78,7 +65,6 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
 @executes("MI_FLUSH_DW")
 def flush_dw(cs: Streamer, cmd: Record) -> None:
     cs.finish_pipelines()
-    invalidate(cs, cmd)
     post_sync(cs, "MI_FLUSH_DW", cmd)
 
 

@@ -90,10 +90,6 @@ class ComparingDispatcher:
         if first.error:
             raise first.error
 
-    def invalidate(self) -> None:
-        for dispatcher in self.both:
-            dispatcher.invalidate()
-
     def _run(self, dispatcher: EngineDispatcher, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut,
              before: MemorySnapshot) -> EngineResult:  # fmt: skip
         """A run that starts from the snapshot; memory stays as the run leaves it."""

@@ -161,10 +161,6 @@ class Dispatcher(Protocol):
         """All groups of a dispatch, with counts as the work goes on. Raises GpuFault and Unsupported with their place."""
         ...
 
-    def invalidate(self) -> None:
-        """Surface or sampler state, base addresses or mappings may have changed: uses no cached binding without comparing it."""
-        ...
-
 
 @lru_cache(256)
 def control_register(gen: float, single_program_flow: bool = False, alternate_float_mode: bool = False, rounding_mode: int = 0,

@@ -81,9 +81,6 @@ class EngineDispatcher:
             shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
             yield from self._counted(program, self.name, pool.LoopRun(shared, workers, timed_out, loops).run())
 
-    def invalidate(self) -> None:
-        """Drops nothing: kept bindings are compared with the state in memory before each dispatch (bindings.py)."""
-
     def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
                   timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
         from softgen.threads import pool  # imported late: the reference engine needs none of it

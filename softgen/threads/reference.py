@@ -29,9 +29,6 @@ class ReferenceDispatcher:
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
         return run(context, dispatch, timed_out)
 
-    def invalidate(self) -> None:
-        """Nothing is cached."""
-
 
 def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never,
         program: KernelProgram | None = None) -> Iterator[Finished]:  # fmt: skip

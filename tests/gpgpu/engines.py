@@ -44,9 +44,6 @@ class Recording:
         self.seen.append((context, dispatch))
         yield from ()
 
-    def invalidate(self) -> None:
-        pass
-
 
 @dataclass(frozen=True)
 class Choice:
