@@ -1,7 +1,7 @@
 """The bindings of dispatches: what units resolve for compiled code, kept from one dispatch to the next.
 
-Bindings are kept by address space, bases and pointers. Units compare the state they depend on before each dispatch (UnitBinding.current);
-`clear` drops all of them.
+Bindings are kept by address space, bases and pointers. Units compare the state they depend on before each dispatch (UnitBinding.current),
+so that no command has to invalidate them.
 """
 
 from __future__ import annotations
