@@ -1,8 +1,12 @@
 """The C parts, built with the package. They use no Python API: ctypes loads them by path."""
 
+from glob import glob
+
 from setuptools import Extension, setup
 
 FLAGS = ["-O2", "-Wall"]
+# Results of the 3D pipeline's arithmetic are part of what it does: no contraction or reassociation beyond what the source says.
+PIPELINE = ["-O3", "-Wall", "-ffp-contract=off", "-fvisibility=hidden"]
 SHIM = ("shim", "shim_channel", "shim_memory", "shim_paths")
 
 setup(
@@ -12,6 +16,8 @@ setup(
         Extension("softgen.eu._native", ["softgen/eu/native.c"], depends=["softgen/eu/native.h"], extra_compile_args=FLAGS),
         Extension("softgen.threads._scheduler", ["softgen/threads/scheduler.c", "softgen/threads/start.c"], extra_compile_args=FLAGS,
                   depends=["softgen/eu/native.h", "softgen/threads/scheduler.h", "softgen/threads/threads.h"]),
+        Extension("softgen.three_d._pipeline", sorted(glob("softgen/three_d/*.c")), extra_compile_args=PIPELINE,
+                  depends=[*glob("softgen/three_d/*.h"), "softgen/threads/threads.h"]),
         Extension("softgen.driver._shim", [f"softgen/driver/{name}.c" for name in SHIM], depends=["softgen/driver/shim.h"],
                   extra_compile_args=[*FLAGS, "-fvisibility=hidden"], libraries=["dl"]),
     ]

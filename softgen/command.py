@@ -63,6 +63,11 @@ class CommandStreamer(Protocol):
         ...
 
     @property
+    def latched(self) -> Mapping[str, Record]:
+        """State commands as they were latched, by name."""
+        ...
+
+    @property
     def system_routine(self) -> int | None:
         """Offset of the system routine from the instruction base, as STATE_SIP set it."""
         ...

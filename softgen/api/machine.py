@@ -6,12 +6,12 @@ Everything that the Python interface needs of the execution packages is here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from softgen.api.run import Run, Trace, TraceRow
 from softgen.bits.generation import Device
 from softgen.device.gpu import GpuDevice
-from softgen.errors import SoftgenError, UsageError
+from softgen.errors import SoftgenError, Unsupported, UsageError
 from softgen.eu.engine import NAMES
 from softgen.eu.interpreter import Interpreter
 from softgen.eu.thread.regions import LANES
@@ -19,7 +19,7 @@ from softgen.inspect import registers
 from softgen.memory.space import Space
 from softgen.threads import places, reference
 from softgen.threads.bindings import dispatch_bindings
-from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
 from softgen.trace.work import Work
@@ -90,6 +90,16 @@ class TracingDispatcher:
         if self.trace is None:
             return self.engine.run(context, dispatch, timed_out)
         return self._traced(context, dispatch, timed_out, self.trace)
+
+    @property
+    def threads(self) -> int:
+        return self.engine.threads
+
+    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
+                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
+        if self.trace is not None:
+            raise Unsupported("threads of draws are not traced instruction by instruction yet")
+        return self.engine.run_loops(context, dispatch, loops, timed_out)
 
     def _traced(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, trace: Trace) -> Iterator[Finished]:
         program = load(context, dispatch)

@@ -43,7 +43,7 @@ from softgen.streamer.latch_rules import latch_table
 from softgen.streamer.privilege import privileged
 from softgen.streamer.rules import commands as rules_commands
 from softgen.threads.dispatch import Dispatcher
-from softgen.threads.reference import ReferenceDispatcher
+from softgen.threads.dispatcher import EngineDispatcher
 
 PIPELINES: tuple[Pipeline, ...] = (media, gpgpu)  # three_d, with 3DPRIMITIVE among its commands, will be another
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
@@ -101,7 +101,7 @@ class GpuDevice:
         self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
                                          memory.update_table if memory else None, self.warn, self.tick, self._watched, self.saved_context,
                                          device.limit("slices"), trace)  # fmt: skip
-        self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or ReferenceDispatcher())
+        self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or EngineDispatcher())
         self.contexts: dict[tuple[int, str], SavedContext] = {}
         self._loaded: dict[str, ContextRegisters] = {}  # of the context that each engine ran last; the last one comes last
         self._counting, self._host = threading.Lock(), threading.RLock()

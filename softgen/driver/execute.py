@@ -29,7 +29,7 @@ from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer.interface import SubmissionHooks
 from softgen.threads.dispatch import Dispatcher
-from softgen.threads.reference import ReferenceDispatcher
+from softgen.threads.dispatcher import EngineDispatcher
 
 ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enhance"}  # the kernel's names
 MOST_ERRORS = 100  # a submission that fails more often is left where it is
@@ -132,7 +132,7 @@ class Executor:
     """Runs submissions on the device, counts, and reports what failed."""
 
     def __init__(self, gpu: Device, recorders: list[SubmissionRecorder], save: Callable[[Submission, str], str], log: Callable[[str], None],
-                 device: GpuDevice | None = None, new_dispatcher: Callable[[], Dispatcher] = ReferenceDispatcher) -> None:  # fmt: skip
+                 device: GpuDevice | None = None, new_dispatcher: Callable[[], Dispatcher] = EngineDispatcher) -> None:  # fmt: skip
         """`save` keeps a failing submission and answers where; `log` gets a line for each failure; each context and engine has a
         dispatcher of its own."""
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log

@@ -15,7 +15,7 @@ A new unit is a folder with lane programs (`@answers`), an environment for each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -34,12 +34,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Bytes = npt.NDArray[np.uint8]
+UnitStates = tuple[tuple[str, Hashable], ...]  # by a unit's name: what the pipeline tells it about a dispatch
 
 
 class DispatchBindings:
     """What a dispatch binds: generation, address space, base addresses and state tables. Units keep their states of a dispatch here."""
 
-    def __init__(self, generation: Generation, space: Space, bases: Mapping[str, int], binding_table: int = 0, samplers: int = 0) -> None:
+    def __init__(self, generation: Generation, space: Space, bases: Mapping[str, int], binding_table: int = 0, samplers: int = 0,
+                 unit_states: UnitStates = ()) -> None:  # fmt: skip
+        self.unit_states = dict(unit_states)
         self.generation, self.space, self.bases = generation, space, bases
         self.binding_table, self.samplers = binding_table, samplers  # offsets from the surface and dynamic state bases
         self.warn: Callable[[object, str], None] = lambda sender, what: None  # reports what a thread's message did wrong

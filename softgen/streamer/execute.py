@@ -268,6 +268,11 @@ class Streamer(CommandParser):
         return self.saved.latched.bases
 
     @property
+    def latched(self) -> Mapping[str, Record]:
+        """State commands as they were latched, by name."""
+        return self.saved.latched
+
+    @property
     def system_routine(self) -> int | None:
         """The exception handler of EU threads (STATE_SIP)."""
         found = self.saved.latched.get("STATE_SIP")

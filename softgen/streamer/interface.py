@@ -15,7 +15,7 @@ from softgen.errors import SoftgenError
 from softgen.streamer.context import SavedContext
 from softgen.streamer.parser import Command
 from softgen.threads.dispatch import Dispatcher
-from softgen.threads.reference import ReferenceDispatcher
+from softgen.threads.dispatcher import EngineDispatcher
 
 if TYPE_CHECKING:
     from softgen.bits.record import Record
@@ -66,7 +66,7 @@ class SubmissionHooks:
 
     timed_out: Callable[[], bool] = lambda: False
     on_error: Callable[[SoftgenError], bool] = lambda error: False  # True: go on after the command that failed
-    dispatcher: Dispatcher = field(default_factory=ReferenceDispatcher)  # runs thread dispatches
+    dispatcher: Dispatcher = field(default_factory=EngineDispatcher)  # runs thread dispatches
 
 
 @dataclass(frozen=True)

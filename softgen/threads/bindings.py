@@ -11,7 +11,7 @@ import weakref
 from softgen.memory.space import Space
 from softgen.shared_functions import units
 from softgen.shared_functions.descriptors import Descriptor
-from softgen.shared_functions.unit import DispatchBindings, UnitBinding
+from softgen.shared_functions.unit import DispatchBindings, UnitBinding, UnitStates
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
 BASES = ("surface", "dynamic", "bindless", "general", "instruction")
@@ -19,7 +19,8 @@ MAX_TABLES = 16
 
 
 def dispatch_bindings(context: DispatchContext, dispatch: ThreadDispatch) -> DispatchBindings:
-    return DispatchBindings(context.generation, context.space, context.bases, dispatch.binding_table, dispatch.samplers)
+    return DispatchBindings(context.generation, context.space, context.bases, dispatch.binding_table, dispatch.samplers,
+                            dispatch.unit_states)  # fmt: skip
 
 
 class BoundUnits:
@@ -56,7 +57,7 @@ class BoundUnits:
             binding.renew()
 
 
-Key = tuple[float, int, int, tuple[int | None, ...], tuple[str, ...]]
+Key = tuple[float, int, int, tuple[int | None, ...], tuple[str, ...], UnitStates]
 
 
 class BindingCache:
@@ -68,7 +69,8 @@ class BindingCache:
     def find(self, context: DispatchContext, dispatch: ThreadDispatch) -> BoundUnits:
         """The table that a dispatch uses, with entries from earlier dispatches if they still hold."""
         bases = tuple(context.bases.get(name) for name in BASES)
-        key = (context.generation.number, dispatch.binding_table, dispatch.samplers, bases, dispatch.units), id(context.space)
+        pointers = dispatch.binding_table, dispatch.samplers
+        key = (context.generation.number, *pointers, bases, dispatch.units, dispatch.unit_states), id(context.space)
         held = self._tables.pop(key, None)
         if held is not None and held[0]() is context.space and held[1].current():
             table = held[1]

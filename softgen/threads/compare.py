@@ -7,14 +7,14 @@ Memory is restored between the two. An EngineDifference names kernel, group, add
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.threads import places
 from softgen.threads.bindings import dispatch_bindings
-from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
 from softgen.threads.reference import ReferenceGroup
@@ -76,6 +76,14 @@ class ComparingDispatcher:
     @property
     def both(self) -> tuple[EngineDispatcher, EngineDispatcher]:
         return self.first, self.second
+
+    @property
+    def threads(self) -> int:
+        return 1
+
+    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
+                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
+        raise Unsupported("threads that a C loop starts are not compared between engines yet; replay with each engine and compare pictures")
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
         before = MemorySnapshot(context.space)

@@ -5,7 +5,7 @@ A pipeline fills in a ThreadDispatch; a Dispatcher runs it. Nothing here knows w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -15,6 +15,7 @@ from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.errors import Unsupported
 from softgen.memory.space import Space
+from softgen.shared_functions.unit import UnitStates
 from softgen.threads.payload import (
     FULL,
     HeaderPatch,
@@ -85,6 +86,7 @@ class ThreadDispatch:
     barrier: bool = False
     units: tuple[str, ...] = UNITS  # shared functions that answer messages
     system_routine: int | None = None  # offset of the exception handler from the instruction base
+    unit_states: UnitStates = ()
 
     @property
     def registers(self) -> int:
@@ -146,6 +148,14 @@ class ThreadDispatch:
 
 
 @dataclass(frozen=True)
+class NativeLoop:
+    """A C loop that starts batches of threads on a worker (threads.h)."""
+
+    function: int  # host address: int64_t f(argument, guard record)
+    bind: Callable[[int], int]  # address of the worker -> address of the loop's argument
+
+
+@dataclass(frozen=True)
 class Finished:
     """Counts of work that has been done."""
 
@@ -159,6 +169,16 @@ class Dispatcher(Protocol):
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
         """All groups of a dispatch, with counts as the work goes on. Raises GpuFault and Unsupported with their place."""
+        ...
+
+    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
+                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
+        """C loops that start batches of threads (threads.h), each on a host thread of its own; the dispatch has a LoopPayload."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """Host threads that it uses: as many loops are worth while."""
         ...
 
 

@@ -21,11 +21,11 @@ from softgen.eu.engine import engine
 from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.interpreter import KernelProgram
 from softgen.threads import reference
-from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import DispatchProgram, ProgramCache
 
 if TYPE_CHECKING:
-    from softgen.threads.pool import NativeLoop, WorkerSet
+    from softgen.threads.pool import WorkerSet
 
 REFERENCE = "reference"
 

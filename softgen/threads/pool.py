@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from softgen.threads import places
 from softgen.threads.bindings import BindingCache
-from softgen.threads.dispatch import Finished, TimedOut
+from softgen.threads.dispatch import Finished, NativeLoop, TimedOut
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import SLICE, Worker, WorkerState
 
@@ -50,14 +49,6 @@ class WorkerSet:
         while len(self._states) <= number:
             self._states.append(WorkerState())
         return self._states[number]
-
-
-@dataclass(frozen=True)
-class NativeLoop:
-    """A C loop that starts batches of threads on a worker (threads.h)."""
-
-    function: int  # host address: int64_t f(argument, guard record)
-    bind: Callable[[int], int]  # address of the worker -> address of the loop's argument
 
 
 class WorkStopped(Exception):

@@ -23,13 +23,6 @@ TURN = 500  # backward branches that a thread may take in one turn
 NOTIFICATION = 0  # the register of n0 that barriers count in (public Intel PRM, message gateway)
 
 
-class ReferenceDispatcher:
-    """A Dispatcher that runs all groups in order on the interpreter."""
-
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
-        return run(context, dispatch, timed_out)
-
-
 def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never,
         program: KernelProgram | None = None) -> Iterator[Finished]:  # fmt: skip
     """All groups of a dispatch, in order."""

@@ -17,10 +17,9 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.native import address
 from softgen.memory.address_space import AddressSpace
 from softgen.threads import pool, worker
-from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, control_register
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, control_register
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import FULL, LoopPayload, PayloadList, PayloadWriter, ThreadMasks, WrittenMasks
-from softgen.threads.pool import NativeLoop
 from tests.conftest import ROOT
 from tests.gpgpu.engines import Choice, engines
 from tests.gpgpu.job import ADD, CODE, SURFACES, TABLE, Job, dwords, words

@@ -1,7 +1,8 @@
 """Thread block and dispatch context: the memory structures that compiled code works on, the same for every generation and engine.
 
 A block is the state of one thread: registers first, so that a general register's byte offset is its offset in the block, then ip, masks and
-channel ips. A context is shared by the threads that one host thread runs. native.c declares the same structures.
+channel ips, then what fixed functions tell the pixel backend about the thread.
+A context is shared by the threads that one host thread runs. native.c declares the same structures.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from enum import IntEnum
 
 from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.shared_functions.context import CHANNELS, compose
+from softgen.shared_functions.pixel_dispatch import PixelDispatch
 from softgen.shared_functions.units import UNITS
 
 MASK_STACK_DEPTH = 16  # masks of a mask stack
@@ -61,12 +63,13 @@ def _offsets() -> dict[str, int]:
         found[name] = at
         at += -(-size // _ALIGN) * _ALIGN
     found["control"] = at
+    found["pixel"] = at + -(-ctypes.sizeof(ControlBlock) // _ALIGN) * _ALIGN
     return found
 
 
 BLOCK_OFFSETS = _offsets()
 # An odd number of cache lines, so that the same register of all threads of a group does not map to the same few cache sets.
-BLOCK_SIZE = (-(-(BLOCK_OFFSETS["control"] + ctypes.sizeof(ControlBlock)) // _ALIGN) | 1) * _ALIGN
+BLOCK_SIZE = (-(-(BLOCK_OFFSETS["pixel"] + ctypes.sizeof(PixelDispatch)) // _ALIGN) | 1) * _ALIGN
 
 
 class Context(compose(field for unit in UNITS for field in unit.fields)):  # type: ignore[misc]

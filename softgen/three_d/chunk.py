@@ -1,0 +1,34 @@
+"""Chunk: the arrays of a part of a draw, between the stages of the pipeline."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.three_d.structures import ObjectArray, Position, PrimitiveObject, VertexArray
+
+Bytes = npt.NDArray[np.uint8]
+
+VERTICES = 4096  # that a chunk fetches
+MADE_VERTICES = 4096  # room for those that clipping makes
+OBJECTS = 4096
+LINE = 64
+
+
+def aligned(size: int) -> Bytes:
+    """Zeroed bytes that start at a cache line."""
+    raw = np.zeros(size + LINE, np.uint8)
+    return raw[-raw.ctypes.data % LINE :][:size]
+
+
+class Chunk:
+    """Vertices and objects of a part of a draw. The URB of its threads is the memory of its vertex entries: handles are entry numbers."""
+
+    def __init__(self, entry_bytes: int, vertices: int = VERTICES + MADE_VERTICES, objects: int = OBJECTS) -> None:
+        self.urb = aligned(vertices * entry_bytes)
+        self.positions = aligned(vertices * ctypes.sizeof(Position))
+        self.held_objects = aligned(objects * ctypes.sizeof(PrimitiveObject))
+        self.vertices = VertexArray(self.urb.ctypes.data, entry_bytes, self.positions.ctypes.data, 0, vertices)
+        self.objects = ObjectArray(self.held_objects.ctypes.data, 0, objects)

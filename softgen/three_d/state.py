@@ -1,0 +1,73 @@
+"""The state of a draw: latched commands, and structures that pointers in them lead to.
+
+    state = DrawState(cs)
+    clip = state.command("3DSTATE_CLIP")
+    viewport = state.structure("SF_CLIP_VIEWPORT", state.address("dynamic", offset))
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from softgen.bits import catalogue
+from softgen.bits.generation import Generation
+from softgen.bits.record import Record
+from softgen.command import CommandStreamer
+from softgen.errors import DecodeError, GpuFault
+from softgen.memory.space import Space
+
+
+@lru_cache(4096)
+def unpacked(name: str, gen: float, data: bytes) -> Record:
+    """A structure from its bytes: the same bytes mean the same."""
+    return catalogue.layout(name, gen).raw(array("I", data))
+
+
+class DrawState:
+    """The state that a draw sees."""
+
+    def __init__(self, generation: Generation, space: Space, latched: Mapping[str, Record], bases: Mapping[str, int]) -> None:
+        self.generation, self.gen, self.space, self.latched, self.bases = generation, generation.number, space, latched, bases
+
+    @classmethod
+    def of(cls, cs: CommandStreamer) -> DrawState:
+        return cls(cs.generation, cs.space, cs.latched, cs.bases)
+
+    def get(self, name: str) -> Record | None:
+        """A state command as it was latched; None if none was."""
+        return self.latched.get(name)
+
+    def command(self, name: str) -> Record:
+        """A state command that the draw cannot do without."""
+        found = self.latched.get(name)
+        if found is None:
+            raise DecodeError(f"3DPRIMITIVE needs {name}, which no command has set")
+        return found
+
+    def address(self, base: str, offset: int) -> int:
+        return self.bases.get(base, 0) + offset & (1 << self.space.bits) - 1
+
+    def structure(self, name: str, address: int) -> Record:
+        """A structure in memory, as it is now."""
+        address &= (1 << self.space.bits) - 1
+        try:
+            data = self.space.read(address, 4 * catalogue.layout(name, self.gen).dwords)
+        except GpuFault as fault:
+            raise GpuFault(fault.address, fault.access, fault.space, fault.by, f"{fault.why}; {name} should be there") from None
+        return unpacked(name, self.gen, data)
+
+
+@dataclass(frozen=True)
+class DrawCall:
+    """A 3DPRIMITIVE, its parameters taken from registers where it says so."""
+
+    topology: int  # 3DPRIM_* code
+    indexed: bool
+    vertices: int  # of an instance
+    start_vertex: int  # or the first index
+    instances: int
+    start_instance: int
+    base_vertex: int  # signed

@@ -1,0 +1,122 @@
+/* The arrays between the stages of the 3D pipeline (structures.py has the same).
+ *
+ *   vertex_fetch.c  ► vertex_shader.c ► assembly.c ► clip.c ► setup.c ► bins.c ► rasterizer.c ► pixel_shader.c
+ *   vertices          entries           objects      objects   records   bins    blocks         threads
+ *
+ * A draw is cut into chunks; each stage is a call over the arrays of a chunk. A stage's plan, made by the Python module of the same name
+ * from state, holds everything it needs to know; generation differences are values in plans. Plain C without the Python API. Code that
+ * touches graphics memory runs under the guard and may be left at any such access: it holds no locks and owns nothing.
+ */
+#ifndef SOFTGEN_THREE_D_H
+#define SOFTGEN_THREE_D_H
+
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { TILE = 64, BLOCK = 4, TILE_BLOCKS = 256 }; /* pixels of a tile's and a block's side; blocks of a tile */
+enum { HEADER_LAYER = 1, HEADER_VIEWPORT = 2, HEADER_POINT_WIDTH = 3, POSITION = 4 }; /* dwords of a vertex URB entry */
+
+/* Graphics memory: the host base of each 4 GiB part of the address space. */
+static inline uint8_t *graphics_memory(const uint64_t *table, uint64_t address)
+{
+    return (uint8_t *)(table[address >> 32 & 0xffff] + (address & 0xffffffff));
+}
+
+/* -- vertices and objects ------------------------------------------------------------------------------------------------------------ */
+
+struct position { float x, y, z, rhw; }; /* normalised device coordinates and 1/w */
+
+/* The vertices of a chunk: vertex URB entries (VUEs) by number. CLIP fills in positions, and appends vertices that it makes. */
+struct vertex_array {
+    uint8_t *entries;
+    uint64_t stride; /* bytes of an entry */
+    struct position *positions;
+    uint32_t count, capacity;
+};
+
+/* A point, line or triangle; of a rectangle, the three vertices that define it. Orders and provoking vertices are those of the topology
+ * (G45 4986-5154); a strip's odd triangles keep their order and are marked as inverted. */
+struct object {
+    uint32_t vertex[3]; /* entry numbers */
+    uint32_t flags;
+    uint32_t primitive; /* PrimitiveID */
+};
+
+enum object_flags {
+    OBJECT_VERTICES = 3, /* 1, 2 or 3 */
+    OBJECT_RECTANGLE = 1 << 2,
+    OBJECT_INVERTED = 1 << 3, /* winding is the opposite of the vertices' order */
+    OBJECT_PROVOKING_SHIFT = 4, /* 2 bits: which of the three */
+    OBJECT_EDGES_SHIFT = 6, /* 3 bits: edge from vertex i to the next is an edge of the primitive */
+    OBJECT_BACK_FACING = 1 << 9, /* lines and points of *_BF topologies */
+    OBJECT_LAST = 1 << 10, /* the last line of its strip */
+    OBJECT_CONTINUES = 1 << 11, /* a line that goes on where the one before ended: stipple is not reset */
+    OBJECT_TOPOLOGY_SHIFT = 16, /* 3DPRIM_* code, as payloads give it */
+};
+
+struct object_array {
+    struct object *objects;
+    uint64_t count, capacity;
+};
+
+/* -- setup records ------------------------------------------------------------------------------------------------------------------- */
+
+struct plane { float c, dx, dy; }; /* value at the sample of pixel (0, 0), and steps: c + dx * x + dy * y */
+
+/* An object as the rasterizer sees it. Coordinates are pixels; an edge function is 0 or more inside (the fill rule is in its constant),
+ * in 1/65536 of a square pixel: e(x, y) = c + dx * x + dy * y at the sample of pixel (x, y). */
+struct setup_record {
+    int32_t x0, y0, x1, y1; /* bounding box within scissor, viewport and drawing rectangle; x1, y1 are outside */
+    int64_t edge[4], edge_dx[4], edge_dy[4]; /* as many as `edges` says */
+    uint32_t edges;
+    uint32_t coverage; /* enum coverage */
+    uint32_t back_facing, layer, viewport, primitive, topology;
+    float x_start, y_start; /* Gen4.5: of the start vertex, less the destination origin bias */
+    struct plane z; /* of the depth buffer, offset included */
+    struct plane rhw; /* 1/w */
+    struct plane linear[2], perspective[2]; /* b1 and b2; perspective ones are still to be divided by 1/w */
+    uint64_t attributes; /* offset of its attributes in record_array.attributes; Gen4.5: of its setup data in the URB */
+};
+
+enum coverage { COVERAGE_EDGES, COVERAGE_LINE }; /* COVERAGE_LINE: one-pixel lines, by the diamond rule */
+
+struct record_array {
+    struct setup_record *records;
+    uint8_t *attributes; /* 64 bytes for each attribute of each record, as pixel shader payloads have them (GRAPHICS_THREADS 2.6) */
+    uint64_t attribute_stride; /* bytes of a record's attributes */
+    uint64_t count, capacity;
+};
+
+/* Record numbers by tile, in order: those of tile t are numbers[first[t]] to numbers[first[t + 1] - 1]. */
+struct bins {
+    uint32_t *first; /* tiles_x * tiles_y + 1 */
+    uint32_t *numbers;
+    uint32_t tiles_x, tiles_y;
+    uint64_t capacity; /* of numbers */
+};
+
+/* -- pixels -------------------------------------------------------------------------------------------------------------------------- */
+
+/* Covered pixels of a 4x4 block; bit = 4 * subspan + pixel of it, subspans and their pixels in reading order. */
+struct pixel_block {
+    uint16_t x, y; /* upper left pixel */
+    uint32_t mask;
+};
+
+/* What a thread's block has at `pixel` (shared_functions/pixel_dispatch.py). */
+struct pixel_dispatch {
+    uint32_t place[8];
+    uint32_t lit, back_facing, layer, viewport, passed, reserved[3];
+    float depth[32];
+};
+
+/* Early depth and stencil tests of a block (pixel_backend/depth.py): the pixels of the mask that pass, in the same order of bits.
+ * `context` is the worker's (eu/native.h), `target` the depth target's record. */
+struct depth_block {
+    uint32_t x, y, mask, back_facing, layer, viewport;
+    float z[16]; /* by bit of the mask */
+};
+typedef uint32_t depth_function(void *context, void *target, struct depth_block *block);
+
+#endif
