@@ -7,6 +7,7 @@ import ctypes
 import numpy as np
 import numpy.typing as npt
 
+from softgen.shared_functions.urb.memory import UrbMemory
 from softgen.three_d.structures import ObjectArray, Position, PrimitiveObject, VertexArray
 
 Bytes = npt.NDArray[np.uint8]
@@ -24,11 +25,11 @@ def aligned(size: int) -> Bytes:
 
 
 class Chunk:
-    """Vertices and objects of a part of a draw. The URB of its threads is the memory of its vertex entries: handles are entry numbers."""
+    """Vertices and objects of a part of a draw. The URB of its threads is the memory of its vertex entries, whole rows each."""
 
     def __init__(self, entry_bytes: int, vertices: int = VERTICES + MADE_VERTICES, objects: int = OBJECTS) -> None:
-        self.urb = aligned(vertices * entry_bytes)
+        self.urb = UrbMemory(aligned(vertices * entry_bytes))
         self.positions = aligned(vertices * ctypes.sizeof(Position))
         self.held_objects = aligned(objects * ctypes.sizeof(PrimitiveObject))
-        self.vertices = VertexArray(self.urb.ctypes.data, entry_bytes, self.positions.ctypes.data, 0, vertices)
+        self.vertices = VertexArray(self.urb.address, entry_bytes, self.positions.ctypes.data, 0, vertices)
         self.objects = ObjectArray(self.held_objects.ctypes.data, 0, objects)
