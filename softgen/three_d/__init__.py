@@ -8,4 +8,8 @@ chunk.py                  Chunk: vertices and objects of a part of a draw
 state.py                  the state of a draw
 unit_state.py             the state of a shader stage: a command, or a block in memory
 constants.py              push constants
+front.py                  the front of the pipeline: chunks of a draw, from the next three
+vertex_fetch.py           vertex data, from buffers to payload registers or URB entries (vertex_fetch.c)
+vertex_shader.py          vertex shader threads (vertex_shader.c)
+assembly.py               objects of every topology, and the vertices they share (assembly.c)
 """
