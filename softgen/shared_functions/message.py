@@ -87,12 +87,15 @@ class Message(ABC, Generic[E]):
 
     def take(self, type: LaneType, start: int, lanes: int) -> Value:
         """Contiguous lanes, from a byte after the header on. A message that is too short for what it asks is an error of the program."""
+        return self.raw(type, start + (REGISTER if self.plan.header else 0), lanes)
+
+    def raw(self, type: LaneType, start: int, lanes: int) -> Value:
+        """Contiguous lanes, from a byte of the whole payload on."""
         assert not self._given, "a response may lie where the payload is: everything is taken before anything is given"
-        begin = start + (REGISTER if self.plan.header else 0)
-        if begin + lanes * type.bytes > self.sent:
-            needed = -(-(begin + lanes * type.bytes) // REGISTER)
+        if start + lanes * type.bytes > self.sent:
+            needed = -(-(start + lanes * type.bytes) // REGISTER)
             raise DecodeError(f"{self.plan.name} has {self.sent // REGISTER} registers of payload, too few; {needed} are needed")
-        return self._read(type, begin, lanes)
+        return self._read(type, start, lanes)
 
     def expect(self, size: int) -> None:
         """The message gives so many bytes: one that has no room for them is an error, before anything happens."""
