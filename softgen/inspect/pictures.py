@@ -1,7 +1,7 @@
 """Pictures: render targets in memory as image files.
 
     picture(space, image)                          a Pillow image of the level and slice that the surface addresses
-    pictures = Pictures("out")                     collects the targets of each submission (`drawn`), and writes them when it ends (`write`)
+    pictures = TargetPictures("out")                     collects the targets of each submission (`drawn`), and writes them when it ends (`write`)
 
 Stored values are shown as they are: sRGB targets without conversion, floats and integers clamped, one channel (depth too) as grey.
 """
@@ -154,7 +154,7 @@ def _float(channel: FormatChannel, raw: npt.NDArray[np.uint32]) -> Array:
     return (raw << np.uint32(HALF_SHIFTS.get(channel.bits, 0))).astype(np.uint16).view(np.float16).astype(np.float64)
 
 
-class Pictures:
+class TargetPictures:
     """The render targets of submissions, written as PNG files when a submission ends: submission-2-draw-5-target-0.png.
 
     The number of the draw is that of the last one that wrote to the target, counted from 1 in the submission."""
@@ -196,7 +196,7 @@ class Pictures:
         return written
 
 
-class SubmissionPictures(Pictures):
+class SubmissionPictures(TargetPictures):
     """Pictures of live submissions, written by the executor as it records (driver/execute.py, SubmissionRecorder)."""
 
     def before(self, submission: Submission) -> None:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from softgen.bits.formats import surface_formats
 from softgen.errors import Unsupported, UsageError
-from softgen.inspect.pictures import Pictures, picture
+from softgen.inspect.pictures import TargetPictures, picture
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.surface.image import SurfaceImage
@@ -129,7 +129,7 @@ def test_what_no_picture_can_be_made_of(image: SurfaceImage, complaint: str) -> 
 
 def test_files_are_named_after_submission_last_draw_and_target(tmp_path: Path) -> None:
     said: list[str] = []
-    pictures, space = Pictures(tmp_path / "out", said.append), memory(np.full(64, 5, np.uint8))
+    pictures, space = TargetPictures(tmp_path / "out", said.append), memory(np.full(64, 5, np.uint8))
     first, second, compressed = surface("R8_UNORM", 2, 2), surface("R8_UNORM", 3, 3), surface("DXT1_RGB", 4, 4)
     pictures.drawn(7, space, [first, second])
     pictures.drawn(8, space, [compressed])
@@ -144,6 +144,6 @@ def test_files_are_named_after_submission_last_draw_and_target(tmp_path: Path) -
 def test_pictures_of_before_are_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "old.png").write_bytes(b"kept")
     with pytest.raises(UsageError, match="has files in it already"):
-        Pictures(tmp_path)
+        TargetPictures(tmp_path)
     with pytest.raises(UsageError, match="File exists"):
-        Pictures(tmp_path / "old.png")
+        TargetPictures(tmp_path / "old.png")

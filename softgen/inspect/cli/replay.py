@@ -31,7 +31,7 @@ from softgen.trace.replay import Report, replay
 from softgen.trace.work import Work, WorkTrace
 
 if TYPE_CHECKING:
-    from softgen.inspect.pictures import Pictures
+    from softgen.inspect.pictures import TargetPictures
 
 EXAMPLE = """examples:
   softgen replay vadd.aub                             run it, check every MEM_CMP
@@ -88,15 +88,15 @@ def run(args: argparse.Namespace) -> int:
     return 0 if whole.fine else 1
 
 
-def collected(folder: str | None) -> Pictures | None:
+def collected(folder: str | None) -> TargetPictures | None:
     if folder is None:
         return None
-    from softgen.inspect.pictures import Pictures
+    from softgen.inspect.pictures import TargetPictures
 
-    return Pictures(folder, complain)
+    return TargetPictures(folder, complain)
 
 
-def executed(args: argparse.Namespace, trace: WorkTrace, pictures: Pictures | None, timed_out: Callable[[], bool],
+def executed(args: argparse.Namespace, trace: WorkTrace, pictures: TargetPictures | None, timed_out: Callable[[], bool],
              groups: EngineDispatcher | ComparingDispatcher,
              log: Callable[[str, str], None] | None) -> tuple[Report, list[str]]:  # fmt: skip
     """Execute a trace; its report, and the pictures it drew. Pictures of several traces are told apart by the names of their files."""
