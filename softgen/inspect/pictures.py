@@ -1,7 +1,7 @@
 """Pictures: render targets in memory as image files.
 
-    picture(space, image)                          a Pillow image of the level and slice that the surface addresses
-    pictures = TargetPictures("out")                     collects the targets of each submission (`drawn`), and writes them when it ends (`write`)
+    picture(space, image)                a Pillow image of the level and slice that the surface addresses
+    pictures = TargetPictures("out")      collects the targets of each submission (`drawn`), and writes them when it ends (`write`)
 
 Stored values are shown as they are: sRGB targets without conversion, floats and integers clamped, one channel (depth too) as grey.
 """

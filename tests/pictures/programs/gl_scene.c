@@ -1,6 +1,7 @@
-/* Draws a scene with OpenGL (ES) 2 on a surfaceless EGL display and writes the picture as a PAM file, bottom row first.
+/* Draws a scene with OpenGL (ES) 2 on an EGL display without a window and writes the picture as a PAM file, bottom row first.
 
-       gl_scene SCENE FILE [width=64] [height=64] [clear=0.2,0.3,0.4,1] [depth=0] [target=renderbuffer|texture|pbuffer] [frames=1]
+       gl_scene SCENE FILE [width=64] [height=64] [clear=0.2,0.32,0.4,1] [depth=0] [target=renderbuffer|texture|pbuffer] [frames=1]
+       [platform=surfaceless|gbm|device]
 
    Scenes: see SCENES at the end. Scenes marked as desktop use an OpenGL compatibility context, the others OpenGL ES 2.
    gcc gl_scene.c -lEGL -lGLESv2 -lm */
@@ -9,6 +10,8 @@
 #include <EGL/eglext.h>
 #include <GLES2/gl2.h>
 #include <GLES2/gl2ext.h>
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,8 +37,8 @@ typedef struct {
 } Scene;
 
 static int width = 64, height = 64, depth, frames = 1;
-static float clear[4] = {0.2f, 0.3f, 0.4f, 1.0f};
-static const char *target = "renderbuffer";
+static float clear[4] = {0.2f, 0.32f, 0.4f, 1.0f};
+static const char *target = "renderbuffer", *platform = "surfaceless";
 static const Scene *scene;
 static GLuint coloured, textured; /* programs */
 
@@ -228,8 +231,28 @@ static const Scene SCENES[] = {
 
 /* -- set-up ------------------------------------------------------------------------------------------------------- */
 
+static EGLDisplay open_display(void) {
+    if (!strcmp(platform, "gbm")) { /* libgbm is loaded here, so that the other platforms do without */
+        void *library = dlopen("libgbm.so.1", RTLD_NOW);
+        void *(*create)(int) = library ? (void *(*)(int))dlsym(library, "gbm_create_device") : NULL;
+        int node = open("/dev/dri/renderD128", O_RDWR);
+        if (!create || node < 0)
+            fail("opening a GBM device");
+        return eglGetPlatformDisplay(EGL_PLATFORM_GBM_KHR, create(node), NULL);
+    }
+    if (!strcmp(platform, "device")) {
+        PFNEGLQUERYDEVICESEXTPROC query = (PFNEGLQUERYDEVICESEXTPROC)eglGetProcAddress("eglQueryDevicesEXT");
+        EGLDeviceEXT first;
+        EGLint count = 0;
+        if (!query || !query(1, &first, &count) || !count)
+            fail("finding an EGL device");
+        return eglGetPlatformDisplay(EGL_PLATFORM_DEVICE_EXT, first, NULL);
+    }
+    return eglGetPlatformDisplay(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, NULL);
+}
+
 static void make_context(void) {
-    EGLDisplay display = eglGetPlatformDisplay(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, NULL);
+    EGLDisplay display = open_display();
     if (!eglInitialize(display, NULL, NULL))
         fail("eglInitialize");
     int pbuffer = !strcmp(target, "pbuffer");
@@ -322,9 +345,12 @@ static void read_option(const char *text) {
     if (sscanf(text, "width=%d", &width) == 1 || sscanf(text, "height=%d", &height) == 1 || sscanf(text, "depth=%d", &depth) == 1 ||
         sscanf(text, "frames=%d", &frames) == 1 || sscanf(text, "clear=%f,%f,%f,%f", clear, clear + 1, clear + 2, clear + 3) == 4)
         return;
-    if (strncmp(text, "target=", 7))
+    if (!strncmp(text, "target=", 7))
+        target = text + 7;
+    else if (!strncmp(text, "platform=", 9))
+        platform = text + 9;
+    else
         fprintf(stderr, "gl_scene: no option %s\n", text), exit(2);
-    target = text + 7;
 }
 
 int main(int count, char **arguments) {

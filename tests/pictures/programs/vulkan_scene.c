@@ -1,6 +1,6 @@
 /* Draws a triangle with Vulkan into an image, copies the image into a buffer and writes it as a PAM file, top row first.
 
-       vulkan_scene SCENE FILE [width=64] [height=64] [clear=0.2,0.3,0.4,1]
+       vulkan_scene SCENE FILE [width=64] [height=64] [clear=0.2,0.32,0.4,1]
 
    Scenes: clear, triangle (vertices from a buffer), crossing (two triangles with a depth test), instanced (four, each moved by its number),
    blended. Built with -DVERTEX="…" -DFRAGMENT="…": files with the words of the shaders. */
@@ -26,7 +26,7 @@ static const Vertex CROSSING[6] = {
 };
 
 static int width = 64, height = 64;
-static float clear[4] = {0.2f, 0.3f, 0.4f, 1.0f};
+static float clear[4] = {0.2f, 0.32f, 0.4f, 1.0f};
 static const char *scene;
 
 static int is(const char *name) { return !strcmp(scene, name); }
