@@ -18,8 +18,8 @@ handles = registers_in(COMMANDS)
 SIGN, WRAP = 1 << 31, 1 << 32
 
 
-def new_state() -> None:
-    """No state of its own: what the pipeline needs is latched."""
+def new_state() -> draw.Pipeline3D:
+    return draw.Pipeline3D()
 
 
 def finish(cs: CommandStreamer) -> None:
@@ -34,7 +34,7 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     call = draw_call(cs, cmd)
     cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
     if call.vertices and call.instances:
-        draw.run(cs, DrawState.of(cs), call)
+        cs.state(draw.Pipeline3D).draw(cs, DrawState.of(cs), call)
 
 
 def draw_call(cs: CommandStreamer, cmd: Record) -> DrawCall:
