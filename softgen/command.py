@@ -42,6 +42,20 @@ class Counters:
     instructions: int = 0
 
 
+class Latched(Protocol):
+    """State commands as they were latched, by name (streamer/latch.py)."""
+
+    def __getitem__(self, name: str, /) -> Record: ...
+
+    def __contains__(self, name: object, /) -> bool: ...
+
+    def get(self, name: str, /) -> Record | None: ...
+
+    def by_index(self, name: str) -> dict[int, Record]:
+        """The parts of a command that merges by an index: elements of its group, or the commands themselves."""
+        ...
+
+
 class CommandStreamer(Protocol):
     """The command streamer as handlers of pipeline commands see it."""
 
@@ -63,7 +77,7 @@ class CommandStreamer(Protocol):
         ...
 
     @property
-    def latched(self) -> Mapping[str, Record]:
+    def latched(self) -> Latched:
         """State commands as they were latched, by name."""
         ...
 

@@ -23,6 +23,7 @@ from softgen.streamer import privilege, rules
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.interface import DeviceInterface, Parked, RegisterFile, SubmissionHooks, Wait
+from softgen.streamer.latch import LatchedState
 from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark
 from softgen.streamer.window import Window
 from softgen.threads.dispatch import Dispatcher
@@ -268,7 +269,7 @@ class Streamer(CommandParser):
         return self.saved.latched.bases
 
     @property
-    def latched(self) -> Mapping[str, Record]:
+    def latched(self) -> LatchedState:
         """State commands as they were latched, by name."""
         return self.saved.latched
 

@@ -4,5 +4,8 @@ In:  3DPRIMITIVE, with the state that was latched before it.
 Out: thread dispatches; the pixel backend (shared_functions.pixel_backend) writes render targets and depth buffers.
 
 three_d.h, structures.py  the arrays between stages
+chunk.py                  Chunk: vertices and objects of a part of a draw
 state.py                  the state of a draw
+unit_state.py             the state of a shader stage: a command, or a block in memory
+constants.py              push constants
 """
