@@ -77,11 +77,12 @@ def place_parts(parts: PayloadParts, constant_bytes: int, attribute_bytes: int) 
                        scratch_step=parts.scratch_step, attribute_offset=parts.attribute_offset)  # fmt: skip
     plan.header[:] = parts.header
     halves = 2 if parts.width > HALF else 1
-    end = _place_coefficients(plan, parts, halves) if parts.format is HeaderFormat.COEFFICIENTS else _place_barycentrics(plan, parts, halves)
+    place = {HeaderFormat.BARYCENTRIC: _place_barycentrics, HeaderFormat.COEFFICIENTS: _place_coefficients}[parts.format]
+    end = place(plan, parts, halves)
     start = parts.start * REGISTER
     if constant_bytes + attribute_bytes:
         if end > start:
-            raise DecodeError(f"pixel shader: dispatch_grf_start_register {parts.start}, but the payload before it has {end // REGISTER} registers")
+            raise DecodeError(f"pixel shader: constants start at r{parts.start}, but {end // REGISTER} registers come before them")
         plan.constants, plan.constant_bytes = start, constant_bytes
         plan.attributes, plan.attribute_bytes = start + constant_bytes, attribute_bytes
         end = start + constant_bytes + attribute_bytes
@@ -104,7 +105,7 @@ def _place_barycentrics(plan: PayloadPlan, parts: PayloadParts, halves: int) -> 
             setattr(plan, name, at)
             at += size
     plan.half = at - first
-    return first + halves * plan.half
+    return first + halves * (at - first)
 
 
 def _place_coefficients(plan: PayloadPlan, parts: PayloadParts, halves: int) -> int:
@@ -115,4 +116,4 @@ def _place_coefficients(plan: PayloadPlan, parts: PayloadParts, halves: int) -> 
     if halves == 1:
         return at
     plan.upper, plan.half = at, at - REGISTER
-    return at + plan.half
+    return 2 * at - REGISTER

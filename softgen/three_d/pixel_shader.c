@@ -196,6 +196,8 @@ EXPORT int64_t shade_tiles(struct pixel_loop *l, void *record)
             return why;
         end_batch(l);
     }
+    if (l->worker)
+        l->context = threads_context(l->worker);
     l->context->record = record;
     for (;;) {
         if (l->entry == l->last_entry) {
