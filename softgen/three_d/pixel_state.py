@@ -163,11 +163,15 @@ def _refuse(inputs: PixelInputs) -> None:
 
 def chosen_kernel(fields: Fields) -> tuple[int, int]:
     """The width of threads, and the number of their kernel start pointer."""
-    enabled = tuple(width for width in WIDTHS if getattr(fields, f"{width}_pixel_dispatch_enable"))
+    enabled = enabled_widths(fields)
     if not enabled:
         return PREFERRED[0], 0  # nothing can be dispatched
     width = next(width for width in PREFERRED if width in enabled)
     return width, KERNELS[enabled][width]
+
+
+def enabled_widths(fields: Fields) -> tuple[int, ...]:
+    return tuple(width for width in WIDTHS if getattr(fields, f"{width}_pixel_dispatch_enable"))
 
 
 def _kills(fields: Fields, inputs: PixelInputs) -> bool:
@@ -274,8 +278,8 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     fields = Fields(inputs.shader)
     _refuse(inputs)
     width, number = chosen_kernel(fields)
-    if fields.__getattr__("8_pixel_dispatch_enable") and number == 1:
-        raise DecodeError("WM_STATE: 8 and 32 pixel dispatch cannot be enabled without 16 (G45-WM-30)")
+    if enabled_widths(fields) == (8, 32):
+        raise DecodeError("WM_STATE: 8 and 32 pixel dispatch without 16 (G45-WM-30)")
     depth = _early_depth(inputs, fields)
     if depth.destination_depth or depth.destination_stencil:
         raise Unsupported("pixel shader payload with destination depth or stencil (WM_STATE, COLOR_CALC_STATE)")
