@@ -200,6 +200,7 @@ class PixelShader:
             if cs.timed_out():
                 raise SoftgenError(f"time is up: {TESTS}, tile {loop.tile}")
         if why is None:
+            call.record.ip = 0  # no instruction's; of the tests
             raise guard.fault(call.record, cs.space, lambda ip: TESTS)
 
     def _counts(self, cs: CommandStreamer, pixels: PixelState, loops: list[PixelLoop]) -> PixelCounts:

@@ -135,6 +135,8 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
     kills = _kills(fields, inputs)
     computes = bool(fields.pixel_shader_computed_depth_mode or fields.pixel_shader_computes_stencil)
     dispatched = _dispatched(fields, inputs, kills or computes)
+    if dispatched and not enabled_widths(fields):
+        raise DecodeError("3DSTATE_PS: pixel shader threads are to be started, but no dispatch width is enabled")
     to_target = (STENCIL_TO_TARGET * bool(fields.pixel_shader_computes_stencil) | OMASK_TO_TARGET * fields.omask_present_to_render_target
                  | DEPTH_TO_TARGET * bool(fields.pixel_shader_computed_depth_mode))  # fmt: skip
     scratch = _scratch(state, fields)

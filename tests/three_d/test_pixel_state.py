@@ -180,6 +180,11 @@ def test_conservative_coverage_is_refused() -> None:
         found(stream("skl", input_coverage_mask_state=2))
 
 
+def test_threads_of_no_width_are_an_error() -> None:
+    with pytest.raises(DecodeError, match="no dispatch width is enabled"):
+        found(stream("skl", **{"16_pixel_dispatch_enable": 0}))
+
+
 def test_missing_state_is_named() -> None:
     made = stream("skl")
     del made.latched["3DSTATE_WM"]
@@ -210,8 +215,9 @@ def unit(calc: dict[str, int] | None = None, depth: bool = True, **values: Any) 
     return made
 
 
-@pytest.mark.parametrize(("widths", "width", "entry", "start"), [((8,), 8, 0, 3), ((16,), 16, 0, 3), ((32,), 32, 0, 6),
-                                                                 ((8, 16), 16, 32, 3), ((16, 32), 16, 32, 3), ((8, 16, 32), 16, 32, 3)])  # fmt: skip
+@pytest.mark.parametrize(("widths", "width", "entry", "start"), [
+    ((8,), 8, 0, 3), ((16,), 16, 0, 3), ((32,), 32, 0, 6), ((8, 16), 16, 32, 3), ((16, 32), 16, 32, 3), ((8, 16, 32), 16, 32, 3),
+])  # fmt: skip
 def test_a_kernel_with_several_entries(widths: tuple[int, ...], width: int, entry: int, start: int) -> None:
     """G45-WM-29, G45-WM-31: entries are 16 bytes apart; 32 channels double the register start."""
     enables = {f"{one}_pixel_dispatch_enable": int(one in widths) for one in (8, 16, 32)}
