@@ -24,9 +24,8 @@ from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics import OPS, control
 from softgen.eu.semantics.branch_machine import InterpretedBranch
 from softgen.eu.semantics.control import PER_CHANNEL, SINGLE_FLOW
-from softgen.eu.semantics.extended_math import EXTENDED_MATH, extended_math
 from softgen.eu.semantics.mask_stack import MASK_STACK
-from softgen.eu.semantics.send import send
+from softgen.eu.semantics.send import halves, implied_move, send
 from softgen.eu.semantics.step import step
 from softgen.eu.text.mesa import format as mesa_format
 from softgen.eu.thread import exceptions
@@ -38,6 +37,9 @@ from softgen.eu.thread.state import ACCUMULATOR_DISABLE, ALL_CHANNELS, READ_ONLY
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u32
 from softgen.lanes.value import Memory, Value
+from softgen.shared_functions import descriptors
+from softgen.shared_functions.extended_math.unit import extended_math
+from softgen.shared_functions.unit import MessageHandler
 
 DEFAULT_BRANCH_BUDGET = 1 << 24  # default number of backward branches that a thread may take
 LONG_BRANCH = 1 << 10  # bytes: a longer backward branch costs one more of the budget for each
@@ -110,7 +112,8 @@ class InterpreterState:
         self.thread, self.m = thread, machine or NumpyMachine()
         self.memories: dict[str, Memory] = {name: self.m.memory(held, name) for name, held in self._places()}
         if thread.rules.math == "message":
-            thread.messages.setdefault(EXTENDED_MATH, extended_math(self.m))
+            sfid = next(number for number, name in descriptors.shared_functions(thread.gen).items() if name == "math")
+            thread.messages.setdefault(sfid, MessageHandler(thread.gen, extended_math()))
 
     def _places(self) -> list[tuple[str, object]]:
         return [("grf", self.thread.grf), ("mrf", self.thread.mrf), *self.thread.arf.items()]
@@ -229,8 +232,11 @@ class Interpreter:
         elif inst.opcode in OPS:
             self._move(self._compute(inst, next_ip))
         elif inst.opcode in SENDS:
-            first = first_channel(self.state, inst)
-            send(thread, inst, _bits(self.state.enabled(inst) & predicate(self.state, inst)), first)
+            for half in halves(inst):
+                if thread.rules.message_registers:
+                    implied_move(self.state, half)
+                mask = _bits(self.state.enabled(half) & predicate(self.state, half))
+                send(thread, half, mask, first_channel(self.state, half))
             self._move(next_ip)
         elif inst.opcode == "wait":
             if not self._notified(inst):

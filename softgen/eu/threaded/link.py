@@ -155,6 +155,9 @@ class Linker:
         if found is None:
             if what == "compute":
                 found = HandlerKind(what, shape, self.mode, self.accumulates)
+            elif what == "send":
+                mode = FloatMode(alt=self.mode.alt)  # accompanies messages
+                found = HandlerKind(what, shape, mode, False, self.single, self.vector)
             else:
                 found = HandlerKind(what, shape, PLAIN, False, self.single, self.vector)
             self.kinds[what, shape] = found

@@ -15,6 +15,7 @@ from softgen.bits.units import GRF_BYTES
 from softgen.eu.isa import registers
 from softgen.eu.isa.instruction import Instruction, Operand, make_instruction, make_operand
 from softgen.eu.isa.rules import ExecutionRules, rules
+from softgen.eu.semantics.send import halves
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.eu.thread.lane_state import LaneState
 from softgen.eu.thread.predicate import FLAG, HORIZONTAL, first_channel
@@ -160,6 +161,7 @@ def sending(inst: Instruction) -> ShapeUse:
     dst = None if inst.dst is None else taken.operand(0, inst.dst)
     sources = tuple(taken.operand(slot, operand) if operand.file == "grf" else operand for slot, operand in enumerate(inst.sources, 1))
     kept = {"dst": dst, "sources": sources, **_kept(inst, SENDING)}
+    kept |= _kept(inst, ("quarter",)) if len(halves(inst)) > 1 else {}
     first, flag = _places(inst)
     if not _moves(inst):
         kept |= _kept(inst, (*QUARTER, *FLAGS))
