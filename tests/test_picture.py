@@ -83,8 +83,8 @@ def test_without_a_driver_it_says_how_to_get_one(picture: Any, monkeypatch: pyte
     monkeypatch.setattr(picture.os.path, "exists", lambda path: False)
     assert picture.main([]) == 0
     told = capsys.readouterr().out
-    assert "apt-get install intel-opencl-icd ocl-icd-opencl-dev," in told
-    assert "apt-get install libgl1-mesa-dri libegl-dev libgles-dev," in told
+    assert "apt-get install intel-opencl-icd ocl-icd-opencl-dev" in told
+    assert "apt-get install libgl1-mesa-dri libegl-dev libgles-dev" in told
 
 
 def test_a_gpu_without_opencl_shows_the_rest(picture: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
