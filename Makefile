@@ -1,4 +1,4 @@
-# make demo      set up everything, then a guided tour of a real capture, and an OpenCL program that makes a picture
+# make demo      set up everything, then a guided tour of a real capture, and OpenCL and OpenGL programs that make pictures
 # make test      set up the same way, then run the tests         (TESTS=tests/trace for one package)
 # make lint      ruff and mypy
 # make bench     speed, as ratios to peers and goals            (make bench graphics for one of them)
