@@ -5,6 +5,7 @@
  */
 #include "assembly.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { ROOM_OBJECTS = 4, ROOM_VERTICES = 12, POSITIONS = 1 << 20 }; /* that one vertex may need; vertices looked at in one call */
@@ -172,3 +173,11 @@ EXPORT int64_t assemble(struct assembly *a, void *record)
     return 1;
 }
 
+/* Sizes and offsets of the structures, for a check against Python's. */
+EXPORT int64_t front_layout(uint64_t *into)
+{
+    uint64_t sizes[] = {sizeof(struct fetch_store), sizeof(struct fetch_element), sizeof(struct vertex_fetch), sizeof(struct assembly),
+                        offsetof(struct assembly, objects), offsetof(struct assembly, held), offsetof(struct assembly, cache)};
+    memcpy(into, sizes, sizeof sizes);
+    return sizeof sizes / sizeof *sizes;
+}

@@ -77,3 +77,8 @@ EXPORT int64_t run_vertex_shader(struct vertex_shader *v, void *record)
     }
     return why;
 }
+
+EXPORT int64_t vertex_shader_size(void)
+{
+    return sizeof(struct vertex_shader);
+}
