@@ -8,4 +8,6 @@ chunk.py                  Chunk: vertices and objects of a part of a draw
 state.py                  the state of a draw
 unit_state.py             the state of a shader stage: a command, or a block in memory
 constants.py              push constants
+geometry.py, geometry.h   from objects to setup records in bins: clip.py, setup.py, attributes.py, bins.py
+fields.py                 the state of a fixed function, from several commands or blocks
 """
