@@ -12,4 +12,6 @@ front.py                  the front of the pipeline: chunks of a draw, from the 
 vertex_fetch.py           vertex data, from buffers to payload registers or URB entries (vertex_fetch.c)
 vertex_shader.py          vertex shader threads (vertex_shader.c)
 assembly.py               objects of every topology, and the vertices they share (assembly.c)
+geometry.py, geometry.h   from objects to setup records in bins: clip.py, setup.py, attributes.py, bins.py
+fields.py                 the state of a fixed function, from several commands or blocks
 """
