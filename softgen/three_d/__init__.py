@@ -8,4 +8,8 @@ chunk.py                  Chunk: vertices and objects of a part of a draw
 state.py                  the state of a draw
 unit_state.py             the state of a shader stage: a command, or a block in memory
 constants.py              push constants
+rasterizer.py, .c         RASTER: the pixels that an object covers
+pixel_state.py            the state of the pixel shader: kernel, payload, when depth and stencil are tested
+pixel_payload.py, payload.c  payloads of pixel shader threads
+pixel_shader.py, .c, pixels.h  PS: tiles become threads
 """
