@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from softgen.bits.catalogue import layout
+from softgen.bits.record import Record
+from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.memory.store import MemfdBuffer
-from softgen.three_d.pixel_payload import HeaderFormat
+from softgen.three_d.pixel_payload import HeaderFormat, place_parts
 from softgen.three_d.pixel_state import PROMOTED, PixelState, early_depth, late_depth, pixel_inputs, pixel_state
+from softgen.three_d.state import DrawState
+from tests.conftest import needs_shared
+from tests.three_d.captured import walk
 from tests.three_d.pixels import Stream
 
 COMMANDS = ("ivb", "hsw", "bdw", "skl", "icl")
@@ -190,6 +195,31 @@ def test_missing_state_is_named() -> None:
     del made.latched["3DSTATE_WM"]
     with pytest.raises(DecodeError, match="needs 3DSTATE_WM"):
         found(made)
+
+
+# -- captures ------------------------------------------------------------------------------------------------------------------
+
+
+@needs_shared("traces")
+@pytest.mark.parametrize(("gpu", "start"), [("g45", 2), ("ivb", 6), ("hsw", 6), ("bdw", 6), ("kbl", 6), ("icl", 6)])
+def test_the_triangle_of_each_capture(gpu: str, start: int) -> None:
+    """The registers that its kernel reads are where the plan has them (GRAPHICS_THREADS 7)."""
+    seen = list[PixelState]()
+
+    def draw(cs: CommandStreamer, command: Record) -> None:
+        state = DrawState.of(cs)
+        try:
+            seen.append(pixel_state(state, pixel_inputs(state)))
+        except Unsupported as fast_clear:
+            assert "render_target" in str(fast_clear)
+
+    assert walk(f"{gpu}-gles-tri", draw) == []
+    last = next(pixels for pixels in reversed(seen) if pixels.push_constants)
+    assert last.parts.width == 16 and last.parts.start == start and last.dispatched and not last.late
+    assert last.parts.barycentrics[0] is (gpu != "g45") and not any(last.parts.barycentrics[1:]) and not last.parts.depth
+    attribute_bytes = 64 if last.setup_bytes is None else last.setup_bytes
+    plan = place_parts(last.parts, 32, attribute_bytes)
+    assert plan.constants == 32 * start and plan.attributes == 32 * (start + 1) and plan.barycentric[0] == (0 if gpu == "g45" else 64)
 
 
 # -- unit state ------------------------------------------------------------------------------------------------------------------
