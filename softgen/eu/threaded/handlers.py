@@ -127,7 +127,8 @@ def _send(state: BlockState, kind: HandlerKind) -> None:
     if state.rules.message_registers:
         state.extents[1] = GRF_BYTES
     ip = state.field("ip").convert(u64)
-    code = MessageCode(state.m, state.gen, ip, lambda holds: state.escape_if(state.m.scalar(~holds)), CONTEXT, state.indices)
+    code = MessageCode(state.m, state.gen, ip, lambda holds: state.escape_if(state.m.scalar(~holds)), CONTEXT, state.indices,
+                       pixel_at=BLOCK_OFFSETS["pixel"])  # fmt: skip
     execute_message(state, inst, code)
     if not inst.eot:
         state.end()
