@@ -193,7 +193,7 @@ def execute_message(state: LaneState, inst: Instruction, code: MessageCode) -> N
     """Execute a send that `has_lane_program` on the lanes of `state`. The caller handles the end of the thread."""
     assert isinstance(inst.descriptor, int)
     plan = message.plan(inst.sfid, inst.descriptor, inst.gen)
-    unit = units.answering(plan.function)
+    unit = units.answering(plan.function, plan.name)
     assert unit is not None
     for half in halves(inst):
         plan.program(RegisterMessage(state, half, plan, unit.compiled(code)))

@@ -91,6 +91,7 @@ class ThreadState:
         self.mrf: Bytes = self._part("mrf", self.rules.message_registers * GRF_BYTES)
         self.arf = {name: self._part(name, size) for name, size in register_sizes(gen)}
         self.control_block = ControlBlock.from_buffer(self.block, block_of.BLOCK_OFFSETS["control"])  # type: ignore[arg-type]
+        self.pixel: Bytes = self._part("pixel", block_of.PIXEL_BYTES)  # PixelDispatch
         self.channel_ip = [kernel] * CHANNELS
         self.masks = MaskStacks()
         self.system_routine = system_routine

@@ -128,7 +128,8 @@ def _send(state: BlockState, kind: HandlerKind) -> None:
         state.extents[1] = 0  # the implied move knows how much it reads
         state.extents[0] *= len(halves(inst))
     ip = state.field("ip").convert(u64)
-    code = MessageCode(state.m, state.gen, ip, lambda holds: state.escape_if(state.m.scalar(~holds)), CONTEXT, state.indices)
+    code = MessageCode(state.m, state.gen, ip, lambda holds: state.escape_if(state.m.scalar(~holds)), CONTEXT, state.indices,
+                       pixel_at=BLOCK_OFFSETS["pixel"])  # fmt: skip
     execute_message(state, inst, code)
     if not inst.eot:
         state.end()
