@@ -14,7 +14,7 @@ from softgen.eu.semantics.step import step
 from softgen.eu.thread.block import BLOCK_OFFSETS, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.regions import _indirect, destination_offsets, lane_type
 from softgen.eu.thread.state import FloatMode
-from softgen.eu.threaded import flow
+from softgen.eu.threaded import flow, stack_flow
 from softgen.eu.threaded.flow import CONTEXT
 from softgen.eu.threaded.record import SLOTS
 from softgen.eu.threaded.shapes import InstructionShape
@@ -155,7 +155,10 @@ def _wait(state: BlockState, kind: HandlerKind) -> None:
 
 
 def _branch(state: BlockState, kind: HandlerKind) -> None:
-    flow.branch(state, kind.shape.instruction, kind.single, kind.vector)
+    if state.rules.flow == "stack":
+        stack_flow.branch(state, kind.shape.instruction, kind.vector)
+    else:
+        flow.branch(state, kind.shape.instruction, kind.single, kind.vector)
 
 
 def _label(state: BlockState, kind: HandlerKind) -> None:
