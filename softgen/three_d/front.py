@@ -62,6 +62,11 @@ class Front:
         return found
 
 
+def chunks(cs: CommandStreamer, state: DrawState, call: DrawCall) -> Iterator[Chunk]:
+    """The chunks of one draw, by a Front of its own."""
+    return Front().chunks(cs, state, call)
+
+
 class FrontDraw:
     """The stages of one draw."""
 
