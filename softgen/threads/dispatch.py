@@ -29,7 +29,7 @@ from softgen.threads.payload import (
     patched,
 )
 
-UNITS = ("data port", "gateway", "spawner", "sampler", "urb")
+UNITS = ("data port", "gateway", "spawner", "sampler", "urb", "extended math")
 UNLIMITED = 1 << 16
 
 ResultT = TypeVar("ResultT")

@@ -18,8 +18,8 @@ handles = registers_in(COMMANDS)
 SIGN, WRAP = 1 << 31, 1 << 32
 
 
-def new_state() -> None:
-    """No state of its own: what the pipeline needs is latched."""
+def new_state() -> draw.Pipeline3D:
+    return draw.Pipeline3D()
 
 
 def finish(cs: CommandStreamer) -> None:
@@ -34,14 +34,14 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     call = draw_call(cs, cmd)
     cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
     if call.vertices and call.instances:
-        draw.run(cs, DrawState.of(cs), call)
+        cs.state(draw.Pipeline3D).draw(cs, DrawState.of(cs), call)
 
 
 def draw_call(cs: CommandStreamer, cmd: Record) -> DrawCall:
     """The parameters of a draw: those of the command, or registers (BDW 107-117). Topology may be a state command (BDW 179-194)."""
     if getattr(cmd, "end_offset_enable", 0):
         raise Unsupported("end_offset_enable: not yet simulated")
-    topology = cs.latched.get("3DSTATE_VF_TOPOLOGY", cmd)
+    topology = cs.latched.get("3DSTATE_VF_TOPOLOGY") or cmd
     indexed = bool(cmd.vertex_access_type)
     if getattr(cmd, "indirect_parameter_enable", 0):
         base = cs.get("3DPRIM_BASE_VERTEX")

@@ -42,7 +42,7 @@ class ObjectArray(ctypes.Structure):
 class Plane(ctypes.Structure):
     """A value that is linear on the screen: c + dx * x + dy * y at the sample of pixel (x, y)."""
 
-    _fields_ = [("c", ctypes.c_float), ("dx", ctypes.c_float), ("dy", ctypes.c_float)]
+    _fields_ = [("c", ctypes.c_double), ("dx", ctypes.c_double), ("dy", ctypes.c_double)]
 
 
 class SetupRecord(ctypes.Structure):

@@ -71,7 +71,7 @@ def test_bindings_fill_the_fields_of_their_scope() -> None:
 def test_units_by_name_and_by_function() -> None:
     assert [units.named(unit.name) for unit in units.UNITS] == list(units.UNITS)
     assert units.answering("sampler") is units.named("sampler") and units.answering("cre") is None
-    with pytest.raises(SoftgenError, match="no unit 'vme'; units are data port, sampler, gateway, spawner, urb"):
+    with pytest.raises(SoftgenError, match="no unit 'vme'; units are data port, sampler, gateway, spawner, urb, extended math"):
         units.named("vme")
     functions = [function for unit in units.UNITS for function in unit.functions]
     assert len(functions) == len(set(functions))
