@@ -96,6 +96,10 @@ class CommandStreamer(Protocol):
         """The value of one of the engine's registers, by name."""
         ...
 
+    def add(self, name: str, count: int) -> None:
+        """Advance a statistics register, by name."""
+        ...
+
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: whether predicated work happens."""
         ...

@@ -351,6 +351,11 @@ class Streamer(CommandParser):
         for i in range(dwords):
             self.registers.write(offset + 4 * i, value >> 32 * i & 0xFFFFFFFF)
 
+    def add(self, name: str, count: int) -> None:
+        """Advance a counting register."""
+        bits = 32 * catalogue().layout(name, self.generation.number).dwords
+        self.set(name, self.get(name) + count & (1 << bits) - 1)
+
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""
         return bool(self.get("MI_PREDICATE_RESULT") & 1)

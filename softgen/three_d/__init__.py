@@ -18,4 +18,10 @@ rasterizer.py, .c         RASTER: the pixels that an object covers
 pixel_state.py            the state of the pixel shader: kernel, payload, when depth and stencil are tested
 pixel_payload.py, payload.c  payloads of pixel shader threads
 pixel_shader.py, .c, pixels.h  PS: tiles become threads
+draw.py                   a draw; commands.py its command; stages.py the table of stages
+clears.py, fill.py        fast clears, HiZ operations
 """
+
+from softgen.three_d.commands import COMMANDS, finish, new_state
+
+__all__ = ["COMMANDS", "finish", "new_state"]

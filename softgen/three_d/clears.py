@@ -9,49 +9,110 @@ long as every reader is this device, or comes after a resolve.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 
 import numpy as np
 
-from softgen.bits.record import Record
-from softgen.errors import Unsupported
+from softgen.bits.record import Record, to_float
+from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import u32
 from softgen.shared_functions.dataport.surface import Surfaces
+from softgen.shared_functions.pixel_backend.depth import FORMATS
+from softgen.shared_functions.pixel_backend.surface import target_surface
 from softgen.surface import texel
 from softgen.surface.image import SurfaceImage
 from softgen.three_d import fill
+from softgen.three_d.depth_buffer import depth_buffers
 from softgen.three_d.state import DrawState
+from softgen.three_d.structures import RecordArray, SetupRecord
+from softgen.three_d.unit_state import binding_table
 
 CHANNELS = ("red", "green", "blue", "alpha")
 # A bit of the colour control surface stands for so many bytes and rows of pixels, by tiling (public: Mesa isl_format_layout.csv)
 CONTROL_BLOCK = {"y_major": (32, 4), "x_major": (64, 2)}
 COLUMNS = 8  # such blocks that a unit of a fast clear's rectangle is wide (public: Mesa blorp_clear.c)
 ONE = 0x3F800000
+LARGEST = 1 << 16  # pixels of a side, and more
+COLOR_RESOLVES = ("render_target_resolve_type", "render_target_resolve_enable")
+DEPTH_RESOLVES = ("legacy_depth_buffer_resolve_enable", "legacy_hierarchical_depth_buffer_resolve_enable")
 
 
 def is_resolve(state: DrawState) -> bool:
-    """Whether a draw resolves a colour surface: it writes nothing, even with fast clear enabled (Ice Lake's ambiguate sets both)."""
-    shader = state.get("3DSTATE_PS")
-    names = ("render_target_resolve_type", "render_target_resolve_enable")
-    return shader is not None and any(getattr(shader, name, 0) for name in names)
+    """Whether a draw resolves a surface: it writes nothing, even with fast clear enabled (Ice Lake's ambiguate sets both)."""
+    shader, wm = state.get("3DSTATE_PS"), state.get("3DSTATE_WM")
+    return any(getattr(shader, name, 0) for name in COLOR_RESOLVES) or any(getattr(wm, name, 0) for name in DEPTH_RESOLVES)
 
 
-def is_fast_clear(state: DrawState) -> bool:
-    return bool(getattr(state.get("3DSTATE_PS"), "render_target_fast_clear_enable", 0))
+def rectangle_clear(state: DrawState) -> fill.FillPlan | None:
+    """The plan of a draw that clears its rectangles and runs no pixel shader; None for other draws."""
+    if getattr(state.get("3DSTATE_PS"), "render_target_fast_clear_enable", 0):
+        return _fast_clear(state)
+    if getattr(state.get("3DSTATE_WM"), "legacy_depth_buffer_clear_enable", 0):
+        return _depth_clear(state)
+    return None
 
 
-def fast_clear(state: DrawState) -> fill.FillPlan:
-    """The plan of a fast clear of render target 0."""
-    table = state.command("3DSTATE_BINDING_TABLE_POINTERS_PS").pointer_to_binding_table
-    surfaces = Surfaces(state.generation, state.space, state.bases, table)
+def _fast_clear(state: DrawState) -> fill.FillPlan:
+    surfaces = Surfaces(state.generation, state.space, state.bases, binding_table(state, "PS"))
     image, surface = surfaces.picture(0, False), surfaces.state(0)
     if image.tiling not in CONTROL_BLOCK:
         raise Unsupported(f"fast clear of a surface with tiling {image.tiling}: not yet simulated")
     width, rows = CONTROL_BLOCK[image.tiling]
-    scale = COLUMNS * width // image.size, state.generation.fast_clear_rows * rows
+    _, place = target_surface(image, surface, "render target 0")
     value = texel_bytes(image, clear_color(state, surface, texel.is_integer(image.format)))
-    return fill.plan(image, int(surface.mip_count_lod), value, b"\xff" * image.size, scale)
+    return fill.plan(place, image.tiling, value, b"\xff" * image.size, (COLUMNS * width // image.size, state.generation.fast_clear_rows * rows))
+
+
+# -- depth and stencil -------------------------------------------------------------------------------------------------
+
+
+def hiz(state: DrawState, command: Record) -> None:
+    """3DSTATE_WM_HZ_OP: clears write the buffers; resolves of depth and HiZ have nothing to do."""
+    if command.number_of_multisamples:
+        raise Unsupported(f"number_of_multisamples {command.number_of_multisamples}: not yet simulated")
+    box = SetupRecord(x0=command.clear_rectangle_x_min, y0=command.clear_rectangle_y_min, x1=command.clear_rectangle_x_max,
+                      y1=command.clear_rectangle_y_max)  # fmt: skip
+    if command.full_surface_depth_and_stencil_clear:
+        box = SetupRecord(x1=LARGEST, y1=LARGEST)
+    plans = [_depth_clear(state)] if command.depth_buffer_clear_enable else []
+    if command.stencil_buffer_clear_enable:
+        plans.append(_stencil_clear(state, command.stencil_clear_value))
+    for plan in plans:
+        boxes = (SetupRecord * plan.slices)()
+        for layer in range(plan.slices):
+            boxes[layer] = box
+            boxes[layer].layer = layer
+        fill.fill(state.space, plan, RecordArray(records=ctypes.addressof(boxes), count=len(boxes), capacity=len(boxes)))
+
+
+def _depth_clear(state: DrawState) -> fill.FillPlan:
+    buffers = depth_buffers(state)
+    if not buffers.format:
+        raise DecodeError("a depth clear without a depth buffer")
+    size, unorm_bits, *_ = FORMATS[buffers.format]
+    cleared = state.command("3DSTATE_CLEAR_PARAMS").depth_clear_value
+    value = depth_bits(cleared, unorm_bits, state.generation.clear_depth_is_float)
+    mask = (1 << (unorm_bits or 32)) - 1
+    return fill.plan(buffers.depth, buffers.tiling, value.to_bytes(size, "little"), mask.to_bytes(size, "little"))
+
+
+def depth_bits(value: int, unorm_bits: int, is_float: bool) -> int:
+    """A depth clear value as the buffer holds it (`unorm_bits` 0: floats); it is given as a float, or as it is stored."""
+    if not is_float or not unorm_bits:
+        return value
+    return int(np.rint(min(max(to_float(value), 0.0), 1.0) * ((1 << unorm_bits) - 1)))
+
+
+def _stencil_clear(state: DrawState, value: int) -> fill.FillPlan:
+    buffers = depth_buffers(state)
+    if not buffers.has_stencil or not buffers.separate_stencil:
+        raise DecodeError("a stencil clear without a stencil buffer")
+    return fill.plan(buffers.stencil, "w_major", bytes([value]), b"\xff")
+
+
+# -- colours -----------------------------------------------------------------------------------------------------------
 
 
 def clear_color(state: DrawState, surface: Record, is_integer: bool) -> tuple[int, ...]:

@@ -41,7 +41,7 @@ def draw_call(cs: CommandStreamer, cmd: Record) -> DrawCall:
     """The parameters of a draw: those of the command, or registers (BDW 107-117). Topology may be a state command (BDW 179-194)."""
     if getattr(cmd, "end_offset_enable", 0):
         raise Unsupported("end_offset_enable: not yet simulated")
-    topology = cs.latched.get("3DSTATE_VF_TOPOLOGY", cmd)
+    topology = cs.latched.get("3DSTATE_VF_TOPOLOGY") or cmd
     indexed = bool(cmd.vertex_access_type)
     if getattr(cmd, "indirect_parameter_enable", 0):
         base = cs.get("3DPRIM_BASE_VERTEX")

@@ -1,13 +1,12 @@
 """Rectangles of a surface filled with one value: fast clears, and depth and stencil clears.
 
-In:  a SurfaceImage's level, a value, setup records whose bounding boxes are the rectangles. Out: memory changed.
+In:  where a level of a surface is, a value, setup records whose bounding boxes are the rectangles. Out: memory changed.
 """
 
 from __future__ import annotations
 
 import ctypes
 from functools import cache
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +14,9 @@ import numpy.typing as npt
 from softgen.errors import Unsupported
 from softgen.eu.native import GuardedCall
 from softgen.memory.space import Space
-from softgen.surface import tiling
-from softgen.surface.image import SurfaceImage, levels
-from softgen.three_d.structures import library
+from softgen.shared_functions.pixel_backend import SurfacePlacement
+from softgen.surface import tiling as tilings
+from softgen.three_d.structures import RecordArray, library
 
 Words = npt.NDArray[np.uint32]
 
@@ -40,37 +39,38 @@ class FillPlan(ctypes.Structure):
 @cache
 def tile_offsets(name: str) -> tuple[Words, Words]:
     """Of a tiling: what each byte of a row, and each row, adds to the offset within a tile."""
-    order = tiling.orders().get(name)
+    order = tilings.orders().get(name)
     if order is None:
         raise Unsupported(f"surfaces with tiling {name}: not yet simulated")
     parts = []
     for which in "XY":
         places = [at for at, letter in enumerate(reversed(order)) if letter == which]
         numbers = np.arange(1 << len(places), dtype=np.uint32)
-        parts.append(sum(((numbers >> np.uint32(bit) & 1) << np.uint32(at) for bit, at in enumerate(places)), np.zeros_like(numbers)))
+        offsets: Words = np.zeros_like(numbers)
+        for bit, at in enumerate(places):
+            offsets |= (numbers >> np.uint32(bit) & np.uint32(1)) << np.uint32(at)
+        parts.append(offsets)
     return parts[0], parts[1]
 
 
-def plan(image: SurfaceImage, level: int, value: bytes, mask: bytes, scale: tuple[int, int] = (1, 1)) -> FillPlan:
-    """A plan to fill texels of a level with `value` where `mask` has bits; rectangles count in `scale` pixels."""
-    found = FillPlan(base=image.base, bytes=image.size, slice_rows=image.rows, first_slice=image.first, scale_x=scale[0], scale_y=scale[1])
-    left, top, width, height = next(islice(levels(image), level, None))
-    found.left, found.top, found.width, found.height = left + image.at[0], top + image.at[1], width, height
-    found.slices = image.depth if image.is_array or image.kind == "3d" else 1
-    found.pitch = image.pitch
-    if image.tiling != "linear":
-        columns, rows = tile_offsets(image.tiling)
+def plan(place: SurfacePlacement, tiling: str, value: bytes, mask: bytes, scale: tuple[int, int] = (1, 1)) -> FillPlan:
+    """A plan to fill pixels with `value` where `mask` has bits; rectangles count in `scale` pixels."""
+    found = FillPlan(base=place.base, pitch=place.pitch, bytes=len(value), left=place.left, top=place.top, width=place.width,
+                     height=place.height, slice_rows=place.rows, first_slice=place.first, slices=place.slices, scale_x=scale[0],
+                     scale_y=scale[1])  # fmt: skip
+    if tiling != "linear":
+        columns, rows = tile_offsets(tiling)
         found.tile_columns, found.tile_rows = len(columns).bit_length() - 1, len(rows).bit_length() - 1
         found.column, found.row = columns.ctypes.data, rows.ctypes.data  # kept by tile_offsets
-        found.pitch >>= image.tiling == "w_major"  # counts two rows as one
+        found.pitch >>= tiling == "w_major"  # counts two rows as one
     found.value[: len(value)], found.mask[: len(mask)] = value, mask
     return found
 
 
-def fill(space: Space, plan: FillPlan, records: int, count: int) -> None:
-    """Fill the bounding boxes of `count` setup records at a host address."""
+def fill(space: Space, plan: FillPlan, records: RecordArray) -> None:
+    """Fill the bounding boxes of setup records."""
     table = space.table
-    plan.table, plan.records, plan.count, plan.next = ctypes.addressof(table), records, count, 0
+    plan.table, plan.records, plan.count, plan.next = ctypes.addressof(table), records.records, records.count, 0
     call = GuardedCall(library().fill_records)
     if call(plan) is None:
         raise call.fault(space, lambda ip: "clear")

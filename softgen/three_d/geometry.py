@@ -76,7 +76,7 @@ class GeometryMemory:
 
 
 @dataclass
-class Piece:
+class GeometryPiece:
     """Records of a part of a chunk. They, and what `bins` sort of them, are valid until the next piece is asked for.
 
     `new` says that the records are new, and not those of the piece before, whose bins could not hold them all.
@@ -117,7 +117,7 @@ class Geometry:
         """What CL_PRIMITIVES_COUNT has grown by."""
         return int(self.struct.primitives)
 
-    def pieces(self, chunk: Chunk) -> Iterator[Piece]:
+    def pieces(self, chunk: Chunk) -> Iterator[GeometryPiece]:
         """The records of a chunk's objects, in order."""
         memory, struct = self.memory, self.struct
         memory.reserve_chunk(chunk)
@@ -131,11 +131,11 @@ class Geometry:
                 raise Unsupported(f"{self.state.generation}: {setup.REFUSED[refused]} is not simulated")
             yield from self._binned()
 
-    def _binned(self) -> Iterator[Piece]:
+    def _binned(self) -> Iterator[GeometryPiece]:
         memory, done = self.memory, 0
         while done < memory.array.count:
             start, done = done, done + memory.bins.fill(memory.array, done)
-            yield Piece(memory.array, memory.bins.bins, self.struct.sf_inputs, start == 0)
+            yield GeometryPiece(memory.array, memory.bins.bins, self.struct.sf_inputs, start == 0)
 
     def _clip_by_threads(self, chunk: Chunk) -> None:
         if self.clipper is None:

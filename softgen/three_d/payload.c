@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { REGISTER = 32, LANES = 8, MASKS_DWORD = 7 };
+enum { REGISTER = 32, LANES = 8 };
 enum { BACK_FACING_BIT = 15, LAYER_SHIFT = 16, VIEWPORT_SHIFT = 27, LAYER_MASK = 0x7ff, VIEWPORT_MASK = 15, TOPOLOGY_MASK = 31 };
 enum { COEFFICIENTS_BACK_FACING_BIT = 31 };
 
@@ -31,51 +31,54 @@ VECTORIZED void interpolate_depth(const struct plane *plane, uint32_t x, uint32_
 
 /* -- headers ------------------------------------------------------------------------------------------------------------------------- */
 
-static uint32_t place_of(const struct setup_record *r)
+typedef uint32_t reg __attribute__((vector_size(32), aligned(4), may_alias)); /* a register, stored in one piece */
+
+static inline __attribute__((always_inline)) void copy_registers(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
-    return (r->viewport & VIEWPORT_MASK) << VIEWPORT_SHIFT | (r->layer & LAYER_MASK) << LAYER_SHIFT;
+    for (uint32_t i = 0; i < bytes; i += REGISTER)
+        memcpy(to + i, from + i, REGISTER);
 }
 
-static void store(uint8_t *payload, uint32_t offset, uint32_t dword, uint32_t value)
+/* What a thread has of constants and attributes, and zeros where nothing is. */
+VECTORIZED void write_common(const struct payload_plan *plan, const struct setup_record *r, const uint8_t *attributes, uint8_t *payload)
 {
-    memcpy(payload + offset + 4 * dword, &value, sizeof value);
+    const reg zero = {0};
+    for (uint32_t i = 0; i < plan->gap_bytes; i += REGISTER)
+        *(reg *)(payload + plan->gap + i) = zero;
+    copy_registers(payload + plan->constants, plan->constant_data, plan->constant_bytes);
+    copy_registers(payload + plan->attributes, attributes + r->attributes + plan->attribute_offset, plan->attribute_bytes);
 }
 
-void write_common(const struct payload_plan *plan, const struct setup_record *r, const uint8_t *attributes, uint32_t slot, uint8_t *payload)
+static uint32_t bits_of(float value)
 {
-    uint32_t header[2][8] = {{0}};
-    memcpy(header, plan->header, sizeof plan->header);
-    header[0][5] += plan->scratch_step * slot + (slot & 0xff);
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Where the pixels are, which of them are lit, and what object they are of. */
+static inline __attribute__((always_inline)) void write_headers(const struct payload_plan *plan, const struct thread_pixels *t,
+                                                                uint8_t *payload)
+{
+    const struct setup_record *r = t->record;
+    const uint32_t *place = t->place;
+    uint32_t lit = t->lit >> t->first & ((1u << t->count) - 1), masks = lit << 16 | lit, topology = r->topology & TOPOLOGY_MASK;
+    uint32_t where = (r->viewport & VIEWPORT_MASK) << VIEWPORT_SHIFT | (r->layer & LAYER_MASK) << LAYER_SHIFT;
+    reg first = *(const reg *)plan->header, second = {0, 0, place[0], place[1], place[2], place[3], 0, 0};
+    reg slot = {0, 0, 0, 0, 0, plan->scratch_step * t->slot + (t->slot & 0xff), 0, 0};
     if (plan->header_format == HEADER_BARYCENTRIC) {
-        header[0][0] |= place_of(r) | r->back_facing << BACK_FACING_BIT | (r->topology & TOPOLOGY_MASK);
+        first |= (reg){where | r->back_facing << BACK_FACING_BIT | topology};
+        second |= (reg){0, 0, 0, 0, 0, 0, 0, masks};
+    } else if (t->upper) {
+        second |= (reg){masks};
     } else {
-        memcpy(&header[1][0], &r->x_start, sizeof r->x_start);
-        memcpy(&header[1][1], &r->y_start, sizeof r->y_start);
-        header[1][6] = plan->flags | r->back_facing << COEFFICIENTS_BACK_FACING_BIT | (r->topology & TOPOLOGY_MASK);
-        header[1][7] = place_of(r);
+        first |= (reg){masks};
+        second |= (reg){bits_of(r->x_start), bits_of(r->y_start), 0, 0, 0, 0,
+                        plan->flags | r->back_facing << COEFFICIENTS_BACK_FACING_BIT | topology, where};
     }
-    memcpy(payload, header, sizeof header);
-    uint32_t first = plan->constant_bytes ? plan->constants : plan->attributes; /* a gap before them is read as zeros */
-    memset(payload + sizeof header, 0, (first ? first : plan->size) - sizeof header);
-    if (plan->constant_bytes)
-        memcpy(payload + plan->constants, plan->constant_data, plan->constant_bytes);
-    if (plan->attribute_bytes)
-        memcpy(payload + plan->attributes, attributes + r->attributes + plan->attribute_offset, plan->attribute_bytes);
-}
-
-/* Subspans and pixel masks of a part. */
-static void write_places(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
-{
-    uint32_t subspan = t->first / 4, count = t->count / 4, lit = t->lit >> t->first & ((1u << t->count) - 1);
-    uint32_t header = t->upper ? plan->upper : REGISTER;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t x = t->block->x + 2 * ((subspan + i) & 1), y = t->block->y + ((subspan + i) & 2);
-        store(payload, header, 2 + i, y << 16 | x);
-    }
-    if (plan->header_format == HEADER_BARYCENTRIC)
-        store(payload, header, MASKS_DWORD, lit << 16 | lit);
-    else
-        store(payload, t->upper ? header : 0, 0, lit << 16 | lit);
+    if (!t->upper)
+        *(reg *)payload = first + slot;
+    *(reg *)(payload + (t->upper ? plan->upper : REGISTER)) = second;
 }
 
 /* -- channels ------------------------------------------------------------------------------------------------------------------------ */
@@ -101,12 +104,13 @@ static inline __attribute__((always_inline)) void put_barycentrics(const struct 
         }
 }
 
-VECTORIZED static void write_values(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
+VECTORIZED static void write_channels(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
     const struct setup_record *r = t->record;
     const uint32_t *modes = plan->barycentric;
     uint32_t x = t->block->x, y = t->block->y, at = t->upper ? plan->half : 0;
     struct values w, b1, b2;
+    write_headers(plan, t, payload);
     if (plan->w || modes[0] | modes[1] | modes[2]) {
         evaluate(&r->rhw, x, y, w.of);
         for (int i = 0; i < BLOCK_PIXELS; i++)
@@ -149,8 +153,7 @@ static void write_samples(const struct payload_plan *plan, const struct thread_p
 
 void write_pixels(const struct payload_plan *plan, const struct thread_pixels *pixels, uint8_t *payload)
 {
-    write_places(plan, pixels, payload);
-    write_values(plan, pixels, payload);
+    write_channels(plan, pixels, payload);
     if (plan->xy_offsets || plan->coverage)
         write_samples(plan, pixels, payload);
 }

@@ -43,6 +43,8 @@ class PayloadPlan(ctypes.Structure):
         ("attributes", ctypes.c_uint32),
         ("attribute_bytes", ctypes.c_uint32),
         ("attribute_offset", ctypes.c_uint32),
+        ("gap", ctypes.c_uint32),
+        ("gap_bytes", ctypes.c_uint32),
         ("size", ctypes.c_uint32),
         ("header", ctypes.c_uint32 * 8),
         ("flags", ctypes.c_uint32),
@@ -79,14 +81,15 @@ def place_parts(parts: PayloadParts, constant_bytes: int, attribute_bytes: int) 
     halves = 2 if parts.width > HALF else 1
     place = {HeaderFormat.BARYCENTRIC: _place_barycentrics, HeaderFormat.COEFFICIENTS: _place_coefficients}[parts.format]
     end = place(plan, parts, halves)
-    start = parts.start * REGISTER
+    start, pushed = parts.start * REGISTER, end
+    plan.gap = end if parts.width == HALF else 2 * REGISTER  # threads of other widths may leave registers of their parts as they are
     if constant_bytes + attribute_bytes:
         if end > start:
             raise DecodeError(f"pixel shader: constants start at r{parts.start}, but {end // REGISTER} registers come before them")
         plan.constants, plan.constant_bytes = start, constant_bytes
         plan.attributes, plan.attribute_bytes = start + constant_bytes, attribute_bytes
-        end = start + constant_bytes + attribute_bytes
-    plan.size = end
+        pushed, end = start, start + constant_bytes + attribute_bytes
+    plan.gap_bytes, plan.size = pushed - plan.gap, end
     if end > REGISTERS * REGISTER:
         raise DecodeError(f"pixel shader: a payload of {end // REGISTER} registers; threads have {REGISTERS}")
     return plan

@@ -11,9 +11,9 @@
 enum { VISITS = 4096 }; /* records visited between two returns to Python, which looks at the time limit */
 enum { BLOCKS_ACROSS = TILE / BLOCK };
 
-static struct pixel_dispatch *sideband_of(const struct pixel_loop *l, uint32_t thread)
+static struct pixel_dispatch *sideband_of(const struct pixel_loop *l, uint8_t *payload)
 {
-    return (struct pixel_dispatch *)(threads_payload(l->worker, thread) + l->plan->sideband);
+    return (struct pixel_dispatch *)(payload + l->plan->sideband);
 }
 
 /* -- batches ------------------------------------------------------------------------------------------------------------------------- */
@@ -22,7 +22,7 @@ static void end_batch(struct pixel_loop *l)
 {
     if (l->plan->late)
         for (uint32_t i = 0; i < l->batch; i++)
-            l->passed += (uint32_t)__builtin_popcount(sideband_of(l, i)->passed);
+            l->passed += (uint32_t)__builtin_popcount(sideband_of(l, threads_payload(l->worker, i))->passed);
     l->threads += l->batch;
     l->batch = l->open = 0;
     memset(l->used, 0, sizeof l->used);
@@ -46,33 +46,28 @@ static uint32_t whole_subspans(uint32_t lit)
     return ((lit | lit >> 1 | lit >> 2 | lit >> 3) & 0x11111111u) * 0xf;
 }
 
-/* Adds pixels to a thread from channel `channel` on. */
-static void add_pixels(struct pixel_loop *l, const struct thread_pixels *t, uint32_t thread, uint32_t channel)
+/* Adds pixels to the last thread of the batch, from channel `channel` on. */
+static void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t channel)
 {
-    struct pixel_dispatch *told = sideband_of(l, thread);
-    uint32_t lit = t->lit >> t->first & ((1u << t->count) - 1);
-    write_pixels(&l->plan->payload, t, threads_payload(l->worker, thread));
+    uint32_t thread = l->batch - 1, lit = t->lit >> t->first & ((1u << t->count) - 1);
+    uint8_t *payload = threads_payload(l->worker, thread);
+    struct pixel_dispatch *told = sideband_of(l, payload);
     for (uint32_t i = 0; i < t->count / 4; i++) {
         uint32_t subspan = t->first / 4 + i;
-        told->place[channel / 4 + i] = (t->block->y + (subspan & 2)) << 16 | (t->block->x + 2 * (subspan & 1));
+        t->place[i] = (t->block->y + (subspan & 2)) << 16 | (t->block->x + 2 * (subspan & 1));
     }
+    if (!channel) {
+        *told = (struct pixel_dispatch){.back_facing = t->record->back_facing, .layer = t->record->layer, .viewport = t->record->viewport};
+        write_common(&l->plan->payload, t->record, l->records->attributes, payload);
+        t->slot = (uint32_t)l->first_slot + thread;
+        l->masks[thread] = 0;
+    }
+    write_pixels(&l->plan->payload, t, payload);
+    memcpy(&told->place[channel / 4], t->place, t->count / 4 * sizeof *t->place);
     told->lit |= lit << channel;
     if (l->plan->late)
         memcpy(&told->depth[channel], t->z + t->first, t->count * sizeof *t->z);
     l->masks[thread] |= whole_subspans(lit) << channel;
-}
-
-static uint32_t begin_thread(struct pixel_loop *l, const struct setup_record *r)
-{
-    uint32_t thread = l->batch++;
-    struct pixel_dispatch *told = sideband_of(l, thread);
-    memset(told, 0, offsetof(struct pixel_dispatch, depth));
-    told->back_facing = r->back_facing;
-    told->layer = r->layer;
-    told->viewport = r->viewport;
-    l->masks[thread] = 0;
-    write_common(&l->plan->payload, r, l->records->attributes, (uint32_t)l->first_slot + thread, threads_payload(l->worker, thread));
-    return thread;
 }
 
 /* The threads of a block: one of 16 channels; one or two of 8, for those pairs of subspans that have a lit pixel; or half of one of 32. */
@@ -81,14 +76,17 @@ static void add_threads(struct pixel_loop *l, struct thread_pixels *t)
     uint32_t width = l->plan->payload.width;
     if (width == 32) {
         t->upper = l->open;
-        add_pixels(l, t, l->open ? l->batch - 1 : begin_thread(l, t->record), 16 * l->open);
+        l->batch += !l->open;
+        add_pixels(l, t, l->open ? BLOCK_PIXELS : 0);
         l->open = !l->open;
         return;
     }
     t->count = width;
     for (t->first = 0; t->first < BLOCK_PIXELS; t->first += width)
-        if (t->lit >> t->first & ((1u << width) - 1))
-            add_pixels(l, t, begin_thread(l, t->record), 0);
+        if (t->lit >> t->first & ((1u << width) - 1)) {
+            l->batch++;
+            add_pixels(l, t, 0);
+        }
 }
 
 /* -- blocks -------------------------------------------------------------------------------------------------------------------------- */
@@ -164,8 +162,20 @@ static const struct setup_record *record_of(const struct pixel_loop *l)
     return &l->records->records[l->bins->numbers[l->entry]];
 }
 
+/* Has the memory of the record after this one fetched: records of a tile are seldom next to each other. */
+static void prefetch_record(const struct pixel_loop *l, uint32_t entry)
+{
+    if (entry >= l->last_entry)
+        return;
+    const struct setup_record *next = &l->records->records[l->bins->numbers[entry]];
+    const uint8_t *end = (const uint8_t *)(next + 1);
+    for (const uint8_t *at = (const uint8_t *)next; at < end; at += 64)
+        __builtin_prefetch(at);
+}
+
 static void begin_record(struct pixel_loop *l)
 {
+    prefetch_record(l, l->entry + 2);
     uint32_t x = (uint32_t)(l->tile % l->bins->tiles_x) * TILE, y = (uint32_t)(l->tile / l->bins->tiles_x) * TILE;
     l->block = 0;
     l->block_count = rasterize_tile(&l->plan->raster, record_of(l), x, y, l->blocks);

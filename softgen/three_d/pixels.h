@@ -10,7 +10,7 @@
 
 /* Vector code for several hosts; the best one is chosen when the library is loaded. All give the same bits. */
 #if defined(__x86_64__)
-#define VECTORIZED __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#define VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define VECTORIZED
 #endif
@@ -45,6 +45,7 @@ struct payload_plan {
     uint32_t constants, constant_bytes;
     uint32_t attributes, attribute_bytes;
     uint32_t attribute_offset; /* in the record's data */
+    uint32_t gap, gap_bytes; /* zeros: what no part fills before constants and attributes */
     uint32_t size; /* bytes, whole registers */
     uint32_t header[8]; /* r0, without what depends on the thread */
     uint32_t flags; /* HEADER_COEFFICIENTS: of r1.6 */
@@ -60,13 +61,13 @@ struct thread_pixels {
     const float *z; /* of the block's pixels */
     uint32_t first, count; /* pixels: 8 or 16 */
     uint32_t lit; /* of the block's pixels: covered, and passed early tests */
+    uint32_t place[4]; /* of the subspans: X, and Y in the upper half */
+    uint32_t slot; /* tells threads apart that run at the same time */
     uint32_t upper; /* they become channels 16 to 31 */
 };
 
 void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z);
-/* What a thread has once: r0, constants, attributes. `slot` tells threads apart that run at the same time. */
-void write_common(const struct payload_plan *plan, const struct setup_record *record, const uint8_t *attributes, uint32_t slot,
-                  uint8_t *payload);
+void write_common(const struct payload_plan *plan, const struct setup_record *record, const uint8_t *attributes, uint8_t *payload);
 void write_pixels(const struct payload_plan *plan, const struct thread_pixels *pixels, uint8_t *payload);
 
 /* -- pixel_shader.c ------------------------------------------------------------------------------------------------------------------ */
