@@ -166,6 +166,18 @@ def test_a_second_draw_with_other_constants(name: str) -> None:
     assert (made.stored() == wanted).all() and ctypes.addressof(made.shader.plan.payload) == ctypes.addressof(first)
 
 
+def test_other_state_and_other_attributes_make_another_plan() -> None:
+    made, dispatcher = Scene(), EngineDispatcher("t1", 1)
+    made.draw(dispatcher)
+    made.stream.latch("3DSTATE_WM", barycentric_interpolation_mode=8)
+    made.draw(dispatcher)
+    assert made.shader.state is not None and made.shader.state.parts.barycentrics == (*(False,) * 3, True, False, False)
+    assert (made.stored() == made.expected()).all()
+    made.records = Records(scene(), 4)
+    made.draw(dispatcher)
+    assert (made.stored() == made.expected()).all()
+
+
 @pytest.mark.parametrize("name", ["t0", "t1"])
 def test_a_fallback_in_the_middle_of_a_tile_changes_nothing(name: str) -> None:
     """The surface ends in the middle of the picture: messages of some threads are for the interpreter."""
