@@ -80,6 +80,7 @@ class PixelTargets:
     unit_states: UnitStates = ()
     depth_function: int = 0  # host address; 0: nothing is tested
     depth_target: int = 0  # host address of its record
+    late: bool = False  # render target writes test depth and stencil
     owner: object = field(default=None, repr=False, compare=False)  # keeps both alive
 
 
@@ -117,7 +118,6 @@ class PixelShader:
             self.state = pixel_state(state, inputs)
             self._inputs = inputs
         self._nothing = rasterizer.draws_nothing(state)
-        self.plan.late = self.state.late
         data = push_constants(state, "PS") if self.state.push_constants and self.state.dispatched else b""
         if len(data) != len(self._constants):
             self._constants = np.zeros(len(data), np.uint8)
@@ -144,7 +144,7 @@ class PixelShader:
             return PixelCounts()
         if pixels.line_stipple:
             _refuse_lines(cs.generation.number, records)
-        self.plan.depth = 0 if pixels.late else targets.depth_function
+        self.plan.late, self.plan.depth = targets.late, targets.depth_function
         self.plan.depth_target = targets.depth_target
         loops = self._start_loops(records, bins, min(cs.dispatcher.threads, max(entries // TILES_PER_LOOP, 1)) if pixels.dispatched else 1)
         if pixels.dispatched:
