@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
@@ -12,18 +13,19 @@ from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import REGISTER
 from softgen.shared_functions.pixel_backend.functions import WRITE, write_function
 from softgen.shared_functions.pixel_backend.messages import FORMS, HEADER_BYTES, Variant, part_bits, variants
-from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, TargetRecord, TargetTable, fill_target
+from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, VARIANTS, TargetRecord, TargetTable, fill_target
 from softgen.shared_functions.pixel_backend.state import BackendState
 from softgen.shared_functions.pixel_backend.targets import Targets
 from softgen.shared_functions.unit import DispatchBindings
 
-NAMED = 1 << 16  # among the indices that code names: a target, its binding table index and variant
-VARIANT_SHIFT = 9
+NAMED = 1 << 20  # among the indices that code names: a target; its binding table index, variant, and render target index
+VARIANT_SHIFT, INDEX_SHIFT = 9, 14
+ANY_INDEX = TARGETS
 
 
-def named_target(surface: int, variant: Variant) -> int:
+def named_target(surface: int, variant: Variant, index: int | None) -> int:
     """How code names the function that it needs of a target, among the binding table entries it names."""
-    return NAMED | variant.number << VARIANT_SHIFT | surface
+    return NAMED | (ANY_INDEX if index is None else index) << INDEX_SHIFT | variant.number << VARIANT_SHIFT | surface
 
 
 class BoundTargets:
@@ -54,7 +56,10 @@ class BoundTargets:
     def prepare(self, indices: frozenset[int]) -> None:
         for index in indices:
             if index & NAMED and self.state is not None:
-                self.fill(index & (1 << VARIANT_SHIFT) - 1, Variant.of(index - NAMED >> VARIANT_SHIFT))
+                surface, number = index & (1 << VARIANT_SHIFT) - 1, index >> VARIANT_SHIFT & VARIANTS - 1
+                target, variant = index - NAMED >> INDEX_SHIFT, Variant.of(number)
+                likely = surface if surface < TARGETS else 0  # drivers number targets alike in the binding table and in headers
+                self.fill(surface, variant, (target if target != ANY_INDEX else likely,))
 
     def resolve(self, descriptor: Descriptor) -> bool:
         """For code whose targets were not prepared. Errors in state are left to the interpreter, which reports them."""
@@ -67,9 +72,8 @@ class BoundTargets:
             found |= self.fill(int(descriptor.values.binding_table_index), variant)
         return found
 
-    def fill(self, surface: int, variant: Variant) -> bool:
-        """Fill in the functions for a target's messages, one for each render target index; False where the interpreter must execute
-        them."""
+    def fill(self, surface: int, variant: Variant, indices: Iterable[int] = range(TARGETS)) -> bool:
+        """Fill in the functions for the messages to a surface with render target indices; False where the interpreter must execute them."""
         state = self.state
         if state is None:
             return False
@@ -78,7 +82,7 @@ class BoundTargets:
             held = self.records[surface] = (TargetRecord * TARGETS)()
             self._depend(surface)
         targets, found = Targets(self.surfaces, state), False
-        for index in range(len(state.targets)):
+        for index in indices:
             record = held[index]
             if record.functions[variant.number]:
                 continue
@@ -87,11 +91,17 @@ class BoundTargets:
                 code = write_function(target.form(variant), self.space.bits)
             except SoftgenError:  # the interpreter reports what is wrong
                 continue
+            self._depend_on_blend(state, index)
             fill_target(record, state, target.placement)
             record.functions[variant.number] = code.address(WRITE)
             found = True
         self.table.surfaces[surface] = ctypes.addressof(held)  # last: other workers may be reading the table
         return found
+
+    def _depend_on_blend(self, state: BackendState, index: int) -> None:
+        if index >= len(state.targets) and state.more is not None:
+            address, size = state.more.place(index)
+            self.states[address] = self.space.read(address, size)
 
     def _depend(self, surface: int) -> None:
         if surface == NULL_TARGET:

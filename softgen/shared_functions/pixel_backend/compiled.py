@@ -44,7 +44,7 @@ class CompiledBackend:
         code, m, (_, given) = self.code, self.code.m, choices[-1]
         surface, lanes = NULL_TARGET if given.surface is None else given.surface, given.variant.lanes
         for _, write in choices:
-            code.indices.add(named_target(surface, write.variant))
+            code.indices.add(named_target(surface, write.variant, write.known))
         records = self._targets().at(8 * surface).load(u64, invariant=True)
         code.escape((records != 0).lane())
         record = records.as_pointer().at(m.scalar(m.convert(given.target & TARGETS - 1, u64) * ctypes.sizeof(TargetRecord)))

@@ -72,11 +72,12 @@ class Variant(NamedTuple):
 
 
 class PixelWrite(NamedTuple):
-    """A write, its payload taken apart. `target` is the render target index, in one lane."""
+    """A write, its payload taken apart. `target` is the render target index in one lane, `known` as a number unless a header has it."""
 
     variant: Variant
     surface: int | None  # binding table index; None for the null target
     target: Value
+    known: int | None
     sources: Sources
     mask: Value
     first: int
@@ -207,15 +208,16 @@ def _header_has(gen: float, name: str) -> bool:
     return any(field.name == name for field in catalogue.layout(HEADER, gen).fields)
 
 
-def _target(x: Message[PixelEnvironment]) -> tuple[int | None, Value]:
-    """Binding table index and render target index."""
+def _target(x: Message[PixelEnvironment]) -> tuple[int | None, Value, int | None]:
+    """Binding table index and render target index; the latter also as a number where the message's instruction says it."""
     m, gen, surface = x.m, x.plan.gen, int(x.plan.fields.binding_table_index)
     extended = catalogue.layout("EXTENDED_RENDER_TARGET", gen).raw([x.extended]) if _has_extended(gen) else None
     null = bool(getattr(extended, "null_render_target", 0))
-    index = m.constant(u32, int(getattr(extended, "render_target_index", 0)), 1)
+    number = int(getattr(extended, "render_target_index", 0))
+    index = m.constant(u32, number, 1)
     if x.plan.header and _header_has(gen, "render_target_index"):
-        index = index | x.header(HEADER, "render_target_index")
-    return None if null else surface, index
+        return None if null else surface, index | x.header(HEADER, "render_target_index"), None
+    return None if null else surface, index, number
 
 
 def _mask(x: Message[PixelEnvironment], form: WriteForm) -> Value:
@@ -240,7 +242,7 @@ def render_target_write(x: Message[PixelEnvironment]) -> None:
     if not choices:
         raise DecodeError(f"{NAME} {x.plan.words['message_subtype']} has {payload.registers} registers after its header: no combination of "
                           f"colours and {', '.join(_announced(x.plan.gen))} is so long")  # fmt: skip
-    mask, (surface, index) = _mask(x, form), _target(x)
+    mask, (surface, index, known) = _mask(x, form), _target(x)
     first = form.first + (GROUP if x.plan.words.get("slot_group") == "high_16" else 0)
     if x.plan.header and _header_has(x.plan.gen, AA_ALPHA):
         x.environment.require(x.header(HEADER, AA_ALPHA) == 0, Unsupported(f"{NAME} with AA alpha of antialiased lines: not yet simulated"))
@@ -251,11 +253,11 @@ def render_target_write(x: Message[PixelEnvironment]) -> None:
         sources, omask = payload.sources(parts)
         variant = Variant(form.lanes, form.dual, sources.alpha is not None, sources.depth is not None, sources.stencil is not None)
         lit = mask if omask is None else mask & ((omask & 1) != 0)
-        found.append((holds, PixelWrite(variant, surface, index, sources, lit, first, bool(x.plan.fields.last_render_target))))
+        found.append((holds, PixelWrite(variant, surface, index, known, sources, lit, first, bool(x.plan.fields.last_render_target))))
     if said is not None:
-        known = found[0][0]
+        fits = found[0][0]
         for holds, _ in found[1:]:
-            known = known | holds
-        x.environment.require(known, DecodeError(f"{NAME} has {payload.registers} registers after its header, which do not match the parts "
+            fits = fits | holds
+        x.environment.require(fits, DecodeError(f"{NAME} has {payload.registers} registers after its header, which do not match the parts "
                                                  "announced"))  # fmt: skip
     x.environment.write(m, found)

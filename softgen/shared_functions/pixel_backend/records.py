@@ -65,7 +65,7 @@ def fill_depth(record: DepthRecord, target: DepthTarget) -> None:
     for face, numbers in enumerate(target.faces):
         record.reference[face], record.test_mask[face], record.write_mask[face] = numbers.reference, numbers.test_mask, numbers.write_mask
     for viewport in range(VIEWPORTS):
-        record.minimum[viewport], record.maximum[viewport] = target.ranges[min(viewport, len(target.ranges) - 1)]
+        record.minimum[viewport], record.maximum[viewport] = target.ranges[viewport if viewport < len(target.ranges) else 0]
 
 
 def fill_target(record: TargetRecord, state: BackendState, color: SurfacePlacement) -> None:

@@ -7,6 +7,7 @@ code reads these from records.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 KEEP = "keep"
 
@@ -100,6 +101,16 @@ class DepthTarget:
     ranges: tuple[tuple[float, float], ...] = ((0.0, 1.0),)  # CC_VIEWPORT by viewport
 
 
+class MoreTargets(Protocol):
+    """Blend states in memory, which are read when a message names their target. Hashable, and equal where they mean the same memory."""
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Address and size of a target's state."""
+        ...
+
+    def parse(self, data: bytes) -> TargetState: ...
+
+
 @dataclass(frozen=True)
 class BackendState:
     """The state of the unit "pixel backend" in ThreadDispatch.unit_states.
@@ -108,6 +119,7 @@ class BackendState:
     """
 
     targets: tuple[TargetState, ...] = (TargetState(),)  # by render target index
+    more: MoreTargets | None = None  # of render target indices that `targets` does not have
     constant: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     alpha_reference: float = 0.0  # UNORM8 references as multiples of 1/255
     late: DepthTarget | None = None

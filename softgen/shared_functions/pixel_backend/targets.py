@@ -36,14 +36,20 @@ class Targets:
     def __init__(self, surfaces: Surfaces, state: BackendState) -> None:
         self.surfaces, self.state = surfaces, state
 
+    def _blend(self, index: int) -> TargetState:
+        state = self.state
+        if index < len(state.targets):
+            return state.targets[index]
+        if state.more is None:
+            raise DecodeError(f"render target index {index}: the blend state has entries for {len(state.targets)}")
+        return state.more.parse(self.surfaces.space.read(*state.more.place(index)))
+
     def target(self, surface: int | None, index: int) -> RenderTarget:
         """The target of a binding table index (None: a null target) and a render target index."""
-        blend = self.state.targets
-        if index >= len(blend):
-            raise DecodeError(f"render target index {index}: the blend state has entries for {len(blend)}")
+        blend = self._blend(index)
         late = self.state.late.state if self.state.late is not None else None
         if surface is None:
-            return RenderTarget(TargetSurface(None), blend[index], late, SurfacePlacement())
+            return RenderTarget(TargetSurface(None), blend, late, SurfacePlacement())
         raw, image = self.surfaces.state(surface), self.surfaces.picture(surface, False)
         form, placement = target_surface(image, raw, f"surface {surface} (state at {self.surfaces.address(surface):#x})")
-        return RenderTarget(form, own_state(blend[index], raw), late, placement)
+        return RenderTarget(form, own_state(blend, raw), late, placement)
