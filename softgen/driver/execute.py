@@ -76,7 +76,7 @@ class RunReport:
 
 
 class ContextEngine:
-    """A context on one engine: its state there, the slot it has, and what failed in the submission that runs."""
+    """An entry of a context's engine map: its state on the engine, the slot it has, and what failed in the submission that runs."""
 
     def __init__(self, executor: Executor, engine: str) -> None:
         name, number = re.fullmatch(r"([a-z]+)(\d*)", engine).groups()  # type: ignore[union-attr]
@@ -146,21 +146,23 @@ class Executor:
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
         self.device, self.new_dispatcher, self.drawn = device or GpuDevice(gpu), new_dispatcher, drawn
         self.report, self.counters = RunReport(), Counters()
-        self.contexts: weakref.WeakKeyDictionary[GemContext, dict[str, ContextEngine]] = weakref.WeakKeyDictionary()
+        self.contexts: weakref.WeakKeyDictionary[GemContext, dict[tuple[str, int], ContextEngine]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False
         self.advised = set[str]()  # hints that were given: each once
 
-    def _context_engine(self, context: GemContext, engine: str) -> ContextEngine:
+    def _context_engine(self, submission: Submission) -> ContextEngine:
+        """The hardware state that a submission continues: that of an entry of its context's engine map."""
+        key = submission.engine, submission.slot
         with self.lock:
-            engines = self.contexts.setdefault(context, {})
-            if engine not in engines:
-                engines[engine] = ContextEngine(self, engine)
-            return engines[engine]
+            engines = self.contexts.setdefault(submission.context, {})
+            if key not in engines:
+                engines[key] = ContextEngine(self, submission.engine)
+            return engines[key]
 
     def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
-        context_engine, fine = self._context_engine(submission.context, submission.engine), False
+        context_engine, fine = self._context_engine(submission), False
         for recorder in self.recorders:
             with self.running:
                 recorder.before(submission)

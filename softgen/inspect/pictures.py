@@ -22,7 +22,7 @@ from softgen.errors import SoftgenError, Unsupported, UsageError
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import MOST_LANES, u32
 from softgen.memory.space import Space
-from softgen.surface.image import SurfaceImage, levels, locate
+from softgen.surface.image import SurfaceImage, locate
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -75,7 +75,7 @@ def channel_bits(format: Format) -> dict[str, tuple[FormatChannel, int]]:
 
 def extent(image: SurfaceImage) -> tuple[int, int]:
     """Width and height of the level that the surface addresses."""
-    *_, (_, _, width, height) = list(levels(image))[: image.level + 1]
+    _, _, width, height = image.level_box(image.level)
     return width, 1 if image.kind == "1d" else height
 
 

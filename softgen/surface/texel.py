@@ -20,6 +20,8 @@ WIDEST = {"unorm": 24, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat
 SMALL = {11: 4, 10: 5}  # width of an unsigned float -> the shift to the mantissa position of a half float
 
 
+STEPS = {"unorm": 0, "snorm": 1}  # channel types that count steps: bits that are a sign
+EXACT_BITS = 16
 ROOT = (0.35, 0.65, 5)  # of x^0.4: a linear first approximation, and the number of Newton steps
 CUBE_ROOT = (0.45, 0.6, 4)  # of x^(1/3) from 0.05 to 1: likewise
 
@@ -80,17 +82,63 @@ def _linear(m: Machine, value: Value) -> Value:
     return m.bitcast(m.convert(found, f32), u32)
 
 
+def is_normalised(format: Format) -> bool:
+    """Whether all channels are whole numbers of steps, linear from 0 or -1 to 1."""
+    return format.space != "srgb" and all(one.type in STEPS or one.type == "void" for one in format.channels)
+
+
+def steps(channel: FormatChannel) -> int:
+    """The number of steps from 0 to 1."""
+    return (1 << channel.bits - STEPS[channel.type]) - 1
+
+
+def step_counts(format: Format) -> list[int]:
+    """The steps from 0 to 1 of red, green, blue and alpha; 1 for channels that a normalised format lacks."""
+    found = dict.fromkeys(ORDER, 1)
+    for channel in format.channels:
+        if channel.type != "void":
+            found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), steps(channel)))
+    return [found[name] for name in ORDER]
+
+
+def unpack_steps(m: Machine, format: Format, words: list[Value]) -> list[Value]:
+    """Unpack a normalised format: red, green, blue and alpha as floats that count steps."""
+    check(format, reading=True)
+    found = {name: m.constant(f32, 1.0 if bits else 0.0, words[0].lanes) for name, bits in missing(format).items()}
+    for channel, at in places(format):
+        if channel.type != "void":
+            raw = words[at // WORD] >> at % WORD if at % WORD else words[at // WORD]
+            raw = raw if at % WORD + channel.bits == WORD else raw & (1 << channel.bits) - 1
+            signed = m.bitcast(m.bitcast(raw << WORD - channel.bits, i32) >> WORD - channel.bits, u32)
+            found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), _steps(m, channel, raw, signed)))
+    return [found[name] for name in ORDER]
+
+
+def _steps(m: Machine, channel: FormatChannel, raw: Value, signed: Value) -> Value:
+    if channel.type == "unorm":
+        return m.convert(m.bitcast(raw, i32), f32)
+    return m.max(m.convert(m.bitcast(signed, i32), f32), float(-steps(channel)))
+
+
+def divided(m: Machine, value: Value, by: int) -> Value:
+    """Divide by a whole number: by multiplication and one correction, which rounds correctly for whole numbers of up to 16 bits."""
+    if by == 1:
+        return value
+    if by >> EXACT_BITS:
+        return m.div(value, float(by))
+    ratio = m.constant(f32, 1.0 / by, value.lanes)
+    first = value * ratio
+    return m.fma(m.fma(first, m.like(first, float(-by)), value), ratio, first)
+
+
 def _decoded(m: Machine, channel: FormatChannel, raw: Value) -> Value:
     if channel.type in ("uint", "raw") or channel.bits == WORD and channel.type in ("sint", "float"):
         return raw
     signed = m.bitcast(m.bitcast(raw << WORD - channel.bits, i32) >> WORD - channel.bits, u32) if channel.bits < WORD else raw
     if channel.type == "sint":
         return signed
-    if channel.type == "unorm":
-        return m.bitcast(m.div(m.convert(raw, f32), float((1 << channel.bits) - 1)), u32)
-    if channel.type == "snorm":
-        ratio = m.div(m.convert(m.bitcast(signed, i32), f32), float((1 << channel.bits - 1) - 1))
-        return m.bitcast(m.select(ratio < -1.0, -1.0, ratio), u32)
+    if channel.type in STEPS:
+        return m.bitcast(divided(m, _steps(m, channel, raw, signed), steps(channel)), u32)
     half = raw << SMALL[channel.bits] if channel.bits in SMALL else raw
     return m.bitcast(m.convert(m.bitcast(m.convert(half, u16), f16), f32), u32)
 

@@ -13,7 +13,7 @@ from softgen.errors import SoftgenError
 from softgen.shared_functions import pixel_backend
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.pixel_backend.functions import early_depth
-from softgen.surface.image import SurfaceImage, levels
+from softgen.surface.image import SurfaceImage
 from softgen.three_d import clears, fill, stages
 from softgen.three_d.clip_threads import ClipThreads
 from softgen.three_d.color_calculator import color_calculator
@@ -97,5 +97,5 @@ def extent(target: SurfaceImage | None) -> tuple[int, int]:
     """Pixels that a draw may cover."""
     if target is None or target.kind in ("null", "buffer"):
         return LARGEST, LARGEST
-    *_, (_, _, width, height) = levels(target)
+    _, _, width, height = target.level_box(target.level)
     return width, height

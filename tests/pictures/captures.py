@@ -39,7 +39,7 @@ def lacks(name: str, *options: str) -> str:
 
 def listed() -> dict[str, str]:
     rows = [line.split("\t") for line in LIST.read_text("utf-8").splitlines() if line and not line.startswith("#")]
-    return {name: lacking for name, lacking in rows}
+    return dict(rows)
 
 
 if __name__ == "__main__":

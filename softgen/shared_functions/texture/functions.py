@@ -14,20 +14,34 @@ from softgen.errors import SoftgenError
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache, default_folder
 from softgen.lanes.llvm import LlvmMachine
-from softgen.lanes.llvm_region import LEAVE, table_region
-from softgen.lanes.llvm_scalar import Parameter
+from softgen.lanes.llvm_region import LEAVE, flat_region, table_region
+from softgen.lanes.llvm_scalar import HostPointer, Parameter, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u32, u64
+from softgen.lanes.value import Region
 from softgen.memory import guard
-from softgen.shared_functions.bindings import NUMBERS, TEXTURED, Bindings, Picture
+from softgen.shared_functions.bindings import (
+    LEVELS,
+    NUMBERS,
+    SAMPLING,
+    TABLES,
+    Bindings,
+    Picture,
+    SampleFunctions,
+    plain_slot,
+    sampling_slot,
+)
 from softgen.shared_functions.context import HEAD
-from softgen.shared_functions.texture.operations import OPERATIONS
+from softgen.shared_functions.texture.operations import OPERATIONS, PARAMETERS
 from softgen.surface.image import SurfaceImage
+from softgen.surface.levels import LevelTable
 
 NAME = "texels"
 PICTURE = RecordLayout.of(Picture)
-GIVEN = {"read": 4, "write": 8, "load": 4, "sample": 5}  # parameters
-COMPILE_AFTER = 40  # messages of a kind that the interpreter executes before code is made for them: compiling takes as long
+# Messages of a kind, the first that is compiled included: one takes the interpreter about 15 ms, compiling takes some tenths of a second,
+# and a picture has thousands.
+COMPILE_AFTER = 2
+PART = 1 << 32  # bytes that have one entry in the table of an address space
 
 
 class TexelForm(NamedTuple):
@@ -46,30 +60,57 @@ class Pictures:
     def __init__(self, bindings: Bindings, bits: int) -> None:
         self.bindings, self.bits = bindings, bits
         self.refused: set[tuple[int, str, int, int]] = set()
+        self._samples: dict[tuple[int, int], SampleFunctions] = {}  # by surface and sampler
 
     def fill(self, index: int, what: str, lanes: int, sampler: int, image: SurfaceImage, how: Any, hurry: bool = False) -> bool:
         """Fill in the function for a surface, if it exists or is due; False where the interpreter must execute the message."""
-        place, slot = (index, what, lanes, sampler), TEXTURED[what, lanes] + sampler
-        entry = self.bindings.pictures[index]
-        if place in self.refused or entry.functions[slot]:  # the side exit had another cause
-            return False
-        if image.levels > 1 or image.level:
-            self.refused.add(place)
+        place = index, what, lanes, sampler
+        if place in self.refused or self.address(*place):  # the side exit had another cause
             return False
         try:
-            code = function(TexelForm(what, lanes, replace(image, **_NO_NUMBERS), how, self.bits), hurry)
+            code = function(TexelForm(what, lanes, generic(image), how, self.bits), hurry)
         except SoftgenError:  # the interpreter reports what is wrong
             self.refused.add(place)
             return False
         if code is None:
             return False
-        for name in NUMBERS:
-            setattr(entry, name, getattr(image, name))
-        entry.functions[slot] = code.address(NAME)  # last: other workers may be reading the entry
+        self._describe(self.bindings.pictures[index], image)
+        self._enter(code.address(NAME), *place)  # last: other workers may be reading the entry
         return True
 
+    def address(self, index: int, what: str, lanes: int, sampler: int) -> int:
+        """The address of a function; 0 where there is none."""
+        if what not in SAMPLING:
+            return int(self.bindings.pictures[index].functions[plain_slot(what, lanes)])
+        held = self._samples.get((index, sampler))
+        return int(held.functions[sampling_slot(what, lanes)]) if held else 0
 
-_NO_NUMBERS: dict[str, Any] = dict.fromkeys(NUMBERS, 0)
+    def _enter(self, address: int, index: int, what: str, lanes: int, sampler: int) -> None:
+        entry = self.bindings.pictures[index]
+        if what not in SAMPLING:
+            entry.functions[plain_slot(what, lanes)] = address
+            return
+        held = self._samples.setdefault((index, sampler), SampleFunctions())
+        held.functions[sampling_slot(what, lanes)] = address
+        entry.samplers[sampler] = ctypes.addressof(held)
+
+    @staticmethod
+    def _describe(entry: Picture, image: SurfaceImage) -> None:
+        for name in NUMBERS:
+            setattr(entry, name, getattr(image, name))
+        entry.at[:] = image.at
+        if image.mipmapped:
+            for name in TABLES:
+                getattr(entry, f"level_{name}")[:] = [number & u32.highest for number in getattr(image.table, name)]
+
+
+def generic(image: SurfaceImage) -> SurfaceImage:
+    """The image without what code reads at run time: images of a kind share their code."""
+    at = (1, 1) if image.moved else (0, 0)  # some, or none
+    return replace(image, **_NO_NUMBERS, levels=0 if image.mipmapped else 1, at=at, align=(1, 1))
+
+
+_NO_NUMBERS: dict[str, Any] = dict.fromkeys((name for name in NUMBERS if name != "levels"), 0)
 _made: dict[TexelForm, jit.LoadedCode] = {}  # never freed: kernels may be about to call it
 _asked: Counter[TexelForm] = Counter()
 
@@ -93,18 +134,39 @@ def function(form: TexelForm, hurry: bool = False) -> jit.LoadedCode | None:
 def text(what: str, lanes: int, image: SurfaceImage, how: Any, bits: int) -> str:
     m = LlvmMachine()
     context, picture, arguments = (m.pointer(name) for name in ("context", "picture", "arguments"))
-    given = [arguments.at(4 * lanes * number).load_lanes(u32, lanes, align=4) for number in range(GIVEN[what])]
+    given = [arguments.at(4 * lanes * number).load_lanes(u32, lanes, align=4) for number in range(PARAMETERS[what])]
     mask = m.argument(u32, "mask").mask(lanes)
     numbers = {name: picture.field(PICTURE, name).load(u64, align=4) for name in NUMBERS}
-    note = context.field(HEAD, "mask")
-    memory = table_region(m, context.field(HEAD, "table").load_pointer(align=4), numbers["base"], note, bits, name="memory")
-    values: dict[str, Any] = {name: number.lane() for name, number in numbers.items()}
-    for number, value in enumerate(OPERATIONS[what](m, replace(image, **values), how, memory, given, mask)):
-        place = arguments.at(4 * lanes * number)
-        place.store(m.bitcast(value, u32), align=4)
+    memory = _memory(m, context, numbers["base"], bits, image.near)
+    found = OPERATIONS[what](m, _read(m, picture, image, numbers), how, memory, given, mask)
+    for number, value in enumerate(found):
+        arguments.at(4 * lanes * number).store(m.bitcast(value, u32), align=4)
     m.give()
     m.frame(NAME, None, [Parameter("context"), Parameter("picture"), Parameter("arguments"), Parameter("mask", u32)])
     return m.module.text()
+
+
+def _memory(m: LlvmMachine, context: HostPointer, base: Scalar, bits: int, near: bool) -> Region:
+    """Graphics memory from the image's base on: host memory in one piece where the image is in one part of the address space."""
+    note, table = context.field(HEAD, "mask"), context.field(HEAD, "table").load_pointer(align=4)
+    if not near:
+        return table_region(m, table, base, note, bits, name="memory")
+    address = base & (1 << bits) - 1
+    low = address & PART - 1
+    host = table.at((address >> 32) << 3).load(u64) + low
+    return flat_region(m, host, m.number(u64, PART) - low, note, name="memory", scattered=True)
+
+
+def _read(m: LlvmMachine, picture: HostPointer, image: SurfaceImage, numbers: dict[str, Scalar]) -> SurfaceImage:
+    """The image with its numbers and tables as the Picture has them."""
+    values: dict[str, Any] = {name: number.lane() for name, number in numbers.items()}
+    if image.moved:
+        values["at"] = tuple(picture.at(PICTURE.offset("at") + 8 * axis).load(u64, align=4).lane() for axis in (0, 1))
+    if image.mipmapped:
+        values["run_time"] = LevelTable(*(picture.field(PICTURE, f"level_{name}").load_lanes(u32, LEVELS, align=4) for name in TABLES))
+    else:
+        values |= {"levels": 1, "level": 0}
+    return replace(image, **values)
 
 
 assert set(NUMBERS) <= {one.name for one in fields(SurfaceImage)}
