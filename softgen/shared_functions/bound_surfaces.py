@@ -16,7 +16,7 @@ from softgen.bits import catalogue
 from softgen.errors import SoftgenError
 from softgen.memory import arena
 from softgen.shared_functions import descriptors
-from softgen.shared_functions.bindings import KNOWN, TOLD, Bindings
+from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, Bindings
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.sampler.state import Samplers
@@ -120,7 +120,8 @@ class BoundSurfaces:
 
     def prepare(self, indices: frozenset[int]) -> None:
         for index in indices - self.known:
-            self.resolve_buffer(index)
+            if index < SURFACES:  # those above are other units'
+                self.resolve_buffer(index)
 
     def resolve(self, descriptor: Descriptor) -> bool:
         index = getattr(descriptor.values, "binding_table_index", None)

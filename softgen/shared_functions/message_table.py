@@ -16,8 +16,8 @@ TABLE = "message/messages.table"
 FUNCTIONS = "SHARED_FUNCTION"
 HEADERS = ("required", "optional", "none")
 # Of messages: 64-bit addresses; offsets times a pitch; a header with a pixel mask; atomics; float operations; offsets in bytes; dwords
-# without a size field; two slots of four channels.
-ATTRIBUTES = frozenset({"a64", "scaled", "untyped", "atomic", "float", "unaligned", "dword", "simd4x2"})
+# without a size field; two slots of four channels; the colours of eight lanes before those of the next eight.
+ATTRIBUTES = frozenset({"a64", "scaled", "untyped", "atomic", "float", "unaligned", "dword", "simd4x2", "channels_first"})
 
 CONDITION = re.compile(r"([a-z0-9_]+)(!?=)(\d+(?:\.\.\d+)?(?:,\d+(?:\.\.\d+)?)*)$")
 

@@ -104,7 +104,10 @@ class UnitBinding(Protocol):
 
 @dataclass(frozen=True)
 class Unit:
-    """A shared function: whose messages it answers, their environments, its context fields, and what these point to."""
+    """A shared function: whose messages it answers, their environments, its context fields, and what these point to.
+
+    `messages` are names of messages that it answers, of functions that are another unit's otherwise.
+    """
 
     name: str
     functions: tuple[str, ...]
@@ -112,25 +115,32 @@ class Unit:
     compiled: Callable[[MessageCode], object]
     fields: tuple[ContextField, ...] = ()
     bind: Callable[[DispatchBindings], UnitBinding] | None = None
+    messages: tuple[str, ...] = ()
 
 
 class MessageHandler:
-    """Answers the messages of one shared function on the interpreter."""
+    """Answers the messages of one shared function on the interpreter; `others` are the environments of messages that other units answer."""
 
-    def __init__(self, gen: float, environment: InterpreterEnvironment) -> None:
-        self.gen, self.environment = gen, environment
+    def __init__(self, gen: float, environment: InterpreterEnvironment, others: Mapping[str, InterpreterEnvironment] | None = None) -> None:
+        self.gen, self.environment, self.others = gen, environment, others or {}
 
     def __call__(self, sender: object, sent: SentBytes) -> None:
-        self.environment.begin(sender)
-        answer(sent, self.gen, self.environment)
+        environment = self.environment
+        if self.others:
+            found = descriptors.identify(sent.sfid, sent.descriptor, self.gen)
+            environment = self.others.get(found.name, environment) if found else environment
+        environment.begin(sender)
+        answer(sent, self.gen, environment)
 
 
 def handlers(units: Iterable[Unit], group: GroupBindings) -> dict[int, MessageHandler]:
     """For the message table of a group's threads: a handler for each shared function number."""
     gen = group.dispatch.generation.number
     numbers = {name: sfid for sfid, name in descriptors.shared_functions(gen).items()}
+    environments = [(unit, unit.interpreter(group)) for unit in units]
+    others = {name: environment for unit, environment in environments for name in unit.messages}
     found: dict[int, MessageHandler] = {}
-    for unit in units:
-        handler = MessageHandler(gen, unit.interpreter(group))
+    for unit, environment in environments:
+        handler = MessageHandler(gen, environment, others)
         found |= {numbers[name]: handler for name in unit.functions if name in numbers}
     return found

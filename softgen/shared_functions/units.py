@@ -7,10 +7,13 @@ from functools import cache
 from softgen.errors import SoftgenError
 from softgen.shared_functions import gateway, spawner
 from softgen.shared_functions.dataport import unit as dataport
+from softgen.shared_functions.extended_math import unit as extended_math
+from softgen.shared_functions.pixel_backend import unit as pixel_backend
 from softgen.shared_functions.sampler import unit as sampler
 from softgen.shared_functions.unit import Unit
+from softgen.shared_functions.urb import unit as urb
 
-UNITS: tuple[Unit, ...] = (dataport.UNIT, sampler.UNIT, gateway.UNIT, spawner.UNIT)
+UNITS: tuple[Unit, ...] = (dataport.UNIT, sampler.UNIT, gateway.UNIT, spawner.UNIT, urb.UNIT, extended_math.UNIT, pixel_backend.UNIT)
 
 
 @cache
@@ -23,6 +26,7 @@ def named(name: str) -> Unit:
 
 
 @cache
-def answering(function: str) -> Unit | None:
-    """The unit that answers a shared function's messages."""
-    return next((unit for unit in UNITS if function in unit.functions), None)
+def answering(function: str, message: str = "") -> Unit | None:
+    """The unit that answers a shared function's messages, or one of them."""
+    one = next((unit for unit in UNITS if message in unit.messages), None)
+    return one or next((unit for unit in UNITS if function in unit.functions), None)

@@ -84,6 +84,12 @@ class SurfaceImage:
     def table(self) -> LevelTable:
         return self.run_time or level_table(self)
 
+    def level_box(self, level: int) -> tuple[int, int, int, int]:
+        """Place, width and height of a level of the whole surface, in texels and rows, of an image whose sizes are numbers."""
+        table = level_table(self)
+        assert isinstance(table.left, tuple) and isinstance(table.top, tuple)
+        return table.left[level], table.top[level], max(self.width >> level, 1), max(self.height >> level, 1)
+
     @property
     def coordinates(self) -> int:
         return {"1d": 1, "2d": 2, "cube": 2, "3d": 3, "buffer": 1, "null": 0}[self.kind] + (self.is_array and self.kind != "3d")

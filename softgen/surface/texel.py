@@ -27,13 +27,14 @@ STEPS = {"unorm": 0, "snorm": 1}  # channel types that count steps: bits that ar
 EXACT_BITS = 16
 TABLE_BITS = 8
 ROOT = (0.35, 0.65, 5)  # of x^0.4: a linear first approximation, and the number of Newton steps
+CUBE_ROOT = (0.45, 0.6, 4)  # of x^(1/3) from 0.05 to 1: likewise
 
 
 def check(format: Format, reading: bool = False) -> None:
-    """Raise Unsupported for formats that are not simulated; luminance, intensity and sRGB can only be read."""
-    names, spaces = ("rgbaxli", ("yuv",)) if reading else ("rgbax", ("srgb", "yuv"))
+    """Raise Unsupported for formats that are not simulated; luminance and intensity can only be read."""
+    names = "rgbaxli" if reading else "rgbax"
     plain = all(channel.bits <= WIDEST.get(channel.type, 0) and channel.name in names for channel in format.channels)
-    if format.coding or format.space in spaces or format.block != (1, 1) or not format.bits or not plain:
+    if format.coding or format.space == "yuv" or format.block != (1, 1) or not format.bits or not plain:
         raise Unsupported(f"texels of format {format}: not yet simulated")
 
 
@@ -172,7 +173,8 @@ def pack(m: Machine, format: Format, values: list[Value]) -> list[Value]:
     words = [m.like(values[0], 0)] * -(-format.bits // WORD)
     for channel, at in places(format):
         if channel.type != "void":
-            bits = _encoded(m, channel, values[ORDER.index(channel.name)])
+            value = values[ORDER.index(channel.name)]
+            bits = _encoded(m, channel, _gamma(m, value) if format.space == "srgb" and channel.name != "a" else value)
             words[at // WORD] = words[at // WORD] | (bits << at % WORD if at % WORD else bits)
     return words
 
@@ -196,6 +198,21 @@ def _encoded(m: Machine, channel: FormatChannel, value: Value) -> Value:
         small = m.convert(m.select(number < 0.0, 0.0, number), f16, "rtz")
         return m.convert(m.bitcast(small, u16), u32) >> SMALL[channel.bits] & all_ones
     return m.convert(m.bitcast(m.convert(number, f16), u16), u32)
+
+
+def _gamma(m: Machine, value: Value) -> Value:
+    """Convert a linear channel to sRGB: 12.92 c, and 1.055 c^(1/2.4) - 0.055 from 0.0031308 on. c^(5/12) is the product of the fourth root
+    and the cube root of the square root."""
+    c = m.convert(m.bitcast(value, f32), f64)
+    c = m.min(m.max(c, m.like(c, 0.0)), m.like(c, 1.0))
+    half = m.sqrt(m.max(c, m.like(c, 0.0031308)))
+    start, slope, steps = CUBE_ROOT
+    root = half * slope + start
+    for _ in range(steps):
+        square = root * root
+        root = root - m.div(square * root - half, square * 3.0)
+    found = m.select(c < 0.0031308, c * 12.92, m.sqrt(half) * root * 1.055 - 0.055)
+    return m.bitcast(m.convert(found, f32), u32)
 
 
 def _clamped(m: Machine, value: Value, low: int, high: int, mask: int) -> Value:

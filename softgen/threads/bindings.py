@@ -46,7 +46,7 @@ class BoundUnits:
 
     def resolve(self, descriptor: Descriptor) -> bool:
         """Resolve what a message lacked; True if compiled code can now execute it."""
-        unit = units.answering(descriptor.function)
+        unit = units.answering(descriptor.function, descriptor.name)
         return unit is not None and unit in self.units and unit.bind is not None and self.dispatch.state(unit.bind).resolve(descriptor)
 
     def current(self) -> bool:

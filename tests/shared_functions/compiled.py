@@ -35,6 +35,7 @@ ACTIVE = BLOCK_OFFSETS["control"] + offset(ControlBlock, "active")
 RESPONSE, PAYLOAD, SECOND = 10, 40, 80  # registers
 FROM_CODE = 1
 RECORD = offset(Context, "record")
+PIXEL = BLOCK_OFFSETS["pixel"]
 
 
 class BlockState:
@@ -69,14 +70,14 @@ class BlockState:
         raise NotImplementedError
 
 
-def instruction(gen: float, sfid: int, descriptor: int, width: int, answer: int, split: int) -> Instruction:
+def instruction(gen: float, sfid: int, descriptor: int, width: int, answer: int, split: int, extended: int = 0) -> Instruction:
     sources = (Operand("grf", "ud", number=PAYLOAD), *([Operand("grf", "ud", number=SECOND)] if split else []))
     dst = Operand("grf", "ud", number=RESPONSE) if answer else Operand("arf", "ud")
     form = "sends" if split else "send"
     if rules(gen).message_registers:
         sources = (Operand("arf", "ud"),)
     return Instruction(gen, form, 0x31, form, exec_size=width, dst=dst, sources=sources, sfid=sfid, descriptor=descriptor,
-                       extended=sfid | split << 6, base_mrf=1)  # fmt: skip
+                       extended=extended | sfid | split << 6, base_mrf=1)  # fmt: skip
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -95,7 +96,8 @@ def text(one: Instruction) -> str:
         m.line(f"ret i64 {int(ThreadStatus.ESCAPE)}")
         m.start(stay)
 
-    execute_message(BlockState(m, one.gen), one, MessageCode(m, one.gen, m.number(u64, IP), escape, RecordLayout.of(Context)))
+    execute_message(BlockState(m, one.gen), one, MessageCode(m, one.gen, m.number(u64, IP), escape, RecordLayout.of(Context),
+                                                            pixel_at=PIXEL))  # fmt: skip
     m.line("ret i64 0")
     m.define("i64 @message(ptr %block, ptr %context)")
     frame = LlvmMachine(m.module)
@@ -107,12 +109,13 @@ def text(one: Instruction) -> str:
 
 
 @cache
-def code(gen: float, sfid: int, descriptor: int, width: int, answer: int, split: int) -> jit.LoadedCode:
+def code(gen: float, sfid: int, descriptor: int, width: int, answer: int, split: int, extended: int = 0) -> jit.LoadedCode:
     leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
     barrier = ctypes.cast(_barrier, ctypes.c_void_p).value
     assert leave and barrier
     imports = {"guard_leave": leave, BARRIER: barrier}
-    return jit.load(text(instruction(gen, sfid, descriptor, width, answer, split)), ("run", "message"), Cache(None), imports=imports)
+    ir = text(instruction(gen, sfid, descriptor, width, answer, split, extended))
+    return jit.load(ir, ("run", "message"), Cache(None), imports=imports)
 
 
 class Compiled:
@@ -131,13 +134,14 @@ class Compiled:
     def bind(self, index: int, address: int, size: int) -> None:
         self.surfaces[index] = Surface(host=self.table[address >> 32] + (address & 0xFFFFFFFF), size=size, address=address, known=TOLD)
 
-    def run(self, sfid: int, descriptor: int, payload: Any, second: Any, response: Any, mask: int, width: int) -> int:
+    def run(self, sfid: int, descriptor: int, payload: Any, second: Any, response: Any, mask: int, width: int,
+            extended: int = 0) -> int:  # fmt: skip
         held = self.block
         first = BLOCK_OFFSETS["mrf"] + GRF_BYTES if rules(self.gen).message_registers else PAYLOAD * GRF_BYTES
         for start, one in ((first, payload), (SECOND * GRF_BYTES, second), (RESPONSE * GRF_BYTES, response)):
             held[start : start + len(one)] = one
         held[ACTIVE : ACTIVE + 4] = np.array([mask], np.uint32).view(np.uint8)
-        found = code(self.gen, sfid, descriptor, width, len(response) // GRF_BYTES, len(second) // GRF_BYTES)
+        found = code(self.gen, sfid, descriptor, width, len(response) // GRF_BYTES, len(second) // GRF_BYTES, extended)
         pair = (ctypes.c_uint64 * 2)(held.ctypes.data, ctypes.addressof(self.context))
         record = guard.FaultRecord()
         if guard.library().guard_call(found.address("run"), ctypes.addressof(pair), record):

@@ -42,6 +42,7 @@ class Sent:
     response: np.ndarray[Any, np.dtype[np.uint8]]
     mask: int
     instruction: Sender
+    extended: int = 0
 
 
 @dataclass
@@ -54,6 +55,7 @@ class Bench:
     general: int = 0
     surface: dict[str, Any] = field(default_factory=dict)
     samplers: int = 0  # where their states begin
+    blocks: bool = False  # whether faults of compiled messages need not name a lane
 
     def __post_init__(self) -> None:
         self.space = AddressSpace("bench", 48)
@@ -75,7 +77,7 @@ class Bench:
         buffer.array[at : at + 4 * len(dwords)] = np.array(dwords, np.uint32).view(np.uint8)
 
     def send(self, name: str, *parts: Any, mask: int = 0xFFFF, answer: int = 0, split: Any = None, width: int = 16, fill: int = 0xEE,
-             **fields: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:  # fmt: skip
+             extended: int = 0, **fields: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:  # fmt: skip
         """The answer's registers, filled with `fill` where nothing was written. Parts are arrays, one behind the other."""
         payload = np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in parts]) if parts else np.zeros(0, np.uint8)
         second = np.zeros(0, np.uint8) if split is None else np.ascontiguousarray(split).view(np.uint8)
@@ -83,14 +85,18 @@ class Bench:
         descriptor = descriptors.encode(name, self.gen, message_length=len(payload) // 32, response_length=answer, **fields)
         function = next(row.function for row in descriptors.rows(self.gen) if row.name == name)
         sfid = next(number for number, known in descriptors.shared_functions(self.gen).items() if known == function)
-        sent = Sent(sfid, descriptor, payload, second, np.full(32 * answer, fill, np.uint8), mask, Sender(width))
+        sent = Sent(sfid, descriptor, payload, second, np.full(32 * answer, fill, np.uint8), mask, Sender(width), extended)
         before, again = self.snapshot(), sent.response.copy()
-        fault = self._attempt(lambda: MessageHandler(self.gen, self.port)(None, sent))
+        fault = self._attempt(lambda: MessageHandler(self.gen, self.port)(self.sender(), sent))
         if message.compiled(sfid, descriptor, self.gen) and not isinstance(fault, (DecodeError, Unsupported)):
             self._compare(sent, again, before, fault)
         if fault is not None:
             raise fault
         return sent.response
+
+    def sender(self) -> object:
+        """The thread that sends."""
+        return None
 
     def _compare(self, sent: Sent, response: Any, before: list[Any], fault: SoftgenError | None) -> None:
         after = self.snapshot()
@@ -104,13 +110,13 @@ class Bench:
             twin.bind(index, int(getattr(target, "base", 0)), target.size or 0)
         result: list[int] = []
         other = self._attempt(lambda: result.append(twin.run(sent.sfid, sent.descriptor, sent.payload, sent.second, response, sent.mask,
-                                                             sent.instruction.exec_size)))  # fmt: skip
+                                                             sent.instruction.exec_size, sent.extended)))  # fmt: skip
         if result == [ThreadStatus.ESCAPE]:
             for held, was in zip(self._memories(), after, strict=True):
                 held[:] = was
             return
         self.compiled += 1
-        block = "block" in message.plan(sent.sfid, sent.descriptor, self.gen).name  # has no lanes to speak of
+        block = self.blocks or "block" in message.plan(sent.sfid, sent.descriptor, self.gen).name  # has no lanes to speak of
         assert (other and key(other, block)) == (fault and key(fault, block)), f"{other} and not {fault}"
         if fault is None:
             assert response.tolist() == sent.response.tolist(), "the answer differs"

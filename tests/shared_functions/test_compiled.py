@@ -14,6 +14,7 @@ from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.shared_functions import descriptors, message
 from softgen.shared_functions.dataport import unit as dataport
 from softgen.shared_functions.dataport.block import BYTE_PORTS
+from softgen.shared_functions.pixel_backend import unit as pixel_backend
 from softgen.shared_functions.texture.operations import ASKERS
 from tests.shared_functions.sending import DATA, PAGE, SLM, STATELESS, Bench
 
@@ -26,7 +27,8 @@ def compilable() -> Iterator[tuple[float, str]]:
     for gen in GENERATIONS:
         for row in descriptors.rows(gen):
             known = row.name in message.PROGRAMS and row.name not in message.ONLY_REFERENCE
-            if row.function in dataport.UNIT.functions and known and row.name not in ASKERS:  # texels have tests of their own
+            others = row.name in ASKERS or row.name in pixel_backend.UNIT.messages  # which have tests of their own
+            if row.function in dataport.UNIT.functions and known and not others:
                 yield gen, row.name
 
 

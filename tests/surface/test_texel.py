@@ -130,7 +130,7 @@ def test_what_is_no_plain_texel_is_refused_by_name() -> None:
 
 
 def test_what_can_only_be_read_is_not_written() -> None:
-    for name in ("R8G8B8A8_UNORM_SRGB", "L8_UNORM", "I16_UNORM"):
+    for name in ("L8_UNORM", "I16_UNORM"):
         format = next(one for one in surface_formats().values() if one.name == name)
         texel.check(format, reading=True)
         with pytest.raises(Unsupported, match=name):

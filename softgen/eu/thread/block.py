@@ -68,8 +68,9 @@ def _offsets() -> dict[str, int]:
 
 
 BLOCK_OFFSETS = _offsets()
+PIXEL_BYTES = ctypes.sizeof(PixelDispatch)
 # An odd number of cache lines, so that the same register of all threads of a group does not map to the same few cache sets.
-BLOCK_SIZE = (-(-(BLOCK_OFFSETS["pixel"] + ctypes.sizeof(PixelDispatch)) // _ALIGN) | 1) * _ALIGN
+BLOCK_SIZE = (-(-(BLOCK_OFFSETS["pixel"] + PIXEL_BYTES) // _ALIGN) | 1) * _ALIGN
 
 
 class Context(compose(field for unit in UNITS for field in unit.fields)):  # type: ignore[misc]
@@ -81,5 +82,5 @@ def offset(structure: type[ctypes.Structure], name: str) -> int:
     return int(getattr(structure, name).offset)
 
 
-__all__ = ["BLOCK_OFFSETS", "BLOCK_SIZE", "CHANNELS", "MASK_STACK_DEPTH", "REGISTER_SPACE", "Context", "ControlBlock",
+__all__ = ["BLOCK_OFFSETS", "BLOCK_SIZE", "CHANNELS", "MASK_STACK_DEPTH", "PIXEL_BYTES", "REGISTER_SPACE", "Context", "ControlBlock",
            "ThreadStatus", "offset"]  # fmt: skip

@@ -1,0 +1,119 @@
+"""The render targets of a dispatch for compiled code: records and functions, made when messages need them and kept between dispatches."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+
+from softgen.bits import catalogue
+from softgen.bits.describe import value_name
+from softgen.errors import SoftgenError
+from softgen.shared_functions.dataport.surface import Surfaces
+from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.message import REGISTER
+from softgen.shared_functions.pixel_backend.functions import WRITE, write_function
+from softgen.shared_functions.pixel_backend.messages import FORMS, HEADER_BYTES, Variant, part_bits, variants
+from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, TargetRecord, TargetTable, fill_target
+from softgen.shared_functions.pixel_backend.state import BackendState
+from softgen.shared_functions.pixel_backend.targets import Targets
+from softgen.shared_functions.unit import DispatchBindings
+
+NAMED = 1 << 20  # among the indices that code names: a target; its binding table index, variant, and render target index
+VARIANT_SHIFT, INDEX_SHIFT = 9, 14
+ANY_INDEX = TARGETS
+
+
+def named_target(surface: int, variant: Variant, index: int | None) -> int:
+    """How code names the function that it needs of a target, among the binding table entries it names."""
+    return NAMED | (ANY_INDEX if index is None else index) << INDEX_SHIFT | variant.number << VARIANT_SHIFT | surface
+
+
+class BoundTargets:
+    """The targets of a binding table, as far as kernels have used them: the UnitBinding of the pixel backend."""
+
+    def __init__(self, dispatch: DispatchBindings) -> None:
+        self.dispatch, self.space, self.gen = dispatch, dispatch.space, dispatch.generation.number
+        self.surfaces = dispatch.state(Surfaces.of)
+        state = dispatch.unit_states.get("pixel backend")
+        self.state = state if isinstance(state, BackendState) else None
+        self.table = TargetTable(parts=part_bits(self.state.parts) if self.state else 0)
+        self.records: dict[int, ctypes.Array[TargetRecord]] = {}  # by binding table index
+        self.states: dict[int, bytes] = {}  # bytes of state by address
+        self.volatile = False  # state could not be read: keep nothing
+
+    def fields(self) -> dict[str, int]:
+        return {"targets": ctypes.addressof(self.table) if self.state else 0, "table": ctypes.addressof(self.space.table)}
+
+    def current(self) -> bool:
+        try:
+            return not self.volatile and all(self.space.read(address, len(data)) == data for address, data in self.states.items())
+        except SoftgenError:
+            return False
+
+    def renew(self) -> None:
+        """The surface states that were used are as they were."""
+
+    def prepare(self, indices: frozenset[int]) -> None:
+        for index in indices:
+            if index & NAMED and self.state is not None:
+                surface, variant = index & (1 << VARIANT_SHIFT) - 1, Variant.of(index >> VARIANT_SHIFT & (1 << INDEX_SHIFT - VARIANT_SHIFT) - 1)
+                target = index - NAMED >> INDEX_SHIFT
+                likely = surface if surface < TARGETS else 0  # drivers number targets alike in the binding table and in headers
+                self.fill(surface, variant, (target if target != ANY_INDEX else likely,))
+
+    def resolve(self, descriptor: Descriptor) -> bool:
+        """For code whose targets were not prepared. Errors in state are left to the interpreter, which reports them."""
+        registers = descriptor.mlen - (HEADER_BYTES // REGISTER if descriptor.header else 0)
+        name = value_name(descriptor.layout, descriptor.values, "message_subtype")
+        if self.state is None or name not in FORMS:
+            return False
+        found = False
+        for variant in variants(self.gen, FORMS[name], registers):
+            found |= self.fill(int(descriptor.values.binding_table_index), variant)
+        return found
+
+    def fill(self, surface: int, variant: Variant, indices: Iterable[int] = range(TARGETS)) -> bool:
+        """Fill in the functions for the messages to a surface with render target indices; False where the interpreter must execute them."""
+        state = self.state
+        if state is None:
+            return False
+        held = self.records.get(surface)
+        if held is None:
+            held = self.records[surface] = (TargetRecord * TARGETS)()
+            self._depend(surface)
+        targets, found = Targets(self.surfaces, state), False
+        for index in indices:
+            record = held[index]
+            if record.functions[variant.number]:
+                continue
+            try:
+                target = targets.target(None if surface == NULL_TARGET else surface, index)
+                code = write_function(target.form(variant), self.space.bits)
+            except SoftgenError:  # the interpreter reports what is wrong
+                continue
+            self._depend_on_blend(state, index)
+            fill_target(record, state, target.placement)
+            record.functions[variant.number] = code.address(WRITE)
+            found = True
+        self.table.surfaces[surface] = ctypes.addressof(held)  # last: other workers may be reading the table
+        return found
+
+    def _depend_on_blend(self, state: BackendState, index: int) -> None:
+        if index >= len(state.targets) and state.more is not None:
+            address, size = state.more.place(index)
+            self.states[address] = self.space.read(address, size)
+
+    def _depend(self, surface: int) -> None:
+        if surface == NULL_TARGET:
+            return
+        surfaces, wrap = self.surfaces, (1 << self.space.bits) - 1
+        try:
+            entry = surfaces.bases.get("surface", 0) + surfaces.table + 4 * surface & wrap
+            address = surfaces.address(surface) & wrap
+            size = 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords
+            self.states |= {entry: self.space.read(entry, 4), address: self.space.read(address, size)}
+        except SoftgenError:
+            self.volatile = True
+
+
+__all__ = ["BoundTargets", "named_target"]

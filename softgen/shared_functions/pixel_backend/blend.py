@@ -1,0 +1,115 @@
+"""Blending, clamps and logic operations on the channels of pixels, in 32-bit floats (G45 7846-8065).
+
+Products and sums are rounded one by one; the precision of the hardware is not specified (G45 8011-8013).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from softgen.bits.formats import Format
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import f32, u32
+from softgen.lanes.value import Value
+from softgen.shared_functions.pixel_backend.state import BlendEquation, TargetState
+from softgen.surface.texel import is_integer
+
+RGBA = "rgba"
+ALPHA = 3
+RANGES = {"unorm": (0.0, 1.0), "snorm": (-1.0, 1.0), "ufloat": (0.0, None), "float": (None, None)}
+INVERSE = "inv_"
+SECOND = "src1_"  # factors of dual source blending
+
+
+def needs_destination(state: TargetState) -> bool:
+    """Whether the target's colours are read: by blending, or by a logic operation whose result depends on them."""
+    if state.color is not None:
+        return any(_reads(equation, place) for place, equation in enumerate(_equations(state)))
+    return state.logic_op is not None and state.logic_op >> 1 & 5 != state.logic_op & 5
+
+
+def uses_second_source(state: TargetState) -> bool:
+    return state.color is not None and any(SECOND in factor for one in _equations(state) for factor in (one.source, one.destination))
+
+
+def _equations(state: TargetState) -> list[BlendEquation]:
+    assert state.color is not None
+    return [state.color] * ALPHA + [state.alpha or state.color]
+
+
+def _reads(equation: BlendEquation, place: int) -> bool:
+    saturated = equation.source == "src_alpha_saturate" and place != ALPHA
+    return equation.destination != "zero" or "dst_" in equation.source or saturated or equation.function not in ("add", "subtract")
+
+
+@dataclass
+class Blender:
+    """The inputs of blending, channels as lists of four lanes of f32."""
+
+    m: Machine
+    source: list[Value]
+    second: list[Value] | None
+    destination: list[Value]
+    constant: list[Value]
+
+    def blend(self, state: TargetState) -> list[Value]:
+        return [self._blended(equation, place) for place, equation in enumerate(_equations(state))]
+
+    def _blended(self, equation: BlendEquation, place: int) -> Value:
+        m = self.m
+        source = self._term(self.source[place], equation.source, place)
+        destination = self._term(self.destination[place], equation.destination, place)
+        if equation.function == "add":
+            return source + destination
+        if equation.function in ("min", "max"):  # of the terms with their factors (G45 7957-7959)
+            return m.min(source, destination) if equation.function == "min" else m.max(source, destination)
+        return source - destination if equation.function == "subtract" else destination - source
+
+    def _term(self, value: Value, factor: str, place: int) -> Value:
+        if factor in ("zero", "one"):
+            return self.m.like(value, 0.0) if factor == "zero" else value
+        return value * self._factor(factor, place)
+
+    def _factor(self, name: str, place: int) -> Value:
+        """A factor other than zero and one. COLOR factors of the alpha channel are alpha (G45 8338)."""
+        if name == "src_alpha_saturate":
+            one = self.m.like(self.source[ALPHA], 1.0)
+            return one if place == ALPHA else self.m.min(one - self.destination[ALPHA], self.source[ALPHA])
+        kind, _, what = name.removeprefix(INVERSE).rpartition("_")
+        held = {"src": self.source, "dst": self.destination, "const": self.constant, "src1": self.second}[kind]
+        assert held is not None, "a dual source factor without a second source"
+        value = held[ALPHA if what == "alpha" else place]
+        return 1.0 - value if name.startswith(INVERSE) else value
+
+
+def clamped(m: Machine, values: list[Value], clamp_range: str, format: Format) -> list[Value]:
+    """Channels in the range of a clamp; NaN becomes its lower end."""
+    types = {channel.name: channel.type for channel in format.channels}
+    found = []
+    for name, value in zip(RGBA, values, strict=True):
+        kind = clamp_range if clamp_range != "rtformat" else types.get(name, types["r"] if "r" in types else "unorm")
+        low, high = RANGES.get(kind, (None, None))
+        value = value if low is None else m.max(value, m.like(value, low))
+        found.append(value if high is None else m.min(value, m.like(value, high)))
+    return found
+
+
+def logic(m: Machine, operation: int, source: Value, destination: Value) -> Value:
+    """A logic operation on words: bit i of the code is the result of source i >> 1 and destination i & 1."""
+    terms = [(~source, ~destination), (~source, destination), (source, ~destination), (source, destination)]
+    found = m.like(source, 0)
+    for bit, (a, b) in enumerate(terms):
+        if operation >> bit & 1:
+            found = found | (a & b)
+    return found
+
+
+def floats(m: Machine, values: list[Value]) -> list[Value]:
+    return [m.bitcast(value, f32) for value in values]
+
+
+def bits(m: Machine, values: list[Value]) -> list[Value]:
+    return [m.bitcast(value, u32) for value in values]
+
+
+__all__ = ["Blender", "clamped", "is_integer", "logic", "needs_destination", "uses_second_source"]

@@ -1,0 +1,83 @@
+"""The pixel backend of a dispatch on the interpreter: the environment of its messages."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.errors import SoftgenError, Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import bool_, u32
+from softgen.lanes.value import Memory, Region, Value
+from softgen.memory.space import Space
+from softgen.shared_functions.dataport.surface import Surfaces
+from softgen.shared_functions.dataport.target import GraphicsMemory
+from softgen.shared_functions.pixel_backend.messages import PixelWrite, part_bits
+from softgen.shared_functions.pixel_backend.records import TargetRecord, fill_target
+from softgen.shared_functions.pixel_backend.state import BackendState
+from softgen.shared_functions.pixel_backend.targets import Targets
+from softgen.shared_functions.pixel_backend.write import TargetWrite
+from softgen.shared_functions.unit import DispatchBindings
+
+NAME = "pixel backend"
+
+
+class PixelSender(Protocol):
+    """A thread, as far as the pixel backend looks at it."""
+
+    pixel: npt.NDArray[np.uint8]  # its PixelDispatch
+
+
+def backend_state(dispatch: DispatchBindings) -> BackendState:
+    state = dispatch.unit_states.get(NAME)
+    if not isinstance(state, BackendState):
+        raise Unsupported("a render target write of a thread whose dispatch has no state for the pixel backend")
+    return state
+
+
+class PixelBackend:
+    """A PixelEnvironment over the targets of a dispatch."""
+
+    def __init__(self, dispatch: DispatchBindings) -> None:
+        self.dispatch = dispatch
+        self.sender: PixelSender | None = None
+
+    def begin(self, sender: object) -> None:
+        self.sender = sender  # type: ignore[assignment]
+
+    def parts(self, m: Machine) -> Value:
+        return m.constant(u32, part_bits(backend_state(self.dispatch).parts), 1)
+
+    def require(self, condition: Value, error: SoftgenError) -> None:
+        if not condition.payload[0]:
+            raise error
+
+    def write(self, m: Machine, choices: list[tuple[Value, PixelWrite]]) -> None:
+        given = next(write for holds, write in choices if holds.payload[0])
+        state, space = backend_state(self.dispatch), self.dispatch.space
+        target = Targets(self.dispatch.state(Surfaces.of), state).target(given.surface, int(given.target.payload[0]))
+        form = target.form(given.variant)
+        form.check()
+        record = TargetRecord()
+        fill_target(record, state, target.placement)
+        assert self.sender is not None
+        held, pixel = Memory(m, record_bytes(record), "target record"), Memory(m, self.sender.pixel, "pixel dispatch")
+        first, last = m.constant(u32, given.first, 1), m.constant(bool_, int(given.last), 1)
+        write = TargetWrite(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first, last)
+        write.write(given.sources, given.mask)
+
+
+def absolute(m: Machine, space: Space, base: int) -> Region:
+    """Graphics memory from an address on."""
+    target = GraphicsMemory(space, base)
+    return Region(m, target, target.name)
+
+
+def record_bytes(record: ctypes.Structure) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(memoryview(record).cast("B"), np.uint8)
+
+
+__all__ = ["PixelBackend", "absolute", "backend_state", "record_bytes"]

@@ -1,0 +1,230 @@
+"""The lane program of a render target write: tests, blending, conversion and store (G45 7731-7756 has the order).
+
+Lanes are channels of a thread from one on; a pixel is written where the message's lane is on and the pixel is lit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from softgen.bits.formats import Format
+from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.record import RecordLayout, RecordView
+from softgen.lanes.types import LaneType, f32, u8, u16, u32
+from softgen.lanes.value import Memory, Region, Value
+from softgen.shared_functions.pixel_backend import blend, depth, surface
+from softgen.shared_functions.pixel_backend.records import COLOR_AT, DEPTH, LATE_AT, PLACEMENT, TARGET
+from softgen.shared_functions.pixel_backend.state import DepthState, TargetState
+from softgen.shared_functions.pixel_backend.surface import Pixels, TargetSurface
+from softgen.shared_functions.pixel_dispatch import PixelDispatch
+from softgen.surface import texel
+
+PIXEL = RecordLayout.of(PixelDispatch)
+PLACE_AT, Z_AT = PIXEL.offset("place"), PIXEL.offset("depth")
+ALPHA_PASSED = "reserved"  # of PixelDispatch: pixels that passed the alpha test of any target so far
+DITHERED = 8  # channels of fewer bits are dithered
+
+
+def _logical(format: Format) -> bool:
+    return format.space != "srgb" and all(channel.type in ("unorm", "uint", "sint", "void") for channel in format.channels)
+
+
+@dataclass(frozen=True)
+class TargetForm:
+    """What a write is specialised for: surface, blend state, late tests, and what the message has."""
+
+    surface: TargetSurface
+    state: TargetState
+    late: DepthState | None
+    lanes: int
+    dual: bool = False
+    alpha: bool = False  # source 0 alpha for the alpha test
+    depth: bool = False
+    stencil: bool = False
+
+    def check(self) -> None:
+        """Raise Unsupported for what is not simulated."""
+        if blend.uses_second_source(self.state) and not self.dual:
+            raise Unsupported("blend factors of a second source, and a message without one: undefined (G45 7916)")
+        if self.surface.format is not None:
+            texel.check(self.surface.format)
+        if self.surface.format is not None and self.state.color is not None and texel.is_integer(self.surface.format):
+            raise Unsupported(f"blending with a target of format {self.surface.format}, which has integers (G45 7880)")
+        if self.surface.format is not None and self.state.logic_op is not None and not _logical(self.surface.format):
+            raise Unsupported(f"a logic operation with a target of format {self.surface.format}, which is not UNORM (G45 8041)")
+        if self.late is not None:
+            depth.check(self.late)
+
+
+@dataclass
+class Sources:
+    """The payload of a write, as lanes of u32."""
+
+    color: list[Value]
+    second: list[Value] | None = None
+    alpha: Value | None = None
+    depth: Value | None = None
+    stencil: Value | None = None
+
+
+class TargetWrite:
+    """A write, on any machine. `record` has the numbers of the target, `pixel` is the PixelDispatch of the thread; `memory` gives graphics
+    memory from an address (one lane of u64) on; `first` is the channel of lane 0, `last` whether the message is for the last target."""
+
+    def __init__(self, m: Machine, form: TargetForm, record: Memory, pixel: Memory, memory: Callable[[Value], Region], first: Value,
+                 last: Value) -> None:  # fmt: skip
+        self.m, self.form, self.lanes, self.memory, self.first, self.last = m, form, form.lanes, memory, first, last
+        self.numbers, self.place = RecordView(m, TARGET, record, 0), RecordView(m, PLACEMENT, record, COLOR_AT)
+        self.late, self.pixel = RecordView(m, DEPTH, record, LATE_AT), RecordView(m, PIXEL, pixel, 0)
+
+    def write(self, sources: Sources, mask: Value) -> None:
+        m = self.m
+        mask = mask & m.mask_from_bits(self.pixel.load("lit") >> self.first, self.lanes)
+        pixels = surface.subspans(m, m.load_block(u32, self.lanes // 4, self.pixel.memory, self.first + PLACE_AT))
+        mask = self._alpha_test(sources, mask)
+        if self.form.late is not None:
+            mask = self._late_tests(sources, pixels, mask)
+        if self.form.surface.format is not None:
+            self._write_color(self.form.surface.format, sources, pixels, mask)
+
+    # -- tests -----------------------------------------------------------------------------------------------------
+
+    def _alpha_test(self, sources: Sources, mask: Value) -> Value:
+        """Fails pixels of this target only (KBL 2164-2178)."""
+        m, state = self.m, self.form.state
+        if state.alpha_test == "always":
+            return mask
+        given = m.bitcast(sources.color[blend.ALPHA] if sources.alpha is None else sources.alpha, f32)
+        reference = m.broadcast(self.numbers.load("alpha_reference"), self.lanes)
+        if state.alpha_test_unorm8:  # both as numbers from 0 to 255
+            given, reference = (m.round_even(m.min(m.max(value, m.like(value, 0.0)), m.like(value, 1.0)) * 255.0)
+                                for value in (given, reference))  # fmt: skip
+        return mask & depth.compare(m, state.alpha_test, given, reference)
+
+    def _late_tests(self, sources: Sources, pixels: Pixels, mask: Value) -> Value:
+        """Depth and stencil tests. Buffers are updated by the write to the last target, for pixels that passed the alpha test of any (KBL
+        2164-2178)."""
+        m, form, pixel = self.m, self.form, self.pixel
+        assert form.late is not None
+        if sources.depth is None:
+            z = m.load_block(f32, self.lanes, pixel.memory, self.first * f32.bytes + Z_AT)
+        else:
+            z = m.bitcast(sources.depth, f32)
+        group = m.constant(u32, (1 << self.lanes) - 1, 1) << self.first
+        seen = pixel.load(ALPHA_PASSED, element=0) & group | m.bits_from_mask(mask) << self.first
+        others = pixel.load(ALPHA_PASSED, element=0) & ~group
+        pixel.store(ALPHA_PASSED, m.select(self.last, others, others | seen), element=0)
+        tested = m.mask_from_bits(seen >> self.first, self.lanes)
+        update = tested & m.broadcast(self.last, self.lanes)
+        test = depth.DepthTest(m, form.late, self.late, self.memory)
+        layer, back_facing, viewport = (pixel.load(name) for name in ("layer", "back_facing", "viewport"))
+        passed = test.run(pixels, layer, z, back_facing, viewport, tested, update, sources.stencil)
+        before = pixel.load("passed")
+        pixel.store("passed", m.select(self.last, before & ~group | m.bits_from_mask(passed) << self.first, before))
+        return mask & passed
+
+    # -- colours ---------------------------------------------------------------------------------------------------
+
+    def _write_color(self, format: Format, sources: Sources, pixels: Pixels, mask: Value) -> None:
+        m, tiled = self.m, self.form.surface.tiling
+        masks = self._write_masks(format)
+        if not any(masks):
+            return
+        mask, block = mask & surface.inside(m, self.place, pixels), surface.has_blocks(tiled, format.bits // 8)
+        at = surface.address(m, self.place, tiled, format.bits // 8, pixels, self.pixel.load("layer"))
+        memory = self.memory(self.place.load("base"))
+        read = blend.needs_destination(self.form.state)
+        old = [m.convert(surface.load(m, type, memory.moved(byte), block, pixels, at, mask), u32) if read or kept else m.constant(u32, 0,
+               self.lanes) for (byte, type), kept in zip(words(format), kept_bits(format, masks), strict=True)]  # fmt: skip
+        new = self._colors(format, sources, pixels, old)
+        for (byte, type), word, was, bits in zip(words(format), new, old, masks, strict=True):
+            if bits:
+                whole = bits == (1 << type.bits) - 1
+                value = word if whole else (was & ((1 << type.bits) - 1 ^ bits)) | (word & bits)
+                surface.store(m, m.convert(value, type), memory.moved(byte), block, pixels, at, mask)
+
+    def _colors(self, format: Format, sources: Sources, pixels: Pixels, old: list[Value]) -> list[Value]:
+        """The words of pixels."""
+        m, state = self.m, self.form.state
+        color = self._ordered(sources.color)
+        if texel.is_integer(format):
+            words = texel.pack(m, format, color)
+        else:
+            words = texel.pack(m, format, self._dithered(format, pixels, self._blended(format, color, sources, old)))
+        if state.logic_op is not None:
+            words = [blend.logic(m, state.logic_op, word, was) for word, was in zip(words, old, strict=True)]
+        return [word | ones if ones else word for word, ones in zip(words, unused_bits(format), strict=True)]
+
+    def _ordered(self, color: list[Value]) -> list[Value]:
+        """The shader's channels as the surface's."""
+        if self.form.state.alpha_to_one:
+            color = [*color[: blend.ALPHA], self.m.like(color[0], texel.ONE)]
+        zero = self.m.like(color[0], 0)
+        return [zero if name == "-" else color[blend.RGBA.index(name)] for name in self.form.surface.order]
+
+    def _blended(self, format: Format, color: list[Value], sources: Sources, old: list[Value]) -> list[Value]:
+        m, state = self.m, self.form.state
+        values, second = blend.floats(m, color), None if sources.second is None else blend.floats(m, self._ordered(sources.second))
+        clamps = bool(state.pre_clamp)
+        if clamps:
+            values = blend.clamped(m, values, state.clamp_range, format)
+        if state.color is None:
+            return blend.bits(m, values)
+        constant = [m.broadcast(self.numbers.load("constant", element=place), self.lanes) for place in range(4)]
+        destination = blend.floats(m, texel.unpack(m, format, old))
+        if clamps and second is not None:
+            second = blend.clamped(m, second, state.clamp_range, format)
+        if state.pre_clamp == "all":
+            constant, destination = (blend.clamped(m, each, state.clamp_range, format) for each in (constant, destination))
+        found = blend.Blender(m, values, second, destination, constant).blend(state)
+        return blend.bits(m, blend.clamped(m, found, state.clamp_range, format) if state.post_clamp else found)
+
+    def _dithered(self, format: Format, pixels: Pixels, color: list[Value]) -> list[Value]:
+        """A 4x4 matrix of thresholds is added below the lowest bit of narrow channels. The hardware's matrix is not published; this one is
+        Bayer's, in sixteenths less a half, as what follows rounds to nearest."""
+        m, state = self.m, self.form.state
+        narrow = {channel.name: channel.bits for channel in format.channels if channel.bits < DITHERED and channel.type == "unorm"}
+        if state.dither is None or not narrow:
+            return color
+        x, y = pixels.x + state.dither[0], pixels.y + state.dither[1]
+        both = x ^ y
+        order = (both & 1) << 3 | (y & 1) << 2 | (both & 2) | (y >> 1 & 1)
+        added = (m.convert(order, f32) - 7.5) * (1 / 16)
+        found = []
+        for name, value in zip(blend.RGBA, color, strict=True):
+            step = 1.0 / ((1 << narrow[name]) - 1) if name in narrow else 0.0
+            found.append(m.bitcast(m.bitcast(value, f32) + added * step, u32) if step else value)
+        return found
+
+    def _write_masks(self, format: Format) -> list[int]:
+        """The bits of each word that are written. Bits without a channel are."""
+        state, found = self.form.state, [0] * len(words(format))
+        order = dict(zip(blend.RGBA, self.form.surface.order, strict=True))
+        for channel, at in texel.places(format):
+            if channel.type == "void" or channel.name not in state.write_disable and order[channel.name] != "-":
+                found[at // 32] |= (1 << channel.bits) - 1 << at % 32
+        real = [bits & ~unused for bits, unused in zip(found, unused_bits(format), strict=True)]
+        return found if any(real) else real
+
+
+def words(format: Format) -> list[tuple[int, LaneType]]:
+    """The words of a pixel: byte offset and type."""
+    if format.bits <= u32.bits:
+        return [(0, next(type for type in (u8, u16, u32) if type.bits == format.bits))]
+    return [(at, u32) for at in range(0, format.bits // 8, u32.bytes)]
+
+
+def kept_bits(format: Format, masks: list[int]) -> list[bool]:
+    """Whether a part of each word must stay as it is."""
+    return [bool(bits) and bits != (1 << type.bits) - 1 for (_, type), bits in zip(words(format), masks, strict=True)]
+
+
+def unused_bits(format: Format) -> list[int]:
+    """The bits of each word that belong to no channel: they are written as ones, as alpha reads there."""
+    found = [0] * len(words(format))
+    for channel, at in texel.places(format):
+        if channel.type == "void":
+            found[at // 32] |= (1 << channel.bits) - 1 << at % 32
+    return found
