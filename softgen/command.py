@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, overload
 
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
@@ -51,7 +51,11 @@ class Latched(Protocol):
 
     def __contains__(self, name: object, /) -> bool: ...
 
+    @overload
     def get(self, name: str, /) -> Record | None: ...
+
+    @overload
+    def get(self, name: str, default: Record, /) -> Record: ...
 
     def by_index(self, name: str) -> dict[int, Record]:
         """The parts of a command that merges by an index: elements of its group, or the commands themselves."""

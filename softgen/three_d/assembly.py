@@ -116,15 +116,27 @@ class AssemblyState(ctypes.Structure):
     ]  # fmt: skip
 
 
-class Assembly:
-    """Objects of a draw, chunk by chunk."""
+PROGRESS = AssemblyState.position.offset
 
-    def __init__(self, state: DrawState, call: DrawCall, one_instance: bool = False) -> None:
-        self.space, self.finished = state.space, False
-        self.state = AssemblyState(memory=ctypes.addressof(state.space.table), vertices=call.vertices, instances=call.instances,
-                                   first_index=call.start_vertex, one_instance=one_instance)  # fmt: skip
-        self._vertex_ids, self._instance_ids = aligned(4 * VERTICES), aligned(4 * VERTICES)
-        self.state.vertex_ids, self.state.instance_ids = self._vertex_ids.ctypes.data, self._instance_ids.ctypes.data
+
+class AssemblyMemory:
+    """What assembly needs in memory, for one draw after another."""
+
+    def __init__(self) -> None:
+        self.vertex_ids, self.instance_ids = aligned(4 * VERTICES), aligned(4 * VERTICES)
+        self.state = AssemblyState(vertex_ids=self.vertex_ids.ctypes.data, instance_ids=self.instance_ids.ctypes.data)
+
+
+class Assembly:
+    """Objects of a draw, chunk by chunk. With `memory` of another, that one is over."""
+
+    def __init__(self, state: DrawState, call: DrawCall, one_instance: bool = False, memory: AssemblyMemory | None = None) -> None:
+        self.memory, self.space, self.finished = memory or AssemblyMemory(), state.space, False
+        self.state = plan = self.memory.state
+        ctypes.memset(ctypes.addressof(plan) + PROGRESS, 0, AssemblyState.stamp.offset - PROGRESS)  # not the cache: stamps go on
+        plan.held.valid = plan.vertices_seen = plan.objects_made = 0
+        plan.memory, plan.vertices, plan.instances = ctypes.addressof(state.space.table), call.vertices, call.instances
+        plan.first_index, plan.one_instance = call.start_vertex, one_instance
         self._set_topology(state, call)
         self._set_indices(state, call)
 
@@ -156,6 +168,7 @@ class Assembly:
     def _set_indices(self, state: DrawState, call: DrawCall) -> None:
         fetch, plan = state.get("3DSTATE_VF"), self.state
         if not call.indexed:
+            plan.index_bytes = plan.cut_enable = 0
             self._check_sequential(fetch, call)
             return
         buffer = state.command("3DSTATE_INDEX_BUFFER")
@@ -199,7 +212,7 @@ class Assembly:
     def ids(self) -> tuple[np.ndarray, np.ndarray]:
         """VertexIDs and InstanceIDs of the chunk's entries."""
         count = 4 * self.state.entries
-        return self._vertex_ids[:count].view(np.uint32), self._instance_ids[:count].view(np.uint32)
+        return self.memory.vertex_ids[:count].view(np.uint32), self.memory.instance_ids[:count].view(np.uint32)
 
 
 def _cut(buffer: Record, fetch: Record | None, index_bytes: int) -> tuple[int, int]:

@@ -34,7 +34,7 @@ CHANNELS = ("red", "green", "blue", "alpha")
 CONTROL_BLOCK = {"y_major": (32, 4), "x_major": (64, 2)}
 COLUMNS = 8  # such blocks that a unit of a fast clear's rectangle is wide (public: Mesa blorp_clear.c)
 ONE = 0x3F800000
-LARGEST = 1 << 16  # pixels of a side, and more
+DEPTH_BLOCK, STENCIL_BLOCK = (8, 4), (8, 8)  # pixels that a clear of the full surface clears as a whole
 COLOR_RESOLVES = ("render_target_resolve_type", "render_target_resolve_enable")
 DEPTH_RESOLVES = ("legacy_depth_buffer_resolve_enable", "legacy_hierarchical_depth_buffer_resolve_enable")
 
@@ -62,7 +62,8 @@ def _fast_clear(state: DrawState) -> fill.FillPlan:
     width, rows = CONTROL_BLOCK[image.tiling]
     _, place = target_surface(image, surface, "render target 0")
     value = texel_bytes(image, clear_color(state, surface, texel.is_integer(image.format)))
-    return fill.plan(place, image.tiling, value, b"\xff" * image.size, (COLUMNS * width // image.size, state.generation.fast_clear_rows * rows))
+    scale = COLUMNS * width // image.size, state.generation.fast_clear_rows * rows
+    return fill.plan(place, image.tiling, value, b"\xff" * image.size, scale)
 
 
 # -- depth and stencil -------------------------------------------------------------------------------------------------
@@ -72,19 +73,21 @@ def hiz(state: DrawState, command: Record) -> None:
     """3DSTATE_WM_HZ_OP: clears write the buffers; resolves of depth and HiZ have nothing to do."""
     if command.number_of_multisamples:
         raise Unsupported(f"number_of_multisamples {command.number_of_multisamples}: not yet simulated")
-    box = SetupRecord(x0=command.clear_rectangle_x_min, y0=command.clear_rectangle_y_min, x1=command.clear_rectangle_x_max,
-                      y1=command.clear_rectangle_y_max)  # fmt: skip
-    if command.full_surface_depth_and_stencil_clear:
-        box = SetupRecord(x1=LARGEST, y1=LARGEST)
-    plans = [_depth_clear(state)] if command.depth_buffer_clear_enable else []
+    if command.depth_buffer_clear_enable:
+        _clear(state, command, _depth_clear(state), DEPTH_BLOCK)
     if command.stencil_buffer_clear_enable:
-        plans.append(_stencil_clear(state, command.stencil_clear_value))
-    for plan in plans:
-        boxes = (SetupRecord * plan.slices)()
-        for layer in range(plan.slices):
-            boxes[layer] = box
-            boxes[layer].layer = layer
-        fill.fill(state.space, plan, RecordArray(records=ctypes.addressof(boxes), count=len(boxes), capacity=len(boxes)))
+        _clear(state, command, _stencil_clear(state, command.stencil_clear_value), STENCIL_BLOCK)
+
+
+def _clear(state: DrawState, command: Record, plan: fill.FillPlan, block: tuple[int, int]) -> None:
+    """Clear a rectangle of all layers; of the full surface, whole blocks (BDW 13850-13866)."""
+    across, down = block if command.full_surface_depth_and_stencil_clear else (1, 1)
+    boxes = (SetupRecord * plan.slices)()
+    for layer, box in enumerate(boxes):
+        box.x0, box.x1 = command.clear_rectangle_x_min // across * across, -(-command.clear_rectangle_x_max // across) * across
+        box.y0, box.y1 = command.clear_rectangle_y_min // down * down, -(-command.clear_rectangle_y_max // down) * down
+        box.layer = layer
+    fill.fill(state.space, plan, RecordArray(records=ctypes.addressof(boxes), count=len(boxes), capacity=len(boxes)))
 
 
 def _depth_clear(state: DrawState) -> fill.FillPlan:
@@ -92,8 +95,10 @@ def _depth_clear(state: DrawState) -> fill.FillPlan:
     if not buffers.format:
         raise DecodeError("a depth clear without a depth buffer")
     size, unorm_bits, *_ = FORMATS[buffers.format]
-    cleared = state.command("3DSTATE_CLEAR_PARAMS").depth_clear_value
-    value = depth_bits(cleared, unorm_bits, state.generation.clear_depth_is_float)
+    clear = state.command("3DSTATE_CLEAR_PARAMS")
+    if not clear.depth_clear_value_valid:
+        raise Unsupported("3DSTATE_CLEAR_PARAMS.depth_clear_value_valid = 0, a clear to the depth of the rectangle: not yet simulated")
+    value = depth_bits(clear.depth_clear_value, unorm_bits, state.generation.clear_depth_is_float)
     mask = (1 << (unorm_bits or 32)) - 1
     return fill.plan(buffers.depth, buffers.tiling, value.to_bytes(size, "little"), mask.to_bytes(size, "little"))
 

@@ -43,8 +43,9 @@ static struct corner meet(const struct corner *out, const struct corner *in, dou
     return c;
 }
 
-/* Sutherland and Hodgman: the part of a polygon inside one plane. A line is an open one: it has no edge back to its start. */
-static uint32_t clip_plane(const struct clip_planes *planes, uint32_t plane, const struct corner *from, uint32_t count, int open,
+/* Sutherland and Hodgman: the part of a polygon inside one plane. A line is a polygon there and back: its first two corners are what is
+ * left of it. */
+static uint32_t clip_plane(const struct clip_planes *planes, uint32_t plane, const struct corner *from, uint32_t count,
                            struct corner *to)
 {
     uint32_t kept = 0;
@@ -55,7 +56,7 @@ static uint32_t clip_plane(const struct clip_planes *planes, uint32_t plane, con
             return 0;
         if (da >= 0)
             to[kept++] = *a;
-        if ((da >= 0) != (db >= 0) && !(open && i + 1 == count))
+        if ((da >= 0) != (db >= 0))
             to[kept++] = da < 0 ? meet(a, b, da, db) : meet(b, a, db, da);
     }
     return kept;
@@ -94,11 +95,10 @@ uint32_t clip_object(const struct geometry *g, const struct object *object, uint
     for (uint32_t i = 0; i < count; i++)
         if (!load(g, object, i, &corners[i]))
             return 0;
-    int open = count == 2;
     for (uint32_t i = 0; i < sizeof order / sizeof *order && count; i++)
         if (outcodes & order[i]) {
             memcpy(other, corners, count * sizeof *corners);
-            count = clip_plane(&planes, order[i], other, count, open, corners);
+            count = clip_plane(&planes, order[i], other, count, corners);
         }
     return count;
 }

@@ -43,7 +43,7 @@ def depth_buffers(state: DrawState) -> DepthBuffers:
         return DepthBuffers()
     page = catalogue.layout(DEPTH, state.gen)
     kind, format = value_name(page, buffer, "surface_type"), value_name(page, buffer, "surface_format")
-    separate = STENCIL in catalogue.names(gen=state.gen)
+    separate = catalogue.catalogue().get(STENCIL, state.gen) is not None
     if kind == "null":
         return DepthBuffers(separate_stencil=separate)
     if format not in FORMATS or getattr(buffer, "tiled_resource_mode", 0) or buffer.lod and kind == "3d":

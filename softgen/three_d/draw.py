@@ -15,10 +15,13 @@ from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.pixel_backend.functions import early_depth
 from softgen.surface.image import SurfaceImage
 from softgen.three_d import clears, fill, stages
+from softgen.three_d.clip_threads import ClipThreads
 from softgen.three_d.color_calculator import color_calculator
 from softgen.three_d.front import Front
 from softgen.three_d.geometry import Geometry, GeometryMemory
+from softgen.three_d.geometry_threads import geometry_threads
 from softgen.three_d.pixel_shader import PixelShader, PixelTargets
+from softgen.three_d.setup_threads import SetupThreads
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.unit_state import binding_table
 
@@ -49,7 +52,8 @@ class Pipeline3D:
             cs.drawn([target])
 
     def _draw(self, cs: CommandStreamer, state: DrawState, call: DrawCall, target: SurfaceImage | None) -> Statistics:
-        geometry = Geometry(state, self.memory, extent(target))
+        clipper = ClipThreads(cs, state).clip if state.generation.unit_state else None
+        geometry = Geometry(state, self.memory, extent(target), clipper)
         statistics: Statistics = Counter()
         if (plan := clears.rectangle_clear(state)) is not None:
             for chunk in self.front.chunks(cs, state, call):
@@ -70,8 +74,11 @@ class Pipeline3D:
         if colors.early is not None:
             tests = early_depth(colors.early, state.space.bits)
             targets = replace(targets, depth_function=tests.function, depth_target=tests.target, owner=tests)
+        setup = SetupThreads(state) if state.generation.unit_state else None
         for chunk in self.front.chunks(cs, state, call):
-            for piece in geometry.pieces(chunk):
+            for piece in geometry.pieces(geometry_threads(cs, state, call, chunk)):
+                if setup is not None:
+                    setup.run(cs, piece)
                 counts = self.shader.draw(cs, piece.records, piece.bins, targets)
                 statistics.update(PS_INVOCATION_COUNT=counts.invocations, PS_DEPTH_COUNT=counts.depth)
 

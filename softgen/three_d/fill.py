@@ -73,4 +73,5 @@ def fill(space: Space, plan: FillPlan, records: RecordArray) -> None:
     plan.table, plan.records, plan.count, plan.next = ctypes.addressof(table), records.records, records.count, 0
     call = GuardedCall(library().fill_records)
     if call(plan) is None:
-        raise call.fault(space, lambda ip: "clear")
+        call.record.ip = 0  # no instruction's
+        raise call.fault(space, lambda ip: "a clear")

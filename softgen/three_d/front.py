@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from softgen.command import CommandStreamer
 from softgen.errors import SoftgenError
 from softgen.shared_functions.urb.memory import ROW
-from softgen.three_d.assembly import Assembly
+from softgen.three_d.assembly import Assembly, AssemblyMemory
 from softgen.three_d.chunk import Chunk, aligned
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.vertex_fetch import Destination, FetchPlan, optional, vertex_dwords, vertex_fetch
@@ -38,13 +38,14 @@ class Front:
     def __init__(self) -> None:
         self.counts = FrontCounts()
         self._chunks: dict[int, Chunk] = {}
+        self._memory = AssemblyMemory()
 
     def chunks(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> Iterator[Chunk]:
         """The draw in chunks, vertex entries complete and objects in drawing order. A chunk is valid until the next is asked for."""
         self.counts = FrontCounts()
         if not call.vertices or not call.instances:
             return
-        draw = FrontDraw(state, call)
+        draw = FrontDraw(state, call, self._memory)
         chunk = self._chunk(draw.entry_bytes)
         while not draw.assembly.finished:
             draw.fill(cs, chunk)
@@ -65,9 +66,9 @@ class Front:
 class FrontDraw:
     """The stages of one draw."""
 
-    def __init__(self, state: DrawState, call: DrawCall) -> None:
+    def __init__(self, state: DrawState, call: DrawCall, memory: AssemblyMemory | None = None) -> None:
         self.state, self.shader = state, VertexShader(state, call)
-        self.assembly = Assembly(state, call, bool(optional(self.shader.unit, "simd8_single_instance_dispatch_enable")))
+        self.assembly = Assembly(state, call, bool(optional(self.shader.unit, "simd8_single_instance_dispatch_enable")), memory)
         self.entry_bytes = self.shader.entry_bytes
         self.shaded = 0
         if self.shader.fetch is not None:

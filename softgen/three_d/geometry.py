@@ -23,7 +23,7 @@ from softgen.three_d.chunk import Chunk, aligned
 from softgen.three_d.clip import ClipPlan, ClipResult
 from softgen.three_d.setup import SetupPlan, SfInput
 from softgen.three_d.state import DrawState
-from softgen.three_d.structures import Bins, RecordArray, SetupRecord
+from softgen.three_d.structures import Bins, RecordArray, SetupRecord, VertexArray
 
 RECORDS = 2048  # that a piece has at most
 
@@ -85,16 +85,18 @@ class GeometryPiece:
     records: RecordArray
     bins: Bins
     sf_inputs: int  # address of a struct sf_input for each record; 0 where threads do not set up attributes
+    vertices: VertexArray  # of the objects
     new: bool = True
 
 
-ThreadClipper = Callable[["Geometry", Chunk], None]
+ThreadClipper = Callable[["Geometry", Chunk], Chunk]
 
 
 class Geometry:
     """CLIP, SETUP and BIN of a draw. `extent` is the size of its surfaces in pixels.
 
-    `clipper`: where threads clip, replaces the objects that must be clipped (`struct.results`) by what its threads make of them.
+    `clipper`: where threads clip, a chunk in which what its threads make of them replaces the objects that must be clipped
+    (`struct.results`).
     """
 
     def __init__(self, state: DrawState, memory: GeometryMemory, extent: tuple[int, int], clipper: ThreadClipper | None = None) -> None:
@@ -124,21 +126,23 @@ class Geometry:
         struct.vertices, struct.objects = ctypes.addressof(chunk.vertices), ctypes.addressof(chunk.objects)
         struct.outcodes, struct.results, struct.next = memory.outcodes.ctypes.data, memory.results.ctypes.data, 0
         if library().clip_test(ctypes.byref(struct)) and not self.clip.clip_space:
-            self._clip_by_threads(chunk)
+            chunk = self._clip_by_threads(chunk)
         while struct.next < chunk.objects.count:
             memory.array.count = 0
             if refused := library().setup_objects(ctypes.byref(struct)):
                 raise Unsupported(f"{self.state.generation}: {setup.REFUSED[refused]} is not simulated")
-            yield from self._binned()
+            yield from self._binned(chunk)
 
-    def _binned(self) -> Iterator[GeometryPiece]:
+    def _binned(self, chunk: Chunk) -> Iterator[GeometryPiece]:
         memory, done = self.memory, 0
         while done < memory.array.count:
             start, done = done, done + memory.bins.fill(memory.array, done)
-            yield GeometryPiece(memory.array, memory.bins.bins, self.struct.sf_inputs, start == 0)
+            yield GeometryPiece(memory.array, memory.bins.bins, self.struct.sf_inputs, chunk.vertices, start == 0)
 
-    def _clip_by_threads(self, chunk: Chunk) -> None:
+    def _clip_by_threads(self, chunk: Chunk) -> Chunk:
         if self.clipper is None:
             raise Unsupported(f"{self.state.generation}: an object must be clipped by a CLIP thread, and there is none")
-        self.clipper(self, chunk)
+        made = self.clipper(self, chunk)
+        self.struct.vertices, self.struct.objects = ctypes.addressof(made.vertices), ctypes.addressof(made.objects)
         self.struct.results = 0  # what the objects are now, all pass
+        return made

@@ -1,7 +1,7 @@
 /* Payloads of pixel shader threads: what is interpolated, and what is copied.
  *
- * A value of a plane at a pixel is fmaf(dx, x, fmaf(dy, y, c)); W is the reciprocal of the interpolated 1/w, and a perspective barycentric is
- * its plane's value times W. 32-bit floats, in this order on every host.
+ * A value of a plane at a pixel is fmaf(dx, x, fmaf(dy, y, c)); W is the reciprocal of the interpolated 1/w, and a perspective barycentric
+ * is its plane's value times W. 32-bit floats, in this order on every host.
  */
 #include "pixels.h"
 
@@ -17,7 +17,7 @@ static const float pixel_y[BLOCK_PIXELS] = {0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 
 
 struct values { float of[BLOCK_PIXELS]; } __attribute__((aligned(64)));
 
-static inline __attribute__((always_inline)) void evaluate(const struct plane *p, uint32_t x, uint32_t y, float *into)
+INLINE void evaluate(const struct plane *p, uint32_t x, uint32_t y, float *into)
 {
     float left = (float)x, top = (float)y;
     for (int i = 0; i < BLOCK_PIXELS; i++)
@@ -33,7 +33,7 @@ VECTORIZED void interpolate_depth(const struct plane *plane, uint32_t x, uint32_
 
 typedef uint32_t reg __attribute__((vector_size(32), aligned(4), may_alias)); /* a register, stored in one piece */
 
-static inline __attribute__((always_inline)) void copy_registers(uint8_t *to, const uint8_t *from, uint32_t bytes)
+INLINE void copy_registers(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
     for (uint32_t i = 0; i < bytes; i += REGISTER)
         memcpy(to + i, from + i, REGISTER);
@@ -57,8 +57,7 @@ static uint32_t bits_of(float value)
 }
 
 /* Where the pixels are, which of them are lit, and what object they are of. */
-static inline __attribute__((always_inline)) void write_headers(const struct payload_plan *plan, const struct thread_pixels *t,
-                                                                uint8_t *payload)
+INLINE void write_headers(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
     const struct setup_record *r = t->record;
     const uint32_t *place = t->place;
@@ -84,8 +83,7 @@ static inline __attribute__((always_inline)) void write_headers(const struct pay
 /* -- channels ------------------------------------------------------------------------------------------------------------------------ */
 
 /* A value of each channel, a register for eight of them. */
-static inline __attribute__((always_inline)) void put(uint8_t *payload, uint32_t offset, uint32_t stride, const void *values,
-                                                      const struct thread_pixels *t)
+INLINE void put(uint8_t *payload, uint32_t offset, uint32_t stride, const void *values, const struct thread_pixels *t)
 {
     const uint8_t *from = (const uint8_t *)values + 4 * t->first;
     memcpy(payload + offset, from, REGISTER);
@@ -93,9 +91,8 @@ static inline __attribute__((always_inline)) void put(uint8_t *payload, uint32_t
         memcpy(payload + offset + stride, from + REGISTER, REGISTER);
 }
 
-static inline __attribute__((always_inline)) void put_barycentrics(const struct payload_plan *plan, uint32_t first_mode, uint32_t at,
-                                                                   const struct values *b1, const struct values *b2,
-                                                                   const struct thread_pixels *t, uint8_t *payload)
+INLINE void put_barycentrics(const struct payload_plan *plan, uint32_t first_mode, uint32_t at, const struct values *b1,
+                             const struct values *b2, const struct thread_pixels *t, uint8_t *payload)
 {
     for (uint32_t mode = first_mode; mode < first_mode + 3; mode++)
         if (plan->barycentric[mode]) { /* b1 and b2 of eight channels, then of the next eight */

@@ -47,7 +47,7 @@ static uint32_t whole_subspans(uint32_t lit)
 }
 
 /* Adds pixels to the last thread of the batch, from channel `channel` on. */
-static void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t channel)
+INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t channel)
 {
     uint32_t thread = l->batch - 1, lit = t->lit >> t->first & ((1u << t->count) - 1);
     uint8_t *payload = threads_payload(l->worker, thread);
@@ -57,7 +57,10 @@ static void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
         t->place[i] = (t->block->y + (subspan & 2)) << 16 | (t->block->x + 2 * (subspan & 1));
     }
     if (!channel) {
-        *told = (struct pixel_dispatch){.back_facing = t->record->back_facing, .layer = t->record->layer, .viewport = t->record->viewport};
+        memset(told, 0, offsetof(struct pixel_dispatch, depth));
+        told->back_facing = t->record->back_facing;
+        told->layer = t->record->layer;
+        told->viewport = t->record->viewport;
         write_common(&l->plan->payload, t->record, l->records->attributes, payload);
         t->slot = (uint32_t)l->first_slot + thread;
         l->masks[thread] = 0;
@@ -71,7 +74,7 @@ static void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
 }
 
 /* The threads of a block: one of 16 channels; one or two of 8, for those pairs of subspans that have a lit pixel; or half of one of 32. */
-static void add_threads(struct pixel_loop *l, struct thread_pixels *t)
+INLINE void add_threads(struct pixel_loop *l, struct thread_pixels *t)
 {
     uint32_t width = l->plan->payload.width;
     if (width == 32) {
@@ -91,7 +94,7 @@ static void add_threads(struct pixel_loop *l, struct thread_pixels *t)
 
 /* -- blocks -------------------------------------------------------------------------------------------------------------------------- */
 
-static uint32_t test_early(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, const float *z)
+INLINE uint32_t test_early(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, const float *z)
 {
     struct depth_block tested = {b->x, b->y, b->mask, r->back_facing, r->layer, r->viewport, {0}};
     memcpy(tested.z, z, sizeof tested.z);
@@ -101,7 +104,7 @@ static uint32_t test_early(struct pixel_loop *l, const struct setup_record *r, c
     return lit & b->mask;
 }
 
-static void shade_block(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b)
+INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b)
 {
     const struct pixel_plan *plan = l->plan;
     float z[BLOCK_PIXELS];
@@ -120,7 +123,7 @@ static void shade_block(struct pixel_loop *l, const struct setup_record *r, cons
 }
 
 /* The blocks of the record in hand. A batch is run before a block that has a thread in it already, and when there may be no room. */
-static int64_t shade_blocks(struct pixel_loop *l, const struct setup_record *r, void *record)
+VECTORIZED static int64_t shade_blocks(struct pixel_loop *l, const struct setup_record *r, void *record)
 {
     uint64_t room = l->worker ? threads_capacity(l->worker) : 0;
     room = room < BATCH_THREADS ? room : BATCH_THREADS;

@@ -9,11 +9,14 @@
 #include "../threads/threads.h"
 
 /* Vector code for several hosts; the best one is chosen when the library is loaded. All give the same bits. */
-#if defined(__x86_64__)
+#if defined(VECTORIZED)
+#elif defined(__x86_64__)
 #define VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define VECTORIZED
 #endif
+
+#define INLINE static inline __attribute__((always_inline))
 
 enum { BLOCK_PIXELS = 16, STIPPLE_ROWS = 32, BARYCENTRIC_MODES = 6, BATCH_THREADS = 64 };
 
@@ -35,8 +38,8 @@ enum payload_header {
     HEADER_COEFFICIENTS, /* r0 has the pixel masks, r1 the start vertex; setup data are plane coefficients (GRAPHICS_THREADS 2.5) */
 };
 
-/* Where the parts of a payload are: byte offsets from r0, 0 where a part is absent. Those from `barycentric` to `coverage` are of channels 0
- * to 15; the same of channels 16 to 31 are `half` bytes further on. */
+/* Where the parts of a payload are: byte offsets from r0, 0 where a part is absent. Those from `barycentric` to `coverage` are of channels
+ * 0 to 15; the same of channels 16 to 31 are `half` bytes further on. */
 struct payload_plan {
     uint32_t header_format, width; /* enum payload_header; channels of a thread */
     uint32_t upper; /* header of channels 16 to 31 */

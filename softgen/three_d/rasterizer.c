@@ -17,19 +17,19 @@ enum { EDGES = 4, COARSE = 16, UNIT_SHIFT = 8 };
 
 typedef int32_t lanes __attribute__((vector_size(64)));
 
-/* An edge that crosses the tile: its value at the tile's upper left pixel, in 1/256 square pixels; steps to the pixels of a 4x4 block by bit
- * of the mask, to the 4x4 blocks of a 16x16 block in reading order; how far it can fall and rise within a block. */
+/* An edge that crosses the tile: its value at the tile's upper left pixel, in 1/256 square pixels; steps to the pixels of a 4x4 block by
+ * bit of the mask, to the 4x4 blocks of a 16x16 block in reading order; how far it can fall and rise within a block. */
 struct tile_edge {
     lanes to_pixel, to_block;
     int32_t value, dx, dy;
     int32_t fall, rise, coarse_fall, coarse_rise;
 };
 
-static const lanes pixel_x = {0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3}, pixel_y = {0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3};
-static const lanes block_x = {0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12}, block_y = {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
+static const lanes pixel_x = {0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3};
+static const lanes pixel_y = {0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3};
+static const lanes block_x = {0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12};
+static const lanes block_y = {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
 static const uint16_t columns[BLOCK] = {0x0505, 0x0a0a, 0x5050, 0xa0a0}, rows[BLOCK] = {0x0033, 0x00cc, 0x3300, 0xcc00};
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* The sign bit of each lane. */
 INLINE uint32_t signs(const lanes *value)

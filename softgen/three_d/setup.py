@@ -77,9 +77,16 @@ class SfInput(ctypes.Structure):
 def plan(state: DrawState, extent: tuple[int, int]) -> SetupPlan:
     """The plan of a draw's SETUP unit; `extent` is the size of its surfaces in pixels."""
     fields = unit_fields(state, *STATE)
-    drawing = state.command("3DSTATE_DRAWING_RECTANGLE")
+    drawing = state.get("3DSTATE_DRAWING_RECTANGLE") or _everything(state.gen)
     viewports, scissors = _unit_viewports(state, fields) if state.generation.unit_state else _command_viewports(state, fields)
     return _make(state.generation, fields, drawing, viewports, scissors, extent, *_depth_offset(state, fields))
+
+
+@lru_cache(8)
+def _everything(gen: float) -> Record:
+    """The drawing rectangle of a context that has set none, as in captures that begin in the middle of a run."""
+    layout = catalogue.layout("3DSTATE_DRAWING_RECTANGLE", gen)
+    return layout.raw(layout.pack(clipped_drawing_rectangle_x_max=0xFFFF, clipped_drawing_rectangle_y_max=0xFFFF))
 
 
 def _command_viewports(state: DrawState, fields: UnitFields) -> tuple[tuple[Record, ...], tuple[Record, ...]]:

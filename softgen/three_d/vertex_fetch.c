@@ -95,21 +95,42 @@ static inline void store(uint8_t *into, uint32_t value)
     memcpy(into, &value, sizeof value);
 }
 
-void fetch_vertex(const struct vertex_fetch *f, uint32_t vertex, uint32_t instance, uint8_t *into)
+static void store_converted(const struct fetch_store *s, const uint8_t *const *from, unsigned count, uint8_t *into, uint64_t stride)
 {
-    for (const struct fetch_element *e = f->elements; e < f->elements + f->count; e++) {
-        const uint8_t *from = source(f, e, vertex, instance);
-        for (const struct fetch_store *s = f->stores + e->first; s < f->stores + e->first + e->stores; s++)
-            if (s->kind == FETCH_RAW)
-                memcpy(into + s->offset, from + s->from, 4);
-            else
-                store(into + s->offset, converted(s, from));
-    }
-    for (const struct fetch_store *s = f->stores + f->first; s < f->stores + f->first + f->others; s++)
-        store(into + s->offset, s->kind == FETCH_CONSTANT ? s->value : s->kind == FETCH_VERTEX_ID ? vertex : instance);
+    into += s->offset;
+    if (s->kind == FETCH_RAW)
+        for (unsigned i = 0; i < count; i++)
+            memcpy(into + i * stride, from[i] + s->from, 4);
+    else
+        for (unsigned i = 0; i < count; i++)
+            store(into + i * stride, converted(s, from[i]));
 }
 
-/* Fetches vertices into an array. `fetch` comes first: vertex_fetch.py gives a pointer to it. */
+static void store_generated(const struct fetch_store *s, struct vertex_ids ids, unsigned count, uint8_t *into, uint64_t stride)
+{
+    into += s->offset;
+    if (s->kind == FETCH_CONSTANT)
+        for (unsigned i = 0; i < count; i++)
+            store(into + i * stride, s->value);
+    else
+        for (unsigned i = 0; i < count; i++)
+            store(into + i * stride, s->kind == FETCH_VERTEX_ID ? ids.vertex[i] : ids.instance[i]);
+}
+
+void fetch_group(const struct vertex_fetch *f, struct vertex_ids ids, unsigned count, uint8_t *into, uint64_t stride)
+{
+    const uint8_t *from[FETCH_GROUP];
+    for (const struct fetch_element *e = f->elements; e < f->elements + f->count; e++) {
+        for (unsigned i = 0; i < count; i++)
+            from[i] = source(f, e, ids.vertex[i], ids.instance[i]);
+        for (const struct fetch_store *s = f->stores + e->first; s < f->stores + e->first + e->stores; s++)
+            store_converted(s, from, count, into, stride);
+    }
+    for (const struct fetch_store *s = f->stores + f->first; s < f->stores + f->first + f->others; s++)
+        store_generated(s, ids, count, into, stride);
+}
+
+/* Vertices to fetch into an array. */
 struct fetch_run {
     const struct vertex_fetch *fetch;
     struct vertex_ids ids;
@@ -122,8 +143,11 @@ struct fetch_run {
 EXPORT int64_t fetch_vertices(struct fetch_run *run, void *record)
 {
     (void)record;
-    for (uint64_t i = 0; i < run->count; i++)
-        fetch_vertex(run->fetch, run->ids.vertex[i], run->ids.instance[i], run->into + i * run->stride);
+    for (uint64_t i = 0; i < run->count; i += FETCH_GROUP) {
+        struct vertex_ids ids = {run->ids.vertex + i, run->ids.instance + i};
+        uint64_t left = run->count - i;
+        fetch_group(run->fetch, ids, left < FETCH_GROUP ? (unsigned)left : FETCH_GROUP, run->into + i * run->stride, run->stride);
+    }
     return 0;
 }
 

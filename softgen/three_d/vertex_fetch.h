@@ -46,7 +46,10 @@ struct vertex_ids {
     uint32_t *instance; /* InstanceID */
 };
 
-/* Writes the data of one vertex, its first component at `into`. */
-__attribute__((visibility("hidden"))) void fetch_vertex(const struct vertex_fetch *f, uint32_t vertex, uint32_t instance, uint8_t *into);
+enum { FETCH_GROUP = 8 }; /* vertices fetched together */
+
+/* Writes the data of `count` vertices, FETCH_GROUP at most: the first component of the first at `into`, those of others `stride` apart. */
+__attribute__((visibility("hidden"))) void fetch_group(const struct vertex_fetch *f, struct vertex_ids ids, unsigned count, uint8_t *into,
+                                                       uint64_t stride);
 
 #endif

@@ -196,7 +196,8 @@ def _format(gen: float, number: int, element: Record) -> Format | None:
 # -- the plan --------------------------------------------------------------------------------------------------------
 
 
-class StoreTable(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class StoreTable:
     """Destination dwords in the order of vertex_fetch.c: by source element, then those without source data, then the edge flag."""
 
     stores: ctypes.Array[FetchStore]
@@ -260,18 +261,13 @@ def vertex_fetch(state: DrawState, call: DrawCall, destination: Destination) -> 
     table = store_table(state.gen, elements, generated_values(state, call), destination)
     for remark in table.remarks:
         state.warn(remark)
-    buffers = Buffers(state)
-    found = (FetchElement * len(table.sources))()
-    for into, (number, first, count) in zip(found, table.sources, strict=True):
-        buffers.connect(number, elements[number], into)
-        into.first, into.stores = first, count
-    plan = VertexFetch(ctypes.addressof(state.space.table), ctypes.addressof(found), ctypes.addressof(table.stores), len(found))
-    plan.first, plan.others, plan.start_instance = table.first, table.others, call.start_instance
-    plan.bias = (call.base_vertex if call.indexed else call.start_vertex) & 0xFFFFFFFF
-    if table.edge_flag is not None:
-        plan.has_edge_flag = 1
-        buffers.connect(table.edge_flag, elements[table.edge_flag], plan.edge_flag)
-        plan.edge_flag.first, plan.edge_flag.stores = len(table.stores) - 1, 1
+    buffers, instancing = state.latched.by_index("3DSTATE_VERTEX_BUFFERS"), state.latched.by_index("3DSTATE_VF_INSTANCING")
+    found, edge_flag = source_elements(state.space.bits, table, elements, tuple(buffers.items()), tuple(instancing.items()))
+    bias = (call.base_vertex if call.indexed else call.start_vertex) & 0xFFFFFFFF
+    plan = VertexFetch(ctypes.addressof(state.space.table), ctypes.addressof(found), ctypes.addressof(table.stores), len(found),
+                       table.first, table.others, bias, call.start_instance, edge_flag is not None)  # fmt: skip
+    if edge_flag is not None:
+        plan.edge_flag = edge_flag
     return FetchPlan(state, plan, found, table)
 
 
@@ -304,33 +300,43 @@ def generated_values(state: DrawState, call: DrawCall) -> Generated:
     return Generated(ids, parameters, call.base_vertex if call.indexed else call.start_vertex, call.start_instance, masks)
 
 
-class Buffers:
-    """The vertex buffers of a draw."""
+Parts = tuple[tuple[int, Record], ...]  # of a command that merges by an index
 
-    def __init__(self, state: DrawState) -> None:
-        self.state, self.buffers = state, state.latched.by_index("3DSTATE_VERTEX_BUFFERS")
-        self.instancing = state.latched.by_index("3DSTATE_VF_INSTANCING")
 
-    def connect(self, number: int, element: Record, into: FetchElement) -> None:
-        """Fills in where an element's source data are."""
-        buffer = self.buffers.get(element.vertex_buffer_index)
-        if buffer is None:
-            raise DecodeError(f"vertex element {number} reads vertex buffer {element.vertex_buffer_index}, which no command has set")
-        into.address = self.state.address("", buffer.buffer_starting_address)
-        into.max_index, into.size = self._bounds(buffer)
-        into.pitch, into.offset = buffer.buffer_pitch, element.source_element_offset
-        into.bytes = surface_formats()[element.source_element_format].bits // 8
-        into.instanced, into.step = self._instancing(number, buffer)
+@lru_cache(512)
+def source_elements(bits: int, table: StoreTable, elements: tuple[Record, ...], buffers: Parts,
+                    instancing: Parts) -> tuple[ctypes.Array[FetchElement], FetchElement | None]:  # fmt: skip
+    """Elements that have source data, and the one of the edge flag; addresses have `bits` bits."""
+    numbers = [number for number, *_ in table.sources] + ([] if table.edge_flag is None else [table.edge_flag])
+    found = [_source_element(bits, number, elements[number], dict(buffers), dict(instancing)) for number in numbers]
+    for made, (_, first, count) in zip(found, table.sources, strict=False):
+        made.first, made.stores = first, count
+    if table.edge_flag is None:
+        return (FetchElement * len(found))(*found), None
+    edge_flag = found.pop()
+    edge_flag.first, edge_flag.stores = len(table.stores) - 1, 1
+    return (FetchElement * len(found))(*found), edge_flag
 
-    def _bounds(self, buffer: Record) -> tuple[int, int]:
-        """The last index and the size in bytes; 0 as the last index disables the check (G45 2141-2143)."""
-        if "max_index" in buffer._fields:
-            return buffer.max_index or UNBOUNDED, (1 << 64) - 1
-        return UNBOUNDED, 0 if buffer.null_vertex_buffer else max(buffer.buffer_size, 0)
 
-    def _instancing(self, number: int, buffer: Record) -> tuple[int, int]:
-        """Whether an element is the same for a whole instance, and for how many: in the buffer's state, or in a command of its own."""
-        if "buffer_access_type" in buffer._fields:
-            return buffer.buffer_access_type, buffer.instance_data_step_rate
-        command = self.instancing.get(number)
-        return (command.instancing_enable, command.instance_data_step_rate) if command is not None else (0, 0)
+def _source_element(bits: int, number: int, element: Record, buffers: dict[int, Record], instancing: dict[int, Record]) -> FetchElement:
+    buffer = buffers.get(element.vertex_buffer_index)
+    if buffer is None:
+        raise DecodeError(f"vertex element {number} reads vertex buffer {element.vertex_buffer_index}, which no command has set")
+    max_index, size = _bounds(buffer)
+    return FetchElement(buffer.buffer_starting_address & (1 << bits) - 1, size, max_index, buffer.buffer_pitch,
+                        element.source_element_offset, surface_formats()[element.source_element_format].bits // 8,
+                        *_instancing(instancing.get(number), buffer))  # fmt: skip
+
+
+def _bounds(buffer: Record) -> tuple[int, int]:
+    """The last index and the size in bytes; 0 as the last index disables the check (G45 2141-2143)."""
+    if "max_index" in buffer._fields:
+        return buffer.max_index or UNBOUNDED, (1 << 64) - 1
+    return UNBOUNDED, 0 if buffer.null_vertex_buffer else max(buffer.buffer_size, 0)
+
+
+def _instancing(command: Record | None, buffer: Record) -> tuple[int, int]:
+    """Whether an element is the same for a whole instance, and for how many: in the buffer's state, or in a command of its own."""
+    if "buffer_access_type" in buffer._fields:
+        return buffer.buffer_access_type, buffer.instance_data_step_rate
+    return (command.instancing_enable, command.instance_data_step_rate) if command is not None else (0, 0)

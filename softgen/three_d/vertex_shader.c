@@ -18,7 +18,8 @@ struct vertex_shader {
     const uint8_t *constants;
     uint32_t constant_offset, constant_bytes; /* in a payload */
     uint32_t attribute_offset;
-    uint32_t lanes, lane_stride; /* vertices of a thread; bytes between their components */
+    uint32_t lanes, lane_stride; /* of a payload's vertices; bytes between their components */
+    uint32_t vertices; /* that a thread gets, at most */
     uint32_t handle_offset, header_bytes; /* the first handle, of `lanes` dwords; r0, or r0 and r1 */
     uint32_t first_slot; /* threads of other loops */
     uint32_t scratch_step, thread_mask; /* scratch space of a thread; bits of its number in the header */
@@ -43,14 +44,17 @@ static void write_header(const struct vertex_shader *v, uint8_t *payload, uint32
 static uint32_t write_payload(const struct vertex_shader *v, uint8_t *payload, uint32_t slot, uint64_t first)
 {
     uint64_t left = v->end - first;
-    uint32_t count = left < v->lanes ? (uint32_t)left : v->lanes;
+    uint32_t count = left < v->vertices ? (uint32_t)left : v->vertices;
     write_header(v, payload, slot);
+    uint32_t vertex[FETCH_GROUP], instance[FETCH_GROUP];
     for (uint32_t lane = 0; lane < v->lanes; lane++) {
-        uint64_t vertex = first + (lane < count ? lane : count - 1);
-        uint32_t handle = (uint32_t)(vertex * v->stride / ROW);
+        uint64_t entry = first + (lane < count ? lane : count - 1);
+        uint32_t handle = (uint32_t)(entry * v->stride / ROW);
         memcpy(payload + v->handle_offset + 4 * lane, &handle, sizeof handle);
-        fetch_vertex(v->fetch, v->ids.vertex[vertex], v->ids.instance[vertex], payload + v->attribute_offset + lane * v->lane_stride);
+        vertex[lane] = v->ids.vertex[entry];
+        instance[lane] = v->ids.instance[entry];
     }
+    fetch_group(v->fetch, (struct vertex_ids){vertex, instance}, v->lanes, payload + v->attribute_offset, v->lane_stride);
     for (uint32_t lane = 0; lane < count; lane++) /* kernels may leave the vertex header alone */
         memset(v->entries + (first + lane) * v->stride, 0, VERTEX_HEADER);
     uint32_t channels = 8 / v->lanes * count;
@@ -62,14 +66,15 @@ EXPORT int64_t run_vertex_shader(struct vertex_shader *v, void *record)
     int64_t why = threads_pending(v->worker) ? threads_resume(v->worker, record) : THREADS_DONE;
     while (why == THREADS_DONE) {
         uint64_t threads = threads_capacity(v->worker) < BATCH ? threads_capacity(v->worker) : BATCH;
-        uint64_t first = __atomic_fetch_add(v->next, threads * v->lanes, __ATOMIC_RELAXED);
+        uint64_t first = __atomic_fetch_add(v->next, threads * v->vertices, __ATOMIC_RELAXED);
         if (first >= v->end)
             break;
-        if (threads > (v->end - first + v->lanes - 1) / v->lanes)
-            threads = (v->end - first + v->lanes - 1) / v->lanes;
+        uint64_t needed = (v->end - first + v->vertices - 1) / v->vertices;
+        if (threads > needed)
+            threads = needed;
         uint32_t partial = 0;
         for (uint64_t i = 0; i < threads; i++) {
-            v->masks[i] = write_payload(v, threads_payload(v->worker, i), v->first_slot + (uint32_t)i, first + i * v->lanes);
+            v->masks[i] = write_payload(v, threads_payload(v->worker, i), v->first_slot + (uint32_t)i, first + i * v->vertices);
             partial |= v->masks[i] ^ 0xff;
         }
         v->batches++;

@@ -35,6 +35,7 @@ SLOTS = 2  # vertex elements in a unit of read length or offset
 CHANNELS = 8
 KIB = 1024
 PER_LOOP = 4 * BATCH  # threads that are worth another host thread
+SINGLE = ("single_program_flow", "single_vertex_dispatch")  # a thread for each vertex (G45 2803-2806; BDW 12603)
 # State fields and the fields of cr0 that they set.
 CONTROL = {"single_program_flow": "single_program_flow", "floating_point_mode": "alternate_float_mode",
            "vector_mask_enable": "vector_mask_enable", "illegal_opcode_exception_enable": "illegal_opcode_enable",
@@ -48,7 +49,7 @@ class VertexShaderLoop(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("worker", "fetch", "vertex_ids", "instance_ids", "entries", "stride", "end", "next",
                                                "constants")),
         *((name, ctypes.c_uint32) for name in ("constant_offset", "constant_bytes", "attribute_offset", "lanes", "lane_stride",
-                                               "handle_offset", "header_bytes", "first_slot", "scratch_step", "thread_mask")),
+                                               "vertices", "handle_offset", "header_bytes", "first_slot", "scratch_step", "thread_mask")),
         ("header", ctypes.c_uint32 * HEADER_DWORDS), ("batches", ctypes.c_uint64), ("masks", ctypes.c_uint32 * BATCH),
     ]  # fmt: skip
 
@@ -118,6 +119,7 @@ class VertexShader:
     def _plan(self, state: DrawState, call: DrawCall) -> None:
         unit, shape = self.unit, thread_shape(self.unit)
         self.constants, self.shape = push_constants(state, "VS"), shape
+        self.vertices = 1 if any(optional(unit, name) for name in SINGLE) else shape.vertices
         dwords = SLOTS * SLOT * unit.vertex_urb_entry_read_length
         self.fetch = vertex_fetch(state, call, Destination(SLOTS * SLOT * unit.vertex_urb_entry_read_offset, dwords, shape.element_stride,
                                                            shape.component_stride))  # fmt: skip
@@ -146,7 +148,7 @@ class VertexShader:
 
     def loops(self, context: DispatchContext, chunk: Chunk, assembly: Assembly, workers: int) -> list[NativeLoop]:
         """One loop, or several that share the chunk's vertices where that is worth it and there is scratch space."""
-        scratch, threads = self.fields["scratch"], -(-chunk.vertices.count // self.shape.vertices)
+        scratch, threads = self.fields["scratch"], -(-chunk.vertices.count // self.vertices)
         most = scratch.threads // self.batch if scratch is not None else workers
         self.next = ctypes.c_uint64()  # the vertex at which the next batch begins
         count = max(min(workers, most, threads // PER_LOOP), 1)
@@ -159,7 +161,7 @@ class VertexShader:
         return VertexShaderLoop(
             0, self.fetch.address, assembly.vertex_ids, assembly.instance_ids, vertices.entries, vertices.stride, vertices.count,
             ctypes.addressof(self.next), _bytes_address(self.constants), self.constant_offset, len(self.constants), self.attribute_offset,
-            self.shape.vertices, self.shape.vertex_stride, self.handle_offset, 4 * len(self.header), first_slot,
+            self.shape.vertices, self.shape.vertex_stride, self.vertices, self.handle_offset, 4 * len(self.header), first_slot,
             scratch.size if scratch is not None else 0, self.thread_mask, (ctypes.c_uint32 * HEADER_DWORDS)(*self.header))  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from softgen.bits.layout import GENERATIONS
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.shared_functions import descriptors, message
 from softgen.shared_functions.dataport import unit as dataport
-from softgen.shared_functions.pixel_backend import unit as pixel_backend
 from softgen.shared_functions.dataport.block import BYTE_PORTS
+from softgen.shared_functions.pixel_backend import unit as pixel_backend
 from softgen.shared_functions.texture.operations import ASKERS
 from tests.shared_functions.sending import DATA, PAGE, SLM, STATELESS, Bench
 

@@ -1,6 +1,6 @@
 """State of draws, made up: records from field values, and memory with bytes in it.
 
-    state = made_state(9, {0x10000: b"…"}, **{"3DSTATE_VF": {"cut_index": 7}}, vertex_buffers={0: {"buffer_pitch": 12, …}})
+    state = made_state(9, {0x10000: b"…"}, {"3DSTATE_VF": {"cut_index": 7}}, vertex_buffers={0: {"buffer_pitch": 12, …}})
 """
 
 from __future__ import annotations
@@ -49,14 +49,15 @@ def memory(gen: float, held: Mapping[int, bytes]) -> AddressSpace:
 def made_state(gen: float, held: Mapping[int, bytes], commands: Mapping[str, Fields] = {}, vertex_buffers: Mapping[int, Fields] = {},
                elements: list[Fields] | None = None, instancing: Mapping[int, Fields] = {}, blocks: Mapping[int, tuple[str, Fields]] = {},
                warn: Callable[[str], None] = lambda text: None) -> DrawState:  # fmt: skip
-    """`elements` default to valid ones that store nothing; `blocks` are structures at addresses that `held` maps."""
+    """`elements` are valid unless they say otherwise; `blocks` are structures at addresses that `held` maps."""
     latched, space = MadeCommands(), memory(gen, held)
     for name, fields in commands.items():
         latched[name] = record(name, gen, fields)
     latched.indexed[BUFFERS] = {n: record("VERTEX_BUFFER_STATE", gen, {"vertex_buffer_index": n, **f}) for n, f in vertex_buffers.items()}
     latched.indexed[INSTANCING] = {n: record(INSTANCING, gen, {"vertex_element_index": n, **f}) for n, f in instancing.items()}
     if elements is not None:
-        latched["3DSTATE_VERTEX_ELEMENTS"] = record("3DSTATE_VERTEX_ELEMENTS", gen, {"vertex_element": [{"valid": 1, **e} for e in elements]})
+        made = [{"valid": 1, **element} for element in elements]
+        latched["3DSTATE_VERTEX_ELEMENTS"] = record("3DSTATE_VERTEX_ELEMENTS", gen, {"vertex_element": made})
     for address, (name, fields) in blocks.items():
         dwords = catalogue.layout(name, gen).pack(**fields)
         space.write(address, struct.pack(f"<{len(dwords)}I", *dwords))

@@ -150,7 +150,8 @@ def state_for(gen: float, selects: tuple[int, int, int], indices: bytes = b"", i
     return made_state(gen, {AT: indices, 0x20000: b""}, commands, blocks=blocks)
 
 
-def assembled(state: DrawState, draw: DrawCall, vertices: int = 64, held: int = 64, one_instance: bool = False) -> tuple[list[list[Shape]], Assembly]:
+def assembled(state: DrawState, draw: DrawCall, vertices: int = 64, held: int = 64,
+              one_instance: bool = False) -> tuple[list[list[Shape]], Assembly]:  # fmt: skip
     """The objects of each chunk, their vertices by ID again."""
     assembly, chunk, found = Assembly(state, draw, one_instance), Chunk(64, vertices, held), []
     while not assembly.finished:

@@ -124,8 +124,8 @@ def test_flat_attributes_are_the_provoking_vertexs(gen: float, provoking: int) -
 def test_primitive_id(gen: float) -> None:
     override = {"primitive_id_override_attribute_select": 1, "primitive_id_override_component_y": 1}
     state = geometry_state(gen, number_of_sf_output_attributes=2, **override)
-    (found,) = attributes_of(state, chunk_of(VERTICES, [triangle(0, 1, 2, primitive=77)]))
-    assert struct.unpack_from("<4I", found, 64 + 16) == (0, 0, 0, 77)
+    (found,) = attributes_of(state, chunk_of(VERTICES, [triangle(0, 1, 2, primitive=0x7F800001)]))
+    assert struct.unpack_from("<4I", found, 64 + 16) == (0, 0, 0, 0x7F800001)
     assert shader_inputs(found)[1][0] == plain(1)[0]
 
 

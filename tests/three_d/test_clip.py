@@ -218,6 +218,25 @@ def test_the_guardband_is_that_of_the_vertexs_viewport() -> None:
     assert [code >> 24 & 1 for code in found.outcodes] == [0, 1, 0]
 
 
+@pytest.mark.behaviour("BDW-CLIP-05", "G45-CLIP-12", shows="action")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_points_are_not_tested_against_the_guardband(gen: float) -> None:
+    """Nor against the viewport, if that test is off; the manual's pseudo-code says otherwise, its field's text does not (G45 4090)."""
+    far = [vertex(20, 0)]
+    assert ClipOutcome(geometry_state(gen, viewport_xy_clip_test_enable=0), far, [point(0)]).actions == [PASS]
+    assert ClipOutcome(geometry_state(gen, viewport_xy_clip_test_enable=1), far, [point(0)]).actions == [DISCARD]
+    near = geometry_state(gen, {"x_max_clip_guardband": 0.5})
+    assert ClipOutcome(near, [vertex(0.75, 0)], [point(0)]).actions == [PASS]
+
+
+@pytest.mark.behaviour("G45-CLIP-26", "G45-CLIP-29", shows="action")
+def test_bad_objects_by_mode() -> None:
+    """1/w is no number: only a mode that spawns threads for everything spawns one for it."""
+    bad = [vertex(0, 0, 0, math.nan, flags=0)]
+    found = [ClipOutcome(geometry_state(4.5, clip_mode=mode), bad, [point(0)]).actions[0] for mode in range(5)]
+    assert found == [DISCARD, MUST, DISCARD, DISCARD, DISCARD]
+
+
 def test_must_clip_objects_need_threads_where_threads_clip() -> None:
     chunk = chunk_of([vertex(-9, 0), vertex(1, 0), vertex(0, 1)], [triangle(0, 1, 2)])
     with pytest.raises(Unsupported, match="must be clipped by a CLIP thread"):
@@ -289,7 +308,8 @@ def check_pixel(corners: Any, x: int, y: int, found: list[SetupRecord]) -> None:
 def test_barycentrics_of_a_clipped_triangle_are_exact() -> None:
     """A triangle whose right corner is far out: with and without perspective the values are those of the whole one."""
     corners = [(-0.5, -0.5, 0, 1), (40, -0.5, 0, 2), (-0.5, 0.5, 0, 0.5)]
-    (first, *others) = records_of(geometry_state(9), chunk_of([vertex(*c) for c in corners], [triangle(0, 1, 2)]))
+    state = geometry_state(9, number_of_sf_output_attributes=1)
+    (first, *others) = records_of(state, chunk_of([vertex(*c) for c in corners], [triangle(0, 1, 2)]))
     assert others
     screen = [(c[0] / c[3], c[1] / c[3], 0, 1) for c in corners]
     for record in (first, *others):
@@ -315,9 +335,15 @@ def test_a_user_plane_cuts_a_triangle(gen: float) -> None:
 @pytest.mark.parametrize("gen", FIXED)
 def test_a_line_is_cut_at_the_near_plane(gen: float) -> None:
     """From z = 0 to z = -2: half of it is in front."""
-    (record,) = records_of(geometry_state(gen), chunk_of([vertex(-1, 0.015625, 0), vertex(1, 0.015625, -2)], [line(0, 1)]))
-    assert list(covered(record)) == [(x, 32) for x in range(32)]
-    assert value(record.linear[0], 10, 32) == pytest.approx((10.5) / 64, abs=1e-6)
+    vertices = [vertex(-1, 0.015625, 0), vertex(1, 0.015625, -2)]
+    there, back = records_of(geometry_state(gen), chunk_of(vertices, [line(0, 1), line(1, 0)]))
+    for record, part in ((there, 10.5 / 64), (back, 1 - 10.5 / 64)):
+        assert list(covered(record)) == [(x, 32) for x in range(32)]
+        assert value(record.linear[0], 10, 32) == pytest.approx(part, abs=1e-6)
+    both = geometry_state(gen, user_clip_distance_clip_test_enable_bitmask=1)
+    cut = [vertex(x, y, z, 1, (d, 0, 0, 0)) for (x, y, z), d in zip([(-1, 0.015625, 0), (1, 0.015625, -2)], (-1, 3), strict=True)]
+    (record,) = records_of(both, chunk_of(cut, [line(0, 1)]))
+    assert list(covered(record)) == [(x, 32) for x in range(16, 32)]
 
 
 homogeneous = st.tuples(st.floats(-30, 30, width=32), st.floats(-30, 30, width=32), st.floats(-1, 3, width=32))

@@ -7,38 +7,24 @@ from typing import Any
 
 import pytest
 
-from softgen.bits import catalogue
-from softgen.bits.generation import generation
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError, GpuFault
-from softgen.memory.address_space import AddressSpace
-from softgen.memory.store import MemfdBuffer
 from softgen.three_d.constants import push_constants
 from softgen.three_d.state import DrawState
 from tests.conftest import needs_shared
 from tests.three_d.captured import walk
+from tests.three_d.made import made_state
 
 GPUS = ("g45", "ivb", "hsw", "bdw", "kbl", "icl")
 DATA = bytes(range(256)) * 64
 
 
-class Commands(dict[str, Record]):
-    def by_index(self, name: str) -> dict[int, Record]:
-        return {}
-
-
-def made(gen: float, register: int = 0, dynamic: int = 0x10100, warn: Any = None, **commands: dict[str, Any]) -> DrawState:
+def made(gen: float, register: int = 0, dynamic: int = 0x10100, warn: Any = None, commands: Any = None, **more: Any) -> DrawState:
     """State of raw field values, with bytes 0, 1, 2 … from address 0x10000 on."""
-    space = AddressSpace("constants", generation(gen).address_bits)
-    buffer = MemfdBuffer(len(DATA))
-    buffer.view[:] = DATA
-    space.map(0x10000, buffer)
-    records = Commands()
-    for name, values in commands.items():
-        layout = catalogue.layout(name.removeprefix("_"), gen)
-        records[layout.name] = layout.raw(layout.pack(**values))
-    return DrawState(generation(gen), space, records, {"dynamic": dynamic}, lambda name: register, warn or (lambda text: None))
+    state = made_state(gen, {0x10000: DATA}, commands or {}, warn=warn or (lambda text: None), **more)
+    state.bases, state.register = {"dynamic": dynamic}, lambda name: register
+    return state
 
 
 def buffers(*parts: tuple[int, int]) -> dict[str, Any]:
@@ -64,24 +50,24 @@ def test_the_pixel_shader_of_a_captured_triangle_gets_its_colour(gpu: str) -> No
 @pytest.mark.parametrize("stage", ["VS", "PS"])
 def test_buffers_follow_each_other_in_registers(gen: float, stage: str) -> None:
     """Those without a length leave no gap; the first counts from the dynamic state base, the others are addresses."""
-    state = made(gen, **{f"_3DSTATE_CONSTANT_{stage}": buffers((0x200, 1), (0, 0), (0x10040, 2), (0x10100, 1))})
+    state = made(gen, commands={f"3DSTATE_CONSTANT_{stage}": buffers((0x200, 1), (0, 0), (0x10040, 2), (0x10100, 1))})
     assert push_constants(state, stage) == DATA[0x300:0x320] + DATA[0x40:0x80] + DATA[0x100:0x120]
 
 
 @pytest.mark.parametrize("gen,bit", [(7, 1 << 6), (7.5, 1 << 6), (8, 1 << 6), (9, 1 << 4), (11, 1 << 4)])
 def test_a_register_makes_the_first_buffer_absolute(gen: float, bit: int) -> None:
-    state = made(gen, register=bit, _3DSTATE_CONSTANT_VS=buffers((0x10020, 1), (0, 0), (0, 0), (0, 0)))
+    state = made(gen, register=bit, commands={"3DSTATE_CONSTANT_VS": buffers((0x10020, 1), (0, 0), (0, 0), (0, 0))})
     assert push_constants(state, "VS") == DATA[0x20:0x40]
 
 
 def test_a_pointer_that_is_an_address_alone_is_one() -> None:
     """In captures that begin in the middle of a run the register was never written."""
     remarks: list[str] = []
-    state = made(7, 0, 0x10100, remarks.append, _3DSTATE_CONSTANT_VS=buffers((0x10020, 1), (0, 0), (0, 0), (0, 0)))
+    state = made(7, 0, 0x10100, remarks.append, commands={"3DSTATE_CONSTANT_VS": buffers((0x10020, 1), (0, 0), (0, 0), (0, 0))})
     assert push_constants(state, "VS") == DATA[0x20:0x40]
     assert remarks == ["push constants at 0x10020: that is no offset in the memory at the dynamic state base; read as an address"]
     with pytest.raises(GpuFault):
-        push_constants(made(7, _3DSTATE_CONSTANT_VS=buffers((0x500020, 1), (0, 0), (0, 0), (0, 0))), "VS")
+        push_constants(made(7, commands={"3DSTATE_CONSTANT_VS": buffers((0x500020, 1), (0, 0), (0, 0), (0, 0))}), "VS")
 
 
 def test_no_command_no_constants() -> None:
@@ -89,11 +75,10 @@ def test_no_command_no_constants() -> None:
 
 
 def curbe(valid: bool, offset: int, length: int) -> DrawState:
-    state = made(4.5, _CONSTANT_BUFFER={"valid": valid, "buffer_starting_address": 0x10000, "buffer_length": 1},
-                 _3DSTATE_PIPELINED_POINTERS={"pointer_to_vs_state": 0x12000})  # fmt: skip
-    unit = catalogue.layout("VS_STATE", 4.5).pack(constant_urb_entry_read_offset=offset, constant_urb_entry_read_length=length)
-    state.space.write(0x12000, struct.pack(f"<{len(unit)}I", *unit))
-    return state
+    commands = {"CONSTANT_BUFFER": {"valid": valid, "buffer_starting_address": 0x10000, "buffer_length": 1},
+                "3DSTATE_PIPELINED_POINTERS": {"pointer_to_vs_state": 0x12000}}  # fmt: skip
+    unit = {"constant_urb_entry_read_offset": offset, "constant_urb_entry_read_length": length}
+    return made(4.5, commands=commands, blocks={0x12000: ("VS_STATE", unit)})
 
 
 def test_a_stage_reads_its_region_of_the_shared_buffer() -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import platform
+import shutil
 import struct
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +20,7 @@ from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.three_d.pixel_payload import HeaderFormat, PayloadParts, place_parts
 from softgen.three_d.pixel_shader import PixelLoop, PixelPlan, library
 from softgen.three_d.structures import Plane, SetupRecord
+from tests.conftest import ROOT
 from tests.three_d.pixels import DONE, Binned, RecordingWorker, Records, Thread, triangle, with_planes
 from tests.three_d.test_rasterizer import blocks
 
@@ -52,11 +57,11 @@ class Draw:
         self.next_tile = ctypes.c_uint64()
         self.loop = PixelLoop()
 
-    def run(self, worker: RecordingWorker, first_slot: int = 0) -> list[Thread]:
+    def run(self, worker: RecordingWorker, first_slot: int = 0, built: ctypes.CDLL | None = None) -> list[Thread]:
         self.loop = PixelLoop(ctypes.addressof(self.plan), ctypes.addressof(self.records.array), ctypes.addressof(self.binned.bins),
                               ctypes.addressof(self.next_tile), worker.address, 0, first_slot)  # fmt: skip
         self.returns = 0
-        while library().shade_tiles(ctypes.byref(self.loop), ctypes.byref(ctypes.c_uint64())) != DONE:
+        while (built or library()).shade_tiles(ctypes.byref(self.loop), ctypes.byref(ctypes.c_uint64())) != DONE:
             self.returns += 1
         assert self.loop.threads == len(worker.threads)
         return worker.threads
@@ -255,6 +260,20 @@ def test_a_loop_without_threads_returns_for_the_clock() -> None:
     tiny = triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])
     draw = Draw([tiny] * 10_000, ALL)
     assert not draw.run(RecordingWorker()) and draw.returns == 2
+
+
+@pytest.mark.parametrize("flags", ["", "-march=x86-64-v2", "-march=x86-64-v3", "-O0"])
+def test_every_host_gets_the_same(flags: str, tmp_path: Path) -> None:
+    """The library chooses among vector code for several hosts; here each is built alone."""
+    if not shutil.which("gcc") or platform.machine() != "x86_64":
+        pytest.skip("gcc is absent, or the host is another one")
+    names = ("rasterizer", "payload", "pixel_shader")
+    files = [str(ROOT / "softgen" / "three_d" / f"{name}.c") for name in names]
+    made = str(tmp_path / "one.so")
+    subprocess.run(["gcc", "-O3", "-DVECTORIZED=", "-ffp-contract=off", *flags.split(), "-shared", "-fPIC", *files, "-o", made, "-lm"], check=True)
+    wanted = Draw(scene(21), ALL).run(RecordingWorker())
+    found = Draw(scene(21), ALL).run(RecordingWorker(), built=ctypes.CDLL(made))
+    assert [(t.registers, t.mask) for t in found] == [(t.registers, t.mask) for t in wanted]
 
 
 # -- tests before the shader ----------------------------------------------------------------------------------------------

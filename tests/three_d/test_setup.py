@@ -273,6 +273,17 @@ def test_lines_are_parallelograms(gen: float, a: tuple[float, float], b: tuple[f
         assert ((x, y) in found) == polygon_holds(exact, x + Fraction(1, 2), y + Fraction(1, 2)), (x, y)
 
 
+@pytest.mark.behaviour("G45-SF-38", shows="action")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_a_diagonal_line_is_x_major(gen: float) -> None:
+    """From (8.5, 8.5) to (12.5, 12.5), one wide: by rows of half a pixel above and below, not left and right."""
+    a, b = (8.5 - 32) / 32, (12.5 - 32) / 32
+    (record,) = drawn([line(0, 1)], [vertex(a, a), vertex(b, b)], gen)
+    assert covered(record) == [(8, 8), (9, 9), (10, 10), (11, 11)]
+    (record,) = drawn([line(0, 1)], [vertex(a, a), vertex(b, b)], gen, line_width=2.0)
+    assert sorted(covered(record)) == [(x, y) for x in (8, 9, 10, 11) for y in (x, x + 1)]  # the lower edge is a left one
+
+
 @pytest.mark.behaviour("G45-SF-17", "G45-SF-18", "G45-SF-44", "BDW-SF-05", "BDW-WM-10", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("right", [0, 1])
@@ -286,7 +297,7 @@ def test_points_are_squares(gen: float, right: int) -> None:
 
 @pytest.mark.behaviour("BDW-CLIP-12", shows="action")
 @pytest.mark.parametrize("gen", FIXED)
-@pytest.mark.parametrize("width,pixels", [(0.0, 2), (100.0, 6), (math.nan, 2), (4.0, 4)])
+@pytest.mark.parametrize("width,pixels", [(0.0, 2), (1.0, 2), (100.0, 6), (math.nan, 2), (4.0, 4)])
 def test_a_vertexs_point_width_is_clamped(gen: float, width: float, pixels: int) -> None:
     centre = [vertex(0, 0, width=width)]
     (record,) = drawn([point(0)], centre, gen, point_width_source=0, minimum_point_width=2.0, maximum_point_width=6.0)

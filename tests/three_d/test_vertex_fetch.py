@@ -76,22 +76,24 @@ def small_float(bits: int, mantissa: int) -> float:
 def converted(kind: str, width: int, bits: int) -> int | None:
     """A channel as a 32-bit component; None for a NaN."""
     signed = bits - (1 << width) if bits >> width - 1 else bits
-    number: float
-    match kind:
-        case "unorm": return nearest(Fraction(bits, (1 << width) - 1))
-        case "snorm": return nearest(max(Fraction(signed, (1 << width - 1) - 1), Fraction(-1)))
-        case "uscaled": return nearest(Fraction(bits))
-        case "sscaled": return nearest(Fraction(signed))
-        case "sfixed": return nearest(Fraction(signed, 65536))
-        case "uint": return bits
-        case "sint": return signed & 0xFFFFFFFF
-        case "float" if width == 32: return bits
-        case "float" if width == 16: number = small_float(bits & 0x7FFF, 10) * (-1 if bits >> 15 else 1)
-        case "float": (number,) = struct.unpack("<d", bits.to_bytes(8, "little"))
-        case "ufloat": number = small_float(bits, width - 5)
-        case _: raise AssertionError(kind)
-    with np.errstate(over="ignore"):
-        return None if math.isnan(number) else int(np.float32(number).view(np.uint32))  # fmt: skip
+    if kind == "float" and width == 32:
+        return bits
+    if kind in ("float", "ufloat"):
+        number = floating(kind, width, bits)
+        with np.errstate(over="ignore"):
+            return None if math.isnan(number) else int(np.float32(number).view(np.uint32))
+    whole = {"uint": bits, "sint": signed & 0xFFFFFFFF}
+    exact = {"unorm": Fraction(bits, (1 << width) - 1), "snorm": max(Fraction(signed, max((1 << width - 1) - 1, 1)), Fraction(-1)),
+             "uscaled": Fraction(bits), "sscaled": Fraction(signed), "sfixed": Fraction(signed, 65536)}  # fmt: skip
+    return whole[kind] if kind in whole else nearest(exact[kind])
+
+
+def floating(kind: str, width: int, bits: int) -> float:
+    if kind == "ufloat":
+        return small_float(bits, width - 5)
+    if width == 16:
+        return small_float(bits & 0x7FFF, 10) * (-1 if bits >> 15 else 1)
+    return float(struct.unpack("<d", bits.to_bytes(8, "little"))[0])
 
 
 def expected(form: Format, data: bytes) -> list[int | None]:
@@ -119,7 +121,8 @@ def test_every_format_converts_as_arithmetic_says(gen: float) -> None:
         size, count = form.bits // 8, 40
         data = [bytes(size), b"\xff" * size, bytes([0x80] * size), bytes([0x7F] * size), *(draw.randbytes(size) for _ in range(count - 4))]
         names = {channel.name for channel in form.channels}
-        element = {"source_element_format": form.value, **controls(*(SRC if name in names else (ZERO, ONE)[name == "a"] for name in "rgba"))}
+        stored = (SRC if name in names else (ZERO, ONE)[name == "a"] for name in "rgba")
+        element = {"source_element_format": form.value, **controls(*stored)}
         state = made_state(gen, {AT: b"".join(data)}, {}, {0: buffer(gen, size * count, size)}, [element])
         for bits, words in zip(data, fetched(state, call(count), list(range(count))), strict=True):
             for n, (found, right) in enumerate(zip(words.tolist(), expected(form, bits), strict=True)):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from softgen.bits.units import GRF_BYTES
 from softgen.eu.isa import registers
 from softgen.eu.isa.instruction import Instruction, Operand, make_instruction, make_operand
-from softgen.eu.isa.rules import ExecutionRules, rules
+from softgen.eu.isa.rules import ExecutionRules, rules, writes_accumulator
 from softgen.eu.semantics.mask_stack import ADD_IP
 from softgen.eu.semantics.send import halves
 from softgen.eu.thread.block import BLOCK_OFFSETS
@@ -131,7 +131,7 @@ def computing(inst: Instruction) -> ShapeUse:
     dst = None if inst.dst is None else taken.operand(0, inst.dst)
     sources = tuple(taken.operand(slot, operand) for slot, operand in enumerate(inst.sources, 1))
     kept = {"dst": dst, "sources": sources, **_kept(inst, COMPUTING)}
-    by_quarter = inst.acc_write or inst.opcode in KEEPS_GROUP
+    by_quarter = writes_accumulator(inst) or inst.opcode in KEEPS_GROUP
     first, flag = _places(inst)
     if not _moves(inst) or by_quarter and inst.predicate in HORIZONTAL:
         kept |= _kept(inst, (*QUARTER, *FLAGS))

@@ -150,7 +150,8 @@ class ImageSampler:
     def _position(self, request: SampleRequest) -> SamplePosition:
         m, places = self.m, request.places
         if self.image.kind != "cube":
-            return SamplePosition(places[: self.axes], self._slice(places[self.axes]) if self.image.is_array else m.constant(u32, 0, self.lanes))
+            slice_ = self._slice(places[self.axes]) if self.image.is_array else m.constant(u32, 0, self.lanes)
+            return SamplePosition(places[: self.axes], slice_)
         face = cube.face_of(m, places[:3])
         first = self._slice(places[3]) * 6 + face if self.image.is_array else face
         return SamplePosition(cube.project(m, face, places[:3]), first)
@@ -188,7 +189,8 @@ class ImageSampler:
 
     # -- filters ------------------------------------------------------------------------------------------------------------
 
-    def _levelled(self, position: SamplePosition, offsets: list[Value] | None, levels: Levels, way: str, rounds: tuple[bool, ...]) -> list[Value]:
+    def _levelled(self, position: SamplePosition, offsets: list[Value] | None, levels: Levels, way: str,
+                  rounds: tuple[bool, ...]) -> list[Value]:  # fmt: skip
         """The levels of a sample mixed; the second is left out where no lane needs it."""
         m, part = self.m, levels.part
         first = self._filtered(position, offsets, levels.near, way, rounds)

@@ -154,7 +154,7 @@ def _memory(m: LlvmMachine, context: HostPointer, base: Scalar, bits: int, near:
     address = base & (1 << bits) - 1
     low = address & PART - 1
     host = table.at((address >> 32) << 3).load(u64) + low
-    return flat_region(m, host, m.number(u64, PART) - low, note, name="memory")
+    return flat_region(m, host, m.number(u64, PART) - low, note, name="memory", scattered=True)
 
 
 def _read(m: LlvmMachine, picture: HostPointer, image: SurfaceImage, numbers: dict[str, Scalar]) -> SurfaceImage:
