@@ -146,21 +146,22 @@ class Executor:
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
         self.device, self.new_dispatcher, self.drawn = device or GpuDevice(gpu), new_dispatcher, drawn
         self.report, self.counters = RunReport(), Counters()
-        self.contexts: weakref.WeakKeyDictionary[GemContext, dict[str, ContextEngine]] = weakref.WeakKeyDictionary()
+        self.contexts: weakref.WeakKeyDictionary[GemContext, dict[tuple[str, int], ContextEngine]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False
         self.advised = set[str]()  # hints that were given: each once
 
-    def _context_engine(self, context: GemContext, engine: str) -> ContextEngine:
+    def _context_engine(self, context: GemContext, engine: str, slot: int) -> ContextEngine:
+        """The state of a context on an engine. Two slots of an engine map with the same engine have two, as in the kernel."""
         with self.lock:
             engines = self.contexts.setdefault(context, {})
-            if engine not in engines:
-                engines[engine] = ContextEngine(self, engine)
-            return engines[engine]
+            if (engine, slot) not in engines:
+                engines[engine, slot] = ContextEngine(self, engine)
+            return engines[engine, slot]
 
     def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
-        context_engine, fine = self._context_engine(submission.context, submission.engine), False
+        context_engine, fine = self._context_engine(submission.context, submission.engine, submission.slot), False
         for recorder in self.recorders:
             with self.running:
                 recorder.before(submission)

@@ -40,3 +40,4 @@ class Submission:
     flags: int
     fence: Fence
     after: list[Fence] = field(default_factory=list)
+    slot: int = 0  # in the context's engine map: each slot has its own state, also where two have the same engine
