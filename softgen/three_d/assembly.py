@@ -181,7 +181,7 @@ class Assembly:
         plan.index_size = (1 << 64) - 1 if unbounded else max(buffer.buffer_size, 0)
         plan.cut_enable, plan.cut_index = _cut(buffer, fetch, plan.index_bytes)
         if "cut_index_enable" in buffer._fields and plan.cut_enable and call.topology not in CUT_TOPOLOGIES:
-            state.warn(f"3DSTATE_INDEX_BUFFER: cut_index_enable 1 with primitive_topology_type {call.topology}, for which there are no cuts")
+            state.warn(f"3DSTATE_INDEX_BUFFER: cut_index_enable 1 with primitive_topology_type {call.topology}, which has no cuts")
 
     @staticmethod
     def _check_sequential(fetch: Record | None, call: DrawCall) -> None:

@@ -299,7 +299,7 @@ def test_cuts_of_topologies_that_have_none_are_remarked() -> None:
         state = state_for(gen, LAST_CONVENTION, data, cut=0xFFFFFFFF)
         state.warn = remarks.append
         Assembly(state, call(4, topology, True))
-    told = "3DSTATE_INDEX_BUFFER: cut_index_enable 1 with primitive_topology_type {}, for which there are no cuts"
+    told = "3DSTATE_INDEX_BUFFER: cut_index_enable 1 with primitive_topology_type {}, which has no cuts"
     assert remarks == [told.format(TRIFAN), told.format(POLYGON)]
 
 
