@@ -9,6 +9,7 @@ import shutil
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,6 +59,13 @@ def flip(program: Program, fb: int, flags: int = EVENT, user_data: int = 7) -> N
 
 def readable(program: Program, seconds: float = 0) -> bool:
     return bool(select.select([program.node], [], [], seconds)[0])
+
+
+def wait_for(done: Callable[[], bool], seconds: float = 10) -> None:
+    until = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def event(program: Program) -> SimpleNamespace:
@@ -327,13 +335,35 @@ def test_a_program_that_ends_with_a_flip_pending_leaves_the_display_usable(gpu: 
     submit(card, handle)
     flip(card, second)
     card.close()
-    while gpu.shared.display.connections:
-        select.select([], [], [], 0.01)
+    wait_for(lambda: not gpu.shared.display.connections)
     held.finish()
     other = gpu.program("card0")
     show(other, frame(other)[0])
     flip(other, frame(other)[0])
     assert event(other).user_data == 7
+
+
+def test_setting_a_crtc_waits_for_a_pending_flip(gpu: Gpu, card: Program, held: Held) -> None:
+    (first, _), (second, handle) = frame(card), frame(card)
+    show(card, first)
+    submit(card, handle)
+    flip(card, second)
+    seen: list[int] = []
+    gpu.shared.display.presented = lambda crtc, number: seen.append(crtc.framebuffer.number if crtc.framebuffer else 0)
+    threading.Timer(0.2, held.finish).start()
+    show(card, first)
+    assert seen == [second, first]
+
+
+def test_a_closed_node_takes_its_framebuffers_along(gpu: Gpu, card: Program) -> None:
+    fb, _ = frame(card)
+    show(card, fb)
+    other = gpu.program("card0")
+    other.ioctl("MODE_GETFB", fb=fb)
+    card.close()
+    wait_for(lambda: len(gpu.shared.display.connections) == 1)
+    refused(errno.ENOENT, other, "MODE_GETFB", fb=fb)
+    assert other.ioctl("MODE_GETCRTC", crtc=ModeObject.CRTC).mode_valid == 0
 
 
 # -- programs
