@@ -32,6 +32,7 @@ static int64_t run_batch(struct pixel_loop *l, void *record)
 {
     if (!l->batch)
         return THREADS_DONE;
+    l->started += l->batch;
     int64_t why = threads_run(l->worker, record, l->batch, l->masks);
     if (why == THREADS_DONE)
         end_batch(l);
@@ -239,7 +240,7 @@ EXPORT uint64_t pixels_boxed(const struct record_array *records, uint64_t enough
 EXPORT int64_t pixels_layout(uint64_t *into)
 {
     uint64_t sizes[] = {sizeof(struct raster_plan), sizeof(struct payload_plan), sizeof(struct pixel_plan), sizeof(struct pixel_loop),
-                        offsetof(struct pixel_loop, threads)};
+                        offsetof(struct pixel_loop, started)};
     memcpy(into, sizes, sizeof sizes);
     return sizeof sizes / sizeof *sizes;
 }

@@ -57,7 +57,7 @@ class PixelLoop(ctypes.Structure):
         ("block_count", ctypes.c_uint32), ("visits", ctypes.c_uint32), ("testing", ctypes.c_uint32), ("batch", ctypes.c_uint32),
         ("open", ctypes.c_uint32), ("used", ctypes.c_uint64 * (TILE_BLOCKS // 64)), ("masks", ctypes.c_uint32 * BATCH),
         ("blocks", PixelBlock * TILE_BLOCKS),
-        ("threads", ctypes.c_uint64), ("covered", ctypes.c_uint64), ("lit", ctypes.c_uint64), ("passed", ctypes.c_uint64),
+        ("started", ctypes.c_uint64), ("threads", ctypes.c_uint64), ("covered", ctypes.c_uint64), ("lit", ctypes.c_uint64), ("passed", ctypes.c_uint64),
     ]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ class PixelLoop(ctypes.Structure):
 def library() -> ctypes.CDLL:
     """The C functions of the stages, with the structures of pixels.h checked."""
     found = structures.library()
-    ours = [*(ctypes.sizeof(kind) for kind in (RasterPlan, PayloadPlan, PixelPlan, PixelLoop)), PixelLoop.threads.offset]
+    ours = [*(ctypes.sizeof(kind) for kind in (RasterPlan, PayloadPlan, PixelPlan, PixelLoop)), PixelLoop.started.offset]
     theirs = (ctypes.c_uint64 * len(ours))()
     found.pixels_layout(theirs)
     found.pixels_boxed.argtypes, found.pixels_boxed.restype = (ctypes.c_void_p, ctypes.c_uint64), ctypes.c_uint64
@@ -144,6 +144,8 @@ class PixelShader:
         entries = ctypes.c_uint32.from_address(bins.first + 4 * bins.tiles_x * bins.tiles_y).value if records.count else 0
         if not entries or self._nothing:
             return PixelCounts()
+        if targets.late and not pixels.dispatched:
+            raise SoftgenError("depth and stencil tests are to come with render target writes, but no pixel shader threads are started")
         if pixels.line_stipple:
             _refuse_lines(cs.generation.number, records)
         self.plan.late, self.plan.depth = targets.late, targets.depth_function
@@ -164,7 +166,7 @@ class PixelShader:
             ctypes.memset(ctypes.addressof(loop), 0, PixelLoop.blocks.offset)
             loop.plan, loop.next_tile = ctypes.addressof(self.plan), ctypes.addressof(self._next_tile)
             loop.records, loop.bins = ctypes.addressof(records), ctypes.addressof(bins)
-            loop.threads = loop.covered = loop.lit = loop.passed = 0
+            loop.started = loop.threads = loop.covered = loop.lit = loop.passed = 0
         return self._loops[:count]
 
     def _run_threads(self, cs: CommandStreamer, pixels: PixelState, loops: list[PixelLoop], targets: PixelTargets) -> None:
@@ -174,8 +176,15 @@ class PixelShader:
             capacity = min(BATCH, max(pixels.scratch.threads // len(loops), MIN_BATCH))
         dispatch = self._dispatch(cs, pixels, targets, capacity)
         native_loops = [_bound(loop, number * capacity) for number, loop in enumerate(loops)]
+
+        def timed_out() -> bool:
+            late = cs.timed_out()
+            if late and not loops[0].started:  # there is no thread to name
+                raise SoftgenError(f"time is up: pixel shader, tile {loops[0].tile}, no thread started")
+            return late
+
         try:
-            for finished in cs.dispatcher.run_loops(dispatch_context(cs), dispatch, native_loops, cs.timed_out):
+            for finished in cs.dispatcher.run_loops(dispatch_context(cs), dispatch, native_loops, timed_out):
                 cs.counters.threads += finished.threads
                 cs.counters.instructions += finished.instructions
         except GpuFault as fault:

@@ -217,6 +217,20 @@ def test_the_time_limit_names_thread_and_kernel(name: str, monkeypatch: pytest.M
         made.draw(Choice(name))
 
 
+@pytest.mark.parametrize("name", ["reference", "t1"])
+def test_the_time_limit_before_the_first_thread(name: str) -> None:
+    """Thousands of objects that cover nothing."""
+    made = Scene([triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])] * 5000)
+    made.stream.late = True
+    with pytest.raises(SoftgenError, match="time is up: pixel shader, tile 0, no thread started"):
+        made.draw(Choice(name))
+
+
+def test_late_tests_need_threads() -> None:
+    with pytest.raises(SoftgenError, match="no pixel shader threads are started"):
+        Scene(pixel_shader_valid=0).draw(Choice("t1"), PixelTargets(late=True))
+
+
 @pytest.mark.parametrize("name", ["t0", "t1"])
 def test_a_fault_names_the_instruction_and_leaves_nothing_behind(name: str) -> None:
     dispatcher = EngineDispatcher(name, 1)
