@@ -1,7 +1,7 @@
-# make demo      set up everything, then a guided tour of a real capture, and an OpenCL program that makes a picture
+# make demo      set up everything, then a guided tour of a real capture, and OpenCL and OpenGL programs that make pictures
 # make test      set up the same way, then run the tests         (TESTS=tests/trace for one package)
 # make lint      ruff and mypy
-# make bench     speed, as ratios to peers and goals
+# make bench     speed, as ratios to peers and goals            (make bench graphics for one of them)
 # make witness   long runs against outside programs
 # make fuzz      fuzzing, guided by coverage and under sanitizers           (MINUTES=5)
 # make mutate    small faults planted in a package, and whether its tests notice them   (PACKAGE=eu COUNT=100 SEED=1)
@@ -40,7 +40,14 @@ lint: setup
 	$(BIN)/mypy
 
 bench: drivers
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench $(NAMES)
+
+ifeq ($(firstword $(MAKECMDGOALS)),bench)
+NAMES := $(wordlist 2,99,$(MAKECMDGOALS))
+.PHONY: $(NAMES)
+$(NAMES):
+	@:
+endif
 
 witness: drivers
 	HYPOTHESIS_PROFILE=night $(BIN)/python -m pytest -q -n $(WORKERS) -m witness $(TESTS); code=$$?; [ $$code -eq 5 ] && echo "no witness tests yet" || exit $$code

@@ -17,7 +17,7 @@ setup(
         Extension("softgen.threads._scheduler", ["softgen/threads/scheduler.c", "softgen/threads/start.c"], extra_compile_args=FLAGS,
                   depends=["softgen/eu/native.h", "softgen/threads/scheduler.h", "softgen/threads/threads.h"]),
         Extension("softgen.three_d._pipeline", sorted(glob("softgen/three_d/*.c")), extra_compile_args=PIPELINE,
-                  depends=[*glob("softgen/three_d/*.h"), "softgen/threads/threads.h"]),
+                  depends=[*glob("softgen/three_d/*.h"), "softgen/eu/native.h", "softgen/threads/threads.h"], libraries=["m"]),
         Extension("softgen.driver._shim", [f"softgen/driver/{name}.c" for name in SHIM], depends=["softgen/driver/shim.h"],
                   extra_compile_args=[*FLAGS, "-fvisibility=hidden"], libraries=["dl"]),
     ]

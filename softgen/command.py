@@ -15,19 +15,21 @@ This module is below the pipelines, so that none of them imports the streamer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, overload
 
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 from softgen.memory.space import Space
+from softgen.surface.image import SurfaceImage
 from softgen.threads.dispatch import Dispatcher
 
 StateT = TypeVar("StateT")
 HandlerT = TypeVar("HandlerT")
 Handler = Callable[["CommandStreamer", Record], None]
 Commands = dict[str, Handler]
+Drawn = Callable[[Space, Sequence[SurfaceImage]], None]  # told of the render targets in a space that a draw has written to
 
 
 @dataclass
@@ -40,6 +42,24 @@ class Counters:
     dispatches: int = 0
     threads: int = 0
     instructions: int = 0
+
+
+class Latched(Protocol):
+    """State commands as they were latched, by name (streamer/latch.py)."""
+
+    def __getitem__(self, name: str, /) -> Record: ...
+
+    def __contains__(self, name: object, /) -> bool: ...
+
+    @overload
+    def get(self, name: str, /) -> Record | None: ...
+
+    @overload
+    def get(self, name: str, default: Record, /) -> Record: ...
+
+    def by_index(self, name: str) -> dict[int, Record]:
+        """The parts of a command that merges by an index: elements of its group, or the commands themselves."""
+        ...
 
 
 class CommandStreamer(Protocol):
@@ -63,7 +83,7 @@ class CommandStreamer(Protocol):
         ...
 
     @property
-    def latched(self) -> Mapping[str, Record]:
+    def latched(self) -> Latched:
         """State commands as they were latched, by name."""
         ...
 
@@ -80,6 +100,10 @@ class CommandStreamer(Protocol):
         """The value of one of the engine's registers, by name."""
         ...
 
+    def add(self, name: str, count: int) -> None:
+        """Advance a statistics register, by name."""
+        ...
+
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: whether predicated work happens."""
         ...
@@ -90,6 +114,10 @@ class CommandStreamer(Protocol):
 
     def trace(self, topic: str, text: str) -> None:
         """Reports progress on a topic of `--trace`."""
+        ...
+
+    def drawn(self, targets: Sequence[SurfaceImage]) -> None:
+        """Reports the render targets that a draw, clear or resolve has written to, in the order of their numbers."""
         ...
 
     def timed_out(self) -> bool:

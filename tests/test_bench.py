@@ -11,7 +11,7 @@ import pytest
 
 import bench
 from bench import _work as bench_work
-from bench import driver
+from bench import driver, graphics
 from bench.__main__ import as_json, available, row
 from bench._program import Dispatch, kernel
 from softgen.errors import SoftgenError
@@ -88,3 +88,32 @@ def test_without_a_driver_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -
 def test_memory_is_not_called_time() -> None:
     one = bench.Measurement("memory", 1, "", 101.0, "the goal", 200.0, quantity="megabytes")
     assert as_json("x", one)["megabytes"] == 101.0 and "seconds" not in as_json("x", one) and row("x", one)[-1] == "1.98 x the goal"
+
+
+def test_drawing_without_a_driver_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    [one] = graphics.measure()
+    assert "libgl1-mesa-dri" in one.note and one.ratio is None
+
+
+class Known(graphics.Frames):
+    """Frames whose times are given."""
+
+    def __init__(self) -> None:
+        self.times = {("softgen", "flat", 20): 0.5, ("softgen", "flat", 0): 0.1, ("llvmpipe", "flat", 20): 0.3,
+                      ("llvmpipe", "flat", 0): 0.1}  # fmt: skip
+
+    def agreement(self, scene: str, count: int) -> float:
+        return 0.5
+
+
+def test_a_step_of_drawing_is_a_difference_of_frames() -> None:
+    step = graphics.STEPS[-1]
+    one = graphics.measured_step(Known(), step)
+    assert one.seconds == pytest.approx(0.4) and one.ratio == pytest.approx(50e-9 * 20 * 65536 / 0.4)
+    assert "305 ns; goal 50 ns, llvmpipe 153 ns" in one.note
+
+
+def test_a_scene_is_beside_llvmpipe() -> None:
+    one = graphics.measured_scene(Known(), "flat", "flat", 20, 1000, "pixels")
+    assert one.rate == 2000 and one.ratio == pytest.approx(0.6) and "50.00% of the pixels agree" in one.note

@@ -19,7 +19,7 @@ from softgen.inspect import registers
 from softgen.memory.space import Space
 from softgen.threads import places, reference
 from softgen.threads.bindings import dispatch_bindings
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
 from softgen.trace.work import Work
@@ -100,6 +100,9 @@ class TracingDispatcher:
         if self.trace is not None:
             raise Unsupported("threads of draws are not traced instruction by instruction yet")
         return self.engine.run_loops(context, dispatch, loops, timed_out)
+
+    def whole(self, space: Space, work: Callable[[], ResultT]) -> ResultT:
+        return work()
 
     def _traced(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, trace: Trace) -> Iterator[Finished]:
         program = load(context, dispatch)

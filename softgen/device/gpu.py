@@ -20,11 +20,11 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Protocol
 
-from softgen import gpgpu, media
+from softgen import gpgpu, media, three_d
 from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
-from softgen.command import Counters, Pipeline
+from softgen.command import Counters, Drawn, Pipeline
 from softgen.device import submission
 from softgen.device.engines import HardwareEngine
 from softgen.device.execution import EngineExecution
@@ -45,7 +45,7 @@ from softgen.streamer.rules import commands as rules_commands
 from softgen.threads.dispatch import Dispatcher
 from softgen.threads.dispatcher import EngineDispatcher
 
-PIPELINES: tuple[Pipeline, ...] = (media, gpgpu)  # three_d, with 3DPRIMITIVE among its commands, will be another
+PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d)
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
 for _pipeline in PIPELINES:
     COMMANDS.update(_pipeline.COMMANDS)
@@ -87,9 +87,10 @@ class GpuDevice:
 
     def __init__(self, device: Device, clock: Callable[[], int] | None = None, timed_out: Callable[[], bool] = lambda: False,
                  memory: TableMemory | None = None, on_error: Callable[[SoftgenError], bool] = lambda error: False,
-                 dispatcher: Dispatcher | None = None, trace: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
-        """`clock` gives timestamps, by default the host's; `timed_out`, `on_error` and `dispatcher` serve work that brings no hooks of
-        its own; `trace` is called with a topic and a line of text."""
+                 dispatcher: Dispatcher | None = None, trace: Callable[[str, str], None] | None = None,
+                 drawn: Drawn | None = None) -> None:  # fmt: skip
+        """`clock` gives timestamps, by default the host's; `timed_out`, `on_error`, `dispatcher` and `drawn` serve work that brings no
+        hooks of its own; `trace` is called with a topic and a line of text."""
         self.device, self.generation = device, device.generation
         self.clock = clock or host_clock(device)
         self.registers, self.counters = DeviceRegisters(self.generation, self.clock), Counters()
@@ -101,7 +102,7 @@ class GpuDevice:
         self.interface = DeviceInterface(self.generation, COMMANDS, PIPELINES, self.registers, self.clock, self.interrupt, self.signal,
                                          memory.update_table if memory else None, self.warn, self.tick, self._watched, self.saved_context,
                                          device.limit("slices"), trace)  # fmt: skip
-        self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or EngineDispatcher())
+        self.hooks = SubmissionHooks(timed_out, on_error, dispatcher or EngineDispatcher(), drawn)
         self.contexts: dict[tuple[int, str], SavedContext] = {}
         self._loaded: dict[str, ContextRegisters] = {}  # of the context that each engine ran last; the last one comes last
         self._counting, self._host = threading.Lock(), threading.RLock()

@@ -70,6 +70,7 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
                for bo, address, row in zip(bos, addresses, rows, strict=True)],
         batch=addresses[batch] + arg.start, batch_index=batch, batch_start=arg.start, batch_size=arg.size, relocations=relocations,
         fence=aperture.fence(node.gpu.signals, [bo.view for bo in bos if bo.view]), after=waits + implicit(bos, rows),
+        slot=context.slot(arg.flags),
     )  # fmt: skip
     enqueue(node, call, arg, submission, signals)
 

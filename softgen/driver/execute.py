@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ from softgen.driver.user_copy import Copied
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer.interface import SubmissionHooks
+from softgen.surface.image import SurfaceImage
 from softgen.threads.dispatch import Dispatcher
 from softgen.threads.dispatcher import EngineDispatcher
 
@@ -75,7 +76,7 @@ class RunReport:
 
 
 class ContextEngine:
-    """A context on one engine: its state there, the slot it has, and what failed in the submission that runs."""
+    """An entry of a context's engine map: its state on the engine, the slot it has, and what failed in the submission that runs."""
 
     def __init__(self, executor: Executor, engine: str) -> None:
         name, number = re.fullmatch(r"([a-z]+)(\d*)", engine).groups()  # type: ignore[union-attr]
@@ -86,7 +87,8 @@ class ContextEngine:
         self.copies: list[Copied] = []  # memory of the program that is copied
         self.seen = -1  # commands done when it was last given back
         self.saved = executor.device.new_context(self.engine)
-        self.hooks = SubmissionHooks(self.timed_out, self.on_error, executor.new_dispatcher())
+        drawn = None if executor.drawn is None else self.drawn
+        self.hooks = SubmissionHooks(self.timed_out, self.on_error, executor.new_dispatcher(), drawn)
 
     def over(self) -> bool:
         """Whether nothing needs the result any more."""
@@ -108,6 +110,11 @@ class ContextEngine:
             return False
         self.errors.append(error)
         return True
+
+    def drawn(self, space: Space, targets: Sequence[SurfaceImage]) -> None:
+        """A draw of the submission that runs wrote to these render targets."""
+        if self.executor.drawn is not None and self.slot is not None:
+            self.executor.drawn(self.slot.submission, space, targets)
 
     def run(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
         """Executes a submission; raises its first error after all of it was done."""
@@ -132,27 +139,30 @@ class Executor:
     """Runs submissions on the device, counts, and reports what failed."""
 
     def __init__(self, gpu: Device, recorders: list[SubmissionRecorder], save: Callable[[Submission, str], str], log: Callable[[str], None],
-                 device: GpuDevice | None = None, new_dispatcher: Callable[[], Dispatcher] = EngineDispatcher) -> None:  # fmt: skip
+                 device: GpuDevice | None = None, new_dispatcher: Callable[[], Dispatcher] = EngineDispatcher,
+                 drawn: Callable[[Submission, Space, Sequence[SurfaceImage]], None] | None = None) -> None:  # fmt: skip
         """`save` keeps a failing submission and answers where; `log` gets a line for each failure; each context and engine has a
-        dispatcher of its own."""
+        dispatcher of its own; `drawn` is told of the render targets that a draw wrote to."""
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
-        self.device, self.new_dispatcher = device or GpuDevice(gpu), new_dispatcher
+        self.device, self.new_dispatcher, self.drawn = device or GpuDevice(gpu), new_dispatcher, drawn
         self.report, self.counters = RunReport(), Counters()
-        self.contexts: weakref.WeakKeyDictionary[GemContext, dict[str, ContextEngine]] = weakref.WeakKeyDictionary()
+        self.contexts: weakref.WeakKeyDictionary[GemContext, dict[tuple[str, int], ContextEngine]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.running = threading.Lock()  # held while a recorder writes
         self.ending = False
         self.advised = set[str]()  # hints that were given: each once
 
-    def _context_engine(self, context: GemContext, engine: str) -> ContextEngine:
+    def _context_engine(self, submission: Submission) -> ContextEngine:
+        """The hardware state that a submission continues: that of an entry of its context's engine map."""
+        key = submission.engine, submission.slot
         with self.lock:
-            engines = self.contexts.setdefault(context, {})
-            if engine not in engines:
-                engines[engine] = ContextEngine(self, engine)
-            return engines[engine]
+            engines = self.contexts.setdefault(submission.context, {})
+            if key not in engines:
+                engines[key] = ContextEngine(self, submission.engine)
+            return engines[key]
 
     def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
-        context_engine, fine = self._context_engine(submission.context, submission.engine), False
+        context_engine, fine = self._context_engine(submission), False
         for recorder in self.recorders:
             with self.running:
                 recorder.before(submission)

@@ -42,3 +42,7 @@ class GemContext:
             raise Errno(errno.EINVAL, f"no engine {index} in this context")
         assert name is not None
         return name
+
+    def slot(self, flags: int) -> int:
+        """The entry of the engine map that a submission asks for; 0 without a map, where each engine has one state."""
+        return 0 if self.engines is None else flags & i915.I915_EXEC_RING_MASK

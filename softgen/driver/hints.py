@@ -12,7 +12,7 @@ from softgen.errors import Unsupported
 
 DRAWING = "3DPRIMITIVE"
 VULKAN = "/libvulkan_intel"  # the drivers anv (libvulkan_intel.so) and hasvk (libvulkan_intel_hasvk.so)
-COMPUTE_ONLY = "drawing is not simulated yet; a Vulkan program that only computes may run with ANV_QUEUE_OVERRIDE=gc=0,c=1"
+COMPUTE_ONLY = "what it draws is not all simulated yet; a Vulkan program that only computes may run with ANV_QUEUE_OVERRIDE=gc=0,c=1"
 
 
 def hint(error: BaseException, pid: int) -> str:

@@ -29,6 +29,7 @@ class QueuedSubmission(Protocol):
 
     sequence: int
     engine: str
+    slot: int
     fence: Fence
     after: list[Fence]
     context: Any  # banned, guilty
@@ -124,7 +125,7 @@ Later = Callable[[Callable[[], None]], None]  # runs a submission; is given what
 
 
 class ContextQueue(Generic[SubmissionT]):
-    """The submissions of a context on an engine, run one after another. All but `running` is changed under the queues' lock."""
+    """The submissions to an entry of a context's engine map, run one after another. All but `running` is changed under the queues' lock."""
 
     def __init__(self) -> None:
         self.waiting: queue.SimpleQueue[SubmissionT] = queue.SimpleQueue()
@@ -135,13 +136,13 @@ class ContextQueue(Generic[SubmissionT]):
 
 
 class Queues(Generic[SubmissionT]):
-    """A queue for each context and engine, each with a thread while there is work for it, and a little longer."""
+    """A queue for each context and entry of its engine map, each with a thread while there is work for it, and a little longer."""
 
     def __init__(self, execute: Callable[[SubmissionT, EngineSlot[SubmissionT]], None],
                  failed: Callable[[SubmissionT, BaseException], None]) -> None:  # fmt: skip
         self.execute, self.failed = execute, failed
         self.engines: dict[str, EngineArbiter] = {}
-        self.contexts: weakref.WeakKeyDictionary[Any, dict[str, ContextQueue[SubmissionT]]] = weakref.WeakKeyDictionary()
+        self.contexts: weakref.WeakKeyDictionary[Any, dict[tuple[str, int], ContextQueue[SubmissionT]]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
         self.pending, self.less = 0, threading.Condition()
 
@@ -152,7 +153,7 @@ class Queues(Generic[SubmissionT]):
 
     def _queue(self, submission: SubmissionT) -> ContextQueue[SubmissionT]:
         self.engines.setdefault(submission.engine, EngineArbiter())
-        return self.contexts.setdefault(submission.context, {}).setdefault(submission.engine, ContextQueue())
+        return self.contexts.setdefault(submission.context, {}).setdefault((submission.engine, submission.slot), ContextQueue())
 
     def _more(self, context_queue: ContextQueue[SubmissionT]) -> None:
         context_queue.count += 1

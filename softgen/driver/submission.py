@@ -40,3 +40,4 @@ class Submission:
     flags: int
     fence: Fence
     after: list[Fence] = field(default_factory=list)
+    slot: int = 0  # index in the context's engine map: each entry has hardware state of its own, also where two name one engine

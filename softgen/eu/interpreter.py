@@ -22,15 +22,14 @@ from softgen.eu.isa import labels, opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics import OPS, control
-from softgen.eu.semantics.branch_machine import InterpretedBranch
+from softgen.eu.semantics.branch_machine import BranchSemantics, InterpretedBranch
 from softgen.eu.semantics.control import PER_CHANNEL, SINGLE_FLOW
-from softgen.eu.semantics.extended_math import EXTENDED_MATH, extended_math
-from softgen.eu.semantics.mask_stack import MASK_STACK
-from softgen.eu.semantics.send import send
+from softgen.eu.semantics.mask_stack import CONTROL, MASK_STACK, StackBranch
+from softgen.eu.semantics.send import halves, implied_move, send
 from softgen.eu.semantics.step import step
 from softgen.eu.text.mesa import format as mesa_format
 from softgen.eu.thread import exceptions
-from softgen.eu.thread.block import CHANNELS
+from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS
 from softgen.eu.thread.lane_state import Offsets
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.thread.regions import register_location
@@ -38,6 +37,9 @@ from softgen.eu.thread.state import ACCUMULATOR_DISABLE, ALL_CHANNELS, READ_ONLY
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import LaneType, bool_, u32
 from softgen.lanes.value import Memory, Value
+from softgen.shared_functions import descriptors
+from softgen.shared_functions.extended_math.unit import extended_math
+from softgen.shared_functions.unit import MessageHandler
 
 DEFAULT_BRANCH_BUDGET = 1 << 24  # default number of backward branches that a thread may take
 LONG_BRANCH = 1 << 10  # bytes: a longer backward branch costs one more of the budget for each
@@ -110,7 +112,8 @@ class InterpreterState:
         self.thread, self.m = thread, machine or NumpyMachine()
         self.memories: dict[str, Memory] = {name: self.m.memory(held, name) for name, held in self._places()}
         if thread.rules.math == "message":
-            thread.messages.setdefault(EXTENDED_MATH, extended_math(self.m))
+            sfid = next(number for number, name in descriptors.shared_functions(thread.gen).items() if name == "math")
+            thread.messages.setdefault(sfid, MessageHandler(thread.gen, extended_math()))
 
     def _places(self) -> list[tuple[str, object]]:
         return [("grf", self.thread.grf), ("mrf", self.thread.mrf), *self.thread.arf.items()]
@@ -178,6 +181,24 @@ class InterpreterState:
                 held[bit // 8] = int(held[bit // 8]) & ~(1 << bit % 8) | int(value.payload[channel]) << bit % 8
 
 
+class InterpretedStack(StackBranch):
+    """A branch with a mask stack in the interpreter."""
+
+    def __init__(self, m: NumpyMachine, thread: ThreadState, inst: Instruction, active: int, predicated: int, next_ip: int,
+                 jip: int) -> None:  # fmt: skip
+        self.m, self.instruction, self.next, self.jip = m, inst, next_ip, jip
+        start = BLOCK_OFFSETS["control"]
+        self.control = m.record(CONTROL, m.memory(thread.block[start : start + CONTROL.size], "control block"))
+        self.dispatched, self.active, self.predicated = (self.number(mask) for mask in (thread.dispatch_mask, active, predicated))
+
+    def require(self, holds: Value, error: Callable[[], SoftgenError]) -> None:
+        if not holds:
+            raise error()
+
+    def choose(self, condition: Value, then: int, other: int) -> int:
+        return then if condition else other
+
+
 # -- running -------------------------------------------------------------------------------------------------------
 
 
@@ -229,8 +250,11 @@ class Interpreter:
         elif inst.opcode in OPS:
             self._move(self._compute(inst, next_ip))
         elif inst.opcode in SENDS:
-            first = first_channel(self.state, inst)
-            send(thread, inst, _bits(self.state.enabled(inst) & predicate(self.state, inst)), first)
+            for half in halves(inst):
+                if thread.rules.message_registers:
+                    implied_move(self.state, half)
+                mask = _bits(self.state.enabled(half) & predicate(self.state, half))
+                send(thread, half, mask, first_channel(self.state, half))
             self._move(next_ip)
         elif inst.opcode == "wait":
             if not self._notified(inst):
@@ -284,12 +308,16 @@ class Interpreter:
 
     def _branch(self, line: DecodedInstruction, next_ip: int) -> None:
         inst, thread = line.instruction, self.thread
-        table = MASK_STACK if thread.rules.flow == "stack" else SINGLE_FLOW if thread.single_program_flow else PER_CHANNEL
+        stack = thread.rules.flow == "stack"
+        table = MASK_STACK if stack else SINGLE_FLOW if thread.single_program_flow else PER_CHANNEL
         meaning = table.get(inst.opcode)
         if meaning is None:
             self._move(self._unimplemented(inst, line.ip))
             return
         active, predicated = self._channels(inst)
+        if stack:
+            thread.ip = self._stack_branch(line, next_ip, meaning, active, predicated)
+            return
         taken = predicated if inst.opcode == "jmpi" else active & predicated
         branch = InterpretedBranch(thread, inst, line.ip, next_ip, active, taken, predicated, lambda: self._dwords(inst),
                                    lambda a, b: self._store(inst, a, b),
@@ -298,6 +326,15 @@ class Interpreter:
         if thread.single_program_flow and thread.rules.flow == "channel":
             thread.channel_ip = [to] * CHANNELS
         thread.ip = to
+
+    def _stack_branch(self, line: DecodedInstruction, next_ip: int, meaning: BranchSemantics, active: int, predicated: int) -> int:
+        """Execute a branch on the masks in the thread's block; its next ip."""
+        inst, thread = line.instruction, self.thread
+        thread.save_masks()
+        count = (self._dwords(inst)[0] ^ 1 << 31) - (1 << 31) if inst.jip is None and inst.opcode == "jmpi" else inst.jip or 0
+        to: int = meaning(InterpretedStack(self.state.m, thread, inst, active, predicated, next_ip, labels.target(inst, line.ip, count)))
+        thread.load_masks()
+        return to
 
     def _unimplemented(self, inst: Instruction, ip: int) -> int:
         """The ip of the system routine for an illegal opcode whose exception is enabled; else raise."""

@@ -214,8 +214,7 @@ class LlvmMachine(LlvmCalls):
             return self._narrow(lanes, a if source is f32 else self._convert(source, f32, lanes, a, "rne"))
         before, after = self.vector(source, lanes), self.vector(type, lanes)
         if source.is_float and type.is_integer:
-            name = f"llvm.fpto{'si' if type.is_signed else 'ui'}.sat"
-            return self.intrinsic(name, after, [(before, a)], (after, before))
+            return self._saturated(source, type, lanes, a)
         if source.is_float:
             how = "fpext" if source.bits < type.bits else "fptrunc"
         elif type.is_float:
@@ -228,6 +227,18 @@ class LlvmMachine(LlvmCalls):
         if source.is_integer and type.is_integer:
             affine.converted(self, source, type, lanes, a, found)
         return found
+
+    def _saturated(self, source: LaneType, type: LaneType, lanes: int, a: Any) -> Any:
+        """A float as an integer, ended at the type's limits. Written out: LLVM converts vectors lane by lane for llvm.fptosi.sat. What the
+        conversion of a number beyond the limits gives is never selected."""
+        before, after = self.vector(source, lanes), self.vector(type, lanes)
+        found = self.emit(f"fpto{'si' if type.is_signed else 'ui'} {before} {a} to {after}")
+        limits = (("oge", float(type.highest + 1), type.highest), ("olt", float(type.lowest), type.lowest))
+        for how, limit, number in limits:
+            beyond = self.emit(f"fcmp {how} {before} {a}, {self.constant(source, limit, lanes).payload}")
+            found = self.emit(f"select <{lanes} x i1> {beyond}, {after} {self.constant(type, number, lanes).payload}, {after} {found}")
+        no_number = self.emit(f"fcmp uno {before} {a}, {a}")
+        return self.emit(f"select <{lanes} x i1> {no_number}, {after} zeroinitializer, {after} {found}")
 
     def _bitcast(self, source: LaneType, type: LaneType, lanes: int, a: Any) -> Any:
         before, after = self.vector(source, lanes), self.vector(type, lanes)

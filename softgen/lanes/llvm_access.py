@@ -17,7 +17,7 @@ from softgen.lanes.value import Value
 WIDE, TABLE, BLOCK, ATOMIC, CONTIGUOUS, UNIFORM = (1 << bit for bit in range(32, 38))
 SIZE_SHIFT = 40                                     # bytes of a lane
 READ, WRITE, UNKNOWN = 0, 1, 3                      # kinds of access of guard.c
-_GATHERED = 32                                      # bits of a lane from which hosts can gather
+GATHERED = 32                                      # bits of a lane from which hosts can gather
 
 
 OneLane = Callable[[str, list[str]], tuple[str, str]]     # pointer and operands -> what was there, what was put there
@@ -239,7 +239,7 @@ class AccessFunction:
 
     def _gather(self) -> str:
         m, vector, element = self.m, self.vector, self.m.element(self.shape.type)
-        narrow = self.shape.type.bits < _GATHERED
+        narrow = self.shape.type.bits < GATHERED
         held = self._remember() if narrow or not self.shape.quiet else ""
         if not narrow:
             places = f"<{self.lanes} x ptr>"
@@ -269,7 +269,7 @@ class AccessFunction:
 
     def _scatter(self) -> None:
         m, vector, element = self.m, self.vector, self.m.element(self.shape.type)
-        narrow = self.shape.type.bits < _GATHERED
+        narrow = self.shape.type.bits < GATHERED
         held = self._remember() if narrow or not self.shape.quiet else ""
         if not narrow:
             places = f"<{self.lanes} x ptr>"

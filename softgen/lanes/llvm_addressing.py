@@ -14,12 +14,14 @@ CANONICAL_BITS = 48
 LEAVE = "guard_leave"       # an import of every module that reaches graphics memory
 
 class FlatRegion(NamedTuple):
-    """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet)."""
+    """Operands: host address (i64), size in bytes (i64), where the note goes (ptr). Memory that cannot be missing needs none (quiet).
+    Loads that are known to be inside and rarely contiguous are gathers without tests (scattered)."""
 
     host: str
     size: str
     note: str
     quiet: bool = False
+    scattered: bool = False
 
 
 class TableRegion(NamedTuple):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from softgen.lanes.llvm_access import BLOCK, READ, SIZE_SHIFT, TABLE, WRITE, AccessFunction, AccessShape, OneLane
+from softgen.lanes.llvm_access import BLOCK, GATHERED, READ, SIZE_SHIFT, TABLE, WIDE, WRITE, AccessFunction, AccessShape, OneLane
 from softgen.lanes.llvm_addressing import LEAVE, FlatRegion, LlvmAddressing, TableRegion
 from softgen.lanes.llvm_fast_path import FastPath
 from softgen.lanes.llvm_memory import _every, atomic_lane
@@ -28,6 +28,8 @@ class LlvmRegions(LlvmAddressing):
     def _load(self, type: LaneType, base: Memory, offsets: Value, mask: Value | None) -> Any:
         if not isinstance(base, Region):
             return super()._load(type, base, offsets, mask)
+        if isinstance(base.payload, FlatRegion) and base.payload.scattered and type.bits >= GATHERED:
+            return self._gather(type, base, offsets, mask)
         shape, vector = self._shape("read", type, base, offsets), self.vector(type, offsets.lanes)
         path, found = FastPath(self, shape, base, offsets, mask), self.place(vector)
         for pointer in path.contiguous():
@@ -42,6 +44,23 @@ class LlvmRegions(LlvmAddressing):
         self.line(f"store {vector} {far}, ptr {found}")
         path.end()
         return self.emit(f"load {vector}, ptr {found}")
+
+    def _gather(self, type: LaneType, base: Region, offsets: Value, mask: Value | None) -> str:
+        """A gather in place: a call would spill every vector."""
+        lanes, wide, every = offsets.lanes, offsets.type is u64, _every(mask)
+        kind, far, pointers = self.vector(offsets.type, lanes), f"<{lanes} x i64>", f"<{lanes} x ptr>"
+        origin = self._origin(base)[0]
+        bits = self.emit(f"zext i{lanes} {self.emit(f'bitcast <{lanes} x i1> {every} to i{lanes}')} to i64")
+        word = self.emit(f"or i64 {bits}, {type.bytes << SIZE_SHIFT | WIDE * wide}")
+        self._write_note(base, word, self.emit(f"ptrtoint ptr {origin} to i64"))
+        self.line(f"store {kind} {offsets.payload}, ptr {self.emit(f'getelementptr i64, ptr {base.payload.note}, i64 2')}, align 8")
+        places = offsets.payload
+        if not wide:    # hosts gather with signed indices of 32 bits: these count from the middle
+            origin = self.emit(f"getelementptr i8, ptr {origin}, i64 {1 << 31}")
+            places = self.emit(f"sext {kind} {self.emit(f'xor {kind} {places}, splat (i32 {-(1 << 31)})')} to {far}")
+        operands = [(pointers, self.emit(f"getelementptr i8, ptr {origin}, {far} {places}")), ("i32", "1"), (f"<{lanes} x i1>", every),
+                    (self.vector(type, lanes), "zeroinitializer")]
+        return self.intrinsic("llvm.masked.gather", self.vector(type, lanes), operands, (self.vector(type, lanes), pointers))
 
     def _store(self, value: Value, base: Memory, offsets: Value, mask: Value | None) -> None:
         if not isinstance(base, Region):
@@ -205,9 +224,11 @@ def region(m: object, place: FlatRegion | TableRegion, name: str = "") -> Region
     return Region(cast(LlvmRegions, m), place, name)
 
 
-def flat_region(m: LlvmRegions, host: Scalar, size: Scalar, note: HostPointer | None, quiet: bool = False, name: str = "") -> Region:
-    """Host memory of a size. Accesses leave a note at `note`; `quiet` memory cannot be missing, and leaves none."""
-    return Region(m, FlatRegion(host.text, size.text, "null" if note is None else note.text, quiet), name)
+def flat_region(m: LlvmRegions, host: Scalar, size: Scalar, note: HostPointer | None, quiet: bool = False, name: str = "",
+                scattered: bool = False) -> Region:
+    """Host memory of a size. Accesses leave a note at `note`; `quiet` memory cannot be missing, and leaves none. Loads from `scattered`
+    memory are inside, and gathers at once."""
+    return Region(m, FlatRegion(host.text, size.text, "null" if note is None else note.text, quiet, scattered), name)
 
 
 def table_region(m: LlvmRegions, table: HostPointer, base: Scalar, note: HostPointer, bits: int, canonical: bool = False,

@@ -16,16 +16,46 @@ class Surface(ctypes.Structure):
 
 
 SAMPLERS = 16  # sampler indices
-# Operations on the texels of a surface, by name and lanes: the index of the function that does it; samples have one for each sampler.
-TEXTURED = {("read", 8): 0, ("write", 8): 1, ("load", 8): 2, ("load", 16): 3, ("sample", 8): 4, ("sample", 16): 4 + SAMPLERS}
-NUMBERS = ("base", "width", "height", "depth", "pitch", "rows", "first", "across")  # of an image, that a function reads at run time
+LANES = (2, 8, 16)  # of texel operations: SIMD4x2, SIMD8, SIMD16
+# Operations on the texels of a surface (texture/operations.py) that need no sampler state; "_offset": with texel offsets.
+PLAIN = ("read", "write", "load", "load_offset", "resinfo")
+# Operations that sample, by where the level of detail comes from and what they return.
+_SAMPLES = ("sample", "sample_b", "sample_l", "sample_d")
+SAMPLING = (*_SAMPLES, *(f"{name}_c" for name in _SAMPLES), "gather4", "gather4_c", "lod")
+SAMPLING = (*SAMPLING, *(f"{name}_offset" for name in SAMPLING))
+NUMBERS = ("base", "width", "height", "depth", "pitch", "rows", "first", "across", "levels", "level")  # of an image, read at run time
+TABLES = ("left", "top", "across", "down")  # of its LevelTable
+LEVELS = 16
+
+
+def plain_slot(what: str, lanes: int) -> int:
+    """The index of an operation's function in Picture.functions."""
+    return PLAIN.index(what) * len(LANES) + LANES.index(lanes)
+
+
+def sampling_slot(what: str, lanes: int) -> int:
+    """The index of an operation's function in SampleFunctions."""
+    return SAMPLING.index(what) * len(LANES) + LANES.index(lanes)
+
+
+class SampleFunctions(ctypes.Structure):
+    """The functions that sample a surface with one sampler."""
+
+    _fields_ = [("functions", ctypes.c_uint64 * (len(SAMPLING) * len(LANES)))]
 
 
 class Picture(ctypes.Structure):
     """An image. A function is `void f(context, picture, arguments, mask)`: arguments are vectors of 32-bit lanes one after another, and
     results replace them. Where there is no function, messages are side exits to the interpreter."""
 
-    _fields_ = [("functions", ctypes.c_uint64 * (4 + 2 * SAMPLERS)), *((name, ctypes.c_uint64) for name in NUMBERS)]
+    _fields_ = [
+        ("functions", ctypes.c_uint64 * (len(PLAIN) * len(LANES))),
+        ("samplers", ctypes.c_uint64 * SAMPLERS),  # SampleFunctions by sampler index
+        *((name, ctypes.c_uint64) for name in NUMBERS),
+        ("at", ctypes.c_uint64 * 2),
+        ("linear", ctypes.c_uint64),  # host address of texel.linear_table, for sRGB formats
+        *((f"level_{name}", ctypes.c_uint32 * LEVELS) for name in TABLES),
+    ]
 
 
 class Bindings(ctypes.Structure):

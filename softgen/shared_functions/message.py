@@ -60,10 +60,13 @@ class MessagePlan:
 class Message(ABC, Generic[E]):
     """One message. `mask` has a lane for each channel of the instruction: those that send."""
 
-    def __init__(self, m: Machine, plan: MessagePlan, mask: Value, environment: E, lengths: tuple[int, int], extended: int = 0) -> None:
+    def __init__(self, m: Machine, plan: MessagePlan, mask: Value, environment: E, lengths: tuple[int, int], extended: int = 0,
+                 alt: bool = False) -> None:  # fmt: skip
         self.m, self.plan, self.mask, self.environment = m, plan, mask, environment
         self.width, self.extended = mask.lanes, extended
+        self.alt = alt  # the thread's alternate float mode accompanies every message (IVB 2419-2422)
         self.sent, self.answered = lengths  # bytes of payload, header included, and of response
+        self.ends = plan is not None and bool(getattr(plan.fields, "end_of_thread", 0))  # the thread ends with it
         self._given = False
 
     @abstractmethod
@@ -87,12 +90,15 @@ class Message(ABC, Generic[E]):
 
     def take(self, type: LaneType, start: int, lanes: int) -> Value:
         """Contiguous lanes, from a byte after the header on. A message that is too short for what it asks is an error of the program."""
+        return self.raw(type, start + (REGISTER if self.plan.header else 0), lanes)
+
+    def raw(self, type: LaneType, start: int, lanes: int) -> Value:
+        """Contiguous lanes, from a byte of the whole payload on."""
         assert not self._given, "a response may lie where the payload is: everything is taken before anything is given"
-        begin = start + (REGISTER if self.plan.header else 0)
-        if begin + lanes * type.bytes > self.sent:
-            needed = -(-(begin + lanes * type.bytes) // REGISTER)
+        if start + lanes * type.bytes > self.sent:
+            needed = -(-(start + lanes * type.bytes) // REGISTER)
             raise DecodeError(f"{self.plan.name} has {self.sent // REGISTER} registers of payload, too few; {needed} are needed")
-        return self._read(type, begin, lanes)
+        return self._read(type, start, lanes)
 
     def expect(self, size: int) -> None:
         """The message gives so many bytes: one that has no room for them is an error, before anything happens."""
@@ -171,8 +177,8 @@ class ByteMessage(Message[Any]):
     """A message whose payload and response are bytes, for the interpreter."""
 
     def __init__(self, m: NumpyMachine, plan: MessagePlan, payload: Bytes, response: Bytes, mask: Value, environment: Any,
-                 extended: int = 0) -> None:  # fmt: skip
-        super().__init__(m, plan, mask, environment, (len(payload), len(response)), extended)
+                 extended: int = 0, alt: bool = False) -> None:  # fmt: skip
+        super().__init__(m, plan, mask, environment, (len(payload), len(response)), extended, alt)
         self.payload, self.response = payload, response
         self.machine = m
 
@@ -212,4 +218,7 @@ def answer(sent: SentBytes, gen: float, environment: Any) -> None:
     one = plan(sent.sfid, sent.descriptor, gen)
     payload = np.concatenate([sent.payload, sent.second]) if len(sent.second) else sent.payload
     mask = _MACHINE.mask_from_bits(sent.mask, sent.instruction.exec_size)
-    one.program(ByteMessage(_MACHINE, one, payload, sent.response, mask, environment, getattr(sent, "extended", 0)))
+    extended, alt = getattr(sent, "extended", 0), getattr(sent, "alt", False)
+    made = ByteMessage(_MACHINE, one, payload, sent.response, mask, environment, extended, alt)
+    made.ends |= getattr(sent.instruction, "eot", False)
+    one.program(made)

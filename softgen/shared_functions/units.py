@@ -7,11 +7,13 @@ from functools import cache
 from softgen.errors import SoftgenError
 from softgen.shared_functions import gateway, spawner
 from softgen.shared_functions.dataport import unit as dataport
+from softgen.shared_functions.extended_math import unit as extended_math
 from softgen.shared_functions.pixel_backend import unit as pixel_backend
 from softgen.shared_functions.sampler import unit as sampler
 from softgen.shared_functions.unit import Unit
+from softgen.shared_functions.urb import unit as urb
 
-UNITS: tuple[Unit, ...] = (dataport.UNIT, sampler.UNIT, gateway.UNIT, spawner.UNIT, pixel_backend.UNIT)
+UNITS: tuple[Unit, ...] = (dataport.UNIT, sampler.UNIT, gateway.UNIT, spawner.UNIT, urb.UNIT, extended_math.UNIT, pixel_backend.UNIT)
 
 
 @cache

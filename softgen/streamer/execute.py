@@ -11,7 +11,7 @@ A command that cannot complete now (a semaphore) raises Parked: `run` answers Fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from softgen.bits import registers as places
 from softgen.bits.catalogue import catalogue
@@ -23,8 +23,10 @@ from softgen.streamer import privilege, rules
 from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.interface import DeviceInterface, Parked, RegisterFile, SubmissionHooks, Wait
+from softgen.streamer.latch import LatchedState
 from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark
 from softgen.streamer.window import Window
+from softgen.surface.image import SurfaceImage
 from softgen.threads.dispatch import Dispatcher
 
 LATCH_AT_ONCE = 256  # state commands between two polls of the time limit
@@ -268,7 +270,7 @@ class Streamer(CommandParser):
         return self.saved.latched.bases
 
     @property
-    def latched(self) -> Mapping[str, Record]:
+    def latched(self) -> LatchedState:
         """State commands as they were latched, by name."""
         return self.saved.latched
 
@@ -294,6 +296,11 @@ class Streamer(CommandParser):
     def trace(self, topic: str, text: str) -> None:
         if self.device.trace is not None:
             self.device.trace(topic, text)
+
+    def drawn(self, targets: Sequence[SurfaceImage]) -> None:
+        """Reports the render targets that a draw has written to."""
+        if self.hooks.drawn is not None:
+            self.hooks.drawn(self.space, targets)
 
     def timed_out(self) -> bool:
         return self.hooks.timed_out()
@@ -343,6 +350,11 @@ class Streamer(CommandParser):
         offset, dwords = self.own(name, number), catalogue().layout(name, self.generation.number).dwords
         for i in range(dwords):
             self.registers.write(offset + 4 * i, value >> 32 * i & 0xFFFFFFFF)
+
+    def add(self, name: str, count: int) -> None:
+        """Advance a counting register."""
+        bits = 32 * catalogue().layout(name, self.generation.number).dwords
+        self.set(name, self.get(name) + count & (1 << bits) - 1)
 
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from softgen.bits.generation import Generation
-from softgen.command import Pipeline
+from softgen.command import Drawn, Pipeline
 from softgen.errors import SoftgenError
 from softgen.streamer.context import SavedContext
 from softgen.streamer.parser import Command
@@ -67,6 +67,7 @@ class SubmissionHooks:
     timed_out: Callable[[], bool] = lambda: False
     on_error: Callable[[SoftgenError], bool] = lambda error: False  # True: go on after the command that failed
     dispatcher: Dispatcher = field(default_factory=EngineDispatcher)  # runs thread dispatches
+    drawn: Drawn | None = None
 
 
 @dataclass(frozen=True)

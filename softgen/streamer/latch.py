@@ -45,6 +45,7 @@ class LatchedState(Mapping[str, Record]):
         self._pointers = LatchPointers()
         self._address = ctypes.addressof(self._pointers)
         self._records: dict[str, tuple[int, list[int], Record]] = {}  # how often it had been latched, its dwords and record then
+        self._indexed: dict[str, tuple[int, dict[int, Record]]] = {}  # the same for parts by index
         self._structures: dict[str, Record] = {}  # noted by name: structures that pointers lead to
         self._bases: dict[str, int] = {}
         self._bases_at = 0  # how often STATE_BASE_ADDRESS had been latched when they were read
@@ -145,8 +146,15 @@ class LatchedState(Mapping[str, Record]):
 
     def by_index(self, name: str) -> dict[int, Record]:
         """The parts of a command that merges by an index: elements of its group, or the commands themselves."""
-        if not self._count(name):
+        count = self._count(name)
+        if not count:
             return {}
+        seen = self._indexed.get(name)
+        if seen is None or seen[0] != count:
+            seen = self._indexed[name] = count, self._parts(name)
+        return dict(seen[1])
+
+    def _parts(self, name: str) -> dict[int, Record]:
         number = self.table.numbers[name]
         rule, layout = self.table.rules[number], self.table.layouts[number]
         present = int(self._present[rule.slot])

@@ -4,7 +4,8 @@ In:  a surface state, and coordinates or texels as lanes of any machine.
 Out: where in memory a texel is, its channels, and channels put together to a texel.
 
 tiling.py   linear, X, Y and W: from a byte of a row to a byte of memory
-image.py    Image: a surface state understood; levels, slices, bounds
+image.py    SurfaceImage: a decoded surface state; slices, bounds
+levels.py   where mip levels are
 texel.py    channels in and out of texels, by the table of formats
 fetch.py    texels out of memory
 """

@@ -4,7 +4,7 @@ have their default values."""
 from __future__ import annotations
 
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import LaneType, u8, u16, u32
+from softgen.lanes.types import LaneType, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.surface import texel
 from softgen.surface.image import SurfaceImage, locate
@@ -17,13 +17,27 @@ def words(image: SurfaceImage) -> list[tuple[int, LaneType]]:
     return [(at, u32) for at in range(0, image.size, u32.bytes)]
 
 
+def raw(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value) -> list[Value]:
+    """Load the words of the texels at byte offsets; the bits above a narrow texel are not zero. Narrow texels of a `near` image come
+    with the dword that they are in: hosts gather dwords."""
+    if image.near and image.size < u32.bytes and u32.bytes % image.size == 0:
+        held = m.load(u32, memory, at - (at & 3), mask)
+        return [held >> (m.convert(at & 3, u32) << 3)]
+    return [m.convert(m.load(type, memory.moved(byte), at, mask), u32) for byte, type in words(image)]
+
+
 def load(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value) -> list[Value]:
     """Load red, green, blue and alpha of the texels at byte offsets."""
-    raw = [m.convert(m.load(type, memory.moved(byte), at, mask), u32) for byte, type in words(image)]
-    return texel.unpack(m, image.format, raw)
+    return unpack(m, image, raw(m, image, memory, at, mask))
+
+
+def unpack(m: Machine, image: SurfaceImage, held: list[Value]) -> list[Value]:
+    """Unpack red, green, blue and alpha; compiled programs have tables for some formats."""
+    table = None if image.linear is None else m.memory_at(image.linear, u32.bytes << texel.TABLE_BITS)
+    return texel.unpack(m, image.format, held, table)
 
 
 def fetch(m: Machine, image: SurfaceImage, memory: Region, places: list[Value], lod: Value | None, mask: Value) -> list[Value]:
     """Load the texels at integer coordinates of a level."""
-    at, inside = locate(m, image, places, lod)
+    at, inside = locate(m, image, places, lod, u32 if image.near else u64)
     return load(m, image, memory, at, mask & inside)

@@ -1,17 +1,19 @@
 """SurfaceImage: a decoded surface state, and the addresses of its texels (public: Intel PRM, memory data formats; Mesa isl).
 
-Mip levels lie below each other, from the third on to the right of the second; array slices are `rows` apart.
+levels.py has the placement of mip levels; array slices are `rows` apart.
 
 Reads   RENDER_SURFACE_STATE
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 
+from softgen.bits import catalogue
 from softgen.bits.describe import value_name
 from softgen.bits.formats import Format, surface_formats
+from softgen.bits.generation import generation
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.errors import Unsupported
@@ -19,6 +21,7 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value
 from softgen.surface import tiling
+from softgen.surface.levels import LevelTable, level_table, lookup
 
 TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
 CHANNEL_NAMES = ("red", "green", "blue", "alpha")
@@ -48,6 +51,19 @@ class SurfaceImage:
     samples: int = 1
     palette: int = 0
     across: int = 0  # texels from one slice to the next, for 1D surfaces
+    layout: str = "below"  # of levels and slices: below packed row (levels.py)
+    resource_lod: int = 0  # resource minimum LOD, in 256ths
+    near: bool = False  # offsets of texels fit in 32 bits, and the image is in one part of the address space
+    averages_corners: bool = True  # the texel that a cube map lacks at a corner is the average of the other three
+    run_time: LevelTable | None = None  # in compiled programs
+    linear: Value | None = None  # in compiled programs: the address of the table for sRGB (texel.linear_table)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))
 
     @property
     def size(self) -> int:
@@ -55,8 +71,33 @@ class SurfaceImage:
         return self.format.bits // 8
 
     @property
+    def mipmapped(self) -> bool:
+        """Whether there is more to address than level 0 of the whole surface. Compiled programs read the numbers at run time."""
+        return _at_run_time(self.levels) or self.levels != 1 or self.level != 0
+
+    @property
+    def moved(self) -> bool:
+        """Whether the image begins at an X or Y offset."""
+        return any(_at_run_time(one) or one != 0 for one in self.at)
+
+    @cached_property
+    def table(self) -> LevelTable:
+        return self.run_time or level_table(self)
+
+    def level_box(self, level: int) -> tuple[int, int, int, int]:
+        """Place, width and height of a level of the whole surface, in texels and rows, of an image whose sizes are numbers."""
+        table = level_table(self)
+        assert isinstance(table.left, tuple) and isinstance(table.top, tuple)
+        return table.left[level], table.top[level], max(self.width >> level, 1), max(self.height >> level, 1)
+
+    @property
     def coordinates(self) -> int:
         return {"1d": 1, "2d": 2, "cube": 2, "3d": 3, "buffer": 1, "null": 0}[self.kind] + (self.is_array and self.kind != "3d")
+
+
+def _at_run_time(number: object) -> bool:
+    """Whether a property of an image is a lane of a compiled program."""
+    return isinstance(number, Value)
 
 
 def broadcast_number(m: Machine, number: int | Value, type: LaneType, lanes: int) -> Value:
@@ -68,25 +109,38 @@ def broadcast_number(m: Machine, number: int | Value, type: LaneType, lanes: int
 
 def image_from_state(layout: Layout, state: Record, what: str) -> SurfaceImage:
     """The image that a surface state describes; raises Unsupported for surfaces that are not simulated."""
+    try:
+        return _decoded(layout.gen, state)
+    except Unsupported as error:
+        raise Unsupported(f"{what} {error}") from None
+
+
+@lru_cache(1024)
+def _decoded(gen: float, state: Record) -> SurfaceImage:
+    """The image of a state; every draw asks for its textures again. Errors are sentences without their subject."""
+    layout = catalogue.layout("RENDER_SURFACE_STATE", gen)
     kind = value_name(layout, state, "surface_type")
     format = surface_formats().get(state.surface_format)
     if kind == "strbuf" or format is None:
-        raise Unsupported(f"{what} is a {kind} surface of format {state.surface_format}: not yet simulated for this message")
+        raise Unsupported(f"is a {kind} surface of format {state.surface_format}: not yet simulated for this message")
     if kind in ("buffer", "null"):
-        entries = int(state.number_of_entries) if kind == "buffer" else 0
-        return SurfaceImage(kind, format, int(state.surface_base_address), entries, 1, 1, False, state.surface_pitch + 1, "linear", 0, 1, 0,
-                            0, (1, 1), (0, 0))  # fmt: skip
+        entries, pitch = int(state.number_of_entries) if kind == "buffer" else 0, int(state.surface_pitch) + 1
+        base = int(state.surface_base_address)
+        image = SurfaceImage(kind, format, base, entries, 1, 1, False, pitch, "linear", 0, 1, 0, 0, (1, 1), (0, 0))
+        return replace(image, near=_is_near(image, entries * pitch))
     if getattr(state, "number_of_multisamples", 0):
-        raise Unsupported(f"{what} has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated for "
+        raise Unsupported(f"has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated for "
                           "this message")  # fmt: skip
-    align = _alignment(layout, state, "horizontal"), _alignment(layout, state, "vertical")
+    if kind == "cube":
+        _check_faces(state)
+    align = _alignment(layout, state, "horizontal", 0), _alignment(layout, state, "vertical", 1)
     width, height = int(state.width) + 1, (int(state.height) + 1 if kind != "1d" else 1)
-    is_array = bool(state.surface_array) if "surface_array" in state._fields else False
-    across = _across(state, kind)
-    return SurfaceImage(
-        kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, is_array, int(state.surface_pitch) + 1,
-        _tiling(layout, state, kind, format, what),
-        rows=0 if across else _rows(layout, state, kind, height, align[1]),
+    across, arrangement = _across(state, kind), _layout(layout, state, kind)
+    image = SurfaceImage(
+        kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, _is_array(state, kind),
+        int(state.surface_pitch) + 1,
+        _tiling(layout, state, kind, format),
+        rows=0 if across else _rows(layout, state, arrangement, height, align[1]),
         levels=int(state.mip_count_lod) + 1,
         level=int(state.surface_min_lod),
         first=int(state.minimum_array_element),
@@ -96,17 +150,62 @@ def image_from_state(layout: Layout, state: Record, what: str) -> SurfaceImage:
         base_level=int(state.base_mip_level) if "base_mip_level" in state._fields else 0,
         palette=int(getattr(state, "multisample_position_palette_index", 0)),
         across=across,
+        layout=arrangement,
+        resource_lod=int(getattr(state, "resource_min_lod", 0)),
+        averages_corners=bool(getattr(state, "cube_map_corner_mode", 1)),
     )  # fmt: skip
+    return replace(image, near=_is_near(image, reach(image)))
 
 
-def _tiling(layout: Layout, state: Record, kind: str, format: Format, what: str) -> str:
+def _is_near(image: SurfaceImage, size: int) -> bool:
+    """Whether an image is inside one aligned 4 GiB of addresses and its dwords are aligned."""
+    return image.base % (1 << u32.bits) + size <= 1 << u32.bits and not image.base % u32.bytes
+
+
+def reach(image: SurfaceImage) -> int:
+    """Bytes from the base on that texels may occupy, whatever the state says; rather too many."""
+    table, slices = level_table(image), (image.depth if image.is_array or image.kind == "3d" else 1) * (6 if image.kind == "cube" else 1)
+    packed = image.layout == "packed"
+    beside = enumerate(zip(table.left, table.across, strict=True))
+    wide: int = max(left + (across << level if packed else across) for level, (left, across) in beside)
+    high: int = max(top + (down * slices if packed else down) for top, down in zip(table.top, table.down, strict=True))
+    columns = (wide + (image.first + slices) * image.across + image.at[0]) * image.size
+    rows = high + (image.first + slices) * image.rows + image.at[1]
+    order = "" if image.tiling == "linear" else tiling.orders()[image.tiling]
+    return (rows << 1 | 1) * image.pitch + (columns << order.count("Y")) + (image.pitch << order.count("Y")) + (2 << len(order))
+
+
+def _check_faces(state: Record) -> None:
+    """All faces must be enabled; disabled ones would be border (KBL 19177-19263)."""
+    off = [f"{sign}_{axis}" for axis in "xyz" for sign in ("negative", "positive") if not getattr(state, f"cube_face_enable_{sign}_{axis}")]
+    if off:
+        raise Unsupported(f"is a cube map without cube_face_enable_{off[0]}: not yet simulated for this message")
+
+
+def _is_array(state: Record, kind: str) -> bool:
+    """Gen4.5 has no bit that says so: there the depth of 1D and 2D surfaces does."""
+    if "surface_array" in state._fields:
+        return bool(state.surface_array)
+    return kind in ("1d", "2d") and int(state.depth) > 0
+
+
+def _layout(layout: Layout, state: Record, kind: str) -> str:
+    """The name of the level layout."""
+    if "mip_map_layout_mode" in state._fields and state.mip_map_layout_mode and state.mip_count_lod:
+        raise Unsupported(f"has mip_map_layout_mode {value_name(layout, state, 'mip_map_layout_mode')}: not yet simulated")
+    if kind in generation(layout.gen).packed_surfaces:
+        return "packed"
+    return "row" if kind == "1d" and "qpitch_texels" in state._fields else "below"
+
+
+def _tiling(layout: Layout, state: Record, kind: str, format: Format) -> str:
     """The name of the tiling; tiled resources (TileYf, TileYs) have one for each texel size."""
     if not getattr(state, "tiled_resource_mode", 0):
         return TILINGS[int(state.tile_mode)]
     mode = value_name(layout, state, "tiled_resource_mode")
     if kind != "2d" or state.mip_count_lod or f"{mode}_{format.bits}" not in tiling.orders():
         described = f"a {kind} surface of {format.bits} bits with {state.mip_count_lod + 1} levels"
-        raise Unsupported(f"{what} is {described} in {mode}: not yet simulated for this message")
+        raise Unsupported(f"is {described} in {mode}: not yet simulated for this message")
     return f"{mode}_{format.bits}"
 
 
@@ -122,77 +221,106 @@ def _select(layout: Layout, state: Record) -> tuple[str, ...]:
     return tuple(value_name(layout, state, name) for name in names)
 
 
-def _alignment(layout: Layout, state: Record, way: str) -> int:
-    """The alignment of mip levels in texels or rows."""
+def _alignment(layout: Layout, state: Record, way: str, axis: int) -> int:
+    """The alignment of mip levels in texels or rows: a field, or fixed for the generation."""
     name = f"surface_{way}_alignment"
     said = value_name(layout, state, name).split()[0] if name in state._fields else ""
-    return int(said) if said.isdigit() else 4
+    return int(said) if said.isdigit() else int(generation(layout.gen).level_alignment[axis])
 
 
-def _rows(layout: Layout, state: Record, kind: str, height: int, align: int) -> int:
+def _rows(layout: Layout, state: Record, arrangement: str, height: int, align: int) -> int:
     """Rows from slice to slice (QPitch): a field, or by the size of the first two levels.
 
-    Arrays of Gen7 with full spacing leave room for all levels, h0 + h1 + 12j; 11j is Sandy Bridge's and older (public Mesa isl.c,
-    isl_calc_array_pitch_el_rows_gfx4_2d). Level 0 of a 3D surface has its slices one below the other.
+    Arrays with full spacing leave room for all levels: h0 + h1 + 12j on Gen7, 11j before (public Mesa isl.c,
+    isl_calc_array_pitch_el_rows_gfx4_2d). QPitch does not count for packed slices (BDW: arrays, multisamples and cube maps only).
     """
-    if "qpitch_rows" in state._fields and state.qpitch_rows:
-        return int(state.qpitch_rows)
     first, second = (-(-(max(height >> level, 1)) // align) * align for level in (0, 1))
-    spaced = kind != "3d" and "surface_array_spacing" in state._fields and value_name(layout, state, "surface_array_spacing") == "full"
-    return first + second + 12 * align if spaced else first
+    if arrangement == "packed":
+        return first
+    if "qpitch_rows" in state._fields:
+        return int(state.qpitch_rows) or first
+    spaced = "surface_array_spacing" not in state._fields or value_name(layout, state, "surface_array_spacing") == "full"
+    return first + second + generation(layout.gen).qpitch_alignments * align if spaced else first
 
 
-def levels(image: SurfaceImage) -> Iterator[tuple[int, int, int, int]]:
-    """x, y, width and height of each mip level, in texels."""
-    x = y = 0
-    across, down = image.align
-    for level in range(image.level + image.levels):
-        width, height = max(image.width >> level, 1), max(image.height >> level, 1)
-        yield x, y, width, height
-        if level == 1:
-            x += -(-width // across) * across
-        else:
-            y += -(-height // down) * down
-
-
-def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value | None) -> tuple[Value, Value]:
-    """The byte offsets of texels from the base, and the lanes whose coordinates are inside the image. Coordinates and LOD are u32."""
+def locate(m: Machine, image: SurfaceImage, coordinates: list[Value], lod: Value | None, type: LaneType = u64) -> tuple[Value, Value]:
+    """The byte offsets of texels from the base, and the lanes whose coordinates are inside the image. Coordinates and LOD are u32.
+    Offsets may be u32 where the image is `near`."""
     lanes = coordinates[0].lanes if coordinates else 1
     zero = m.constant(u32, 0, lanes)
     u, *rest = [*coordinates, *[zero] * 3][:3]
     if image.kind in ("buffer", "null"):
         if image.kind == "null":
-            return m.convert(u, u64), m.constant(bool_, 0, lanes)
-        return m.convert(u, u64) * broadcast_number(m, image.pitch, u64, lanes), u < broadcast_number(m, image.width, u32, lanes)
+            return m.convert(u, type), m.constant(bool_, 0, lanes)
+        return m.convert(u, type) * broadcast_number(m, image.pitch, type, lanes), u < broadcast_number(m, image.width, u32, lanes)
     v, r = (zero, rest[0]) if image.kind == "1d" else (rest[0], rest[1])
-    if image.level or image.levels > 1:
-        x, y, inside = _in_level(m, image, u, v, r, zero if lod is None else lod)
+    level = None
+    if image.mipmapped:
+        asked = zero if lod is None else lod
+        inside = asked < broadcast_number(m, image.levels, u32, lanes)
+        level = m.select(inside, asked, 0) + broadcast_number(m, image.level, u32, lanes)
     else:
-        x, y, inside = u, v, (u < broadcast_number(m, image.width, u32, lanes)) & (r < _slices(m, image, lanes))
-        inside = inside if image.kind == "1d" else inside & (v < broadcast_number(m, image.height, u32, lanes))
-        inside = inside if lod is None else inside & (lod == 0)
-    far = [m.convert(value, u64) for value in (x, y, r)]
-    slices = far[2] + broadcast_number(m, image.first, u64, lanes)
-    down = far[1] + slices * broadcast_number(m, image.rows, u64, lanes) + image.at[1]
-    along = far[0] + image.at[0] if image.kind != "1d" else far[0] + slices * broadcast_number(m, image.across, u64, lanes) + image.at[0]
-    return tiling.offset(m, image.tiling, broadcast_number(m, image.pitch, u64, lanes), along * image.size, down), inside
+        inside = m.constant(bool_, 1, lanes) if lod is None else lod == 0
+    inside = inside & (u < extent(m, image, 0, level, lanes)) & (r < slices(m, image, level, lanes))
+    if image.kind != "1d":
+        inside = inside & (v < extent(m, image, 1, level, lanes))
+    return offset(m, image, u, v, r, level, type), inside
 
 
-def _in_level(m: Machine, image: SurfaceImage, u: Value, v: Value, r: Value, lod: Value) -> tuple[Value, Value, Value]:
-    """Coordinates of a level's texel in the layout of all levels, and whether it is inside the level."""
-    if image.kind in ("1d", "3d"):
-        raise Unsupported(f"a {image.kind} surface with levels: not yet simulated for this message")
-    x, y, inside = u, v, m.constant(bool_, 0, u.lanes)
-    for level, (left, top, width, height) in enumerate(levels(image)):
-        if level >= image.level:
-            here = lod == level - image.level
-            there = here & (u < width) & (v < height) & (r < _slices(m, image, u.lanes))
-            x, y, inside = m.select(here, u + left, x), m.select(here, v + top, y), inside | there
-    return x, y, inside
+def extent(m: Machine, image: SurfaceImage, axis: int, level: Value | None, lanes: int) -> Value:
+    """Texels along an axis of a level (u32), counted from level 0 of the whole surface."""
+    full = broadcast_number(m, (image.width, image.height, image.depth)[axis], u32, lanes)
+    return full if level is None else m.max(full >> (level & u32.bits - 1), 1)
 
 
-def _slices(m: Machine, image: SurfaceImage, lanes: int) -> Value:
-    if image.kind != "3d" and not image.is_array:
+def slices(m: Machine, image: SurfaceImage, level: Value | None, lanes: int) -> Value:
+    """Slices of a level: array elements, cube faces, or planes of a 3D surface."""
+    if image.kind == "3d":
+        return extent(m, image, 2, level, lanes)
+    if not image.is_array:
         return m.constant(u32, 6 if image.kind == "cube" else 1, lanes)
     depth = broadcast_number(m, image.depth, u32, lanes)
     return depth * 6 if image.kind == "cube" else depth
+
+
+def offset(m: Machine, image: SurfaceImage, u: Value, v: Value, r: Value, level: Value | None, type: LaneType) -> Value:
+    """The byte offset of a texel that is inside: a part for its column and a part for its row."""
+    return row_offset(m, image, v, r, level, type) + column_offset(m, image, u, r, level, type)
+
+
+def column_offset(m: Machine, image: SurfaceImage, u: Value, r: Value, level: Value | None, type: LaneType) -> Value:
+    """The part of a texel's offset that its column decides, with its slice where slices are beside each other."""
+    lanes, column = u.lanes, m.convert(u, type)
+    if image.layout == "packed":
+        if level is not None:
+            beside = r & ((m.constant(u32, 1, lanes) << (level & u32.bits - 1)) - 1)
+            column = column + m.convert(beside * lookup(m, image.table.across, level), type)
+    elif image.kind == "1d":
+        column = column + _slices_apart(m, image, r, image.across, type)
+    if level is not None:
+        column = column + m.convert(lookup(m, image.table.left, level), type)
+    if image.moved:
+        column = column + broadcast_number(m, image.at[0], type, lanes)
+    return tiling.column(m, image.tiling, column * image.size)
+
+
+def row_offset(m: Machine, image: SurfaceImage, v: Value, r: Value, level: Value | None, type: LaneType) -> Value:
+    """The part of a texel's offset that its row and slice decide."""
+    lanes, row = v.lanes, m.convert(v, type)
+    if image.layout == "packed" and level is not None:
+        row = row + m.convert((r >> (level & u32.bits - 1)) * lookup(m, image.table.down, level), type)
+    else:
+        row = row + _slices_apart(m, image, r, image.rows, type)
+    if level is not None:
+        row = row + m.convert(lookup(m, image.table.top, level), type)
+    if image.moved:
+        row = row + broadcast_number(m, image.at[1], type, lanes)
+    return tiling.row(m, image.tiling, broadcast_number(m, image.pitch, type, lanes), row)
+
+
+def _slices_apart(m: Machine, image: SurfaceImage, r: Value, apart: int | Value, type: LaneType) -> Value:
+    """The distance of a slice from the first of the whole surface."""
+    start = broadcast_number(m, image.first * apart, type, r.lanes)
+    if not image.is_array and image.kind not in ("3d", "cube"):
+        return start
+    return m.convert(r, type) * broadcast_number(m, apart, type, r.lanes) + start

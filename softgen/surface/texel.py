@@ -5,11 +5,14 @@ A channel is a 32-bit lane: the bits of a float for unorm, snorm and float forma
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
+
 from softgen.bits.formats import Format, FormatChannel
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f16, f32, f64, i32, u16, u32
-from softgen.lanes.value import Value
+from softgen.lanes.value import Memory, Value
 
 WORD = 32
 ORDER = "rgba"
@@ -20,6 +23,9 @@ WIDEST = {"unorm": 24, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat
 SMALL = {11: 4, 10: 5}  # width of an unsigned float -> the shift to the mantissa position of a half float
 
 
+STEPS = {"unorm": 0, "snorm": 1}  # channel types that count steps: bits that are a sign
+EXACT_BITS = 16
+TABLE_BITS = 8
 ROOT = (0.35, 0.65, 5)  # of x^0.4: a linear first approximation, and the number of Newton steps
 CUBE_ROOT = (0.45, 0.6, 3)  # of x^(1/3) from 0.05 to 1: likewise
 GAMMA_START = 0.0031308  # where the curved part of sRGB begins
@@ -50,16 +56,19 @@ def is_integer(format: Format) -> bool:
 # -- unpacking -----------------------------------------------------------------------------------------------------
 
 
-def unpack(m: Machine, format: Format, words: list[Value]) -> list[Value]:
-    """Unpack red, green, blue and alpha; channels that the format lacks are 0, alpha 1."""
+def unpack(m: Machine, format: Format, words: list[Value], table: Memory | None = None) -> list[Value]:
+    """Unpack red, green, blue and alpha; channels that the format lacks are 0, alpha 1. `table`: a LinearTable, where there is one."""
     check(format, reading=True)
     found = {name: m.like(words[0], bits) for name, bits in missing(format).items()}
     for channel, at in places(format):
         if channel.type != "void":
             raw = words[at // WORD] >> at % WORD if at % WORD else words[at // WORD]
-            value = _decoded(m, channel, raw if channel.bits == WORD else raw & (1 << channel.bits) - 1)
-            if format.space == "srgb" and channel.name != "a":
-                value = _linear(m, value)
+            raw = raw if channel.bits == WORD else raw & (1 << channel.bits) - 1
+            curved = format.space == "srgb" and channel.name != "a"
+            if curved and table is not None and channel.bits == TABLE_BITS:
+                value = m.load(u32, table, raw * u32.bytes)
+            else:
+                value = _linear(m, _decoded(m, channel, raw)) if curved else _decoded(m, channel, raw)
             found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), value))
     return [found[name] for name in ORDER]
 
@@ -67,6 +76,15 @@ def unpack(m: Machine, format: Format, words: list[Value]) -> list[Value]:
 def missing(format: Format) -> dict[str, int]:
     """Values of the channels that a format lacks: 0, alpha 1 (KBL 20968-20972)."""
     return {"r": 0, "g": 0, "b": 0, "a": 1 if is_integer(format) else ONE}
+
+
+@cache
+def linear_table() -> ctypes.Array[ctypes.c_uint32]:
+    """The bits of linear values for all 8-bit values of an sRGB channel, for compiled programs."""
+    from softgen.lanes.numpy import NumpyMachine
+
+    m, channel, numbers = NumpyMachine(), FormatChannel("r", "unorm", TABLE_BITS), range(1 << TABLE_BITS)
+    return (ctypes.c_uint32 * len(numbers))(*_linear(m, _decoded(m, channel, m.constant(u32, numbers))).payload.tolist())
 
 
 def _linear(m: Machine, value: Value) -> Value:
@@ -82,17 +100,68 @@ def _linear(m: Machine, value: Value) -> Value:
     return m.bitcast(m.convert(found, f32), u32)
 
 
+def is_normalised(format: Format) -> bool:
+    """Whether all channels are whole numbers of steps, linear from 0 or -1 to 1."""
+    return format.space != "srgb" and all(one.type in STEPS or one.type == "void" for one in format.channels)
+
+
+def is_finite(format: Format) -> bool:
+    """Whether no texel is infinite or no number."""
+    return all(one.type in STEPS or one.type == "void" for one in format.channels)
+
+
+def steps(channel: FormatChannel) -> int:
+    """The number of steps from 0 to 1."""
+    return (1 << channel.bits - STEPS[channel.type]) - 1
+
+
+def step_counts(format: Format) -> list[int]:
+    """The steps from 0 to 1 of red, green, blue and alpha; 1 for channels that a normalised format lacks."""
+    found = dict.fromkeys(ORDER, 1)
+    for channel in format.channels:
+        if channel.type != "void":
+            found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), steps(channel)))
+    return [found[name] for name in ORDER]
+
+
+def unpack_steps(m: Machine, format: Format, words: list[Value]) -> list[Value]:
+    """Unpack a normalised format: red, green, blue and alpha as floats that count steps."""
+    check(format, reading=True)
+    found = {name: m.constant(f32, 1.0 if bits else 0.0, words[0].lanes) for name, bits in missing(format).items()}
+    for channel, at in places(format):
+        if channel.type != "void":
+            raw = words[at // WORD] >> at % WORD if at % WORD else words[at // WORD]
+            raw = raw if at % WORD + channel.bits == WORD else raw & (1 << channel.bits) - 1
+            signed = m.bitcast(m.bitcast(raw << WORD - channel.bits, i32) >> WORD - channel.bits, u32)
+            found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), _steps(m, channel, raw, signed)))
+    return [found[name] for name in ORDER]
+
+
+def _steps(m: Machine, channel: FormatChannel, raw: Value, signed: Value) -> Value:
+    if channel.type == "unorm":
+        return m.convert(m.bitcast(raw, i32), f32)
+    return m.max(m.convert(m.bitcast(signed, i32), f32), float(-steps(channel)))
+
+
+def divided(m: Machine, value: Value, by: int) -> Value:
+    """Divide by a whole number: by multiplication and one correction, which rounds correctly for whole numbers of up to 16 bits."""
+    if by == 1:
+        return value
+    if by >> EXACT_BITS:
+        return m.div(value, float(by))
+    ratio = m.constant(f32, 1.0 / by, value.lanes)
+    first = value * ratio
+    return m.fma(m.fma(first, m.like(first, float(-by)), value), ratio, first)
+
+
 def _decoded(m: Machine, channel: FormatChannel, raw: Value) -> Value:
     if channel.type in ("uint", "raw") or channel.bits == WORD and channel.type in ("sint", "float"):
         return raw
     signed = m.bitcast(m.bitcast(raw << WORD - channel.bits, i32) >> WORD - channel.bits, u32) if channel.bits < WORD else raw
     if channel.type == "sint":
         return signed
-    if channel.type == "unorm":
-        return m.bitcast(m.div(m.convert(raw, f32), float((1 << channel.bits) - 1)), u32)
-    if channel.type == "snorm":
-        ratio = m.div(m.convert(m.bitcast(signed, i32), f32), float((1 << channel.bits - 1) - 1))
-        return m.bitcast(m.select(ratio < -1.0, -1.0, ratio), u32)
+    if channel.type in STEPS:
+        return m.bitcast(divided(m, _steps(m, channel, raw, signed), steps(channel)), u32)
     half = raw << SMALL[channel.bits] if channel.bits in SMALL else raw
     return m.bitcast(m.convert(m.bitcast(m.convert(half, u16), f16), f32), u32)
 

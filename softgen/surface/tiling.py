@@ -23,26 +23,38 @@ def orders() -> dict[str, str]:
 
 
 def offset(m: Machine, tiling: str, pitch: Value | int, x: Value, y: Value) -> Value:
-    """The offset of byte `x` of row `y` from the surface's base; all u64."""
-    if tiling == "linear":
-        return y * pitch + x
-    order = orders().get(tiling)
-    if order is None:
+    """The offset of byte `x` of row `y` from the surface's base; all of one type."""
+    if tiling != "linear" and tiling not in orders():
         raise Unsupported(f"surfaces with tiling {tiling}: not yet simulated")
-    wide, high = order.count("X"), order.count("Y")
-    across = pitch >> wide + (tiling == "w_major")  # tiles in a row
-    tile = (y >> high) * across + (x >> wide)
-    return (tile << len(order)) + _inside(order, {"X": x, "Y": y})
+    return row(m, tiling, pitch, y) + column(m, tiling, x)
 
 
-def _inside(order: str, coordinates: dict[str, Value]) -> Value:
-    """The offset within a tile: each run of one coordinate's bits moved to its position."""
-    taken, found, at = {"X": 0, "Y": 0}, None, 0
+def column(m: Machine, tiling: str, x: Value) -> Value:
+    """The part of an offset that depends on the byte in the row."""
+    if tiling == "linear":
+        return x
+    order = orders()[tiling]
+    return ((x >> order.count("X")) << len(order)) + _inside(order, "X", x)
+
+
+def row(m: Machine, tiling: str, pitch: Value | int, y: Value) -> Value:
+    """The part of an offset that depends on the row."""
+    if tiling == "linear":
+        return y * pitch
+    order = orders()[tiling]
+    across = pitch >> order.count("X") + (tiling == "w_major")  # tiles in a row
+    return ((y >> order.count("Y")) * across << len(order)) + _inside(order, "Y", y)
+
+
+def _inside(order: str, axis: str, coordinate: Value) -> Value:
+    """A coordinate's part of the offset within a tile: each run of its bits moved to its position."""
+    taken, found, at = 0, None, 0
     for which, run in groupby(reversed(order)):
         count = len(list(run))
-        bits = (coordinates[which] >> taken[which] & (1 << count) - 1) << at
-        found = bits if found is None else found | bits
-        taken[which] += count
+        if which == axis:
+            bits = (coordinate >> taken & (1 << count) - 1) << at
+            found = bits if found is None else found | bits
+            taken += count
         at += count
     assert found is not None
     return found

@@ -7,14 +7,14 @@ Memory is restored between the two. An EngineDifference names kernel, group, add
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.threads import places
 from softgen.threads.bindings import dispatch_bindings
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
 from softgen.threads.reference import ReferenceGroup
@@ -72,6 +72,7 @@ class ComparingDispatcher:
 
     def __init__(self, first: EngineDispatcher, second: EngineDispatcher) -> None:
         self.first, self.second = first, second
+        self._current: EngineDispatcher | None = None  # at work on a whole
 
     @property
     def both(self) -> tuple[EngineDispatcher, EngineDispatcher]:
@@ -79,13 +80,50 @@ class ComparingDispatcher:
 
     @property
     def threads(self) -> int:
-        return 1
+        return (self._current or self.first).threads
+
+    def whole(self, space: Space, work: Callable[[], ResultT]) -> ResultT:
+        """Both engines do all of the work before memory is compared."""
+        before, results, done = MemorySnapshot(space), [], []
+        for dispatcher in self.both:
+            before.restore()
+            self._current = dispatcher
+            error = None
+            try:
+                done.append(work())
+            except SoftgenError as found:
+                error = found
+            results.append(EngineResult((), error, {page: space.read(page, len(was)) for page, was in before.changed()}))
+        self._current = None
+        self._check_whole(space, before, results)
+        before.restore()
+        for at, data in results[0].pages.items():
+            space.write(at, data)
+        if results[0].error:
+            raise results[0].error
+        return done[0]
+
+    def _check_whole(self, space: Space, before: MemorySnapshot, results: list[EngineResult]) -> None:
+        names, words = [dispatcher.name for dispatcher in self.both], [_words(result.error) or "no error" for result in results]
+        page = _differ(results[0], results[1])
+        if page is not None:
+            before.restore()
+            pages = {*results[0].pages, *results[1].pages}
+            found = [{each: result.pages.get(each, space.read(each, PAGE)) for each in pages} for result in results]
+            raise EngineDifference(f"{names[0]} and {names[1]} differ: {_values(names, _first(found[0], found[1]) or page, found)}")
+        if words[0] != words[1]:
+            raise EngineDifference(f"{names[0]} and {names[1]} differ: {names[0]} says {words[0]!r}, {names[1]} says {words[1]!r}")
 
     def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
                   timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        raise Unsupported("threads that a C loop starts are not compared between engines yet; replay with each engine and compare pictures")
+        if self._current is None:
+            raise Unsupported("threads that a C loop starts are compared only as part of a draw")
+        return self._current.run_loops(context, dispatch, loops, timed_out)
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+        if self._current is not None:
+            yield from self._current.run(context, dispatch, timed_out)
+            return
         before = MemorySnapshot(context.space)
         first, second = (self._run(dispatcher, context, dispatch, timed_out, before) for dispatcher in self.both)
         if (page := _differ(first, second)) is not None or _words(first.error) != _words(second.error):

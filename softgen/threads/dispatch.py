@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
@@ -29,9 +29,10 @@ from softgen.threads.payload import (
     patched,
 )
 
-UNITS = ("data port", "gateway", "spawner", "sampler")
+UNITS = ("data port", "gateway", "spawner", "sampler", "urb", "extended math")
 UNLIMITED = 1 << 16
 
+ResultT = TypeVar("ResultT")
 TimedOut = Callable[[], bool]  # whether the submission's time limit has passed
 
 
@@ -174,6 +175,10 @@ class Dispatcher(Protocol):
     def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
                   timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
         """C loops that start batches of threads (threads.h), each on a host thread of its own; the dispatch has a LoopPayload."""
+        ...
+
+    def whole(self, space: Space, work: Callable[[], ResultT]) -> ResultT:
+        """Calls `work`, which runs several dispatches that belong together, such as those of a draw."""
         ...
 
     @property

@@ -20,8 +20,9 @@ from softgen.errors import Unsupported
 from softgen.eu.engine import engine
 from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.interpreter import KernelProgram
+from softgen.memory.space import Space
 from softgen.threads import reference
-from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import DispatchProgram, ProgramCache
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ class EngineDispatcher:
         with self._borrowed() as workers:
             shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
             yield from self._counted(program, self.name, pool.LoopRun(shared, workers, timed_out, loops).run())
+
+    def whole(self, space: Space, work: Callable[[], ResultT]) -> ResultT:
+        return work()
 
     def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
                   timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip

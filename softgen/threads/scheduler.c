@@ -263,7 +263,12 @@ static int64_t run(struct threads_worker *worker, void *record, uint64_t count, 
     return run_group(w);
 }
 
-static const struct threads_api api = {capacity, payload, pending, run, resume};
+static struct context *context_of(const struct threads_worker *worker)
+{
+    return ((const struct worker *)worker)->context;
+}
+
+static const struct threads_api api = {capacity, payload, pending, run, resume, context_of};
 
 const struct threads_api *threads_functions(void)
 {

@@ -30,7 +30,8 @@ struct answer {
 struct worker {
     struct threads_worker public;
     struct context *context;
-    uint8_t *templates; /* a block for each thread of a group, as it starts */
+    uint8_t *templates; /* a block for each thread of a group, as it starts, */
+    uint64_t template_stride; /* so many bytes apart; 0: one for all */
     struct member *members;
     struct range *ranges; /* what of a block is written again when it is dirty */
     uint64_t range_count;

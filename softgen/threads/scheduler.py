@@ -65,6 +65,7 @@ class SchedulerState(ctypes.Structure):
         ("api", ctypes.c_uint64),
         ("context", ctypes.c_uint64),
         ("templates", ctypes.c_uint64),
+        ("template_stride", ctypes.c_uint64),
         ("members", ctypes.c_uint64),
         ("ranges", ctypes.c_uint64),
         ("range_count", ctypes.c_uint64),

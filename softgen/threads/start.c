@@ -92,7 +92,8 @@ static inline void start_block(const struct worker *w, uint64_t number)
     struct member *m = &w->members[number];
     uint8_t *block = block_of(w, number);
     if (m->dirty) {
-        write_block(w, m, block, w->templates + number * place.size);
+        write_block(w, m, block, w->templates + number * w->template_stride);
+        control_of(block)->number = (uint32_t)number;
     } else {
         struct control *control = control_of(block);
         control->ip = w->start;
@@ -100,7 +101,7 @@ static inline void start_block(const struct worker *w, uint64_t number)
         control->executed = 0;
     }
     if (__builtin_expect(w->masked, 0))
-        set_mask(block, w->masks ? w->masks[number] : ((const uint32_t *)(w->templates + number * place.size + place.sr))[2]);
+        set_mask(block, w->masks ? w->masks[number] : ((const uint32_t *)(w->templates + number * w->template_stride + place.sr))[2]);
 }
 
 /* The same with counters. */

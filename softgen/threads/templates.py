@@ -1,6 +1,7 @@
-"""Templates: the blocks of a group's threads as they start. Kept from one dispatch to the next; only what changed is written again.
+"""Templates: the blocks of a group's threads as they start. Kept for later dispatches of the same kind; only what changed is written again.
 
-In:  a SharedDispatch. Out: a block for each thread of a group. Counters of a header patch are not in it: they differ between groups.
+In:  a SharedDispatch. Out: a block for each thread of a group, or one for all where payloads are written by C code. Counters of a header
+patch are not in it: they differ between groups.
 Everything that a block is made of is compared: drivers rewrite state in place between two dispatches.
 """
 
@@ -16,7 +17,7 @@ from softgen.eu.thread import block
 from softgen.eu.thread.block import ControlBlock
 from softgen.eu.thread.state import ThreadState
 from softgen.threads.dispatch import ThreadDispatch
-from softgen.threads.payload import LoopPayload, PayloadList, PayloadWriter, TemplatePayload
+from softgen.threads.payload import PayloadList, TemplatePayload, ThreadMasks
 from softgen.threads.shared import SharedDispatch
 
 Bytes = npt.NDArray[np.uint8]
@@ -24,6 +25,7 @@ Bytes = npt.NDArray[np.uint8]
 LINE = 64
 GRF_END = block.BLOCK_OFFSETS["mrf"]
 NUMBER = block.BLOCK_OFFSETS["control"] + ControlBlock.number.offset
+MAX_KEPT = 16  # kinds of dispatches whose templates a worker keeps
 
 
 class AlignedMemory:
@@ -51,38 +53,31 @@ def _started(gen: float, kernel: int, control: tuple[int, ...], mask: int) -> by
 
 
 class ThreadTemplates(AlignedMemory):
-    """Template blocks of the threads that one worker runs."""
+    """Template blocks of the threads that one worker runs. `stride` is 0 where one block serves all of them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.control = 0  # cr0.0 of a thread that starts
-        self._made: tuple[Any, ...] | None = None  # all that the blocks were made of, but
-        self._data: bytes | tuple[bytes, ...] = b""  # this
+        self.stride = block.BLOCK_SIZE
+        self._data: bytes | tuple[bytes, ...] | None = None  # of the payloads; None: blocks are not complete
 
     def make(self, shared: SharedDispatch, first_slot: int) -> bool:
         """Writes the blocks of a dispatch; False if they are there already. Its threads have slots from `first_slot` on."""
         dispatch, payload = shared.dispatch, shared.dispatch.payload
-        layout: tuple[Any, ...]
-        data: bytes | tuple[bytes, ...]
-        if isinstance(payload, TemplatePayload):
-            layout, data = (payload.header, payload.common, payload.own, payload.own_first, payload.slots), payload.data
-        elif isinstance(payload, PayloadList):
-            layout, data = (payload.slots,), payload.payloads
-        else:
-            layout, data = (), b""
-        patched = tuple(counter.offset for counter in dispatch.patch.counters) if dispatch.patch is not None else ()
-        wanted = (shared.gen, first_slot, dispatch.kernel, dispatch.control, dispatch.simd, dispatch.threads, dispatch.masks, patched,
-                  layout)  # fmt: skip
-        if wanted == self._made and data == self._data:
+        own = payload if isinstance(payload, TemplatePayload | PayloadList) else None
+        data = own.data if isinstance(own, TemplatePayload) else own.payloads if own else b""
+        if data == self._data:
             return False
-        rows = self.fit(dispatch.threads * block.BLOCK_SIZE).reshape(dispatch.threads, block.BLOCK_SIZE)
-        made, self._made = self._made, None  # until all is complete
-        if wanted != made:
+        count = dispatch.threads if own or isinstance(dispatch.masks, ThreadMasks) else 1
+        rows = self.fit(count * block.BLOCK_SIZE).reshape(count, block.BLOCK_SIZE)
+        made, self._data = self._data, None  # until all is complete
+        if made is None:
             self._start(rows, shared)
-        if not isinstance(payload, PayloadWriter | LoopPayload):
-            self._fill(rows, payload, dispatch.threads)
-            self._fill_slots(rows, payload, first_slot)
-        self._made, self._data = wanted, data
+            self.stride = block.BLOCK_SIZE if len(rows) == dispatch.threads else 0
+        if own:
+            self._fill(rows, own, dispatch.threads)
+            self._fill_slots(rows, own, first_slot)
+        self._data = data
         return True
 
     def _start(self, rows: Bytes, shared: SharedDispatch) -> None:
@@ -93,7 +88,7 @@ class ThreadTemplates(AlignedMemory):
         else:
             for number, row in enumerate(rows):
                 row[:] = np.frombuffer(_started(shared.gen, dispatch.kernel, dispatch.control, dispatch.mask(number)), np.uint8)
-        rows[:, NUMBER : NUMBER + 4].view(np.uint32)[:, 0] = np.arange(dispatch.threads, dtype=np.uint32)
+        rows[:, NUMBER : NUMBER + 4].view(np.uint32)[:, 0] = np.arange(len(rows), dtype=np.uint32)
         self.control = dispatch.control[0]
 
     def _fill(self, rows: Bytes, payload: TemplatePayload | PayloadList, threads: int) -> None:
@@ -114,3 +109,35 @@ class ThreadTemplates(AlignedMemory):
             values = (slots * np.uint64(rule.step) + np.uint64(rule.base) & np.uint64(rule.mask)).astype(np.uint32)
             dwords = rows[:, rule.offset : rule.offset + 4].view(np.uint32)[:, 0]
             dwords[:] = dwords & np.uint32(~rule.mask & 0xFFFFFFFF) | values
+
+
+class TemplateCache:
+    """The templates of the last kinds of dispatches: a draw's stages alternate."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Any, ...], ThreadTemplates] = {}
+        self._last: ThreadTemplates | None = None
+
+    def choose(self, shared: SharedDispatch, first_slot: int) -> tuple[ThreadTemplates, bool]:
+        """The templates of a dispatch, and whether they differ from those chosen last."""
+        key = _kind(shared, first_slot)
+        found = self._kept.pop(key, None) or ThreadTemplates()
+        if len(self._kept) >= MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = found  # the last one used comes last
+        differ = found.make(shared, first_slot) or found is not self._last
+        self._last = found
+        return found, differ
+
+
+def _kind(shared: SharedDispatch, first_slot: int) -> tuple[Any, ...]:
+    """All that blocks are made of but the data of payloads."""
+    dispatch, payload = shared.dispatch, shared.dispatch.payload
+    layout: tuple[Any, ...] = ()
+    if isinstance(payload, TemplatePayload):
+        layout = payload.header, payload.common, payload.own, payload.own_first, payload.slots
+    elif isinstance(payload, PayloadList):
+        layout = (payload.slots,)
+    patched = tuple(counter.offset for counter in dispatch.patch.counters) if dispatch.patch is not None else ()
+    return (shared.gen, first_slot, dispatch.kernel, dispatch.control, dispatch.simd, dispatch.threads, dispatch.masks, patched,
+            type(payload), layout)  # fmt: skip

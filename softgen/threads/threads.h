@@ -28,6 +28,7 @@ enum threads_reason { THREADS_DONE, THREADS_ESCAPED, THREADS_OTHER_MODE, THREADS
                       THREADS_TOO_MANY };
 
 struct threads_worker;
+struct context; /* eu/native.h */
 
 struct threads_api {
     uint64_t (*capacity)(const struct threads_worker *worker);
@@ -35,6 +36,7 @@ struct threads_api {
     int64_t (*pending)(const struct threads_worker *worker);
     int64_t (*run)(struct threads_worker *worker, void *record, uint64_t count, const uint32_t *masks);
     int64_t (*resume)(struct threads_worker *worker, void *record);
+    struct context *(*context)(const struct threads_worker *worker);
 };
 
 /* What is public of a worker; functions are reached through it, so that a loop links with nothing. */
@@ -71,6 +73,12 @@ static inline int64_t threads_run(struct threads_worker *worker, void *record, u
 static inline int64_t threads_resume(struct threads_worker *worker, void *record)
 {
     return worker->api->resume(worker, record);
+}
+
+/* The environment of the worker's threads, for compiled functions that a loop calls itself. */
+static inline struct context *threads_context(const struct threads_worker *worker)
+{
+    return worker->api->context(worker);
 }
 
 /* A payload source (PayloadWriter of threads/payload.py): writes the payloads of threads first to first + count - 1 of a dispatch, the

@@ -31,7 +31,7 @@ from softgen.threads.dispatch import Finished
 from softgen.threads.payload import REGISTER, LoopPayload, PayloadWriter, WrittenMasks
 from softgen.threads.scheduler import TURN, BlockRange, FallbackAnswer, GroupMember, ReturnReason, SchedulerState
 from softgen.threads.shared import SharedDispatch
-from softgen.threads.templates import LINE, AlignedMemory, ThreadTemplates
+from softgen.threads.templates import LINE, AlignedMemory, TemplateCache, ThreadTemplates
 
 SLICE = 20_000_000  # nanoseconds of compiled code between polls from Python
 CHANGES = frozenset({"mov", "not", "and", "or", "xor"})  # opcodes with which programs change cr0
@@ -49,6 +49,7 @@ class WorkerState:
     def __init__(self) -> None:
         self.call = scheduler.groups_call()
         self.blocks, self.templates, self.local = AlignedMemory(), ThreadTemplates(), AlignedMemory()
+        self.kept_templates = TemplateCache()
         self.members = (GroupMember * 0)()
         self.ranges: ctypes.Array[BlockRange] | None = None
         self.dirty: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)  # of each member
@@ -115,7 +116,8 @@ class Worker:
         self.shared, self.record, self.state, self.poll, self.call = shared, shared.dispatch, state, poll, state.call
         self.threads = threads = self.record.threads
         state.fit(threads)
-        if state.templates.make(shared, number * threads):
+        state.templates, differ = state.kept_templates.choose(shared, number * threads)
+        if differ:
             state.mark_dirty()
         self.control, self.members, self.answers = state.templates.control, state.members, state.answers
         self.blocks, self.local = state.blocks.bytes, state.local.fit(self.record.local_bytes + LINE)
@@ -132,7 +134,8 @@ class Worker:
             setattr(context, name, value)
         context.local, context.local_size = state.local.address, self.record.local_bytes
         context.blocks, context.threads, context.notified = state.blocks.address, self.threads, 1
-        now.templates, now.members = state.templates.address, ctypes.addressof(self.members)
+        now.templates, now.template_stride = state.templates.address, state.templates.stride
+        now.members = ctypes.addressof(self.members)
         now.turn, now.start, now.size = TURN, self.record.kernel, self.threads
         counters = self.record.patch.counters if self.record.patch is not None else ()
         now.axes = len(counters)

@@ -4,5 +4,24 @@ In:  3DPRIMITIVE, with the state that was latched before it.
 Out: thread dispatches; the pixel backend (shared_functions.pixel_backend) writes render targets and depth buffers.
 
 three_d.h, structures.py  the arrays between stages
+chunk.py                  Chunk: vertices and objects of a part of a draw
 state.py                  the state of a draw
+unit_state.py             the state of a shader stage: a command, or a block in memory
+constants.py              push constants
+front.py                  the front of the pipeline: chunks of a draw, from the next three
+vertex_fetch.py           vertex data, from buffers to payload registers or URB entries (vertex_fetch.c)
+vertex_shader.py          vertex shader threads (vertex_shader.c)
+assembly.py               objects of every topology, and the vertices they share (assembly.c)
+geometry.py, geometry.h   from objects to setup records in bins: clip.py, setup.py, attributes.py, bins.py
+fields.py                 the state of a fixed function, from several commands or blocks
+rasterizer.py, .c         RASTER: the pixels that an object covers
+pixel_state.py            the state of the pixel shader: kernel, payload, when depth and stencil are tested
+pixel_payload.py, payload.c  payloads of pixel shader threads
+pixel_shader.py, .c, pixels.h  PS: tiles become threads
+draw.py                   a draw; commands.py its command; stages.py the table of stages
+clears.py, fill.py        fast clears, HiZ operations
 """
+
+from softgen.three_d.commands import COMMANDS, finish, new_state
+
+__all__ = ["COMMANDS", "finish", "new_state"]

@@ -235,7 +235,7 @@ def depth_target(state: DrawState) -> DepthTarget:
 def _tests(state: DrawState, calc: _Page) -> _Page:
     if state.generation.unit_state:
         return calc
-    if "3DSTATE_WM_DEPTH_STENCIL" in catalogue.names(gen=state.gen):
+    if catalogue.catalogue().get("3DSTATE_WM_DEPTH_STENCIL", state.gen) is not None:
         return _Page("3DSTATE_WM_DEPTH_STENCIL", state.gen, state.command("3DSTATE_WM_DEPTH_STENCIL"))
     pointer = state.command("3DSTATE_DEPTH_STENCIL_STATE_POINTERS").depth_stencil_state_pointer
     return _Page("DEPTH_STENCIL_STATE", state.gen, state.structure("DEPTH_STENCIL_STATE", state.address("dynamic", pointer)))

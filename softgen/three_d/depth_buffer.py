@@ -44,7 +44,7 @@ def depth_buffers(state: DrawState) -> DepthBuffers:
         return DepthBuffers()
     page = catalogue.layout(DEPTH, state.gen)
     kind, format = value_name(page, buffer, "surface_type"), value_name(page, buffer, "surface_format")
-    separate = STENCIL in catalogue.names(gen=state.gen)
+    separate = catalogue.catalogue().get(STENCIL, state.gen) is not None
     if kind == "null":
         return DepthBuffers(separate_stencil=separate)
     mode = int(getattr(buffer, "tiled_resource_mode", 0))

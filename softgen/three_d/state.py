@@ -8,14 +8,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
-from softgen.command import CommandStreamer
+from softgen.command import CommandStreamer, Latched
 from softgen.errors import DecodeError, GpuFault
 from softgen.memory.space import Space
 
@@ -27,14 +27,16 @@ def unpacked(name: str, gen: float, data: bytes) -> Record:
 
 
 class DrawState:
-    """The state that a draw sees."""
+    """The state that a draw sees. `register` gives an engine register's value by name; `warn` reports broken rules."""
 
-    def __init__(self, generation: Generation, space: Space, latched: Mapping[str, Record], bases: Mapping[str, int]) -> None:
+    def __init__(self, generation: Generation, space: Space, latched: Latched, bases: Mapping[str, int],
+                 register: Callable[[str], int] = lambda name: 0, warn: Callable[[str], None] = lambda text: None) -> None:  # fmt: skip
         self.generation, self.gen, self.space, self.latched, self.bases = generation, generation.number, space, latched, bases
+        self.register, self.warn = register, warn
 
     @classmethod
     def of(cls, cs: CommandStreamer) -> DrawState:
-        return cls(cs.generation, cs.space, cs.latched, cs.bases)
+        return cls(cs.generation, cs.space, cs.latched, cs.bases, cs.get, cs.warn)
 
     def get(self, name: str) -> Record | None:
         """A state command as it was latched; None if none was."""

@@ -6,6 +6,8 @@ import ctypes
 from functools import cache
 
 from softgen.eu import native
+from softgen.memory import guard
+from softgen.memory.space import Space
 from softgen.shared_functions.pixel_dispatch import PixelDispatch
 
 TILE = 64  # pixels of a tile's side
@@ -40,7 +42,7 @@ class ObjectArray(ctypes.Structure):
 class Plane(ctypes.Structure):
     """A value that is linear on the screen: c + dx * x + dy * y at the sample of pixel (x, y)."""
 
-    _fields_ = [("c", ctypes.c_float), ("dx", ctypes.c_float), ("dy", ctypes.c_float)]
+    _fields_ = [("c", ctypes.c_double), ("dx", ctypes.c_double), ("dy", ctypes.c_double)]
 
 
 class SetupRecord(ctypes.Structure):
@@ -82,3 +84,16 @@ def layout() -> list[int]:
 def library() -> ctypes.CDLL:
     """The C functions of the stages."""
     return native.load("softgen.three_d._pipeline", "three_d_layout", layout())
+
+
+@cache
+def _address(function: str) -> int:
+    return native.address(getattr(library(), function))
+
+
+def guarded_call(function: str, argument: ctypes.Structure, space: Space) -> int:
+    """Calls a function of the library that touches graphics memory: int64_t f(argument, guard record). Raises GpuFault."""
+    record = guard.FaultRecord(ip=guard.NO_IP)
+    if guard.library().guard_call(_address(function), ctypes.addressof(argument), record):
+        raise guard.fault(record, space)
+    return int(record.result)

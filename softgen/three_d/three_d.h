@@ -62,7 +62,9 @@ struct object_array {
 
 /* -- setup records ------------------------------------------------------------------------------------------------------------------- */
 
-struct plane { float c, dx, dy; }; /* value at the sample of pixel (0, 0), and steps: c + dx * x + dy * y */
+/* A value that is linear on the screen: c + dx * x + dy * y at the sample of pixel (x, y). In double, so that a small object far from
+ * pixel (0, 0) keeps its precision: evaluate in double, at each pixel or at a block's corner with float steps from there. */
+struct plane { double c, dx, dy; };
 
 /* An object as the rasterizer sees it. Coordinates are pixels; an edge function is 0 or more inside (the fill rule is in its constant),
  * in 1/65536 of a square pixel: e(x, y) = c + dx * x + dy * y at the sample of pixel (x, y). */

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from softgen.command import Counters
+from softgen.command import Counters, Drawn
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
@@ -67,15 +67,18 @@ class Report:
 
 
 def replay(trace: WorkTrace, clock: Callable[[], int] | None = None, timed_out: Callable[[], bool] = lambda: False,
-           groups: Dispatcher | None = None, log: Callable[[str, str], None] | None = None) -> Report:  # fmt: skip
+           groups: Dispatcher | None = None, log: Callable[[str, str], None] | None = None, drawn: Drawn | None = None,
+           ended: Callable[[Work], None] = lambda work: None) -> Report:  # fmt: skip
     """Execute a trace in order until it ends or `timed_out` says so. `groups` runs the thread groups of dispatches; `log` gets events by
-    topic."""
-    gpu = GpuDevice(trace.device, clock, timed_out, dispatcher=groups, trace=log)
+    topic; `drawn` is told of render targets, `ended` of each submission that has ended."""
+    gpu = GpuDevice(trace.device, clock, timed_out, dispatcher=groups, trace=log, drawn=drawn)
     report = Report(gpu.counters)
     for event in events(trace):
         if isinstance(event, Work):
             report.submissions += 1
-            if not _execute(gpu, event, report, trace.name):
+            go_on = _execute(gpu, event, report, trace.name)
+            ended(event)
+            if not go_on:
                 break
         else:
             _check(gpu, event, report, trace.name)

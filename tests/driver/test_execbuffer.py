@@ -255,6 +255,21 @@ def test_an_engine_map_says_where_work_goes(gpu: Gpu, held: Held) -> None:
         context(program, param=ENGINES, size=12, value=missing.address)
 
 
+def test_entries_of_an_engine_map_have_states_of_their_own() -> None:
+    """Mesa's iris draws and computes in two entries of one context, both of the render engine; legacy rings share a state."""
+    general, load, store = 0x2600, 0x11000001, 0x12000002  # CS_GPR 0, MI_LOAD_REGISTER_IMM, MI_STORE_REGISTER_MEM
+    with served("kbl") as gpu:
+        program = gpu.program()
+        engines = program.memory(struct.pack("<QHHHH", 0, 0, 0, 0, 0))
+        mapped, target = context(program, param=ENGINES, size=16, value=engines.address), buffer(program)
+        for number, at in ((mapped, 0), (0, 8)):
+            sets = buffer(program, struct.pack("<4I", load, general, 7, END))
+            reads = [buffer(program, struct.pack("<6I", store, general, 0x10000 + at + 4 * n, 0, END, 0)) for n in range(2)]
+            for index, batch in ((0, sets), *enumerate(reads)):
+                submit(program, [row(target, offset=0x10000, flags=PINNED), row(batch)], context=number, flags=index)
+        assert content(program, target) == (7, 0, 7, 7)
+
+
 def test_rings_without_a_map(gpu: Gpu, held: Held) -> None:
     program = gpu.program()
     handle = buffer(program)

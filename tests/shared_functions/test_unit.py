@@ -1,6 +1,7 @@
 """Units: declarations become message tables and context fields; a new one needs nothing else.
 
-The URB of these tests is no model of the hardware's: a few words of memory that a context field points at, to show what a unit costs.
+The check and refinement engine of these tests is no model of the hardware's: a few words of memory that a context field points at, to
+show what a unit costs.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ def test_bindings_fill_the_fields_of_their_scope() -> None:
 
 def test_units_by_name_and_by_function() -> None:
     assert [units.named(unit.name) for unit in units.UNITS] == list(units.UNITS)
-    assert units.answering("sampler") is units.named("sampler") and units.answering("urb") is None
-    with pytest.raises(SoftgenError, match="no unit 'urb'; units are data port, sampler, gateway, spawner"):
-        units.named("urb")
+    assert units.answering("sampler") is units.named("sampler") and units.answering("cre") is None
+    with pytest.raises(SoftgenError, match="no unit 'vme'; units are data port, sampler, gateway, spawner, urb, extended math"):
+        units.named("vme")
     functions = [function for unit in units.UNITS for function in unit.functions]
     assert len(functions) == len(set(functions))
 
@@ -87,11 +88,11 @@ def test_handlers_are_by_function_number(gen: float) -> None:
 # -- a unit of its own ---------------------------------------------------------------------------------------------------
 
 
-class UrbEnvironment(Protocol):
+class RefinementEnvironment(Protocol):
     def entry(self) -> Memory: ...
 
 
-class Urb:
+class Refinement:
     """On the interpreter."""
 
     def __init__(self, own: GroupBindings) -> None:
@@ -100,48 +101,48 @@ class Urb:
     def begin(self, sender: object) -> None: ...
 
     def entry(self) -> Memory:
-        return message._MACHINE.memory(self.held, "urb")
+        return message._MACHINE.memory(self.held, "held")
 
 
-class CompiledUrb:
+class CompiledRefinement:
     """In compiled code."""
 
     def __init__(self, code: MessageCode) -> None:
         self.code = code
 
     def entry(self) -> Memory:
-        return self.code.pointer("urb").memory("urb")
+        return self.code.pointer("held").memory("held")
 
 
 ENTRIES = np.arange(64, dtype=np.uint32)
-URB = Unit("urb", ("urb",), Urb, CompiledUrb, (ContextField("urb", Scope.WORKER),))
+REFINEMENT = Unit("refinement", ("cre",), Refinement, CompiledRefinement, (ContextField("held", Scope.WORKER),))
 
 
 @pytest.fixture
-def urb(monkeypatch: pytest.MonkeyPatch) -> Iterator[Unit]:
+def refinement(monkeypatch: pytest.MonkeyPatch) -> Iterator[Unit]:
     """What a line in units.py does, for one test."""
-    monkeypatch.setattr(units, "UNITS", (*units.UNITS, URB))
+    monkeypatch.setattr(units, "UNITS", (*units.UNITS, REFINEMENT))
     monkeypatch.setattr(message, "PROGRAMS", dict(message.PROGRAMS))
-    answers("urb_read_hword")(_read)
+    answers("skip_and_intra_check")(_read)
     for cached in (units.named, units.answering, message.plan, compiled.code):
         cached.cache_clear()  # type: ignore[attr-defined]
-    yield URB
+    yield REFINEMENT
     for cached in (units.named, units.answering, message.plan, compiled.code):
         cached.cache_clear()  # type: ignore[attr-defined]
 
 
-def _read(x: Message[UrbEnvironment]) -> None:
+def _read(x: Message[RefinementEnvironment]) -> None:
     """The handle is dword 0 of the header."""
     handle = x._read(u32, 0, 1) & 0xFFFF
     x.give(x.m.load_block(u32, 8, x.environment.entry(), handle * 32), 0, x.lanes(8))
 
 
-def test_a_new_unit_answers_on_both_machines(urb: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
-    sfid = next(number for number, name in descriptors.shared_functions(GEN).items() if name == "urb")
-    descriptor = descriptors.encode("urb_read_hword", GEN, message_length=1, response_length=1, header_present=1)
+def test_a_new_unit_answers_on_both_machines(refinement: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
+    sfid = next(number for number, name in descriptors.shared_functions(GEN).items() if name == "cre")
+    descriptor = descriptors.encode("skip_and_intra_check", GEN, message_length=1, response_length=1, header_present=1)
     payload = np.array([3] + [0] * 7, np.uint32).view(np.uint8)
     sent = Sent(sfid, descriptor, payload, response=np.zeros(32, np.uint8))
-    handler = handlers([urb], group())[sfid]
+    handler = handlers([refinement], group())[sfid]
     assert isinstance(handler, MessageHandler)
     handler(None, sent)
     assert sent.response.view(np.uint32).tolist() == list(range(24, 32))
@@ -150,7 +151,7 @@ def test_a_new_unit_answers_on_both_machines(urb: Unit, monkeypatch: pytest.Monk
     monkeypatch.setattr(compiled, "Context", made)
     assert send.has_lane_program(compiled.instruction(GEN, sfid, descriptor, 8, 1, 0))
     twin = compiled.Compiled(GEN, AddressSpace("bench", 48), np.zeros(64, np.uint8), 0)
-    twin.context.urb = ENTRIES.ctypes.data
+    twin.context.held = ENTRIES.ctypes.data
     response = np.zeros(32, np.uint8)
     assert twin.run(sfid, descriptor, payload, np.zeros(0, np.uint8), response, 0x3F, 8) == 0
     assert response.view(np.uint32).tolist() == [*range(24, 30), 0, 0]

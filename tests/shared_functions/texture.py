@@ -55,6 +55,7 @@ class Texture(Bench):
         values = {"surface_type": KINDS[self.kind], "surface_format": NUMBER[self.format], "surface_base_address": DATA, "width": width - 1,
                   "height": height - 1, "depth": depth - 1, "surface_pitch": self.pitch - 1, "surface_array": int(self.array),
                   "surface_qpitch": self._apart() // 4, "surface_vertical_alignment": 1, "surface_horizontal_alignment": 1,
+                  **{f"cube_face_enable_{sign}_{axis}": 1 for sign in ("negative", "positive") for axis in "xyz" if self.kind == "cube"},
                   **{f"shader_channel_select_{name}": 4 + n for n, name in enumerate(("red", "green", "blue", "alpha"))}}  # fmt: skip
         self.put(self.state, 0, layout("RENDER_SURFACE_STATE", self.gen).pack(**values | self.surface))
         self.put(self.state, TABLE, [0])

@@ -13,7 +13,7 @@ from softgen.bits.catalogue import layout
 from softgen.bits.formats import surface_formats
 from softgen.errors import Unsupported
 from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.types import u32
+from softgen.lanes.types import u32, u64
 from softgen.surface.image import SurfaceImage, image_from_state, locate
 
 RGBA8 = 0xC7  # R8G8B8A8_UNORM
@@ -23,8 +23,27 @@ KINDS = {"1d": 0, "2d": 1, "3d": 2, "cube": 3}
 def made(gen: float, kind: str = "2d", **values: Any) -> SurfaceImage:
     """A surface of 16 x 10 texels and three slices, linear, rows of 64 bytes."""
     page = layout("RENDER_SURFACE_STATE", gen)
-    fields = {"surface_type": KINDS[kind], "surface_format": RGBA8, "width": 15, "height": 9, "depth": 2, "surface_pitch": 63} | values
+    fields = {"surface_type": KINDS[kind], "surface_format": RGBA8, "width": 15, "height": 9, "depth": 2, "surface_pitch": 63}
+    fields |= {f"cube_face_enable_{sign}_{axis}": 1 for sign in ("negative", "positive") for axis in "xyz" if kind == "cube"} | values
     return image_from_state(page, page.unpack(page.pack(**fields)), "surface 0")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind, array, layout", [("2d", True, "below"), ("2d", False, "below"), ("3d", False, "packed"),
+                                                 ("cube", False, "packed")])  # fmt: skip
+def test_surfaces_of_gen45_have_alignments_and_arrays_by_rule(kind: str, array: bool, layout: str) -> None:
+    """No field says it: 4 texels and 2 rows, h0 + h1 + 11j, and an array where there is depth (public Mesa isl.c, isl_gfx4.c)."""
+    one = made(4.5, kind, depth=2 if array or kind == "3d" else 0, tiled_surface=1, tile_walk=1, mip_count_lod=1)
+    assert (one.align, one.is_array, one.layout, one.tiling, one.levels) == ((4, 2), array, layout, "y_major", 2)
+    assert one.rows == (10 if layout == "packed" else 10 + 6 + 22)
+    with pytest.raises(Unsupported, match="mip_map_layout_mode right"):
+        made(4.5, mip_map_layout_mode=1, mip_count_lod=1)
+
+
+@pytest.mark.parametrize("gen, layouts", [(7, ("packed", "below", "below")), (7.5, ("packed", "below", "below")),
+                                          (8, ("packed", "below", "below")), (9, ("below", "below", "row")),
+                                          (11, ("below", "below", "row"))])  # fmt: skip
+def test_layouts_of_later_generations(gen: float, layouts: tuple[str, ...]) -> None:
+    assert tuple(made(gen, kind).layout for kind in ("3d", "cube", "1d")) == layouts
 
 
 # h0 + h1 + 12j, with heights aligned to j (public Mesa isl.c: "the QPitch equation changed slightly in Ivybridge").
@@ -83,13 +102,23 @@ def corner(one: SurfaceImage, level: int) -> tuple[int, int]:
 def place(one: SurfaceImage, u: int, v: int, r: int, lod: int) -> int | None:
     """The byte offset of a texel; None where there is none."""
     level = one.level + lod
-    slices = {"3d": one.depth, "cube": 6}.get(one.kind, 1) * (one.depth if one.is_array else 1)
+    slices = {"3d": max(one.depth >> level, 1), "cube": 6}.get(one.kind, 1) * (one.depth if one.is_array else 1)
     width, height = max(one.width >> level, 1), max(one.height >> level, 1) if one.kind != "1d" else 1
     if not (u < width and v < height and r < slices and lod < one.levels):
         return None
+    if one.layout == "packed":
+        planes = [6 if one.kind == "cube" else max(one.depth >> k, 1) for k in range(level + 1)]
+        if r >= planes[level]:
+            return None
+        x = r % (1 << level) * up(width, one.align[0]) + u
+        rows = [up(max(one.height >> k, 1), one.align[1]) for k in range(level + 1)]
+        y = sum(rows[k] * -(-planes[k] // (1 << k)) for k in range(level)) + r // (1 << level) * rows[level] + v
+        return x * 4 + y * one.pitch
     x, y = corner(one, level)
+    if one.layout == "row":
+        x, y = sum(up(max(one.width >> k, 1), 64) for k in range(level)), 0
     if one.kind == "1d":
-        return (x + u + (r + one.first) * one.across + one.at[0]) * 4 + ((r + one.first) * one.rows + one.at[1]) * one.pitch
+        return (x + u + (r + one.first) * one.across + one.at[0]) * 4 + (y + (r + one.first) * one.rows + one.at[1]) * one.pitch
     return (x + u + one.at[0]) * 4 + (y + v + (r + one.first) * one.rows + one.at[1]) * one.pitch
 
 
@@ -109,7 +138,13 @@ IMAGES = {
     "1d array": plain("1d", (9, 1, 3), is_array=True, across=16, rows=0, first=1),
     "1d array in rows": plain("1d", (9, 1, 3), is_array=True, first=1),
     "1d moved": plain("1d", (9, 1, 1), at=(4, 0)),
+    "1d levels": plain("1d", (9, 1, 2), is_array=True, levels=3),
+    "1d levels in a row": plain("1d", (70, 1, 2), is_array=True, levels=3, across=256, rows=0, layout="row"),
     "3d": plain("3d", (5, 4, 3)),
+    "3d levels": plain("3d", (9, 6, 5), levels=3, level=1),
+    "3d packed": plain("3d", (9, 6, 5), levels=4, layout="packed"),
+    "cube packed": plain("cube", (8, 8, 1), levels=4, layout="packed"),
+    "packed from the second on": plain("3d", (9, 6, 11), levels=2, level=1, layout="packed"),
 }  # fmt: skip
 
 
@@ -143,11 +178,30 @@ def test_buffers_and_null_surfaces() -> None:
     assert not locate(m, plain("null", (0, 1, 1)), [m.value(u32, numbers)], None)[1].payload.any()
 
 
-@pytest.mark.parametrize("kind", ["1d", "3d"])
-def test_levels_of_these_are_refused(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["3d", "cube"])
+def test_packed_slices_lie_as_the_words_of_isl_have_it(kind: str) -> None:
+    """Level 2 of five planes: one plane; of six faces, which are not reduced: four beside each other, then two."""
+    one, m = plain(kind, (16, 16, 5), levels=4, layout="packed", align=(4, 2)), NumpyMachine()
+    planes = [5, 2, 1, 1] if kind == "3d" else [6] * 4
+    below = [sum(up(16 >> k, 2) * -(-planes[k] // (1 << k)) for k in range(level)) for level in range(4)]
+    for level in range(4):
+        for q in range(planes[level]):
+            x, y = q % (1 << level) * up(16 >> level, 4) + 1, below[level] + q // (1 << level) * up(16 >> level, 2)
+            where, inside = locate(m, one, [m.constant(u32, number, 1) for number in (1, 0, q)], m.constant(u32, level, 1))
+            assert where.payload[0] == 4 * x + 256 * y and inside.payload[0], (level, q)
+        outside = locate(m, one, [m.constant(u32, number, 1) for number in (1, 0, planes[level])], m.constant(u32, level, 1))[1]
+        assert not outside.payload[0]
+
+
+def test_near_images_have_the_same_offsets_in_32_bits() -> None:
     m = NumpyMachine()
-    with pytest.raises(Unsupported, match=f"a {kind} surface with levels"):
-        locate(m, plain(kind, (8, 8, 8), levels=2), [m.constant(u32, 0, 1)] * 3, None)
+    for gen in (4.5, 7, 8, 9, 11):
+        one = made(gen, mip_count_lod=2, width=99, height=99, depth=0, surface_pitch=511)
+        assert one.near
+        at = [m.value(u32, np.arange(24, dtype=np.uint32)) for _ in range(3)]
+        far, close = (locate(m, one, [*at[:2], m.constant(u32, 0, 24)], m.constant(u32, 2, 24), type)[0] for type in (u64, u32))
+        assert far.payload.tolist() == close.payload.tolist()
+    assert not made(9, surface_array=1, depth=2047, surface_qpitch=4096, surface_pitch=(1 << 18) - 1).near
 
 
 # -- surface states ------------------------------------------------------------------------------------------------

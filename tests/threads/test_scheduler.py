@@ -112,7 +112,8 @@ class Run:
         self.local = np.full(local + 64, 0xFF, np.uint8)
         self.context = Context(blocks=self.blocks.ctypes.data, threads=threads, local=self.local.ctypes.data, local_size=local)
         self.dispatch = SchedulerState(
-            context=ctypes.addressof(self.context), templates=self.templates.ctypes.data, members=ctypes.addressof(self.members),
+            context=ctypes.addressof(self.context), templates=self.templates.ctypes.data, template_stride=BLOCK_SIZE,
+            members=ctypes.addressof(self.members),
             ranges=ctypes.addressof(self.ranges), range_count=2, function=code().address(name), clean=clean, turn=100, size=threads,
             axes=3, extent=groups, patch_offset=(4, 24, 28), last=groups[0] * groups[1] * groups[2], deadline=FAR,
         )  # fmt: skip

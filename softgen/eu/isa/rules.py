@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from typing import Any
 
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import SpecError
+from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.table import TableRow, load, rows
 
 COMPUTED_AS = {"ub": "w", "b": "w", "uw": "w", "w": "w", "v": "w", "uv": "w", "ud": "d", "d": "d", "uq": "q", "q": "q",
                "hf": "hf", "f": "f", "vf": "f", "df": "df", "nf": "df"}  # fmt: skip
 WORDS = {"yes": True, "no": False}
+ARITHMETIC = range(64, 126)  # opcodes from add up to, but not including, nop
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class ExecutionRules:
     multiply: str  # "low_first" "low_second" "full"
     short_mach: bool
     second_accumulator: frozenset[str]
+    implicit_accumulator: bool
     round_increment: bool
     math: str  # "message" "instruction"
     message_registers: int
@@ -88,6 +91,16 @@ def table() -> ExecutionTable:
 
 def rules(gen: float) -> ExecutionRules:
     return table().rules[gen]
+
+
+@lru_cache(1 << 14)
+def writes_accumulator(inst: Instruction) -> bool:
+    """Whether an instruction updates the accumulator beside its destination: as it says, or as arithmetic does on generations where
+    instructions cannot say it. Results for architecture registers do not count there."""
+    if inst.acc_write or not rules(inst.gen).implicit_accumulator:
+        return inst.acc_write
+    result = inst.dst is None or inst.dst.file != "arf" or not inst.dst.number
+    return result and inst.opcode_number in ARITHMETIC
 
 
 def execution_type(types: Iterable[str]) -> str:

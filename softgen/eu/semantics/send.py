@@ -9,6 +9,7 @@ Reads   MESSAGE_DESCRIPTOR
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,10 +21,11 @@ from softgen.bits.units import DWORD, GRF_BYTES
 from softgen.errors import GpuFault, Unsupported
 from softgen.eu.isa import extended_descriptor
 from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.rules import rules
 from softgen.eu.thread.lane_state import LaneState, Offsets
 from softgen.eu.thread.message import SentMessage
-from softgen.eu.thread.predicate import predicate
-from softgen.eu.thread.regions import register_location
+from softgen.eu.thread.predicate import SECOND_HALF, predicate
+from softgen.eu.thread.regions import lane_type, read_source, register_location
 from softgen.eu.thread.state import ALT_FLOAT_MODE, ThreadState
 from softgen.lanes.types import LaneType, bool_, i32, u16, u32
 from softgen.lanes.value import Value
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 Bytes = npt.NDArray[np.uint8]
 
+COMPRESSED, HALF = 2, 8  # compression control of a send that is executed as two; channels of each
+COMPONENTS, ALL_ENABLES = 4, 0xF  # align16
 LENGTH_UNIT = extended_descriptor.unit(extended_descriptor.MESSAGE_LENGTH)
 
 
@@ -57,6 +61,54 @@ def second_length(extended: int) -> int:
     return (extended & extended_descriptor.MESSAGE_LENGTH) // LENGTH_UNIT
 
 
+@lru_cache(1 << 10)
+def halves(inst: Instruction) -> tuple[Instruction, ...]:
+    """The messages of a send. One with compression control is executed as two of 8 channels; the second one has the next registers."""
+    if rules(inst.gen).second_half != "compression" or inst.quarter != COMPRESSED or inst.exec_size <= HALF:
+        return (inst,)
+    dst, (source, *others) = inst.dst, inst.sources
+    second = replace(inst, exec_size=HALF, quarter=SECOND_HALF, base_mrf=inst.base_mrf + 1, sources=(_next(source), *others),
+                     dst=None if dst is None else _next(dst))  # fmt: skip
+    return replace(inst, exec_size=HALF, quarter=0, eot=False), second
+
+
+def _next(operand: Operand) -> Operand:
+    """The operand one register further on."""
+    if operand.file != "grf":
+        return operand
+    return replace(operand, offset=operand.offset + GRF_BYTES) if operand.indirect else replace(operand, number=operand.number + 1)
+
+
+@lru_cache(1 << 10)
+def _implied(inst: Instruction) -> Instruction:
+    """A send with the channels and the source type of its implied move: at most a register is moved."""
+    source = inst.sources[0] if inst.sources[0].type else replace(inst.sources[0], type="ud", vertical=8, width=8, horizontal=1)
+    return replace(inst, exec_size=min(inst.exec_size, GRF_BYTES // lane_type(source).bytes), sources=(source,))
+
+
+def implied_move(state: LaneState, inst: Instruction) -> None:
+    """Move source 0 to the first message register, as generations with message registers do (IVB 1744-1746): a move with the source's
+    region, swizzle and modifiers, whatever channels are on (public: Mesa's vertex shaders swizzle and negate operands of math there)."""
+    source = inst.sources[0]
+    if source.file != "grf":
+        return
+    if inst.base_mrf >= state.rules.message_registers:
+        raise GpuFault(inst.base_mrf * GRF_BYTES, "message registers", why=f"there is no m{inst.base_mrf}")
+    held = read_source(state, _implied(inst), 0)
+    held = state.m.absolute(held) if source.absolute else held
+    held = -held if source.negate else held
+    first = inst.base_mrf * GRF_BYTES
+    offsets = tuple(first + lane * held.type.bytes for lane in range(held.lanes))
+    state.write("mrf", held, offsets, state.m.constant(bool_, 1, held.lanes))
+
+
+def _enables(inst: Instruction) -> int:
+    """The channel enables of a response to an align16 send, which generations with message registers have."""
+    if inst.dst is None or inst.dst.write_mask is None or not inst.align16 or not rules(inst.gen).message_registers:
+        return ALL_ENABLES
+    return inst.dst.write_mask
+
+
 # -- in the interpreter --------------------------------------------------------------------------------------------
 
 
@@ -66,13 +118,17 @@ def send(thread: ThreadState, inst: Instruction, mask: int, first: int) -> None:
     handler = thread.messages.get(message.sfid)
     if handler is None:
         raise Unsupported(f"messages to shared function {message.sfid} (descriptor {message.descriptor:#x}) are not yet simulated")
+    before, enables = message.response.copy(), _enables(inst)
     handler(thread, message)
+    for component in range(COMPONENTS):
+        if not enables >> component & 1:
+            message.response.reshape(-1, COMPONENTS, DWORD)[:, component] = before.reshape(-1, COMPONENTS, DWORD)[:, component]
     if inst.eot:
         thread.ended = True
 
 
 def build_message(thread: ThreadState, inst: Instruction, mask: int, first: int) -> SentMessage:
-    """The message of a send. Generations with message registers take the payload from them, after an implied move of source 0."""
+    """The message of a send. Generations with message registers take the payload from them; the implied move has been executed."""
     descriptor, extended = _descriptor(thread, inst.descriptor), _descriptor(thread, inst.extended)
     lengths = message_lengths(descriptor, thread.gen)
     if thread.rules.message_registers:
@@ -110,9 +166,7 @@ def _registers(thread: ThreadState, operand: Operand, count: int) -> Bytes:
 
 
 def _message_registers(thread: ThreadState, inst: Instruction, count: int) -> Bytes:
-    source, start = inst.sources[0], inst.base_mrf * GRF_BYTES
-    if source.file == "grf":
-        thread.mrf[start : start + GRF_BYTES] = _registers(thread, source, 1)
+    start = inst.base_mrf * GRF_BYTES
     if start + count * GRF_BYTES > len(thread.mrf):
         raise GpuFault(start, "message registers", why=f"{count} registers from m{inst.base_mrf} exceed the message register file")
     return thread.mrf[start : start + count * GRF_BYTES].copy()
@@ -141,7 +195,8 @@ def execute_message(state: LaneState, inst: Instruction, code: MessageCode) -> N
     plan = message.plan(inst.sfid, inst.descriptor, inst.gen)
     unit = units.answering(plan.function, plan.name)
     assert unit is not None
-    plan.program(RegisterMessage(state, inst, plan, unit.compiled(code)))
+    for half in halves(inst):
+        plan.program(RegisterMessage(state, half, plan, unit.compiled(code)))
 
 
 class RegisterMessage(message.Message[object]):
@@ -153,20 +208,17 @@ class RegisterMessage(message.Message[object]):
         extended, count = inst.extended or 0, message_lengths(inst.descriptor, inst.gen)
         self.file, self.first = "grf", 0 if state.rules.message_registers else self._start(inst.sources[0])
         if state.rules.message_registers:
-            self._implied_move(inst)
+            implied_move(state, inst)
+            self.file, self.first = "mrf", inst.base_mrf * GRF_BYTES
         self.whole = count.payload * GRF_BYTES  # bytes of the first payload; a second one follows it
         self.second = inst.sources[1] if len(inst.sources) > 1 and inst.sources[1].file == "grf" else None
         more = second_length(extended) * GRF_BYTES if self.second is not None else 0
         mask = state.enabled(inst) & predicate(state, inst)
-        super().__init__(state.m, plan, mask, environment, (self.whole + more, count.response * GRF_BYTES), extended)
-
-    def _implied_move(self, inst: Instruction) -> None:
-        """Move source 0 to the first message register, as generations with message registers do (IVB 1744-1746)."""
-        m, source = self.state.m, inst.sources[0]
-        self.file, self.first = "mrf", inst.base_mrf * GRF_BYTES
-        if source.file == "grf":
-            held = self.state.read("grf", u32, self._offsets(self._start(source), u32, 0, GRF_BYTES // DWORD))
-            self.state.write("mrf", held, self._offsets(self.first, u32, 0, GRF_BYTES // DWORD), m.constant(bool_, 1, GRF_BYTES // DWORD))
+        super().__init__(state.m, plan, mask, environment, (self.whole + more, count.response * GRF_BYTES), extended, state.mode.alt)
+        self.enables = _enables(inst)
+        self.ends |= inst.eot
+        if state.rules.message_registers and inst.base_mrf + count.payload > state.rules.message_registers:
+            raise GpuFault(inst.base_mrf * GRF_BYTES, "message registers", why=f"{count.payload} registers exceed the message registers")
 
     def _start(self, operand: Operand) -> int | Value:
         """The byte offset of a payload or response: a number, or a lane where a0 holds it."""
@@ -195,5 +247,8 @@ class RegisterMessage(message.Message[object]):
 
     def _write(self, value: Value, start: int, mask: Value) -> None:
         dst = self.inst.dst
+        if self.enables != ALL_ENABLES:
+            places = [(start + lane * value.type.bytes) // DWORD % COMPONENTS for lane in range(value.lanes)]
+            mask = mask & self.m.constant(bool_, [self.enables >> place & 1 for place in places])
         if dst is not None and dst.file == "grf":  # a null destination discards the response (IVB 1744-1746)
             self.state.write("grf", value, self._offsets(self._start(dst), value.type, start, value.lanes), mask)

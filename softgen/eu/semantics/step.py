@@ -13,7 +13,7 @@ from softgen.bits.units import GRF_BYTES
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.eu.isa.rules import COMPUTED_AS, execution_type
+from softgen.eu.isa.rules import COMPUTED_AS, execution_type, writes_accumulator
 from softgen.eu.semantics import OPS, OpSemantics, alu, convert, logic, math, pairs  # noqa: F401   importing them registers their opcodes
 from softgen.eu.semantics.logic import OVERFLOW, U, compare
 from softgen.eu.thread.lane_state import LaneState
@@ -99,7 +99,7 @@ def _check_kind(inst: Instruction, kind: str) -> None:
 
 def _low_bits(inst: Instruction, meaning: OpSemantics, used: Iterable[Operand]) -> bool:
     """Whether the result depends only on the low 32 bits of each source."""
-    if not meaning.modular or inst.saturate or inst.condition or inst.acc_write or inst.dst is None:
+    if not meaning.modular or inst.saturate or inst.condition or writes_accumulator(inst) or inst.dst is None:
         return False
     target = LANES.get(inst.dst.type)
     if target is None or target.is_float or target.bits > 32:
@@ -259,7 +259,7 @@ class AluStep:
 
     def set_accumulator(self, value: Value) -> None:
         self.accumulated = True
-        if not self.instruction.acc_write or not self.state.accumulates:
+        if not writes_accumulator(self.instruction) or not self.state.accumulates:
             return
         kind, offsets = self._accumulator()
         if value.type.is_float:
@@ -343,5 +343,5 @@ class AluStep:
         if result.type is i64 and not value.type.is_float and not inst.saturate:
             whole = result
         write_destination(self.state, inst, value, self.mask, whole)
-        if inst.acc_write and not self.accumulated:
+        if writes_accumulator(inst) and not self.accumulated:
             self.set_accumulator(value if whole is None else whole)

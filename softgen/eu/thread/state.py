@@ -171,11 +171,16 @@ class ThreadState:
 
     def save(self) -> None:
         """Store ip, masks and channel ips in the block, for compiled code."""
-        control, masks = self.control_block, self.masks
+        control = self.control_block
         control.ip, control.active, control.executed = self.ip & ALL_CHANNELS, self.active, self.executed
         control.waiting = 0 if self.waiting is None else self.waiting + 1
         control.status = ThreadStatus.ENDED if self.ended else ThreadStatus.RUNNING
         control.channel_ip[:] = [ip & ALL_CHANNELS for ip in self.channel_ip]
+        self.save_masks()
+
+    def save_masks(self) -> None:
+        """Store masks and their stacks in the block."""
+        control, masks = self.control_block, self.masks
         control.imask, control.lmask, control.cmask = masks.imask, masks.lmask, masks.cmask
         control.imask_depth, control.loop_depth = len(masks.imask_stack), len(masks.loop_stack)
         control.imask_stack[: len(masks.imask_stack)] = masks.imask_stack
@@ -189,6 +194,11 @@ class ThreadState:
         self.ended = control.status == ThreadStatus.ENDED
         away = self.dispatch_mask & ~control.active
         self.channel_ip = [control.channel_ip[channel] if away >> channel & 1 else self.ip for channel in range(CHANNELS)]
+        self.load_masks()
+
+    def load_masks(self) -> None:
+        """Load masks and their stacks from the block."""
+        control = self.control_block
         loops = list(control.loop_stack[: 2 * control.loop_depth])
         pairs = list(zip(loops[::2], loops[1::2], strict=True))
         self.masks = MaskStacks(control.imask, control.lmask, control.cmask, list(control.imask_stack[: control.imask_depth]), pairs)

@@ -16,6 +16,7 @@ from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS, Context, ControlBlo
 from softgen.eu.thread.predicate import first_channel, predicate
 from softgen.eu.threaded.record import FIRST, NEXT, OP, SECOND
 from softgen.eu.threaded.state import ACTIVE, CONTROL, BlockState, Escape
+from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import bool_, i64, u32, u64
@@ -99,9 +100,7 @@ class BlockFlow(BranchMachine):
         return self.any(self._at(at.ip))
 
     def choose(self, condition: Scalar, then: Any, other: Any) -> Any:
-        m = self.m
-        return RecordTarget(m.choose(condition, then.ip, other.ip), m.choose(condition, then.record, other.record),
-                            (condition, then.record, other.record))  # fmt: skip
+        return chosen(self.m, condition, then, other)
 
     def jump(self, condition: Scalar, then: Any, other: Any) -> Any:
         to = self.choose(condition, then, other)
@@ -111,37 +110,43 @@ class BlockFlow(BranchMachine):
     # -- the end of it -------------------------------------------------------------------------------------------------
 
     def go(self, to: RecordTarget) -> None:
-        """Take a branch. Backward branches are charged to the budget, long ones more, as in the interpreter."""
-        m, state = self.m, self.state
+        """Store the channels' ips and take the branch."""
+        state = self.state
         if not self.single:
-            active = m.scalar(self._at(to.ip))
+            active = self.m.scalar(self._at(to.ip))
             state.at(ACTIVE).store(active)
             state.at(CHANNEL_IP).store(self.channels, align=4)
-        back, on, spent = m.labels("back", "on", "spent")
-        m.branch(to.ip <= self.ip, back, on)
-        m.start(back)
-        cost = ((self.ip - to.ip) >> NEAR).convert(u64) + 1
-        budget = m.pointer("context").field(CONTEXT, "budget")
-        left = budget.load(i64) - cost
-        budget.store(left)
-        m.branch(left <= 0, spent, on, likely=False)
-        m.start(spent)
-        state.leave(ThreadStatus.OUT_OF_BUDGET, to.ip)
-        m.start(on)
-        self._take(to)
+        take(state, to)
 
-    def _take(self, to: RecordTarget) -> None:
-        """Branch to the chosen record: the host predicts a branch, but would wait for a selected pointer."""
-        m, state = self.m, self.state
-        if to.choice is None:
-            state.go_on(to.record)
-            return
-        condition, *records = to.choice
-        ways = m.labels("one", "other")
-        m.branch(condition, ways[0], ways[1])
-        for way, record in zip(ways, records, strict=True):
-            m.start(way)
-            state.go_on(record)
+
+def chosen(m: LlvmMachine, condition: Scalar, then: RecordTarget, other: RecordTarget) -> RecordTarget:
+    return RecordTarget(m.choose(condition, then.ip, other.ip), m.choose(condition, then.record, other.record),
+                        (condition, then.record, other.record))  # fmt: skip
+
+
+def take(state: BlockState, to: RecordTarget) -> None:
+    """Take a branch. Backward branches are charged to the budget, long ones more, as in the interpreter."""
+    m, here = state.m, state.field("ip")
+    back, on, spent = m.labels("back", "on", "spent")
+    m.branch(to.ip <= here, back, on)
+    m.start(back)
+    cost = ((here - to.ip) >> NEAR).convert(u64) + 1
+    budget = m.pointer("context").field(CONTEXT, "budget")
+    left = budget.load(i64) - cost
+    budget.store(left)
+    m.branch(left <= 0, spent, on, likely=False)
+    m.start(spent)
+    state.leave(ThreadStatus.OUT_OF_BUDGET, to.ip)
+    m.start(on)
+    if to.choice is None:
+        state.go_on(to.record)
+        return
+    condition, *records = to.choice  # the host predicts a branch, but would wait for a selected pointer
+    ways = m.labels("one", "other")
+    m.branch(condition, ways[0], ways[1])
+    for way, record in zip(ways, records, strict=True):
+        m.start(way)
+        state.go_on(record)
 
 
 def execution(state: BlockState, vector: bool) -> Value:
@@ -150,7 +155,7 @@ def execution(state: BlockState, vector: bool) -> Value:
 
 
 def branch(state: BlockState, inst: Instruction, single: bool, vector: bool) -> None:
-    meaning = None if state.rules.flow == "stack" else (SINGLE_FLOW if single else PER_CHANNEL).get(inst.opcode)
+    meaning = (SINGLE_FLOW if single else PER_CHANNEL).get(inst.opcode)
     if meaning is None or inst.opcode in INTERPRETED_ONLY:
         raise Escape
     made = BlockFlow(state, inst, single, vector)

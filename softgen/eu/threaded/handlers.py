@@ -9,12 +9,12 @@ from typing import NamedTuple
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import SoftgenError
 from softgen.eu.isa.instruction import Operand
-from softgen.eu.semantics.send import execute_message, has_lane_program, message_lengths, second_length
+from softgen.eu.semantics.send import execute_message, halves, has_lane_program, message_lengths, second_length
 from softgen.eu.semantics.step import step
 from softgen.eu.thread.block import BLOCK_OFFSETS, ControlBlock, ThreadStatus, offset
 from softgen.eu.thread.regions import _indirect, destination_offsets, lane_type
 from softgen.eu.thread.state import FloatMode
-from softgen.eu.threaded import flow
+from softgen.eu.threaded import flow, stack_flow
 from softgen.eu.threaded.flow import CONTEXT
 from softgen.eu.threaded.record import SLOTS
 from softgen.eu.threaded.shapes import InstructionShape
@@ -125,7 +125,8 @@ def _send(state: BlockState, kind: HandlerKind) -> None:
     lengths = count.response, count.payload, second_length(inst.extended or 0)
     state.extents[:3] = [registers * GRF_BYTES for registers in lengths]
     if state.rules.message_registers:
-        state.extents[1] = GRF_BYTES
+        state.extents[1] = 0  # the implied move knows how much it reads
+        state.extents[0] *= len(halves(inst))
     ip = state.field("ip").convert(u64)
     code = MessageCode(state.m, state.gen, ip, lambda holds: state.escape_if(state.m.scalar(~holds)), CONTEXT, state.indices,
                        pixel_at=BLOCK_OFFSETS["pixel"])  # fmt: skip
@@ -154,7 +155,10 @@ def _wait(state: BlockState, kind: HandlerKind) -> None:
 
 
 def _branch(state: BlockState, kind: HandlerKind) -> None:
-    flow.branch(state, kind.shape.instruction, kind.single, kind.vector)
+    if state.rules.flow == "stack":
+        stack_flow.branch(state, kind.shape.instruction, kind.vector)
+    else:
+        flow.branch(state, kind.shape.instruction, kind.single, kind.vector)
 
 
 def _label(state: BlockState, kind: HandlerKind) -> None:

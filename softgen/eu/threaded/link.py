@@ -21,6 +21,7 @@ from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.control import INTERPRETED_ONLY, PER_CHANNEL, SINGLE_FLOW
+from softgen.eu.semantics.mask_stack import MASK_STACK, branch_of
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.eu.thread.exceptions import MASTER
 from softgen.eu.thread.regions import register_location
@@ -65,9 +66,9 @@ class Linker:
     def __init__(self, code: KernelProgram, control: int, library: Library, messages: bool = True) -> None:
         self.code, self.control, self.library, self.messages = code, control, library, messages
         self.gen = code.gen
-        self.channels = rules(self.gen).flow == "channel"
+        self.channels = rules(self.gen).flow == "channel"  # else masks and stacks
         self.single = self.channels and bool(control & SINGLE_PROGRAM_FLOW)
-        self.table = (SINGLE_FLOW if self.single else PER_CHANNEL) if self.channels else {}
+        self.table = (SINGLE_FLOW if self.single else PER_CHANNEL) if self.channels else MASK_STACK
         self.mode: FloatMode = float_mode(self.gen, control)
         self.accumulates = not control & ACCUMULATOR_DISABLE
         self.vector = bool(control & VECTOR_MASK)
@@ -88,6 +89,7 @@ class Linker:
             while ip not in self.lines:
                 try:
                     line = self.code.line(ip)
+                    line = replace(line, instruction=branch_of(line.instruction))
                 except SoftgenError:
                     break
                 self.lines[ip] = line
@@ -155,6 +157,9 @@ class Linker:
         if found is None:
             if what == "compute":
                 found = HandlerKind(what, shape, self.mode, self.accumulates)
+            elif what == "send":
+                mode = FloatMode(alt=self.mode.alt)  # accompanies messages
+                found = HandlerKind(what, shape, mode, False, self.single, self.vector)
             else:
                 found = HandlerKind(what, shape, PLAIN, False, self.single, self.vector)
             self.kinds[what, shape] = found

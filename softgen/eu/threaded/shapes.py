@@ -14,7 +14,9 @@ from typing import Any, NamedTuple, cast
 from softgen.bits.units import GRF_BYTES
 from softgen.eu.isa import registers
 from softgen.eu.isa.instruction import Instruction, Operand, make_instruction, make_operand
-from softgen.eu.isa.rules import ExecutionRules, rules
+from softgen.eu.isa.rules import ExecutionRules, rules, writes_accumulator
+from softgen.eu.semantics.mask_stack import ADD_IP
+from softgen.eu.semantics.send import halves
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.eu.thread.lane_state import LaneState
 from softgen.eu.thread.predicate import FLAG, HORIZONTAL, first_channel
@@ -31,7 +33,7 @@ FIELDS = attrgetter(*NAMES)
 # What `step` looks at, but for operands and what a record holds.
 COMPUTING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "no_mask", "predicate", "predicate_invert", "condition",
              "saturate", "acc_write", "function")  # fmt: skip
-BRANCHING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "predicate", "predicate_invert", "branch_control")
+BRANCHING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "predicate", "predicate_invert", "branch_control", "pop")
 QUARTER, FLAGS = ("quarter", "nibble"), ("flag", "flag_sub")
 SENDING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "no_mask", "predicate", "predicate_invert", "sfid", "base_mrf",
            "eot", "descriptor", "extended")  # fmt: skip
@@ -129,7 +131,7 @@ def computing(inst: Instruction) -> ShapeUse:
     dst = None if inst.dst is None else taken.operand(0, inst.dst)
     sources = tuple(taken.operand(slot, operand) for slot, operand in enumerate(inst.sources, 1))
     kept = {"dst": dst, "sources": sources, **_kept(inst, COMPUTING)}
-    by_quarter = inst.acc_write or inst.opcode in KEEPS_GROUP
+    by_quarter = writes_accumulator(inst) or inst.opcode in KEEPS_GROUP
     first, flag = _places(inst)
     if not _moves(inst) or by_quarter and inst.predicate in HORIZONTAL:
         kept |= _kept(inst, (*QUARTER, *FLAGS))
@@ -146,6 +148,7 @@ def branching(inst: Instruction) -> ShapeUse:
     """A branch: what is left is its predicate."""
     kept = _kept(inst, BRANCHING)
     kept |= {name: None if getattr(inst, name) is None else 0 for name in ("jip", "uip")}
+    kept |= _kept(inst, ("no_mask",)) if inst.opcode == ADD_IP else {}
     first, flag = _places(inst)
     if not _moves(inst):
         kept |= _kept(inst, (*QUARTER, *FLAGS))
@@ -160,6 +163,7 @@ def sending(inst: Instruction) -> ShapeUse:
     dst = None if inst.dst is None else taken.operand(0, inst.dst)
     sources = tuple(taken.operand(slot, operand) if operand.file == "grf" else operand for slot, operand in enumerate(inst.sources, 1))
     kept = {"dst": dst, "sources": sources, **_kept(inst, SENDING)}
+    kept |= _kept(inst, ("quarter",)) if len(halves(inst)) > 1 else {}
     first, flag = _places(inst)
     if not _moves(inst):
         kept |= _kept(inst, (*QUARTER, *FLAGS))

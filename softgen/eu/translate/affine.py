@@ -15,7 +15,7 @@ from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import ExecutionRules
-from softgen.eu.semantics.send import message_lengths
+from softgen.eu.semantics.send import halves, message_lengths
 from softgen.eu.thread.regions import LANES
 from softgen.eu.translate.control_flow import ControlFlowGraph
 from softgen.lanes import affine
@@ -137,7 +137,8 @@ def written(inst: Instruction, rules: ExecutionRules) -> list[ByteSpan]:
     first = dst.number * GRF_BYTES
     if inst.opcode in SENDS:
         assert isinstance(inst.descriptor, int | None)
-        return [(first, first + dst.sub + message_lengths(inst.descriptor or 0, inst.gen).response * GRF_BYTES)]
+        count = message_lengths(inst.descriptor or 0, inst.gen).response + len(halves(inst)) - 1
+        return [(first, first + dst.sub + count * GRF_BYTES)]
     type = LANES.get(dst.type)
     if type is None:
         return [(0, GRF)]

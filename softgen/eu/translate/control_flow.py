@@ -7,7 +7,7 @@ such channels (`pending`): where it is empty, every channel of the thread is act
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from softgen.errors import GpuFault, SoftgenError
@@ -18,7 +18,9 @@ from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.branch_machine import BranchSemantics, OffsetBranch
 from softgen.eu.semantics.control import INTERPRETED_ONLY, PER_CHANNEL, SINGLE_FLOW
+from softgen.eu.semantics.mask_stack import ADD_IP, MASK_STACK, UNCHANGING, branch_of
 
+FALL_THROUGH = frozenset({"endif", "do"})  # branches without a target
 LONGEST = 1 << 16  # instructions of a kernel that is translated whole
 
 
@@ -107,9 +109,18 @@ class Probe(StaticFlow):
         self.deserted -= {then, other}
 
 
+def stack_successors(probe: Probe) -> None:
+    """The successors of a branch with a mask stack: the next instruction and its target, as far as it has them."""
+    inst = probe.instruction
+    certain = not inst.predicate and (inst.opcode == "jmpi" or inst.opcode == ADD_IP and inst.no_mask)
+    probe.successors |= set() if certain else {probe.next}
+    probe.successors |= set() if inst.opcode in FALL_THROUGH else {probe.jip}
+
+
 def meaning(inst: Instruction, rules: ExecutionRules, single: bool) -> BranchSemantics:
-    found = (SINGLE_FLOW if single else PER_CHANNEL).get(inst.opcode)
-    if found is None or inst.opcode in INTERPRETED_ONLY or rules.flow != "channel":
+    table = MASK_STACK if rules.flow == "stack" else SINGLE_FLOW if single else PER_CHANNEL
+    found = table.get(inst.opcode)
+    if found is None or inst.opcode in INTERPRETED_ONLY:
         raise Untranslatable(f"{inst.opcode or 'an unknown opcode'} has no translation")
     return found
 
@@ -139,6 +150,12 @@ class ControlFlowGraph:
     blocks: dict[int, BasicBlock]  # by address, ascending
     targets: frozenset[int]  # addresses at which channels may wait
     outside: frozenset[int]  # branch targets without an instruction
+
+    @property
+    def changes_masks(self) -> bool:
+        """Whether a branch pushes or pops masks, on generations with a mask stack."""
+        lines = (line for block in self.blocks.values() for line in block.lines[-1:])
+        return any(line.instruction.opcode in MASK_STACK and line.instruction.opcode not in UNCHANGING for line in lines)
 
 
 def branches(inst: Instruction) -> bool:
@@ -185,6 +202,7 @@ def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], Pro
             raise Untranslatable(f"the kernel has more than {LONGEST} instructions")
         try:
             line = program.line(ip)
+            line = replace(line, instruction=branch_of(line.instruction))
         except GpuFault:
             outside.add(ip)  # a thread that goes there is reported by the interpreter
             continue
@@ -192,8 +210,11 @@ def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], Pro
         one = line.instruction
         if branches(one):
             probe = probes[ip] = probing(line)
-            to = meaning(one, probe.rules, single)(probe)
-            probe.successors |= set() if to is None else {to}
+            semantics = meaning(one, probe.rules, single)
+            if probe.rules.flow == "stack":
+                stack_successors(probe)
+            elif (to := semantics(probe)) is not None:
+                probe.successors.add(to)
             todo += [*probe.successors, *probe.sent]
         elif not one.eot:
             todo.append(ip + line.size)

@@ -18,6 +18,7 @@ from softgen.errors import DecodeError, Unsupported
 from softgen.eu.interpreter import LONG_BRANCH, SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.semantics import OPS
+from softgen.eu.semantics.mask_stack import UNCHANGING
 from softgen.eu.semantics.step import step
 from softgen.eu.thread.block import BLOCK_OFFSETS, REGISTER_SPACE, Context, ThreadStatus
 from softgen.eu.thread.predicate import first_channel, predicate
@@ -25,11 +26,12 @@ from softgen.eu.thread.regions import register_location
 from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
 from softgen.eu.translate import control_flow, cr0_propagation, inactive_lanes, send
 from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters
-from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph
+from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph, Probe
 from softgen.eu.translate.entry_exit import EntryExit, Key
 from softgen.eu.translate.flow import Branching, Choice
 from softgen.eu.translate.liveness import Exit, Segment, compute_liveness
 from softgen.eu.translate.registers import RegisterAccess, RegisterPart
+from softgen.eu.translate.stack_flow import TranslatedStack
 from softgen.eu.translate.state import TranslationState
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_scalar import Parameter, Scalar
@@ -59,9 +61,11 @@ class KernelTranslator(EntryExit):
     def __init__(self, program: KernelProgram, key: Key) -> None:
         m = LlvmMachine()
         super().__init__(m, key, TranslationState(m, program.gen, key.control, key.width, self._escape_if))
-        self.program, self.single = program, bool(key.control & SINGLE_PROGRAM_FLOW)
+        self.stack = self.state.rules.flow == "stack"
+        self.program, self.single = program, not self.stack and bool(key.control & SINGLE_PROGRAM_FLOW)
         self.state.count = self._count
         self.graph: ControlFlowGraph = control_flow.build(program, self.state.rules, self.single, key.width)
+        self.diverges = self.stack and self.graph.changes_masks
         self.controls = cr0_propagation.controls(self.graph, key.control)
         self.waiting = {at: m.variable(self.state.none(key.width)) for at in sorted(self.graph.targets)}
         self.segment = Segment(program.start)
@@ -85,7 +89,7 @@ class KernelTranslator(EntryExit):
         registers = self.state.registers
         registers.partition()
         parts = list(registers.all())
-        if not (self.key.observe or self.key.anywhere or self.escapes or self.state.scattered or self.single):
+        if not (self.key.observe or self.key.anywhere or self.escapes or self.state.scattered or self.single or self.diverges):
             inactive_lanes.drop_write_masks(self.graph, self.segments, registers)
         compute_liveness(self.segments, registers, parts, len(self.state.flag), self.key.observe)
         for part in self._dormant(parts):
@@ -104,7 +108,8 @@ class KernelTranslator(EntryExit):
         size = max(block.end for block in self.graph.blocks.values()) - self.program.start
         entries = tuple(ip for ip, one in self.segments.items() if one.entry)
         indices = frozenset(self.state.indices)
-        return KernelTranslation(self.m.module.text(), entries, not in_block, indices, size, self._needs(parts), self.escapes)
+        clean = not in_block and not self.diverges
+        return KernelTranslation(self.m.module.text(), entries, clean, indices, size, self._needs(parts), self.escapes)
 
     def _needs(self, parts: list[RegisterPart]) -> tuple[tuple[int, int], ...] | None:
         """The live-in bytes of the kernel; unknown (None) where the interpreter may read registers on its own."""
@@ -174,7 +179,7 @@ class KernelTranslator(EntryExit):
 
     def _take_active(self) -> None:
         """All dispatched channels are active where none can be waiting."""
-        if self.single or not (self.block.pending or self.key.anywhere):
+        if self.single or not (self.block.pending or self.key.anywhere or self.diverges):
             self.active.value = self.state.every(self.key.width) if self.key.full else self.dispatched.value
             self.state.active = self.state.every(self.key.width) if self.key.full else self.active.value
         else:
@@ -235,14 +240,51 @@ class KernelTranslator(EntryExit):
 
     def _branch(self, line: DecodedInstruction) -> None:
         one, state = line.instruction, self.state
+        if self.stack:
+            self._stack_branch(line)
+            return
         flow = Branching(self.m, self.program, line, state.rules, state.active, self._taken(one), self.waiting)
         successors = control_flow.meaning(one, state.rules, self.single)(flow)
         self.uncounted += 1
         self._count()
         self._go(flow, successors)
 
+    def _stack_branch(self, line: DecodedInstruction) -> None:
+        """A branch on the masks in the control block."""
+        one, state, width = line.instruction, self.state, self.key.width
+        static = Probe(self.program, line, state.rules, width)
+        dispatched = state.every(width) if self.key.full else self.dispatched.value
+        masks = dispatched, state.active, self._predicated(one)
+        targets = static.next, static.next if one.opcode in control_flow.FALL_THROUGH else static.jip
+        flow = TranslatedStack(self.m, one, self._place("control"), masks, targets, self._escape_if)
+        to = control_flow.meaning(one, state.rules, False)(flow)
+        if one.opcode not in UNCHANGING:
+            self.active.value = self.m.mask_from_bits(flow.now_active(), width)
+        self.uncounted += 1
+        self._count()
+        if not isinstance(to, Choice):
+            self._jump(to)
+        elif len(set(self.block.successors)) == 1:  # unconditional
+            self._jump(self.block.successors[0])
+        else:
+            here, there = self.m.labels("here", "there")
+            self.m.branch(self.m.scalar(to.condition), here, there)
+            for label, target in ((here, to.then), (there, to.other)):
+                assert isinstance(target, int)
+                self.m.start(label)
+                self._jump(target)
+
     def _taken(self, inst: Instruction) -> Value:
         """The channels whose predicate holds, of those that are active; a jmpi looks at its own predicate alone (interpreter.py)."""
+        whole = self._predicated(inst)
+        if inst.opcode == "jmpi":
+            return whole
+        if not inst.predicate and inst.exec_size >= self.key.width:
+            return self.state.active
+        return self.state.active & whole
+
+    def _predicated(self, inst: Instruction) -> Value:
+        """The channels of an instruction whose predicate holds."""
         state, width = self.state, self.key.width
         first, lanes = first_channel(state, inst), inst.exec_size
         inside = max(min(lanes, width - first), 0)
@@ -250,12 +292,7 @@ class KernelTranslator(EntryExit):
             return state.none(width)
         holds = self.m.slice(predicate(state, inst), 0, inside)
         before, after = ([state.none(lanes)] if lanes else [] for lanes in (first, width - first - inside))
-        whole = self.m.concat(*before, holds, *after)
-        if inst.opcode == "jmpi":
-            return whole
-        if not inst.predicate and inside == width:
-            return state.active
-        return state.active & whole
+        return self.m.concat(*before, holds, *after)
 
     def _go(self, flow: Branching, to: Choice | int, follow: bool = False, none_left: bool = False) -> None:
         if isinstance(to, Choice):

@@ -34,6 +34,12 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
                         help="an OpenCL binary, or a folder of them, with the names of kernels for the report")  # fmt: skip
 
 
+def add_images_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--images", metavar="DIR",
+                        help="write the render targets of each submission as PNG files to a new folder; run also writes the frames that "
+                             "the program presents, the first ten and then every 60th")  # fmt: skip
+
+
 def add_trace_option(parser: argparse.ArgumentParser, *more: str) -> None:
     topics = (*more, *TOPICS)
     parser.add_argument("--trace", metavar="TOPIC,…", help=f"log on standard error: {' '.join(topics)}")

@@ -9,15 +9,29 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from softgen.inspect.cli.engine import add_engine_options, add_report_options, add_trace_option, check_report, runner, traced
+from softgen.inspect.cli.engine import (
+    add_engine_options,
+    add_images_option,
+    add_report_options,
+    add_trace_option,
+    check_report,
+    runner,
+    traced,
+)
 from softgen.inspect.cli.output import Paint, Progress, complain, paint, print_json
 from softgen.inspect.kernel_names import KernelNames
 from softgen.inspect.report import gathered, show
 from softgen.threads.compare import ComparingDispatcher
+from softgen.threads.dispatcher import EngineDispatcher
 from softgen.trace.replay import Report, replay
+from softgen.trace.work import Work, WorkTrace
+
+if TYPE_CHECKING:
+    from softgen.inspect.pictures import TargetPictures
 
 EXAMPLE = """examples:
   softgen replay vadd.aub                             run it, check every MEM_CMP
@@ -26,6 +40,7 @@ EXAMPLE = """examples:
   softgen replay vadd.aub --engine t1 --threads 1     compiled kernels, one host thread
   softgen replay vadd.aub --compare reference,t1      both engines; the first difference is named
   softgen replay vadd.aub --trace dispatches          every dispatch, on standard error
+  softgen replay kbl-gles-tri --images out            what was drawn, as PNG files in a new folder
   softgen replay vadd.aub --report -                  what was exact, hot kernels
   softgen replay error.txt                            the memory that the kernel saved after a hang
 
@@ -42,6 +57,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--gpu", help="the GPU it is for; needed for raw batches and hang dumps only (softgen gpus lists them)")
     add_engine_options(parser)
     add_trace_option(parser)
+    add_images_option(parser)
     add_report_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object for all files together")
 
@@ -50,15 +66,15 @@ def run(args: argparse.Namespace) -> int:
     from softgen.inspect.cli.decode import opened
 
     check_report(args)
-    groups, whole, log = runner(args), Report(), traced(args)
+    groups, whole, log, pictures = runner(args), Report(), traced(args), collected(args.images)
     with Progress("commands and thread groups executed") as progress:
         timed_out = limit(args.time_limit, progress)
         for file in args.file:
             trace, began = opened(file, args.gpu, "render"), time.monotonic()
-            report = replay(trace, itertools.count(1).__next__ if args.deterministic else None, timed_out, groups, log)
+            report, files = executed(args, trace, pictures, timed_out, groups, log)
             whole.add(report)
             if not args.json:
-                for line in lines(file, trace.device.name, report, time.monotonic() - began, paint()):
+                for line in lines(file, trace.device.name, report, files, time.monotonic() - began, paint()):
                     print(line)
             for note in trace.notes:
                 complain(f"{file}: note: {note}") if args.json else print(f"  note: {note}")
@@ -66,10 +82,35 @@ def run(args: argparse.Namespace) -> int:
         engines = groups.both if isinstance(groups, ComparingDispatcher) else [groups]
         write_report(args.report, gathered(whole, engines, KernelNames(args.kernels)))
     if args.json:
-        print_json(as_json(whole))
+        print_json(as_json(whole, pictures.files if pictures else []))
         for wrong in [*whole.failed, *whole.remarks]:
             complain(wrong)
     return 0 if whole.fine else 1
+
+
+def collected(folder: str | None) -> TargetPictures | None:
+    if folder is None:
+        return None
+    from softgen.inspect.pictures import TargetPictures
+
+    return TargetPictures(folder, complain)
+
+
+def executed(args: argparse.Namespace, trace: WorkTrace, pictures: TargetPictures | None, timed_out: Callable[[], bool],
+             groups: EngineDispatcher | ComparingDispatcher,
+             log: Callable[[str, str], None] | None) -> tuple[Report, list[str]]:  # fmt: skip
+    """Execute a trace; its report, and the pictures it drew. Pictures of several traces are told apart by the names of their files."""
+    clock = itertools.count(1).__next__ if args.deterministic else None
+    if pictures is None:
+        return replay(trace, clock, timed_out, groups, log), []
+    files: list[str] = []
+    prefix = f"{Path(trace.name).name}-" if len(args.file) > 1 else ""
+    drawn = partial(pictures.drawn, trace.name)
+
+    def ended(work: Work) -> None:
+        files.extend(pictures.write(trace.name, f"{prefix}submission-{work.sequence}"))
+
+    return replay(trace, clock, timed_out, groups, log, drawn, ended), files
 
 
 def write_report(file: str, found: dict[str, Any]) -> None:
@@ -91,16 +132,16 @@ def limit(seconds: float | None, progress: Progress) -> Callable[[], bool]:
     return timed_out
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: Report, images: list[str]) -> dict[str, Any]:
     return asdict(report.counters) | {
         "expectations": {"passed": report.passed, "failed": len(report.failed)},
         "faults": [asdict(one) for one in report.faults],
         "unsupported": [asdict(one) for one in report.unsupported],
-        "images": [],
+        "images": images,
     }
 
 
-def lines(file: str, gpu: str, report: Report, seconds: float, colour: Paint) -> list[str]:
+def lines(file: str, gpu: str, report: Report, images: list[str], seconds: float, colour: Paint) -> list[str]:
     """What ran, problems and remarks."""
     done = report.counters
     ran = [count(report.submissions, "submission"), count(done.batches, "batch"), count(done.commands, "command")]
@@ -109,6 +150,7 @@ def lines(file: str, gpu: str, report: Report, seconds: float, colour: Paint) ->
     if report.passed or report.failed:
         said = f"expectations: {report.passed} met, {len(report.failed)} not met"
         found.append(f"  {colour(said, 'bad' if report.failed else 'good')}")
+    found += [f"  picture {colour(path, 'name')}" for path in images]
     found += [f"  {colour('not met', 'bad')} {wrong}" for wrong in report.failed]
     found += [f"  {colour('fault', 'bad')} {one}" for one in report.faults]
     found += [f"  {colour('unsupported', 'warn')} {one}" for one in report.unsupported]

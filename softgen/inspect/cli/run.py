@@ -19,15 +19,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgen.errors import SoftgenError, SpecError, UsageError
-from softgen.inspect.cli.engine import add_engine_options, add_report_options, add_trace_option, check, check_report, runner, traced
+from softgen.inspect.cli.engine import (
+    add_engine_options,
+    add_images_option,
+    add_report_options,
+    add_trace_option,
+    check,
+    check_report,
+    runner,
+    traced,
+)
 from softgen.inspect.cli.output import complain
 
 if TYPE_CHECKING:
     from softgen.bits.generation import Device
-    from softgen.driver.execute import Executor
+    from softgen.driver.execute import Executor, SubmissionRecorder
     from softgen.driver.launcher import Outcome
     from softgen.driver.service import Service
     from softgen.driver.submission import Submission
+    from softgen.inspect.pictures import SubmissionPictures
     from softgen.inspect.recording import Recorder
     from softgen.threads.compare import ComparingDispatcher
     from softgen.threads.dispatcher import EngineDispatcher
@@ -37,6 +47,7 @@ EXAMPLE = """examples:
   softgen run --gpu icl -- python3 my_opencl_script.py   on another GPU
   softgen run --gpu hsw -- vulkaninfo --summary
   softgen run --record dir -- ./program                  every submission, for softgen replay and decode
+  softgen run --images dir -- ./program                  what it draws, as PNG files in a new folder
   softgen run --report - -- ./program                    what ran, hottest kernels first, what failed
 
 exit codes: the program's own; 128 and a signal's number if one ended it; 1 if its work could not be done; 2 usage error"""
@@ -44,6 +55,7 @@ exit codes: the program's own; 128 and a signal's number if one ended it; 1 if i
 CACHE_VARIABLE = "cl_cache_dir"  # of Intel's OpenCL runtime: an existing folder into which it writes compiled programs
 RECORDER_TIMEOUT = 0.5  # seconds
 SMALLEST_LIMIT = 64 << 20  # bytes; less is a forgotten unit
+LARGEST_MODE = 8192  # pixels across and down, on every GPU
 HURRY = 5  # the thread switch interval is divided by this while modules are imported
 CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
 
@@ -53,6 +65,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--gpu", default="kbl", help="which GPU the program finds (default %(default)s; softgen gpus lists them)")
     parser.add_argument("--record", metavar="DIR", help="write every submission to a new capture directory")
+    add_images_option(parser)
+    parser.add_argument("--display", metavar="WxH", default="640x480",
+                        help="the mode of the display that KMS programs find (default %(default)s)")  # fmt: skip
     add_report_options(parser)
     add_trace_option(parser, "ioctls")
     parser.add_argument("--keep-going", action="store_true", help="do not end the program when some of its work fails")
@@ -75,6 +90,15 @@ def size(text: str | None) -> int | None:
     return found
 
 
+def mode_size(text: str) -> tuple[int, int]:
+    """The value of --display: width and height in pixels."""
+    match = re.fullmatch(r"(\d{1,4})x(\d{1,4})", text)
+    width, height = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not (16 <= width <= LARGEST_MODE and 16 <= height <= LARGEST_MODE):
+        raise UsageError(f"a display's mode is WIDTHxHEIGHT, 16 to {LARGEST_MODE} pixels each, such as 1024x768, not {text!r}")
+    return width, height
+
+
 def run(args: argparse.Namespace) -> int:
     from softgen.bits.generation import device
     from softgen.driver.environment import unreachable
@@ -91,15 +115,15 @@ def run(args: argparse.Namespace) -> int:
     traced(args, "ioctls")
     check(args)
     check_report(args)
-    args.memory_limit = size(args.memory_limit)
+    args.memory_limit, args.display = size(args.memory_limit), mode_size(args.display)
     try:
         gpu = device(args.gpu)
     except SpecError as error:
         raise UsageError(str(error)) from None
-    recorder = recording(args.record, gpu)
+    recorder, pictures = recording(args.record, gpu), collected(args.images)
     with compiled_programs(args) as folder:
         try:
-            serving = partial(serve, args, gpu, recorder, folder)
+            serving = partial(serve, args, gpu, recorder, pictures, folder)
             outcome = launch(command, gpu, serving, partial(orphaned, recorder), args.keep_going, args.time_limit)
         finally:
             if recorder and (cut_short := recorder.close()):
@@ -109,6 +133,10 @@ def run(args: argparse.Namespace) -> int:
     elif outcome.signal in CRASHES:
         complain(f"{command[0]} was ended by {signal.Signals(outcome.signal).name}")
     hint(gpu, outcome)
+    if pictures and (files := outcome.report.get("images")):
+        complain(f"{len(files)} picture{'s' if len(files) > 1 else ''} in {args.images}")
+    elif pictures:
+        complain(f"{args.images}: no pictures, because nothing was drawn")
     write_report(args, outcome.report | {"exit_code": outcome.code, "trouble": outcome.trouble})
     return outcome.code
 
@@ -136,6 +164,14 @@ def recording(path: str | None, gpu: Device) -> Recorder | None:
     from softgen.inspect.recording import Recorder
 
     return Recorder(path, gpu)
+
+
+def collected(folder: str | None) -> SubmissionPictures | None:
+    if folder is None:
+        return None
+    from softgen.inspect.pictures import SubmissionPictures
+
+    return SubmissionPictures(folder, complain)
 
 
 def orphaned(recorder: Recorder | None) -> None:
@@ -183,33 +219,45 @@ def wanted(args: argparse.Namespace) -> bool:
     return bool(args.report or args.json)
 
 
-def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, folder: str | None, service: Service) -> dict[str, Any]:
+def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pictures: SubmissionPictures | None, folder: str | None,
+          service: Service) -> dict[str, Any]:  # fmt: skip
     """The server's process, until the launcher ends it. Compiled programs appear in `folder`."""
     answering = threading.Event()
     threading.Thread(target=load, args=(gpu, args.engine, answering), name="load", daemon=True).start()
-    if not service.wait_for_program() and not (wanted(args) or recorder):
+    if not service.wait_for_program() and not (wanted(args) or recorder or pictures):
         return {}  # the program never looked for a GPU
     answering.wait()
-    return Simulator(args, gpu, recorder, folder, service).run()
+    return Simulator(args, gpu, recorder, pictures, folder, service).run()
 
 
 class Simulator:
     """The parts of a server, built as the options say."""
 
-    def __init__(self, args: argparse.Namespace, gpu: Device, recorder: Recorder | None, folder: str | None, service: Service) -> None:
+    def __init__(self, args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pictures: SubmissionPictures | None,
+                 folder: str | None, service: Service) -> None:  # fmt: skip
         from softgen.driver.node import Shared
         from softgen.driver.queue import Queues
         from softgen.driver.server import Server
 
-        self.args, self.gpu, self.recorder, self.folder, self.service = args, gpu, recorder, folder, service
+        self.args, self.gpu, self.recorder, self.pictures, self.folder, self.service = args, gpu, recorder, pictures, folder, service
         self.clock = itertools.count(1).__next__ if args.deterministic else None
         self.ran: list[EngineDispatcher | ComparingDispatcher] = []
         self.made: Executor | None = None
         self.making = threading.Lock()
         self.queues: Queues[Submission] = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
         self.shared = Shared(gpu, self.queues, complain, args.memory_limit)
+        self.set_up_display()
         self.server = Server(self.shared, service, complain if "ioctls" in (args.trace or "").split(",") else None)
         service.orphaned.append(self.leave)
+
+    def set_up_display(self) -> None:
+        from softgen.driver import display
+
+        self.shared.display.mode = display.mode(*self.args.display)
+        if self.pictures:
+            from softgen.inspect.frames import FramePictures
+
+            self.shared.display.presented = FramePictures(self.pictures.folder, self.pictures.files, complain).presented
 
     def executor(self) -> Executor:
         """Made with the first submission: ioctls need not wait until all of it is loaded."""
@@ -219,7 +267,9 @@ class Simulator:
                 from softgen.driver.execute import Executor
 
                 hardware = GpuDevice(self.gpu, self.clock, trace=traced(self.args, "ioctls"))
-                self.made = Executor(self.gpu, [self.recorder] if self.recorder else [], self.keep, self.failed, hardware, self.dispatcher)
+                recorders: list[SubmissionRecorder] = [one for one in (self.recorder, self.pictures) if one]
+                drawn = self.pictures.drawn if self.pictures else None
+                self.made = Executor(self.gpu, recorders, self.keep, self.failed, hardware, self.dispatcher, drawn)
             return self.made
 
     def keep(self, submission: Submission, message: str) -> str:
@@ -253,7 +303,8 @@ class Simulator:
             with executor.running, self.recorder:
                 pass
         executor.ending = True
-        counted = {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown}
+        images = self.pictures.files if self.pictures else []
+        counted = {"opened": self.shared.opened, "unknown_ioctls": self.shared.unknown, "images": images}
         if not wanted(self.args):
             return counted
         places = [*self.args.kernels, *([self.folder] if self.folder else [])]

@@ -82,7 +82,7 @@ def typed_read(x: DataPortMessage) -> None:
         x.give(found[channel], number * REGISTER, mask)
 
 
-@operation_on_texels("read")
+@operation_on_texels("read", FOUR)
 def read(m: Machine, image: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
     """Out of bounds, all channels are zero."""
     texel.check(image.format)
@@ -101,7 +101,7 @@ def typed_write(x: DataPortMessage) -> None:
     x.environment.textured(x, "write", 0, places + values, mask, 0)
 
 
-@operation_on_texels("write")
+@operation_on_texels("write", 2 * FOUR)
 def write(m: Machine, image: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
     texel.check(image.format)
     at, inside = locate(m, image, given[:LEVEL], given[LEVEL])

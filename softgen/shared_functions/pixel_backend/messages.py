@@ -200,7 +200,7 @@ def _said(x: Message[PixelEnvironment]) -> Value:
 
 @cache
 def _has_extended(gen: float) -> bool:
-    return "EXTENDED_RENDER_TARGET" in catalogue.names(gen=gen)
+    return catalogue.catalogue().get("EXTENDED_RENDER_TARGET", gen) is not None
 
 
 @cache

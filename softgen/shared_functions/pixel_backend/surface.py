@@ -21,7 +21,7 @@ from softgen.lanes.types import LaneType, u32
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.pixel_backend.state import SurfacePlacement, TargetState
 from softgen.surface import texel, tiling
-from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, levels
+from softgen.surface.image import CHANNEL_NAMES, SurfaceImage
 
 BLOCK = 16  # pixels of 4x4
 REACH = 1 << 32  # bytes that a surface may extend over: offsets have 32 bits
@@ -80,9 +80,9 @@ def target_surface(image: SurfaceImage, state: Record, what: str) -> tuple[Targe
         kind = "a buffer" if image.kind == "buffer" else "rotated"
         raise Unsupported(f"{what} is {kind}: not yet simulated for render targets")
     texel.check(image.format)
-    *_, (left, top, width, height) = levels(replace(image, level=0))
     level = image.levels - 1
-    if level and image.kind in ("1d", "3d"):
+    left, top, width, height = image.level_box(level)
+    if level and image.layout == "packed":
         raise Unsupported(f"{what}, level {level} of a {image.kind} surface: not yet simulated for render targets")
     left, top = left + image.at[0], top + image.at[1]
     slices = int(state.render_target_view_extent) + 1

@@ -8,7 +8,11 @@ environment.py  what lane programs of messages need
 interpreter.py  their environment on the interpreter; compiled.py the one in compiled code
 state.py     Sampling: a sampler state understood; Samplers: the table of a dispatch
 address.py   coordinates become texels: normalised or not, what lies outside
+lod.py       level of detail, and the levels that follow from it
+cube.py      faces of cube maps
 filters.py   which texels count how much: nearest, linear, levels
+operations.py  operations on texels, for the interpreter and for compiled functions
+payloads.py  parameters of messages, by generation and width
 messages.py  payloads and answers
 """
 

@@ -1,27 +1,52 @@
 """Filtering: the texels of a sample and their weights.
 
-Linear weights have 8 bits; a sum of texels is made of fused multiply-adds in 32-bit floats, in the order of the texels. A texel that
-weighs nothing does not count, even if it is no number. Integers are not filtered: the state must say nearest for them (KBL 22336-22340).
+Linear weights have 8 bits. Texels of normalised formats are filtered as whole numbers of steps in 32-bit floats, which is exact for 8 bits
+a channel, and divided at the end; other sums are made of fused multiply-adds in the order of the texels, where a texel that weighs nothing
+does not count, even if it is no number. Integers are not filtered: the state must say nearest for them (KBL 22336-22340).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import f32, i32, u32
+from softgen.lanes.types import f32, i32, u32, u64
 from softgen.lanes.value import Region, Value
-from softgen.shared_functions.sampler import address
-from softgen.shared_functions.sampler.state import Sampling
-from softgen.surface import texel
-from softgen.surface.fetch import fetch
-from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, broadcast_number
+from softgen.shared_functions.sampler import address, cube, lod
+from softgen.shared_functions.sampler.lod import LevelChoice, Levels
+from softgen.shared_functions.sampler.state import BORDERS, Sampling
+from softgen.surface import fetch, texel
+from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, broadcast_number, column_offset, extent, row_offset
 
-AXES = {"1d": 1, "2d": 2, "3d": 3}
-LOD_UNIT = 256.0
+AXES = {"1d": 1, "2d": 2, "3d": 3, "cube": 2}
+COMPARISONS: dict[str, Callable[[Value, Value], Value]] = {
+    "less": lambda a, b: a < b, "equal": lambda a, b: a == b, "lequal": lambda a, b: a <= b, "greater": lambda a, b: a > b,
+    "notequal": lambda a, b: a != b, "gequal": lambda a, b: a >= b,
+}  # fmt: skip
+GATHERED = ((0, 1), (1, 1), (1, 0), (0, 0))  # the texels of gather4 in the order of its answer, as steps along u and v
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """What a message asks for, as f32: coordinates, and where the level of detail comes from if not from them. Offsets are i32."""
+
+    places: list[Value]  # u v r ai
+    lod: Value | None = None
+    bias: Value | None = None
+    gradients: list[tuple[Value, Value]] | None = None  # d/dx and d/dy of u, v and r
+    reference: Value | None = None
+    offsets: list[Value] | None = None
+
+
+@dataclass(frozen=True)
+class SamplePosition:
+    """Coordinates along the axes of an image, and the slice."""
+
+    places: list[Value]
+    slice: Value  # u32
 
 
 @dataclass(frozen=True)
@@ -34,130 +59,208 @@ class Tap:
 
 
 class ImageSampler:
-    """Samples an image for some lanes. `lod` is the level that the message asks for, None where it is unknown; offsets are texels."""
+    """Samples an image for some lanes."""
 
     def __init__(self, m: Machine, image: SurfaceImage, how: Sampling, memory: Region, mask: Value) -> None:
         if image.kind not in AXES:
             raise Unsupported(f"sampling a {image.kind} surface: not yet simulated")
         texel.check(image.format, reading=True)
-        self.m, self.image, self.how, self.memory, self.mask = m, image, how, memory, mask
+        self.m, self.image, self.memory, self.mask = m, image, memory, mask
         self.lanes, self.axes = mask.lanes, AXES[image.kind]
         self.whole = texel.is_integer(image.format)
+        self.seamless = image.kind == "cube" and (how.seamless or how.modes[:2] == ("cube", "cube"))
+        self.modes = ("clamp",) * 3 if self.seamless else how.modes
+        self.how = how
+        self.choice = LevelChoice(m, image, how, self.lanes)
+        self.offset = u32 if image.near else u64
+        self.reference: Value | None = None
+        self.counts_steps = texel.is_normalised(image.format) and not set(self.modes[: self.axes]) & set(BORDERS)
+        self._parts: dict[tuple[object, ...], tuple[object, Value]] = {}
 
-    def sample(self, coordinates: list[Value], lod: Value | None, offsets: list[Value] | None = None) -> list[Value]:
+    # -- messages -----------------------------------------------------------------------------------------------------------
+
+    def sample(self, request: SampleRequest) -> list[Value]:
         """Red, green, blue and alpha as bits."""
         m, how = self.m, self.how
-        zero = m.constant(f32, 0.0, self.lanes)
-        places = [*coordinates, *[zero] * 4][: self.axes + self.image.is_array]
-        if lod is not None:
-            lod = m.select(m.is_nan(lod), 0.0, lod)
-        levels = self._levels(lod)
-        if how.same:
-            return self._levelled(places, offsets, levels, how.mag, how.mag_rounds)
-        larger = self._magnified(lod)
-        found = [self._levelled(places, offsets, levels, *way) for way in ((how.mag, how.mag_rounds), (how.min, how.min_rounds))]
-        return [m.select(larger, a, b) for a, b in zip(*found, strict=True)]
+        self._compare(request.reference)
+        position = self._position(request)
+        detail = self.level_of_detail(request) if self.choice.needed else None
+        levels = self.choice.levels(detail)
+        if how.same or detail is None:
+            return self._finished(self._levelled(position, request.offsets, levels, how.mag, how.mag_rounds))
+        larger = self.choice.magnified(detail)
+        ways = ((larger, levels if how.mag_mips else self.choice.lowest_level(), how.mag, how.mag_rounds),
+                (~larger, levels, how.min, how.min_rounds))  # fmt: skip
+        found = [m.variable(m.constant(u32 if self.whole else f32, 0, self.lanes)) for _ in CHANNEL_NAMES]
+        for lanes, of, way, rounds in ways:
+            for _ in m.If(m.any(lanes & self.mask)):
+                for place, value in zip(found, self._levelled(position, request.offsets, of, way, rounds), strict=True):
+                    place.value = m.select(lanes, value, place.value)
+        return self._finished([place.value for place in found])
 
-    # -- levels -----------------------------------------------------------------------------------------------------------
+    def gather(self, request: SampleRequest) -> list[list[Value]]:
+        """The four texels around a place, each as red, green, blue and alpha in bits: level and weights do not count."""
+        self._compare(request.reference)
+        self.counts_steps = False
+        position, level = self._position(request), self.choice.lowest_level().near
+        axes = [self._taps(axis, place, request.offsets, level, True, self.how.mag_rounds[axis])
+                for axis, place in enumerate(position.places)]  # fmt: skip
+        along, down = axes[0], axes[1] if self.axes > 1 else axes[0][:1] * 2
+        found = []
+        for u, v in GATHERED:
+            values = self._texel([along[u], down[v]][: self.axes], position.slice, level)
+            found.append([self.m.bitcast(value, u32) for value in values])
+        return found
 
-    def _known(self, lod: Value | None) -> Value:
-        if lod is None:
-            raise Unsupported("a message whose level of detail follows from neighbouring lanes: not yet simulated")
-        return lod
+    def level_of_detail(self, request: SampleRequest) -> Value:
+        """With bias, before clamps."""
+        m, image = self.m, self.image
+        if request.lod is not None:
+            return self.choice.biased(request.lod, None)
+        first = broadcast_number(m, image.level, u32, self.lanes) if image.mipmapped else None
+        sizes = [m.convert(m.bitcast(extent(m, image, axis, first, self.lanes), i32), f32) for axis in range(self.axes)]
+        gradients = self._gradients(request)
+        if gradients is None:
+            return self.choice.biased(m.constant(f32, 0.0, self.lanes), request.bias)
+        return self.choice.biased(lod.from_gradients(m, gradients, sizes), request.bias)
 
-    def _clamped(self, lod: Value) -> Value:
-        """If the lowest level is above the highest, the lowest counts (KBL 22400-22402)."""
-        low, high = (level / LOD_UNIT for level in self.how.lods)
-        m = self.m
-        lod = m.select(lod > high, high, lod)
-        return m.select(lod < low, low, lod)
+    def _gradients(self, request: SampleRequest) -> list[tuple[Value, Value]] | None:
+        """Of coordinates between 0 and 1; None where lanes are no subspans, or coordinates count texels: level 0."""
+        m, places = self.m, request.places
+        if self.image.kind != "cube":
+            if request.gradients is not None:
+                return request.gradients[: self.axes]
+            whole = self.lanes >= lod.SUBSPAN and self.how.normalised
+            return lod.differences(m, places[: self.axes]) if whole else None
+        face = cube.face_of(m, places[:3])
+        if request.gradients is not None:
+            sides = [cube.project_gradient(m, face, places[:3], [pair[side] for pair in request.gradients]) for side in (0, 1)]
+            return list(zip(*sides, strict=True))
+        if self.lanes < lod.SUBSPAN:
+            return None
+        face = m.shuffle(face, [lane // lod.SUBSPAN * lod.SUBSPAN for lane in range(self.lanes)])
+        return lod.differences(m, cube.project(m, face, places[:3]))
 
-    def _magnified(self, lod: Value | None) -> Value:
-        """Decided before the level is clamped, unless the state says otherwise (KBL 22259-22267, 19272-19282)."""
-        known = self._known(lod)
-        base = (self.image.base_level or self.how.base_level) / 2
-        return (self._clamped(known) if self.how.preclamp else known) <= base
+    def _compare(self, reference: Value | None) -> None:
+        self.reference = reference
+        self.counts_steps = self.counts_steps and reference is None
 
-    def _levels(self, lod: Value | None) -> list[tuple[Value | None, Value | None]]:
-        """Levels (u32), each with what it weighs. None: the only one there is."""
-        m, one, how = self.m, self.image, self.how
-        if one.levels == 1:
-            return [(None if not one.level else m.constant(u32, 0, self.lanes), None)]
-        last = float(one.levels - 1)
-        if how.mip == "none":
-            return [(m.constant(u32, min(how.lods[0] >> 8, one.levels - 1), self.lanes), None)]
-        level = self._clamped(self._known(lod))
-        level = m.select(level > last, last, level)
-        if how.mip == "nearest":
-            return [(m.convert(m.floor(level + 0.5), u32), None)]
-        near = m.floor(level)
-        part = m.floor((level - near) * LOD_UNIT) * (1 / LOD_UNIT)
-        far = m.select(near < last, near + 1.0, near)
-        return [(m.convert(near, u32), 1.0 - part), (m.convert(far, u32), part)]
+    # -- places -------------------------------------------------------------------------------------------------------------
 
-    def _levelled(self, places: list[Value], offsets: list[Value] | None, levels: list[tuple[Value | None, Value | None]], way: str,
-                  rounds: tuple[bool, ...]) -> list[Value]:  # fmt: skip
-        found = [(self._filtered(places, offsets, level, way, rounds), weight) for level, weight in levels]
-        first, weight = found[0]
-        if weight is None or self.whole:
-            return first
-        total: list[Value | None] = [None] * 4
-        for values, weight in found:
-            assert weight is not None
-            total = [self._add(so_far, value, weight) for so_far, value in zip(total, values, strict=True)]
-        return [self.m.bitcast(one, u32) for one in total if one is not None]
+    def _position(self, request: SampleRequest) -> SamplePosition:
+        m, places = self.m, request.places
+        if self.image.kind != "cube":
+            slice_ = self._slice(places[self.axes]) if self.image.is_array else m.constant(u32, 0, self.lanes)
+            return SamplePosition(places[: self.axes], slice_)
+        face = cube.face_of(m, places[:3])
+        first = self._slice(places[3]) * 6 + face if self.image.is_array else face
+        return SamplePosition(cube.project(m, face, places[:3]), first)
 
-    # -- one level --------------------------------------------------------------------------------------------------------
-
-    def _filtered(self, places: list[Value], offsets: list[Value] | None, level: Value | None, way: str,
-                  rounds: tuple[bool, ...]) -> list[Value]:  # fmt: skip
-        smooth = way == "linear" and not self.whole
-        axes = [list(self._taps(axis, places[axis], None if offsets is None else offsets[axis], level, smooth, rounds[axis]))
-                for axis in range(self.axes)]  # fmt: skip
-        layer = [self._layer(places[self.axes])] if self.image.is_array else []
-        total: list[Value | None] = [None] * 4
-        for taps in product(*reversed(axes)):  # u fastest
-            values = self._texel(taps[::-1], layer, level)
-            if not smooth:
-                return values
-            weight = self._weight(taps)
-            total = [self._add(so_far, value, weight) for so_far, value in zip(total, values, strict=True)]
-        return [self.m.bitcast(one, u32) for one in total if one is not None]
-
-    def _taps(self, axis: int, u: Value, offset: Value | None, level: Value | None, smooth: bool, rounds: bool) -> Iterator[Tap]:
-        m, mode = self.m, self.how.modes[axis]
-        size, near = self._extent(axis, level), self.how.normalised and offset is None
-        far = address.fixed(m, address.scaled(m, mode, self.how.normalised, u, size), rounds)
-        if smooth:
-            far = far - address.HALF
-        first = far >> address.FRACTION
-        first = first if offset is None else first + offset
-        if not smooth:
-            at, border = address.texel(m, mode, first, size, False, near)
-            yield Tap(at, None, border)
-            return
-        part = m.convert(far & address.UNIT - 1, f32) * (1 / address.UNIT)
-        for at, weight in ((first, 1.0 - part), (first + 1, part)):
-            at, border = address.texel(m, mode, at, size, True, near)
-            yield Tap(at, weight, border)
-
-    def _extent(self, axis: int, level: Value | None) -> Value:
-        """Texels along an axis."""
-        m, full = self.m, broadcast_number(self.m, (self.image.width, self.image.height, self.image.depth)[axis], i32, self.lanes)
-        if level is None:
-            return full
-        less = full >> (m.bitcast(level, i32) + self.image.level)
-        return m.select(less > 1, less, 1)
-
-    def _layer(self, r: Value) -> Value:
+    def _slice(self, r: Value) -> Value:
         """The nearest slice there is (public: OpenCL 3.0, 8.3.1)."""
         m = self.m
         r = m.round_even(m.select(m.is_nan(r), 0.0, r))
-        last = m.convert(broadcast_number(m, self.image.depth, i32, self.lanes) - 1, f32)
-        r = m.select(r < 0.0, 0.0, m.select(r > last, last, r))
-        return m.convert(r, u32)
+        last = m.convert(m.bitcast(broadcast_number(m, self.image.depth, u32, self.lanes), i32) - 1, f32)
+        return m.convert(m.select(r < 0.0, 0.0, m.select(r > last, last, r)), u32)
 
-    def _weight(self, taps: tuple[Tap, ...]) -> Value:
+    def _size(self, axis: int, level: Value | None) -> Value:
+        return self.m.bitcast(extent(self.m, self.image, axis, level, self.lanes), i32)
+
+    def _split(self, axis: int, u: Value, level: Value | None, smooth: bool, rounds: bool) -> tuple[Value, Value]:
+        """The first texel along an axis (i32), and what the next one weighs."""
+        m, size = self.m, self._size(axis, level)
+        far = address.fixed(m, address.scaled(m, self.modes[axis], self.how.normalised, u, size), rounds)
+        far = far - address.HALF if smooth else far
+        return far >> address.FRACTION, m.convert(far & address.UNIT - 1, f32) * (1 / address.UNIT)
+
+    def _taps(self, axis: int, u: Value, offsets: list[Value] | None, level: Value | None, smooth: bool, rounds: bool) -> list[Tap]:
+        m, mode, near = self.m, self.modes[axis], self.how.normalised and offsets is None
+        first, part = self._split(axis, u, level, smooth, rounds)
+        first = first if offsets is None else first + offsets[axis]
+        size = self._size(axis, level)
+        if not smooth:
+            at, border = address.texel(m, mode, first, size, False, near)
+            return [Tap(at, None, border)]
+        found = []
+        for place, weight in ((first, 1.0 - part), (first + 1, part)):
+            at, border = address.texel(m, mode, place, size, True, near)
+            found.append(Tap(at, weight, border))
+        return found
+
+    # -- filters ------------------------------------------------------------------------------------------------------------
+
+    def _levelled(self, position: SamplePosition, offsets: list[Value] | None, levels: Levels, way: str,
+                  rounds: tuple[bool, ...]) -> list[Value]:  # fmt: skip
+        """The levels of a sample mixed; the second is left out where no lane needs it."""
+        m, part = self.m, levels.part
+        first = self._filtered(position, offsets, levels.near, way, rounds)
+        if part is None or self.whole:
+            return first
+        assert levels.near is not None
+        last = broadcast_number(m, self.image.levels, u32, self.lanes) + broadcast_number(m, self.image.level, u32, self.lanes) - 1
+        mixed, after = [m.variable(value) for value in first], m.min(levels.near + 1, last)
+        for _ in m.If(m.any((part > 0.0) & self.mask)):
+            second = self._filtered(position, offsets, after, way, rounds)
+            for place, before, value in zip(mixed, first, second, strict=True):
+                place.value = m.select(part > 0.0, m.fma(value, part, before * (1.0 - part)), before)
+        return [place.value for place in mixed]
+
+    def _filtered(self, position: SamplePosition, offsets: list[Value] | None, level: Value | None, way: str,
+                  rounds: tuple[bool, ...]) -> list[Value]:  # fmt: skip
+        self._parts.clear()  # values of one block of code
+        smooth = way == "linear" and not self.whole
+        if smooth and self.seamless:
+            return self._across(position, level, rounds)
+        axes = [self._taps(axis, position.places[axis], offsets, level, smooth, rounds[axis]) for axis in range(self.axes)]
+        if not smooth:
+            return self._texel([taps[0] for taps in axes], position.slice, level)
+        if texel.is_finite(self.image.format):
+            return self._mixed(axes, [], position.slice, level)
+        total: list[Value | None] = [None] * 4
+        for chosen in product(*reversed(axes)):  # u fastest
+            weight = self._weight(chosen)
+            values = self._texel(list(chosen[::-1]), position.slice, level)
+            total = [self._add(so_far, value, weight) for so_far, value in zip(total, values, strict=True)]
+        return [value for value in total if value is not None]
+
+    def _mixed(self, axes: list[list[Tap]], chosen: list[Tap], slice_: Value, level: Value | None) -> list[Value]:
+        """Axis by axis, u innermost."""
+        if not axes:
+            return self._texel(chosen, slice_, level)
+        sides = [self._mixed(axes[:-1], [tap, *chosen], slice_, level) for tap in axes[-1]]
+        before, part = axes[-1][0].weight, axes[-1][1].weight
+        assert before is not None and part is not None
+        return [self.m.fma(b, part, a * before) for a, b in zip(*sides, strict=True)]
+
+    def _across(self, position: SamplePosition, level: Value | None, rounds: tuple[bool, ...]) -> list[Value]:
+        """Linear on a cube map, across its edges. At a corner there are three texels: the fourth is their average."""
+        m, size = self.m, self._size(0, level)
+        (i, right), (j, down) = (self._split(axis, position.places[axis], level, True, rounds[axis]) for axis in (0, 1))
+        face, base = self._face(position.slice)
+        texels, corners = [], []
+        for place in ((i, j), (i + 1, j), (i, j + 1), (i + 1, j + 1)):
+            on, x, y, corner = cube.across_edges(m, face, *place, size)
+            if not self.image.averages_corners:
+                edge = [m.max(m.min(one, size - 1), 0) for one in place]
+                on, x, y = m.select(corner, face, on), m.select(corner, edge[0], x), m.select(corner, edge[1], y)
+            texels.append(self._texel([Tap(x, None, None), Tap(y, None, None)], base + on, level))
+            corners.append(corner)
+        if self.image.averages_corners:
+            sums = [sum(values[1:], values[0]) for values in zip(*texels, strict=True)]
+            texels = [[m.select(corner, (total - value) * (1 / 3), value) for total, value in zip(sums, values, strict=True)]
+                      for corner, values in zip(corners, texels, strict=True)]  # fmt: skip
+        rows = [[m.fma(b, right, a * (1.0 - right)) for a, b in zip(texels[side], texels[side + 1], strict=True)] for side in (0, 2)]
+        return [m.fma(b, down, a * (1.0 - down)) for a, b in zip(*rows, strict=True)]
+
+    def _face(self, slice_: Value) -> tuple[Value, Value]:
+        """The face of a slice of a cube map, and its first face."""
+        if not self.image.is_array:
+            return slice_, self.m.constant(u32, 0, self.lanes)
+        face = self.m.remainder_int(slice_, self.m.like(slice_, 6))
+        return face, slice_ - face
+
+    @staticmethod
+    def _weight(taps: tuple[Tap, ...]) -> Value:
         """Products of 8-bit weights are exact."""
         found = taps[0].weight
         assert found is not None
@@ -166,32 +269,72 @@ class ImageSampler:
             found = found * tap.weight
         return found
 
-    def _texel(self, taps: tuple[Tap, ...], layer: list[Value], level: Value | None) -> list[Value]:
+    def _add(self, so_far: Value | None, value: Value, weight: Value) -> Value:
         m = self.m
-        places = [m.bitcast(tap.at, u32) for tap in taps]
+        value = m.select(weight > 0.0, value, 0.0)
+        return value * weight if so_far is None else m.fma(value, weight, so_far)
+
+    # -- texels -------------------------------------------------------------------------------------------------------------
+
+    def _texel(self, taps: list[Tap], slice_: Value, level: Value | None) -> list[Value]:
+        """The channels of a texel as numbers to filter: steps, floats, or integers as they are."""
+        m = self.m
         mask, border = self.mask, None
         for tap in taps:
             if tap.border is not None:
                 border = tap.border if border is None else border | tap.border
         if border is not None:
             mask = mask & ~border
-        found = fetch(m, self.image, self.memory, places + layer, level, mask)
-        if border is None:
+        words = fetch.raw(m, self.image, self.memory, self._offset([tap.at for tap in taps], slice_, level), mask)
+        if self.counts_steps:
+            return texel.unpack_steps(m, self.image.format, words)
+        found = fetch.unpack(m, self.image, words)
+        if border is not None:
+            outside = self.how.outside(self.image.format)
+            found = [m.select(border, bits, value) for bits, value in zip(outside, found, strict=True)]
+        if self.whole:
             return found
-        return [m.select(border, bits, value) for bits, value in zip(self.how.outside(self.image.format), found, strict=True)]
+        return self._compared([m.bitcast(value, f32) for value in found])
 
-    def _add(self, so_far: Value | None, bits: Value, weight: Value) -> Value:
-        m, value = self.m, self.m.bitcast(bits, f32)
-        value = m.select(weight > 0.0, value, 0.0)
-        return value * weight if so_far is None else m.fma(value, weight, so_far)
+    def _compared(self, values: list[Value]) -> list[Value]:
+        """Red is 0 where the comparison holds, else 1 (KBL 22478-22492; public: Mesa iris_state.c, translate_shadow_func)."""
+        if self.reference is None:
+            return values
+        name = self.how.shadow
+        if name in ("always", "never"):
+            return [self.m.like(values[0], float(name == "never")), *values[1:]]
+        return [self.m.select(COMPARISONS[name](values[0], self.reference), 0.0, self.m.like(values[0], 1.0)), *values[1:]]
+
+    def _offset(self, at: list[Value], slice_: Value, level: Value | None) -> Value:
+        """The byte offset of a texel. Neighbours share columns and rows."""
+        m, image = self.m, self.image
+        zero = m.constant(u32, 0, self.lanes)
+        u, v, r = [*at, *[zero] * 3][:3] if image.kind == "3d" else (at[0], at[1] if len(at) > 1 else None, slice_)
+        down = self._part("row", row_offset, v, r, level)
+        return down + self._part("column", column_offset, u, r, level)
+
+    def _part(self, name: str, make: Callable[..., Value], at: Value | None, r: Value, level: Value | None) -> Value:
+        key = name, id(at), id(r), id(level)
+        if key not in self._parts:
+            m = self.m
+            place = m.constant(u32, 0, self.lanes) if at is None else m.bitcast(at, u32)
+            self._parts[key] = (at, r, level), make(m, self.image, place, m.bitcast(r, u32), level, self.offset)
+        return self._parts[key][1]
+
+    def _finished(self, values: list[Value]) -> list[Value]:
+        """As bits of the answer."""
+        m = self.m
+        if self.counts_steps:
+            counts = texel.step_counts(self.image.format)
+            values = [texel.divided(m, value, count) for value, count in zip(values, counts, strict=True)]
+        return [m.bitcast(value, u32) for value in values]
 
 
 def selected(m: Machine, image: SurfaceImage, values: list[Value]) -> list[Value]:
     """What a surface's channel selects make of red, green, blue and alpha (KBL 20098-20151)."""
     if image.select == CHANNEL_NAMES:
         return values
-    whole = texel.is_integer(image.format)
-    fixed = {"zero": 0, "one": 1 if whole else texel.ONE}
+    fixed = {"zero": 0, "one": 1 if texel.is_integer(image.format) else texel.ONE}
     found = []
     for name in image.select:
         if name not in fixed and name not in CHANNEL_NAMES:

@@ -6,6 +6,7 @@ from typing import Any
 
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.value import Region, Value
+from softgen.shared_functions.bindings import SAMPLING
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import GraphicsMemory
 from softgen.shared_functions.message import Message
@@ -41,7 +42,7 @@ class SamplerPort:
         return self.samplers.sampling(index, table)
 
     def textured(self, x: Message[Any], what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
-        return execute(x, what, self.sampling(sampler, self._table) if what == "sample" else None, given, mask)
+        return execute(x, what, self.sampling(sampler, self._table) if what in SAMPLING else None, given, mask)
 
     def absolute(self, base: int) -> Region:
         target = GraphicsMemory(self.surfaces.space, base)

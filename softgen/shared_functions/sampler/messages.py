@@ -3,92 +3,95 @@
 Parameters follow one another, a register for each eight lanes; what the message has no room for is zero. A 1D array has its
 slice where v would be, a 2D array where r would be (public: Mesa brw_lower_logical_sends.cpp; observed: Intel's OpenCL compiler).
 
-What depends on states is an operation on texels (texture.py). Compiled code leaves the less common messages to the reference.
+What depends on states is an operation on texels (operations.py). Compiled code leaves the less common messages to the interpreter.
 
 Reads   MH_SAMPLER
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import cast
 
 from softgen.bits.generation import generation
 from softgen.errors import Unsupported
-from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, f16, f32, i32, u16, u32
-from softgen.lanes.value import Region, Value
+from softgen.lanes.value import Value
 from softgen.shared_functions.dataport import simd4x2
 from softgen.shared_functions.message import REGISTER, MessagePlan, answers
+from softgen.shared_functions.sampler import operations, payloads
 from softgen.shared_functions.sampler.environment import SamplerMessage, StateMessage
-from softgen.shared_functions.sampler.filters import AXES, ImageSampler, nothing, selected
-from softgen.shared_functions.sampler.state import Sampling
-from softgen.shared_functions.texture.operations import ASKERS, TexelRequest, operation, picture
+from softgen.shared_functions.sampler.filters import nothing
+from softgen.shared_functions.sampler.payloads import COORDINATES, GRADIENTS, Payload
+from softgen.shared_functions.texture.operations import ASKERS, TexelRequest, picture
 from softgen.surface import texel
-from softgen.surface.fetch import fetch
-from softgen.surface.image import SurfaceImage, broadcast_number
 
 HEADER = "MH_SAMPLER"
-LANES = {"simd8": 8, "simd16": 16}
-SLOTS_MODES = ("simd4x2", "simd8d_or_simd4x2")
+SLOTS_MODES = ("simd8d_or_simd4x2",)  # the header tells which
 MASKS = ("red_channel_mask", "green_channel_mask", "blue_channel_mask", "alpha_channel_mask")
 OFFSETS = ("u_offset", "v_offset", "r_offset")
-SLOT_PARAMETERS = ("u", "v", "r", "lod")  # of SIMD4x2
-SAMPLE = {"sample": ("u", "v", "r", "ai"), "sample_lz": ("u", "v", "r", "ai"), "sample_l": ("lod", "u", "v", "r", "ai"),
-          "sample_b": ("bias", "u", "v", "r", "ai")}  # fmt: skip
+# The operation that a message asks for; at level 0 if the message says so.
+SAMPLES = {name: name for name in ("sample", "sample_b", "sample_l", "sample_d", "sample_c", "sample_b_c", "sample_l_c", "sample_d_c",
+                                   "gather4", "gather4_c", "lod")}  # fmt: skip
+SAMPLES |= {"sample_lz": "sample_l", "sample_c_lz": "sample_l_c", "gather4_po": "gather4", "gather4_po_c": "gather4_c"}
 
 
-@dataclass(frozen=True)
-class SampleShape:
-    """How wide a message is."""
-
-    lanes: int
-    slots: bool  # two slots, each with all its parameters contiguous
-    mask: Value
+def _payload(plan: MessagePlan) -> Payload | None:
+    return payloads.payload(plan, generation(plan.gen).ld_parameters)
 
 
 def _plain(plan: MessagePlan) -> bool:
-    """Whether a message can be compiled: its shape is known, and so is its level of detail."""
-    return plan.name in ASKERS and plan.words.get("simd_mode") in LANES and plan.words.get("return_format") != "16_bit"
+    """Whether a message can be compiled: its width is known, and its answer does not depend on the surface."""
+    if plan.name not in ASKERS or plan.words.get("return_format") == "16_bit":
+        return False
+    try:
+        return _payload(plan) is not None
+    except Unsupported:
+        return False
 
 
-def shape(x: SamplerMessage) -> SampleShape:
-    mode = x.plan.words.get("simd_mode", "")
-    if mode in LANES:
-        return SampleShape(LANES[mode], False, x.lanes(LANES[mode]))
-    if mode == "simd4x2" or mode in SLOTS_MODES and x.plan.header and _bit(x, "simd_mode_extension"):
-        return SampleShape(simd4x2.SLOTS, True, simd4x2.slots(x))
-    raise Unsupported(f"{x.plan.name} {mode or 'without a SIMD mode'}: not yet simulated")
+def shape(x: SamplerMessage) -> Payload:
+    found = _payload(x.plan)
+    if found is not None:
+        return found
+    mode = x.plan.words["simd_mode"]
+    if mode in SLOTS_MODES and x.plan.header and bool(x.m.any(x.header(HEADER, "simd_mode_extension") == 1)):
+        return payloads.slots(x.plan)
+    raise Unsupported(f"{x.plan.name} {mode}: not yet simulated")
 
 
-def _bit(x: SamplerMessage, name: str) -> bool:
-    return bool(x.m.any(x.header(HEADER, name) == 1))
+def lanes_on(x: SamplerMessage, its: Payload) -> Value:
+    return simd4x2.slots(x) if its.slots else x.lanes(its.lanes)
 
 
-def parameters(x: SamplerMessage, its: SampleShape, order: tuple[str, ...], type: LaneType) -> dict[str, Value]:
-    """The parameters by name."""
-    m = x.m
-    found = dict.fromkeys(order, m.constant(type, 0, its.lanes))
+def parameters(x: SamplerMessage, its: Payload, type: LaneType) -> dict[str, Value]:
+    """The parameters by name; those that the message has no room for are zero."""
+    room = max(x.sent - (REGISTER if x.plan.header else 0), 0)
+    found = dict.fromkeys(its.order, x.m.constant(type, 0, its.lanes))
     if its.slots:
-        return found | {name: simd4x2.firsts(x, type, 0, place) for place, name in enumerate(SLOT_PARAMETERS)}
+        held = room // REGISTER * simd4x2.FOUR
+        return found | {name: simd4x2.firsts(x, type, place // simd4x2.FOUR * REGISTER, place % simd4x2.FOUR)
+                        for place, name in enumerate(its.order[:held]) if name}  # fmt: skip
     size = its.lanes * type.bytes
-    held = max(x.sent - (REGISTER if x.plan.header else 0), 0) // size
-    return found | {name: x.take(type, place * size, its.lanes) for place, name in enumerate(order[:held])}
+    if x.plan.name == "sample" and room // size > len(its.order) and not payloads.by_length(x.plan):
+        raise Unsupported(f"{x.plan.name} with a minimum level of detail: not yet simulated")
+    return found | {name: x.take(type, place * size, its.lanes) for place, name in enumerate(its.order[: room // size])}
 
 
 def offsets(x: SamplerMessage, lanes: int) -> list[Value]:
-    """Texels that the header adds to coordinates: four bits with a sign. In compiled code there may be none."""
+    """Texels that the header adds to coordinates: four bits with a sign. Where every message has a header, compiled code has none of them
+    (`SamplerEnvironment.moved`)."""
     m = x.m
     held = [x.header(HEADER, name) for name in OFFSETS] if x.plan.header else []
-    moved = x.environment.moved([m.bitcast(one << 28, i32) >> 28 for one in held])
+    moved = [m.bitcast(one << 28, i32) >> 28 for one in held]
+    if payloads.by_length(x.plan):
+        moved = x.environment.moved(moved)
     return [m.bitcast(m.broadcast(one, lanes), u32) for one in moved]
 
 
 # -- the answer -----------------------------------------------------------------------------------------------------------
 
 
-def respond(x: SamplerMessage, its: SampleShape, values: list[Value]) -> None:
+def respond(x: SamplerMessage, its: Payload, values: list[Value]) -> None:
     """Channels that the header masks are left out and the others move up; without a header, those there is no room for are left out
     (KBL 13880-13887)."""
     m = x.m
@@ -102,7 +105,7 @@ def respond(x: SamplerMessage, its: SampleShape, values: list[Value]) -> None:
         values = _narrowed(x, values)
     step = max(its.lanes * values[0].type.bytes, REGISTER)  # a channel begins with a register
     for number, value in enumerate(values[: x.answered // step]):
-        x.give(value, number * step, its.mask)
+        x.give(value, number * step, lanes_on(x, its))
 
 
 def _compacted(x: SamplerMessage, values: list[Value], masked: list[Value]) -> list[Value]:
@@ -122,11 +125,11 @@ def _narrowed(x: SamplerMessage, values: list[Value]) -> list[Value]:
     return [m.bitcast(m.convert(m.bitcast(value, f32), f16), u16) for value in values]
 
 
-def _give_slots(x: SamplerMessage, its: SampleShape, values: list[Value], masked: list[Value]) -> None:
-    m = x.m
+def _give_slots(x: SamplerMessage, its: Payload, values: list[Value], masked: list[Value]) -> None:
+    m, mask = x.m, lanes_on(x, its)
     for slot in range(its.lanes):
         for number, value in enumerate(values):
-            on = m.slice(its.mask, slot, 1)
+            on = m.slice(mask, slot, 1)
             on = on & ~masked[number] if masked else on
             x.give(m.slice(value, slot, 1), slot * REGISTER // its.lanes + number * u32.bytes, on)
 
@@ -134,82 +137,54 @@ def _give_slots(x: SamplerMessage, its: SampleShape, values: list[Value], masked
 # -- the messages -----------------------------------------------------------------------------------------------------------
 
 
-@answers(*SAMPLE, compiled=_plain)
+def _asked(plan: MessagePlan) -> TexelRequest:
+    its = _payload(plan)
+    assert its is not None
+    moved = plan.name in PER_LANE or plan.header and not payloads.by_length(plan)
+    if plan.name in SAMPLES:
+        return TexelRequest(SAMPLES[plan.name] + operations.OFFSET * moved, its.lanes, int(plan.fields.sampler_index))
+    if plan.name == "resinfo":
+        return TexelRequest("resinfo", its.lanes)
+    return TexelRequest("load" + operations.OFFSET * moved, its.lanes)
+
+
+PER_LANE = ("gather4_po", "gather4_po_c")  # messages with offsets of their own for each lane
+ASKERS.update(dict.fromkeys((*SAMPLES, "ld", "ld_lz", "resinfo"), _asked))
+
+
+@answers(*SAMPLES, compiled=_plain)
 def sample(x: SamplerMessage) -> None:
-    its = shape(x)
-    given = parameters(x, its, SAMPLE[x.plan.name], f32)
-    moved = offsets(x, its.lanes)
+    m, its = x.m, shape(x)
+    given = parameters(x, its, f32)
+    zero = m.constant(f32, 0.0, its.lanes)
+    moved = [given[name] for name in ("offset_u", "offset_v")] + [zero] if x.plan.name in PER_LANE else offsets(x, its.lanes)
     if x.plan.header:  # a table of samplers of its own (public: Mesa brw_lower_logical_sends.cpp)
         x.environment.table(x.header(HEADER, "sampler_state_pointer"))
-    places = [given[name] for name in ("u", "v", "r", "ai")] + ([given["lod"]] if "lod" in given else [])
-    if x.plan.name == "sample_lz":
-        places.append(x.m.constant(f32, 0.0, its.lanes))
-    places = [x.m.bitcast(place, u32) for place in places]
-    found = x.environment.textured(x, "sample", int(x.plan.fields.sampler_index), places + moved, its.mask, 4)
-    respond(x, its, found)
-
-
-@operation("sample")
-def sampled(m: Machine, image: SurfaceImage, how: Sampling, memory: Region, given: list[Value], mask: Value) -> list[Value]:
-    """Given are u, v, r and slice, the level if it is known, and offsets if there are any."""
-    if how.disabled or image.kind == "null":  # all zeros (KBL 22222-22227, 18924-18926)
-        return nothing(m, mask.lanes)
-    places, rest = [m.bitcast(value, f32) for value in given[:4]], given[4:]
-    lod = m.bitcast(rest[0], f32) if len(rest) % 3 else None
-    moved = [m.bitcast(value, i32) for value in rest[-3:]] if len(rest) >= 3 else None
-    return selected(m, image, ImageSampler(m, image, how, memory, mask).sample(places, lod, moved))
+    what = SAMPLES[x.plan.name]
+    names = [*COORDINATES, *(GRADIENTS if "_d" in what else ()), *(("bias",) if "_b" in what else ()), *(("lod",) if "_l" in what else ()),
+             *(("ref",) if what.endswith("_c") else ())]  # fmt: skip
+    places = [m.bitcast(given.get(name, zero), u32) for name in names]
+    if what.startswith("gather4"):
+        channel = x.header(HEADER, "gather4_source_channel") if x.plan.header else m.constant(u32, 0, 1)
+        places.append(m.broadcast(channel, its.lanes))
+    name = what + operations.OFFSET * bool(moved)
+    places += [m.bitcast(value, u32) for value in moved]
+    respond(x, its, x.environment.textured(x, name, int(x.plan.fields.sampler_index), places, lanes_on(x, its), 4))
 
 
 @answers("ld", "ld_lz", compiled=_plain)
 def ld(x: SamplerMessage) -> None:
     its = shape(x)
-    order = generation(x.plan.gen).ld_parameters if x.plan.name == "ld" else ("u", "v", "r")
-    given = {"lod": x.m.constant(u32, 0, its.lanes)} | parameters(x, its, order, u32)
-    places = [given[name] for name in ("u", "v", "r", "lod")] + offsets(x, its.lanes)
-    respond(x, its, x.environment.textured(x, "load", 0, places, its.mask, 4))
+    given = {"lod": x.m.constant(u32, 0, its.lanes)} | parameters(x, its, u32)
+    moved = offsets(x, its.lanes)
+    places = [given[name] for name in ("u", "v", "r", "lod")] + moved
+    respond(x, its, x.environment.textured(x, "load" + operations.OFFSET * bool(moved), 0, places, lanes_on(x, its), 4))
 
 
-@operation("load")
-def loaded(m: Machine, image: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
-    """Texels by their numbers. Outside the surface and its levels, texels are zero. Offsets are added after the hardware's check of bounds
-    (public: Mesa brw_fs_visitor.cpp); what they lead to must be inside too."""
-    if image.kind == "null":
-        return nothing(m, mask.lanes)
-    places, lod, moved = given[:3], given[3], given[4:]
-    for axis, by in enumerate(moved[: AXES.get(image.kind, 0)]):
-        places[axis] = places[axis] + by
-    found = fetch(m, image, memory, places, None if image.kind == "buffer" else lod, mask)
-    return selected(m, image, found)
-
-
-def _asked(what: str) -> Callable[[MessagePlan], TexelRequest]:
-    return lambda plan: TexelRequest(what, LANES[plan.words["simd_mode"]], int(plan.fields.sampler_index) if what == "sample" else 0)
-
-
-ASKERS.update({"sample_l": _asked("sample"), "sample_lz": _asked("sample"), "ld": _asked("load"), "ld_lz": _asked("load")})
-
-
-@answers("resinfo", compiled=False)
-def resinfo(x: StateMessage) -> None:
-    """How large a level is, and how many there are; what is no level has no size (public: Intel PRM, sampling engine)."""
-    m, its, one = x.m, shape(x), picture(x)
-    lod = parameters(x, its, ("u",), u32)["u"]
-    sizes = {"1d": [one.width], "2d": [one.width, one.height], "cube": [one.width, one.height], "3d": [one.width, one.height, one.depth],
-             "buffer": [one.width], "null": []}[one.kind]  # fmt: skip
-    there = lod < one.levels
-    deep = m.select(there, lod, 0) + one.level
-    whole = [broadcast_number(m, size, u32, its.lanes) for size in sizes]
-    found = [_less(x, size, deep, there) if one.kind != "buffer" else size for size in whole]
-    if one.is_array:
-        found.append(m.select(there, broadcast_number(m, one.depth, u32, its.lanes), 0))
-    found = (found + nothing(m, its.lanes))[:3]
-    respond(x, its, [*found, m.constant(u32, 0 if one.kind in ("buffer", "null") else one.levels, its.lanes)])
-
-
-def _less(x: SamplerMessage, size: Value, level: Value, there: Value) -> Value:
-    m = x.m
-    less = size >> level
-    return m.select(there, m.select(less > 1, less, 1), 0)
+@answers("resinfo", compiled=_plain)
+def resinfo(x: SamplerMessage) -> None:
+    its = shape(x)
+    respond(x, its, x.environment.textured(x, "resinfo", 0, [parameters(x, its, u32)["lod"]], lanes_on(x, its), 4))
 
 
 @answers("sampleinfo", compiled=False)
@@ -219,3 +194,4 @@ def sampleinfo(x: StateMessage) -> None:
     there = one.kind != "null"
     found = [m.constant(u32, number if there else 0, its.lanes) for number in (one.samples, one.palette)]
     respond(x, its, [*found, *nothing(m, its.lanes)][:4])
+

@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
@@ -25,11 +26,13 @@ BORDERS = ("clamp_border", "half_border")
 FILTERS = ("nearest", "linear")
 ORDER = texel.ORDER
 COLOURS = ("red", "green", "blue", "alpha")
+LOD_BITS = 8  # of fractions, here
+Four = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """A decoded sampler state: addressing and filters."""
+    """A decoded sampler state: addressing, level of detail, filters and comparison. Levels of detail are in 256ths."""
 
     disabled: bool
     mag: str  # nearest linear
@@ -39,59 +42,102 @@ class Sampling:
     normalised: bool
     mag_rounds: tuple[bool, bool, bool]
     min_rounds: tuple[bool, bool, bool]
-    lods: tuple[int, int]  # lowest and highest, in 256ths
+    lods: tuple[int, int]  # lowest and highest
     preclamp: bool
     base_level: int  # in halves
-    border: tuple[int, int, int, int] = (0, 0, 0, 0)  # bits
+    bias: int = 0
+    shadow: str = "always"  # the function whose opposite a comparison returns
+    mag_mips: bool = False  # magnified images use the mip filter too
+    seamless: bool = False  # cube maps are filtered across their edges, whatever the address modes
+    border: Four = (0, 0, 0, 0)  # bits
+    integers: Four | None = None  # the border of integer formats, where it stands apart
     small_border: bool = False  # the border is four bytes, for channels that a format lacks too
 
     @property
     def same(self) -> bool:
-        """Whether it does not matter if a picture is made larger or smaller."""
+        """Whether it does not matter if an image is magnified or minified."""
         return (self.mag, self.mag_rounds) == (self.min, self.min_rounds)
 
     def outside(self, format: Format) -> list[int]:
         """The bits of texels outside the image (KBL 20955-20982)."""
         if self.small_border:
             return list(self.border)
+        border = self.border if self.integers is None or not texel.is_integer(format) else _apart(format, self.integers)
         found = texel.missing(format)
         for one in format.channels:
             if one.type != "void":
-                found.update({name: self.border[0 if one.name in texel.COPIES else ORDER.index(name)]
+                found.update({name: border[0 if one.name in texel.COPIES else ORDER.index(name)]
                               for name in texel.COPIES.get(one.name, one.name)})  # fmt: skip
         return [found[name] for name in ORDER]
 
 
+def _apart(format: Format, held: Four) -> list[int]:
+    """The border of an integer format on Gen7.5: packed like a texel of 8, 16 or 32 bits a channel, blue in the third dword
+    (public: Mesa crocus_state.c, crocus_upload_border_color)."""
+    widest = max(one.bits for one in format.channels)
+    if widest <= 8:
+        found = [held[0] >> 8 * channel & 0xFF for channel in range(4)]
+    elif widest <= 16:
+        found = [held[channel // 2 * 2] >> 16 * (channel % 2) & 0xFFFF for channel in range(4)]
+    else:
+        found = list(held)
+        if [one.name for one in format.channels] == ["r", "g"]:  # green comes from blue's place
+            found[1] = held[2]
+    signed = any(one.type == "sint" for one in format.channels) and widest < 32
+    width = 8 if widest <= 8 else 16
+    return [(value ^ 1 << width - 1) - (1 << width - 1) & 0xFFFFFFFF if signed else value for value in found]
+
+
 def understood(layout: Layout, state: Record, what: str) -> Sampling:
-    """What is not simulated is refused by name; the border colour is read by the caller."""
-    word = {name: value_name(layout, state, name) for name in state._fields if name.endswith(("_filter", "_mode"))}
+    """A sampler state without its border colour; what is not simulated is refused by name."""
+    try:
+        return _decoded(layout.gen, state)
+    except Unsupported as error:
+        raise Unsupported(f"{what} {error}") from None
+
+
+@lru_cache(1024)
+def _decoded(gen: float, state: Record) -> Sampling:
+    """Every draw asks for its samplers again. Errors are sentences without their subject."""
+    layout = catalogue.layout("SAMPLER_STATE", gen)
+    word = {name: value_name(layout, state, name) for name in state._fields if name.endswith(("_filter", "_mode", "_function"))}
     for name in ("mag_mode_filter", "min_mode_filter"):
         if word[name] not in FILTERS:
-            raise Unsupported(f"{what} has {name} {word[name]}: not yet simulated")
-    for name in ("chromakey_enable", "reduction_type_enable"):
+            raise Unsupported(f"has {name} {word[name]}: not yet simulated")
+    for name in ("chromakey_enable", "reduction_type_enable", "srgb_decode"):
         if getattr(state, name, 0):
-            raise Unsupported(f"{what} has {name} set: not yet simulated")
-    modes = word["tcx_address_control_mode"], word["tcy_address_control_mode"], word["tcz_address_control_mode"]
+            raise Unsupported(f"has {name} set: not yet simulated")
     rounds = [tuple(bool(getattr(state, f"{axis}_address_{way}_filter_rounding_enable")) for axis in "uvr") for way in ("mag", "min")]
-    fraction = 8 if layout.field("min_lod").width == 12 else 6
-    found = Sampling(
-        bool(state.sampler_disable), word["mag_mode_filter"], word["min_mode_filter"], word["mip_mode_filter"], modes,
+    bias = _lod(layout, state, "texture_lod_bias")
+    return Sampling(
+        bool(state.sampler_disable), word["mag_mode_filter"], word["min_mode_filter"], word["mip_mode_filter"],
+        (word["tcx_address_control_mode"], word["tcy_address_control_mode"], word["tcz_address_control_mode"]),
         not getattr(state, "non_normalized_coordinate_enable", 0), (rounds[0][0], rounds[0][1], rounds[0][2]),
-        (rounds[1][0], rounds[1][1], rounds[1][2]), (int(state.min_lod) << 8 - fraction, int(state.max_lod) << 8 - fraction),
+        (rounds[1][0], rounds[1][1], rounds[1][2]), (_lod(layout, state, "min_lod"), _lod(layout, state, "max_lod")),
         word["lod_preclamp_mode"] == "ogl", int(getattr(state, "base_mip_level", 0)),
+        bias=bias,
+        shadow=word["shadow_function"],
+        mag_mips=word.get("lod_clamp_magnification_mode") == "mipfilter",
+        seamless=word["cube_surface_control_mode"] == "override",
         small_border=word.get("texture_border_color_mode") == "dx9",
     )  # fmt: skip
-    if state.texture_lod_bias and (found.mip != "none" or not found.same):
-        raise Unsupported(f"{what} has a texture_lod_bias that decides between levels or filters: not yet simulated")
-    return found
+
+
+def _lod(layout: Layout, state: Record, name: str) -> int:
+    """A level of detail in 256ths."""
+    field, bits = layout.field(name), int(getattr(state, name))
+    if field.type.signed and bits >> field.width - 1:
+        bits -= 1 << field.width
+    return bits << LOD_BITS - field.type.fraction
 
 
 class Samplers:
-    """The sampler states of one dispatch; `table` is where they begin, counted from the dynamic state base."""
+    """The sampler states of one dispatch; `table` is where they begin, counted from the base that the page of sampler states names."""
 
     def __init__(self, generation: Generation, space: Space, bases: Mapping[str, int], table: int) -> None:
         self.gen, self.space, self.table = generation.number, space, table
-        self.base = bases.get("dynamic", 0)
+        base = catalogue.layout("SAMPLER_STATE", generation.number).field("border_color_pointer").type.base
+        self.base = bases.get(base, 0)
         self._known: dict[tuple[int, int], Sampling] = {}
 
     @classmethod
@@ -116,18 +162,21 @@ class Samplers:
         found = understood(layout, state, f"{what} (state at {at:#x})")
         if not set(found.modes) & set(BORDERS):
             return found
-        border = self._border(int(state.border_color_pointer), found.small_border, what)
-        return Sampling(**{**vars(found), "border": border})
+        return self._with_border(found, int(state.border_color_pointer), what)
 
-    def _border(self, pointer: int, small: bool, what: str) -> tuple[int, int, int, int]:
+    def _with_border(self, found: Sampling, pointer: int, what: str) -> Sampling:
         layout = catalogue.layout("SAMPLER_BORDER_COLOR_STATE", self.gen)
         held = self._read(layout, self.base + pointer, f"border colour of {what}")
-        if small:
+        if found.small_border:
             floats = struct.pack("<4f", *(getattr(held, f"border_color_{one}_as_u8") / 255 for one in COLOURS))
             parts = list(struct.unpack("<4I", floats))
         else:
             parts = [int(getattr(held, f"border_color_{one}_as_float")) for one in COLOURS]
-        return parts[0], parts[1], parts[2], parts[3]
+        integers = None
+        if layout.dwords > len(COLOURS):  # they stand apart
+            red, green, blue, alpha = (int(getattr(held, f"border_color_{one}_as_u32")) for one in COLOURS)
+            integers = red, green, blue, alpha
+        return replace(found, border=(parts[0], parts[1], parts[2], parts[3]), integers=integers)
 
     def _read(self, layout: Layout, address: int, what: str) -> Record:
         address &= (1 << self.space.bits) - 1

@@ -3,7 +3,7 @@
 The interpreter runs such a program directly. Compiled kernels call it as a function that was compiled for the surface (functions.py), so
 that they do not depend on what is bound. Parameters and results are vectors of 32-bit lanes.
 
-    @operation("load")
+    @operation("load", 4)
     def load(m, image, how, memory, given, mask): …       # given: u, v, r, lod
 
 Reads   DP_EXTDESC_BTI252
@@ -19,12 +19,14 @@ from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions import descriptors
+from softgen.shared_functions.bindings import SAMPLING
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import Message, MessagePlan, compiled, plan
 from softgen.surface.image import SurfaceImage
 
 TexelOperation = Callable[[Machine, SurfaceImage, Any, Region, list[Value], Value], list[Value]]
 OPERATIONS: dict[str, TexelOperation] = {}
+PARAMETERS: dict[str, int] = {}  # how many vectors an operation is given
 
 
 class TexelRequest(NamedTuple):
@@ -36,7 +38,7 @@ class TexelRequest(NamedTuple):
 
     @property
     def samples(self) -> bool:
-        return self.what == "sample"
+        return self.what in SAMPLING
 
 
 ASKERS: dict[str, Callable[[MessagePlan], TexelRequest]] = {}  # by the name of a message that can be compiled
@@ -57,9 +59,11 @@ def textured(sfid: int, descriptor: int, gen: float) -> TexelRequest | None:
     return asker(found) if asker else None
 
 
-def operation(name: str) -> Callable[[TexelOperation], TexelOperation]:
+def operation(name: str, given: int) -> Callable[[TexelOperation], TexelOperation]:
+    """Register the program of an operation that has so many parameters."""
+
     def keep(program: TexelOperation) -> TexelOperation:
-        OPERATIONS[name] = program
+        OPERATIONS[name], PARAMETERS[name] = program, given
         return program
 
     return keep

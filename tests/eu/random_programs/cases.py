@@ -26,7 +26,6 @@ from softgen.eu.isa import labels, opcodes, types
 from softgen.eu.isa.control_register import mask, roundings
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
-from softgen.eu.semantics.extended_math import EXTENDED_MATH
 from softgen.eu.text.mesa import format as mesa_format
 from softgen.eu.thread.message import SentMessage
 from softgen.eu.thread.state import ALL_CHANNELS, FloatMode, ThreadState
@@ -40,6 +39,7 @@ from tests.eu.semantics.build import NULL, arf, dst, imm, one, reg
 TABLE = 2  # the register that address registers are filled from
 LAST_PAYLOAD = 124
 SPAWNER = 7
+EXTENDED_MATH = 1  # shared function of Gen4.5
 TARGETS = 18  # cells that a program aims at
 SWITCH = 2
 MODES = ("alternate_float_mode", "float_denormals", "double_denormals", "half_denormals", "accumulator_disable")

@@ -17,7 +17,6 @@ from softgen.eu.encoding.encode import encode
 from softgen.eu.interpreter import Interpreter, KernelProgram, RunOutcome
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction, Operand
-from softgen.eu.semantics.extended_math import EXTENDED_MATH
 from softgen.eu.thread.message import SentMessage
 from softgen.eu.thread.state import ThreadState
 from tests.conftest import SHARED
@@ -29,6 +28,7 @@ GENERATION = {"ivb": 7.0, "hsw": 7.5, "bdw": 8.0, "kbl": 9.0, "icl": 11.0, "icll
 MOST = 60  # instructions of one run
 PIECE = 1024  # bytes of a kernel that are looked at
 NATIVE = 16
+EXTENDED_MATH = 1  # shared function of Gen4.5
 EXPECTED = (DecodeError, Unsupported, GpuFault)
 PLACE = re.compile(r"gen [\d.]+, hostile[+-]0x[0-9a-f]+")
 

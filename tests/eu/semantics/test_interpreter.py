@@ -18,9 +18,9 @@ from softgen.eu.isa.rules import execution_type, read, rules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.send import RegisterMessage
 from softgen.eu.thread.message import SentMessage
-from softgen.eu.thread.state import ThreadState
+from softgen.eu.thread.state import FloatMode, ThreadState
 from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.types import bool_, u32
+from softgen.lanes.types import bool_
 from softgen.lanes.value import Value
 from tests.eu.semantics.build import NULL, Listing, arf, branch, dst, end, imm, one, reg, run, thread
 
@@ -245,8 +245,8 @@ def test_an_implied_move_takes_a_whole_register() -> None:
     def write(place: str, value: Value, offsets: tuple[int, ...], mask: Value) -> None:
         moved.append((place, offsets, value.payload.tolist(), mask.payload.all()))
 
-    state = SimpleNamespace(m=m, rules=rules(4.5), enabled=lambda one: m.constant(bool_, 1, 8), write=write,
-                            read=lambda place, type, offsets: m.constant(u32, [at // 4 for at in offsets]))  # fmt: skip
+    state = SimpleNamespace(m=m, gen=4.5, mode=FloatMode(), rules=rules(4.5), enabled=lambda one: m.constant(bool_, 1, 8), write=write,
+                            read=lambda place, type, offsets: m.constant(type, [at // 4 for at in offsets]))  # fmt: skip
     sent = send(4.5, 1, 4 | 1 << 20 | 1 << 16, dst(20, "f"), reg(10, "f"), base_mrf=2)
     RegisterMessage(state, sent, None, None)  # type: ignore[arg-type]
     assert moved == [("mrf", tuple(range(64, 96, 4)), list(range(80, 88)), True)]
@@ -254,11 +254,35 @@ def test_an_implied_move_takes_a_whole_register() -> None:
 
 def test_a_payload_by_address_may_lie_before_it() -> None:
     m = NumpyMachine()
-    state = SimpleNamespace(m=m, rules=rules(9), enabled=lambda one: m.constant(bool_, 1, 8), flags=None,
+    state = SimpleNamespace(m=m, gen=9, mode=FloatMode(), rules=rules(9), enabled=lambda one: m.constant(bool_, 1, 8), flags=None,
                             read=lambda place, type, offsets: m.constant(type, 96, len(offsets)))  # fmt: skip
     sent = send(9, 7, 1 << 25, NULL, Operand("grf", "ud", indirect=True, offset=-32))
     held = RegisterMessage(state, sent, None, None).first  # type: ignore[arg-type]
     assert isinstance(held, Value) and held.payload.tolist() == [64]
+
+
+def test_an_implied_move_is_a_move() -> None:
+    """Region, swizzle and modifiers of source 0 count, and the channel enables of the destination (vertex shaders of Mesa)."""
+    made = thread(4.5, 0xFF, r10=np.array([1, 2, 4, 8, 16, 32, 64, 128], np.float32), r20=np.zeros(8, np.float32))
+    inv = 1 | 1 << 20 | 1 << 16
+    source = Operand("grf", "f", 10, vertical=4, width=4, horizontal=1, swizzle=0b01010101, negate=True)
+    to = Operand("grf", "f", 20, horizontal=1, write_mask=0b1000)
+    run(made, replace(send(4.5, 1, inv, to, source, base_mrf=2), align16=True))
+    assert list(made.register(20).view(np.float32)) == [0, 0, 0, -0.5, 0, 0, 0, -1 / 32]
+    made = thread(4.5, 0xFF, r10=np.array([1, 2, 4, 8, 16, 32, 64, 128], np.float32))
+    scalar_source, scalar_to = Operand("grf", "f", 10, 12, width=1), Operand("grf", "f", 21, 4, horizontal=1)
+    run(made, replace(send(4.5, 1, inv | 1 << 7, scalar_to, scalar_source, base_mrf=2), exec_size=1))
+    assert list(made.register(21).view(np.float32))[:3] == [0, 1 / 8, 0]
+
+
+def test_a_compressed_message_is_two() -> None:
+    made = thread(4.5, 0xFFF0, r10=np.arange(1, 9, dtype=np.float32), r11=np.arange(9, 17, dtype=np.float32))
+    both = replace(send(4.5, 1, 1 | 1 << 20 | 1 << 16, dst(20, "f"), reg(10, "f"), base_mrf=2), exec_size=16, quarter=2)
+    run(made, both)
+    wanted = [0] * 4 + [float(np.float32(1) / np.float32(n)) for n in range(5, 17)]
+    assert [*made.register(20).view(np.float32), *made.register(21).view(np.float32)] == wanted
+    with pytest.raises(GpuFault, match="there is no m16"):
+        run(thread(4.5), replace(both, base_mrf=15))
 
 
 def test_math_as_a_message() -> None:

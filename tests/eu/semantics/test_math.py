@@ -8,9 +8,9 @@ from decimal import Decimal, getcontext, localcontext
 import numpy as np
 import pytest
 
-from softgen.eu.semantics.math import evaluate, log2
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import f16, f32, f64
+from softgen.shared_functions.extended_math.functions import evaluate, log2
 from tests.eu.semantics.build import dst, one, reg, run, thread
 
 M = NumpyMachine()

@@ -1,0 +1,136 @@
+"""Drawing: three scenes of textured triangles beside llvmpipe, then single steps of the pipeline beside their goals and llvmpipe.
+
+Frames of graphics.c (1024 x 1024 pixels, depth test) with stock Mesa: on a software GPU through `softgen run`, and on llvmpipe, each with
+one thread. Wall-clock time of the quickest frame, from the clear to the end of glFinish. A step's time is that of a frame with many of
+them, less a frame with none, divided by their number.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench import Measurement
+from softgen.driver.facts import runtimes_of
+from softgen.errors import SoftgenError
+
+SOURCE = Path(__file__).parent / "programs" / "graphics.c"
+GPU = "kbl"
+FRAMES, PATIENCE = 6, 300  # of each; seconds that all frames of a scene may take
+SIDE = 1024  # pixels
+BLOCKS = SIDE * SIDE // 16  # of 4x4 pixels, in a frame
+NEAR = 2  # units of 8-bit colour by which pictures may differ
+SCENES = (("fill", "fill", 0, 4 * SIDE * SIDE, "pixels"), ("mesh", "mesh", 64, 2 * 64 * 64, "triangles"),
+          ("small", "mesh", 256, 2 * 256 * 256, "triangles"))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the pipeline: a frame of `scene` with `count` has `count * each` of them more than a frame of `less`."""
+
+    what: str
+    scene: str
+    count: int
+    each: int
+    goal: float  # nanoseconds
+    less: tuple[str, int]
+
+
+STEPS = (
+    Step("draw with clean plans", "draws", 2000, 1, 25_000, ("draws", 0)),
+    Step("draw with a changed uniform", "uniforms", 2000, 1, 25_000, ("uniforms", 0)),
+    Step("vertex of a trivial vertex shader", "vertices", 200_000, 1, 15, ("vertices", 0)),
+    Step("object through setup and bins", "objects", 200_000, 1, 60, ("vertices", 200_000)),
+    Step("4x4 block rejected by depth", "hidden", 20, BLOCKS, 15, ("hidden", 0)),
+    Step("4x4 block shaded and written: thread, payload, RGBA8", "flat", 20, BLOCKS, 50, ("flat", 0)),
+)
+
+
+def lacking() -> str:
+    """What is not installed here and needed; '' if nothing."""
+    drivers = [one for one in runtimes_of(GPU) if one.api == "OpenGL"]
+    if not any(one.found() for one in drivers):
+        return f"Mesa's OpenGL driver ({drivers[0].package})"
+    if not shutil.which("cc"):
+        return "a C compiler (gcc)"
+    headers = {"/usr/include/EGL/egl.h": "libegl-dev", "/usr/include/GLES2/gl2.h": "libgles-dev"}
+    return ", ".join(package for path, package in headers.items() if not os.path.exists(path))
+
+
+class Frames:
+    """graphics.c, built; the quickest frame of a scene on a renderer, measured once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.program = folder, folder / "graphics"
+        self.times: dict[tuple[str, str, int], float] = {}
+        build = ["cc", "-O2", "-o", str(self.program), str(SOURCE), "-lEGL", "-lGLESv2", "-lm"]
+        made = subprocess.run(build, capture_output=True, text=True, check=False)
+        if made.returncode:
+            raise SoftgenError(f"{SOURCE.name} cannot be built: {made.stderr.strip().splitlines()[-1]}")
+
+    def seconds(self, renderer: str, scene: str, count: int) -> float:
+        """Renderers: softgen, llvmpipe."""
+        if (renderer, scene, count) not in self.times:
+            command = [str(self.program), scene, str(count), str(FRAMES), str(self.picture(renderer, scene, count))]
+            told = dict(os.environ)
+            if renderer == "softgen":
+                command = [sys.executable, "-m", "softgen", "run", "--gpu", GPU, "--threads", "1", "--", *command]
+            else:
+                told |= {"LIBGL_ALWAYS_SOFTWARE": "1", "GALLIUM_DRIVER": "llvmpipe", "LP_NUM_THREADS": "0"}
+            try:
+                ran = subprocess.run(command, env=told, capture_output=True, text=True, check=False, timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                raise SoftgenError(f"{scene} takes longer than {PATIENCE} s on {renderer}") from None
+            if ran.returncode:
+                raise SoftgenError(f"{scene} on {renderer}: {' '.join(ran.stderr.split())[-300:]}")
+            self.times[renderer, scene, count] = float(ran.stdout)
+        return self.times[renderer, scene, count]
+
+    def picture(self, renderer: str, scene: str, count: int) -> Path:
+        return self.folder / f"{renderer}-{scene}-{count}"
+
+    def agreement(self, scene: str, count: int) -> float:
+        """The share of pixels of both pictures that are nearly the same."""
+        one, other = (np.fromfile(self.picture(renderer, scene, count), np.uint8).astype(int) for renderer in ("softgen", "llvmpipe"))
+        return float((np.abs(one - other).reshape(-1, 4).max(-1) <= NEAR).mean())
+
+
+def measure() -> Iterator[Measurement]:
+    if missing := lacking():
+        yield Measurement("drawing", 1, "", 1.0, note=f"not measured: {missing} is not installed")
+        return
+    with tempfile.TemporaryDirectory(prefix="softgen-bench-") as folder:
+        frames = Frames(Path(folder))
+        for name, scene, count, amount, unit in SCENES:
+            yield measured_scene(frames, name, scene, count, amount, unit)
+        for step in STEPS:
+            yield measured_step(frames, step)
+
+
+def measured_scene(frames: Frames, name: str, scene: str, count: int, amount: int, unit: str) -> Measurement:
+    try:
+        ours, theirs = frames.seconds("softgen", scene, count), frames.seconds("llvmpipe", scene, count)
+    except SoftgenError as error:
+        return Measurement(name, 1, "", 1.0, note=f"not measured: {error}")
+    note = f"{ours * 1e3:.1f} ms a frame, llvmpipe {theirs * 1e3:.1f} ms; {frames.agreement(scene, count):.2%} of the pixels agree"
+    return Measurement(name, amount, unit, ours, "llvmpipe", theirs, note)
+
+
+def measured_step(frames: Frames, step: Step) -> Measurement:
+    """Beside the goal; llvmpipe's time is in the note."""
+    number = step.count * step.each
+    try:
+        ours, theirs = (frames.seconds(one, step.scene, step.count) - frames.seconds(one, *step.less) for one in ("softgen", "llvmpipe"))
+    except SoftgenError as error:
+        return Measurement(step.what, 1, "", 1.0, note=f"not measured: {error}")
+    ours, theirs = max(ours, 1e-9), max(theirs, 1e-9)
+    note = f"{ours / number * 1e9:,.0f} ns; goal {step.goal:,g} ns, llvmpipe {theirs / number * 1e9:,.0f} ns"
+    return Measurement(step.what, number, "", ours, "the goal", step.goal * number * 1e-9, note)

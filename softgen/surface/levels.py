@@ -1,0 +1,83 @@
+"""Mip level placement: where the levels and slices of a surface are, as tables that lane programs look up.
+
+    below    levels below each other, from the third on to the right of the second; slices `rows` apart
+    packed   2^L slices of level L beside each other, rows of them below each other (3D before Gen9, cube maps of Gen4.5)
+    row      levels beside each other (linear 1D surfaces since Gen9); slices `across` apart
+
+Sources: public Mesa isl.c (isl_calc_phys_slice0_extent_sa_gfx4_2d, _gfx4_3d, _gfx9_1d); Intel PRM, memory data formats.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from softgen.lanes.machine import Machine
+from softgen.lanes.types import u32
+from softgen.lanes.value import Value
+
+LEVELS = 16  # entries of a table: one for each level that a surface state can name
+ROW_ALIGNMENT = 64  # texels, of levels in a row
+Entries = tuple[int, ...] | Value
+
+
+class LevelSizes(Protocol):
+    """What the placement of levels depends on: a SurfaceImage whose sizes are numbers."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def layout(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def align(self) -> tuple[int, int]: ...
+
+
+class LevelTable(NamedTuple):
+    """One entry for each level of the whole surface, in texels and rows; of compiled programs, lanes that are loaded at run time."""
+
+    left: Any
+    top: Any
+    across: Any  # packed: the width and height of a slice
+    down: Any
+
+
+def align(number: int, step: int) -> int:
+    return -(-number // step) * step
+
+
+def level_table(image: LevelSizes) -> LevelTable:
+    """The table of an image."""
+    left, top, across, down = [], [], [], []
+    x = y = 0
+    slices = 6 if image.kind == "cube" else int(image.depth)
+    for level in range(LEVELS):
+        width = align(max(image.width >> level, 1), ROW_ALIGNMENT if image.layout == "row" else image.align[0])
+        height = align(max(image.height >> level, 1), image.align[1])
+        left.append(x)
+        top.append(y)
+        across.append(width)
+        down.append(height)
+        if image.layout == "row":
+            x += width
+        elif image.layout == "packed":
+            deep = slices if image.kind == "cube" else max(slices >> level, 1)
+            y += height * -(-deep // (1 << level))
+        elif level == 1:
+            x += width
+        else:
+            y += height
+    return LevelTable(tuple(left), tuple(top), tuple(across), tuple(down))
+
+
+def lookup(m: Machine, entries: Entries, index: Value) -> Value:
+    """Look up an entry for each lane; the index (u32) counts modulo LEVELS."""
+    table = entries if isinstance(entries, Value) else m.constant(u32, [entry & u32.highest for entry in entries])
+    if index.lanes >= LEVELS:
+        return m.permute(table, index)
+    padded = m.concat(index, m.constant(u32, 0, LEVELS - index.lanes))  # a permutation of whole registers is one instruction
+    return m.slice(m.permute(table, padded), 0, index.lanes)

@@ -1,0 +1,183 @@
+/* Primitive assembly: index list, cuts, objects of every topology, and the vertices of a chunk without repetition (G45 2385-2480, 2644-2709).
+ *
+ * A vertex is known by its VertexID (the index that was read, or its number) until an object has it; then it gets an entry of the chunk.
+ * So vertices without an object never get one (G45 2705-2709), and what a strip or fan needs in the next chunk is a few IDs.
+ */
+#include "assembly.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { ROOM_OBJECTS = 4, ROOM_VERTICES = 12, POSITIONS = 1 << 20 }; /* that one vertex may need; vertices looked at in one call */
+enum { EDGE_0 = 1 << OBJECT_EDGES_SHIFT, EDGE_1 = EDGE_0 << 1, EDGE_2 = EDGE_0 << 2 };
+
+/* -- the vertices of the chunk ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t entry_of(struct assembly *a, uint32_t vertex)
+{
+    struct cached_vertex *line = &a->cache[vertex % CACHE_LINES];
+    if (line->vertex != vertex || line->stamp != a->stamp) {
+        *line = (struct cached_vertex){vertex, a->stamp, a->entries};
+        a->ids.vertex[a->entries] = vertex;
+        a->ids.instance[a->entries] = a->instance;
+        a->entries++;
+    }
+    return line->entry;
+}
+
+static void append(struct assembly *a, const struct pending_object *o)
+{
+    struct object *into = &a->objects.objects[a->objects.count++];
+    into->flags = o->flags;
+    into->primitive = o->primitive;
+    for (unsigned i = 0; i < 3; i++)
+        into->vertex[i] = i < (o->flags & OBJECT_VERTICES) ? entry_of(a, o->vertex[i]) : into->vertex[0];
+}
+
+/* -- objects ------------------------------------------------------------------------------------------------------------------------- */
+
+static void release(struct assembly *a)
+{
+    if (a->held.valid)
+        append(a, &a->held);
+    a->held.valid = 0;
+}
+
+/* Two triangles that begin with the provoking vertex, as a polygon's do (G45 3336-3341). */
+static void quadrilateral(struct assembly *a, struct pending_object o, const uint32_t v[CORNERS])
+{
+    unsigned start = a->provoking;
+    o.vertex[0] = v[start];
+    o.vertex[1] = v[(start + 1) % 4];
+    o.vertex[2] = v[(start + 2) % 4];
+    o.flags = a->flags & ~(uint32_t)EDGE_2;
+    append(a, &o);
+    o.vertex[1] = v[(start + 2) % 4];
+    o.vertex[2] = v[(start + 3) % 4];
+    o.flags = a->flags & ~(uint32_t)EDGE_0;
+    append(a, &o);
+}
+
+static uint32_t corner(const struct assembly *a, unsigned i)
+{
+    return a->back[i] == FIRST_VERTEX ? a->first : a->recent[(a->count - 1 - a->back[i]) % RECENT];
+}
+
+/* The object that the last vertex has completed. */
+static void complete(struct assembly *a)
+{
+    struct pending_object o = {.flags = a->flags, .primitive = a->primitive++, .valid = 1};
+    uint32_t v[CORNERS];
+    for (unsigned i = 0; i < a->corners; i++)
+        v[i] = corner(a, i);
+    a->objects_made++;
+    if (a->corners == 4) {
+        quadrilateral(a, o, v);
+    } else {
+        memcpy(o.vertex, v, a->corners * sizeof *v);
+        if (a->inverts && a->made % 2 == a->inverts % 2)
+            o.flags |= OBJECT_INVERTED;
+        if (a->line_strip && (a->made || a->continued))
+            o.flags |= OBJECT_CONTINUES;
+        if (a->polygon)
+            o.flags &= ~(uint32_t)((a->made ? EDGE_0 : 0) | EDGE_2);
+        if (a->polygon || a->line_strip) {
+            release(a);
+            a->held = o;
+        } else {
+            append(a, &o);
+        }
+    }
+    a->made++;
+}
+
+/* The end of a primitive: at a cut, and of each instance. */
+static void terminate(struct assembly *a)
+{
+    if (a->closes && a->made) {
+        struct pending_object o = {.flags = a->flags | OBJECT_CONTINUES, .primitive = a->primitive++, .valid = 1};
+        o.vertex[0] = a->recent[(a->count - 1) % RECENT];
+        o.vertex[1] = a->first;
+        release(a);
+        a->held = o;
+    }
+    if (a->held.valid) {
+        a->held.flags |= a->polygon ? EDGE_2 : OBJECT_LAST;
+        release(a);
+    }
+    a->count = a->made = 0;
+    a->next = a->minimum;
+}
+
+/* -- the stream of vertices ---------------------------------------------------------------------------------------------------------- */
+
+/* An index; 0 outside the buffer (G45 2027; BDW 6671). */
+static uint32_t read_index(const struct assembly *a, uint32_t position)
+{
+    uint64_t at = ((uint64_t)a->first_index + position) * a->index_bytes;
+    uint32_t index = 0;
+    if (at + a->index_bytes > a->index_size)
+        return 0;
+    const uint8_t *from = graphics_memory(a->memory, a->index_address + at);
+    switch (a->index_bytes) {
+    case 1: return *from;
+    case 2: memcpy(&index, from, 2); return index;
+    default: memcpy(&index, from, 4); return index;
+    }
+}
+
+static void take(struct assembly *a, uint32_t vertex)
+{
+    a->vertices_seen++;
+    if (!a->count)
+        a->first = vertex;
+    a->recent[a->count % RECENT] = vertex;
+    if (++a->count == a->next) {
+        a->next += a->step;
+        complete(a);
+    }
+}
+
+static int room(const struct assembly *a)
+{
+    return a->objects.count + ROOM_OBJECTS <= a->objects.capacity && a->entries + ROOM_VERTICES <= a->most_entries;
+}
+
+/* Fills the chunk, which is empty; 1 when the draw has no more objects. */
+EXPORT int64_t assemble(struct assembly *a, void *record)
+{
+    uint32_t left = POSITIONS;
+    (void)record;
+    a->entries = 0;
+    a->objects.count = 0;
+    a->stamp++;
+    while (a->instance < a->instances) {
+        for (; a->position < a->vertices; a->position++) {
+            if (!room(a) || !left--)
+                return 0;
+            uint32_t vertex = a->index_bytes ? read_index(a, a->position) : a->position;
+            if (a->cut_enable && vertex == a->cut_index)
+                terminate(a);
+            else
+                take(a, vertex);
+        }
+        if (!room(a))
+            return 0;
+        terminate(a);
+        a->position = a->primitive = 0;
+        a->instance++;
+        a->stamp++;
+        if (a->one_instance && a->entries)
+            return a->instance == a->instances;
+    }
+    return 1;
+}
+
+/* Sizes and offsets of the structures, for a check against Python's. */
+EXPORT int64_t front_layout(uint64_t *into)
+{
+    uint64_t sizes[] = {sizeof(struct fetch_store), sizeof(struct fetch_element), sizeof(struct vertex_fetch), sizeof(struct assembly),
+                        offsetof(struct assembly, objects), offsetof(struct assembly, held), offsetof(struct assembly, cache)};
+    memcpy(into, sizes, sizeof sizes);
+    return sizeof sizes / sizeof *sizes;
+}

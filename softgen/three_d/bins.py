@@ -1,0 +1,47 @@
+"""Bins: the numbers of the records that touch each tile (bins.c)."""
+
+from __future__ import annotations
+
+import ctypes
+
+from softgen.three_d.chunk import Bytes, aligned
+from softgen.three_d.structures import TILE, Bins, RecordArray, library
+
+NUMBERS = 1 << 16  # pairs of tile and record that bins hold, or one for each tile if that is more
+
+
+class Binning(ctypes.Structure):
+    """struct binning of geometry.h."""
+
+    _fields_ = [("records", ctypes.c_uint64), ("bins", ctypes.c_uint64), ("tiles", ctypes.c_uint64), ("ends", ctypes.c_uint64),
+                ("start", ctypes.c_uint64)]  # fmt: skip
+
+
+class BinMemory:
+    """Bins for surfaces of any size, reused; they hold the records of one call of `fill` at a time."""
+
+    def __init__(self, numbers: int = NUMBERS) -> None:
+        self.least, self.bins = numbers, Bins()
+        self._first, self._numbers, self._tiles, self._ends = (aligned(0) for _ in range(4))
+
+    def resize(self, extent: tuple[int, int]) -> None:
+        """Tiles for a surface of this size in pixels."""
+        self.bins.tiles_x, self.bins.tiles_y = (-(-side // TILE) for side in extent)
+        tiles = self.bins.tiles_x * self.bins.tiles_y
+        self.bins.capacity = max(self.least, tiles)
+        self._first, self._numbers = grown(self._first, 4 * (tiles + 1)), grown(self._numbers, 4 * self.bins.capacity)
+        self._tiles = grown(self._tiles, 4 * self.bins.capacity)
+        self.bins.first, self.bins.numbers = self._first.ctypes.data, self._numbers.ctypes.data
+
+    def fill(self, records: RecordArray, start: int = 0) -> int:
+        """Sorts records from number `start` on; how many there was room for, at least one if there are any."""
+        self._ends = grown(self._ends, 4 * records.capacity)
+        work = Binning(ctypes.addressof(records), ctypes.addressof(self.bins), self._tiles.ctypes.data, self._ends.ctypes.data, start)
+        fill = library().bins_fill
+        fill.restype = ctypes.c_int64
+        return int(fill(ctypes.byref(work)))
+
+
+def grown(held: Bytes, size: int) -> Bytes:
+    """The same memory if it is large enough."""
+    return held if len(held) >= size else aligned(size)

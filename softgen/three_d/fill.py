@@ -1,0 +1,77 @@
+"""Rectangles of a surface filled with one value: fast clears, and depth and stencil clears.
+
+In:  where a level of a surface is, a value, setup records whose bounding boxes are the rectangles. Out: memory changed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.errors import Unsupported
+from softgen.eu.native import GuardedCall
+from softgen.memory.space import Space
+from softgen.shared_functions.pixel_backend import SurfacePlacement
+from softgen.surface import tiling as tilings
+from softgen.three_d.structures import RecordArray, library
+
+Words = npt.NDArray[np.uint32]
+
+
+class FillPlan(ctypes.Structure):
+    """struct fill of fill.c."""
+
+    _fields_ = [
+        ("table", ctypes.c_uint64), ("base", ctypes.c_uint64), ("pitch", ctypes.c_uint64),
+        ("tile_columns", ctypes.c_uint32), ("tile_rows", ctypes.c_uint32), ("column", ctypes.c_uint64), ("row", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint32), ("left", ctypes.c_uint32), ("top", ctypes.c_uint32),
+        ("width", ctypes.c_uint32), ("height", ctypes.c_uint32),
+        ("slice_rows", ctypes.c_uint32), ("first_slice", ctypes.c_uint32), ("slices", ctypes.c_uint32),
+        ("scale_x", ctypes.c_uint32), ("scale_y", ctypes.c_uint32),
+        ("value", ctypes.c_uint8 * 16), ("mask", ctypes.c_uint8 * 16),
+        ("records", ctypes.c_uint64), ("count", ctypes.c_uint64), ("next", ctypes.c_uint64),
+    ]  # fmt: skip
+
+
+@cache
+def tile_offsets(name: str) -> tuple[Words, Words]:
+    """Of a tiling: what each byte of a row, and each row, adds to the offset within a tile."""
+    order = tilings.orders().get(name)
+    if order is None:
+        raise Unsupported(f"surfaces with tiling {name}: not yet simulated")
+    parts = []
+    for which in "XY":
+        places = [at for at, letter in enumerate(reversed(order)) if letter == which]
+        numbers = np.arange(1 << len(places), dtype=np.uint32)
+        offsets: Words = np.zeros_like(numbers)
+        for bit, at in enumerate(places):
+            offsets |= (numbers >> np.uint32(bit) & np.uint32(1)) << np.uint32(at)
+        parts.append(offsets)
+    return parts[0], parts[1]
+
+
+def plan(place: SurfacePlacement, tiling: str, value: bytes, mask: bytes, scale: tuple[int, int] = (1, 1)) -> FillPlan:
+    """A plan to fill pixels with `value` where `mask` has bits; rectangles count in `scale` pixels."""
+    found = FillPlan(base=place.base, pitch=place.pitch, bytes=len(value), left=place.left, top=place.top, width=place.width,
+                     height=place.height, slice_rows=place.rows, first_slice=place.first, slices=place.slices, scale_x=scale[0],
+                     scale_y=scale[1])  # fmt: skip
+    if tiling != "linear":
+        columns, rows = tile_offsets(tiling)
+        found.tile_columns, found.tile_rows = len(columns).bit_length() - 1, len(rows).bit_length() - 1
+        found.column, found.row = columns.ctypes.data, rows.ctypes.data  # kept by tile_offsets
+        found.pitch >>= tiling == "w_major"  # counts two rows as one
+    found.value[: len(value)], found.mask[: len(mask)] = value, mask
+    return found
+
+
+def fill(space: Space, plan: FillPlan, records: RecordArray) -> None:
+    """Fill the bounding boxes of setup records."""
+    table = space.table
+    plan.table, plan.records, plan.count, plan.next = ctypes.addressof(table), records.records, records.count, 0
+    call = GuardedCall(library().fill_records)
+    if call(plan) is None:
+        call.record.ip = 0  # no instruction's
+        raise call.fault(space, lambda ip: "a clear")

@@ -1,0 +1,101 @@
+"""The front of the pipeline: from a draw to chunks of shaded vertices and objects.
+
+    front = Front()                     # kept from draw to draw
+    for chunk in front.chunks(cs, DrawState.of(cs), call):
+        …                               # clip, setup and raster use the chunk before the next one is made
+    front.counts                        # what statistics registers advance by
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from softgen.command import CommandStreamer
+from softgen.errors import SoftgenError
+from softgen.shared_functions.urb.memory import ROW
+from softgen.three_d.assembly import Assembly, AssemblyMemory
+from softgen.three_d.chunk import Chunk, aligned
+from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.vertex_fetch import Destination, FetchPlan, optional, vertex_dwords, vertex_fetch
+from softgen.three_d.vertex_shader import VertexShader
+
+MOST_CHUNKS = 4  # kept, by entry size
+
+
+@dataclass
+class FrontCounts:
+    """By how much a draw advances statistics registers; 0 where statistics are disabled."""
+
+    ia_vertices: int = 0
+    ia_primitives: int = 0
+    vs_invocations: int = 0
+
+
+class Front:
+    """Vertex fetch, vertex shader and primitive assembly of one hardware context."""
+
+    def __init__(self) -> None:
+        self.counts = FrontCounts()
+        self._chunks: dict[int, Chunk] = {}
+        self._memory = AssemblyMemory()
+
+    def chunks(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> Iterator[Chunk]:
+        """The draw in chunks, vertex entries complete and objects in drawing order. A chunk is valid until the next is asked for."""
+        self.counts = FrontCounts()
+        if not call.vertices or not call.instances:
+            return
+        draw = FrontDraw(state, call, self._memory)
+        chunk = self._chunk(draw.entry_bytes)
+        while not draw.assembly.finished:
+            draw.fill(cs, chunk)
+            draw.count(self.counts)
+            if not draw.assembly.finished and cs.timed_out():
+                raise SoftgenError("time is up: 3DPRIMITIVE has more vertices")
+            if chunk.objects.count:
+                yield chunk
+
+    def _chunk(self, entry_bytes: int) -> Chunk:
+        found = self._chunks.pop(entry_bytes, None) or Chunk(entry_bytes)
+        self._chunks[entry_bytes] = found
+        if len(self._chunks) > MOST_CHUNKS:
+            del self._chunks[next(iter(self._chunks))]
+        return found
+
+
+class FrontDraw:
+    """The stages of one draw."""
+
+    def __init__(self, state: DrawState, call: DrawCall, memory: AssemblyMemory | None = None) -> None:
+        self.state, self.shader = state, VertexShader(state, call)
+        self.assembly = Assembly(state, call, bool(optional(self.shader.unit, "simd8_single_instance_dispatch_enable")), memory)
+        self.entry_bytes = self.shader.entry_bytes
+        self.shaded = 0
+        if self.shader.fetch is not None:
+            self.fetch: FetchPlan = self.shader.fetch
+        else:  # fetch writes the entries, whole rows of them; what no element stores is zero
+            self.entry_bytes = max(self.entry_bytes, -(-4 * vertex_dwords(state, call) // ROW) * ROW)
+            self.fetch = vertex_fetch(state, call, Destination.entry(self.entry_bytes // 4))
+
+    def fill(self, cs: CommandStreamer, chunk: Chunk) -> None:
+        """The next part of the draw."""
+        assembly, fetch = self.assembly, self.fetch
+        assembly.fill(chunk)
+        count = chunk.vertices.count
+        if not count:
+            return
+        if self.shader.enabled:
+            self.shader.run(cs, chunk, assembly)
+            self.shaded += count
+        else:
+            fetch.run(assembly.vertex_ids, assembly.instance_ids, count, chunk.vertices.entries, chunk.vertices.stride)
+        if fetch.structure.has_edge_flag:
+            flags = aligned(count)
+            fetch.mark_edges(assembly.vertex_ids, assembly.instance_ids, count, assembly.objects_address, flags.ctypes.data)
+
+    def count(self, into: FrontCounts) -> None:
+        statistics = self.state.get("3DSTATE_VF_STATISTICS")
+        if statistics is not None and statistics.statistics_enable:
+            into.ia_vertices, into.ia_primitives = self.assembly.state.vertices_seen, self.assembly.state.objects_made
+        if self.shader.enabled and self.shader.counts:
+            into.vs_invocations = self.shaded

@@ -1,0 +1,163 @@
+"""Geometry: from the objects of a chunk to setup records in bins.
+
+    geometry = Geometry(state, memory, (width, height))
+    for piece in geometry.pieces(chunk):
+        rasterize(piece.records, piece.bins)
+
+Out of each object come no, one or several records: CLIP decides (clip.py), SETUP makes them (setup.py, attributes.py), BIN sorts them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from softgen.errors import Unsupported
+from softgen.eu import native
+from softgen.three_d import attributes, clip, setup
+from softgen.three_d.attributes import ATTRIBUTE_BYTES, AttributePlan
+from softgen.three_d.bins import BinMemory, Binning, grown
+from softgen.three_d.chunk import Chunk, aligned
+from softgen.three_d.clip import ClipPlan, ClipResult
+from softgen.three_d.plan_cache import PlanCache
+from softgen.three_d.setup import SetupPlan, SfInput
+from softgen.three_d.state import DrawState
+from softgen.three_d.structures import Bins, RecordArray, SetupRecord, VertexArray
+
+RECORDS = 2048  # that a piece has at most
+
+
+class GeometryStruct(ctypes.Structure):
+    """struct geometry of geometry.h."""
+
+    _fields_ = [
+        ("clip", ctypes.c_uint64), ("setup", ctypes.c_uint64), ("attributes", ctypes.c_uint64), ("vertices", ctypes.c_uint64),
+        ("objects", ctypes.c_uint64), ("outcodes", ctypes.c_uint64), ("results", ctypes.c_uint64), ("records", ctypes.c_uint64),
+        ("sf_inputs", ctypes.c_uint64), ("next", ctypes.c_uint64), ("invocations", ctypes.c_uint64), ("primitives", ctypes.c_uint64),
+        ("refused", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
+    ]  # fmt: skip
+
+
+def layout() -> list[int]:
+    """The numbers that geometry_layout gives, as Python has them."""
+    return [ctypes.sizeof(kind) for kind in (ClipPlan, SetupPlan, AttributePlan, ClipResult, SfInput, GeometryStruct, Binning)]
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The C functions of CLIP, SETUP and BIN, their structures checked."""
+    found = native.load("softgen.three_d._pipeline", "geometry_layout", layout())
+    for function in (found.clip_test, found.setup_objects):
+        function.restype, function.argtypes = ctypes.c_int64, (ctypes.c_void_p,)
+    return found
+
+
+class GeometryPlans(NamedTuple):
+    """What a draw's state means to CLIP and SETUP."""
+
+    clip: ClipPlan
+    setup: SetupPlan
+    attributes: AttributePlan
+
+
+def make_plans(state: DrawState, extent: tuple[int, int]) -> GeometryPlans:
+    return GeometryPlans(clip.plan(state), setup.plan(state, extent), attributes.plan(state))
+
+
+class GeometryMemory:
+    """Memory and plans of CLIP, SETUP and BIN, used by one draw after another."""
+
+    def __init__(self, records: int = RECORDS, numbers: int | None = None) -> None:
+        self.plans = PlanCache(make_plans)
+        self.bins = BinMemory() if numbers is None else BinMemory(numbers)
+        self.capacity = records
+        self.records = aligned(records * ctypes.sizeof(SetupRecord))
+        self.attributes, self.outcodes, self.results, self.sf_inputs = (aligned(0) for _ in range(4))
+        self.array = RecordArray(records=self.records.ctypes.data, capacity=records)
+
+    def reserve(self, outputs: int, threads: bool) -> None:
+        """Room for this many attributes of each record, and for the inputs of SF threads."""
+        self.attributes = grown(self.attributes, self.capacity * outputs * ATTRIBUTE_BYTES)
+        self.array.attributes, self.array.attribute_stride = self.attributes.ctypes.data, outputs * ATTRIBUTE_BYTES
+        if threads:
+            self.sf_inputs = grown(self.sf_inputs, self.capacity * ctypes.sizeof(SfInput))
+
+    def reserve_chunk(self, chunk: Chunk) -> None:
+        self.outcodes = grown(self.outcodes, 4 * chunk.vertices.capacity)
+        self.results = grown(self.results, ctypes.sizeof(ClipResult) * chunk.objects.capacity)
+
+
+@dataclass
+class GeometryPiece:
+    """Records of a part of a chunk. They, and what `bins` sort of them, are valid until the next piece is asked for.
+
+    `new` says that the records are new, and not those of the piece before, whose bins could not hold them all.
+    """
+
+    records: RecordArray
+    bins: Bins
+    sf_inputs: int  # address of a struct sf_input for each record; 0 where threads do not set up attributes
+    vertices: VertexArray  # of the objects
+    new: bool = True
+
+
+ThreadClipper = Callable[["Geometry", Chunk], Chunk]
+
+
+class Geometry:
+    """CLIP, SETUP and BIN of a draw. `extent` is the size of its surfaces in pixels.
+
+    `clipper`: where threads clip, a chunk in which what its threads make of them replaces the objects that must be clipped
+    (`struct.results`).
+    """
+
+    def __init__(self, state: DrawState, memory: GeometryMemory, extent: tuple[int, int], clipper: ThreadClipper | None = None) -> None:
+        self.state, self.memory, self.clipper = state, memory, clipper
+        self.clip, self.setup, self.attributes = memory.plans.get(state, extent)
+        memory.reserve(self.attributes.count, bool(self.setup.start_vertex))
+        memory.bins.resize(extent)
+        self.struct = GeometryStruct(
+            clip=ctypes.addressof(self.clip), setup=ctypes.addressof(self.setup), attributes=ctypes.addressof(self.attributes),
+            records=ctypes.addressof(memory.array), sf_inputs=memory.sf_inputs.ctypes.data if self.setup.start_vertex else 0,
+        )  # fmt: skip
+
+    @property
+    def invocations(self) -> int:
+        """What CL_INVOCATION_COUNT has grown by."""
+        return int(self.struct.invocations)
+
+    @property
+    def primitives(self) -> int:
+        """What CL_PRIMITIVES_COUNT has grown by."""
+        return int(self.struct.primitives)
+
+    def pieces(self, chunk: Chunk) -> Iterator[GeometryPiece]:
+        """The records of a chunk's objects, in order."""
+        memory, struct = self.memory, self.struct
+        memory.reserve_chunk(chunk)
+        struct.vertices, struct.objects = ctypes.addressof(chunk.vertices), ctypes.addressof(chunk.objects)
+        struct.outcodes, struct.results, struct.next = memory.outcodes.ctypes.data, memory.results.ctypes.data, 0
+        if library().clip_test(ctypes.byref(struct)) and not self.clip.clip_space:
+            chunk = self._clip_by_threads(chunk)
+        while struct.next < chunk.objects.count:
+            memory.array.count = 0
+            if refused := library().setup_objects(ctypes.byref(struct)):
+                raise Unsupported(f"{self.state.generation}: {setup.REFUSED[refused]} is not simulated")
+            yield from self._binned(chunk)
+
+    def _binned(self, chunk: Chunk) -> Iterator[GeometryPiece]:
+        memory, done = self.memory, 0
+        while done < memory.array.count:
+            start, done = done, done + memory.bins.fill(memory.array, done)
+            yield GeometryPiece(memory.array, memory.bins.bins, self.struct.sf_inputs, chunk.vertices, start == 0)
+
+    def _clip_by_threads(self, chunk: Chunk) -> Chunk:
+        if self.clipper is None:
+            raise Unsupported(f"{self.state.generation}: an object must be clipped by a CLIP thread, and there is none")
+        made = self.clipper(self, chunk)
+        self.struct.vertices, self.struct.objects = ctypes.addressof(made.vertices), ctypes.addressof(made.objects)
+        self.struct.results = 0  # what the objects are now, all pass
+        return made

@@ -1,0 +1,156 @@
+/* Payloads of pixel shader threads: what is interpolated, and what is copied.
+ *
+ * A value of a plane at a pixel is fmaf(dx, x, fmaf(dy, y, c)); W is the reciprocal of the interpolated 1/w, and a perspective barycentric
+ * is its plane's value times W. 32-bit floats, in this order on every host.
+ */
+#include "pixels.h"
+
+#include <string.h>
+
+enum { REGISTER = 32, LANES = 8 };
+enum { BACK_FACING_BIT = 15, LAYER_SHIFT = 16, VIEWPORT_SHIFT = 27, LAYER_MASK = 0x7ff, VIEWPORT_MASK = 15, TOPOLOGY_MASK = 31 };
+enum { COEFFICIENTS_BACK_FACING_BIT = 31 };
+
+/* A 4x4 block's pixels by bit of its mask. */
+static const float pixel_x[BLOCK_PIXELS] = {0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3};
+static const float pixel_y[BLOCK_PIXELS] = {0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3};
+
+struct values { float of[BLOCK_PIXELS]; } __attribute__((aligned(64)));
+
+INLINE void evaluate(const struct plane *p, uint32_t x, uint32_t y, float *into)
+{
+    float left = (float)x, top = (float)y;
+    for (int i = 0; i < BLOCK_PIXELS; i++)
+        into[i] = __builtin_fmaf(p->dx, left + pixel_x[i], __builtin_fmaf(p->dy, top + pixel_y[i], p->c));
+}
+
+VECTORIZED void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z)
+{
+    evaluate(plane, x, y, z);
+}
+
+/* -- headers ------------------------------------------------------------------------------------------------------------------------- */
+
+typedef uint32_t reg __attribute__((vector_size(32), aligned(4), may_alias)); /* a register, stored in one piece */
+
+INLINE void copy_registers(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes; i += REGISTER)
+        memcpy(to + i, from + i, REGISTER);
+}
+
+/* What a thread has of constants and attributes, and zeros where nothing is. */
+VECTORIZED void write_common(const struct payload_plan *plan, const struct setup_record *r, const uint8_t *attributes, uint8_t *payload)
+{
+    const reg zero = {0};
+    for (uint32_t i = 0; i < plan->gap_bytes; i += REGISTER)
+        *(reg *)(payload + plan->gap + i) = zero;
+    copy_registers(payload + plan->constants, plan->constant_data, plan->constant_bytes);
+    copy_registers(payload + plan->attributes, attributes + r->attributes + plan->attribute_offset, plan->attribute_bytes);
+}
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Where the pixels are, which of them are lit, and what object they are of. */
+INLINE void write_headers(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
+{
+    const struct setup_record *r = t->record;
+    const uint32_t *place = t->place;
+    uint32_t lit = t->lit >> t->first & ((1u << t->count) - 1), masks = lit << 16 | lit, topology = r->topology & TOPOLOGY_MASK;
+    uint32_t where = (r->viewport & VIEWPORT_MASK) << VIEWPORT_SHIFT | (r->layer & LAYER_MASK) << LAYER_SHIFT;
+    reg first = *(const reg *)plan->header, second = {0, 0, place[0], place[1], place[2], place[3], 0, 0};
+    reg slot = {0, 0, 0, 0, 0, plan->scratch_step * t->slot + (t->slot & 0xff), 0, 0};
+    if (plan->header_format == HEADER_BARYCENTRIC) {
+        first |= (reg){where | r->back_facing << BACK_FACING_BIT | topology};
+        second |= (reg){0, 0, 0, 0, 0, 0, 0, masks};
+    } else if (t->upper) {
+        second |= (reg){masks};
+    } else {
+        first |= (reg){masks};
+        second |= (reg){bits_of(r->x_start), bits_of(r->y_start), 0, 0, 0, 0,
+                        plan->flags | r->back_facing << COEFFICIENTS_BACK_FACING_BIT | topology, where};
+    }
+    if (!t->upper)
+        *(reg *)payload = first + slot;
+    *(reg *)(payload + (t->upper ? plan->upper : REGISTER)) = second;
+}
+
+/* -- channels ------------------------------------------------------------------------------------------------------------------------ */
+
+/* A value of each channel, a register for eight of them. */
+INLINE void put(uint8_t *payload, uint32_t offset, uint32_t stride, const void *values, const struct thread_pixels *t)
+{
+    const uint8_t *from = (const uint8_t *)values + 4 * t->first;
+    memcpy(payload + offset, from, REGISTER);
+    if (t->count > LANES)
+        memcpy(payload + offset + stride, from + REGISTER, REGISTER);
+}
+
+INLINE void put_barycentrics(const struct payload_plan *plan, uint32_t first_mode, uint32_t at, const struct values *b1,
+                             const struct values *b2, const struct thread_pixels *t, uint8_t *payload)
+{
+    for (uint32_t mode = first_mode; mode < first_mode + 3; mode++)
+        if (plan->barycentric[mode]) { /* b1 and b2 of eight channels, then of the next eight */
+            put(payload, plan->barycentric[mode] + at, 2 * REGISTER, b1, t);
+            put(payload, plan->barycentric[mode] + at + REGISTER, 2 * REGISTER, b2, t);
+        }
+}
+
+VECTORIZED static void write_channels(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
+{
+    const struct setup_record *r = t->record;
+    const uint32_t *modes = plan->barycentric;
+    uint32_t x = t->block->x, y = t->block->y, at = t->upper ? plan->half : 0;
+    struct values w, b1, b2;
+    write_headers(plan, t, payload);
+    if (plan->w || modes[0] | modes[1] | modes[2]) {
+        evaluate(&r->rhw, x, y, w.of);
+        for (int i = 0; i < BLOCK_PIXELS; i++)
+            w.of[i] = 1.0f / w.of[i];
+    }
+    if (modes[0] | modes[1] | modes[2]) {
+        evaluate(&r->perspective[0], x, y, b1.of);
+        evaluate(&r->perspective[1], x, y, b2.of);
+        for (int i = 0; i < BLOCK_PIXELS; i++) {
+            b1.of[i] *= w.of[i];
+            b2.of[i] *= w.of[i];
+        }
+        put_barycentrics(plan, 0, at, &b1, &b2, t, payload);
+    }
+    if (modes[3] | modes[4] | modes[5]) {
+        evaluate(&r->linear[0], x, y, b1.of);
+        evaluate(&r->linear[1], x, y, b2.of);
+        put_barycentrics(plan, 3, at, &b1, &b2, t, payload);
+    }
+    if (plan->depth)
+        put(payload, plan->depth + at, REGISTER, t->z, t);
+    if (plan->w)
+        put(payload, plan->w + at, REGISTER, &w, t);
+}
+
+/* Offsets of the sample within each pixel, and samples covered: there is one sample. */
+static void write_samples(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
+{
+    uint32_t at = t->upper ? plan->half : 0, covered[BLOCK_PIXELS];
+    uint16_t offsets[BLOCK_PIXELS];
+    for (int i = 0; i < BLOCK_PIXELS; i++) {
+        offsets[i] = (uint16_t)plan->xy_offset;
+        covered[i] = t->block->mask >> i & 1;
+    }
+    if (plan->xy_offsets)
+        memcpy(payload + plan->xy_offsets + at, offsets, 2 * t->count);
+    if (plan->coverage)
+        put(payload, plan->coverage + at, REGISTER, covered, t);
+}
+
+void write_pixels(const struct payload_plan *plan, const struct thread_pixels *pixels, uint8_t *payload)
+{
+    write_channels(plan, pixels, payload);
+    if (plan->xy_offsets || plan->coverage)
+        write_samples(plan, pixels, payload);
+}

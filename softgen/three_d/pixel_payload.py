@@ -1,0 +1,122 @@
+"""The payload of pixel shader threads: which parts it has, and where they are (payload.c fills them in).
+
+In:  a PayloadParts, as state says. Out: a PayloadPlan, which payload.c reads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from softgen.errors import DecodeError
+from softgen.threads.payload import REGISTER
+
+MODES = 6  # barycentrics: perspective at pixel, centroid and sample, then linear
+LANES = 8  # channels of a register
+REGISTERS = 128
+HALF = 16  # channels of a part that 32-wide threads have twice
+
+
+class HeaderFormat(IntEnum):
+    """enum payload_header of pixels.h."""
+
+    BARYCENTRIC = 0
+    COEFFICIENTS = 1
+
+
+class PayloadPlan(ctypes.Structure):
+    """struct payload_plan of pixels.h."""
+
+    _fields_ = [
+        ("header_format", ctypes.c_uint32),
+        ("width", ctypes.c_uint32),
+        ("upper", ctypes.c_uint32),
+        ("barycentric", ctypes.c_uint32 * MODES),
+        ("depth", ctypes.c_uint32),
+        ("w", ctypes.c_uint32),
+        ("xy_offsets", ctypes.c_uint32),
+        ("coverage", ctypes.c_uint32),
+        ("half", ctypes.c_uint32),
+        ("constants", ctypes.c_uint32),
+        ("constant_bytes", ctypes.c_uint32),
+        ("attributes", ctypes.c_uint32),
+        ("attribute_bytes", ctypes.c_uint32),
+        ("attribute_offset", ctypes.c_uint32),
+        ("gap", ctypes.c_uint32),
+        ("gap_bytes", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("header", ctypes.c_uint32 * 8),
+        ("flags", ctypes.c_uint32),
+        ("xy_offset", ctypes.c_uint32),
+        ("scratch_step", ctypes.c_uint32),
+        ("constant_data", ctypes.c_uint64),
+    ]
+
+
+@dataclass(frozen=True)
+class PayloadParts:
+    """What a payload has, in its order."""
+
+    format: HeaderFormat
+    width: int  # channels
+    start: int  # register of constants and attributes
+    header: tuple[int, ...] = (0,) * 8  # r0, without what depends on the thread
+    flags: int = 0  # of r1.6, where planes are coefficients
+    barycentrics: tuple[bool, ...] = field(default=(False,) * MODES)
+    depth: bool = False
+    w: bool = False
+    xy_offsets: bool = False
+    coverage: bool = False
+    attribute_offset: int = 0  # bytes
+    scratch_step: int = 0
+    xy_offset: int = 0x0808  # X and Y of the only sample, in 1/16 pixel
+
+
+def place_parts(parts: PayloadParts, constant_bytes: int, attribute_bytes: int) -> PayloadPlan:
+    """Where the parts are (GRAPHICS_THREADS 2.5, 2.6). 32-wide threads have the parts of 16 channels twice."""
+    plan = PayloadPlan(header_format=parts.format, width=parts.width, flags=parts.flags, xy_offset=parts.xy_offset,
+                       scratch_step=parts.scratch_step, attribute_offset=parts.attribute_offset)  # fmt: skip
+    plan.header[:] = parts.header
+    halves = 2 if parts.width > HALF else 1
+    place = {HeaderFormat.BARYCENTRIC: _place_barycentrics, HeaderFormat.COEFFICIENTS: _place_coefficients}[parts.format]
+    end = place(plan, parts, halves)
+    start, pushed = parts.start * REGISTER, end
+    plan.gap = end if parts.width == HALF else 2 * REGISTER  # threads of other widths may leave registers of their parts as they are
+    if constant_bytes + attribute_bytes:
+        if end > start:
+            raise DecodeError(f"pixel shader: constants start at r{parts.start}, but {end // REGISTER} registers come before them")
+        plan.constants, plan.constant_bytes = start, constant_bytes
+        plan.attributes, plan.attribute_bytes = start + constant_bytes, attribute_bytes
+        pushed, end = start, start + constant_bytes + attribute_bytes
+    plan.gap_bytes, plan.size = pushed - plan.gap, end
+    if end > REGISTERS * REGISTER:
+        raise DecodeError(f"pixel shader: a payload of {end // REGISTER} registers; threads have {REGISTERS}")
+    return plan
+
+
+def _place_barycentrics(plan: PayloadPlan, parts: PayloadParts, halves: int) -> int:
+    """Headers come first, then what channels have; the end of all."""
+    plan.upper = 2 * REGISTER
+    first = at = (1 + halves) * REGISTER
+    value = REGISTER * (1 if parts.width == LANES else 2)  # bytes of a value of each channel
+    for mode, wanted in enumerate(parts.barycentrics):
+        if wanted:
+            plan.barycentric[mode], at = at, at + 2 * value
+    for name, size in (("depth", value), ("w", value), ("xy_offsets", REGISTER), ("coverage", value)):
+        if getattr(parts, name):
+            setattr(plan, name, at)
+            at += size
+    plan.half = at - first
+    return first + halves * (at - first)
+
+
+def _place_coefficients(plan: PayloadPlan, parts: PayloadParts, halves: int) -> int:
+    """The header of the upper channels stands between the two halves; depth has two registers even for 8 channels (G45 7370)."""
+    at = 2 * REGISTER
+    if parts.depth:
+        plan.depth, at = at, at + 2 * REGISTER
+    if halves == 1:
+        return at
+    plan.upper, plan.half = at, at - REGISTER
+    return 2 * at - REGISTER

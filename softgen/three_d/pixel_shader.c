@@ -1,0 +1,234 @@
+/* Pixel shader: the loop over tiles that turns setup records into pixel shader threads.
+ *
+ * Tiles are handed out by a counter that all loops of a draw share; a tile belongs to one worker, and its records come in order. A batch
+ * never has threads of two records on the same block, so that the pixels of a block are written in the order of the records.
+ */
+#include "pixels.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { VISITS = 4096 }; /* records visited between two returns to Python, which looks at the time limit */
+enum { BLOCKS_ACROSS = TILE / BLOCK };
+
+static struct pixel_dispatch *sideband_of(const struct pixel_loop *l, uint8_t *payload)
+{
+    return (struct pixel_dispatch *)(payload + l->plan->sideband);
+}
+
+/* -- batches ------------------------------------------------------------------------------------------------------------------------- */
+
+static void end_batch(struct pixel_loop *l)
+{
+    if (l->plan->late)
+        for (uint32_t i = 0; i < l->batch; i++)
+            l->passed += (uint32_t)__builtin_popcount(sideband_of(l, threads_payload(l->worker, i))->passed);
+    l->threads += l->batch;
+    l->batch = l->open = 0;
+    memset(l->used, 0, sizeof l->used);
+}
+
+static int64_t run_batch(struct pixel_loop *l, void *record)
+{
+    if (!l->batch)
+        return THREADS_DONE;
+    int64_t why = threads_run(l->worker, record, l->batch, l->masks);
+    if (why == THREADS_DONE)
+        end_batch(l);
+    return why;
+}
+
+/* -- threads ------------------------------------------------------------------------------------------------------------------------- */
+
+/* All four pixels of a subspan that has a lit one: neighbours are needed for derivatives (BDW-WM, G45 7282-7303). */
+static uint32_t whole_subspans(uint32_t lit)
+{
+    return ((lit | lit >> 1 | lit >> 2 | lit >> 3) & 0x11111111u) * 0xf;
+}
+
+/* Adds pixels to the last thread of the batch, from channel `channel` on. */
+INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t channel)
+{
+    uint32_t thread = l->batch - 1, lit = t->lit >> t->first & ((1u << t->count) - 1);
+    uint8_t *payload = threads_payload(l->worker, thread);
+    struct pixel_dispatch *told = sideband_of(l, payload);
+    for (uint32_t i = 0; i < t->count / 4; i++) {
+        uint32_t subspan = t->first / 4 + i;
+        t->place[i] = (t->block->y + (subspan & 2)) << 16 | (t->block->x + 2 * (subspan & 1));
+    }
+    if (!channel) {
+        memset(told, 0, offsetof(struct pixel_dispatch, depth));
+        told->back_facing = t->record->back_facing;
+        told->layer = t->record->layer;
+        told->viewport = t->record->viewport;
+        write_common(&l->plan->payload, t->record, l->records->attributes, payload);
+        t->slot = (uint32_t)l->first_slot + thread;
+        l->masks[thread] = 0;
+    }
+    write_pixels(&l->plan->payload, t, payload);
+    memcpy(&told->place[channel / 4], t->place, t->count / 4 * sizeof *t->place);
+    told->lit |= lit << channel;
+    if (l->plan->late)
+        memcpy(&told->depth[channel], t->z + t->first, t->count * sizeof *t->z);
+    l->masks[thread] |= whole_subspans(lit) << channel;
+}
+
+/* The threads of a block: one of 16 channels; one or two of 8, for those pairs of subspans that have a lit pixel; or half of one of 32. */
+INLINE void add_threads(struct pixel_loop *l, struct thread_pixels *t)
+{
+    uint32_t width = l->plan->payload.width;
+    if (width == 32) {
+        t->upper = l->open;
+        l->batch += !l->open;
+        add_pixels(l, t, l->open ? BLOCK_PIXELS : 0);
+        l->open = !l->open;
+        return;
+    }
+    t->count = width;
+    for (t->first = 0; t->first < BLOCK_PIXELS; t->first += width)
+        if (t->lit >> t->first & ((1u << width) - 1)) {
+            l->batch++;
+            add_pixels(l, t, 0);
+        }
+}
+
+/* -- blocks -------------------------------------------------------------------------------------------------------------------------- */
+
+INLINE uint32_t test_early(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, const float *z)
+{
+    struct depth_block tested = {b->x, b->y, b->mask, r->back_facing, r->layer, r->viewport, {0}};
+    memcpy(tested.z, z, sizeof tested.z);
+    l->testing = 1;
+    uint32_t lit = l->plan->depth(l->context, l->plan->depth_target, &tested);
+    l->testing = 0;
+    return lit & b->mask;
+}
+
+INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b)
+{
+    const struct pixel_plan *plan = l->plan;
+    float z[BLOCK_PIXELS];
+    struct thread_pixels pixels = {.record = r, .block = b, .z = z, .count = BLOCK_PIXELS, .lit = b->mask};
+    if (plan->depth || plan->late || plan->payload.depth)
+        interpolate_depth(&r->z, b->x, b->y, z);
+    if (plan->depth)
+        pixels.lit = test_early(l, r, b, z);
+    l->covered += (uint32_t)__builtin_popcount(b->mask);
+    if (!plan->late)
+        l->passed += (uint32_t)__builtin_popcount(pixels.lit);
+    if (l->worker && pixels.lit) {
+        l->lit += (uint32_t)__builtin_popcount(pixels.lit);
+        add_threads(l, &pixels);
+    }
+}
+
+/* The blocks of the record in hand. A batch is run before a block that has a thread in it already, and when there may be no room. */
+VECTORIZED static int64_t shade_blocks(struct pixel_loop *l, const struct setup_record *r, void *record)
+{
+    uint64_t room = l->worker ? threads_capacity(l->worker) : 0;
+    room = room < BATCH_THREADS ? room : BATCH_THREADS;
+    for (; l->block < l->block_count; l->block++) {
+        const struct pixel_block *b = &l->blocks[l->block];
+        uint32_t number = b->y % TILE / BLOCK * BLOCKS_ACROSS + b->x % TILE / BLOCK;
+        if (l->worker) {
+            int full = l->batch + BLOCK_PIXELS / 8 > room && !l->open;
+            if (full || l->used[number / 64] >> number % 64 & 1) {
+                int64_t why = run_batch(l, record);
+                if (why != THREADS_DONE)
+                    return why;
+            }
+            l->used[number / 64] |= 1ull << number % 64;
+        }
+        shade_block(l, r, b);
+    }
+    l->open = 0; /* the next record has threads of its own */
+    return THREADS_DONE;
+}
+
+/* -- tiles --------------------------------------------------------------------------------------------------------------------------- */
+
+/* The next tile that has records; 0 if there is none. */
+static int next_tile(struct pixel_loop *l)
+{
+    uint64_t tiles = (uint64_t)l->bins->tiles_x * l->bins->tiles_y;
+    while ((l->tile = __atomic_fetch_add(l->next_tile, 1, __ATOMIC_RELAXED)) < tiles) {
+        l->entry = l->bins->first[l->tile];
+        l->last_entry = l->bins->first[l->tile + 1];
+        if (l->entry < l->last_entry)
+            return 1;
+    }
+    return 0;
+}
+
+static const struct setup_record *record_of(const struct pixel_loop *l)
+{
+    return &l->records->records[l->bins->numbers[l->entry]];
+}
+
+/* Has the memory of the record after this one fetched: records of a tile are seldom next to each other. */
+static void prefetch_record(const struct pixel_loop *l, uint32_t entry)
+{
+    if (entry >= l->last_entry)
+        return;
+    const struct setup_record *next = &l->records->records[l->bins->numbers[entry]];
+    const uint8_t *end = (const uint8_t *)(next + 1);
+    for (const uint8_t *at = (const uint8_t *)next; at < end; at += 64)
+        __builtin_prefetch(at);
+}
+
+static void begin_record(struct pixel_loop *l)
+{
+    prefetch_record(l, l->entry + 2);
+    uint32_t x = (uint32_t)(l->tile % l->bins->tiles_x) * TILE, y = (uint32_t)(l->tile / l->bins->tiles_x) * TILE;
+    l->block = 0;
+    l->block_count = rasterize_tile(&l->plan->raster, record_of(l), x, y, l->blocks);
+}
+
+/* The records of the tile in hand, from the block in hand on; batches do not outlive their tile. */
+static int64_t shade_tile(struct pixel_loop *l, void *record)
+{
+    for (;;) {
+        int64_t why = shade_blocks(l, record_of(l), record);
+        if (why != THREADS_DONE)
+            return why;
+        l->block_count = l->block = 0;
+        if (++l->entry == l->last_entry)
+            return run_batch(l, record);
+        begin_record(l);
+        if (++l->visits % VISITS == 0)
+            return THREADS_DEADLINE;
+    }
+}
+
+/* Shades tiles until none are left or Python is needed; called again, it goes on. l->entry == l->last_entry: no tile is in hand. */
+EXPORT int64_t shade_tiles(struct pixel_loop *l, void *record)
+{
+    if (l->worker && threads_pending(l->worker)) {
+        int64_t why = threads_resume(l->worker, record);
+        if (why != THREADS_DONE)
+            return why;
+        end_batch(l);
+    }
+    if (l->worker)
+        l->context = threads_context(l->worker);
+    l->context->record = record;
+    for (;;) {
+        if (l->entry == l->last_entry) {
+            if (!next_tile(l))
+                return THREADS_DONE;
+            begin_record(l);
+        }
+        int64_t why = shade_tile(l, record);
+        if (why != THREADS_DONE)
+            return why;
+    }
+}
+
+/* Sizes and offsets of the structures, for a check against pixel_shader.py. */
+EXPORT int64_t pixels_layout(uint64_t *into)
+{
+    uint64_t sizes[] = {sizeof(struct raster_plan), sizeof(struct payload_plan), sizeof(struct pixel_plan), sizeof(struct pixel_loop),
+                        offsetof(struct pixel_loop, threads)};
+    memcpy(into, sizes, sizeof sizes);
+    return sizeof sizes / sizeof *sizes;
+}

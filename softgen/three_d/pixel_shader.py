@@ -1,0 +1,232 @@
+"""Pixel shader: starts a thread for each covered block of pixels (pixel_shader.c), and counts.
+
+    shader = PixelShader()                                # kept with the context: plans last from one draw to the next
+    pixels = shader.prepare(state)                        # PixelState: pixels.late, pixels.dispatched
+    counts = shader.draw(cs, records, bins, targets)      # for each piece of the draw
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.command import CommandStreamer
+from softgen.errors import GpuFault, SoftgenError, Unsupported
+from softgen.eu import native
+from softgen.eu.thread.block import BLOCK_OFFSETS, Context
+from softgen.memory import guard
+from softgen.shared_functions.unit import UnitStates
+from softgen.threads.bindings import BindingCache
+from softgen.threads.dispatch import UNITS, NativeLoop, ThreadDispatch
+from softgen.threads.payload import REGISTER, LoopPayload, WrittenMasks
+from softgen.three_d import rasterizer, structures
+from softgen.three_d.constants import push_constants
+from softgen.three_d.pixel_payload import PayloadPlan, place_parts
+from softgen.three_d.pixel_state import PixelInputs, PixelState, pixel_inputs, pixel_state
+from softgen.three_d.rasterizer import PixelBlock, RasterPlan, raster_plan
+from softgen.three_d.state import DrawState
+from softgen.three_d.structures import Bins, RecordArray, SetupRecord
+from softgen.three_d.unit_state import dispatch_context
+
+BATCH = 64  # threads
+MIN_BATCH = 2  # that a block may need
+TILE_BLOCKS = 256
+TILES_PER_LOOP = 8  # tiles and records that are worth another host thread
+LINES = ("linelist", "linestrip", "linelist_adj", "linestrip_adj", "lineloop", "linestrip_cont", "linestrip_bf", "linestrip_cont_bf")
+TESTS = "early depth and stencil tests"
+
+
+class PixelPlan(ctypes.Structure):
+    """struct pixel_plan of pixels.h."""
+
+    _fields_ = [("raster", RasterPlan), ("payload", PayloadPlan), ("depth", ctypes.c_uint64), ("depth_target", ctypes.c_uint64),
+                ("late", ctypes.c_uint32), ("sideband", ctypes.c_uint32)]  # fmt: skip
+
+
+class PixelLoop(ctypes.Structure):
+    """struct pixel_loop of pixels.h."""
+
+    _fields_ = [
+        ("plan", ctypes.c_uint64), ("records", ctypes.c_uint64), ("bins", ctypes.c_uint64), ("next_tile", ctypes.c_uint64),
+        ("worker", ctypes.c_uint64), ("context", ctypes.c_uint64), ("first_slot", ctypes.c_uint64),
+        ("tile", ctypes.c_uint64), ("entry", ctypes.c_uint32), ("last_entry", ctypes.c_uint32), ("block", ctypes.c_uint32),
+        ("block_count", ctypes.c_uint32), ("visits", ctypes.c_uint32), ("testing", ctypes.c_uint32), ("batch", ctypes.c_uint32),
+        ("open", ctypes.c_uint32), ("used", ctypes.c_uint64 * (TILE_BLOCKS // 64)), ("masks", ctypes.c_uint32 * BATCH),
+        ("blocks", PixelBlock * TILE_BLOCKS),
+        ("threads", ctypes.c_uint64), ("covered", ctypes.c_uint64), ("lit", ctypes.c_uint64), ("passed", ctypes.c_uint64),
+    ]  # fmt: skip
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The C functions of the stages, with the structures of pixels.h checked."""
+    found = structures.library()
+    ours = [*(ctypes.sizeof(kind) for kind in (RasterPlan, PayloadPlan, PixelPlan, PixelLoop)), PixelLoop.threads.offset]
+    theirs = (ctypes.c_uint64 * len(ours))()
+    found.pixels_layout(theirs)
+    if list(theirs) != ours:
+        raise SoftgenError("softgen.three_d._pipeline is of another version; build it again with `python setup.py build_ext --inplace`")
+    return found
+
+
+@dataclass(frozen=True)
+class PixelTargets:
+    """What the pixel backend gives to a draw: states of units, and early depth and stencil tests (`depth_function` of three_d.h)."""
+
+    unit_states: UnitStates = ()
+    depth_function: int = 0  # host address; 0: nothing is tested
+    depth_target: int = 0  # host address of its record
+    late: bool = False  # render target writes test depth and stencil
+    owner: object = field(default=None, repr=False, compare=False)  # keeps both alive
+
+
+@dataclass(frozen=True)
+class PixelCounts:
+    """Work done; the counts of pixels are 0 where statistics are disabled."""
+
+    threads: int = 0
+    invocations: int = 0  # PS_INVOCATION_COUNT
+    depth: int = 0  # PS_DEPTH_COUNT
+
+
+class PixelShader:
+    """The pixel shader stage; keeps the plan of the last draw."""
+
+    def __init__(self) -> None:
+        self.plan = PixelPlan(sideband=BLOCK_OFFSETS["pixel"])
+        self.state: PixelState | None = None
+        self._inputs: PixelInputs | None = None
+        self._constants: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._placed: tuple[object, ...] = ()
+        self._loops: list[PixelLoop] = []
+        self._next_tile = ctypes.c_uint64()
+        self._bindings = BindingCache()
+        self._nothing = False
+
+    # -- state -----------------------------------------------------------------------------------------------------------
+
+    def prepare(self, state: DrawState) -> PixelState:
+        """Makes the plan for a draw; most of it lasts while state commands do not change."""
+        inputs = pixel_inputs(state)
+        if self.state is None or inputs != self._inputs:
+            self._inputs = None  # until all is made
+            self.plan.raster = raster_plan(state, inputs.windower)
+            self.state = pixel_state(state, inputs)
+            self._inputs = inputs
+        self._nothing = rasterizer.draws_nothing(state)
+        data = push_constants(state, "PS") if self.state.push_constants and self.state.dispatched else b""
+        if len(data) != len(self._constants):
+            self._constants = np.zeros(len(data), np.uint8)
+        self._constants[:] = np.frombuffer(data, np.uint8)
+        return self.state
+
+    def _place(self, pixels: PixelState, records: RecordArray) -> None:
+        """Places the parts of payloads, if they are not placed already."""
+        attribute_bytes = (records.attribute_stride if pixels.setup_bytes is None else pixels.setup_bytes) if pixels.attributes else 0
+        wanted = pixels.parts, len(self._constants), attribute_bytes
+        if wanted != self._placed:
+            self.plan.payload = place_parts(*wanted)
+            self._placed = wanted
+        self.plan.payload.constant_data = self._constants.ctypes.data
+
+    # -- drawing ---------------------------------------------------------------------------------------------------------
+
+    def draw(self, cs: CommandStreamer, records: RecordArray, bins: Bins, targets: PixelTargets | None = None) -> PixelCounts:
+        """Shades the records of a piece of the draw that was prepared last."""
+        pixels, targets = self.state, targets or PixelTargets()
+        assert pixels is not None, "prepare() comes first"
+        entries = ctypes.c_uint32.from_address(bins.first + 4 * bins.tiles_x * bins.tiles_y).value if records.count else 0
+        if not entries or self._nothing:
+            return PixelCounts()
+        if pixels.line_stipple:
+            _refuse_lines(cs.generation.number, records)
+        self.plan.late, self.plan.depth = targets.late, targets.depth_function
+        self.plan.depth_target = targets.depth_target
+        loops = self._start_loops(records, bins, min(cs.dispatcher.threads, max(entries // TILES_PER_LOOP, 1)) if pixels.dispatched else 1)
+        if pixels.dispatched:
+            self._place(pixels, records)
+            self._run_threads(cs, pixels, loops, targets)
+        else:
+            self._test_only(cs, loops[0], targets)
+        return self._counts(cs, pixels, loops)
+
+    def _start_loops(self, records: RecordArray, bins: Bins, count: int) -> list[PixelLoop]:
+        while len(self._loops) < count:
+            self._loops.append(PixelLoop())
+        self._next_tile.value = 0
+        for loop in self._loops[:count]:
+            ctypes.memset(ctypes.addressof(loop), 0, PixelLoop.blocks.offset)
+            loop.plan, loop.next_tile = ctypes.addressof(self.plan), ctypes.addressof(self._next_tile)
+            loop.records, loop.bins = ctypes.addressof(records), ctypes.addressof(bins)
+            loop.threads = loop.covered = loop.lit = loop.passed = 0
+        return self._loops[:count]
+
+    def _run_threads(self, cs: CommandStreamer, pixels: PixelState, loops: list[PixelLoop], targets: PixelTargets) -> None:
+        capacity = BATCH
+        if pixels.scratch is not None:  # threads that run at the same time have scratch space of their own
+            loops = loops[: max(pixels.scratch.threads // MIN_BATCH, 1)]
+            capacity = min(BATCH, max(pixels.scratch.threads // len(loops), MIN_BATCH))
+        dispatch = self._dispatch(cs, pixels, targets, capacity)
+        native_loops = [_bound(loop, number * capacity) for number, loop in enumerate(loops)]
+        try:
+            for finished in cs.dispatcher.run_loops(dispatch_context(cs), dispatch, native_loops, cs.timed_out):
+                cs.counters.threads += finished.threads
+                cs.counters.instructions += finished.instructions
+        except GpuFault as fault:
+            if any(loop.testing for loop in loops):
+                raise GpuFault(fault.address, fault.access, fault.space, TESTS, fault.why) from None
+            raise
+
+    def _dispatch(self, cs: CommandStreamer, pixels: PixelState, targets: PixelTargets, capacity: int) -> ThreadDispatch:
+        units = tuple(dict.fromkeys((*UNITS, *(name for name, _ in targets.unit_states))))
+        payload = LoopPayload(self.plan.payload.size // REGISTER)
+        return ThreadDispatch(pixels.kernel, pixels.control, pixels.parts.width, capacity, 0, payload, WrittenMasks(),
+                              binding_table=pixels.binding_table, samplers=pixels.samplers, scratch=pixels.scratch, units=units,
+                              system_routine=cs.system_routine, unit_states=targets.unit_states)  # fmt: skip
+
+    def _test_only(self, cs: CommandStreamer, loop: PixelLoop, targets: PixelTargets) -> None:
+        """Depth and stencil tests without threads: depth-only draws, and counts of covered pixels."""
+        assert self.state is not None
+        bound = self._bindings.find(dispatch_context(cs), self._dispatch(cs, self.state, targets, BATCH))
+        context, call = Context(), native.GuardedCall(library().shade_tiles)
+        for name, value in bound.fields().items():
+            setattr(context, name, value)
+        loop.context = ctypes.addressof(context)
+        while why := call(loop):  # the deadline: there is no other reason without threads
+            if cs.timed_out():
+                raise SoftgenError(f"time is up: {TESTS}, tile {loop.tile}")
+        if why is None:
+            call.record.ip = 0  # no instruction's; of the tests
+            raise guard.fault(call.record, cs.space, lambda ip: TESTS)
+
+    def _counts(self, cs: CommandStreamer, pixels: PixelState, loops: list[PixelLoop]) -> PixelCounts:
+        threads, covered, lit, passed = (sum(getattr(loop, name) for loop in loops) for name in ("threads", "covered", "lit", "passed"))
+        if not pixels.statistics:  # BDW-WM-12
+            return PixelCounts(threads)
+        shaded = covered if cs.generation.counts_tested_pixels else lit
+        return PixelCounts(threads, shaded * cs.generation.ps_invocations_per_pixel if pixels.dispatched else 0, passed)
+
+
+def _bound(loop: PixelLoop, first_slot: int) -> NativeLoop:
+    def bind(worker: int) -> int:
+        loop.worker, loop.first_slot = worker, first_slot
+        return ctypes.addressof(loop)
+
+    return NativeLoop(native.address(library().shade_tiles), bind)
+
+
+def _refuse_lines(gen: float, records: RecordArray) -> None:
+    """Line stipple is not built; it matters to lines alone."""
+    size = ctypes.sizeof(SetupRecord)
+    raw = np.frombuffer((ctypes.c_uint8 * (size * records.count)).from_address(records.records), np.uint8).reshape(-1, size)
+    topologies = raw[:, SetupRecord.topology.offset :][:, :4].copy().view(np.uint32)
+    lines = rasterizer.topologies(gen, LINES)
+    if any(lines >> int(topology) & 1 for topology in np.unique(topologies)):
+        raise Unsupported("3DSTATE_WM: line_stipple_enable = 1, and lines are drawn")
+
+
+__all__ = ["PixelCounts", "PixelShader", "PixelTargets", "library"]

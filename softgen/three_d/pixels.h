@@ -1,0 +1,111 @@
+/* From setup records to pixel shader threads: the plans of rasterizer.c, payload.c and pixel_shader.c (rasterizer.py, pixel_payload.py and
+ * pixel_shader.py have the same). */
+#ifndef SOFTGEN_PIXELS_H
+#define SOFTGEN_PIXELS_H
+
+#include "three_d.h"
+
+#include "../eu/native.h"
+#include "../threads/threads.h"
+
+/* Vector code for several hosts; the best one is chosen when the library is loaded. All give the same bits. */
+#if defined(VECTORIZED)
+#elif defined(__x86_64__)
+#define VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define VECTORIZED
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { BLOCK_PIXELS = 16, STIPPLE_ROWS = 32, BARYCENTRIC_MODES = 6, BATCH_THREADS = 64 };
+
+/* -- rasterizer.c -------------------------------------------------------------------------------------------------------------------- */
+
+struct raster_plan {
+    uint32_t stipple[STIPPLE_ROWS]; /* polygon stipple, its offsets applied: row y mod 32, bit 31 is column 0 mod 32 */
+    uint64_t stippled; /* a bit for each topology whose objects the stipple masks */
+};
+
+/* The covered blocks of a record in the tile whose upper left pixel is (x, y), TILE_BLOCKS at most; their number. */
+uint32_t rasterize_tile(const struct raster_plan *plan, const struct setup_record *record, uint32_t x, uint32_t y,
+                        struct pixel_block *blocks);
+
+/* -- payload.c ----------------------------------------------------------------------------------------------------------------------- */
+
+enum payload_header {
+    HEADER_BARYCENTRIC, /* r1 has the pixel masks, barycentrics follow (GRAPHICS_THREADS 2.6, 2.7) */
+    HEADER_COEFFICIENTS, /* r0 has the pixel masks, r1 the start vertex; setup data are plane coefficients (GRAPHICS_THREADS 2.5) */
+};
+
+/* Where the parts of a payload are: byte offsets from r0, 0 where a part is absent. Those from `barycentric` to `coverage` are of channels
+ * 0 to 15; the same of channels 16 to 31 are `half` bytes further on. */
+struct payload_plan {
+    uint32_t header_format, width; /* enum payload_header; channels of a thread */
+    uint32_t upper; /* header of channels 16 to 31 */
+    uint32_t barycentric[BARYCENTRIC_MODES]; /* perspective at pixel, centroid and sample, then linear */
+    uint32_t depth, w, xy_offsets, coverage, half;
+    uint32_t constants, constant_bytes;
+    uint32_t attributes, attribute_bytes;
+    uint32_t attribute_offset; /* in the record's data */
+    uint32_t gap, gap_bytes; /* zeros: what no part fills before constants and attributes */
+    uint32_t size; /* bytes, whole registers */
+    uint32_t header[8]; /* r0, without what depends on the thread */
+    uint32_t flags; /* HEADER_COEFFICIENTS: of r1.6 */
+    uint32_t xy_offset; /* of a pixel's sample: X and Y in 1/16 pixel, a byte each */
+    uint32_t scratch_step; /* bytes of a thread's scratch space, added to r0.5 */
+    const uint8_t *constant_data;
+};
+
+/* A part of a thread: pixels of one block, from `first` on, that become channels. */
+struct thread_pixels {
+    const struct setup_record *record;
+    const struct pixel_block *block; /* mask: covered pixels */
+    const float *z; /* of the block's pixels */
+    uint32_t first, count; /* pixels: 8 or 16 */
+    uint32_t lit; /* of the block's pixels: covered, and passed early tests */
+    uint32_t place[4]; /* of the subspans: X, and Y in the upper half */
+    uint32_t slot; /* tells threads apart that run at the same time */
+    uint32_t upper; /* they become channels 16 to 31 */
+};
+
+void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z);
+void write_common(const struct payload_plan *plan, const struct setup_record *record, const uint8_t *attributes, uint8_t *payload);
+void write_pixels(const struct payload_plan *plan, const struct thread_pixels *pixels, uint8_t *payload);
+
+/* -- pixel_shader.c ------------------------------------------------------------------------------------------------------------------ */
+
+struct pixel_plan {
+    struct raster_plan raster;
+    struct payload_plan payload;
+    depth_function *depth; /* early tests, or NULL */
+    void *depth_target;
+    uint32_t late; /* tests come late: the pixel backend makes them, and says which pixels passed */
+    uint32_t sideband; /* offset of struct pixel_dispatch in a thread's block */
+};
+
+/* A worker's loop over tiles. Everything that it knows is here, so that it can return and be called again. */
+struct pixel_loop {
+    const struct pixel_plan *plan;
+    const struct record_array *records;
+    const struct bins *bins;
+    uint64_t *next_tile; /* shared by all loops of a draw */
+    struct threads_worker *worker; /* NULL: pixels are only tested */
+    struct context *context;
+    uint64_t first_slot; /* of the worker's threads */
+    /* progress */
+    uint64_t tile;
+    uint32_t entry, last_entry; /* in bins->numbers */
+    uint32_t block, block_count;
+    uint32_t visits; /* records since the last look at the clock */
+    uint32_t testing; /* the depth function is being called */
+    uint32_t batch; /* threads written but not yet run */
+    uint32_t open; /* the last of them has room for a block of the same record */
+    uint64_t used[TILE_BLOCKS / 64]; /* blocks of the tile that have a thread in the batch */
+    uint32_t masks[BATCH_THREADS];
+    struct pixel_block blocks[TILE_BLOCKS]; /* of the record in hand */
+    /* results */
+    uint64_t threads, covered, lit, passed; /* pixels: covered, shaded, passed by depth and stencil tests */
+};
+
+#endif

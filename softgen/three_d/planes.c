@@ -1,0 +1,116 @@
+/* SETUP: edge functions, bounding boxes and planes of polygons on the screen. */
+#include "geometry.h"
+
+#include <math.h>
+
+enum { PIXEL = 256 }; /* positions are in 1/256 */
+
+/* A coordinate on the grid of positions: nearest, half up, so that moving an object by whole pixels does not change it. */
+int64_t snap(const struct setup_plan *plan, double value)
+{
+    double steps = value * (PIXEL / plan->grid) + 0.5;
+    int64_t most = plan->limit / plan->grid;
+    if (!(steps > (double)-most))
+        return -plan->limit;
+    if (steps >= (double)most)
+        return plan->limit - 1;
+    int64_t below = (int64_t)steps;
+    return (below - (steps < (double)below)) * plan->grid;
+}
+
+/* Twice the area; above zero when the vertices are clockwise as seen on the screen, where y points down (G45 5353-5361). */
+int64_t determinant(const struct screen_vertex *v)
+{
+    return (v[1].x - v[0].x) * (v[2].y - v[0].y) - (v[2].x - v[0].x) * (v[1].y - v[0].y);
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+/* Narrows the record's box, so far that of its viewport, to pixels whose sample can be inside; 0 if there is none. */
+int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record)
+{
+    int64_t x0 = v[0].x, x1 = x0, y0 = v[0].y, y1 = y0;
+    for (uint32_t i = 1; i < count; i++) {
+        x0 = v[i].x < x0 ? v[i].x : x0, x1 = v[i].x > x1 ? v[i].x : x1;
+        y0 = v[i].y < y0 ? v[i].y : y0, y1 = v[i].y > y1 ? v[i].y : y1;
+    }
+    int64_t left = -floor_div(plan->sample_x - x0, PIXEL), right = floor_div(x1 - plan->sample_x, PIXEL) + 1;
+    int64_t top = -floor_div(plan->sample_y - y0, PIXEL), bottom = floor_div(y1 - plan->sample_y, PIXEL) + 1;
+    record->x0 = left > record->x0 ? (int32_t)left : record->x0;
+    record->y0 = top > record->y0 ? (int32_t)top : record->y0;
+    record->x1 = right < record->x1 ? (int32_t)right : record->x1;
+    record->y1 = bottom < record->y1 ? (int32_t)bottom : record->y1;
+    return record->x0 < record->x1 && record->y0 < record->y1;
+}
+
+/* The edges of a convex polygon. Clockwise along an edge from a to b, (b - a) x (p - a) is 0 or more inside. A sample on the edge is in
+ * if the edge is left (goes up) or top (goes right, level); else the constant is one less (G45 6514). */
+void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record)
+{
+    int clockwise = determinant(v) > 0;
+    record->edges = count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct screen_vertex *a = &v[clockwise ? i : (i + 1) % count], *b = &v[clockwise ? (i + 1) % count : i];
+        int64_t dx = b->x - a->x, dy = b->y - a->y;
+        int inside = dy < 0 || (dy == 0 && dx > 0);
+        record->edge[i] = dx * (plan->sample_y - a->y) - dy * (plan->sample_x - a->x) - !inside;
+        record->edge_dx[i] = -dy * PIXEL;
+        record->edge_dy[i] = dx * PIXEL;
+    }
+}
+
+/* What planes through three vertices have in common: gradients of the second and third vertex's weights, and the way from the first
+ * vertex to the sample of pixel (0, 0). */
+struct basis {
+    double dx1, dy1, dx2, dy2, x, y;
+};
+
+static struct basis basis_of(const struct setup_plan *plan, const struct screen_vertex *v)
+{
+    double scale = PIXEL / (double)determinant(v);
+    return (struct basis){
+        (double)(v[2].y - v[0].y) * scale, (double)(v[0].x - v[2].x) * scale,
+        (double)(v[0].y - v[1].y) * scale, (double)(v[1].x - v[0].x) * scale,
+        (double)(plan->sample_x - v[0].x) / PIXEL, (double)(plan->sample_y - v[0].y) / PIXEL,
+    };
+}
+
+/* The plane through three values, in this order of arithmetic: differences from the first, times gradients, summed; then along x and y. */
+static struct plane plane_of(const struct basis *b, double f0, double f1, double f2)
+{
+    double f10 = f1 - f0, f20 = f2 - f0;
+    double dx = f10 * b->dx1 + f20 * b->dx2, dy = f10 * b->dy1 + f20 * b->dy2;
+    return (struct plane){f0 + dx * b->x + dy * b->y, dx, dy};
+}
+
+/* Z, 1/w and barycentrics; perspective barycentrics are planes of b/w. */
+void set_planes(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record)
+{
+    struct basis basis = basis_of(plan, v);
+    record->z = plane_of(&basis, v[0].z, v[1].z, v[2].z);
+    record->rhw = plane_of(&basis, v[0].rhw, v[1].rhw, v[2].rhw);
+    for (int i = 0; i < 2; i++) {
+        record->linear[i] = plane_of(&basis, v[0].linear[i], v[1].linear[i], v[2].linear[i]);
+        record->perspective[i] = plane_of(&basis, v[0].perspective[i] * v[0].rhw, v[1].perspective[i] * v[1].rhw,
+                                          v[2].perspective[i] * v[2].rhw);
+    }
+}
+
+/* The depth offset of a triangle, in float32 (G45 6642-6673): scale * steepest slope + constant, clamped on one side. */
+void offset_depth(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record)
+{
+    float slope = fmaxf(fabsf((float)record->z.dx), fabsf((float)record->z.dy)), unit = 1.0f;
+    if (plan->offset_float) {
+        float most = fmaxf(fmaxf(fabsf((float)v[0].z), fabsf((float)v[1].z)), fabsf((float)v[2].z));
+        unit = most > 0 && isfinite(most) ? ldexpf(1.0f, ilogbf(most) - 23) : 0.0f;
+    }
+    float bias = plan->offset_scale * slope + plan->offset_constant * unit;
+    if (plan->offset_clamp > 0)
+        bias = fminf(bias, plan->offset_clamp);
+    else if (plan->offset_clamp < 0)
+        bias = fmaxf(bias, plan->offset_clamp);
+    record->z.c += bias;
+}

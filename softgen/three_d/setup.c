@@ -1,0 +1,231 @@
+/* SETUP: objects become records for the rasterizer (setup.py makes the plan). G45 5157-5550, 5816-5945; BDW 10300-10450.
+ *
+ * Order: invalid positions, viewport transformation in float32 (multiply, then add), drawing rectangle origin, expansion of points and
+ * lines, rounding to the sub-pixel grid and clamping, degenerate objects, facing and culling, bounding box, edges, planes, attributes.
+ */
+#include "geometry.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint32_t header(const struct geometry *g, const struct object *object, uint32_t dword)
+{
+    uint32_t value; /* of the leading vertex (G45 4946-4968) */
+    memcpy(&value, entry_of(g->vertices, object->vertex[0]) + 4 * dword, sizeof value);
+    return value;
+}
+
+/* A vertex on the screen; 0 if its position is not a number, before or after the transformation (G45 5164-5166). */
+static int to_screen(const struct setup_plan *plan, const struct viewport *viewport, struct position p, struct screen_vertex *v)
+{
+    if (isnan(p.x) || isnan(p.y) || isnan(p.z) || isnan(p.rhw))
+        return 0;
+    if (plan->transform) {
+        p.x = viewport->m00 * p.x, p.x = p.x + viewport->m30;
+        p.y = viewport->m11 * p.y, p.y = p.y + viewport->m31;
+        p.z = viewport->m22 * p.z, p.z = p.z + viewport->m32;
+    }
+    v->exact_x = (double)p.x + plan->origin_x, v->exact_y = (double)p.y + plan->origin_y;
+    v->x = snap(plan, v->exact_x), v->y = snap(plan, v->exact_y);
+    v->z = p.z, v->rhw = p.rhw;
+    return !isnan(p.x) && !isnan(p.y) && !isnan(p.z);
+}
+
+/* Starts a record at the end of the array; it counts when `keep` adds it. */
+static struct setup_record *begin(struct geometry *g, const struct object *object, uint32_t back_facing)
+{
+    const struct setup_plan *plan = g->setup;
+    struct setup_record *record = &g->records->records[g->records->count];
+    uint32_t index = viewport_index(header(g, object, HEADER_VIEWPORT), plan->viewports);
+    const struct viewport *viewport = &plan->viewport[index];
+    record->x0 = viewport->x0, record->y0 = viewport->y0, record->x1 = viewport->x1, record->y1 = viewport->y1;
+    record->edges = 0, record->coverage = COVERAGE_EDGES, record->back_facing = back_facing, record->viewport = index;
+    record->layer = plan->zero_layer ? 0 : header(g, object, HEADER_LAYER) & 0x7ff;
+    record->primitive = object->primitive, record->topology = object->flags >> OBJECT_TOPOLOGY_SHIFT & 63;
+    record->x_start = record->y_start = 0;
+    record->attributes = g->records->count * g->records->attribute_stride;
+    return record;
+}
+
+/* Adds the record under way; the parts of a clipped object share the attributes of the first. */
+static void keep(struct geometry *g, const struct object *object, uint64_t *attributes)
+{
+    struct setup_record *record = &g->records->records[g->records->count++];
+    if (*attributes == UINT64_MAX) {
+        *attributes = record->attributes;
+        write_attributes(g, object, record->back_facing, g->records->attributes + record->attributes);
+    }
+    record->attributes = *attributes;
+}
+
+/* Facing of a triangle; a degenerate one counts as clockwise (G45 5353-5361). */
+static uint32_t facing(const struct setup_plan *plan, const struct object *object, int64_t area)
+{
+    uint32_t counter_clockwise = (area < 0) ^ ((object->flags & OBJECT_INVERTED) != 0);
+    return counter_clockwise != plan->front_counter_clockwise;
+}
+
+static int visible(struct geometry *g, uint32_t back_facing)
+{
+    const struct setup_plan *plan = g->setup;
+    if (back_facing ? plan->cull_back : plan->cull_front)
+        return 0;
+    if (back_facing ? plan->refuse_back : plan->refuse_front)
+        g->refused = REFUSED_FILL_MODE;
+    return !g->refused;
+}
+
+static void add_triangle(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint32_t back_facing,
+                         uint64_t *attributes)
+{
+    struct setup_record *record = begin(g, object, back_facing);
+    if (!set_bounds(g->setup, v, 3, record))
+        return;
+    set_edges(g->setup, v, 3, record);
+    set_planes(g->setup, v, record);
+    if (g->setup->offset)
+        offset_depth(g->setup, v, record);
+    if (g->sf_inputs)
+        set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
+    keep(g, object, attributes);
+}
+
+/* The fourth corner of a rectangle completes a parallelogram; planes are those of the three (G45 5311). Never culled (G45 5365). */
+static void add_rectangle(struct geometry *g, const struct object *object, struct screen_vertex *v, uint64_t *attributes)
+{
+    struct setup_record *record = begin(g, object, 0);
+    v[3] = v[0];
+    v[3].x = v[0].x - v[1].x + v[2].x, v[3].y = v[0].y - v[1].y + v[2].y;
+    if (!determinant(v) || !set_bounds(g->setup, v, 4, record))
+        return;
+    set_edges(g->setup, v, 4, record);
+    set_planes(g->setup, v, record);
+    if (g->sf_inputs)
+        set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
+    keep(g, object, attributes);
+}
+
+static void add_line(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint64_t *attributes)
+{
+    if ((g->refused = g->setup->refuse_line))
+        return;
+    struct setup_record *record = begin(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
+    if (!set_line(g->setup, v, record))
+        return;
+    if (g->sf_inputs)
+        set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
+    keep(g, object, attributes);
+}
+
+static void add_point(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint64_t *attributes)
+{
+    if ((g->refused = g->setup->refuse_point))
+        return;
+    struct setup_record *record = begin(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
+    if (set_point(g, object, v, record))
+        keep(g, object, attributes);
+}
+
+/* An object whose vertices are as CLIP tested them. */
+static void add_whole(struct geometry *g, const struct object *object)
+{
+    struct screen_vertex v[4];
+    uint64_t attributes = UINT64_MAX;
+    uint32_t vertices = object->flags & OBJECT_VERTICES;
+    const struct viewport *viewport = &g->setup->viewport[viewport_index(header(g, object, HEADER_VIEWPORT), g->setup->viewports)];
+    for (uint32_t i = 0; i < vertices; i++) {
+        if (!to_screen(g->setup, viewport, g->vertices->positions[object->vertex[i]], &v[i]))
+            return;
+        v[i].perspective[0] = v[i].linear[0] = i == 1, v[i].perspective[1] = v[i].linear[1] = i == 2;
+    }
+    if (vertices == 1)
+        add_point(g, object, v, &attributes);
+    else if (vertices == 2)
+        add_line(g, object, v, &attributes);
+    else if (object->flags & OBJECT_RECTANGLE)
+        add_rectangle(g, object, v, &attributes);
+    else if (vertices == 3) {
+        int64_t area = determinant(v);
+        uint32_t back_facing = facing(g->setup, object, area);
+        if (area && visible(g, back_facing))
+            add_triangle(g, object, v, back_facing, &attributes);
+    }
+}
+
+/* A corner that clipping left or made: its position as the others get theirs, and barycentrics of the whole object there. */
+static int corner_to_screen(const struct geometry *g, const struct object *object, const struct viewport *viewport,
+                            const struct corner *c, struct screen_vertex *v)
+{
+    const double *p = c->position;
+    struct position position = {(float)(p[0] / p[3]), (float)(p[1] / p[3]), (float)(p[2] / p[3]), (float)(1 / p[3])};
+    for (int i = 0; i < 2; i++) {
+        float w = 0;
+        if (i + 1u < (object->flags & OBJECT_VERTICES))
+            memcpy(&w, entry_of(g->vertices, object->vertex[i + 1]) + 4 * (POSITION + 3), sizeof w);
+        v->perspective[i] = c->weight[i + 1];
+        v->linear[i] = c->weight[i + 1] * w / p[3];
+    }
+    return to_screen(g->setup, viewport, position, v);
+}
+
+/* Clips an object and adds what is left of it; the parts of a triangle are a fan, all facing as the whole polygon does. */
+static uint32_t add_clipped(struct geometry *g, const struct object *object, uint32_t outcodes)
+{
+    struct corner corners[CORNERS];
+    struct screen_vertex v[CORNERS], part[3];
+    uint64_t attributes = UINT64_MAX;
+    int64_t area = 0;
+    uint32_t vertices = object->flags & OBJECT_VERTICES, count = clip_object(g, object, outcodes, corners);
+    const struct viewport *viewport = &g->setup->viewport[viewport_index(header(g, object, HEADER_VIEWPORT), g->setup->viewports)];
+    if (count < vertices)
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!corner_to_screen(g, object, viewport, &corners[i], &v[i]))
+            return 0;
+    if (vertices == 2) {
+        add_line(g, object, v, &attributes);
+        return 1;
+    }
+    part[0] = v[0];
+    for (uint32_t i = 2; i < count; i++) {
+        part[1] = v[i - 1], part[2] = v[i];
+        area += determinant(part);
+    }
+    uint32_t back_facing = facing(g->setup, object, area);
+    for (uint32_t i = 2; i < count && area && visible(g, back_facing); i++) {
+        part[1] = v[i - 1], part[2] = v[i];
+        int64_t own = determinant(part);
+        if (own && (own < 0) == (area < 0))
+            add_triangle(g, object, part, back_facing, &attributes);
+    }
+    return count - 2;
+}
+
+/* Sets up objects from g->next on, until all are done, records might not hold another one, or one asks for what is not built. */
+EXPORT int64_t setup_objects(struct geometry *g)
+{
+    uint64_t primitives = 0;
+    while (g->next < g->objects->count && g->records->count + PARTS <= g->records->capacity && !g->refused) {
+        const struct object *object = &g->objects->objects[g->next];
+        struct clip_result result = g->results ? g->results[g->next] : (struct clip_result){CLIP_PASS, 0};
+        /* A rectangle is software's to keep within limits: what must be clipped of one passes, and ends at its bounding box. */
+        int whole = result.action == CLIP_PASS || (result.action == CLIP_MUST && (object->flags & OBJECT_RECTANGLE));
+        if (whole)
+            add_whole(g, object), primitives++;
+        else if (result.action == CLIP_MUST)
+            primitives += add_clipped(g, object, result.outcodes);
+        g->next++;
+    }
+    if (g->setup->statistics)
+        g->primitives += primitives;
+    return g->refused;
+}
+
+/* Sizes of the structures, for a check against geometry.py. */
+EXPORT int64_t geometry_layout(uint64_t *into)
+{
+    uint64_t sizes[] = {sizeof(struct clip_plan), sizeof(struct setup_plan), sizeof(struct attribute_plan), sizeof(struct clip_result),
+                        sizeof(struct sf_input), sizeof(struct geometry), sizeof(struct binning)};
+    memcpy(into, sizes, sizeof sizes);
+    return sizeof sizes / sizeof *sizes;
+}

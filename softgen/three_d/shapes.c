@@ -1,0 +1,148 @@
+/* SETUP: points and lines, as the squares and parallelograms that they cover; the inputs of SF threads. */
+#include "geometry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIXEL = 256 };
+
+/* The width of a point: the state's, or the vertex's, between the limits that CLIP has for it (BDW 2199-2222). */
+static double point_width(const struct setup_plan *plan, const uint8_t *entry)
+{
+    float width = plan->point_width;
+    if (plan->point_width_vertex) {
+        uint32_t bits;
+        memcpy(&bits, entry + 4 * HEADER_POINT_WIDTH, sizeof bits);
+        memcpy(&width, &bits, sizeof width);
+        if (plan->point_width_bits)
+            width = (float)(bits >> plan->point_width_bits & 0x7ff) / 8;
+        width = width >= plan->point_width_min ? width : plan->point_width_min; /* a NaN is the least */
+        width = width <= plan->point_width_max ? width : plan->point_width_max;
+    }
+    return width;
+}
+
+static struct plane constant(double value)
+{
+    return (struct plane){value, 0, 0};
+}
+
+/* A straight edge of a square: in units of 1/65536 with the sign that makes inside 0 or more. */
+static void square_edge(struct setup_record *record, int32_t number, int64_t value, int64_t sample, int vertical, int low, int inside)
+{
+    int64_t step = (low ? 1 : -1) * PIXEL * PIXEL;
+    record->edge[number] = (low ? sample - value : value - sample) * PIXEL - !inside;
+    record->edge_dx[number] = vertical ? step : 0;
+    record->edge_dy[number] = vertical ? 0 : step;
+}
+
+/* A point: a square about its centre. Which of its vertical edges is in is a rule of the state (G45 5195-5212); the upper one always is.
+ * b1 and b2 go from left to right and from top to bottom. */
+int set_point(const struct geometry *g, const struct object *object, const struct screen_vertex *centre, struct setup_record *record)
+{
+    const struct setup_plan *plan = g->setup;
+    double half = point_width(plan, entry_of(g->vertices, object->vertex[0])) / 2;
+    struct screen_vertex v[3] = {*centre, *centre, *centre};
+    v[0].x = v[2].x = snap(plan, centre->exact_x - half), v[1].x = snap(plan, centre->exact_x + half);
+    v[0].y = snap(plan, centre->exact_y - half), v[1].y = v[2].y = snap(plan, centre->exact_y + half);
+    if (v[0].x == v[1].x || v[0].y == v[1].y || !set_bounds(plan, v, 3, record))
+        return 0;
+    record->edges = 4;
+    square_edge(record, 0, v[0].x, plan->sample_x, 1, 1, !plan->point_right);
+    square_edge(record, 1, v[1].x, plan->sample_x, 1, 0, plan->point_right);
+    square_edge(record, 2, v[0].y, plan->sample_y, 0, 1, 1);
+    square_edge(record, 3, v[1].y, plan->sample_y, 0, 0, 0);
+    double width = (double)(v[1].x - v[0].x), height = (double)(v[1].y - v[0].y);
+    record->z = constant(centre->z);
+    record->rhw = constant(centre->rhw);
+    record->linear[0] = (struct plane){(double)(plan->sample_x - v[0].x) / width, PIXEL / width, 0};
+    record->linear[1] = (struct plane){(double)(plan->sample_y - v[0].y) / height, 0, PIXEL / height};
+    for (int i = 0; i < 2; i++) {
+        struct plane b = record->linear[i];
+        record->perspective[i] = (struct plane){b.c * centre->rhw, b.dx * centre->rhw, b.dy * centre->rhw};
+    }
+    if (g->sf_inputs)
+        set_sf_input(plan, object, v, record, &g->sf_inputs[g->records->count]);
+    return 1;
+}
+
+/* A value that changes along the line only. */
+static struct plane along(const struct setup_plan *plan, const struct screen_vertex *v, double f0, double f1)
+{
+    double dx = (double)(v[1].x - v[0].x), dy = (double)(v[1].y - v[0].y), scale = (f1 - f0) * PIXEL / (dx * dx + dy * dy);
+    double x = (double)(plan->sample_x - v[0].x) / PIXEL, y = (double)(plan->sample_y - v[0].y) / PIXEL;
+    struct plane p = {0, dx * scale, dy * scale};
+    p.c = f0 + p.dx * x + p.dy * y;
+    return p;
+}
+
+/* A line without antialiasing: a parallelogram, the ends moved by half the width along the minor axis; a diagonal line is x-major
+ * (G45 5515-5519). */
+int set_line(const struct setup_plan *plan, const struct screen_vertex *ends, struct setup_record *record)
+{
+    int64_t dx = ends[1].x - ends[0].x, dy = ends[1].y - ends[0].y;
+    int64_t half = snap(plan, plan->line_width / 2), x_major = llabs(dx) >= llabs(dy);
+    struct screen_vertex v[4] = {ends[0], ends[1], ends[1], ends[0]};
+    if ((!dx && !dy) || !half)
+        return 0;
+    for (int i = 0; i < 4; i++)
+        *(x_major ? &v[i].y : &v[i].x) += i < 2 ? -half : half;
+    if (!set_bounds(plan, v, 4, record))
+        return 0;
+    set_edges(plan, v, 4, record);
+    record->z = along(plan, ends, ends[0].z, ends[1].z);
+    record->rhw = along(plan, ends, ends[0].rhw, ends[1].rhw);
+    record->linear[0] = along(plan, ends, ends[0].linear[0], ends[1].linear[0]);
+    record->perspective[0] = along(plan, ends, ends[0].perspective[0] * ends[0].rhw, ends[1].perspective[0] * ends[1].rhw);
+    record->linear[1] = record->perspective[1] = constant(0);
+    return 1;
+}
+
+/* The order of an object's vertices for its SF thread: from the topmost (of several, the leftmost) on clockwise (G45 5826-5850). */
+static void start_order(const struct screen_vertex *v, uint32_t count, uint32_t order[3])
+{
+    uint32_t start = 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (v[i].y < v[start].y || (v[i].y == v[start].y && v[i].x < v[start].x))
+            start = i;
+    uint32_t step = count == 3 && determinant(v) < 0 ? 2 : 1;
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = (start + i * step) % count;
+}
+
+static uint32_t bits_of(double value)
+{
+    float narrow = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    return bits;
+}
+
+/* r1 and r2 of an SF thread (G45 5852-5945). Of a point, `v` are the upper left, lower right and lower left corner. */
+void set_sf_input(const struct setup_plan *plan, const struct object *object, const struct screen_vertex *v, struct setup_record *record,
+                  struct sf_input *into)
+{
+    uint32_t vertices = object->flags & OBJECT_VERTICES, provoking = object->flags >> OBJECT_PROVOKING_SHIFT & 3, order[3] = {0, 1, 2};
+    double x[3] = {0}, y[3] = {0};
+    memset(into, 0, sizeof *into);
+    into->vertices = vertices;
+    if (vertices > 1)
+        start_order(v, vertices, order);
+    for (uint32_t i = 0; i < 3; i++) {
+        if (vertices == 2 && i == 2)
+            break;
+        const struct screen_vertex *from = &v[order[i]];
+        x[i] = (double)(from->x - v[order[0]].x) / PIXEL, y[i] = (double)(from->y - v[order[0]].y) / PIXEL;
+        into->r2[2 * i] = bits_of(from->z), into->r2[2 * i + 1] = bits_of(from->rhw);
+        if (i < vertices) {
+            into->vertex[i] = object->vertex[order[i]];
+            if (order[i] == provoking)
+                into->r1[1] = i;
+        }
+    }
+    into->r1[0] = (object->flags >> OBJECT_TOPOLOGY_SHIFT & 0xffff) | plan->sprite << 16 | record->back_facing << 17;
+    into->r1[2] = bits_of(vertices == 2 ? x[1] * x[1] + y[1] * y[1] : x[1] * y[2] - x[2] * y[1]);
+    into->r1[3] = bits_of(x[1]), into->r1[4] = bits_of(x[2]), into->r1[5] = bits_of(y[1]), into->r1[6] = bits_of(y[2]);
+    record->x_start = (float)((double)(v[order[0]].x - plan->sample_x) / PIXEL);
+    record->y_start = (float)((double)(v[order[0]].y - plan->sample_y) / PIXEL);
+}

@@ -1,0 +1,30 @@
+/* Payloads of GS, CLIP and SF threads (G45 1489-1491, 1555-1561): header, padding up to the dispatch GRF start, constants, vertices. */
+#include "stage_threads.h"
+
+#include <string.h>
+
+enum { SCRATCH_DWORD = 5 };
+
+static void write_vertex(const struct stage_threads *s, uint8_t *to, uint32_t vertex)
+{
+    uint32_t there = s->stride > s->read_offset ? (uint32_t)s->stride - s->read_offset : 0;
+    uint32_t bytes = there < s->read_bytes ? there : s->read_bytes; /* past the entry is undefined (G45 1594-1597): zero here */
+    memcpy(to, s->entries + vertex * s->stride + s->read_offset, bytes);
+    memset(to + bytes, 0, s->read_bytes - bytes);
+}
+
+void write_stage_payload(const struct stage_threads *s, uint8_t *payload, uint32_t slot, uint32_t handle, const uint32_t *vertex,
+                         uint32_t vertices)
+{
+    uint32_t scratch = s->header[SCRATCH_DWORD] + slot * s->scratch_step + (slot & s->thread_mask);
+    memcpy(payload, s->header, s->header_bytes);
+    memcpy(payload, &handle, sizeof handle);
+    memcpy(payload + 4 * SCRATCH_DWORD, &scratch, sizeof scratch);
+    if (s->constant_offset > s->header_bytes)
+        memset(payload + s->header_bytes, 0, s->constant_offset - s->header_bytes);
+    if (s->constant_bytes)
+        memcpy(payload + s->constant_offset, s->constants, s->constant_bytes);
+    for (uint32_t i = 0; i < STAGE_VERTICES; i++)
+        if (i < vertices)
+            write_vertex(s, payload + s->vertex_offset + i * s->read_bytes, vertex[i]);
+}

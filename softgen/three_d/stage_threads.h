@@ -1,0 +1,59 @@
+/* Threads of the Gen4.5 stages GS, CLIP and SF: payloads, and the vertices that threads of GS and CLIP put out (stage_threads.py and
+ * thread_output.py have the same structures). */
+#ifndef SOFTGEN_STAGE_THREADS_H
+#define SOFTGEN_STAGE_THREADS_H
+
+#include "../threads/threads.h"
+#include "geometry.h"
+
+enum { STAGE_BATCH = 64, STAGE_HEADER = 24, STAGE_VERTICES = 4, URB_ROW = 64, TOPOLOGIES = 32 };
+
+/* What all threads of a stage have in common: GRAPHICS_THREADS 2.3. */
+struct stage_threads {
+    struct threads_worker *worker;
+    const uint8_t *constants;
+    const uint8_t *entries; /* of vertices */
+    uint64_t stride;
+    uint32_t header[STAGE_HEADER]; /* r0, of SF threads r0 to r2 */
+    uint32_t header_bytes;
+    uint32_t constant_offset, constant_bytes; /* in a payload */
+    uint32_t vertex_offset; /* of the first vertex in a payload */
+    uint32_t read_offset, read_bytes; /* of an entry: what a payload has of each vertex */
+    uint32_t first_slot, scratch_step, thread_mask; /* threads of other loops; scratch space of a thread; bits of its number in r0.5 */
+};
+
+/* -- vertices that threads put out --------------------------------------------------------------------------------------------------- */
+
+/* shared_functions/urb/memory.py: UrbEntry, UrbPool. */
+struct urb_entry { uint32_t flags, dw2, next, pool; };
+struct urb_pool { uint32_t next, end, step, reserved; };
+enum { URB_COMPLETE = 1, URB_USED = 2 };
+
+/* How the vertices of a topology make objects (struct assembly has the same, for vertices of a draw). */
+struct output_topology {
+    uint32_t minimum, step; /* 0: no topology that a thread may put out */
+    uint32_t corners;
+    uint8_t back[4]; /* how many vertices ago each came; FIRST: the primitive's first */
+    uint32_t flags, inverts, polygon, line_strip, continued;
+};
+enum { FIRST = 255 };
+
+struct thread_output {
+    struct vertex_array vertices; /* entries, and room for those that threads allocate */
+    struct object_array objects;
+    struct urb_entry *entries; /* by handle */
+    struct urb_pool *pool;
+    struct output_topology topology[TOPOLOGIES];
+    uint32_t refused; /* 1 + a topology that is none, or OUTPUT_FULL */
+    uint32_t reserved;
+};
+enum { OUTPUT_FULL = 0x10000 };
+
+void write_stage_payload(const struct stage_threads *s, uint8_t *payload, uint32_t slot, uint32_t handle, const uint32_t *vertex,
+                         uint32_t vertices);
+uint32_t first_entry(struct thread_output *o);
+void read_output(struct thread_output *o, uint32_t handle, uint32_t primitive);
+void keep_object(struct thread_output *o, const struct object *object);
+void count_vertices(struct thread_output *o);
+
+#endif

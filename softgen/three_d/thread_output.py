@@ -1,0 +1,73 @@
+"""ThreadOutput: the vertices and objects that GS and CLIP threads make of those of a chunk (thread_output.c)."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from softgen.errors import DecodeError, Unsupported
+from softgen.shared_functions.urb.memory import ENTRY, POOL, ROW, UrbMemory
+from softgen.three_d.assembly import ALL_EDGES, EDGES_SHIFT, PROVOKING_SHIFT, RECTANGLE, SELECTS, TOPOLOGIES, TOPOLOGY_SHIFT
+from softgen.three_d.chunk import Chunk, aligned
+from softgen.three_d.stage_threads import ThreadOutputStruct
+from softgen.three_d.state import DrawState
+from softgen.three_d.structures import ObjectArray, Position, PrimitiveObject, VertexArray
+from softgen.three_d.unit_state import unit_state
+
+# Topologies that leave GS and CLIP: no adjacency, quadrilaterals or loops (G45 3336-3341, 4735).
+PUT_OUT = (1, 2, 3, 4, 5, 6, 13, 14, 15, 17, 18, 19, 20, 22)
+PER_THREAD = 48  # entries of a thread, on average at most: a triangle clipped at 14 planes has 17 vertices, as outlines 34
+OUTPUT_FULL = 0x10000
+
+
+class ThreadOutput:
+    """Arrays with the vertices of a chunk, room for those that `threads` threads make, and their objects."""
+
+    def __init__(self, state: DrawState, chunk: Chunk, entry_bytes: int, threads: int) -> None:
+        self.state = state
+        stride = max(entry_bytes, int(chunk.vertices.stride))
+        count, made = int(chunk.vertices.count), threads * PER_THREAD
+        rows = stride // ROW
+        self.urb = UrbMemory(aligned((count + made) * stride), np.zeros((count + made) * rows, ENTRY), np.zeros(1, POOL))
+        self._copy(chunk, count, stride)
+        assert self.urb.pools is not None and self.urb.entries is not None
+        self.urb.pools[0] = (count * rows, (count + made) * rows, rows, 0)
+        objects = int(chunk.objects.count) + made
+        self.positions, self.held_objects = aligned((count + made) * ctypes.sizeof(Position)), aligned(
+            objects * ctypes.sizeof(PrimitiveObject))  # fmt: skip
+        ctypes.memmove(self.positions.ctypes.data, chunk.vertices.positions, count * ctypes.sizeof(Position))
+        self.struct = ThreadOutputStruct(
+            vertices=VertexArray(self.urb.address, stride, self.positions.ctypes.data, count, count + made),
+            objects=ObjectArray(self.held_objects.ctypes.data, 0, objects), entries=self.urb.entries.ctypes.data,
+            pool=self.urb.pools.ctypes.data,
+        )  # fmt: skip
+        for code in PUT_OUT:
+            self._set_topology(code)
+
+    def _copy(self, chunk: Chunk, count: int, stride: int) -> None:
+        """The entries that are there, each at the beginning of a new one."""
+        old = int(chunk.vertices.stride)
+        self.urb.bytes[: count * stride].reshape(count, stride)[:, :old] = chunk.urb.bytes[: count * old].reshape(count, old)
+
+    def _set_topology(self, code: int) -> None:
+        found, into = TOPOLOGIES[code], self.struct.topology[code]
+        corners = len(found.back)
+        select = found.select or SELECTS.get(corners, "")
+        fixed = not select or found.polygon or found.flags & RECTANGLE
+        provoking = 0 if fixed else int(getattr(unit_state(self.state, "SF"), select))
+        edges = ALL_EDGES << EDGES_SHIFT if corners == 3 else 0
+        into.minimum, into.step, into.corners, into.back[:corners] = found.minimum, found.step, corners, found.back
+        into.flags = corners | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
+        into.inverts, into.polygon, into.line_strip, into.continued = found.inverts, found.polygon, found.strip, found.continued
+
+    def chunk(self, stage: str) -> Chunk:
+        """What the threads have made, as a chunk."""
+        if self.struct.refused == OUTPUT_FULL:
+            raise Unsupported(f"{stage} threads put out more vertices or objects than there is room for")
+        if self.struct.refused:
+            raise DecodeError(f"a {stage} thread put out a vertex of topology {self.struct.refused - 1}, which none may")
+        made = Chunk.__new__(Chunk)
+        made.urb, made.positions, made.held_objects = self.urb, self.positions, self.held_objects
+        made.vertices, made.objects = VertexArray.from_buffer_copy(self.struct.vertices), ObjectArray.from_buffer_copy(self.struct.objects)
+        return made

@@ -1,0 +1,85 @@
+"""The programs of this folder: built with the system's compiler, run on the processor (llvmpipe, lavapipe) and on a software GPU."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.driver.running import DRIVER_CHOICES, Softgen
+from tests.pictures.compare import Picture, read_pam
+
+SOURCES = Path(__file__).parent / "programs"
+LAVAPIPE = Path("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json")
+SOFTWARE_GL = Path("/usr/lib/x86_64-linux-gnu/dri/swrast_dri.so")
+# program -> what must be installed: a file or a command, and the Debian package
+NEEDS = {
+    "gl_scene": [("gcc", "gcc"), ("/usr/include/EGL/egl.h", "libegl-dev"), ("/usr/include/GLES2/gl2.h", "libgles-dev"),
+                 (str(SOFTWARE_GL), "libgl1-mesa-dri")],
+    "vulkan_scene": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), ("glslangValidator", "glslang-tools"),
+                     (str(LAVAPIPE), "mesa-vulkan-drivers")],
+    "vulkan_transfer": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), (str(LAVAPIPE), "mesa-vulkan-drivers")],
+}  # fmt: skip
+LIBRARIES = {"gl_scene": ["-lEGL", "-lGLESv2", "-lm", "-ldl"], "vulkan_scene": ["-lvulkan"], "vulkan_transfer": ["-lvulkan", "-lm"]}
+SHADERS = {"vulkan_scene": {"VERTEX": "scene.vert", "FRAGMENT": "scene.frag"}}
+
+
+def lacking(program: str) -> str:
+    """What a program needs and this machine lacks, as Debian packages; '' for nothing."""
+    missing = [package for name, package in NEEDS[program] if not (os.path.exists(name) if name.startswith("/") else shutil.which(name))]
+    return " ".join(missing)
+
+
+@cache
+def folder() -> Path:
+    made = Path(tempfile.mkdtemp(prefix="sg-pictures-"))
+    atexit.register(shutil.rmtree, made, True)
+    return made
+
+
+@cache
+def built(program: str) -> str:
+    """The path of a program, compiled."""
+    path, defines = folder() / program, []
+    for name, source in SHADERS.get(program, {}).items():
+        words = folder() / f"{source}.inc"
+        subprocess.run(["glslangValidator", "-V", "-x", "-o", words, SOURCES / source], check=True, capture_output=True)
+        defines.append(f'-D{name}="{words}"')
+    command = ["gcc", "-O1", "-Wall", "-Werror", *defines, str(SOURCES / f"{program}.c"), "-o", str(path), *LIBRARIES[program]]
+    subprocess.run(command, check=True)
+    return str(path)
+
+
+def needs(program: str) -> None:
+    """Skips where a program cannot be built or run."""
+    if packages := lacking(program):
+        pytest.skip(f"not installed: {packages}")
+
+
+@cache
+def expected(program: str, *arguments: str) -> Picture:
+    """The picture that Mesa's own software renderer draws."""
+    usual = {name: text for name, text in os.environ.items() if name not in DRIVER_CHOICES}
+    told = {"LIBGL_ALWAYS_SOFTWARE": "1", "GALLIUM_DRIVER": "llvmpipe", "VK_ICD_FILENAMES": str(LAVAPIPE), "VK_DRIVER_FILES": str(LAVAPIPE)}
+    scene, *given = arguments
+    options = [option for option in given if not option.startswith("platform=")]  # llvmpipe has the surfaceless one
+    file = Path(tempfile.mkstemp(suffix=".pam", dir=folder())[1])
+    ran = subprocess.run([built(program), scene, str(file), *options], env={**usual, **told}, capture_output=True, text=True, check=True)
+    assert "llvmpipe" in ran.stderr, ran.stderr
+    return read_pam(file)
+
+
+def drawn(gpu: str, program: str, *arguments: str, options: tuple[str, ...] = (), seconds: float = 300, **environment: str) -> Picture:
+    """The picture that a software GPU draws; `options` are those of `softgen run`."""
+    scene, *more = arguments
+    file = Path(tempfile.mkstemp(suffix=".pam", dir=folder())[1])
+    run = Softgen("--gpu", gpu, *options, "--", built(program), scene, str(file), *more, **environment)
+    assert run.finish(seconds=seconds) == 0, run.out + run.err
+    assert "llvmpipe" not in run.err
+    return read_pam(file)

@@ -1,0 +1,93 @@
+"""Extended math messages: all functions on random operands, on the interpreter and as compiled code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.errors import DecodeError, Unsupported
+from softgen.memory.address_space import AddressSpace
+from softgen.shared_functions import descriptors
+from softgen.shared_functions.extended_math.unit import extended_math
+from softgen.shared_functions.unit import MessageHandler
+from tests.shared_functions.compiled import Compiled
+from tests.shared_functions.sending import Sender, Sent
+
+GEN, SFID = 4.5, 1
+FLOATS = ("inv", "log", "exp", "sqrt", "rsq", "sin", "cos", "sincos", "pow")
+DIVISIONS = ("int_div_quotient_and_remainder", "int_div_quotient", "int_div_remainder")
+TWO = ("pow", *DIVISIONS)
+
+
+def send(name: str, *operands: Any, mask: int = 0xFF, width: int = 8, answer: int = 1, **fields: Any) -> Any:
+    """The response of the interpreter, which compiled code must equal."""
+    payload = np.concatenate([np.ascontiguousarray(one).view(np.uint8) for one in operands])
+    descriptor = descriptors.encode("math", GEN, function=name, message_length=len(operands), response_length=answer, **fields)
+    sent = Sent(SFID, descriptor, payload, np.zeros(0, np.uint8), np.full(32 * answer, 0xEE, np.uint8), mask, Sender(width))
+    again = sent.response.copy()
+    MessageHandler(GEN, extended_math())(None, sent)
+    Compiled(GEN, AddressSpace("bench", 32), np.zeros(64, np.uint8), 0).run(SFID, descriptor, payload, sent.second, again, mask, width)
+    assert again.tolist() == sent.response.tolist()
+    return sent.response.view(np.uint32)
+
+
+def floats(rng: np.random.Generator) -> Any:
+    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 1, -1], np.float32)
+    return np.where(rng.integers(0, 4, 8) > 0, rng.normal(0, 10, 8), rng.choice(special, 8)).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("saturate", [0, 1])
+def test_functions_of_floats(name: str, saturate: int) -> None:
+    rng = np.random.default_rng(1)
+    reference = {"inv": np.reciprocal, "sqrt": np.sqrt, "exp": np.exp2, "log": np.log2, "sin": np.sin, "cos": np.cos, "sincos": np.sin,
+                 "pow": np.power, "rsq": lambda x: 1 / np.sqrt(x)}[name]  # fmt: skip
+    for _ in range(20):
+        operands = [floats(rng) for _ in range(1 + (name in TWO))]
+        found = send(name, *operands, answer=1 + (name == "sincos"), mask=0x7F, saturate=saturate).view(np.float32)
+        with np.errstate(all="ignore"):
+            wanted = reference(*(one.astype(np.float64) for one in operands))
+            cosines = np.cos(operands[0].astype(np.float64))
+        good = np.isfinite(wanted) & (np.abs(wanted) < 1e30) & (np.abs(wanted) > 1e-30) & all(np.abs(o).min() > 1e-38 for o in operands)
+        good[7] = False
+        wanted = np.clip(wanted, 0, 1) if saturate else wanted
+        assert np.allclose(found[:8][good], wanted[good], rtol=1e-6, atol=0 if not saturate else 1e-30)
+        if name == "sincos" and not saturate:
+            assert np.allclose(found[8:][good], cosines[good], rtol=1e-5)
+        assert found.view(np.uint32)[7] == 0xEEEEEEEE, "a channel that is off"
+
+
+def test_a_scalar_goes_to_all_channels() -> None:
+    found = send("inv", np.array([4, 0, 1, 1, 1, 1, 1, 1], np.float32), data_type="scalar")
+    assert found.view(np.float32).tolist() == [0.25] * 8
+    found = send("inv", np.array([4, 0, 1, 1, 1, 1, 1, 1], np.float32), data_type="scalar", width=1, mask=1)
+    assert found.view(np.float32)[0] == 0.25 and (found[1:] == 0xEEEEEEEE).all()
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+@pytest.mark.parametrize("kind", ["unsigned", "signed"])
+def test_integer_division(name: str, kind: str) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        dtype = np.int32 if kind == "signed" else np.uint32
+        a, b = (rng.integers(0, 1 << 32, 8, np.uint64).astype(np.uint32).view(dtype) >> rng.integers(0, 30, 8).astype(dtype) for _ in "ab")
+        b[0] = 0
+        found = send(name, b, a, answer=1 + ("and" in name), integer_type=kind)
+        for lane in range(1, 8):
+            x, y = int(a[lane]), int(b[lane])
+            quotient = 0 if not y else abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+            if y:
+                wanted = {"quotient": quotient, "remainder": x - quotient * y}
+                first = wanted["remainder" if name.endswith("l_remainder") or name == "int_div_remainder" else "quotient"]
+                assert int(found[lane]) == first & 0xFFFFFFFF
+                if "and" in name:
+                    assert int(found[8 + lane]) == wanted["remainder"] & 0xFFFFFFFF
+
+
+def test_what_is_wrong_is_refused() -> None:
+    with pytest.raises(DecodeError, match="pow takes 2 registers, not 1"):
+        send("pow", np.zeros(8, np.float32))
+    with pytest.raises(Unsupported, match="tan is not yet simulated"):
+        send("tan", np.zeros(8, np.float32))

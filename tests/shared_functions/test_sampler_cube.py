@@ -1,0 +1,155 @@
+"""Cube maps: faces, edges and corners against a twin that turns texels into directions and back, on both machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.shared_functions.mipmaps import Mipmap, Twin
+from tests.shared_functions.test_sampler import filters, modes
+from tests.shared_functions.test_sampler_levels import GENERATIONS, LINEAR, limits, sample_l, send, values
+
+SIZE = 8
+# Of each face, as OpenGL has it: the direction of its middle, of u and of v.
+FACES = (((1, 0, 0), (0, 0, -1), (0, -1, 0)), ((-1, 0, 0), (0, 0, 1), (0, -1, 0)), ((0, 1, 0), (1, 0, 0), (0, 0, 1)),
+         ((0, -1, 0), (1, 0, 0), (0, 0, -1)), ((0, 0, 1), (1, 0, 0), (0, -1, 0)), ((0, 0, -1), (-1, 0, 0), (0, -1, 0)))  # fmt: skip
+
+
+def cube(gen: float, seamless: bool = True, levels: int = 1, array: bool = False, **state: Any) -> Mipmap:
+    mode = modes("cube") if seamless else modes("clamp")
+    return Mipmap(gen=gen, kind="cube", shape=(SIZE, SIZE, 2 if array else 1), levels=levels, array=array, sampler=mode | state)
+
+
+def direction(face: int, s: float, t: float) -> Any:
+    """The direction of a place on a face, from -1 to 1."""
+    middle, u, v = (np.array(one, float) for one in FACES[face])
+    return middle + s * u + t * v
+
+
+def onto(where: Any) -> tuple[int, float, float]:
+    """The face that a direction meets, and the place on it."""
+    for face in (4, 5, 2, 3, 0, 1):
+        middle, u, v = (np.array(one, float) for one in FACES[face])
+        if middle @ where == np.abs(where).max():
+            return face, u @ where / (middle @ where), v @ where / (middle @ where)
+    raise AssertionError
+
+
+def texel(one: Mipmap, face: int, i: int, j: int, n: int, level: int) -> Any:
+    """A texel by its number on a face; over an edge, the one beside it on the next face: half a texel further on, seen from the middle."""
+    if 0 <= i < n and 0 <= j < n:
+        return np.array(one.texel(i, j, face, level))
+    s, t = ((2 * c + 1) / n - 1 for c in (i, j))
+    inner = [min(max(c, -1.0), 1.0) for c in (s, t)]
+    middle, u, v = (np.array(part, float) for part in FACES[face])
+    where = middle * (1 - 1 / n) + inner[0] * u + inner[1] * v  # on the neighbour, down by half a texel
+    other, a, b = onto(where)
+    return np.array(one.texel(int((a + 1) * n / 2), int((b + 1) * n / 2), other, level))
+
+
+def filtered(one: Mipmap, where: Any, level: int, linear: bool) -> Any:
+    n = SIZE >> level
+    face, s, t = onto(where.astype(np.float64))
+    twin = Twin(one)
+    twin.modes = ["clamp"] * 3
+    u, v = (np.float32((c + 1) / 2) for c in (s, t))
+    if not linear:
+        (i, _), (j, _) = (twin.taps(axis, c, level, False, 0)[0] for axis, c in ((0, u), (1, v)))
+        return np.array(one.texel(min(i, n - 1), min(j, n - 1), face, level))
+    found, lost = np.zeros(4), None
+    four = {(i, j): a * b for i, a in twin.taps(0, u, level, True, 0) for j, b in twin.taps(1, v, level, True, 0)}
+    held = {}
+    for i, j in four:
+        if (0 <= i < n) or (0 <= j < n):
+            held[i, j] = texel(one, face, i, j, n, level)
+        else:
+            lost = i, j
+    if lost is not None:
+        held[lost] = sum(held.values()) / 3
+    for place, weight in four.items():
+        found += weight * held[place]
+    return found
+
+
+def directions(count: int = 96) -> Any:
+    """Some anywhere, some at edges, some at corners; normalised as kernels send them: the largest is 1 or -1."""
+    random = np.random.default_rng(3)
+    found = random.uniform(-1, 1, (count, 3))
+    found[: count // 3, 1] = np.sign(found[: count // 3, 1]) * (1 - random.uniform(0, 0.1, count // 3))
+    found[: count // 6, 2] = np.sign(found[: count // 6, 2]) * (1 - random.uniform(0, 0.1, count // 6))
+    return (found / np.abs(found).max(1)[:, None]).astype(np.float32)
+
+
+@pytest.mark.parametrize("filter", ["nearest", "linear"])
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_places_on_faces_and_across_edges(gen: float, filter: str) -> None:
+    one = cube(gen, **filters(filter))
+    if gen == 4.5:
+        one = Mipmap(gen=gen, kind="cube", shape=(SIZE, SIZE, 1), levels=1, sampler=one.sampler, surface={"cube_map_corner_mode": 1})
+    every = directions()
+    for start in range(0, len(every), 16):
+        part = every[start : start + 16]
+        found = values(sample_l(one, list(part.T), np.zeros(16, np.float32)))
+        for lane in range(16):
+            wanted = filtered(one, part[lane], 0, filter == "linear")
+            assert np.allclose(found[lane], wanted, atol=2e-2 if filter == "linear" else 1e-6), part[lane]
+            close = np.abs(found[lane] - wanted).max()
+            assert close < 3e-6 or filter == "linear" and close < 1.5 / 256, (close, part[lane])
+    assert one.compiled == len(every) // 16
+
+
+def test_every_face_has_its_texels() -> None:
+    """The middle of each texel of each face, by its direction."""
+    one = cube(9)
+    for face in range(6):
+        for j in range(SIZE):
+            where = np.array([direction(face, (2 * i + 1) / SIZE - 1, (2 * j + 1) / SIZE - 1) for i in range(SIZE)], np.float32)
+            found = values(send(one, "sample_lz", *where.T, lanes=8))
+            assert [row.tolist() for row in found] == [pytest.approx(one.texel(i, j, face, 0)) for i in range(SIZE)]
+
+
+def test_faces_alone_are_clamped() -> None:
+    one = cube(9, seamless=False, **filters("linear"))
+    where = np.array([[1, 1, 0.3]] * 8, np.float32)  # y comes before x
+    found = values(send(one, "sample_lz", *where.T, lanes=8))[0]
+    twin = Twin(one)
+    twin.modes = ["clamp"] * 3
+    assert np.allclose(found, twin.filtered([np.float32(1.0), np.float32(0.65)], 2, 0, True), atol=3e-6)
+    state = modes("clamp") | filters("linear") | {"cube_surface_control_mode": 1}
+    over = Mipmap(gen=8, kind="cube", shape=(SIZE, SIZE, 1), levels=1, sampler=state)
+    across = values(sample_l(over, list(np.resize(where, (16, 3)).T), np.zeros(16, np.float32)))[0]
+    assert np.allclose(across, filtered(over, where[0], 0, True), atol=1.5 / 256) and not np.allclose(across, found, atol=1.5 / 256)
+
+
+def test_cubes_of_an_array() -> None:
+    one = cube(9, array=True)
+    where = np.array([direction(face % 6, 0.1, 0.1) for face in range(16)], np.float32)
+    number = np.arange(16) % 2
+    found = values(send(one, "sample_lz", *where.T, number))
+    for lane in range(16):
+        assert found[lane].tolist() == pytest.approx(one.texel(4, 4, number[lane] * 6 + lane % 6, 0))
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_the_level_on_a_face(gen: float) -> None:
+    """Gradients are those on the face of the first pixel of a subspan."""
+    one = cube(gen, levels=4, **filters("nearest"), **limits(1))
+    for level, step in ((0, 2 / 8), (1, 4 / 8), (2, 8 / 8)):
+        corners = [(face, x, y) for face in (0, 3) for y in (0, 1) for x in (0, 1)]
+        places = np.array([direction(face, -0.6 + (x + 0.25) * step, -0.6 + (y + 0.25) * step) for face, x, y in corners])
+        places = np.concatenate([places, places]).astype(np.float32)
+        found = values(send(one, "sample", *places.T))
+        for lane in (0, 4):
+            wanted = filtered(one, places[lane] / np.abs(places[lane]).max(), level, False)
+            assert np.allclose(found[lane], wanted, atol=1e-6), (level, lane)
+
+
+def test_gradients_of_a_direction() -> None:
+    one = cube(9, levels=4, **filters("linear"), **limits(LINEAR))
+    where = direction(4, 0.2, 0.1)
+    parts = [np.float32(c) for axis in range(3) for c in (where[axis], (0.5, 0, 0)[axis], (0, -0.25, 0)[axis])]
+    found = values(send(one, "sample_d", *parts, lanes=8))[0]
+    wanted = filtered(one, where.astype(np.float32), 1, True)  # half a face of 8 texels is 4 texels in 2 units: 2 for a pixel
+    assert np.allclose(found, wanted, atol=1.5 / 256)

@@ -1,0 +1,316 @@
+"""Levels: surfaces with mip levels on every generation, level of detail from subspans, gradients and messages, and comparison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.shared_functions.mipmaps import Mipmap, Twin
+from tests.shared_functions.sending import header
+from tests.shared_functions.test_sampler import filters, modes
+from tests.shared_functions.texture import STATES
+
+GENERATIONS = (4.5, 7, 7.5, 8, 9, 11)
+KINDS: dict[str, tuple[str, bool, tuple[int, int, int]]] = {
+    "1d": ("1d", False, (29, 1, 1)), "1d array": ("1d", True, (29, 1, 3)), "2d": ("2d", False, (16, 12, 1)),
+    "2d array": ("2d", True, (13, 9, 3)), "3d": ("3d", False, (14, 9, 6)),
+}  # fmt: skip
+NEAREST, LINEAR = 1, 3  # mip filters
+
+
+def surface(gen: float, kind: str = "2d", **more: Any) -> Mipmap:
+    type, array, shape = KINDS[kind]
+    return Mipmap(gen=gen, kind=type, array=array, shape=shape, **more)
+
+
+def limits(mip: int, **more: float) -> dict[str, float]:
+    return {"mip_mode_filter": mip, "max_lod": 13.0, **more}
+
+
+def send(one: Mipmap, name: str, *parts: Any, lanes: int = 16, mask: int = 0xFFFF, dword: Any = np.float32, **more: Any) -> Any:
+    """The answer of a message with all its parameters in the order of Gen7 and later; lanes down, channels across."""
+    registers = [np.broadcast_to(np.asarray(part, dword), lanes).copy() for part in parts]
+    if one.gen == 4.5:
+        top = header(d3=STATES)
+        return one.send(name, top, *registers, mask=mask, width=lanes, answer=4 * lanes // 8).view(np.uint32).reshape(-1, lanes).T
+    mode = {8: 1, 16: 2}[lanes]
+    found = one.send(name, *registers, mask=mask, width=lanes, answer=4 * lanes // 8, simd_mode=mode, **more)
+    return found.view(np.uint32).reshape(-1, lanes).T
+
+
+def values(bits: Any) -> Any:
+    return np.ascontiguousarray(bits).view(np.float32).astype(np.float64)
+
+
+def slices(one: Mipmap, lanes: int = 16) -> Any:
+    return np.arange(lanes) % (one.shape[2] if one.array or one.kind == "3d" else 1)
+
+
+def sample_l(one: Mipmap, places: list[Any], lods: Any) -> Any:
+    """With an explicit level, in the order of the generation."""
+    if one.gen == 4.5:
+        filled = [*places, *[np.zeros(16, np.float32)] * 3][:3]
+        return send(one, "sample_l", *filled, lods)
+    return send(one, "sample_l", lods, *places)
+
+
+# -- explicit levels --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tiling", ["linear", "x_major", "y_major"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_texels_of_every_level_are_loaded(gen: float, kind: str, tiling: str) -> None:
+    """On both machines, at every place of every level: layouts of every generation (public: Mesa isl.c)."""
+    if tiling != "linear" and kind.startswith("1d"):
+        return
+    one = surface(gen, kind, tiling=tiling, levels=4)
+    random = np.random.default_rng(7)
+    compiled = 0
+    for level in range(5):
+        u, v = random.integers(0, (one.shape[0] >> level) + 2, 16), random.integers(0, (one.shape[1] >> level) + 1, 16)
+        r, lod = slices(one), np.full(16, level)
+        names = {"u": u, "v": v, "r": r, "lod": lod} if one.kind != "1d" else {"u": u, "v": r, "r": 0 * r, "lod": lod}
+        order = {4.5: "u v r lod", 9: "u v lod r", 11: "u v lod r"}.get(gen, "u lod v r").split()
+        found = values(send(one, "ld", *(names[name] for name in order), dword=np.uint32))
+        for lane in range(16):
+            wanted = one.texel(int(u[lane]), 0 if one.kind == "1d" else int(v[lane]), int(r[lane]), level)
+            assert found[lane].tolist() == pytest.approx(wanted, rel=1e-7), (level, lane)
+        compiled += 1
+    assert one.compiled == compiled
+
+
+@pytest.mark.parametrize("mip", [NEAREST, LINEAR])
+@pytest.mark.parametrize("filter", ["nearest", "linear"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_explicit_levels_are_chosen_or_mixed(gen: float, kind: str, filter: str, mip: int) -> None:
+    one = surface(gen, kind, sampler=modes("wrap") | filters(filter) | limits(mip))
+    twin, random = Twin(one), np.random.default_rng(3)
+    places = [random.uniform(-1, 2, 16).astype(np.float32) for _ in range(twin.axes)] + [slices(one).astype(np.float32)] * one.array
+    lods = random.integers(-256, 5 * 256, 16).astype(np.float32) / 256
+    found = values(sample_l(one, places, lods))
+    for lane in range(16):
+        wanted = twin.sample([place[lane] for place in places], int(slices(one)[lane]), float(lods[lane]))
+        assert np.allclose(found[lane], wanted, atol=3e-6), lane
+    assert one.compiled == 1
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_a_view_may_begin_at_a_level(gen: float) -> None:
+    """Surface Min LOD: messages address it as level 0 (KBL 19862-19881)."""
+    first = {"surface_min_lod": 2, "mip_count_lod": 1}
+    one = surface(gen, surface=first, sampler=modes("clamp") | filters("linear") | limits(LINEAR))
+    twin, at = Twin(one), [np.linspace(0, 1, 16, dtype=np.float32)] * 2
+    found = values(sample_l(one, at, np.full(16, 0.5, np.float32)))
+    for lane in range(16):
+        assert np.allclose(found[lane], twin.sample([at[0][lane]] * 2, 0, 0.5), atol=3e-6)
+    sizes = send(one, "resinfo", [0, 1, 2, 3] * 4, dword=np.uint32)[:3].tolist()
+    assert sizes == [[4, 3, 0, 2], [2, 1, 0, 2], [0, 0, 0, 2]] and one.compiled == 2
+
+
+# -- implicit levels --------------------------------------------------------------------------------------------------------
+
+
+def subspans(lanes: int, step: float, seed: int) -> list[Any]:
+    """Coordinates of 2x2 subspans whose neighbours are up to `step` apart."""
+    random = np.random.default_rng(seed)
+    found = []
+    for _ in range(2):
+        corner, right, down = (random.uniform(-scale, scale, lanes // 4) for scale in (1, step, step))
+        found.append(np.stack([corner, corner + right, corner + down, corner + right + down], 1).reshape(-1).astype(np.float32))
+    return found
+
+
+@pytest.mark.behaviour("KBL-SAMP-17", shows="action")
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_the_level_follows_from_the_four_lanes_of_a_subspan(gen: float, lanes: int) -> None:
+    """d/dx is right less left, d/dy lower less upper, in texels of level 0; lanes that are off count too."""
+    one = surface(gen, levels=5, sampler=modes("wrap") | filters("linear") | limits(LINEAR))
+    twin = Twin(one)
+    for seed, step in enumerate((0.02, 0.1, 0.3, 1.0)):
+        u, v = subspans(lanes, step, seed)
+        mask = 0b1001_0110_1111_0001 if seed % 2 else 0xFFFF
+        parts = (u, v, np.zeros(8, np.float32)) if gen == 4.5 and lanes == 8 else (u, v)
+        found = values(send(one, "sample", *parts, lanes=lanes, mask=mask))
+        for lane in range(lanes):
+            if mask >> lane & 1:
+                p = lane // 4 * 4
+                gradients = [(float(c[p + 1] - c[p]), float(c[p + 2] - c[p])) for c in (u, v)]
+                wanted = twin.sample([u[lane], v[lane]], 0, twin.detail(gradients))
+                assert np.allclose(found[lane], wanted, atol=1.2 / 256), (seed, lane)
+    assert one.compiled == 4
+
+
+def test_one_texel_for_a_pixel_is_level_0_and_magnified() -> None:
+    """The level of detail of exact powers of two is exact, so that blits of equal size are not filtered as smaller images."""
+    for scale, wanted in ((1, 0), (2, 1), (4, 2), (0.5, 0)):
+        one = surface(9, levels=4, sampler=modes("clamp") | limits(NEAREST) | {"mag_mode_filter": 0, "min_mode_filter": 1})
+        x, y = np.array([0, 1, 0, 1] * 4), np.array([0, 0, 1, 1] * 4)
+        u, v = ((c + 0.5) * scale / size for c, size in ((x, 16), (y, 12)))
+        found = values(send(one, "sample", u, v))
+        twin = Twin(one)
+        assert np.allclose(found[0], twin.filtered([np.float32(u[0]), np.float32(v[0])], 0, wanted, wanted > 0), atol=3e-6), scale
+
+
+@pytest.mark.behaviour("KBL-SAMP-17", shows="action")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_bias_moves_levels_and_limits_hold(gen: float) -> None:
+    """The sampler's bias and the message's are added before filters are chosen and levels clamped (KBL 22368-22423)."""
+    state = limits(LINEAR, min_lod=0.5, max_lod=2.25, texture_lod_bias=-0.5)
+    one = surface(gen, levels=5, sampler=modes("wrap") | filters("linear") | state)
+    twin = Twin(one)
+    u, v = subspans(16, 0.3, 9)
+    bias = np.repeat(np.array([-1, 0, 0.75, 3], np.float32), 4)
+    parts = (u, v, np.zeros(16), bias) if gen == 4.5 else (bias, u, v)
+    found = values(send(one, "sample_b", *parts))
+    for lane in range(16):
+        p = lane // 4 * 4
+        gradients = [(float(c[p + 1] - c[p]), float(c[p + 2] - c[p])) for c in (u, v)]
+        wanted = twin.sample([u[lane], v[lane]], 0, twin.detail(gradients) + float(bias[lane]))
+        assert np.allclose(found[lane], wanted, atol=1.2 / 256), lane
+    assert one.compiled == 1
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_gradients_of_a_message(gen: float) -> None:
+    """sample_d: each lane has gradients of its own."""
+    one = surface(gen, levels=5, sampler=modes("wrap") | filters("linear") | limits(LINEAR))
+    twin, random = Twin(one), np.random.default_rng(2)
+    u, v = (random.uniform(0, 1, 8).astype(np.float32) for _ in range(2))
+    dudx, dudy, dvdx, dvdy = (random.uniform(-0.4, 0.4, 8).astype(np.float32) for _ in range(4))
+    parts = (u, v, dudx, dvdx, dudy, dvdy) if gen == 4.5 else (u, dudx, dudy, v, dvdx, dvdy)
+    found = values(send(one, "sample_d", *parts, lanes=8))
+    for lane in range(8):
+        lod = twin.detail([(float(dudx[lane]), float(dudy[lane])), (float(dvdx[lane]), float(dvdy[lane]))])
+        assert np.allclose(found[lane], twin.sample([u[lane], v[lane]], 0, lod), atol=1.2 / 256), lane
+    assert one.compiled == 1
+
+
+def test_coordinates_in_texels_have_level_0() -> None:
+    plain = {"non_normalized_coordinate_enable": 1, "mag_mode_filter": 0, "min_mode_filter": 1}
+    one = Mipmap(gen=9, levels=1, sampler=modes("clamp") | plain)
+    found = values(send(one, "sample", np.arange(16), np.arange(16) % 12))
+    assert all(found[lane].tolist() == pytest.approx(one.texel(lane, lane % 12, 0, 0)) for lane in range(16))
+
+
+# -- comparison -------------------------------------------------------------------------------------------------------------
+
+SHADOW = {0: lambda t, r: True, 1: lambda t, r: False, 2: lambda t, r: t < r, 3: lambda t, r: t == r, 4: lambda t, r: t <= r,
+          5: lambda t, r: t > r, 6: lambda t, r: t != r, 7: lambda t, r: t >= r}  # fmt: skip
+
+
+@pytest.mark.behaviour("KBL-SAMP-21", shows="action")
+@pytest.mark.parametrize("function", SHADOW)
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_texels_are_compared_before_they_are_filtered(gen: float, function: int) -> None:
+    """Red is 0 where (texel, function, reference) holds, else 1 (public: Mesa iris_state.c; KBL 22478-22492)."""
+    state = modes("clamp") | filters("linear") | {"shadow_function": function}
+    one = surface(gen, levels=1, format="R24_UNORM_X8_TYPELESS", sampler=state)
+    twin, random = Twin(one), np.random.default_rng(8)
+    u, v, ref = (random.uniform(0, 1, 16).astype(np.float32) for _ in range(3))
+    ref[3] = np.float32(one.texel(5, 5, 0, 0)[0])
+    u[3], v[3] = 5.5 / 16, 5.5 / 12
+    parts = (u, v, np.zeros(16), ref) if gen == 4.5 else (ref, u, v)
+    found = values(send(one, "sample_c", *parts))
+    for lane in range(16):
+        compare = lambda texel, lane=lane: float(not SHADOW[function](texel, ref[lane]))  # noqa: E731
+        wanted = twin.filtered([u[lane], v[lane]], 0, 0, True, compare=compare)
+        assert np.allclose(found[lane], [wanted[0], 0, 0, 1], atol=1e-6), lane
+    assert one.compiled == 1
+
+
+@pytest.mark.parametrize(("format", "held", "wanted"), [
+    ("R8G8B8A8_UINT", [0x04030201, 9, 9, 9], [1, 2, 3, 4]), ("R8G8_SINT", [0x04030280, 9, 9, 9], [-128, 2, 0, 1]),
+    ("R16G16B16A16_UINT", [0x00020001, 9, 0x00040003, 9], [1, 2, 3, 4]), ("R32G32B32A32_UINT", [1, 2, 3, 4], [1, 2, 3, 4]),
+    ("R32G32_UINT", [1, 2, 3, 4], [1, 3, 0, 1]),
+])  # fmt: skip
+def test_borders_of_integers_stand_apart_on_gen75(format: str, held: list[int], wanted: list[int]) -> None:
+    """Dwords 16 to 19, in the width of the format; the green of two dwords is where blue would be (public: Mesa crocus_state.c)."""
+    one = surface(7.5, levels=1, format=format, sampler=modes("clamp_border"), border=np.array([7] * 16 + held, np.uint32))
+    found = sample_l(one, [np.full(16, -3, np.float32)] * 2, np.zeros(16, np.float32))
+    assert found[0].view(np.int32).tolist() == wanted and one.compiled == 1
+
+
+# -- gather4 ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gen", [7, 8, 9, 11])
+@pytest.mark.parametrize("channel", range(4))
+def test_gather4_gives_a_channel_of_four_texels(gen: float, channel: int) -> None:
+    """Lower left, lower right, upper right, upper left of the four (public: OpenGL textureGather); offsets come with the header."""
+    one = surface(gen, levels=1, sampler=modes("wrap") | filters("nearest"))
+    random = np.random.default_rng(1)
+    u, v = (random.uniform(0, 1, 16).astype(np.float32) for _ in range(2))
+    top = header(d2=channel << 16 | 2 << 8 | 0xF << 4, d3=STATES)  # u + 2, v - 1
+    found = values(one.send("gather4", top, u, v, answer=8, simd_mode=2, header_present=1).view(np.uint32).reshape(-1, 16).T)
+    for lane in range(16):
+        i, j = (int(np.floor(np.floor(float(c[lane] * np.float32(n)) * 256) / 256 - 0.5)) + by for c, n, by in ((u, 16, 2), (v, 12, -1)))
+        wanted = [one.texel((i + x) % 16, (j + y) % 12, 0, 0)[channel] for x, y in ((0, 1), (1, 1), (1, 0), (0, 0))]
+        assert found[lane].tolist() == pytest.approx(wanted), lane
+    assert one.compiled == 1
+
+
+def test_gather4_po_has_offsets_for_each_lane() -> None:
+    one = surface(9, levels=1, sampler=modes("wrap"))
+    at, by = np.full(8, 8.5 / 16, np.float32), np.arange(8) - 4
+    v = np.full(8, 6.5 / 12, np.float32)
+    parts = [at, v, by.astype(np.int32), (by * 2).astype(np.int32)]
+    found = values(one.send("gather4_po", header(d3=STATES), *parts, answer=4, width=8, simd_mode=1, header_present=1).view(np.uint32)
+                   .reshape(-1, 8).T)  # fmt: skip
+    assert found[:, 3].tolist() == pytest.approx([one.texel((8 + lane - 4) % 16, (6 + 2 * (lane - 4)) % 12, 0, 0)[0] for lane in range(8)])
+    assert one.compiled == 1
+
+
+def test_the_level_of_detail_itself() -> None:
+    """Clamped as a sample would, and as it is (public: OpenGL textureQueryLod)."""
+    one = surface(9, levels=3, sampler=modes("wrap") | filters("linear") | limits(LINEAR))
+    u = np.array([0, 1, 0, 1] * 4) / np.repeat([16, 8, 2, 0.25], 4)
+    found = values(send(one, "lod", u, np.zeros(16)))
+    assert found[::4, :2].tolist() == [[0, 0], [1, 1], [2, 3], [2, 6]]
+
+
+# -- forms of messages ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gen", [4.5, 7, 7.5, 8])
+def test_vertex_shaders_have_two_slots(gen: float) -> None:
+    """SIMD4x2, in compiled code too: ld with its level last, sample_l with its level in the next register, or last on Gen4.5."""
+    one = surface(gen, sampler=modes("clamp") | filters("linear") | limits(LINEAR))
+    top, mode = ([header(d3=STATES)], {}) if gen == 4.5 else ([], {"simd_mode": 0})
+    at = np.array([3, 2, 0, 1, 1, 0, 0, 2], np.uint32)
+    found = values(one.send("ld", *top, at, width=8, mask=0xFF, answer=1, **mode)).reshape(2, 4)
+    assert found.tolist() == [pytest.approx(one.texel(3, 2, 0, 1)), pytest.approx(one.texel(1, 0, 0, 2))]
+    twin, places, lods = Twin(one), np.array([[0.3, 0.7], [0.8, 0.1]], np.float32), (0.5, 1.25)
+    first = np.zeros((2, 4), np.float32)
+    first[:, :2] = places
+    registers = [first.reshape(-1)]
+    if gen == 4.5:
+        first[:, 3] = lods
+    else:
+        registers.append(np.array([lods[0], 0, 0, 0, lods[1], 0, 0, 0], np.float32))
+    found = values(one.send("sample_l", *top, *registers, width=8, mask=0xFF, answer=1, **mode)).reshape(2, 4)
+    for slot in range(2):
+        assert np.allclose(found[slot], twin.sample(list(places[slot]), 0, lods[slot]), atol=3e-6)
+    assert one.compiled == 2
+
+
+@pytest.mark.parametrize("gen", [7, 8, 9, 11])
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_a_short_answer_of_sample(gen: float, lanes: int) -> None:
+    """Three channels without a header, as Mesa asks for them (observed: glmark2 on kbl and icl)."""
+    one = surface(gen, sampler=modes("clamp") | filters("linear"))
+    u, v = subspans(lanes, 0.1, 4)
+    whole = send(one, "sample", u, v, lanes=lanes)
+    short = one.send("sample", u, v, width=lanes, answer=3 * lanes // 8, simd_mode={8: 1, 16: 2}[lanes]).view(np.uint32).reshape(3, lanes).T
+    assert (short == whole[:, :3]).all() and one.compiled == 2
+
+
+def test_gen45_leaves_offsets_to_the_interpreter() -> None:
+    one = surface(4.5, levels=1, sampler=modes("wrap"))
+    u, v = (np.full(16, c, np.float32) for c in (4.5 / 16, 3.5 / 12))
+    found = values(one.send("sample", header(d2=3 << 8 | 2 << 4, d3=STATES), u, v, answer=8).view(np.uint32).reshape(-1, 16).T)
+    assert found[0].tolist() == pytest.approx(one.texel(7, 5, 0, 0)) and not one.compiled

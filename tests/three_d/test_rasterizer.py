@@ -1,0 +1,149 @@
+"""Coverage: rasterizer.c against its twin here, which looks at every pixel."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.errors import DecodeError, Unsupported
+from softgen.three_d import rasterizer
+from softgen.three_d.pixel_shader import library
+from softgen.three_d.rasterizer import PixelBlock, RasterPlan, draws_nothing, raster_plan
+from softgen.three_d.structures import TILE, SetupRecord
+from tests.three_d.pixels import Stream, triangle
+
+Pixels = set[tuple[int, int]]
+TILE_BLOCKS = 256
+
+
+def blocks(record: SetupRecord, x: int = 0, y: int = 0, plan: RasterPlan | None = None) -> list[PixelBlock]:
+    """What rasterizer.c finds in a tile."""
+    found = (PixelBlock * TILE_BLOCKS)()
+    return list(found[: library().rasterize_tile(ctypes.byref(plan or RasterPlan()), ctypes.byref(record), x, y, found)])
+
+
+def pixels(found: list[PixelBlock]) -> Pixels:
+    """The pixels of blocks: subspans in reading order, and the pixels of each (G45-WM-01, G45-WM-39)."""
+    lit: Pixels = set()
+    for block in found:
+        assert 0 < block.mask < 1 << 16 and not block.x % 4 and not block.y % 4
+        for bit in range(16):
+            subspan, pixel = divmod(bit, 4)
+            if block.mask >> bit & 1:
+                lit.add((block.x + 2 * (subspan % 2) + pixel % 2, block.y + 2 * (subspan // 2) + pixel // 2))
+    assert len(lit) == sum(block.mask.bit_count() for block in found), "no block comes twice"
+    return lit
+
+
+def expected(record: SetupRecord, x: int = 0, y: int = 0) -> Pixels:
+    """Pixels of the tile in the bounding box whose edge functions are all 0 or more."""
+    inside = range(record.edges)
+    return {
+        (column, row)
+        for row in range(max(y, record.y0), min(y + TILE, record.y1))
+        for column in range(max(x, record.x0), min(x + TILE, record.x1))
+        if all(record.edge[n] + record.edge_dx[n] * column + record.edge_dy[n] * row >= 0 for n in inside)
+    }
+
+
+def clockwise(points: Any) -> list[tuple[float, float]]:
+    (x0, y0), (x1, y1), (x2, y2) = points
+    turned = (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0) < 0
+    return [(x0, y0), (x2, y2), (x1, y1)] if turned else list(points)
+
+
+@pytest.mark.parametrize("size", [3, 20, 100, 3000, 16000])
+def test_random_triangles(size: int) -> None:
+    """Coverage by sample points, left and top edges inclusive (G45-WM-03): small ones, ones that fill the tile, and huge ones."""
+    rng, seen = np.random.default_rng(size), 0
+    for _ in range(60):
+        record = triangle(clockwise((rng.uniform(0, TILE, 2) + rng.uniform(-size, size, (3, 2))).round(2).tolist()))
+        lit = pixels(blocks(record))
+        assert lit == expected(record)
+        seen += len(lit)
+    assert seen
+
+
+def test_tiles_share_a_triangle_out() -> None:
+    """Each pixel is in one tile, and blocks have positions on the screen."""
+    record = triangle([(10.5, 3.25), (180.75, 60.5), (90.0, 190.0)])
+    parts = [pixels(blocks(record, x, y)) for y in (0, 64, 128) for x in (0, 64, 128)]
+    assert [len(part) for part in parts] == [len(expected(record, x, y)) for y in (0, 64, 128) for x in (0, 64, 128)]
+    assert len(set().union(*parts)) == sum(map(len, parts)) > 10_000
+
+
+def test_neighbours_leave_no_gap_and_share_no_pixel() -> None:
+    """Two triangles with a common edge through pixel centres (G45-WM-03)."""
+    corners = [(0.5, 0.5), (40.5, 0.5), (40.5, 40.5), (0.5, 40.5)]
+    upper = pixels(blocks(triangle([corners[0], corners[1], corners[2]])))
+    lower = pixels(blocks(triangle([corners[0], corners[2], corners[3]])))
+    assert not upper & lower and upper | lower == {(x, y) for x in range(40) for y in range(40)}
+
+
+def test_a_rectangle_of_four_edges() -> None:
+    record = triangle([(2, 3), (50, 3), (50, 61), (2, 61)])
+    assert pixels(blocks(record)) == {(x, y) for x in range(2, 50) for y in range(3, 61)}
+
+
+@pytest.mark.parametrize("box", [(0, 0, 64, 64), (5, 7, 6, 8), (13, 16, 35, 33), (63, 0, 64, 64), (20, 20, 20, 30)])
+def test_the_bounding_box_clips(box: tuple[int, int, int, int]) -> None:
+    """Scissor and drawing rectangle are in the record's box (G45-WM-02, G45-WM-04)."""
+    record = triangle([(-500, -500), (900, -500), (0, 900)])
+    record.x0, record.y0, record.x1, record.y1 = box
+    assert pixels(blocks(record)) == {(x, y) for x in range(box[0], box[2]) for y in range(box[1], box[3])}
+
+
+def test_a_record_of_another_tile_has_no_blocks() -> None:
+    assert not blocks(triangle([(2, 3), (50, 3), (2, 61)]), 64, 0)
+
+
+# -- state ---------------------------------------------------------------------------------------------------------------
+
+
+def windowed(**values: int) -> Stream:
+    stream = Stream()
+    stream.latch("3DSTATE_WM", **values)
+    return stream
+
+
+@pytest.mark.parametrize("offset", [(0, 0), (5, 9)])
+def test_polygon_stipple(offset: tuple[int, int]) -> None:
+    """A 32x32 pattern with offsets, bit 31 leftmost (BDW-WM-08, G45-WM-11); not for rectangles."""
+    rows = np.random.default_rng(3).integers(0, 1 << 32, 32, np.uint64).tolist()
+    stream = windowed(polygon_stipple_enable=1)
+    with pytest.raises(DecodeError, match="no 3DSTATE_POLY_STIPPLE_PATTERN"):
+        raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
+    stream.latch("3DSTATE_POLY_STIPPLE_PATTERN", row=[{"pattern": row} for row in rows])
+    stream.latch("3DSTATE_POLY_STIPPLE_OFFSET", polygon_stipple_x_offset=offset[0], polygon_stipple_y_offset=offset[1])
+    plan = raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
+    record = triangle([(64, 64), (128, 64), (128, 128), (64, 128)])
+    shown = {(x, y) for x in range(64, 128) for y in range(64, 128)
+             if rows[(y + offset[1]) % 32] >> 31 - (x + offset[0]) % 32 & 1}  # fmt: skip
+    assert pixels(blocks(record, 64, 64, plan)) == shown
+    record.topology = 15  # RECTLIST
+    assert len(pixels(blocks(record, 64, 64, plan))) == TILE * TILE
+
+
+def test_stippled_topologies_are_those_of_the_manual() -> None:
+    assert rasterizer.stippled_topologies(4.5) == 1 << 4 | 1 << 5 | 1 << 6 | 1 << 13 | 1 << 14
+
+
+@pytest.mark.parametrize(("name", "field"), [("3DSTATE_MULTISAMPLE", "number_of_multisamples"), ("3DSTATE_RASTER", "forced_sample_count"),
+                                             ("3DSTATE_RASTER", "conservative_rasterization_enable")])  # fmt: skip
+def test_state_that_is_not_built_is_refused_by_name(name: str, field: str) -> None:
+    stream = windowed()
+    stream.latch(name, **{field: 1})
+    with pytest.raises(Unsupported, match=f"{name}: {field} = 1"):
+        raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
+
+
+def test_the_sample_mask_excludes_the_only_sample() -> None:
+    """BDW-WM-02: the mask is part of coverage, higher bits mean nothing with one sample."""
+    stream = windowed()
+    assert not draws_nothing(stream.state())
+    for mask, nothing in ((1, False), (0xFFFE, True)):
+        stream.latch("3DSTATE_SAMPLE_MASK", sample_mask=mask)
+        assert draws_nothing(stream.state()) is nothing

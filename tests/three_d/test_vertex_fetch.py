@@ -1,0 +1,391 @@
+"""Vertex fetch: vertex_fetch.c against plain arithmetic for every format, and the rules of buffers, elements and generated values."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import random
+import struct
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from softgen.bits.formats import Format, surface_formats
+from softgen.bits.generation import generations
+from softgen.errors import DecodeError, GpuFault, Unsupported
+from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.structures import ObjectArray, PrimitiveObject
+from softgen.three_d.vertex_fetch import Destination, vertex_dwords, vertex_fetch
+from tests.three_d.made import call, controls, made_state
+
+NOSTORE, SRC, ZERO, ONE, ONE_INT, VERTEX_ID, INSTANCE_ID, PRIMITIVE_ID = range(8)
+GENS = tuple(generations())
+UNIT_BUFFERS = [gen for gen in GENS if gen <= 7.5]  # instancing in the buffer's state, IDs as component controls
+LATER = [gen for gen in GENS if gen >= 8]
+AT = 0x10000
+R32G32B32A32_FLOAT, R32_UINT, R32G32B32A32_UINT = 0, 0x0D7, 2
+Words = npt.NDArray[np.uint32]
+
+
+def value(form: str) -> int:
+    return next(f.value for f in surface_formats().values() if f.name == form)
+
+
+def buffer(gen: float, size: int, pitch: int = 16, address: int = AT, **more: Any) -> dict[str, Any]:
+    """A vertex buffer of `size` bytes, as the generation says it."""
+    bounds: dict[str, Any]
+    if gen < 7:
+        bounds = {"max_index": max(size // pitch - 1, 0) if pitch else 0}
+    elif gen < 8:
+        bounds = {"end_address": address + size - 1}
+    else:
+        bounds = {"buffer_size": size}
+    modify = {} if gen < 7 else {"address_modify_enable": 1}
+    return {"buffer_pitch": pitch, "buffer_starting_address": address, **bounds, **modify, **more}
+
+
+def fetched(state: DrawState, draw: DrawCall, vertices: list[int], instances: list[int] | None = None,
+            destination: Destination | None = None) -> Words:  # fmt: skip
+    """The dwords of these vertices (VertexIDs), as a vertex URB entry has them."""
+    destination = destination or Destination.entry(vertex_dwords(state, draw))
+    plan = vertex_fetch(state, draw, destination)
+    ids, instance_ids = np.array(vertices, np.uint32), np.array(instances or [0] * len(vertices), np.uint32)
+    into = np.full((len(vertices), max(destination.dwords, 1)), 0xDEADBEEF, np.uint32)
+    plan.run(ids.ctypes.data, instance_ids.ctypes.data, len(vertices), into.ctypes.data, into.strides[0])
+    return into
+
+
+# -- formats ---------------------------------------------------------------------------------------------------------
+
+
+def nearest(exact: Fraction) -> int:
+    """The bits of the nearest float32, ties to even."""
+    return int(np.float32(np.longdouble(exact.numerator) / np.longdouble(exact.denominator)).view(np.uint32))
+
+
+def small_float(bits: int, mantissa: int) -> float:
+    exponent, fraction = bits >> mantissa & 31, bits & (1 << mantissa) - 1
+    if exponent == 31:
+        return math.nan if fraction else math.inf
+    return math.ldexp((exponent > 0) + fraction / (1 << mantissa), max(exponent, 1) - 15)
+
+
+def converted(kind: str, width: int, bits: int) -> int | None:
+    """A channel as a 32-bit component; None for a NaN."""
+    signed = bits - (1 << width) if bits >> width - 1 else bits
+    if kind == "float" and width == 32:
+        return bits
+    if kind in ("float", "ufloat"):
+        number = floating(kind, width, bits)
+        with np.errstate(over="ignore"):
+            return None if math.isnan(number) else int(np.float32(number).view(np.uint32))
+    whole = {"uint": bits, "sint": signed & 0xFFFFFFFF}
+    exact = {"unorm": Fraction(bits, (1 << width) - 1), "snorm": max(Fraction(signed, max((1 << width - 1) - 1, 1)), Fraction(-1)),
+             "uscaled": Fraction(bits), "sscaled": Fraction(signed), "sfixed": Fraction(signed, 65536)}  # fmt: skip
+    return whole[kind] if kind in whole else nearest(exact[kind])
+
+
+def floating(kind: str, width: int, bits: int) -> float:
+    if kind == "ufloat":
+        return small_float(bits, width - 5)
+    if width == 16:
+        return small_float(bits & 0x7FFF, 10) * (-1 if bits >> 15 else 1)
+    return float(struct.unpack("<d", bits.to_bytes(8, "little"))[0])
+
+
+def expected(form: Format, data: bytes) -> list[int | None]:
+    """The components of one source element; absent ones are 0, and 1.0 as the fourth."""
+    number, found = int.from_bytes(data, "little"), [0, 0, 0, 0x3F800000]
+    made: list[int | None] = list(found)
+    for channel in form.channels:
+        if channel.name in "rgba":
+            made["rgba".index(channel.name)] = converted(channel.type, channel.bits, number & (1 << channel.bits) - 1)
+        number >>= channel.bits
+    return made
+
+
+def fetchable(gen: float) -> list[Format]:
+    return [form for form in surface_formats().values() if form.supports("vertex", gen) and "PASSTHRU" not in form.name]
+
+
+@pytest.mark.behaviour("G45-VF-22", "G45-VF-23", "G45-VF-24", "G45-VF-25", shows="action")
+@pytest.mark.parametrize("gen", [4.5, 7.5, 11])
+def test_every_format_converts_as_arithmetic_says(gen: float) -> None:
+    """Random bits, and the largest, smallest and all-ones of each channel."""
+    draw = random.Random(f"{gen}")
+    assert len(fetchable(gen)) > 70
+    for form in fetchable(gen):
+        size, count = form.bits // 8, 40
+        data = [bytes(size), b"\xff" * size, bytes([0x80] * size), bytes([0x7F] * size), *(draw.randbytes(size) for _ in range(count - 4))]
+        names = {channel.name for channel in form.channels}
+        stored = (SRC if name in names else (ZERO, ONE)[name == "a"] for name in "rgba")
+        element = {"source_element_format": form.value, **controls(*stored)}
+        state = made_state(gen, {AT: b"".join(data)}, {}, {0: buffer(gen, size * count, size)}, [element])
+        for bits, words in zip(data, fetched(state, call(count), list(range(count))), strict=True):
+            for n, (found, right) in enumerate(zip(words.tolist(), expected(form, bits), strict=True)):
+                same = math.isnan(float(np.uint32(found).view(np.float32))) if right is None else found == right
+                assert same, f"{form.name} component {n} of {bits.hex()}: {found:#x}, not {right and hex(right)}"
+
+
+@pytest.mark.parametrize("width", [2, 8, 10, 16])
+def test_normalised_numbers_reach_both_ends(width: int) -> None:
+    """The twin above, by hand: 1.0 for the largest, -1.0 for the two smallest (Vulkan, fixed-point conversion)."""
+    assert converted("unorm", width, (1 << width) - 1) == converted("snorm", width, (1 << width - 1) - 1) == 0x3F800000
+    assert converted("snorm", width, 1 << width - 1) == converted("snorm", width, (1 << width - 1) + 1) == 0xBF800000
+
+
+@pytest.mark.behaviour("KBL-VF-23", shows="action")
+@pytest.mark.parametrize("gen", LATER)
+def test_passthru_formats_copy_64_bit_components(gen: float) -> None:
+    """One or two of them fill an element of 128 bits, three or four one of 256; what is not stored there is zero."""
+    data = dwords(*range(1, 9))
+    two = {"source_element_format": value("R64G64_PASSTHRU"), **controls(SRC, ZERO, NOSTORE, NOSTORE)}
+    four = {"source_element_format": value("R64G64B64A64_PASSTHRU"), **controls(SRC, SRC, SRC, SRC)}
+    state = made_state(gen, {AT: data}, {}, {0: buffer(gen, 32, 32)}, [two, four])
+    assert fetched(state, call(), [0]).tolist() == [[1, 2, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]]
+
+
+def test_formats_that_are_not_fetched_are_refused() -> None:
+    element = {"source_element_format": value("BC1_UNORM"), **controls(SRC, SRC, SRC, SRC)}
+    with pytest.raises(Unsupported, match=r"vertex element 0: source_element_format \d+, BC1_UNORM: gen 9 does not fetch it"):
+        fetched(made_state(9, {AT: b""}, {}, {0: buffer(9, 16)}, [element]), call(), [0])
+    fixed = {"source_element_format": value("R32_SFIXED"), **controls(SRC, ZERO, ZERO, ONE)}
+    with pytest.raises(Unsupported, match="R32_SFIXED: gen 7 does not fetch it"):
+        fetched(made_state(7, {AT: b""}, {}, {0: buffer(7, 16)}, [fixed]), call(), [0])
+    with pytest.raises(DecodeError, match="source_element_format 10 is no format"):
+        fetched(made_state(9, {AT: b""}, {}, {0: buffer(9, 16)}, [{**element, "source_element_format": 10}]), call(), [0])
+
+
+# -- buffers ---------------------------------------------------------------------------------------------------------
+
+
+def dwords(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}I", *values)
+
+
+def uints(gen: float, count: int, draw: DrawCall, vertices: list[int], **more: Any) -> list[int]:
+    """The one component of vertices in a buffer of dwords 100, 101 … of which `count` are in bounds."""
+    element = {"source_element_format": R32_UINT, **controls(SRC, NOSTORE, NOSTORE, NOSTORE)}
+    held = {AT: dwords(*range(100, 200))}
+    state = made_state(gen, held, {}, {0: buffer(gen, 4 * count, 4, **more)}, [element])
+    return [int(word) for word in fetched(state, draw, vertices)[:, 0]]
+
+
+@pytest.mark.behaviour("G45-VF-06", "G45-VF-19", "BDW-VF-01", "G45-VF-08", "BDW-VF-03", shows="action")
+@pytest.mark.parametrize("gen", GENS)
+def test_sequential_vertices_count_from_the_start_vertex(gen: float) -> None:
+    assert uints(gen, 20, call(3, start_vertex=5, base_vertex=3), [0, 1, 2]) == [105, 106, 107]
+
+
+@pytest.mark.behaviour("G45-VF-07", "BDW-VF-02", "G45-VF-16", shows="action")
+@pytest.mark.parametrize("gen", GENS)
+def test_indexed_vertices_count_from_the_base_vertex(gen: float) -> None:
+    """It is signed; an index below 0 is a very large one, beyond every buffer."""
+    assert uints(gen, 20, call(3, indexed=True, start_vertex=5, base_vertex=3), [0, 1, 2]) == [103, 104, 105]
+    assert uints(gen, 20, call(3, indexed=True, base_vertex=-1), [0, 1, 2]) == [0, 100, 101]
+
+
+@pytest.mark.behaviour("G45-VF-15", "BDW-VF-09", "KBL-VF-17", shows="action")
+@pytest.mark.parametrize("gen", GENS)
+def test_vertices_beyond_the_buffer_are_zero(gen: float) -> None:
+    assert uints(gen, 3, call(5), [0, 1, 2, 3, 4]) == [100, 101, 102, 0, 0]
+
+
+@pytest.mark.behaviour("G45-VF-15", shows="action")
+def test_max_index_0_disables_the_check() -> None:
+    assert uints(4.5, 1, call(5), [0, 1, 2, 3, 4]) == [100, 101, 102, 103, 104]
+
+
+@pytest.mark.behaviour("KBL-VF-19", shows="action")
+@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
+def test_an_element_that_straddles_the_end_is_zero_as_a_whole(gen: float) -> None:
+    """Other components are stored as ever."""
+    element = {"source_element_format": value("R32G32_UINT"), **controls(SRC, SRC, ONE_INT, ZERO)}
+    state = made_state(gen, {AT: dwords(*range(1, 9))}, {}, {0: buffer(gen, 20, 8)}, [element])
+    assert fetched(state, call(3), [0, 1, 2]).tolist() == [[1, 2, 1, 0], [3, 4, 1, 0], [0, 0, 1, 0]]
+
+
+@pytest.mark.behaviour("KBL-VF-18", shows="action")
+@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
+def test_a_null_buffer_gives_zeros(gen: float) -> None:
+    assert uints(gen, 20, call(2), [0, 1], null_vertex_buffer=1) == [0, 0]
+
+
+def test_an_element_of_a_buffer_that_was_never_set_is_refused() -> None:
+    element = {"source_element_format": R32_UINT, "vertex_buffer_index": 7, **controls(SRC, ZERO, ZERO, ZERO)}
+    with pytest.raises(DecodeError, match="vertex element 0 reads vertex buffer 7, which no command has set"):
+        fetched(made_state(9, {AT: b""}, {}, {0: buffer(9, 16)}, [element]), call(), [0])
+
+
+def test_memory_that_is_not_there_faults() -> None:
+    element = {"source_element_format": R32_UINT, **controls(SRC, ZERO, ZERO, ZERO)}
+    state = made_state(9, {AT: b""}, {}, {0: buffer(9, 0x100000, 4)}, [element])
+    with pytest.raises(GpuFault, match="read at 0x11000 in made"):
+        fetched(state, call(5000), [0, 1024])
+
+
+# -- instances -------------------------------------------------------------------------------------------------------
+
+
+def instanced(gen: float, step: int, start: int, instances: list[int]) -> list[int]:
+    element = {"source_element_format": R32_UINT, **controls(SRC, NOSTORE, NOSTORE, NOSTORE)}
+    own = {"buffer_access_type": 1, "instance_data_step_rate": step} if gen < 8 else {}
+    state = made_state(gen, {AT: dwords(*range(100, 200))}, {}, {0: buffer(gen, 400, 4, **own)}, [element],
+                       {} if gen < 8 else {0: {"instancing_enable": 1, "instance_data_step_rate": step}})  # fmt: skip
+    draw = call(3, start_vertex=50, start_instance=start, instances=8)
+    return [int(word) for word in fetched(state, draw, [2] * len(instances), instances)[:, 0]]
+
+
+@pytest.mark.behaviour("G45-VF-17", "G45-VF-18", "BDW-VF-25", "BDW-VF-26", shows="action")
+@pytest.mark.parametrize("gen", GENS)
+def test_instance_data_advance_with_the_step_rate(gen: float) -> None:
+    """They count from the start instance; with a step of 0 they stay there."""
+    assert instanced(gen, 1, 0, [0, 1, 2, 3]) == [100, 101, 102, 103]
+    assert instanced(gen, 3, 10, [0, 2, 3, 7]) == [110, 110, 111, 112]
+    assert instanced(gen, 0, 10, [0, 2, 3, 7]) == [110] * 4
+
+
+# -- elements --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-VF-22", "G45-VF-31", shows="action")
+@pytest.mark.parametrize("gen", GENS)
+def test_elements_of_constants_need_no_buffer(gen: float) -> None:
+    element = {"vertex_buffer_index": 9, "source_element_format": 511, **controls(ZERO, ONE, ONE_INT, ZERO)}
+    assert fetched(made_state(gen, {AT: b""}, {}, {}, [element]), call(), [5]).tolist() == [[0, 0x3F800000, 1, 0]]
+
+
+@pytest.mark.behaviour("G45-VF-06", "G45-VF-07", "G45-VF-05", shows="action")
+@pytest.mark.parametrize("gen", UNIT_BUFFERS)
+def test_component_controls_store_ids(gen: float) -> None:
+    """Neither start vertex and instance nor base vertex are in them."""
+    state = made_state(gen, {AT: b""}, {}, {}, [controls(VERTEX_ID, INSTANCE_ID, ZERO, VERTEX_ID)])
+    draw = call(9, indexed=True, base_vertex=100, instances=4, start_instance=50)
+    assert fetched(state, draw, [7, 8], [0, 3]).tolist() == [[7, 0, 0, 7], [8, 3, 0, 8]]
+
+
+@pytest.mark.behaviour("BDW-VF-27", shows="action")
+@pytest.mark.parametrize("gen", LATER)
+def test_ids_go_over_elements_and_behind_them(gen: float) -> None:
+    """Between the last element and the one that receives an ID there are zeros."""
+    ids = {"vertex_id_enable": 1, "vertex_id_component_number": 2, "vertex_id_element_offset": 0,
+           "instance_id_enable": 1, "instance_id_component_number": 1, "instance_id_element_offset": 2}  # fmt: skip
+    state = made_state(gen, {AT: b""}, {"3DSTATE_VF_SGVS": ids}, {}, [controls(ONE, ONE, ONE, ONE)])
+    one = 0x3F800000
+    assert fetched(state, call(9), [7], [3]).tolist() == [[one, one, 7, one, 0, 0, 0, 0, 0, 3, 0, 0]]
+
+
+@pytest.mark.behaviour("BDW-VF-28", shows="action")
+def test_ids_in_places_that_are_not_allowed_are_remarked() -> None:
+    remarks: list[str] = []
+    for element in (3, 33):
+        ids = {"vertex_id_enable": 1, "vertex_id_element_offset": element, "instance_id_enable": 1, "instance_id_element_offset": 3}
+        state = made_state(9, {AT: b""}, {"3DSTATE_VF_SGVS": ids}, {}, [controls(ONE, ONE, ONE, ONE)], warn=remarks.append)
+        fetched(state, call(), [7], [5])
+    assert remarks == ["3DSTATE_VF_SGVS: VertexID and InstanceID go into the same component; InstanceID is stored",
+                       "3DSTATE_VF_SGVS: vertex_id_element_offset 33; the last is 32"]  # fmt: skip
+
+
+@pytest.mark.behaviour("G45-VF-27", "KBL-VF-22", shows="action")
+@pytest.mark.parametrize("gen", GENS)
+def test_holes_among_components_are_remarked(gen: float) -> None:
+    remarks: list[str] = []
+    for codes in ((ONE_INT, NOSTORE, ONE_INT, ZERO), (NOSTORE, NOSTORE, NOSTORE, NOSTORE), (ONE_INT, NOSTORE, NOSTORE, NOSTORE)):
+        words = fetched(made_state(gen, {AT: b""}, {}, {}, [controls(*codes)], warn=remarks.append), call(), [0])
+        assert words.tolist() == [[codes[0] // 4, 0, codes[2] // 4, 0]]
+    assert remarks == ["vertex element 0: a component is stored after one that is not, or none is"] * 2
+
+
+def test_gen11_inserts_start_vertex_and_instance() -> None:
+    where = {"xp0_enable": 1, "xp0_source_select": 1, "xp1_enable": 1, "xp1_source_select": 1, "xp1_component_number": 1}
+    state = made_state(11, {AT: b""}, {"3DSTATE_VF_SGVS_2": where}, {}, [controls(ZERO, ZERO, ZERO, ZERO)])
+    assert fetched(state, call(9, start_vertex=5, start_instance=6), [0]).tolist() == [[5, 6, 0, 0]]
+    assert fetched(state, call(9, indexed=True, start_vertex=5, base_vertex=-2), [0]).tolist() == [[0xFFFFFFFE, 0, 0, 0]]
+    own = made_state(11, {AT: b""}, {"3DSTATE_VF_SGVS_2": {"xp0_enable": 1}}, {}, [controls(ZERO, ZERO, ZERO, ZERO)])
+    with pytest.raises(Unsupported, match="3DSTATE_VF_SGVS_2: xp0_enable 1 with a parameter of 3DPRIMITIVE"):
+        fetched(own, call(), [0])
+
+
+@pytest.mark.behaviour("G45-VF-21", "BDW-VF-20", shows="action")
+@pytest.mark.parametrize("gen", GENS)
+def test_invalid_elements_are_skipped(gen: float) -> None:
+    elements = [controls(ONE_INT, ZERO, ZERO, ZERO), {"valid": 0, **controls(ONE, ONE, ONE, ONE)}, controls(ZERO, ONE_INT, ZERO, ZERO)]
+    where = [{"destination_element_offset": 4 * n} if gen < 7 else {} for n in (0, 0, 1)]
+    state = made_state(gen, {AT: b""}, {}, {}, [{**element, **at} for element, at in zip(elements, where, strict=True)])
+    assert fetched(state, call(), [0]).tolist() == [[1, 0, 0, 0, 0, 1, 0, 0]]
+
+
+@pytest.mark.behaviour("G45-VF-29", "G45-VF-30", shows="action")
+def test_gen45_elements_say_where_they_go() -> None:
+    """In dwords; a later one may begin where an earlier one stores nothing."""
+    first = {"destination_element_offset": 0, **controls(ONE_INT, ONE_INT, NOSTORE, NOSTORE)}
+    second = {"destination_element_offset": 2, **controls(ONE, ONE, ONE, NOSTORE)}
+    third = {"destination_element_offset": 8, **controls(ONE_INT, NOSTORE, NOSTORE, NOSTORE)}
+    one = 0x3F800000
+    state = made_state(4.5, {AT: b""}, {}, {}, [first, second, third])
+    assert fetched(state, call(), [0]).tolist() == [[1, 1, one, one, one, 0, 0, 0, 1, 0, 0, 0]]
+
+
+@pytest.mark.behaviour("G45-VF-28", shows="action")
+def test_a_component_that_the_format_lacks_is_zero_and_remarked() -> None:
+    remarks: list[str] = []
+    element = {"source_element_format": R32_UINT, **controls(SRC, SRC, ZERO, ZERO)}
+    state = made_state(9, {AT: dwords(5, 6)}, {}, {0: buffer(9, 8, 4)}, [element], warn=remarks.append)
+    assert fetched(state, call(), [0]).tolist() == [[5, 0, 0, 0]]
+    assert remarks == ["vertex element 0: component 1 of R32_UINT, which has none; 0 is stored"]
+
+
+def test_primitive_ids_in_vertices_are_not_built() -> None:
+    with pytest.raises(Unsupported, match="vertex element 0: component_2_control 7, store_pid"):
+        fetched(made_state(9, {AT: b""}, {}, {}, [controls(ZERO, ZERO, PRIMITIVE_ID, ZERO)]), call(), [0])
+
+
+@pytest.mark.parametrize("gen", [9, 11])
+def test_component_packing_leaves_components_out(gen: float) -> None:
+    """Only while 3DSTATE_VF enables it."""
+    packing = {"vertex_element": [{"component_enables": enables} for enables in (0b1010, 0b0001, *[15] * 30)]}
+    elements = [controls(ZERO, ONE, ZERO, ONE_INT), controls(ONE_INT, ONE, ONE, ONE)]
+    for enabled, right in ((1, [0x3F800000, 1, 1]), (0, [0, 0x3F800000, 0, 1, 1, *[0x3F800000] * 3])):
+        commands = {"3DSTATE_VF": {"component_packing_enable": enabled}, "3DSTATE_VF_COMPONENT_PACKING": packing}
+        assert fetched(made_state(gen, {AT: b""}, commands, {}, elements), call(), [0]).tolist() == [right]
+
+
+def test_a_vertex_id_offset_is_not_built() -> None:
+    commands = {"3DSTATE_VF": {"vertex_id_offset_enable": 1}, "3DSTATE_VF_SGVS": {"vertex_id_enable": 1}}
+    with pytest.raises(Unsupported, match="3DSTATE_VF: vertex_id_offset_enable 1"):
+        fetched(made_state(11, {AT: b""}, commands, {}, [controls(ZERO, ZERO, ZERO, ZERO)]), call(), [0])
+
+
+# -- destinations ----------------------------------------------------------------------------------------------------
+
+
+def test_components_go_where_the_destination_says() -> None:
+    """Registers of a SIMD8 thread, of which the first element is not read: what is behind the last is zero."""
+    elements = [controls(ONE, ONE, ONE, ONE), {"source_element_format": R32G32B32A32_UINT, **controls(SRC, SRC, SRC, SRC)}]
+    state = made_state(9, {AT: dwords(1, 2, 3, 4)}, {}, {0: buffer(9, 16)}, elements)
+    plan = vertex_fetch(state, call(), Destination(4, 8, 128, 32))
+    ids, into = np.zeros(1, np.uint32), np.full(64, 0xDEADBEEF, np.uint32)
+    plan.run(ids.ctypes.data, ids.ctypes.data, 1, into.ctypes.data + 4, 0)
+    assert into[1::8].tolist() == [1, 2, 3, 4, 0, 0, 0, 0]
+    assert (np.delete(into, range(1, 64, 8)) == 0xDEADBEEF).all()
+
+
+# -- edge flags ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("KBL-VF-24", shows="action")
+@pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
+def test_edge_flags_are_for_the_edges_that_begin_at_their_vertices(gen: float) -> None:
+    """They are not stored with the vertex."""
+    flag = {"edge_flag_enable": 1, "source_element_format": value("R8_UINT"), **controls(SRC, NOSTORE, NOSTORE, NOSTORE)}
+    state = made_state(gen, {AT: bytes([1, 0, 7, 0])}, {}, {0: buffer(gen, 4, 1)}, [controls(ONE, ONE, ONE, ONE), flag])
+    assert fetched(state, call(4), [0]).tolist() == [[0x3F800000] * 4]
+    objects = (PrimitiveObject * 2)(PrimitiveObject((0, 1, 2), 3 | 7 << 6), PrimitiveObject((3, 2, 1), 3 | 5 << 6))
+    array = ObjectArray(ctypes.addressof(objects), 2, 2)
+    ids, instances, flags = np.arange(4, dtype=np.uint32), np.zeros(4, np.uint32), np.zeros(4, np.uint8)
+    vertex_fetch(state, call(4), Destination.entry(4)).mark_edges(ids.ctypes.data, instances.ctypes.data, 4, ctypes.addressof(array),
+                                                                  flags.ctypes.data)  # fmt: skip
+    assert [found.flags >> 6 & 7 for found in objects] == [0b101, 0b000]
