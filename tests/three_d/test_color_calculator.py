@@ -245,3 +245,20 @@ def test_what_is_missing_or_not_built_is_named() -> None:
         Draw(9, blend={"color_buffer_blend_enable": 1}).made()
     with pytest.raises(Unsupported, match="tiled_resource_mode 1"):
         Draw(9, depth={"surface_format": 1, "tiled_resource_mode": 1}).made()
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_state_in_memory_that_changed_is_read_again(gen: float) -> None:
+    """Drivers rewrite structures in place; the same bytes give the same object."""
+    draw = Draw(gen, blend=BLENDING)
+    first = draw.made()
+    assert draw.made() is first
+    draw.put("CC_VIEWPORT", VIEWPORT, minimum_depth=0.0, maximum_depth=0.5)
+    again = draw.made()
+    assert again is not first and color_calculator(draw.state).backend == again.backend
+    entry = CC if gen == 4.5 else BLEND + (4 if gen >= 8 else 0)
+    for at in range(entry, entry + (32 if gen == 4.5 else 8), 4):
+        before, changed = draw.made(), draw.memory.array[at : at + 4].copy()
+        draw.memory.array[at : at + 4] = 0
+        if changed.any():
+            assert draw.made() is not before

@@ -22,8 +22,11 @@ from softgen.lanes.value import Region, Value
 from softgen.shared_functions.pixel_backend.state import SurfacePlacement, TargetState
 from softgen.surface import texel, tiling
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage
+from softgen.surface.levels import level_table
 
 BLOCK = 16  # pixels of 4x4
+CUBE_FACES = 6
+ALL_COLUMNS = 12  # slices of a surface are fewer than 2^12
 REACH = 1 << 32  # bytes that a surface may extend over: offsets have 32 bits
 
 
@@ -82,15 +85,22 @@ def target_surface(image: SurfaceImage, state: Record, what: str) -> tuple[Targe
     texel.check(image.format)
     level = image.levels - 1
     left, top, width, height = image.level_box(level)
-    if level and image.layout == "packed":
-        raise Unsupported(f"{what}, level {level} of a {image.kind} surface: not yet simulated for render targets")
     left, top = left + image.at[0], top + image.at[1]
-    slices = int(state.render_target_view_extent) + 1
-    end = (image.rows * (image.first + slices) + top + height) * image.pitch
-    if end >= REACH or image.across:
+    slices = CUBE_FACES if image.kind == "cube" else int(state.render_target_view_extent) + 1  # KBL 20625-20629
+    rows, columns, across = _slice_steps(image, level)
+    end = (rows * ((image.first + slices >> columns) + 1) + top + height) * image.pitch
+    if end >= REACH:
         raise Unsupported(f"{what} extends over {end:#x} bytes: not yet simulated for render targets")
-    placement = SurfacePlacement(image.base, width, height, slices, image.pitch, image.rows, image.first, left, top)
+    placement = SurfacePlacement(image.base, width, height, slices, image.pitch, rows, image.first, left, top, columns, across)
     return TargetSurface(image.format, image.tiling, _order(image)), placement
+
+
+def _slice_steps(image: SurfaceImage, level: int) -> tuple[int, int, int]:
+    """Rows from slice to slice; or how many slices are beside each other (as a power of two), and pixels between them."""
+    table = level_table(image)
+    if image.layout == "packed":
+        return int(table.down[level]), level, int(table.across[level])
+    return (image.rows, 0, 0) if not image.across else (0, ALL_COLUMNS, image.across)
 
 
 def _order(image: SurfaceImage) -> str:
@@ -145,7 +155,9 @@ class PixelAddresses:
         self.m, self.tiled, self.size, self.pixels = m, tiled, size, pixels
         self.shape = block_shape(tiled, size, pixels.lanes)
         index = m.select(layer < view.load("slices"), layer, m.like(layer, 0)) + view.load("first")
-        self.top, self.left, self.pitch = index * view.load("rows") + view.load("top"), view.load("left"), view.load("pitch")
+        columns, self.pitch = view.load("columns"), view.load("pitch")
+        beside = index & (m.like(index, 1) << columns) - 1
+        self.left, self.top = beside * view.load("across") + view.load("left"), (index >> columns) * view.load("rows") + view.load("top")
 
     def _offsets(self, x: Value, y: Value) -> Value:
         m = self.m
