@@ -19,6 +19,7 @@ rasterizer.py, .c         RASTER: the pixels that an object covers
 pixel_state.py            the state of the pixel shader: kernel, payload, when depth and stencil are tested
 pixel_payload.py, payload.c  payloads of pixel shader threads
 pixel_shader.py, .c, pixels.h  PS: tiles become threads
+color_calculator.py       blending, depth and stencil, for the pixel backend; depth_buffer.py where their buffers are
 draw.py                   a draw; commands.py its command; stages.py the table of stages
 clears.py, fill.py        fast clears, HiZ operations
 """

@@ -72,7 +72,7 @@ class Target(Bench):
     buffers: dict[int, Array] = field(default_factory=dict)  # more memory: bytes by address
 
     def __post_init__(self) -> None:
-        self.blocks = self.tiling == "y_major"
+        self.blocks = True
         self.look = surface_formats()[NUMBER[self.format]]
         self.bytes = self.look.bits // 8
         step = {"linear": 64, "x_major": 512, "y_major": 128}[self.tiling]
