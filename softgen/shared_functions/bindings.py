@@ -53,6 +53,7 @@ class Picture(ctypes.Structure):
         ("samplers", ctypes.c_uint64 * SAMPLERS),  # SampleFunctions by sampler index
         *((name, ctypes.c_uint64) for name in NUMBERS),
         ("at", ctypes.c_uint64 * 2),
+        ("linear", ctypes.c_uint64),  # host address of texel.linear_table, for sRGB formats
         *((f"level_{name}", ctypes.c_uint32 * LEVELS) for name in TABLES),
     ]
 

@@ -28,7 +28,13 @@ def raw(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value)
 
 def load(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value) -> list[Value]:
     """Load red, green, blue and alpha of the texels at byte offsets."""
-    return texel.unpack(m, image.format, raw(m, image, memory, at, mask))
+    return unpack(m, image, raw(m, image, memory, at, mask))
+
+
+def unpack(m: Machine, image: SurfaceImage, held: list[Value]) -> list[Value]:
+    """Unpack red, green, blue and alpha; compiled programs have tables for some formats."""
+    table = None if image.linear is None else m.memory_at(image.linear, u32.bytes << texel.TABLE_BITS)
+    return texel.unpack(m, image.format, held, table)
 
 
 def fetch(m: Machine, image: SurfaceImage, memory: Region, places: list[Value], lod: Value | None, mask: Value) -> list[Value]:

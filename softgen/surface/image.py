@@ -7,9 +7,10 @@ Reads   RENDER_SURFACE_STATE
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 
+from softgen.bits import catalogue
 from softgen.bits.describe import value_name
 from softgen.bits.formats import Format, surface_formats
 from softgen.bits.generation import generation
@@ -20,11 +21,10 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value
 from softgen.surface import tiling
-from softgen.surface.levels import LEVELS, LevelTable, level_table, lookup
+from softgen.surface.levels import LevelTable, level_table, lookup
 
 TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
 CHANNEL_NAMES = ("red", "green", "blue", "alpha")
-TILE_ROWS = 64  # of the tallest tile
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,14 @@ class SurfaceImage:
     near: bool = False  # offsets of texels fit in 32 bits, and the image is in one part of the address space
     averages_corners: bool = True  # the texel that a cube map lacks at a corner is the average of the other three
     run_time: LevelTable | None = None  # in compiled programs
+    linear: Value | None = None  # in compiled programs: the address of the table for sRGB (texel.linear_table)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))
 
     @property
     def size(self) -> int:
@@ -101,27 +109,37 @@ def broadcast_number(m: Machine, number: int | Value, type: LaneType, lanes: int
 
 def image_from_state(layout: Layout, state: Record, what: str) -> SurfaceImage:
     """The image that a surface state describes; raises Unsupported for surfaces that are not simulated."""
+    try:
+        return _decoded(layout.gen, state)
+    except Unsupported as error:
+        raise Unsupported(f"{what} {error}") from None
+
+
+@lru_cache(1024)
+def _decoded(gen: float, state: Record) -> SurfaceImage:
+    """The image of a state; every draw asks for its textures again. Errors are sentences without their subject."""
+    layout = catalogue.layout("RENDER_SURFACE_STATE", gen)
     kind = value_name(layout, state, "surface_type")
     format = surface_formats().get(state.surface_format)
     if kind == "strbuf" or format is None:
-        raise Unsupported(f"{what} is a {kind} surface of format {state.surface_format}: not yet simulated for this message")
+        raise Unsupported(f"is a {kind} surface of format {state.surface_format}: not yet simulated for this message")
     if kind in ("buffer", "null"):
         entries, pitch = int(state.number_of_entries) if kind == "buffer" else 0, int(state.surface_pitch) + 1
         base = int(state.surface_base_address)
         image = SurfaceImage(kind, format, base, entries, 1, 1, False, pitch, "linear", 0, 1, 0, 0, (1, 1), (0, 0))
         return replace(image, near=_is_near(image, entries * pitch))
     if getattr(state, "number_of_multisamples", 0):
-        raise Unsupported(f"{what} has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated for "
+        raise Unsupported(f"has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated for "
                           "this message")  # fmt: skip
     if kind == "cube":
-        _check_faces(state, what)
+        _check_faces(state)
     align = _alignment(layout, state, "horizontal", 0), _alignment(layout, state, "vertical", 1)
     width, height = int(state.width) + 1, (int(state.height) + 1 if kind != "1d" else 1)
-    across, arrangement = _across(state, kind), _layout(layout, state, kind, what)
+    across, arrangement = _across(state, kind), _layout(layout, state, kind)
     image = SurfaceImage(
         kind, format, int(state.surface_base_address), width, height, int(state.depth) + 1, _is_array(state, kind),
         int(state.surface_pitch) + 1,
-        _tiling(layout, state, kind, format, what),
+        _tiling(layout, state, kind, format),
         rows=0 if across else _rows(layout, state, arrangement, height, align[1]),
         levels=int(state.mip_count_lod) + 1,
         level=int(state.surface_min_lod),
@@ -145,20 +163,23 @@ def _is_near(image: SurfaceImage, size: int) -> bool:
 
 
 def reach(image: SurfaceImage) -> int:
-    """Bytes from the base on that texels may occupy."""
-    table = level_table(image)
-    assert not isinstance(table.top, Value) and not isinstance(table.down, Value)
-    slices = (image.depth if image.is_array or image.kind == "3d" else 1) * (6 if image.kind == "cube" else 1)
-    last = min(image.level + image.levels, LEVELS) - 1
-    rows = (image.first + slices) * max(image.rows, 1) + table.top[last] + slices * table.down[last] + image.at[1]
-    return (rows + TILE_ROWS) * image.pitch + (image.first + slices) * image.across * image.size
+    """Bytes from the base on that texels may occupy, whatever the state says; rather too many."""
+    table, slices = level_table(image), (image.depth if image.is_array or image.kind == "3d" else 1) * (6 if image.kind == "cube" else 1)
+    packed = image.layout == "packed"
+    beside = enumerate(zip(table.left, table.across, strict=True))
+    wide: int = max(left + (across << level if packed else across) for level, (left, across) in beside)
+    high: int = max(top + (down * slices if packed else down) for top, down in zip(table.top, table.down, strict=True))
+    columns = (wide + (image.first + slices) * image.across + image.at[0]) * image.size
+    rows = high + (image.first + slices) * image.rows + image.at[1]
+    order = "" if image.tiling == "linear" else tiling.orders()[image.tiling]
+    return (rows << 1 | 1) * image.pitch + (columns << order.count("Y")) + (image.pitch << order.count("Y")) + (2 << len(order))
 
 
-def _check_faces(state: Record, what: str) -> None:
+def _check_faces(state: Record) -> None:
     """All faces must be enabled; disabled ones would be border (KBL 19177-19263)."""
     off = [f"{sign}_{axis}" for axis in "xyz" for sign in ("negative", "positive") if not getattr(state, f"cube_face_enable_{sign}_{axis}")]
     if off:
-        raise Unsupported(f"{what} is a cube map without cube_face_enable_{off[0]}: not yet simulated for this message")
+        raise Unsupported(f"is a cube map without cube_face_enable_{off[0]}: not yet simulated for this message")
 
 
 def _is_array(state: Record, kind: str) -> bool:
@@ -168,23 +189,23 @@ def _is_array(state: Record, kind: str) -> bool:
     return kind in ("1d", "2d") and int(state.depth) > 0
 
 
-def _layout(layout: Layout, state: Record, kind: str, what: str) -> str:
+def _layout(layout: Layout, state: Record, kind: str) -> str:
     """The name of the level layout."""
     if "mip_map_layout_mode" in state._fields and state.mip_map_layout_mode and state.mip_count_lod:
-        raise Unsupported(f"{what} has mip_map_layout_mode {value_name(layout, state, 'mip_map_layout_mode')}: not yet simulated")
+        raise Unsupported(f"has mip_map_layout_mode {value_name(layout, state, 'mip_map_layout_mode')}: not yet simulated")
     if kind in generation(layout.gen).packed_surfaces:
         return "packed"
     return "row" if kind == "1d" and "qpitch_texels" in state._fields else "below"
 
 
-def _tiling(layout: Layout, state: Record, kind: str, format: Format, what: str) -> str:
+def _tiling(layout: Layout, state: Record, kind: str, format: Format) -> str:
     """The name of the tiling; tiled resources (TileYf, TileYs) have one for each texel size."""
     if not getattr(state, "tiled_resource_mode", 0):
         return TILINGS[int(state.tile_mode)]
     mode = value_name(layout, state, "tiled_resource_mode")
     if kind != "2d" or state.mip_count_lod or f"{mode}_{format.bits}" not in tiling.orders():
         described = f"a {kind} surface of {format.bits} bits with {state.mip_count_lod + 1} levels"
-        raise Unsupported(f"{what} is {described} in {mode}: not yet simulated for this message")
+        raise Unsupported(f"is {described} in {mode}: not yet simulated for this message")
     return f"{mode}_{format.bits}"
 
 

@@ -9,7 +9,7 @@ Sources: public Mesa isl.c (isl_calc_phys_slice0_extent_sa_gfx4_2d, _gfx4_3d, _g
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import u32
@@ -40,10 +40,10 @@ class LevelSizes(Protocol):
 class LevelTable(NamedTuple):
     """One entry for each level of the whole surface, in texels and rows; of compiled programs, lanes that are loaded at run time."""
 
-    left: Entries
-    top: Entries
-    across: Entries  # packed: the width and height of a slice
-    down: Entries
+    left: Any
+    top: Any
+    across: Any  # packed: the width and height of a slice
+    down: Any
 
 
 def align(number: int, step: int) -> int:

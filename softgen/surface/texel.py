@@ -5,11 +5,14 @@ A channel is a 32-bit lane: the bits of a float for unorm, snorm and float forma
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
+
 from softgen.bits.formats import Format, FormatChannel
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f16, f32, f64, i32, u16, u32
-from softgen.lanes.value import Value
+from softgen.lanes.value import Memory, Value
 
 WORD = 32
 ORDER = "rgba"
@@ -22,6 +25,7 @@ SMALL = {11: 4, 10: 5}  # width of an unsigned float -> the shift to the mantiss
 
 STEPS = {"unorm": 0, "snorm": 1}  # channel types that count steps: bits that are a sign
 EXACT_BITS = 16
+TABLE_BITS = 8
 ROOT = (0.35, 0.65, 5)  # of x^0.4: a linear first approximation, and the number of Newton steps
 CUBE_ROOT = (0.45, 0.6, 4)  # of x^(1/3) from 0.05 to 1: likewise
 
@@ -50,16 +54,19 @@ def is_integer(format: Format) -> bool:
 # -- unpacking -----------------------------------------------------------------------------------------------------
 
 
-def unpack(m: Machine, format: Format, words: list[Value]) -> list[Value]:
-    """Unpack red, green, blue and alpha; channels that the format lacks are 0, alpha 1."""
+def unpack(m: Machine, format: Format, words: list[Value], table: Memory | None = None) -> list[Value]:
+    """Unpack red, green, blue and alpha; channels that the format lacks are 0, alpha 1. `table`: a LinearTable, where there is one."""
     check(format, reading=True)
     found = {name: m.like(words[0], bits) for name, bits in missing(format).items()}
     for channel, at in places(format):
         if channel.type != "void":
             raw = words[at // WORD] >> at % WORD if at % WORD else words[at // WORD]
-            value = _decoded(m, channel, raw if channel.bits == WORD else raw & (1 << channel.bits) - 1)
-            if format.space == "srgb" and channel.name != "a":
-                value = _linear(m, value)
+            raw = raw if channel.bits == WORD else raw & (1 << channel.bits) - 1
+            curved = format.space == "srgb" and channel.name != "a"
+            if curved and table is not None and channel.bits == TABLE_BITS:
+                value = m.load(u32, table, raw * u32.bytes)
+            else:
+                value = _linear(m, _decoded(m, channel, raw)) if curved else _decoded(m, channel, raw)
             found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), value))
     return [found[name] for name in ORDER]
 
@@ -67,6 +74,15 @@ def unpack(m: Machine, format: Format, words: list[Value]) -> list[Value]:
 def missing(format: Format) -> dict[str, int]:
     """Values of the channels that a format lacks: 0, alpha 1 (KBL 20968-20972)."""
     return {"r": 0, "g": 0, "b": 0, "a": 1 if is_integer(format) else ONE}
+
+
+@cache
+def linear_table() -> ctypes.Array[ctypes.c_uint32]:
+    """The bits of linear values for all 8-bit values of an sRGB channel, for compiled programs."""
+    from softgen.lanes.numpy import NumpyMachine
+
+    m, channel, numbers = NumpyMachine(), FormatChannel("r", "unorm", TABLE_BITS), range(1 << TABLE_BITS)
+    return (ctypes.c_uint32 * len(numbers))(*_linear(m, _decoded(m, channel, m.constant(u32, numbers))).payload.tolist())
 
 
 def _linear(m: Machine, value: Value) -> Value:
@@ -85,6 +101,11 @@ def _linear(m: Machine, value: Value) -> Value:
 def is_normalised(format: Format) -> bool:
     """Whether all channels are whole numbers of steps, linear from 0 or -1 to 1."""
     return format.space != "srgb" and all(one.type in STEPS or one.type == "void" for one in format.channels)
+
+
+def is_finite(format: Format) -> bool:
+    """Whether no texel is infinite or no number."""
+    return all(one.type in STEPS or one.type == "void" for one in format.channels)
 
 
 def steps(channel: FormatChannel) -> int:

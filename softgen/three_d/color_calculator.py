@@ -174,13 +174,19 @@ def target_state(entry: _Page, common: _Page, alpha_format: str) -> TargetState:
         logic_op=entry.number("logic_op_function") if entry.on("logic_op_enable") else None,
         write_disable="".join(name[0] for name in COLORS if entry.on(f"write_disable_{name}")),
         clamp_range=entry.word("color_clamp_range"),
-        pre_clamp="all" if entry.on("pre_blend_color_clamp_enable") else "sources" if entry.on("pre_blend_source_only_clamp_enable") else "",
+        pre_clamp=_pre_clamp(entry),
         post_clamp=entry.on("post_blend_color_clamp_enable"),
         alpha_test=common.word("alpha_test_function") if common.on("alpha_test_enable") else "always",
         alpha_test_unorm8=alpha_format == "unorm8",
         alpha_to_one=common.on("alpha_to_one_enable"),
         dither=(common.number("x_dither_offset"), common.number("y_dither_offset")) if common.on("color_dither_enable") else None,
     )  # fmt: skip
+
+
+def _pre_clamp(entry: _Page) -> str:
+    if entry.on("pre_blend_color_clamp_enable"):
+        return "all"
+    return "sources" if entry.on("pre_blend_source_only_clamp_enable") else ""
 
 
 def _equation(entry: _Page, function: str, source: str, destination: str) -> BlendEquation:

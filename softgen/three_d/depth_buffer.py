@@ -46,9 +46,9 @@ def depth_buffers(state: DrawState) -> DepthBuffers:
     separate = catalogue.catalogue().get(STENCIL, state.gen) is not None
     if kind == "null":
         return DepthBuffers(separate_stencil=separate)
-    if format not in FORMATS or getattr(buffer, "tiled_resource_mode", 0) or buffer.lod and kind == "3d":
-        mode = f", tiled_resource_mode {buffer.tiled_resource_mode}" if getattr(buffer, "tiled_resource_mode", 0) else ""
-        raise Unsupported(f"{DEPTH}: a {kind} surface of format {format}, level {buffer.lod}{mode}: not yet simulated")
+    mode = int(getattr(buffer, "tiled_resource_mode", 0))
+    if format not in FORMATS or mode or buffer.lod and kind == "3d":
+        raise Unsupported(f"{DEPTH}: a {kind} surface of format {format}, level {buffer.lod}, tiled_resource_mode {mode}: not yet simulated")
     placement = _placement(state, buffer, buffer, *_alignment(state, format))
     stencil, has_stencil = SurfacePlacement(), not separate and FORMATS[format][2] is not None
     if separate and (found := state.get(STENCIL)) is not None:

@@ -8,10 +8,14 @@ enum { PIXEL = 256 }; /* positions are in 1/256 */
 /* A coordinate on the grid of positions: nearest, half up, so that moving an object by whole pixels does not change it. */
 int64_t snap(const struct setup_plan *plan, double value)
 {
-    double steps = floor(value * (PIXEL / plan->grid) + 0.5) * plan->grid;
-    if (!(steps > -plan->limit))
+    double steps = value * (PIXEL / plan->grid) + 0.5;
+    int64_t most = plan->limit / plan->grid;
+    if (!(steps > (double)-most))
         return -plan->limit;
-    return steps < plan->limit - 1 ? (int64_t)steps : plan->limit - 1;
+    if (steps >= (double)most)
+        return plan->limit - 1;
+    int64_t below = (int64_t)steps;
+    return (below - (steps < (double)below)) * plan->grid;
 }
 
 /* Twice the area; above zero when the vertices are clockwise as seen on the screen, where y points down (G45 5353-5361). */
@@ -58,26 +62,39 @@ void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uin
     }
 }
 
-/* The plane through three values. Order of arithmetic: differences from the first, both products, their difference, times 256 / area;
- * then from the first vertex to the sample of pixel (0, 0). */
-static struct plane plane_of(const struct setup_plan *plan, const struct screen_vertex *v, double scale, double f0, double f1, double f2)
+/* What planes through three vertices have in common: gradients of the second and third vertex's weights, and the way from the first
+ * vertex to the sample of pixel (0, 0). */
+struct basis {
+    double dx1, dy1, dx2, dy2, x, y;
+};
+
+static struct basis basis_of(const struct setup_plan *plan, const struct screen_vertex *v)
+{
+    double scale = PIXEL / (double)determinant(v);
+    return (struct basis){
+        (double)(v[2].y - v[0].y) * scale, (double)(v[0].x - v[2].x) * scale,
+        (double)(v[0].y - v[1].y) * scale, (double)(v[1].x - v[0].x) * scale,
+        (double)(plan->sample_x - v[0].x) / PIXEL, (double)(plan->sample_y - v[0].y) / PIXEL,
+    };
+}
+
+/* The plane through three values, in this order of arithmetic: differences from the first, times gradients, summed; then along x and y. */
+static struct plane plane_of(const struct basis *b, double f0, double f1, double f2)
 {
     double f10 = f1 - f0, f20 = f2 - f0;
-    double dx = (f10 * (double)(v[2].y - v[0].y) - f20 * (double)(v[1].y - v[0].y)) * scale;
-    double dy = (f20 * (double)(v[1].x - v[0].x) - f10 * (double)(v[2].x - v[0].x)) * scale;
-    double x = (double)(plan->sample_x - v[0].x) / PIXEL, y = (double)(plan->sample_y - v[0].y) / PIXEL;
-    return (struct plane){f0 + dx * x + dy * y, dx, dy};
+    double dx = f10 * b->dx1 + f20 * b->dx2, dy = f10 * b->dy1 + f20 * b->dy2;
+    return (struct plane){f0 + dx * b->x + dy * b->y, dx, dy};
 }
 
 /* Z, 1/w and barycentrics; perspective barycentrics are planes of b/w. */
 void set_planes(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record)
 {
-    double scale = PIXEL / (double)determinant(v);
-    record->z = plane_of(plan, v, scale, v[0].z, v[1].z, v[2].z);
-    record->rhw = plane_of(plan, v, scale, v[0].rhw, v[1].rhw, v[2].rhw);
+    struct basis basis = basis_of(plan, v);
+    record->z = plane_of(&basis, v[0].z, v[1].z, v[2].z);
+    record->rhw = plane_of(&basis, v[0].rhw, v[1].rhw, v[2].rhw);
     for (int i = 0; i < 2; i++) {
-        record->linear[i] = plane_of(plan, v, scale, v[0].linear[i], v[1].linear[i], v[2].linear[i]);
-        record->perspective[i] = plane_of(plan, v, scale, v[0].perspective[i] * v[0].rhw, v[1].perspective[i] * v[1].rhw,
+        record->linear[i] = plane_of(&basis, v[0].linear[i], v[1].linear[i], v[2].linear[i]);
+        record->perspective[i] = plane_of(&basis, v[0].perspective[i] * v[0].rhw, v[1].perspective[i] * v[1].rhw,
                                           v[2].perspective[i] * v[2].rhw);
     }
 }

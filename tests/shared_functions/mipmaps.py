@@ -38,7 +38,7 @@ class Mipmap(Bench):
     levels: int = 4
     tiling: str = "linear"
     sampler: Mapping[str, float] = field(default_factory=dict)
-    border: Sequence[float] = (0.25, 0.5, 0.75, 1.0)
+    border: Any = (0.25, 0.5, 0.75, 1.0)  # floats, or the dwords of the state
 
     def __post_init__(self) -> None:
         self.space = AddressSpace("bench", 48)
@@ -53,7 +53,8 @@ class Mipmap(Bench):
         named = {one.name for one in state.fields}
         chosen = {name: value for name, value in self.sampler.items() if name in named}
         self.put(self.state, STATES, state.pack(border_color_pointer=BORDER, **chosen))
-        self.put(self.state, BORDER, list(np.asarray(self.border, np.float32).view(np.uint32)))
+        border = np.asarray(self.border, np.float32 if isinstance(self.border, tuple) else np.uint32)
+        self.put(self.state, BORDER, list(border.view(np.uint32)))
         self.slm, self.samplers, self.compiled = LocalMemory(1), STATES, 0
         bases = {"surface": BASE, "dynamic": BASE, "general": BASE}
         self.port: Any = SamplerPort(Surfaces(generation(self.gen), self.space, bases, TABLE),

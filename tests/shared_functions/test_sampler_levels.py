@@ -223,6 +223,18 @@ def test_texels_are_compared_before_they_are_filtered(gen: float, function: int)
     assert one.compiled == 1
 
 
+@pytest.mark.parametrize(("format", "held", "wanted"), [
+    ("R8G8B8A8_UINT", [0x04030201, 9, 9, 9], [1, 2, 3, 4]), ("R8G8_SINT", [0x04030280, 9, 9, 9], [-128, 2, 0, 1]),
+    ("R16G16B16A16_UINT", [0x00020001, 9, 0x00040003, 9], [1, 2, 3, 4]), ("R32G32B32A32_UINT", [1, 2, 3, 4], [1, 2, 3, 4]),
+    ("R32G32_UINT", [1, 2, 3, 4], [1, 3, 0, 1]),
+])  # fmt: skip
+def test_borders_of_integers_stand_apart_on_gen75(format: str, held: list[int], wanted: list[int]) -> None:
+    """Dwords 16 to 19, in the width of the format; the green of two dwords is where blue would be (public: Mesa crocus_state.c)."""
+    one = surface(7.5, levels=1, format=format, sampler=modes("clamp_border"), border=np.array([7] * 16 + held, np.uint32))
+    found = sample_l(one, [np.full(16, -3, np.float32)] * 2, np.zeros(16, np.float32))
+    assert found[0].view(np.int32).tolist() == wanted and one.compiled == 1
+
+
 # -- gather4 ----------------------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.signature import Lanes, Signature
-from softgen.lanes.types import u32
+from softgen.lanes.types import f32, u32
 from softgen.lanes.value import Value
 from softgen.surface import texel
 from tests.lanes.both import agree
@@ -20,6 +20,31 @@ from tests.lanes.both import agree
 LANES = 16
 FRACTION = {32: 23, 16: 10, 11: 6, 10: 5}  # bits of floats
 BY_NAME = {one.name: one for one in surface_formats().values()}
+
+
+@pytest.mark.parametrize("bits", range(1, 17))
+def test_division_by_multiplication_rounds_correctly(bits: int) -> None:
+    m, steps = NumpyMachine(), max((1 << bits) - 1, 1)
+    every = np.arange(steps + 1, dtype=np.float32)
+    for start in range(0, len(every), 256):
+        part = every[start : start + 256]
+        assert (texel.divided(m, m.value(f32, part), steps).payload == part / np.float32(steps)).all()
+
+
+@pytest.mark.parametrize("name", ["R8G8B8A8_UNORM", "R16G16_SNORM", "B5G6R5_UNORM", "L8_UNORM", "A8_UNORM", "R10G10B10A2_UNORM"])
+def test_steps_over_their_number_are_what_a_texel_means(name: str) -> None:
+    m, look = NumpyMachine(), BY_NAME[name]
+    words = [m.value(u32, np.random.default_rng(4).integers(0, 1 << 32, LANES, np.uint32))]
+    counts = texel.step_counts(look)
+    found = [texel.divided(m, value, count).payload for value, count in zip(texel.unpack_steps(m, look, words), counts, strict=True)]
+    wanted = [value.payload.view(np.float32) for value in texel.unpack(m, look, words)]
+    assert np.array_equal(found, wanted)
+
+
+def test_the_table_has_what_the_formula_gives() -> None:
+    m, look = NumpyMachine(), BY_NAME["R8G8B8A8_UNORM_SRGB"]
+    words = [m.value(u32, np.arange(256, dtype=np.uint32) * 0x01010101)]
+    assert list(texel.linear_table()) == texel.unpack(m, look, words)[1].payload.tolist()
 
 
 def plain() -> list[Format]:

@@ -166,6 +166,18 @@ def test_a_second_draw_with_other_constants(name: str) -> None:
     assert (made.stored() == wanted).all() and ctypes.addressof(made.shader.plan.payload) == ctypes.addressof(first)
 
 
+def test_other_state_and_other_attributes_make_another_plan() -> None:
+    made, dispatcher = Scene(), EngineDispatcher("t1", 1)
+    made.draw(dispatcher)
+    made.stream.latch("3DSTATE_WM", barycentric_interpolation_mode=8)
+    made.draw(dispatcher)
+    assert made.shader.state is not None and made.shader.state.parts.barycentrics == (*(False,) * 3, True, False, False)
+    assert (made.stored() == made.expected()).all()
+    made.records = Records(scene(), 4)
+    made.draw(dispatcher)
+    assert (made.stored() == made.expected()).all()
+
+
 @pytest.mark.parametrize("name", ["t0", "t1"])
 def test_a_fallback_in_the_middle_of_a_tile_changes_nothing(name: str) -> None:
     """The surface ends in the middle of the picture: messages of some threads are for the interpreter."""
@@ -245,7 +257,7 @@ def depth_function(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 def with_depth(function: int, where: int = MAPPED, limit: float = 0.5) -> PixelTargets:
     target = DepthTarget(where, limit)
-    return PixelTargets((), function, ctypes.addressof(target), target)
+    return PixelTargets((), function, ctypes.addressof(target), owner=target)
 
 
 @pytest.mark.parametrize("name", ["t0", "t1"])
@@ -258,9 +270,9 @@ def test_early_tests_see_graphics_memory(name: str, depth_function: int) -> None
     assert counts == PixelCounts(counts.threads, passed, passed) and 0 < passed < made.lit
 
 
-def test_late_tests_are_not_made_early(depth_function: int) -> None:
+def test_late_tests_are_counted_by_the_backend() -> None:
     made = Scene(pixel_shader_kills_pixel=1)
-    counts = made.draw(Choice("t0"), with_depth(depth_function))
+    counts = made.draw(Choice("t0"), PixelTargets(late=True))
     assert (made.stored() == made.expected()).all() and counts.depth == 0  # the kernel writes no target, so no pixel passes
 
 

@@ -214,7 +214,7 @@ class ImageSampler:
         axes = [self._taps(axis, position.places[axis], offsets, level, smooth, rounds[axis]) for axis in range(self.axes)]
         if not smooth:
             return self._texel([taps[0] for taps in axes], position.slice, level)
-        if self.counts_steps:
+        if texel.is_finite(self.image.format):
             return self._mixed(axes, [], position.slice, level)
         total: list[Value | None] = [None] * 4
         for chosen in product(*reversed(axes)):  # u fastest
@@ -288,7 +288,7 @@ class ImageSampler:
         words = fetch.raw(m, self.image, self.memory, self._offset([tap.at for tap in taps], slice_, level), mask)
         if self.counts_steps:
             return texel.unpack_steps(m, self.image.format, words)
-        found = texel.unpack(m, self.image.format, words)
+        found = fetch.unpack(m, self.image, words)
         if border is not None:
             outside = self.how.outside(self.image.format)
             found = [m.select(border, bits, value) for bits, value in zip(outside, found, strict=True)]

@@ -9,6 +9,7 @@ import struct
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
@@ -88,14 +89,24 @@ def _apart(format: Format, held: Four) -> list[int]:
 
 
 def understood(layout: Layout, state: Record, what: str) -> Sampling:
-    """What is not simulated is refused by name; the border colour is read by the caller."""
+    """A sampler state without its border colour; what is not simulated is refused by name."""
+    try:
+        return _decoded(layout.gen, state)
+    except Unsupported as error:
+        raise Unsupported(f"{what} {error}") from None
+
+
+@lru_cache(1024)
+def _decoded(gen: float, state: Record) -> Sampling:
+    """Every draw asks for its samplers again. Errors are sentences without their subject."""
+    layout = catalogue.layout("SAMPLER_STATE", gen)
     word = {name: value_name(layout, state, name) for name in state._fields if name.endswith(("_filter", "_mode", "_function"))}
     for name in ("mag_mode_filter", "min_mode_filter"):
         if word[name] not in FILTERS:
-            raise Unsupported(f"{what} has {name} {word[name]}: not yet simulated")
+            raise Unsupported(f"has {name} {word[name]}: not yet simulated")
     for name in ("chromakey_enable", "reduction_type_enable", "srgb_decode"):
         if getattr(state, name, 0):
-            raise Unsupported(f"{what} has {name} set: not yet simulated")
+            raise Unsupported(f"has {name} set: not yet simulated")
     rounds = [tuple(bool(getattr(state, f"{axis}_address_{way}_filter_rounding_enable")) for axis in "uvr") for way in ("mag", "min")]
     bias = _lod(layout, state, "texture_lod_bias")
     return Sampling(

@@ -6,8 +6,11 @@ A function is compiled for a kind of surface and, where it samples, for a sample
 from __future__ import annotations
 
 import ctypes
+import struct
+import threading
 from collections import Counter
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from softgen.errors import SoftgenError
@@ -33,6 +36,7 @@ from softgen.shared_functions.bindings import (
 )
 from softgen.shared_functions.context import HEAD
 from softgen.shared_functions.texture.operations import OPERATIONS, PARAMETERS
+from softgen.surface import texel
 from softgen.surface.image import SurfaceImage
 from softgen.surface.levels import LevelTable
 
@@ -99,11 +103,21 @@ class Pictures:
         for name in NUMBERS:
             setattr(entry, name, getattr(image, name))
         entry.at[:] = image.at
+        if image.format.space == "srgb":
+            entry.linear = ctypes.addressof(texel.linear_table())
         if image.mipmapped:
-            for name in TABLES:
-                getattr(entry, f"level_{name}")[:] = [number & u32.highest for number in getattr(image.table, name)]
+            held = _table_bytes(image)
+            ctypes.memmove(ctypes.addressof(entry) + PICTURE.offset(f"level_{TABLES[0]}"), held, len(held))
 
 
+@lru_cache(1024)
+def _table_bytes(image: SurfaceImage) -> bytes:
+    """The level table of an image as a Picture has it."""
+    entries = [number & u32.highest for name in TABLES for number in getattr(image.table, name)]
+    return struct.pack(f"{len(entries)}I", *entries)
+
+
+@lru_cache(1024)
 def generic(image: SurfaceImage) -> SurfaceImage:
     """The image without what code reads at run time: images of a kind share their code."""
     at = (1, 1) if image.moved else (0, 0)  # some, or none
@@ -112,6 +126,7 @@ def generic(image: SurfaceImage) -> SurfaceImage:
 
 _NO_NUMBERS: dict[str, Any] = dict.fromkeys((name for name in NUMBERS if name != "levels"), 0)
 _made: dict[TexelForm, jit.LoadedCode] = {}  # never freed: kernels may be about to call it
+_making = threading.Lock()
 _asked: Counter[TexelForm] = Counter()
 
 
@@ -127,7 +142,9 @@ def function(form: TexelForm, hurry: bool = False) -> jit.LoadedCode | None:
             return None
         leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
         assert leave
-        _made[form] = jit.load(ir, (NAME,), imports={LEAVE: leave})
+        with _making:
+            if form not in _made:
+                _made[form] = jit.load(ir, (NAME,), imports={LEAVE: leave})
     return _made[form]
 
 
@@ -166,6 +183,8 @@ def _read(m: LlvmMachine, picture: HostPointer, image: SurfaceImage, numbers: di
         values["run_time"] = LevelTable(*(picture.field(PICTURE, f"level_{name}").load_lanes(u32, LEVELS, align=4) for name in TABLES))
     else:
         values |= {"levels": 1, "level": 0}
+    if image.format.space == "srgb":
+        values["linear"] = picture.field(PICTURE, "linear").load(u64, align=4).lane()
     return replace(image, **values)
 
 
