@@ -32,10 +32,6 @@ class GemContext:
         self.guilty = self.innocent = 0
         self.last: Fence | None = None  # of the newest submission
 
-    def slot(self, flags: int) -> int:
-        """The slot of the engine map that a submission asks for; 0 without a map."""
-        return flags & i915.I915_EXEC_RING_MASK if self.engines is not None else 0
-
     def engine(self, flags: int) -> str:
         """The engine a submission asks for."""
         index = flags & i915.I915_EXEC_RING_MASK
