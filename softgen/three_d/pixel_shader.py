@@ -57,7 +57,7 @@ class PixelLoop(ctypes.Structure):
         ("block_count", ctypes.c_uint32), ("visits", ctypes.c_uint32), ("testing", ctypes.c_uint32), ("batch", ctypes.c_uint32),
         ("open", ctypes.c_uint32), ("used", ctypes.c_uint64 * (TILE_BLOCKS // 64)), ("masks", ctypes.c_uint32 * BATCH),
         ("blocks", PixelBlock * TILE_BLOCKS),
-        ("started", ctypes.c_uint64), ("threads", ctypes.c_uint64), ("covered", ctypes.c_uint64), ("lit", ctypes.c_uint64), ("passed", ctypes.c_uint64),
+        *((name, ctypes.c_uint64) for name in ("started", "threads", "covered", "lit", "passed")),
     ]  # fmt: skip
 
 
