@@ -1,4 +1,4 @@
-"""The tables of spec/driver: what the kernel says about a GPU, and which drivers there are for it."""
+"""The tables of spec/driver: what the kernel says about a GPU and its display, and which drivers there are for it."""
 
 from __future__ import annotations
 
@@ -48,6 +48,40 @@ class Runtime:
         return next((path for pattern in self.files for path in sorted(glob.glob(pattern))), "")
 
 
+@dataclass(frozen=True)
+class ScanoutFormat:
+    """A row of display.toml: a pixel format of framebuffers, by its fourcc."""
+
+    name: str
+    surface: str
+    bits: int
+    depth: int
+
+    @property
+    def fourcc(self) -> int:
+        return int.from_bytes(self.name.encode("ascii"), "little")
+
+
+@dataclass(frozen=True)
+class ScanoutModifier:
+    """A row of display.toml: a tiling of framebuffers, by its modifier."""
+
+    name: str
+    value: int
+    tiling: str
+    unit: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class DisplayFacts:
+    """What display.toml says about a GPU: the largest framebuffer, its formats by fourcc, and its modifiers by value."""
+
+    largest: int
+    formats: dict[int, ScanoutFormat]
+    modifiers: dict[int, ScanoutModifier]
+
+
 def _table(name: str) -> dict[str, dict[str, Any]]:
     return tomllib.loads((resources.files("softgen") / "spec" / "driver" / name).read_text("utf-8"))
 
@@ -62,6 +96,17 @@ def kernel(gpu: str) -> KernelFacts:
     if row is None:
         raise SpecError(f"kernel.toml says nothing about {gpu}")
     return KernelFacts(**_frozen(row))
+
+
+@cache
+def display(gpu: str) -> DisplayFacts:
+    table = _table("display.toml")
+    row = table["gpus"].get(gpu)
+    if row is None:
+        raise SpecError(f"display.toml says nothing about {gpu}")
+    formats = [ScanoutFormat(name, **each) for name, each in table["formats"].items()]
+    modifiers = [ScanoutModifier(name, **table["modifiers"][name]) for name in row["modifiers"]]
+    return DisplayFacts(row["largest"], {each.fourcc: each for each in formats}, {each.value: each for each in modifiers})
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from softgen.driver import context, drm, execbuffer, gem, prime, query, syncobj
+from softgen.driver import context, drm, execbuffer, framebuffer, gem, kms, prime, query, syncobj
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, all_of
 from softgen.driver.gem_object import GemObject
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Handler = Callable[["Node", Call, SimpleNamespace], None]
 HANDLERS: dict[str, Handler] = {
     **query.HANDLERS, **gem.HANDLERS, **prime.HANDLERS, **context.HANDLERS, **syncobj.HANDLERS, **execbuffer.HANDLERS,
+    **kms.HANDLERS, **framebuffer.HANDLERS,
 }  # fmt: skip
 
 
@@ -35,6 +36,8 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
     """Answer an ioctl on a node; its changed argument is written back with the call's other writes."""
     number = number_of(request)
     name = NAMES.get(number)
+    if node.render and name_of(number) in PRIMARY_ONLY:
+        raise Errno(errno.EACCES, f"{name_of(number)} is not allowed on a render node")
     handler = HANDLERS.get(name) if name else None
     if name is None or handler is None:
         shown = name_of(number)
@@ -42,12 +45,10 @@ def answer(node: Node, call: Call, request: int, data: bytes) -> None:
             node.gpu.unknown[shown] = node.gpu.unknown.get(shown, 0) + 1
             first = node.gpu.unknown[shown] == 1
         if number in DISPLAY_NAMES:
-            raise Errno(errno.EOPNOTSUPP, f"{shown}: there is no display")
+            raise Errno(errno.EOPNOTSUPP, f"the display has no {shown}")
         if first:
             node.gpu.log(f"{shown} (request {request:#x}) is not known; answered with EINVAL")
         raise Errno(errno.EINVAL, f"{shown} is not known")
-    if node.render and name in PRIMARY_ONLY:
-        raise Errno(errno.EACCES, f"{name} is not allowed on a render node")
     layout = ARGUMENTS[name]
     argument = layout.unpack(data)
     handler(node, call, argument)

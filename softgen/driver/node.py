@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 from softgen.bits.generation import Device
 from softgen.driver import facts
 from softgen.driver.budget import Budget, default_limit
+from softgen.driver.display import Display
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Pipes, Signals, SyncFiles, Syncobj, all_of
 from softgen.driver.gem_context import GemContext
@@ -92,6 +93,7 @@ class Shared:
         self.budget = Budget(memory_limit or default_limit(), self.log_once)
         self.kernel = facts.kernel(device.name)
         self.signals = Signals()
+        self.display = Display(self.signals)
         self.sync_files, self.syncobjs = SyncFiles(), Pipes[Syncobj]()
         self.objects: dict[Identity, GemObject] = {}  # by the file of its memory; only those with one file
         self.orphans: set[GemObject] = set()  # exported, without a handle, and perhaps with a descriptor somewhere
@@ -165,3 +167,4 @@ class Node:
         self.contexts: Table[GemContext] = Table(0, MOST_CONTEXTS)
         self.vms: Table[Vm] = Table(1, MOST_CONTEXTS)
         self.syncobjs: Table[Syncobj] = Table()
+        self.client_caps: dict[int, int] = {}  # set with SET_CLIENT_CAP

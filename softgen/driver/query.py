@@ -66,7 +66,7 @@ PARAMS: dict[int, Answer] = {
     i915.I915_PARAM_CS_TIMESTAMP_FREQUENCY: lambda gpu: gpu.device.limit("timestamp_hz"),
 }
 CAPS = {
-    drm.DRM_CAP_DUMB_BUFFER: 0, drm.DRM_CAP_VBLANK_HIGH_CRTC: 1, drm.DRM_CAP_DUMB_PREFERRED_DEPTH: 24, drm.DRM_CAP_DUMB_PREFER_SHADOW: 0,
+    drm.DRM_CAP_DUMB_BUFFER: 1, drm.DRM_CAP_VBLANK_HIGH_CRTC: 1, drm.DRM_CAP_DUMB_PREFERRED_DEPTH: 24, drm.DRM_CAP_DUMB_PREFER_SHADOW: 0,
     drm.DRM_CAP_PRIME: drm.DRM_PRIME_CAP_IMPORT | drm.DRM_PRIME_CAP_EXPORT, drm.DRM_CAP_TIMESTAMP_MONOTONIC: 1,
     drm.DRM_CAP_ASYNC_PAGE_FLIP: 0, drm.DRM_CAP_CURSOR_WIDTH: 64, drm.DRM_CAP_CURSOR_HEIGHT: 64, drm.DRM_CAP_ADDFB2_MODIFIERS: 1,
     drm.DRM_CAP_PAGE_FLIP_TARGET: 0, drm.DRM_CAP_CRTC_IN_VBLANK_EVENT: 1, drm.DRM_CAP_SYNCOBJ: 1, drm.DRM_CAP_SYNCOBJ_TIMELINE: 1,
@@ -193,10 +193,6 @@ def capability(node: Node, call: Call, arg: SimpleNamespace) -> None:
     arg.value = CAPS[arg.capability]
 
 
-def client_capability(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    raise Errno(errno.EOPNOTSUPP, "there is no display")
-
-
 def aperture(node: Node, call: Call, arg: SimpleNamespace) -> None:
     arg.size = min(node.gpu.kernel.gtt_bytes, 1 << 32)
     arg.available = arg.size - (16 << 20)
@@ -219,7 +215,6 @@ def granted(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 HANDLERS = {
     "VERSION": version, "GET_UNIQUE": unique, "GET_MAGIC": magic, "GET_CLIENT": client, "SET_VERSION": set_version, "GET_CAP": capability,
-    "SET_CLIENT_CAP": client_capability, "AUTH_MAGIC": granted, "SET_MASTER": granted, "DROP_MASTER": granted, "I915_GETPARAM": getparam,
-    "I915_QUERY": query, "I915_GEM_GET_APERTURE": aperture, "I915_REG_READ": register, "I915_PERF_OPEN": refuse,
-    "I915_PERF_ADD_CONFIG": refuse, "I915_PERF_REMOVE_CONFIG": refuse,
+    "AUTH_MAGIC": granted, "I915_GETPARAM": getparam, "I915_QUERY": query, "I915_GEM_GET_APERTURE": aperture,
+    "I915_REG_READ": register, "I915_PERF_OPEN": refuse, "I915_PERF_ADD_CONFIG": refuse, "I915_PERF_REMOVE_CONFIG": refuse,
 }  # fmt: skip

@@ -77,6 +77,8 @@ class Server:
         self.gpu.opened += 1
         self.nodes[key] = node
         self.selector.register(connection, selectors.EVENT_READ, (key, node))
+        if not node.render:
+            self.gpu.display.opened(node, connection)
         greet(connection)
 
     def _refuse(self, name: str) -> None:
@@ -103,6 +105,7 @@ class Server:
         except OSError:
             pass
         self.selector.unregister(connection)
+        self.gpu.display.closed(node)  # before its connection: events go there
         connection.close()
         if self.nodes.get(key) is node:
             del self.nodes[key]
@@ -233,7 +236,12 @@ def requested(message: ShimMessage) -> str:
     if message.kind == FOREIGN or layout is None:
         return f"{name} ({message.a:#x})"
     fields = vars(layout.unpack(message.payload))
-    return " ".join([name, *(f"{field}={value:#x}" for field, value in fields.items() if value and field != "pad")])
+    return " ".join([name, *(f"{field}={shown(value)}" for field, value in fields.items() if value and field != "pad")])
+
+
+def shown(value: int | bytes) -> str:
+    """A field of an argument, for the trace."""
+    return value.rstrip(b"\0").hex() if isinstance(value, bytes) else f"{value:#x}"
 
 
 def drop(call: Call) -> None:

@@ -1,7 +1,8 @@
 """The i915 and DRM interface of Linux as data: the number, name and argument of each ioctl, and the structures behind pointers.
 
 The names of ioctls are the kernel's without DRM_IOCTL_; constants are in drm.py and i915_drm.py.
-A field is NAME:TYPE with struct's letters (I 32 bits, Q 64 bits, i and q signed, H 16 bits); the numbers are the kernel's (public headers).
+A field is NAME:TYPE with struct's letters (I 32 bits, Q 64 bits, i and q signed, H 16 bits, 16s 16 bytes).
+Numbers are the kernel's (public headers).
 """
 
 from __future__ import annotations
@@ -89,6 +90,27 @@ TABLE = """
 7a I915_GEM_VM_CREATE         extensions:Q flags:I vm:I
 7b I915_GEM_VM_DESTROY        extensions:Q flags:I vm:I
 7c I915_GEM_CREATE_EXT        size:Q handle:I flags:I extensions:Q
+a0 MODE_GETRESOURCES          fbs:Q crtcs:Q connectors:Q encoders:Q fb_count:I crtc_count:I connector_count:I encoder_count:I \
+                              min_width:I max_width:I min_height:I max_height:I
+a1 MODE_GETCRTC               connectors:Q connector_count:I crtc:I fb:I x:I y:I gamma_size:I mode_valid:I mode:68s
+a2 MODE_SETCRTC               connectors:Q connector_count:I crtc:I fb:I x:I y:I gamma_size:I mode_valid:I mode:68s
+a6 MODE_GETENCODER            encoder:I kind:I crtc:I possible_crtcs:I possible_clones:I
+a7 MODE_GETCONNECTOR          encoders:Q modes:Q properties:Q values:Q mode_count:I property_count:I encoder_count:I \
+                              encoder:I connector:I kind:I number:I status:I width_mm:I height_mm:I subpixel:I pad:I
+aa MODE_GETPROPERTY           values:Q enums:Q property:I flags:I name:32s value_count:I enum_count:I
+ac MODE_GETPROPBLOB           blob:I size:I data:Q
+ad MODE_GETFB                 fb:I width:I height:I pitch:I bits:I depth:I handle:I
+ae MODE_ADDFB                 fb:I width:I height:I pitch:I bits:I depth:I handle:I
+af MODE_RMFB                  fb:I
+b0 MODE_PAGE_FLIP             crtc:I fb:I flags:I sequence:I user_data:Q
+b1 MODE_DIRTYFB               fb:I flags:I color:I count:I clips:Q
+b2 MODE_CREATE_DUMB           height:I width:I bits:I flags:I handle:I pitch:I size:Q
+b3 MODE_MAP_DUMB              handle:I pad:I offset:Q
+b4 MODE_DESTROY_DUMB          handle:I
+b5 MODE_GETPLANERESOURCES     planes:Q plane_count:I pad:I
+b6 MODE_GETPLANE              plane:I crtc:I fb:I possible_crtcs:I gamma_size:I format_count:I formats:Q
+b8 MODE_ADDFB2                fb:I width:I height:I format:I flags:I handles:16s pitches:16s offsets:16s pad:I modifiers:32s
+b9 MODE_OBJ_GETPROPERTIES     properties:Q values:Q property_count:I object:I kind:I pad:I
 bf SYNCOBJ_CREATE             handle:I flags:I
 c0 SYNCOBJ_DESTROY            handle:I pad:I
 c1 SYNCOBJ_HANDLE_TO_FD       handle:I flags:I fd:i pad:I
@@ -101,19 +123,17 @@ cb SYNCOBJ_QUERY              handles:Q points:Q count:I flags:I
 cc SYNCOBJ_TRANSFER           source:I target:I source_point:Q target_point:Q flags:I pad:I
 cd SYNCOBJ_TIMELINE_SIGNAL    handles:Q points:Q count:I flags:I
 """
-# Named so that a log says what a program wanted; answered with EOPNOTSUPP, as a driver without a display does.
+# Named so that a log says what a program wanted; answered with EOPNOTSUPP: kms.py has no atomic mode setting, cursors, overlays or leases.
 DISPLAY = """
-08 MODESET_CTL    3a WAIT_VBLANK         a0 MODE_GETRESOURCES      a1 MODE_GETCRTC        a2 MODE_SETCRTC     a3 MODE_CURSOR
-a6 MODE_GETENCODER a7 MODE_GETCONNECTOR  aa MODE_GETPROPERTY       ac MODE_GETPROPBLOB    ad MODE_GETFB       ae MODE_ADDFB
-af MODE_RMFB      b0 MODE_PAGE_FLIP      b1 MODE_DIRTYFB           b2 MODE_CREATE_DUMB    b3 MODE_MAP_DUMB    b4 MODE_DESTROY_DUMB
-b5 MODE_GETPLANERESOURCES b6 MODE_GETPLANE b7 MODE_SETPLANE        b8 MODE_ADDFB2         b9 MODE_OBJ_GETPROPERTIES
-ba MODE_OBJ_SETPROPERTY bb MODE_CURSOR2  bc MODE_ATOMIC            bd MODE_CREATEPROPBLOB be MODE_DESTROYPROPBLOB c6 MODE_CREATE_LEASE
-a4 MODE_GETGAMMA  a5 MODE_SETGAMMA       a8 MODE_ATTACHMODE        a9 MODE_DETACHMODE     ab MODE_SETPROPERTY c7 MODE_LIST_LESSEES
-c8 MODE_GET_LEASE c9 MODE_REVOKE_LEASE   ce MODE_GETFB2            d0 MODE_CLOSEFB        3b CRTC_GET_SEQUENCE 3c CRTC_QUEUE_SEQUENCE
+08 MODESET_CTL    3a WAIT_VBLANK         a3 MODE_CURSOR            a4 MODE_GETGAMMA       a5 MODE_SETGAMMA    a8 MODE_ATTACHMODE
+a9 MODE_DETACHMODE ab MODE_SETPROPERTY   b7 MODE_SETPLANE          ba MODE_OBJ_SETPROPERTY bb MODE_CURSOR2    bc MODE_ATOMIC
+bd MODE_CREATEPROPBLOB be MODE_DESTROYPROPBLOB c6 MODE_CREATE_LEASE c7 MODE_LIST_LESSEES  c8 MODE_GET_LEASE   c9 MODE_REVOKE_LEASE
+ce MODE_GETFB2    d0 MODE_CLOSEFB        3b CRTC_GET_SEQUENCE      3c CRTC_QUEUE_SEQUENCE
 """
 # Without DRM_RENDER_ALLOW in the kernel's table: EACCES on a render node.
 PRIMARY_ONLY = frozenset({"GET_UNIQUE", "GET_MAGIC", "GET_CLIENT", "SET_VERSION", "SET_CLIENT_CAP", "AUTH_MAGIC", "SET_MASTER",
-                          "DROP_MASTER", "GEM_FLINK", "GEM_OPEN", "I915_GET_PIPE_FROM_CRTC_ID"})  # fmt: skip
+                          "DROP_MASTER", "GEM_FLINK", "GEM_OPEN", "I915_GET_PIPE_FROM_CRTC_ID", *DISPLAY.split()[1::2],
+                          *(row.split()[1] for row in TABLE.strip().splitlines() if " MODE_" in row)})  # fmt: skip
 ROWS = [line.split(maxsplit=2) for line in TABLE.strip().splitlines()]
 NAMES = {int(row[0], 16): row[1] for row in ROWS}
 ARGUMENTS = {row[1]: Structure(row[2] if len(row) > 2 else "") for row in ROWS}
@@ -137,6 +157,13 @@ SYNC_MERGE = Structure("name:32s other:i fence:i flags:I pad:I")
 SYNC_INFO = Structure("name:32s status:i flags:I count:I pad:I fences:Q")
 SYNC_FENCE = Structure("object:32s driver:32s status:i flags:I timestamp:Q")
 DMABUF_SYNC_FILE = Structure("flags:I fd:i")
+
+MODE = Structure("clock:I hdisplay:H hsync_start:H hsync_end:H htotal:H hskew:H vdisplay:H vsync_start:H vsync_end:H vtotal:H vscan:H "
+                 "vrefresh:I flags:I kind:I name:32s")  # fmt: skip
+PROPERTY_ENUM = Structure("value:Q name:32s")
+FORMATS_HEAD = Structure("version:I flags:I format_count:I formats:I modifier_count:I modifiers:I")
+FORMAT_MODIFIER = Structure("formats:Q first:I pad:I modifier:Q")
+FLIP_EVENT = Structure("kind:I size:I user_data:Q seconds:I microseconds:I sequence:I crtc:I")
 
 ENGINE_CLASSES = ("rcs", "bcs", "vcs", "vecs")
 

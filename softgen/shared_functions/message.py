@@ -66,6 +66,7 @@ class Message(ABC, Generic[E]):
         self.width, self.extended = mask.lanes, extended
         self.alt = alt  # the thread's alternate float mode accompanies every message (IVB 2419-2422)
         self.sent, self.answered = lengths  # bytes of payload, header included, and of response
+        self.ends = plan is not None and bool(getattr(plan.fields, "end_of_thread", 0))  # the thread ends with it
         self._given = False
 
     @abstractmethod
@@ -218,4 +219,6 @@ def answer(sent: SentBytes, gen: float, environment: Any) -> None:
     payload = np.concatenate([sent.payload, sent.second]) if len(sent.second) else sent.payload
     mask = _MACHINE.mask_from_bits(sent.mask, sent.instruction.exec_size)
     extended, alt = getattr(sent, "extended", 0), getattr(sent, "alt", False)
-    one.program(ByteMessage(_MACHINE, one, payload, sent.response, mask, environment, extended, alt))
+    made = ByteMessage(_MACHINE, one, payload, sent.response, mask, environment, extended, alt)
+    made.ends |= getattr(sent.instruction, "eot", False)
+    one.program(made)

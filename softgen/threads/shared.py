@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from softgen.eu.engine_protocol import CompiledFunction, CompilerEngine
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.isa.rules import rules
@@ -23,6 +25,7 @@ class SharedDispatch:
         self.gen, self.rules = context.generation.number, rules(context.generation.number)
         self.bound = (bindings or BindingCache()).find(context, dispatch)
         self.bound.dispatch.warn = lambda sender, what: context.warn(places.accessed(program, sender, what))
+        self._binding = threading.Lock()  # units fill their tables for one worker at a time
         self.rows, self.full = affine_rows(dispatch), dispatch.full
 
     def function(self, control: int, entry: int | None = None) -> CompiledFunction:
@@ -31,7 +34,8 @@ class SharedDispatch:
         if entry is not None and not self.program.inside(entry):
             return interpreted()
         found = self.engine.function(self.program, control, self.dispatch.simd, self.full, entry, self.rows)
-        self.bound.prepare(found.indices)
+        with self._binding:
+            self.bound.prepare(found.indices)
         return found
 
     def learn(self, ip: int) -> bool:
@@ -40,4 +44,5 @@ class SharedDispatch:
         if inst.descriptor is None or isinstance(inst.descriptor, Operand):
             return False
         found = descriptors.identify(inst.sfid, inst.descriptor, self.gen)
-        return found is not None and self.bound.resolve(found)
+        with self._binding:
+            return found is not None and self.bound.resolve(found)

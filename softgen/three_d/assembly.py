@@ -29,6 +29,7 @@ PROVOKING_SHIFT, EDGES_SHIFT, TOPOLOGY_SHIFT = 4, 6, 16
 ALL_EDGES = 7
 PATCHES = 32  # topologies from here on are patch lists
 INDEX_BYTES = (1, 2, 4)  # index_format
+CUT_TOPOLOGIES = (1, 2, 3, 4, 5, 9, 10, 11, 12)  # where cuts are enabled with the index buffer (G45 2031-2057)
 SELECTS = {2: "line_strip_list_provoking_vertex_select", 3: "triangle_strip_list_provoking_vertex_select"}  # by vertices of an object
 FAN_SELECT = "triangle_fan_provoking_vertex_select"
 
@@ -179,6 +180,8 @@ class Assembly:
         unbounded = "buffer_ending_address" in buffer._fields and not buffer.buffer_ending_address  # G45 2028
         plan.index_size = (1 << 64) - 1 if unbounded else max(buffer.buffer_size, 0)
         plan.cut_enable, plan.cut_index = _cut(buffer, fetch, plan.index_bytes)
+        if "cut_index_enable" in buffer._fields and plan.cut_enable and call.topology not in CUT_TOPOLOGIES:
+            state.warn(f"3DSTATE_INDEX_BUFFER: cut_index_enable 1 with primitive_topology_type {call.topology}, which has no cuts")
 
     @staticmethod
     def _check_sequential(fetch: Record | None, call: DrawCall) -> None:

@@ -5,6 +5,9 @@
 
 static const uint32_t ONE = 0x3f800000;
 
+typedef float vector __attribute__((vector_size(16)));
+typedef int32_t selector __attribute__((vector_size(16)));
+
 static float as_float(uint32_t bits)
 {
     float value;
@@ -57,12 +60,37 @@ static void write_attribute(const struct geometry *g, const struct object *objec
     }
 }
 
+/* The same for an attribute of a triangle that is what its source is: the usual case. */
+static void write_plain(const struct geometry *g, const struct object *object, const struct attribute *a, uint8_t *into)
+{
+    vector v[3], none = {0, 0, 0, 0};
+    for (int i = 0; i < 3; i++)
+        memcpy(&v[i], entry_of(g->vertices, object->vertex[i]) + a->source, sizeof v[i]);
+    vector d1 = v[1] - v[0], d2 = v[2] - v[0];
+    vector low = __builtin_shuffle(d1, d2, (selector){0, 4, 1, 5}), high = __builtin_shuffle(d1, d2, (selector){2, 6, 3, 7});
+    vector first_low = __builtin_shuffle(none, v[0], (selector){0, 4, 1, 5}), first_high = __builtin_shuffle(none, v[0], (selector){2, 6, 3, 7});
+    vector rows[4] = {
+        __builtin_shuffle(low, first_low, (selector){0, 1, 4, 5}), __builtin_shuffle(low, first_low, (selector){2, 3, 6, 7}),
+        __builtin_shuffle(high, first_high, (selector){0, 1, 4, 5}), __builtin_shuffle(high, first_high, (selector){2, 3, 6, 7}),
+    };
+    memcpy(into, rows, sizeof rows);
+}
+
+static int is_plain(const struct geometry *g, const struct object *object, const struct attribute *a)
+{
+    static const uint8_t same[4] = {0, 1, 2, 3};
+    return !a->flat && !a->facing && (object->flags & OBJECT_VERTICES) == 3 && !memcmp(a->component, same, sizeof same) &&
+           a->source + sizeof(vector) <= g->vertices->stride;
+}
+
 void write_attributes(const struct geometry *g, const struct object *object, uint32_t back_facing, uint8_t *into)
 {
     const struct attribute_plan *plan = g->attributes;
     for (uint32_t i = 0; i < plan->count; i++, into += ATTRIBUTE_BYTES) {
         const struct attribute *a = &plan->attributes[i];
-        if (a->sprite && (object->flags & OBJECT_VERTICES) == 1)
+        if (is_plain(g, object, a))
+            write_plain(g, object, a, into);
+        else if (a->sprite && (object->flags & OBJECT_VERTICES) == 1)
             write_sprite(plan->sprite_lower_left, (uint32_t *)into);
         else
             write_attribute(g, object, a, back_facing, (uint32_t *)into);

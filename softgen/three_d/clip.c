@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+typedef float vector __attribute__((vector_size(16)));
+
 /* Outcodes of one axis: below its minimum, above its maximum. With a negative 1/w the comparisons of NDC turn round (G45 4173). */
 static uint32_t outside(float value, float min, float max, int negative, uint32_t below, uint32_t above)
 {
@@ -39,12 +41,14 @@ static uint32_t position_code(const struct clip_plan *plan, const float *p, cons
 static uint32_t user_code(const struct clip_plan *plan, const uint8_t *entry, uint64_t stride)
 {
     uint32_t flags = 0, both = plan->user_clip | plan->user_cull;
+    if (!both)
+        return 0;
     if (plan->user_flags)
         memcpy(&flags, entry + 4 * HEADER_POINT_WIDTH, 4);
     else
         for (uint32_t i = 0; i < 8; i++) {
             float distance = 0;
-            if (both >> i & 1 && 4 * (i + 9) <= stride)
+            if (4 * (i + 9) <= stride)
                 memcpy(&distance, entry + 4 * (8 + i), 4);
             flags |= (uint32_t)!(distance >= 0) << i;
         }
@@ -75,8 +79,9 @@ static void test_vertices(struct geometry *g)
         struct position *p = &g->vertices->positions[i];
         memcpy(p, entry + 4 * POSITION, sizeof *p);
         if (plan->clip_space) {
-            float w = p->rhw;
-            p->x /= w, p->y /= w, p->z /= w, p->rhw = 1.0f / w;
+            vector position = {p->x, p->y, p->z, 1.0f};
+            position /= p->rhw;
+            memcpy(p, &position, sizeof *p);
         }
         g->outcodes[i] = plan->enabled ? vertex_code(plan, entry, g->vertices->stride) : 0;
     }

@@ -50,7 +50,7 @@ class Front:
         while not draw.assembly.finished:
             draw.fill(cs, chunk)
             draw.count(self.counts)
-            if cs.timed_out():
+            if not draw.assembly.finished and cs.timed_out():
                 raise SoftgenError("time is up: 3DPRIMITIVE has more vertices")
             if chunk.objects.count:
                 yield chunk

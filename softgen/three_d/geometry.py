@@ -13,6 +13,7 @@ import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from softgen.errors import Unsupported
 from softgen.eu import native
@@ -21,6 +22,7 @@ from softgen.three_d.attributes import ATTRIBUTE_BYTES, AttributePlan
 from softgen.three_d.bins import BinMemory, Binning, grown
 from softgen.three_d.chunk import Chunk, aligned
 from softgen.three_d.clip import ClipPlan, ClipResult
+from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.setup import SetupPlan, SfInput
 from softgen.three_d.state import DrawState
 from softgen.three_d.structures import Bins, RecordArray, SetupRecord, VertexArray
@@ -53,10 +55,23 @@ def library() -> ctypes.CDLL:
     return found
 
 
+class GeometryPlans(NamedTuple):
+    """What a draw's state means to CLIP and SETUP."""
+
+    clip: ClipPlan
+    setup: SetupPlan
+    attributes: AttributePlan
+
+
+def make_plans(state: DrawState, extent: tuple[int, int]) -> GeometryPlans:
+    return GeometryPlans(clip.plan(state), setup.plan(state, extent), attributes.plan(state))
+
+
 class GeometryMemory:
-    """Memory of CLIP, SETUP and BIN, reused by one draw after another."""
+    """Memory and plans of CLIP, SETUP and BIN, used by one draw after another."""
 
     def __init__(self, records: int = RECORDS, numbers: int | None = None) -> None:
+        self.plans = PlanCache(make_plans)
         self.bins = BinMemory() if numbers is None else BinMemory(numbers)
         self.capacity = records
         self.records = aligned(records * ctypes.sizeof(SetupRecord))
@@ -101,7 +116,7 @@ class Geometry:
 
     def __init__(self, state: DrawState, memory: GeometryMemory, extent: tuple[int, int], clipper: ThreadClipper | None = None) -> None:
         self.state, self.memory, self.clipper = state, memory, clipper
-        self.clip, self.setup, self.attributes = clip.plan(state), setup.plan(state, extent), attributes.plan(state)
+        self.clip, self.setup, self.attributes = memory.plans.get(state, extent)
         memory.reserve(self.attributes.count, bool(self.setup.start_vertex))
         memory.bins.resize(extent)
         self.struct = GeometryStruct(

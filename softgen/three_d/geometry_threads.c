@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-enum { R0_2 = 8, EDGE_V0_V1 = 1 << 8, EDGE_V2_V0 = 1 << 9, POLYGON = 14 };
+enum { R0_2 = 8, EDGE_V0_V1 = 1 << 8, EDGE_V2_V0 = 1 << 9, POLYGON = 14, TRISTRIP = 5, TRISTRIP_REVERSE = 13 };
 
 struct geometry_threads {
     struct stage_threads stage;
@@ -34,10 +34,12 @@ static uint32_t vertices_of(const struct geometry_threads *g, const struct objec
     return object->flags & OBJECT_VERTICES;
 }
 
-/* r0.2 (G45 3383-3389). */
+/* r0.2 (G45 3383-3389); triangles of a strip say their direction by themselves (G45 3250). */
 static uint32_t topology_bits(const struct geometry_threads *g, const struct object *object)
 {
     uint32_t topology = g->topology ? g->topology : object->flags >> OBJECT_TOPOLOGY_SHIFT & 31, edges = object->flags >> OBJECT_EDGES_SHIFT;
+    if (topology == TRISTRIP || topology == TRISTRIP_REVERSE)
+        return object->flags & OBJECT_INVERTED ? TRISTRIP_REVERSE : TRISTRIP;
     if (topology != POLYGON)
         return topology;
     return topology | (edges & 1 ? EDGE_V0_V1 : 0) | (edges >> 2 & 1 ? EDGE_V2_V0 : 0);

@@ -21,6 +21,7 @@ from softgen.three_d.thread_output import ThreadOutput
 from softgen.three_d.unit_state import unit_state
 
 ADJACENCY = frozenset({9, 10, 11, 12})  # topologies
+STRIPS = frozenset({5, 12, 13})
 QUADRILATERAL, LAST_PROVOKES = 4, 2
 
 
@@ -41,14 +42,16 @@ def geometry_threads(cs: CommandStreamer, state: DrawState, call: DrawCall, chun
     """The chunk as GS threads leave it; the same one if there are none."""
     if not enabled(state):
         return chunk
-    if call.topology in ADJACENCY:
-        raise Unsupported(f"gen {state.gen:g}: GS threads of topology {call.topology}, with adjacent vertices")
     topology, stage = TOPOLOGIES[call.topology], ThreadStage(state, "GS", 4)
+    if call.topology in ADJACENCY and not stage.unit.discard_adjacency:
+        raise Unsupported(f"gen {state.gen:g}: GS threads of topology {call.topology}, with adjacent vertices")
+    if call.topology in STRIPS and stage.unit.reorder_enable:
+        raise Unsupported(f"gen {state.gen:g}: GS_STATE reorder_enable 1 with triangle strips")
     quadrilaterals = len(topology.back) == QUADRILATERAL
     threads = int(chunk.objects.count) // (2 if quadrilaterals else 1)
     output = ThreadOutput(state, chunk, stage.entry_bytes, threads)
     loop = GeometryLoop(objects=ctypes.addressof(chunk.objects), output=ctypes.addressof(output.struct), quadrilaterals=quadrilaterals,
-                        topology=call.topology if topology.becomes != call.topology else 0)  # fmt: skip
+                        topology=call.topology if topology.becomes != call.topology and call.topology not in ADJACENCY else 0)  # fmt: skip
     if quadrilaterals and unit_state(state, "SF").triangle_strip_list_provoking_vertex_select == LAST_PROVOKES:
         loop.provoking = topology.quad_last
     stage.fill(loop, output.struct.vertices.entries, output.struct.vertices.stride)

@@ -5,24 +5,10 @@
 
 enum { PIXEL = 256 }; /* positions are in 1/256 */
 
-/* A coordinate on the grid of positions: nearest, half up, so that moving an object by whole pixels does not change it. */
-int64_t snap(const struct setup_plan *plan, double value)
+/* The pixel that a position is in; right shifts of negative numbers round down. */
+static int64_t pixel_of(int64_t position)
 {
-    double steps = floor(value * (PIXEL / plan->grid) + 0.5) * plan->grid;
-    if (!(steps > -plan->limit))
-        return -plan->limit;
-    return steps < plan->limit - 1 ? (int64_t)steps : plan->limit - 1;
-}
-
-/* Twice the area; above zero when the vertices are clockwise as seen on the screen, where y points down (G45 5353-5361). */
-int64_t determinant(const struct screen_vertex *v)
-{
-    return (v[1].x - v[0].x) * (v[2].y - v[0].y) - (v[2].x - v[0].x) * (v[1].y - v[0].y);
-}
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a >= 0 ? a / b : -((-a + b - 1) / b);
+    return position >> 8;
 }
 
 /* Narrows the record's box, so far that of its viewport, to pixels whose sample can be inside; 0 if there is none. */
@@ -33,8 +19,8 @@ int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uin
         x0 = v[i].x < x0 ? v[i].x : x0, x1 = v[i].x > x1 ? v[i].x : x1;
         y0 = v[i].y < y0 ? v[i].y : y0, y1 = v[i].y > y1 ? v[i].y : y1;
     }
-    int64_t left = -floor_div(plan->sample_x - x0, PIXEL), right = floor_div(x1 - plan->sample_x, PIXEL) + 1;
-    int64_t top = -floor_div(plan->sample_y - y0, PIXEL), bottom = floor_div(y1 - plan->sample_y, PIXEL) + 1;
+    int64_t left = -pixel_of(plan->sample_x - x0), right = pixel_of(x1 - plan->sample_x) + 1;
+    int64_t top = -pixel_of(plan->sample_y - y0), bottom = pixel_of(y1 - plan->sample_y) + 1;
     record->x0 = left > record->x0 ? (int32_t)left : record->x0;
     record->y0 = top > record->y0 ? (int32_t)top : record->y0;
     record->x1 = right < record->x1 ? (int32_t)right : record->x1;
@@ -49,7 +35,8 @@ void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uin
     int clockwise = determinant(v) > 0;
     record->edges = count;
     for (uint32_t i = 0; i < count; i++) {
-        const struct screen_vertex *a = &v[clockwise ? i : (i + 1) % count], *b = &v[clockwise ? (i + 1) % count : i];
+        uint32_t after = i + 1 < count ? i + 1 : 0;
+        const struct screen_vertex *a = &v[clockwise ? i : after], *b = &v[clockwise ? after : i];
         int64_t dx = b->x - a->x, dy = b->y - a->y;
         int inside = dy < 0 || (dy == 0 && dx > 0);
         record->edge[i] = dx * (plan->sample_y - a->y) - dy * (plan->sample_x - a->x) - !inside;
@@ -58,26 +45,39 @@ void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uin
     }
 }
 
-/* The plane through three values. Order of arithmetic: differences from the first, both products, their difference, times 256 / area;
- * then from the first vertex to the sample of pixel (0, 0). */
-static struct plane plane_of(const struct setup_plan *plan, const struct screen_vertex *v, double scale, double f0, double f1, double f2)
+/* What planes through three vertices have in common: gradients of the second and third vertex's weights, and the way from the first
+ * vertex to the sample of pixel (0, 0). */
+struct basis {
+    double dx1, dy1, dx2, dy2, x, y;
+};
+
+static struct basis basis_of(const struct setup_plan *plan, const struct screen_vertex *v)
+{
+    double scale = PIXEL / (double)determinant(v);
+    return (struct basis){
+        (double)(v[2].y - v[0].y) * scale, (double)(v[0].x - v[2].x) * scale,
+        (double)(v[0].y - v[1].y) * scale, (double)(v[1].x - v[0].x) * scale,
+        (double)(plan->sample_x - v[0].x) / PIXEL, (double)(plan->sample_y - v[0].y) / PIXEL,
+    };
+}
+
+/* The plane through three values, in this order of arithmetic: differences from the first, times gradients, summed; then along x and y. */
+static struct plane plane_of(const struct basis *b, double f0, double f1, double f2)
 {
     double f10 = f1 - f0, f20 = f2 - f0;
-    double dx = (f10 * (double)(v[2].y - v[0].y) - f20 * (double)(v[1].y - v[0].y)) * scale;
-    double dy = (f20 * (double)(v[1].x - v[0].x) - f10 * (double)(v[2].x - v[0].x)) * scale;
-    double x = (double)(plan->sample_x - v[0].x) / PIXEL, y = (double)(plan->sample_y - v[0].y) / PIXEL;
-    return (struct plane){f0 + dx * x + dy * y, dx, dy};
+    double dx = f10 * b->dx1 + f20 * b->dx2, dy = f10 * b->dy1 + f20 * b->dy2;
+    return (struct plane){f0 + dx * b->x + dy * b->y, dx, dy};
 }
 
 /* Z, 1/w and barycentrics; perspective barycentrics are planes of b/w. */
 void set_planes(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record)
 {
-    double scale = PIXEL / (double)determinant(v);
-    record->z = plane_of(plan, v, scale, v[0].z, v[1].z, v[2].z);
-    record->rhw = plane_of(plan, v, scale, v[0].rhw, v[1].rhw, v[2].rhw);
+    struct basis basis = basis_of(plan, v);
+    record->z = plane_of(&basis, v[0].z, v[1].z, v[2].z);
+    record->rhw = plane_of(&basis, v[0].rhw, v[1].rhw, v[2].rhw);
     for (int i = 0; i < 2; i++) {
-        record->linear[i] = plane_of(plan, v, scale, v[0].linear[i], v[1].linear[i], v[2].linear[i]);
-        record->perspective[i] = plane_of(plan, v, scale, v[0].perspective[i] * v[0].rhw, v[1].perspective[i] * v[1].rhw,
+        record->linear[i] = plane_of(&basis, v[0].linear[i], v[1].linear[i], v[2].linear[i]);
+        record->perspective[i] = plane_of(&basis, v[0].perspective[i] * v[0].rhw, v[1].perspective[i] * v[1].rhw,
                                           v[2].perspective[i] * v[2].rhw);
     }
 }

@@ -129,7 +129,7 @@ static void add_point(struct geometry *g, const struct object *object, const str
 /* An object whose vertices are as CLIP tested them. */
 static void add_whole(struct geometry *g, const struct object *object)
 {
-    struct screen_vertex v[4] = {{0}};
+    struct screen_vertex v[4];
     uint64_t attributes = UINT64_MAX;
     uint32_t vertices = object->flags & OBJECT_VERTICES;
     const struct viewport *viewport = &g->setup->viewport[viewport_index(header(g, object, HEADER_VIEWPORT), g->setup->viewports)];

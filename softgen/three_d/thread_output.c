@@ -75,7 +75,7 @@ static void add_vertex(struct thread_output *o, struct primitive *p, uint32_t ve
 }
 
 /* The objects of a thread that began with an entry; `primitive` is the PrimitiveID of what it got. */
-void read_output(struct thread_output *o, uint32_t handle, uint32_t primitive)
+EXPORT void read_output(struct thread_output *o, uint32_t handle, uint32_t primitive)
 {
     uint32_t rows = (uint32_t)(o->vertices.stride / URB_ROW);
     struct primitive p = {0};

@@ -24,6 +24,7 @@ from softgen.three_d.structures import guarded_call
 SLOT = 4  # components of a vertex element in the URB
 ALL = 0xF  # components, as component packing enables them
 UNBOUNDED = 0xFFFFFFFF
+LAST_ELEMENT = 32  # that may receive a generated value: "the 33rd" (BDW 12134)
 FLOAT_ONE = 0x3F800000
 NOSTORE, SOURCE, ZERO, ONE_FLOAT, ONE_INTEGER, VERTEX_ID, INSTANCE_ID, PRIMITIVE_ID = range(8)  # component controls (G45 2229-2237)
 CONSTANTS = {ZERO: 0, ONE_FLOAT: FLOAT_ONE, ONE_INTEGER: 1}
@@ -126,6 +127,9 @@ def _components(number: int, element: Record, form: Format | None, remarks: list
     """The destination dwords of an element; None: not stored. Components of PASSTHRU formats have two dwords (KBL 30277-30288)."""
     controls = [getattr(element, f"component_{n}_control") for n in range(SLOT)]
     has = channels(form) if form is not None else {}
+    stored = [control != NOSTORE for control in controls]
+    if stored != sorted(stored, reverse=True) or not stored[0]:
+        remarks.append(f"vertex element {number}: a component is stored after one that is not, or none is")
     wide = form is not None and any(channel.type == "raw" for channel in form.channels)
     found: list[Source | None] = []
     for n, control in enumerate(controls):
@@ -158,27 +162,32 @@ def destination_dwords(gen: float, elements: tuple[Record, ...], generated: Gene
         placed |= {at + n: source for n, source in enumerate(made) if source is not None}
         placed.setdefault(at + len(made) - 1, GAP)
         at += len(made)
-    _insert(placed, generated)
+    _insert(placed, generated, remarks)
     end = -(-(max(placed, default=-1) + 1) // SLOT) * SLOT
     enabled = [generated.packing[n // SLOT] >> n % SLOT & 1 if n // SLOT < len(generated.packing) else 1 for n in range(end)]
     return tuple(placed.get(n, GAP) for n in range(end) if enabled[n]), tuple(remarks)
 
 
-def _insert(placed: dict[int, Source], generated: Generated) -> None:
-    """Values that the system generates go over what elements have stored (BDW 12108-12122)."""
+def _insert(placed: dict[int, Source], generated: Generated, remarks: list[str]) -> None:
+    """Values that the system generates go over what elements have stored (BDW 12108-12141)."""
     ids, parameters = generated.ids, generated.parameters
-    if ids is not None:
-        for name in ("vertex_id", "instance_id"):
-            if getattr(ids, f"{name}_enable"):
-                placed[SLOT * getattr(ids, f"{name}_element_offset") + getattr(ids, f"{name}_component_number")] = Source(name)
+    where = {} if ids is None else {
+        name: SLOT * getattr(ids, f"{name}_element_offset") + getattr(ids, f"{name}_component_number")
+        for name in ("vertex_id", "instance_id") if getattr(ids, f"{name}_enable")
+    }  # fmt: skip
+    if len(set(where.values())) < len(where):
+        remarks.append("3DSTATE_VF_SGVS: VertexID and InstanceID go into the same component; InstanceID is stored")
+    remarks += [f"3DSTATE_VF_SGVS: {name}_element_offset {at // SLOT}; the last is {LAST_ELEMENT}" for name, at in where.items()
+                if at // SLOT > LAST_ELEMENT]  # fmt: skip
+    placed |= {at: Source(name) for name, at in where.items()}
     if parameters is None:
         return
     for name, value in (("xp0", generated.start_vertex), ("xp1", generated.start_instance), ("xp2", None)):
         if getattr(parameters, f"{name}_enable"):
             if value is None or not getattr(parameters, f"{name}_source_select"):
                 raise Unsupported(f"3DSTATE_VF_SGVS_2: {name}_enable 1 with a parameter of 3DPRIMITIVE")
-            where = SLOT * getattr(parameters, f"{name}_element_offset") + getattr(parameters, f"{name}_component_number")
-            placed[where] = Source("constant", value=value & 0xFFFFFFFF)
+            at = SLOT * getattr(parameters, f"{name}_element_offset") + getattr(parameters, f"{name}_component_number")
+            placed[at] = Source("constant", value=value & 0xFFFFFFFF)
 
 
 def _format(gen: float, number: int, element: Record) -> Format | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from softgen.bits import catalogue
@@ -131,8 +131,7 @@ class VertexShader:
         self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
         self.header = _header(state.gen, shape.page, self.fields["binding_table"], self.fields["samplers"], scratch,
                               unit.per_thread_scratch_space)  # fmt: skip
-        self.thread_mask = (1 << catalogue.layout(shape.page, state.gen).field("fftid").width) - 1
-        self.handle_offset = catalogue.layout(shape.page, state.gen).field("urb_return_handle_0").low // 8
+        self.thread_mask, self.handle_offset = _places(state.gen, shape.page)
 
     def dispatch(self, chunk: Chunk) -> ThreadDispatch:
         return ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(self.registers), masks=WrittenMasks(),
@@ -153,7 +152,7 @@ class VertexShader:
         self.next = ctypes.c_uint64()  # the vertex at which the next batch begins
         count = max(min(workers, most, threads // PER_LOOP), 1)
         made = [self._loop(chunk, assembly, number * self.batch) for number in range(count)]
-        return [NativeLoop(address(library().run_vertex_shader), loop.bind) for loop in made]
+        return [NativeLoop(_loop_function(), loop.bind) for loop in made]
 
     def _loop(self, chunk: Chunk, assembly: Assembly, first_slot: int) -> VertexShaderLoop:
         assert self.fetch is not None
@@ -163,6 +162,18 @@ class VertexShader:
             ctypes.addressof(self.next), _bytes_address(self.constants), self.constant_offset, len(self.constants), self.attribute_offset,
             self.shape.vertices, self.shape.vertex_stride, self.vertices, self.handle_offset, 4 * len(self.header), first_slot,
             scratch.size if scratch is not None else 0, self.thread_mask, (ctypes.c_uint32 * HEADER_DWORDS)(*self.header))  # fmt: skip
+
+
+@cache
+def _loop_function() -> int:
+    return address(library().run_vertex_shader)
+
+
+@cache
+def _places(gen: float, page: str) -> tuple[int, int]:
+    """The bits of a thread's number in its header, and the byte at which handles begin."""
+    layout = catalogue.layout(page, gen)
+    return (1 << layout.field("fftid").width) - 1, layout.field("urb_return_handle_0").low // 8
 
 
 def _bytes_address(data: bytes) -> int:

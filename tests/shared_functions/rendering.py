@@ -13,11 +13,11 @@ from softgen.bits.formats import surface_formats
 from softgen.bits.generation import generation
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
+from softgen.shared_functions import message
 from softgen.shared_functions.dataport import LocalMemory, Surfaces
-from softgen.shared_functions.pixel_backend import NAME, BackendState
+from softgen.shared_functions.pixel_backend import NAME, BackendState, messages
 from softgen.shared_functions.pixel_backend.binding import BoundTargets
 from softgen.shared_functions.pixel_backend.interpreter import PixelBackend
-from softgen.shared_functions.pixel_backend.messages import Variant
 from softgen.shared_functions.pixel_backend.records import NULL_TARGET
 from softgen.shared_functions.pixel_dispatch import PixelDispatch
 from softgen.shared_functions.unit import DispatchBindings
@@ -72,7 +72,7 @@ class Target(Bench):
     buffers: dict[int, Array] = field(default_factory=dict)  # more memory: bytes by address
 
     def __post_init__(self) -> None:
-        self.blocks = self.tiling == "y_major"
+        self.blocks = True
         self.look = surface_formats()[NUMBER[self.format]]
         self.bytes = self.look.bits // 8
         step = {"linear": 64, "x_major": 512, "y_major": 128}[self.tiling]
@@ -117,30 +117,30 @@ class Target(Bench):
         return Thread(self.pixel)
 
     def _prepare(self, twin: Compiled, sent: Sent, index: int) -> None:
-        bound = BoundTargets(self.dispatch)
-        for number in range(32):
-            for surface in (0, 1, 2, NULL_TARGET):
-                if number & 3 != 3:
-                    bound.fill(surface, Variant.of(number))
-        self.keep = bound
+        bound = self.keep = BoundTargets(self.dispatch)
+        plan = message.plan(sent.sfid, sent.descriptor, self.gen)
+        form, registers = messages.FORMS[plan.words["message_subtype"]], (len(sent.payload) + len(sent.second)) // 32 - 2 * plan.header
+        for parts in messages.combinations_of(self.gen, form, registers):
+            variant = messages.Variant(form.lanes, form.dual, *(part in parts for part in ("source0_alpha", "source_depth", "stencil")))
+            for surface in (index, NULL_TARGET):
+                bound.fill(surface, variant, range(len(self.state_of_backend.targets)))
         twin.context.targets = bound.fields()["targets"]
         twin.block[PIXEL : PIXEL + ctypes.sizeof(PixelDispatch)] = self.before
         self.twin = twin
 
+    def send(self, *parts: Any, **fields: Any) -> Array:
+        self.before = np.frombuffer(bytes(self.pixel), np.uint8)
+        return super().send(*parts, **fields)
+
     def _compare(self, sent: Sent, response: Any, before: list[Any], fault: Any) -> None:
-        after = bytes(self.pixel)
-        self.before = before[-1]
+        compared = self.compiled
         super()._compare(sent, response, before, fault)
-        if fault is None:
-            size = ctypes.sizeof(PixelDispatch)
-            assert bytes(self.twin.block[PIXEL : PIXEL + size]) == after, "what the thread's block says of its pixels differs"
-        ctypes.memmove(ctypes.addressof(self.pixel), after, len(after))
+        if fault is None and self.compiled > compared:
+            found = bytes(self.twin.block[PIXEL : PIXEL + ctypes.sizeof(PixelDispatch)])
+            assert found == bytes(self.pixel), "what the thread's block says of its pixels differs"
 
     def _memories(self) -> list[Any]:
-        return [self.data.array, self.state.array, *(one.array for one in self.extra), Thread(self.pixel).pixel]
-
-    def snapshot(self) -> list[Any]:
-        return [one.copy() for one in self._memories()]
+        return [self.data.array, self.state.array, *(one.array for one in self.extra)]
 
     # -- what is there -----------------------------------------------------------------------------------------------
 

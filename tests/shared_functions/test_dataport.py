@@ -241,6 +241,15 @@ def test_a_block_past_the_end_reads_zero_from_there() -> None:
     assert found[:16].tolist() == list(range(32, 48)) and not found[16:].any()
 
 
+@pytest.mark.parametrize("pitch, entries", [(1, 64), (16, 4)])
+@pytest.mark.parametrize("name", ["oword_block_read", "constant_oword_block_read"])
+def test_blocks_of_a_buffer_with_elements_are_bytes_of_it(name: str, pitch: int, entries: int) -> None:
+    """Uniform buffers of Mesa's anv are R32G32B32A32_FLOAT; beyond their elements there is nothing."""
+    bench = Bench(size=entries, surface={"surface_format": 0, "surface_pitch": pitch - 1})
+    found = bench.send(name, header(d2=2), answer=2, data_blocks="4_owords", **BOUND)
+    assert found[:32].tolist() == bench.data.array[32:64].tolist() and not found[32:].any()
+
+
 @pytest.mark.parametrize("name", ["oword_unaligned_block_read", "constant_oword_unaligned_block_read"])
 def test_a_block_that_ends_behind_the_surface_has_the_dwords_inside(name: str) -> None:
     """As compilers read the last dwords of a buffer: in[2] to in[4] of int in[5], with one block."""

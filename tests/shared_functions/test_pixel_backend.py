@@ -266,3 +266,31 @@ def test_a_fault_names_the_address(tiling: str) -> None:
     with pytest.raises(GpuFault, match="0x7000"):
         bench.write(colors())
     assert bench.compiled == 1
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2, 3, 5])
+def test_slices_of_a_levels_3d_surface_are_beside_each_other(layer: int) -> None:
+    """Level 1 of a 3D surface before Gen9 has two in a row."""
+    bench = Target(gen=8, width=32, height=16, pitch=256, surface={"surface_type": 2, "depth": 15, "render_target_view_extent": 7,
+                                                                   "mip_count_lod": 1})  # fmt: skip
+    bench.pixel.layer = layer
+    before = bench.data.array.copy()
+    bench.write(colors())
+    expected = before.copy()
+    for (x, y), color in zip(pixels(BLOCK), colors(), strict=True):
+        at = bench.place(16 * (layer % 2) + x, 16 * 16 + 8 * (layer // 2) + y)  # below the sixteen slices of level 0
+        expected[at : at + 4] = bgra(color)
+    assert (bench.data.array == expected).all() and bench.compiled == 1
+
+
+def test_slices_of_a_1d_surface_follow_each_other() -> None:
+    bench = Target(gen=9, tiling="linear", width=64, height=1, surface={"surface_type": 0, "surface_array": 1, "depth": 3,
+                                                                       "render_target_view_extent": 3, "surface_qpitch": 16})  # fmt: skip
+    bench.pixel.layer = 2
+    before = bench.data.array.copy()
+    bench.write(colors())
+    expected = before.copy()
+    for (x, y), color in zip(pixels(BLOCK), colors(), strict=True):
+        if not y:
+            expected[(2 * 64 + x) * 4 :][:4] = bgra(color)
+    assert (bench.data.array == expected).all() and bench.compiled == 1

@@ -291,6 +291,18 @@ def test_the_cut_index_is_state(gen: float) -> None:
     assert points(state_for(gen, LAST_CONVENTION, data, 1), 4) == [1, 5, 0xFFFF, 2]
 
 
+@pytest.mark.behaviour("G45-VF-12", shows="action")
+def test_cuts_of_topologies_that_have_none_are_remarked() -> None:
+    """All topologies have them where 3DSTATE_VF enables cuts."""
+    data, remarks = indices_of([0, 1, 2, 3]), list[str]()
+    for gen, topology in ((4.5, TRISTRIP), (4.5, TRIFAN), (7, POLYGON), (9, POLYGON)):
+        state = state_for(gen, LAST_CONVENTION, data, cut=0xFFFFFFFF)
+        state.warn = remarks.append
+        Assembly(state, call(4, topology, True))
+    told = "3DSTATE_INDEX_BUFFER: cut_index_enable 1 with primitive_topology_type {}, which has no cuts"
+    assert remarks == [told.format(TRIFAN), told.format(POLYGON)]
+
+
 def test_an_index_buffer_that_is_not_there_faults() -> None:
     with pytest.raises(GpuFault, match="read at 0x11000 in made"):
         points(state_for(9, LAST_CONVENTION, b"", buffer_size=1 << 20), 2000)

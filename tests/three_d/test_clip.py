@@ -46,7 +46,7 @@ class ClipOutcome:
 
     def __init__(self, state: DrawState, vertices: Sequence[bytes], objects: Sequence[PrimitiveObject]) -> None:
         memory, chunk = GeometryMemory(), chunk_of(vertices, objects)
-        self.geometry = Geometry(state, memory, EXTENT, clipper=lambda geometry, chunk: None)
+        self.geometry = Geometry(state, memory, EXTENT, clipper=lambda geometry, chunk: chunk)
         self.records = sum(piece.records.count for piece in self.geometry.pieces(chunk))
         codes = (ctypes.c_uint32 * len(vertices)).from_buffer_copy(memory.outcodes)
         self.outcodes = list(codes)

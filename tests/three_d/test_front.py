@@ -163,6 +163,7 @@ def test_a_draw_ends_at_the_time_limit() -> None:
     state.latched["3DSTATE_VF"] = made_state(9, {AT: b""}, {"3DSTATE_VF": {"indexed_draw_cut_index_enable": 1}}).command("3DSTATE_VF")  # type: ignore[index]
     with pytest.raises(SoftgenError, match="time is up: 3DPRIMITIVE has more vertices"):
         list(Front().chunks(streamer(state, timed_out=lambda: True), state, call(0xFFFFFFF0, TRISTRIP, True)))
+    assert len(list(Front().chunks(streamer(state, timed_out=lambda: True), state, call(3, TRILIST)))) == 1  # it was done in time
 
 
 def test_chunks_are_used_again() -> None:

@@ -166,6 +166,18 @@ def test_a_second_draw_with_other_constants(name: str) -> None:
     assert (made.stored() == wanted).all() and ctypes.addressof(made.shader.plan.payload) == ctypes.addressof(first)
 
 
+def test_other_state_and_other_attributes_make_another_plan() -> None:
+    made, dispatcher = Scene(), EngineDispatcher("t1", 1)
+    made.draw(dispatcher)
+    made.stream.latch("3DSTATE_WM", barycentric_interpolation_mode=8)
+    made.draw(dispatcher)
+    assert made.shader.state is not None and made.shader.state.parts.barycentrics == (*(False,) * 3, True, False, False)
+    assert (made.stored() == made.expected()).all()
+    made.records = Records(scene(), 4)
+    made.draw(dispatcher)
+    assert (made.stored() == made.expected()).all()
+
+
 @pytest.mark.parametrize("name", ["t0", "t1"])
 def test_a_fallback_in_the_middle_of_a_tile_changes_nothing(name: str) -> None:
     """The surface ends in the middle of the picture: messages of some threads are for the interpreter."""
@@ -179,7 +191,7 @@ def test_a_fallback_in_the_middle_of_a_tile_changes_nothing(name: str) -> None:
 @pytest.mark.parametrize("threads", [2, 4])
 def test_workers_share_tiles(threads: int) -> None:
     """The same memory and counts as with one."""
-    records = scene(count=60, size=24)
+    records = scene(count=120, size=24)  # 68,000 pixels and more
     alone, shared = Scene(records), Scene(records)
     one = alone.draw(EngineDispatcher("t1", 1))
     assert shared.draw(EngineDispatcher("t1", threads)) == one and len(shared.shader._loops) == threads
@@ -203,6 +215,20 @@ def test_the_time_limit_names_thread_and_kernel(name: str, monkeypatch: pytest.M
     made.stream.late = True
     with pytest.raises(SoftgenError, match=r"time is up: thread \d+ of group \d+, kernel 0x40000"):
         made.draw(Choice(name))
+
+
+@pytest.mark.parametrize("name", ["reference", "t1"])
+def test_the_time_limit_before_the_first_thread(name: str) -> None:
+    """Thousands of objects that cover nothing."""
+    made = Scene([triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])] * 5000)
+    made.stream.late = True
+    with pytest.raises(SoftgenError, match="time is up: pixel shader, tile 0, no thread started"):
+        made.draw(Choice(name))
+
+
+def test_late_tests_need_threads() -> None:
+    with pytest.raises(SoftgenError, match="no pixel shader threads are started"):
+        Scene(pixel_shader_valid=0).draw(Choice("t1"), PixelTargets(late=True))
 
 
 @pytest.mark.parametrize("name", ["t0", "t1"])
@@ -245,7 +271,7 @@ def depth_function(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 def with_depth(function: int, where: int = MAPPED, limit: float = 0.5) -> PixelTargets:
     target = DepthTarget(where, limit)
-    return PixelTargets((), function, ctypes.addressof(target), target)
+    return PixelTargets((), function, ctypes.addressof(target), owner=target)
 
 
 @pytest.mark.parametrize("name", ["t0", "t1"])
@@ -258,9 +284,9 @@ def test_early_tests_see_graphics_memory(name: str, depth_function: int) -> None
     assert counts == PixelCounts(counts.threads, passed, passed) and 0 < passed < made.lit
 
 
-def test_late_tests_are_not_made_early(depth_function: int) -> None:
+def test_late_tests_are_counted_by_the_backend() -> None:
     made = Scene(pixel_shader_kills_pixel=1)
-    counts = made.draw(Choice("t0"), with_depth(depth_function))
+    counts = made.draw(Choice("t0"), PixelTargets(late=True))
     assert (made.stored() == made.expected()).all() and counts.depth == 0  # the kernel writes no target, so no pixel passes
 
 
@@ -332,7 +358,7 @@ def test_no_records_are_no_work() -> None:
 
 def test_scratch_space_limits_threads_that_run_together() -> None:
     """BDW-PS-12: slots of all workers' threads are within the maximum number of threads."""
-    made = Scene(scene(count=60, size=24))
+    made = Scene(scene(count=120, size=24))
     ps = made.stream.latched["3DSTATE_PS"]
     page = {name: value for name, value in ps._asdict().items() if isinstance(value, int) and not name.startswith("command")}
     made.stream.latched["3DSTATE_PS"] = type(ps)(

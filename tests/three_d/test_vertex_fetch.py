@@ -278,6 +278,27 @@ def test_ids_go_over_elements_and_behind_them(gen: float) -> None:
     assert fetched(state, call(9), [7], [3]).tolist() == [[one, one, 7, one, 0, 0, 0, 0, 0, 3, 0, 0]]
 
 
+@pytest.mark.behaviour("BDW-VF-28", shows="action")
+def test_ids_in_places_that_are_not_allowed_are_remarked() -> None:
+    remarks: list[str] = []
+    for element in (3, 33):
+        ids = {"vertex_id_enable": 1, "vertex_id_element_offset": element, "instance_id_enable": 1, "instance_id_element_offset": 3}
+        state = made_state(9, {AT: b""}, {"3DSTATE_VF_SGVS": ids}, {}, [controls(ONE, ONE, ONE, ONE)], warn=remarks.append)
+        fetched(state, call(), [7], [5])
+    assert remarks == ["3DSTATE_VF_SGVS: VertexID and InstanceID go into the same component; InstanceID is stored",
+                       "3DSTATE_VF_SGVS: vertex_id_element_offset 33; the last is 32"]  # fmt: skip
+
+
+@pytest.mark.behaviour("G45-VF-27", "KBL-VF-22", shows="action")
+@pytest.mark.parametrize("gen", GENS)
+def test_holes_among_components_are_remarked(gen: float) -> None:
+    remarks: list[str] = []
+    for codes in ((ONE_INT, NOSTORE, ONE_INT, ZERO), (NOSTORE, NOSTORE, NOSTORE, NOSTORE), (ONE_INT, NOSTORE, NOSTORE, NOSTORE)):
+        words = fetched(made_state(gen, {AT: b""}, {}, {}, [controls(*codes)], warn=remarks.append), call(), [0])
+        assert words.tolist() == [[codes[0] // 4, 0, codes[2] // 4, 0]]
+    assert remarks == ["vertex element 0: a component is stored after one that is not, or none is"] * 2
+
+
 def test_gen11_inserts_start_vertex_and_instance() -> None:
     where = {"xp0_enable": 1, "xp0_source_select": 1, "xp1_enable": 1, "xp1_source_select": 1, "xp1_component_number": 1}
     state = made_state(11, {AT: b""}, {"3DSTATE_VF_SGVS_2": where}, {}, [controls(ZERO, ZERO, ZERO, ZERO)])
@@ -297,7 +318,7 @@ def test_invalid_elements_are_skipped(gen: float) -> None:
     assert fetched(state, call(), [0]).tolist() == [[1, 0, 0, 0, 0, 1, 0, 0]]
 
 
-@pytest.mark.behaviour("G45-VF-29", "G45-VF-30", "G45-VF-27", shows="action")
+@pytest.mark.behaviour("G45-VF-29", "G45-VF-30", shows="action")
 def test_gen45_elements_say_where_they_go() -> None:
     """In dwords; a later one may begin where an earlier one stores nothing."""
     first = {"destination_element_offset": 0, **controls(ONE_INT, ONE_INT, NOSTORE, NOSTORE)}

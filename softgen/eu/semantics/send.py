@@ -216,6 +216,7 @@ class RegisterMessage(message.Message[object]):
         mask = state.enabled(inst) & predicate(state, inst)
         super().__init__(state.m, plan, mask, environment, (self.whole + more, count.response * GRF_BYTES), extended, state.mode.alt)
         self.enables = _enables(inst)
+        self.ends |= inst.eot
         if state.rules.message_registers and inst.base_mrf + count.payload > state.rules.message_registers:
             raise GpuFault(inst.base_mrf * GRF_BYTES, "message registers", why=f"{count.payload} registers exceed the message registers")
 

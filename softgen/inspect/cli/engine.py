@@ -35,7 +35,9 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_images_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--images", metavar="DIR", help="write the render targets of each submission as PNG files to a new folder")
+    parser.add_argument("--images", metavar="DIR",
+                        help="write the render targets of each submission as PNG files to a new folder; run also writes the frames that "
+                             "the program presents, the first ten and then every 60th")  # fmt: skip
 
 
 def add_trace_option(parser: argparse.ArgumentParser, *more: str) -> None:

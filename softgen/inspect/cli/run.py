@@ -55,6 +55,7 @@ exit codes: the program's own; 128 and a signal's number if one ended it; 1 if i
 CACHE_VARIABLE = "cl_cache_dir"  # of Intel's OpenCL runtime: an existing folder into which it writes compiled programs
 RECORDER_TIMEOUT = 0.5  # seconds
 SMALLEST_LIMIT = 64 << 20  # bytes; less is a forgotten unit
+LARGEST_MODE = 8192  # pixels across and down, on every GPU
 HURRY = 5  # the thread switch interval is divided by this while modules are imported
 CRASHES = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}  # not asked for by a person
 
@@ -65,6 +66,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--gpu", default="kbl", help="which GPU the program finds (default %(default)s; softgen gpus lists them)")
     parser.add_argument("--record", metavar="DIR", help="write every submission to a new capture directory")
     add_images_option(parser)
+    parser.add_argument("--display", metavar="WxH", default="640x480",
+                        help="the mode of the display that KMS programs find (default %(default)s)")  # fmt: skip
     add_report_options(parser)
     add_trace_option(parser, "ioctls")
     parser.add_argument("--keep-going", action="store_true", help="do not end the program when some of its work fails")
@@ -87,6 +90,15 @@ def size(text: str | None) -> int | None:
     return found
 
 
+def mode_size(text: str) -> tuple[int, int]:
+    """The value of --display: width and height in pixels."""
+    match = re.fullmatch(r"(\d{1,4})x(\d{1,4})", text)
+    width, height = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not (16 <= width <= LARGEST_MODE and 16 <= height <= LARGEST_MODE):
+        raise UsageError(f"a display's mode is WIDTHxHEIGHT, 16 to {LARGEST_MODE} pixels each, such as 1024x768, not {text!r}")
+    return width, height
+
+
 def run(args: argparse.Namespace) -> int:
     from softgen.bits.generation import device
     from softgen.driver.environment import unreachable
@@ -103,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     traced(args, "ioctls")
     check(args)
     check_report(args)
-    args.memory_limit = size(args.memory_limit)
+    args.memory_limit, args.display = size(args.memory_limit), mode_size(args.display)
     try:
         gpu = device(args.gpu)
     except SpecError as error:
@@ -234,8 +246,18 @@ class Simulator:
         self.making = threading.Lock()
         self.queues: Queues[Submission] = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
         self.shared = Shared(gpu, self.queues, complain, args.memory_limit)
+        self.set_up_display()
         self.server = Server(self.shared, service, complain if "ioctls" in (args.trace or "").split(",") else None)
         service.orphaned.append(self.leave)
+
+    def set_up_display(self) -> None:
+        from softgen.driver import display
+
+        self.shared.display.mode = display.mode(*self.args.display)
+        if self.pictures:
+            from softgen.inspect.frames import FramePictures
+
+            self.shared.display.presented = FramePictures(self.pictures.folder, self.pictures.files, complain).presented
 
     def executor(self) -> Executor:
         """Made with the first submission: ioctls need not wait until all of it is loaded."""

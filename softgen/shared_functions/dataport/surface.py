@@ -117,10 +117,12 @@ class Surfaces:
         kind, form = _kind(self.gen, state)
         if kind == "null":
             return None
-        if kind != "buffer" or form != RAW:
+        if kind != "buffer":
             said = f"{what}{index} (state at {address:#x}) is a {kind} surface of format {form}"
             raise Unsupported(f"{said}: not yet simulated for this message")
-        return state.surface_base_address, state.number_of_entries
+        # Messages by byte offset do not look at the format: Mesa's uniform buffers are R32G32B32A32_FLOAT, read by OWord block messages too
+        # (public Mesa anv, anv_isl_format_for_descriptor_type). Their size is that of their elements.
+        return state.surface_base_address, state.number_of_entries * (1 if form == RAW else state.surface_pitch + 1)
 
     def _buffer(self, address: int, what: str) -> AccessTarget:
         found = self._plain(address, what, "")

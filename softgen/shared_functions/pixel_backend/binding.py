@@ -13,7 +13,7 @@ from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import REGISTER
 from softgen.shared_functions.pixel_backend.functions import WRITE, write_function
 from softgen.shared_functions.pixel_backend.messages import FORMS, HEADER_BYTES, Variant, part_bits, variants
-from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, TargetRecord, TargetTable, fill_target
+from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, VARIANTS, TargetRecord, TargetTable, fill_target
 from softgen.shared_functions.pixel_backend.state import BackendState
 from softgen.shared_functions.pixel_backend.targets import Targets
 from softgen.shared_functions.unit import DispatchBindings
@@ -56,8 +56,8 @@ class BoundTargets:
     def prepare(self, indices: frozenset[int]) -> None:
         for index in indices:
             if index & NAMED and self.state is not None:
-                surface, variant = index & (1 << VARIANT_SHIFT) - 1, Variant.of(index >> VARIANT_SHIFT & (1 << INDEX_SHIFT - VARIANT_SHIFT) - 1)
-                target = index - NAMED >> INDEX_SHIFT
+                surface, number = index & (1 << VARIANT_SHIFT) - 1, index >> VARIANT_SHIFT & VARIANTS - 1
+                target, variant = index - NAMED >> INDEX_SHIFT, Variant.of(number)
                 likely = surface if surface < TARGETS else 0  # drivers number targets alike in the binding table and in headers
                 self.fill(surface, variant, (target if target != ANY_INDEX else likely,))
 

@@ -7,12 +7,12 @@ vectors of 32-bit lanes one after another (SLOTS); flags are the channel of lane
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 
 from softgen.lanes import jit
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_region import LEAVE, table_region
 from softgen.lanes.llvm_scalar import HostPointer, Parameter
+from softgen.lanes.once import once
 from softgen.lanes.record import RecordLayout, RecordView
 from softgen.lanes.types import f32, u32
 from softgen.lanes.value import Region, Value
@@ -79,7 +79,7 @@ def _load(ir: str, name: str) -> jit.LoadedCode:
     return jit.load(ir, (name,), imports={LEAVE: leave})
 
 
-@cache  # never freed: kernels may be about to call it
+@once  # never freed: kernels may be about to call it
 def write_function(form: TargetForm, bits: int) -> jit.LoadedCode:
     """The code of a write; raises Unsupported for what is not simulated."""
     form.check()
@@ -104,7 +104,7 @@ def early_text(state: DepthState, bits: int) -> str:
     return m.module.text()
 
 
-@cache
+@once
 def early_function(state: DepthState, bits: int) -> jit.LoadedCode:
     check(state)
     return _load(early_text(state, bits), EARLY)

@@ -72,7 +72,7 @@ class Variant(NamedTuple):
 
 
 class PixelWrite(NamedTuple):
-    """A write, its payload taken apart. `target` is the render target index, in one lane; `known` is the same, or None where a header has it."""
+    """A write, its payload taken apart. `target` is the render target index in one lane, `known` as a number unless a header has it."""
 
     variant: Variant
     surface: int | None  # binding table index; None for the null target
@@ -200,7 +200,7 @@ def _said(x: Message[PixelEnvironment]) -> Value:
 
 @cache
 def _has_extended(gen: float) -> bool:
-    return "EXTENDED_RENDER_TARGET" in catalogue.names(gen=gen)
+    return catalogue.catalogue().get("EXTENDED_RENDER_TARGET", gen) is not None
 
 
 @cache
@@ -213,11 +213,11 @@ def _target(x: Message[PixelEnvironment]) -> tuple[int | None, Value, int | None
     m, gen, surface = x.m, x.plan.gen, int(x.plan.fields.binding_table_index)
     extended = catalogue.layout("EXTENDED_RENDER_TARGET", gen).raw([x.extended]) if _has_extended(gen) else None
     null = bool(getattr(extended, "null_render_target", 0))
-    known: int | None = int(getattr(extended, "render_target_index", 0))
-    index = m.constant(u32, known, 1)
+    number = int(getattr(extended, "render_target_index", 0))
+    index = m.constant(u32, number, 1)
     if x.plan.header and _header_has(gen, "render_target_index"):
-        index, known = index | x.header(HEADER, "render_target_index"), None
-    return None if null else surface, index, known
+        return None if null else surface, index | x.header(HEADER, "render_target_index"), None
+    return None if null else surface, index, number
 
 
 def _mask(x: Message[PixelEnvironment], form: WriteForm) -> Value:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import threading
 from collections import Counter
 from dataclasses import fields, replace
 from functools import lru_cache
@@ -125,6 +126,7 @@ def generic(image: SurfaceImage) -> SurfaceImage:
 
 _NO_NUMBERS: dict[str, Any] = dict.fromkeys((name for name in NUMBERS if name != "levels"), 0)
 _made: dict[TexelForm, jit.LoadedCode] = {}  # never freed: kernels may be about to call it
+_making = threading.Lock()
 _asked: Counter[TexelForm] = Counter()
 
 
@@ -140,7 +142,9 @@ def function(form: TexelForm, hurry: bool = False) -> jit.LoadedCode | None:
             return None
         leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
         assert leave
-        _made[form] = jit.load(ir, (NAME,), imports={LEAVE: leave})
+        with _making:
+            if form not in _made:
+                _made[form] = jit.load(ir, (NAME,), imports={LEAVE: leave})
     return _made[form]
 
 

@@ -125,8 +125,8 @@ def write_complete(x: UrbMessage) -> None:
         parts = runs(x, count)
         write_runs(x, reach(x, at, on, parts), at, on, data, parts)
     if fields.complete:
-        flags = COMPLETE | USED * bool(fields.used) | END_OF_THREAD * bool(fields.end_of_thread)
-        records.complete(flags, m.slice(dwords, 2, 1), m.any(x.mask) | m.constant(bool_, int(bool(fields.end_of_thread)), 1))
+        flags = COMPLETE | USED * bool(fields.used) | END_OF_THREAD * x.ends
+        records.complete(flags, m.slice(dwords, 2, 1), m.any(x.mask) | m.constant(bool_, int(x.ends), 1))
     if fields.allocate:
         fresh = records.allocate(m.any(x.mask))
         x.give(m.concat(fresh, m.slice(dwords, 1, EIGHT - 1)), 0, x.any(EIGHT))

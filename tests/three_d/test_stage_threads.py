@@ -1,0 +1,342 @@
+"""GS, CLIP and SF threads of Gen4.5: real kernels of a capture on every engine, a GS kernel of one's own, and the objects of what threads
+put out against a plain model."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from softgen.bits import catalogue
+from softgen.command import CommandStreamer
+from softgen.errors import DecodeError, Unsupported
+from softgen.eu.encoding import program
+from softgen.eu.interpreter import Interpreter
+from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.memory.store import MemfdBuffer
+from softgen.shared_functions.urb.memory import COMPLETE, USED
+from softgen.threads.dispatcher import EngineDispatcher
+from softgen.three_d.assembly import ALL_EDGES, EDGES_SHIFT, TOPOLOGIES, TOPOLOGY_SHIFT
+from softgen.three_d.chunk import Chunk
+from softgen.three_d.clip_threads import ClipThreads
+from softgen.three_d.front import Front
+from softgen.three_d.geometry import Geometry, GeometryMemory
+from softgen.three_d.geometry_threads import geometry_threads
+from softgen.three_d.setup_threads import SetupThreads
+from softgen.three_d.stage_threads import library
+from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.structures import PrimitiveObject, SetupRecord
+from softgen.three_d.thread_output import PUT_OUT, ThreadOutput
+from tests.conftest import needs_shared
+from tests.eu.semantics.build import dst, imm, one, reg
+from tests.three_d.captured import draw_call, walk
+
+ENGINES = ("reference", "t0", "t1")
+TRIANGLES, FAN, POLYGON, QUADS, QUAD_STRIP, LINE_LOOP, LINES = 4, 6, 14, 7, 8, 16, 3
+INVERTED, LAST, CONTINUES = 1 << 3, 1 << 10, 1 << 11
+GEN = 4.5
+pytestmark = needs_shared("traces")
+
+
+def with_draw(engine: str, then: Any) -> int:
+    """Calls `then(cs, state, call)` at the first triangle of g45-gles-tri; how many instructions the interpreter executed."""
+    steps, plain, done = [0], Interpreter.step, list[bool]()
+
+    def counted(self: Interpreter) -> bool:
+        steps[0] += 1
+        return plain(self)
+
+    def hook(cs: CommandStreamer, cmd: Any) -> None:
+        call = draw_call(cs, cmd)
+        if call.topology == TRIANGLES and not done:
+            done.append(True)
+            then(cs, DrawState.of(cs), call)
+
+    with mock.patch.object(Interpreter, "step", counted):
+        assert walk("g45-gles-tri", hook, EngineDispatcher(engine, threads=1)) == []
+    assert done
+    return steps[0]
+
+
+def entries_of(vertices: Any) -> Any:
+    raw = (ctypes.c_uint8 * (vertices.count * vertices.stride)).from_address(vertices.entries)
+    return np.frombuffer(memoryview(raw), np.uint8).view(np.float32).reshape(vertices.count, -1)
+
+
+def objects_of(chunk: Chunk) -> list[PrimitiveObject]:
+    return list((PrimitiveObject * chunk.objects.count).from_address(chunk.objects.objects))
+
+
+def shaded(cs: CommandStreamer, state: DrawState, call: DrawCall) -> Iterator[Chunk]:
+    yield from Front().chunks(cs, state, call)
+
+
+# -- SF ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("G45-SF-53", shows="action")
+@pytest.mark.behaviour("G45-FF-06", shows="action")
+@pytest.mark.behaviour("G45-FF-14", shows="action")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_setup_threads_write_plane_coefficients(engine: str) -> None:
+    """Mesa's kernel: the planes that its coefficients make give the attributes of all three vertices."""
+
+    def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        geometry, setup = Geometry(state, GeometryMemory(), (64, 64)), SetupThreads(state)
+        for chunk in shaded(cs, state, call):
+            held = entries_of(chunk.vertices)
+            for piece in geometry.pieces(chunk):
+                assert setup.run(cs, piece) == piece.records.count == 1
+                record = SetupRecord.from_address(piece.records.records)
+                raw = (ctypes.c_float * (setup.stage.entry_bytes // 4)).from_address(piece.records.attributes + record.attributes)
+                rows = np.array(raw, np.float64).reshape(-1, 4)
+                for vertex in held:
+                    x, y = (vertex[4:6].astype(np.float64) * 32 + 32) - 0.5 - np.array([record.x_start, record.y_start])
+                    found = rows[:8, 3] + rows[:8, 0] * x + rows[:8, 1] * y
+                    assert np.allclose(found[[0, 1, 2]], vertex[4:7] * [1, 1, 0.5] + [0, 0, 0.5], atol=1e-2), "position; z of the screen"
+                    assert np.allclose(found[3], 1) and np.allclose(found[4:6], vertex[12:14], atol=1e-2), "1/w and texture coordinates"
+                setup_again = setup.run(cs, type(piece)(piece.records, piece.bins, piece.sf_inputs, piece.vertices, new=False))
+                assert setup_again == 0, "bins that hold the rest of the same records"
+
+    left = with_draw(engine, then)
+    assert engine == "reference" or left == 0, "compiled code executes it all"
+
+
+# -- CLIP --------------------------------------------------------------------------------------------------------------
+
+
+def move_far(chunk: Chunk) -> Any:
+    """The first vertex behind the far plane: normalised z is 3, and 1 / w is 1."""
+    held = entries_of(chunk.vertices)
+    held[0, 6] = held[0, 10] = 3
+    return held.copy()
+
+
+@pytest.mark.behaviour("G45-CLIP-25", shows="action")
+@pytest.mark.behaviour("G45-CLIP-35", shows="action")
+@pytest.mark.behaviour("G45-CLIP-39", shows="action")
+@pytest.mark.behaviour("G45-CLIP-40", shows="action")
+@pytest.mark.behaviour("G45-CLIP-44", shows="action")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_clip_threads_clip_what_must_be(engine: str) -> None:
+    """Mesa's kernel makes a fan of four vertices of a triangle with one of its own behind a plane."""
+
+    def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        clipper = ClipThreads(cs, state)
+        geometry = Geometry(state, GeometryMemory(), (64, 64), clipper.clip)
+        for chunk in shaded(cs, state, call):
+            before = move_far(chunk)
+            (piece,) = geometry.pieces(chunk)
+            assert clipper.threads == 1 and piece.records.count == 2 and piece.vertices.count == 3 + 4
+            after = entries_of(piece.vertices)
+            assert (after[:3, : before.shape[1]] == before).all(), "source vertices stay"
+            corners = [(before[1 + i % 2], before[0]) for i in range(2)]
+            wanted = [before[1], before[2], *(a + (b - a) / 3 for a, b in corners)]  # z from 0 to 3 crosses 1 after a third
+            for vertex in after[3:]:
+                assert vertex[7] == 1 and vertex[6] <= 1
+                places = [4, 5, 6, *range(8, 16)]
+                found = [np.allclose(vertex[places], one[places], atol=1e-6) for one in wanted]
+                assert sum(found) == 1, vertex
+            assert all(record.topology == FAN for record in (SetupRecord * 2).from_address(piece.records.records))
+
+    left = with_draw(engine, then)
+    assert engine == "reference" or left == 0, "compiled code executes it all"
+
+
+def test_objects_keep_their_order_around_clipped_ones() -> None:
+    def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        clipper = ClipThreads(cs, state)
+        made: list[Chunk] = []
+
+        def clip(geometry: Geometry, chunk: Chunk) -> Chunk:
+            made.append(clipper.clip(geometry, chunk))
+            return made[-1]
+
+        geometry = Geometry(state, GeometryMemory(), (64, 64), clip)
+        for chunk in shaded(cs, state, call):
+            held = (PrimitiveObject * 4).from_address(chunk.objects.objects)
+            for number in range(1, 4):
+                held[number] = held[0]
+                held[number].primitive = number
+            chunk.objects.count, chunk.vertices.count = 4, 6
+            entries = entries_of(chunk.vertices)
+            entries[3:6] = entries[:3]
+            entries[0, 6] = entries[0, 10] = 3  # objects 0 and 2 are clipped
+            for number in (1, 3):
+                held[number].vertex[:] = [3, 4, 5]
+            list(geometry.pieces(chunk))
+            assert [one.primitive for one in objects_of(made[0])] == [0, 0, 1, 2, 2, 3] and clipper.threads == 2
+
+    with_draw("t0", then)
+
+
+# -- GS ----------------------------------------------------------------------------------------------------------------
+
+
+def gs_kernel(vertices: int, topology: int, used: bool = True) -> bytes:
+    """Puts out its vertices, of two registers each, as one primitive; or gives its entry back."""
+    items: list[Instruction] = []
+    for number in range(vertices if used else 1):
+        last = number == vertices - 1 or not used
+        flags = topology << 2 | (number == 0) << 1 | last
+        items.append(one(GEN, "mov", dst(0, "ud", sub=8), imm(flags, "ud"), size=1, no_mask=True))
+        for part in range(2):
+            to = Operand("mrf", "f", 1 + part, horizontal=1)
+            items.append(one(GEN, "mov", to, reg(1 + 2 * number + part, "f"), no_mask=True))
+        descriptor = (3 if used else 1) << 20 | (not last) << 16 | 1 << 15 | used << 14 | (not last) << 13
+        to = Operand("arf", "ud") if last else dst(0, "ud")
+        items.append(Instruction(GEN, "send", 49, "send", 8, no_mask=True, sfid=6, descriptor=descriptor, eot=last, dst=to,
+                                 sources=(reg(0, "ud"),)))  # fmt: skip
+    return program.assemble(items)
+
+
+class Overlaid:
+    """Latched commands with one of them replaced."""
+
+    def __init__(self, latched: Any, name: str, record: Any) -> None:
+        self.latched, self.name, self.record = latched, name, record
+
+    def get(self, name: str) -> Any:
+        return self.record if name == self.name else self.latched.get(name)
+
+
+def with_gs(cs: CommandStreamer, state: DrawState, kernel: bytes, **fields: int) -> DrawState:
+    """The state with a GS of this kernel, in memory of its own."""
+    base, buffer = 0x7F000000, MemfdBuffer(8192)
+    general = state.bases.get("general", 0)
+    block = np.array(catalogue.layout("GS_STATE", GEN).pack(
+        kernel_start_pointer=base + 4096 - general, vertex_urb_entry_read_length=2, dispatch_grf_start_register_for_urb_data=1,
+        urb_entry_allocation_size=1, maximum_number_of_threads=1, number_of_urb_entries=8, **fields), np.uint32)  # fmt: skip
+    buffer.array[: block.nbytes] = block.view(np.uint8)
+    buffer.array[4096 : 4096 + len(kernel)] = np.frombuffer(kernel, np.uint8)
+    if not cs.space.extent(base, 1):
+        cs.space.map(base, buffer)
+    else:
+        cs.space.write(base, buffer.array.tobytes())
+    held, name = state.command("3DSTATE_PIPELINED_POINTERS"), "3DSTATE_PIPELINED_POINTERS"
+    values = {field: getattr(held, field) for field in held._fields} | {"pointer_to_gs_state": base - general, "gs_enable": 1}
+    layout = catalogue.layout(name, GEN)
+    pointers = layout.raw(layout.pack(**values))
+    return DrawState(state.generation, state.space, Overlaid(state.latched, name, pointers), state.bases)
+
+
+def quad_chunk(quads: int) -> Chunk:
+    """Quadrilaterals as assembly makes them: two triangles each, from the provoking vertex on."""
+    chunk, rng = Chunk(64, 256, 256), np.random.default_rng(3)
+    chunk.vertices.count, chunk.objects.count = 4 * quads, 2 * quads
+    entries_of(chunk.vertices)[:] = rng.normal(size=(4 * quads, 16))
+    held = (PrimitiveObject * (2 * quads)).from_address(chunk.objects.objects)
+    flags = 3 | ALL_EDGES << EDGES_SHIFT | POLYGON << TOPOLOGY_SHIFT
+    for quad in range(quads):
+        a, b, c, d = range(4 * quad, 4 * quad + 4)
+        held[2 * quad] = PrimitiveObject((ctypes.c_uint32 * 3)(d, a, b), flags, quad)
+        held[2 * quad + 1] = PrimitiveObject((ctypes.c_uint32 * 3)(d, b, c), flags, quad)
+    return chunk
+
+
+@pytest.mark.behaviour("G45-GS-02", shows="action")
+@pytest.mark.behaviour("G45-GS-11", shows="action")
+@pytest.mark.behaviour("G45-GS-19", shows="action")
+@pytest.mark.behaviour("G45-URB-16", shows="action")
+@pytest.mark.behaviour("G45-FF-02", shows="action")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_geometry_threads_get_quadrilaterals_whole(engine: str) -> None:
+    """Their vertices come in the order of the draw, and leave as polygons."""
+    quads = 5 if engine == "reference" else 70  # more than a batch
+
+    def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        chunk = quad_chunk(min(quads, 60))
+        before = entries_of(chunk.vertices).copy()
+        gs = with_gs(cs, state, gs_kernel(4, POLYGON))
+        count = min(quads, 60)
+        made = geometry_threads(cs, gs, DrawCall(QUADS, False, 4 * count, 0, 1, 0, 0), chunk)
+        after, found = entries_of(made.vertices), objects_of(made)
+        assert len(found) == 2 * count and made.vertices.count == 8 * count
+        for quad in range(count):
+            first, second = found[2 * quad : 2 * quad + 2]
+            corners = [first.vertex[0], first.vertex[1], first.vertex[2], second.vertex[2]]
+            assert (after[corners][:, :16] == before[4 * quad : 4 * quad + 4]).all() and second.vertex[0] == first.vertex[0]
+            assert [one.flags >> TOPOLOGY_SHIFT for one in (first, second)] == [POLYGON] * 2 and first.primitive == quad
+            assert [one.flags >> EDGES_SHIFT & 7 for one in (first, second)] == [3, 6], "the diagonal is inside"
+
+    left = with_draw(engine, then)
+    assert engine == "reference" or left == 0
+
+
+@pytest.mark.behaviour("G45-GS-20", shows="action")
+@pytest.mark.behaviour("G45-GS-01", shows="action")
+def test_geometry_threads_may_put_out_nothing() -> None:
+    def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        chunk, quads = quad_chunk(3), DrawCall(QUADS, False, 12, 0, 1, 0, 0)
+        assert geometry_threads(cs, state, quads, chunk) is chunk, "GS is off"
+        made = geometry_threads(cs, with_gs(cs, state, gs_kernel(4, POLYGON, used=False)), quads, chunk)
+        assert made.objects.count == 0
+
+    with_draw("t0", then)
+
+
+@pytest.mark.behaviour("G45-GS-13", shows="action")
+def test_topologies_that_may_not_leave_are_refused() -> None:
+    def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        quads = DrawCall(QUADS, False, 12, 0, 1, 0, 0)
+        with pytest.raises(DecodeError, match="GS thread put out a vertex of topology 7"):
+            geometry_threads(cs, with_gs(cs, state, gs_kernel(4, QUADS)), quads, quad_chunk(3))
+        with pytest.raises(Unsupported, match="with adjacent vertices"):
+            geometry_threads(cs, with_gs(cs, state, gs_kernel(4, POLYGON)), DrawCall(9, False, 12, 0, 1, 0, 0), quad_chunk(3))
+
+    with_draw("t0", then)
+
+
+# -- what threads put out ----------------------------------------------------------------------------------------------
+
+
+def model(stream: list[tuple[int, int]]) -> list[tuple[list[int], bool, bool]]:
+    """Objects of (vertex, dw2): vertices, whether inverted, whether it continues a strip of lines."""
+    found: list[tuple[list[int], bool, bool]] = []
+    held: list[int] = []
+    for vertex, dw2 in stream:
+        topology = TOPOLOGIES[dw2 >> 2]
+        held = [vertex] if dw2 & 2 else [*held, vertex]
+        number, rest = divmod(len(held) - topology.minimum, topology.step)
+        if number >= 0 and not rest:
+            corners = [held[0] if back == 255 else held[-1 - back] for back in topology.back]
+            inverted = bool(topology.inverts) and number % 2 == topology.inverts % 2
+            found.append((corners, inverted, topology.strip and (number > 0 or topology.continued)))
+        held = [] if dw2 & 1 else held
+    return found
+
+
+@pytest.mark.behaviour("G45-GS-14", shows="action")
+@pytest.mark.behaviour("G45-SF-07", shows="action")
+@pytest.mark.behaviour("G45-FF-20", shows="action")
+def test_objects_of_what_threads_put_out() -> None:
+    """Random primitives of all topologies, complete or not."""
+    rng = np.random.default_rng(7)
+
+    def then(cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        for _ in range(60):
+            chunk = Chunk(64, 4, 4)
+            output = ThreadOutput(state, chunk, 128, 2)
+            entries = output.urb.entries
+            assert entries is not None
+            stream: list[tuple[int, int]] = []
+            for _ in range(rng.integers(1, 4)):
+                topology, count = int(rng.choice(PUT_OUT)), int(rng.integers(1, 8))
+                stream += [(len(stream) + n, topology << 2 | (n == 0) << 1 | (n == count - 1)) for n in range(count)]
+            for vertex, dw2 in stream:
+                entries[2 * vertex] = (COMPLETE | USED, dw2, 2 * vertex + 2 if vertex + 1 < len(stream) else 0, 0)
+            output.urb.bytes[: 128 * len(stream)] = rng.integers(0, 64, 128 * len(stream))
+            library().read_output(ctypes.byref(output.struct), 0, 17)
+            made = output.chunk("GS")
+            found, wanted = objects_of(made), model(stream)
+            assert [list(one.vertex[: one.flags & 3]) for one in found] == [corners for corners, _, _ in wanted]
+            assert [(bool(one.flags & INVERTED), bool(one.flags & CONTINUES)) for one in found] == [(a, b) for _, a, b in wanted]
+            assert all(one.primitive == 17 for one in found)
+            positions = np.frombuffer((ctypes.c_float * (4 * len(stream))).from_address(made.vertices.positions), np.float32)
+            assert (positions.reshape(-1, 4).view(np.uint32) == output.urb.bytes.view(np.uint32).reshape(-1, 32)[: len(stream), 4:8]).all()
+
+    with_draw("t0", then)
