@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.bits.catalogue import layout
+from softgen.errors import GpuFault, Unsupported
 from tests.shared_functions.mipmaps import Mipmap, Twin
 from tests.shared_functions.sending import header
 from tests.shared_functions.test_sampler import filters, modes
@@ -380,3 +382,41 @@ def test_gen45_leaves_offsets_to_the_interpreter() -> None:
     u, v = (np.full(16, c, np.float32) for c in (4.5 / 16, 3.5 / 12))
     found = values(one.send("sample", header(d2=3 << 8 | 2 << 4, d3=STATES), u, v, answer=8).view(np.uint32).reshape(-1, 16).T)
     assert found[0].tolist() == pytest.approx(one.texel(7, 5, 0, 0)) and not one.compiled
+
+
+# -- bad states -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function, touches", [(0, False), (1, False), (2, True)])
+def test_texels_that_decide_nothing_are_not_touched(function: int, touches: bool) -> None:
+    """By either machine: a comparison that always or never holds needs no memory."""
+    one = surface(9, levels=1, format="R32_FLOAT", sampler=modes("clamp") | {"shadow_function": function}, surface={"height": 16000})
+    parts = (np.zeros(16), np.zeros(16), np.full(16, 0.9))
+    if touches:
+        with pytest.raises(GpuFault, match="lane 0"):
+            send(one, "sample_c", *parts)
+    else:
+        assert (values(send(one, "sample_c", *parts))[:, 0] == function).all() and one.compiled == 1
+
+
+@pytest.mark.parametrize("seed", range(48))
+def test_any_state_is_sampled_alike_or_refused(seed: int) -> None:
+    """Fields of surface and sampler states at random: both machines give the same answer or fault, or the state is refused by name."""
+    gen, random = GENERATIONS[seed % len(GENERATIONS)], np.random.default_rng(seed)
+    one = surface(gen, sampler=modes("wrap") | filters("linear") | limits(LINEAR))
+    fixed = {"surface_base_address", "number_of_multisamples", "border_color_pointer"}
+    for name, start, count in (("RENDER_SURFACE_STATE", 0, 3), ("SAMPLER_STATE", STATES, 4)):
+        page = layout(name, gen)
+        words = one.state.array[start : start + 4 * page.dwords].view(np.uint32)
+        fields = [field for field in page.fields if field.name not in fixed and not field.alternate]
+        for number in random.choice(len(fields), count, replace=False):
+            high, low = fields[number].pieces[0]
+            mask, value = (1 << high - low + 1) - 1, int(random.integers(0, 1 << min(high - low + 1, 30)))
+            words[low // 32] = int(words[low // 32]) & ~(mask << low % 32) & 0xFFFFFFFF | (value & mask) << low % 32 & 0xFFFFFFFF
+    one.port.surfaces.forget()
+    places = list(random.uniform(-2, 2, (2, 16)).astype(np.float32))
+    try:
+        sample_l(one, places, random.uniform(-1, 6, 16)) if seed % 2 else send(one, "sample", *places)
+    except (Unsupported, GpuFault):
+        return
+    assert one.compiled == 1

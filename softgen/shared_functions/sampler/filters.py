@@ -28,6 +28,7 @@ COMPARISONS: dict[str, Callable[[Value, Value], Value]] = {
     "less": lambda a, b: a < b, "equal": lambda a, b: a == b, "lequal": lambda a, b: a <= b, "greater": lambda a, b: a > b,
     "notequal": lambda a, b: a != b, "gequal": lambda a, b: a >= b,
 }  # fmt: skip
+FIXED = ("always", "never")  # comparisons that do not look at texels
 GATHERED = ((0, 1), (1, 1), (1, 0), (0, 0))  # the texels of gather4 in the order of its answer, as steps along u and v
 
 
@@ -74,7 +75,7 @@ class ImageSampler:
         self.modes = ("clamp",) * 3 if self.seamless else how.modes
         self.how = how
         self.choice = LevelChoice(m, image, how, self.lanes)
-        self.offset = u32 if image.near else u64
+        self.offset, self.needed = u32 if image.near else u64, fetch.selected_channels(image)
         self.reference: Value | None = None
         self.counts_steps = texel.is_normalised(image.format) and not set(self.modes[: self.axes]) & set(BORDERS)
         self._parts: dict[tuple[object, ...], tuple[object, Value]] = {}
@@ -159,6 +160,8 @@ class ImageSampler:
     def _compare(self, reference: Value | None) -> None:
         self.reference = reference
         self.counts_steps = self.counts_steps and reference is None
+        if reference is not None and self.how.shadow in FIXED:
+            self.needed = self.needed - {"r"}
 
     # -- places -------------------------------------------------------------------------------------------------------------
 
@@ -311,7 +314,7 @@ class ImageSampler:
                 border = tap.border if border is None else border | tap.border
         if border is not None:
             mask = mask & ~border
-        words = fetch.raw(m, self.image, self.memory, self._offset([tap.at for tap in taps], slice_, level), mask)
+        words = fetch.raw(m, self.image, self.memory, self._offset([tap.at for tap in taps], slice_, level), mask, self.needed)
         if self.counts_steps:
             return texel.unpack_steps(m, self.image.format, words)
         found = fetch.unpack(m, self.image, words)
@@ -327,7 +330,7 @@ class ImageSampler:
         if self.reference is None:
             return values
         name = self.how.shadow
-        if name in ("always", "never"):
+        if name in FIXED:
             return [self.m.like(values[0], float(name == "never")), *values[1:]]
         return [self.m.select(COMPARISONS[name](values[0], self.reference), 0.0, self.m.like(values[0], 1.0)), *values[1:]]
 
