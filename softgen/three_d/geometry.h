@@ -81,6 +81,8 @@ struct setup_plan {
     uint32_t start_vertex; /* fill in struct sf_input: attributes are set up by threads */
     uint32_t sprite; /* of SF_STATE, for threads */
     uint32_t statistics; /* CL_PRIMITIVES_COUNT counts objects */
+    double steps; /* of the grid in a pixel */
+    double limit_steps; /* the limit in steps of the grid */
     struct viewport viewport[VIEWPORTS];
 };
 
@@ -152,8 +154,24 @@ static inline uint32_t viewport_index(uint32_t index, uint32_t viewports)
     return index < viewports ? index : 0;
 }
 
-int64_t determinant(const struct screen_vertex *v);
-int64_t snap(const struct setup_plan *plan, double value);
+/* Twice the area; above zero when the vertices are clockwise as seen on the screen, where y points down (G45 5353-5361). */
+static inline int64_t determinant(const struct screen_vertex *v)
+{
+    return (v[1].x - v[0].x) * (v[2].y - v[0].y) - (v[2].x - v[0].x) * (v[1].y - v[0].y);
+}
+
+/* A coordinate on the grid of positions: nearest, half up, so that moving an object by whole pixels does not change it. */
+static inline int64_t snap(const struct setup_plan *plan, double value)
+{
+    double steps = value * plan->steps + 0.5;
+    if (!(steps > -plan->limit_steps))
+        return -plan->limit;
+    if (steps >= plan->limit_steps)
+        return plan->limit - 1;
+    int64_t below = (int64_t)steps;
+    return (below - (steps < (double)below)) * plan->grid;
+}
+
 int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 void set_planes(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record);

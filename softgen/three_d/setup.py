@@ -64,6 +64,7 @@ class SetupPlan(ctypes.Structure):
         ("offset", ctypes.c_uint32), ("offset_float", ctypes.c_uint32),
         ("offset_constant", ctypes.c_float), ("offset_scale", ctypes.c_float), ("offset_clamp", ctypes.c_float),
         ("start_vertex", ctypes.c_uint32), ("sprite", ctypes.c_uint32), ("statistics", ctypes.c_uint32),
+        ("steps", ctypes.c_double), ("limit_steps", ctypes.c_double),
         ("viewport", Viewport * VIEWPORTS),
     ]  # fmt: skip
 
@@ -144,6 +145,7 @@ def _make(generation: Generation, fields: UnitFields, drawing: Record, viewports
         point_width_min=0.0, point_width_max=255.875,
         start_vertex=generation.unit_state, sprite=fields.get("sprite_point_enable"), statistics=fields.statistics_enable,
     )  # fmt: skip
+    found.steps, found.limit_steps = PIXEL / found.grid, found.limit / found.grid
     if not generation.unit_state:
         found.point_width_min, found.point_width_max = fields.fixed("minimum_point_width"), fields.fixed("maximum_point_width")
     if depth_format:
