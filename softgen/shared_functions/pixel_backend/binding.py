@@ -68,7 +68,8 @@ class BoundTargets:
         if self.state is None or name not in FORMS:
             return False
         found = False
-        for variant in variants(self.gen, FORMS[name], registers):
+        half = "precision" in descriptor.values._fields and value_name(descriptor.layout, descriptor.values, "precision") == "half"
+        for variant in variants(self.gen, FORMS[name]._replace(half=half), registers):
             found |= self.fill(int(descriptor.values.binding_table_index), variant)
         return found
 
