@@ -83,17 +83,15 @@ void set_planes(const struct setup_plan *plan, const struct screen_vertex *v, st
 }
 
 /* The depth offset of a triangle, in float32 (G45 6642-6673): scale * steepest slope + constant, clamped on one side. */
-void offset_depth(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record)
+float depth_offset(const struct setup_plan *plan, const struct screen_vertex *v, const struct plane *z)
 {
-    float slope = fmaxf(fabsf((float)record->z.dx), fabsf((float)record->z.dy)), unit = 1.0f;
+    float slope = fmaxf(fabsf((float)z->dx), fabsf((float)z->dy)), unit = 1.0f;
     if (plan->offset_float) {
         float most = fmaxf(fmaxf(fabsf((float)v[0].z), fabsf((float)v[1].z)), fabsf((float)v[2].z));
         unit = most > 0 && isfinite(most) ? ldexpf(1.0f, ilogbf(most) - 23) : 0.0f;
     }
     float bias = plan->offset_scale * slope + plan->offset_constant * unit;
     if (plan->offset_clamp > 0)
-        bias = fminf(bias, plan->offset_clamp);
-    else if (plan->offset_clamp < 0)
-        bias = fmaxf(bias, plan->offset_clamp);
-    record->z.c += bias;
+        return fminf(bias, plan->offset_clamp);
+    return plan->offset_clamp < 0 ? fmaxf(bias, plan->offset_clamp) : bias;
 }
