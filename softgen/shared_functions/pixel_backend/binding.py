@@ -51,7 +51,8 @@ class BoundTargets:
             return False
 
     def renew(self) -> None:
-        """The surface states that were used are as they were."""
+        """The surface states that code uses are as they were; the interpreter reads state again, as others are not compared."""
+        self.surfaces.forget()
 
     def prepare(self, indices: frozenset[int]) -> None:
         for index in indices:
