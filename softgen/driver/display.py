@@ -4,6 +4,8 @@ A node's descriptor is a socket (shim.c), so a DRM event is 32 bytes sent to it:
 
 There is no refresh rate to wait for. A page flip completes as soon as the rendering into the framebuffer is done (its implicit fence), and
 each one counts as a vertical blank; programs that wait for flips run as fast as their work is simulated.
+
+Until a program sets a mode the CRTC shows a black console, as on a machine that has booted: programs save and restore what they find.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ class Framebuffer:
     """A buffer object with the size, format and tiling of the picture in it. It keeps the memory, also without a handle."""
 
     number: int
-    owner: NODE
+    owner: NODE | None  # None: the console
     bo: GemObject
     width: int
     height: int
@@ -123,6 +125,8 @@ class Display:
         self.framebuffers: dict[int, Framebuffer] = {}
         self.last_number = FIRST_FRAMEBUFFER
         self.crtc = Crtc()
+        self.console: Crtc | None = None
+        self.untouched = True  # since the last program closed its node, no mode was set and nothing shown was removed
         self.pending: PageFlip | None = None
         self.frames = 0
         self.presented: Presented = lambda crtc, frame: None
@@ -145,6 +149,8 @@ class Display:
                 self.master = None
             for framebuffer in [each for each in self.framebuffers.values() if each.owner is node]:
                 self.remove(framebuffer)
+            if not self.connections:
+                self.crtc, self.untouched = Crtc(), True
 
     def set_master(self, node: NODE) -> None:
         with self.lock:
@@ -181,9 +187,22 @@ class Display:
         with self.lock:
             self.framebuffers.pop(framebuffer.number, None)
             if self.crtc.framebuffer is framebuffer:
-                self.crtc = Crtc()
+                self.crtc, self.untouched = Crtc(), False
 
     # -- what is shown
+
+    def boot(self, new_bo: Callable[[int], GemObject], format: ScanoutFormat, modifier: ScanoutModifier) -> None:
+        """Show the console if no program has touched the CRTC yet. `new_bo` makes a buffer of so many bytes."""
+        with self.lock:
+            if not self.untouched or self.crtc.framebuffer is not None:
+                return
+            if self.console is None:
+                width, height = Crtc(None, self.mode).size
+                pitch = -(-width * format.bits // 8 // modifier.unit) * modifier.unit
+                bo = new_bo(pitch * height)
+                number = self.add(lambda number: Framebuffer(number, None, bo, width, height, format, modifier, pitch, 0))
+                self.console = Crtc(self.framebuffers[number], self.mode)
+            self.crtc = self.console
 
     def set_crtc(self, crtc: Crtc, gone: Callable[[], bool]) -> None:
         """Show a framebuffer when the rendering into it is done; waits for that and for a pending page flip."""
@@ -191,14 +210,14 @@ class Display:
             self.signals.wait(crtc.framebuffer.bo.idle, None, gone)
         self.signals.wait(lambda: self.pending is None, None, gone)
         with self.lock:
-            self.crtc = crtc
-            if crtc.framebuffer is not None:
-                self.present(crtc)
+            self.crtc, self.untouched = crtc, False
+            self.present(crtc)
 
     def present(self, crtc: Crtc) -> None:
-        """Count a frame and report it."""
-        if crtc.framebuffer is not None:
-            crtc.framebuffer.bo.sync_view()
+        """Count a frame and report it; the console is none."""
+        if crtc.framebuffer is None or crtc.framebuffer.owner is None:
+            return
+        crtc.framebuffer.bo.sync_view()
         self.frames += 1
         self.presented(crtc, self.frames)
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from softgen.driver import drm, facts
 from softgen.driver.display import Crtc, ModeObject
 from softgen.driver.errors import Errno
+from softgen.driver.gem_object import GemObject, Piece
 from softgen.driver.protocol import Call
 from softgen.driver.uapi import FORMAT_MODIFIER, FORMATS_HEAD, MODE, PROPERTY_ENUM
+from softgen.memory.store import MemfdBuffer
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node
@@ -25,6 +27,7 @@ FIRST_CRTC = 1 << 0  # in masks of CRTCs
 SIZE_MM = 300, 200  # of the display
 CURRENT = 0xFFFFFFFF  # as a framebuffer's identifier in SETCRTC: the one that is shown
 MOST_CONNECTORS = 16  # that SETCRTC may name
+CONSOLE_FORMAT = int.from_bytes(b"XR24", "little")
 PLANE_TYPES = ("Overlay", "Primary", "Cursor")
 KINDS = {drm.DRM_MODE_OBJECT_CRTC: ModeObject.CRTC, drm.DRM_MODE_OBJECT_CONNECTOR: ModeObject.CONNECTOR,
          drm.DRM_MODE_OBJECT_ENCODER: ModeObject.ENCODER, drm.DRM_MODE_OBJECT_PLANE: ModeObject.PLANE}  # fmt: skip
@@ -106,12 +109,21 @@ def get_encoder(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def get_crtc(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """MODE_GETCRTC. Before the first mode is set it has the connector's, as firmware or a console leaves it."""
     find(arg.crtc, ModeObject.CRTC)
-    display = node.gpu.display
-    crtc = display.crtc
+    show_console(node, call)
+    crtc = node.gpu.display.crtc
     arg.fb, arg.x, arg.y = crtc.framebuffer.number if crtc.framebuffer else 0, crtc.x, crtc.y
-    arg.gamma_size, arg.mode_valid, arg.mode = 0, 1, crtc.mode or display.mode
+    arg.gamma_size, arg.mode_valid, arg.mode = 0, int(crtc.framebuffer is not None), crtc.mode
+
+
+def show_console(node: Node, call: Call) -> None:
+    """Show the console where no program has set a mode yet, before the state of the CRTC is used."""
+    gpu, known = node.gpu, facts.display(node.gpu.device.name)
+
+    def new_bo(size: int) -> GemObject:
+        return gpu.new_object(call.channel.pid, [Piece(MemfdBuffer(size, "console"), 0, size)])
+
+    gpu.display.boot(new_bo, known.formats[CONSOLE_FORMAT], known.modifiers[drm.DRM_FORMAT_MOD_LINEAR])
 
 
 def set_crtc(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -141,6 +153,7 @@ def page_flip(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if arg.flags & ~drm.DRM_MODE_PAGE_FLIP_EVENT or arg.sequence:
         raise Errno(errno.EINVAL, f"page flip flags {arg.flags:#x}, target {arg.sequence}")
     find(arg.crtc, ModeObject.CRTC)
+    show_console(node, call)
     framebuffer = node.gpu.display.framebuffer(arg.fb)
     node.gpu.display.flip(node, framebuffer, arg.user_data if arg.flags & drm.DRM_MODE_PAGE_FLIP_EVENT else None)
 
@@ -161,6 +174,7 @@ def get_planes(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def get_plane(node: Node, call: Call, arg: SimpleNamespace) -> None:
     find(arg.plane, ModeObject.PLANE)
+    show_console(node, call)
     crtc, formats = node.gpu.display.crtc, facts.display(node.gpu.device.name).formats
     arg.crtc, arg.fb = (ModeObject.CRTC, crtc.framebuffer.number) if crtc.framebuffer else (0, 0)
     arg.possible_crtcs, arg.gamma_size = FIRST_CRTC, 0

@@ -13,6 +13,7 @@ bit_diagram.py   dwords as rows of cells; spec_html.py spec_html_page.py spec_ht
 report.py        the end-of-run report: how exactly, and which kernels took the time; kernel_names.py  names kernels from OpenCL binaries
 snippet.py       a piece of EU assembly, run on a thread of its own; snippet_engine.py runs it on a compiling engine
 recording.py     what `run` records: a whole run, or a submission that failed, as a capture
+pictures.py      render targets as image files; frames.py  what the display presents
 registers.py     register names, values and types as text
 behaviours.py    the numbered behaviours of the manuals and the tests that show them
 citations.py     citations of behaviours in tests, and what each shows

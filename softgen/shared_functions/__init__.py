@@ -15,6 +15,8 @@ access_fault.py    faults of compiled messages, explained
 texture/           operations on texels, for sampler and data port
 sampler/           texels by coordinates, filtered
 dataport/          loads and stores: bound buffers, stateless memory, 64-bit addresses, shared local memory, atomics
+urb/               entries of the unified return buffer, written, read and allocated by handle
+extended_math/     functions of floats and integer division; the shared function of Gen4.5
 gateway.py         barriers of a thread group
 spawner.py         threads that end
 """

@@ -93,7 +93,7 @@ class Program:
 
     def ioctl(self, name: str, /, shorter: int | None = None, **fields: Any) -> SimpleNamespace:
         layout = ARGUMENTS[name]
-        data = layout.pack(SimpleNamespace(**{**dict.fromkeys(layout.names, 0), **fields}))
+        data = layout.pack(SimpleNamespace(**{**vars(layout.unpack(b"")), **fields}))
         argument = self.memory(data[:shorter])
         self._exchange(protocol.IOCTL, ord("d") << 8 | NUMBERS[name], argument.address, self.node.fileno(), bytes(argument))
         return layout.unpack(bytes(argument))

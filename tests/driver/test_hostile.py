@@ -16,12 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from softgen.driver import protocol
+from softgen.driver.display import ModeObject, mode
 from softgen.driver.protocol import MESSAGE
 from softgen.driver.submission import Submission
 from softgen.driver.uapi import ARGUMENTS
 from tests.driver.program import Gpu, Program, served
 
 NAMES = sorted(ARGUMENTS)
+DISPLAYED = (*ModeObject, 101, 102, 640, 480, 32, 24, 2560, int.from_bytes(b"XR24", "little"), int.from_bytes(mode(640, 480), "little"))
 NEVER = {"timeout": 0}  # or the test would wait as long as the program asked to
 
 
@@ -58,8 +60,9 @@ def test_any_sequence_of_ioctls_is_answered(gpu: Gpu, seed: int) -> None:
         name = chance.choice(NAMES)
         fields: dict[str, Any] = {}
         for field in ARGUMENTS[name].names:
-            pick = chance.randrange(6)
-            value = (0, chance.randrange(8), 4096 * chance.randrange(16), memory(program, chance), chance.getrandbits(20), 1)[pick]
+            pick = chance.randrange(7)
+            value = (0, chance.randrange(8), 4096 * chance.randrange(16), memory(program, chance), chance.getrandbits(20), 1,
+                     chance.choice(DISPLAYED))[pick]  # fmt: skip
             fields[field] = NEVER.get(field, value)
         if name == "SYNCOBJ_TRANSFER":
             fields["flags"] = 0  # it may wait for ever for somebody to submit, and that is right
@@ -79,7 +82,10 @@ def fields_that_fit(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     for field in layout.names:
         at = layout.offsets[field]
         sizes = [other for other in [*layout.offsets.values(), layout.size] if other > at]
-        found[field] = fields[field] & (1 << 8 * (min(sizes) - at) - 1) - 1
+        size = min(sizes) - at
+        found[field] = fields[field] & (1 << 8 * size - 1) - 1
+        if isinstance(getattr(layout.unpack(b""), field), bytes):
+            found[field] = found[field].to_bytes(size, "little")
     return found
 
 

@@ -132,7 +132,7 @@ def test_what_is_not_known_is_said_once_and_refused_each_time() -> None:
             with pytest.raises(OSError, match="Invalid"):
                 program.raw(0x9E, bytes(8))
         with pytest.raises(OSError) as found:
-            program.raw(0xA0, bytes(64))  # MODE_GETRESOURCES
+            program.raw(0xBC, bytes(56))  # MODE_ATOMIC
         assert found.value.errno == errno.EOPNOTSUPP
         assert len(gpu.log) == 1 and "ioctl 0x9e" in gpu.log[0]
-        assert gpu.shared.unknown == {"ioctl 0x9e": 2, "MODE_GETRESOURCES": 1}
+        assert gpu.shared.unknown == {"ioctl 0x9e": 2, "MODE_ATOMIC": 1}

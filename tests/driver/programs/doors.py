@@ -264,7 +264,7 @@ def refused():
         (0x46, struct.pack("<iIQ", 4, 0, 8), errno.EFAULT),
         (0x69, struct.pack("<QIIIIIIQQQQ", 8, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0), errno.EFAULT),
         (0x9E, bytes(16), errno.EINVAL),
-        (0xA0, bytes(64), errno.EOPNOTSUPP),
+        (0xA0, bytes(64), errno.EACCES),
     ):
         try:
             ioctl(node, number, data)
