@@ -6,6 +6,7 @@ Out: their results: at once from NumPy arrays, or as host vector code that LLVM 
 
 types.py              LaneType: u8 to i64, f16 to f64, bool_; Lanes
 value.py              Value with its operators, Variable, Memory, Region
+once.py               results that several host threads ask for, made once
 operations.py         the table of lane-wise operations
 machine.py            Machine: everything a program may say; start reading here. memory_operations.py has loads, stores, records, append
 record.py             records: named fields in memory

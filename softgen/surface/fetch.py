@@ -3,11 +3,16 @@ have their default values."""
 
 from __future__ import annotations
 
+from functools import cache
+
+from softgen.bits.formats import Format
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.surface import texel
-from softgen.surface.image import SurfaceImage, locate
+from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, locate
+
+EVERY = frozenset(texel.ORDER)
 
 
 def words(image: SurfaceImage) -> list[tuple[int, LaneType]]:
@@ -17,18 +22,32 @@ def words(image: SurfaceImage) -> list[tuple[int, LaneType]]:
     return [(at, u32) for at in range(0, image.size, u32.bytes)]
 
 
-def raw(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value) -> list[Value]:
+def raw(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value, needed: frozenset[str] = EVERY) -> list[Value]:
     """Load the words of the texels at byte offsets; the bits above a narrow texel are not zero. Narrow texels of a `near` image come
-    with the dword that they are in: hosts gather dwords."""
+    with the dword that they are in: hosts gather dwords. Words without channels that are `needed` are not touched, on any machine."""
+    used = _used(image.format, needed)
     if image.near and image.size < u32.bytes and u32.bytes % image.size == 0:
+        if not used:
+            return [m.constant(u32, 0, at.lanes)]
         held = m.load(u32, memory, at - (at & 3), mask)
         return [held >> (m.convert(at & 3, u32) << 3)]
-    return [m.convert(m.load(type, memory.moved(byte), at, mask), u32) for byte, type in words(image)]
+    return [m.convert(m.load(type, memory.moved(byte), at, mask), u32) if byte // u32.bytes in used else m.constant(u32, 0, at.lanes)
+            for byte, type in words(image)]  # fmt: skip
 
 
-def load(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value) -> list[Value]:
+@cache
+def _used(format: Format, needed: frozenset[str]) -> frozenset[int]:
+    """The words of a texel that some channels come from."""
+    found: set[int] = set()
+    for channel, at in texel.places(format):
+        if channel.type != "void" and needed & set(texel.COPIES.get(channel.name, channel.name)):
+            found |= {at // texel.WORD, (at + channel.bits - 1) // texel.WORD}
+    return frozenset(found)
+
+
+def load(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value, needed: frozenset[str] = EVERY) -> list[Value]:
     """Load red, green, blue and alpha of the texels at byte offsets."""
-    return unpack(m, image, raw(m, image, memory, at, mask))
+    return unpack(m, image, raw(m, image, memory, at, mask, needed))
 
 
 def unpack(m: Machine, image: SurfaceImage, held: list[Value]) -> list[Value]:
@@ -38,6 +57,11 @@ def unpack(m: Machine, image: SurfaceImage, held: list[Value]) -> list[Value]:
 
 
 def fetch(m: Machine, image: SurfaceImage, memory: Region, places: list[Value], lod: Value | None, mask: Value) -> list[Value]:
-    """Load the texels at integer coordinates of a level."""
+    """Load the texels at integer coordinates of a level, as far as the surface's channel selects use them."""
     at, inside = locate(m, image, places, lod, u32 if image.near else u64)
-    return load(m, image, memory, at, mask & inside)
+    return load(m, image, memory, at, mask & inside, selected_channels(image))
+
+
+def selected_channels(image: SurfaceImage) -> frozenset[str]:
+    """The channels that a surface's channel selects use."""
+    return frozenset(texel.ORDER[CHANNEL_NAMES.index(name)] for name in image.select if name in CHANNEL_NAMES)

@@ -27,7 +27,9 @@ STEPS = {"unorm": 0, "snorm": 1}  # channel types that count steps: bits that ar
 EXACT_BITS = 16
 TABLE_BITS = 8
 ROOT = (0.35, 0.65, 5)  # of x^0.4: a linear first approximation, and the number of Newton steps
-CUBE_ROOT = (0.45, 0.6, 4)  # of x^(1/3) from 0.05 to 1: likewise
+CUBE_ROOT = (0.45, 0.6, 3)  # of x^(1/3) from 0.05 to 1: likewise
+GAMMA_START = 0.0031308  # where the curved part of sRGB begins
+ROUNDER, ROUNDER_REACH = 1.5 * (1 << 23), 1 << 22  # a float whose last bit is 1; integers that it has room for
 
 
 def check(format: Format, reading: bool = False) -> None:
@@ -189,30 +191,45 @@ def _encoded(m: Machine, channel: FormatChannel, value: Value) -> Value:
         return _clamped(m, m.bitcast(value, i32), -most - 1, most, all_ones)
     number = m.bitcast(value, f32)
     if channel.type in ("unorm", "snorm"):
-        low = 0.0 if channel.type == "unorm" else -1.0
-        number = m.select(m.is_nan(number), 0.0, number)
-        number = m.select(number < low, low, m.select(number > 1.0, 1.0, number))
-        scaled = m.round_even(number * float(all_ones if channel.type == "unorm" else most))
-        return m.bitcast(m.convert(scaled, i32), u32) & all_ones
+        return _normalised(m, number, channel.type == "snorm", all_ones if channel.type == "unorm" else most) & all_ones
     if channel.bits in SMALL:  # unsigned: negative values become 0; rounded toward zero
         small = m.convert(m.select(number < 0.0, 0.0, number), f16, "rtz")
         return m.convert(m.bitcast(small, u16), u32) >> SMALL[channel.bits] & all_ones
     return m.convert(m.bitcast(m.convert(number, f16), u16), u32)
 
 
+def _normalised(m: Machine, number: Value, signed: bool, scale: int) -> Value:
+    """A number from 0 or -1 to 1 as a multiple of 1 / scale, rounded to nearest even; NaN is 0. Adding ROUNDER leaves small integers in the
+    low bits of a float."""
+    if signed:
+        number = m.select(m.is_nan(number), 0.0, number)
+    number = m.min(m.max(number, m.like(number, -1.0 if signed else 0.0)), m.like(number, 1.0))
+    scaled = number * float(scale)
+    if scale < ROUNDER_REACH:
+        return m.bitcast(scaled + ROUNDER, u32)
+    return m.bitcast(m.convert(m.round_even(scaled), i32), u32)
+
+
 def _gamma(m: Machine, value: Value) -> Value:
-    """Convert a linear channel to sRGB: 12.92 c, and 1.055 c^(1/2.4) - 0.055 from 0.0031308 on. c^(5/12) is the product of the fourth root
-    and the cube root of the square root."""
-    c = m.convert(m.bitcast(value, f32), f64)
-    c = m.min(m.max(c, m.like(c, 0.0)), m.like(c, 1.0))
-    half = m.sqrt(m.max(c, m.like(c, 0.0031308)))
+    """Convert a linear channel to sRGB: 12.92 c, and 1.055 c^(1/2.4) - 0.055 from 0.0031308 on.
+
+    c^(5/12) is the product of the fourth root and the cube root of the square root; a Newton step of g^12 = c^5 makes it exact to 1e-12.
+    """
+    number = m.bitcast(value, f32)
+    c = m.min(m.max(number, m.like(number, 0.0)), m.like(number, 1.0))
+    half = m.sqrt(m.max(c, m.like(c, GAMMA_START)))
     start, slope, steps = CUBE_ROOT
     root = half * slope + start
     for _ in range(steps):
         square = root * root
         root = root - m.div(square * root - half, square * 3.0)
-    found = m.select(c < 0.0031308, c * 12.92, m.sqrt(half) * root * 1.055 - 0.055)
-    return m.bitcast(m.convert(found, f32), u32)
+    near, fine = m.convert(m.sqrt(half) * root, f64), m.convert(m.max(c, m.like(c, GAMMA_START)), f64)
+    second = near * near
+    fourth, power = second * second, fine * fine
+    eleventh = fourth * fourth * second * near
+    found = near - m.div(eleventh * near - power * power * fine, eleventh * 12.0)
+    curved = m.convert(found * 1.055 - 0.055, f32)
+    return m.bitcast(m.select(c < GAMMA_START, c * 12.92, curved), u32)
 
 
 def _clamped(m: Machine, value: Value, low: int, high: int, mask: int) -> Value:

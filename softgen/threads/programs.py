@@ -5,6 +5,7 @@ from __future__ import annotations
 from softgen.errors import GpuFault
 from softgen.eu.encoding.program import LONGEST
 from softgen.eu.interpreter import DecodedInstruction, KernelProgram
+from softgen.eu.isa import labels
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
 MAX_PROGRAMS = 256
@@ -15,7 +16,9 @@ class DispatchProgram(KernelProgram):
 
     def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, address: int, code: bytes) -> None:
         super().__init__(context.generation.number, code, dispatch.kernel, f"kernel {address:#x}")
-        self._context, self._routine_start = context, dispatch.system_routine
+        self._context, self._routine_start, self.address = context, dispatch.system_routine, address
+        self.reach = 0  # bytes up to the last instruction that was decoded
+        self._refreshed = False  # compared with memory, as far as it reaches
         self._routine: KernelProgram | None = None
 
     def inside(self, ip: int) -> bool:
@@ -23,8 +26,24 @@ class DispatchProgram(KernelProgram):
         return 0 <= ip - self.start < len(self.code)
 
     def line(self, ip: int) -> DecodedInstruction:
+        if ip in self.lines:
+            return self.lines[ip]
         routine = self.routine(ip)
-        return super().line(ip) if routine is None else routine.line(ip)
+        if routine is not None:
+            return routine.line(ip)
+        offset = ip - self.start
+        if self._refreshed and 0 <= offset < len(self.code):
+            self._refresh(offset)
+        found = super().line(ip)
+        self.reach = max(self.reach, offset + found.size)
+        return found
+
+    def _refresh(self, offset: int) -> None:
+        """Reads an instruction that is reached for the first time: only what had been reached was compared with memory since."""
+        size = min(labels.NATIVE, len(self.code) - offset)
+        now = self._context.space.read(self.address + offset, size)
+        if now != self.code[offset : offset + size]:
+            self.code = self.code[:offset] + now + self.code[offset + size :]
 
     def routine(self, ip: int) -> KernelProgram | None:
         """The system routine, if an ip can only be there."""
@@ -35,12 +54,14 @@ class DispatchProgram(KernelProgram):
             self._routine = KernelProgram(self.gen, code, self._routine_start, f"system routine {address:#x}")
         return self._routine
 
-    def current(self, context: DispatchContext, code: bytes) -> bool:
-        """Whether the program is still what memory holds."""
-        self._context = context
+    def current(self, context: DispatchContext) -> bool:
+        """Whether memory still holds the program, as far as it has been decoded."""
+        self._context, self._refreshed = context, True
         if self._routine is not None and self._routine.code != self._routine_code():
             self._routine = None
-        return self.code == code
+        if context.space.extent(self.address, self.reach) < self.reach:
+            return False
+        return context.space.read(self.address, self.reach) == self.code[: self.reach]
 
     def _routine_code(self) -> bytes:
         """The bytes of the system routine now; none where it is no longer mapped, which matters only to a thread that gets there."""
@@ -71,11 +92,10 @@ class ProgramCache:
         self._programs: dict[tuple[float, int, int, int | None], DispatchProgram] = {}
 
     def load(self, context: DispatchContext, dispatch: ThreadDispatch) -> DispatchProgram:
-        address, code = code_at(context, dispatch.kernel)
-        key = context.generation.number, dispatch.kernel, address, dispatch.system_routine
+        key = context.generation.number, dispatch.kernel, context.address("instruction", dispatch.kernel), dispatch.system_routine
         found = self._programs.get(key)
-        if found is None or not found.current(context, code):
+        if found is None or not found.reach or not found.current(context):
             if len(self._programs) >= MAX_PROGRAMS:
                 self._programs.clear()
-            found = self._programs[key] = DispatchProgram(context, dispatch, address, code)
+            found = self._programs[key] = load(context, dispatch)
         return found

@@ -13,11 +13,15 @@ vertex_fetch.py           vertex data, from buffers to payload registers or URB 
 vertex_shader.py          vertex shader threads (vertex_shader.c)
 assembly.py               objects of every topology, and the vertices they share (assembly.c)
 geometry.py, geometry.h   from objects to setup records in bins: clip.py, setup.py, attributes.py, bins.py
+plan_cache.py             plans kept from draw to draw
+stage_threads.py, .c, .h  what the stages have in common whose work threads do on Gen4.5: geometry_threads.py, clip_threads.py,
+                          setup_threads.py; thread_output.py: the objects of what threads of the first two put out
 fields.py                 the state of a fixed function, from several commands or blocks
 rasterizer.py, .c         RASTER: the pixels that an object covers
 pixel_state.py            the state of the pixel shader: kernel, payload, when depth and stencil are tested
 pixel_payload.py, payload.c  payloads of pixel shader threads
 pixel_shader.py, .c, pixels.h  PS: tiles become threads
+color_calculator.py       blending, depth and stencil, for the pixel backend; depth_buffer.py where their buffers are
 draw.py                   a draw; commands.py its command; stages.py the table of stages
 clears.py, fill.py        fast clears, HiZ operations
 """

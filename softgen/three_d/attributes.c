@@ -67,12 +67,11 @@ static void write_plain(const struct geometry *g, const struct object *object, c
     for (int i = 0; i < 3; i++)
         memcpy(&v[i], entry_of(g->vertices, object->vertex[i]) + a->source, sizeof v[i]);
     vector d1 = v[1] - v[0], d2 = v[2] - v[0];
-    vector low = __builtin_shuffle(d1, d2, (selector){0, 4, 1, 5}), high = __builtin_shuffle(d1, d2, (selector){2, 6, 3, 7});
-    vector first_low = __builtin_shuffle(none, v[0], (selector){0, 4, 1, 5}), first_high = __builtin_shuffle(none, v[0], (selector){2, 6, 3, 7});
-    vector rows[4] = {
-        __builtin_shuffle(low, first_low, (selector){0, 1, 4, 5}), __builtin_shuffle(low, first_low, (selector){2, 3, 6, 7}),
-        __builtin_shuffle(high, first_high, (selector){0, 1, 4, 5}), __builtin_shuffle(high, first_high, (selector){2, 3, 6, 7}),
-    };
+    selector xy = {0, 4, 1, 5}, zw = {2, 6, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
+    vector low = __builtin_shuffle(d1, d2, xy), high = __builtin_shuffle(d1, d2, zw);
+    vector low_a0 = __builtin_shuffle(none, v[0], xy), high_a0 = __builtin_shuffle(none, v[0], zw);
+    vector rows[4] = {__builtin_shuffle(low, low_a0, first), __builtin_shuffle(low, low_a0, second),
+                      __builtin_shuffle(high, high_a0, first), __builtin_shuffle(high, high_a0, second)};
     memcpy(into, rows, sizeof rows);
 }
 

@@ -5,7 +5,7 @@ Out: BackendState (the state of the unit "pixel backend"), and the tests that ru
 
 Reads   3DSTATE_BLEND_STATE_POINTERS BLEND_STATE BLEND_STATE_ENTRY 3DSTATE_CC_STATE_POINTERS COLOR_CALC_STATE 3DSTATE_CONSTANT_COLOR
         3DSTATE_DEPTH_STENCIL_STATE_POINTERS DEPTH_STENCIL_STATE 3DSTATE_WM_DEPTH_STENCIL 3DSTATE_VIEWPORT_STATE_POINTERS_CC CC_VIEWPORT
-        3DSTATE_PIPELINED_POINTERS WM_STATE 3DSTATE_WM 3DSTATE_PS 3DSTATE_PS_EXTRA
+        3DSTATE_PIPELINED_POINTERS WM_STATE 3DSTATE_WM 3DSTATE_PS 3DSTATE_PS_EXTRA 3DSTATE_CLIP
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ from softgen.three_d import depth_buffer
 from softgen.three_d.state import DrawState
 
 ENTRY = "BLEND_STATE_ENTRY"
+# All commands that are looked at.
+COMMANDS = ("3DSTATE_BLEND_STATE_POINTERS", "3DSTATE_CC_STATE_POINTERS", "3DSTATE_CLIP", "3DSTATE_CONSTANT_COLOR", "3DSTATE_DEPTH_BUFFER",
+            "3DSTATE_DEPTH_STENCIL_STATE_POINTERS", "3DSTATE_PIPELINED_POINTERS", "3DSTATE_PS", "3DSTATE_PS_EXTRA",
+            "3DSTATE_STENCIL_BUFFER", "3DSTATE_VIEWPORT_STATE_POINTERS_CC", "3DSTATE_WM", "3DSTATE_WM_DEPTH_STENCIL")  # fmt: skip
+MOST_KEPT = 256  # states of draws
 COLORS = ("red", "green", "blue", "alpha")
 SIDES = ("", "backface_")
 
@@ -80,8 +85,43 @@ class _Page:
         return int(getattr(self.record, field))
 
 
+class _WatchedState(DrawState):
+    """A draw's state that keeps what was read of memory."""
+
+    def __init__(self, state: DrawState) -> None:
+        super().__init__(state.generation, state.space, state.latched, state.bases)
+        self.seen: dict[int, bytes] = {}  # by address
+
+    def structure(self, name: str, address: int) -> Record:
+        found = super().structure(name, address)
+        self.read(address, 4 * catalogue.layout(name, self.gen).dwords)
+        return found
+
+    def read(self, address: int, size: int) -> bytes:
+        address &= (1 << self.space.bits) - 1
+        self.seen[address] = data = self.space.read(address, size)
+        return data
+
+
+_Key = tuple[float, int | None, int | None, tuple[Record | None, ...]]
+_made: dict[_Key, tuple[dict[int, bytes], ColorCalculator]] = {}
+
+
 def color_calculator(state: DrawState) -> ColorCalculator:
-    """The state of the pixel backend for a draw."""
+    """The state of the pixel backend for a draw. Drawn with again, commands and bytes in memory that are the same give the same object."""
+    key = state.gen, state.bases.get("general"), state.bases.get("dynamic"), tuple(state.get(name) for name in COMMANDS)
+    held = _made.get(key)
+    if held is not None and all(state.space.read(address, len(data)) == data for address, data in held[0].items()):
+        return held[1]
+    watched = _WatchedState(state)
+    found = _color_calculator(watched)
+    if len(_made) >= MOST_KEPT:
+        del _made[next(iter(_made))]
+    _made[key] = watched.seen, found
+    return found
+
+
+def _color_calculator(state: _WatchedState) -> ColorCalculator:
     calc, outputs = _color_calc(state), pixel_outputs(state)
     first, more = _targets(state, calc)
     tests = depth_target(state)
@@ -147,16 +187,19 @@ class BlendEntries:
         return target_state(entry, common, self.alpha_format)
 
 
-def _targets(state: DrawState, calc: _Page) -> tuple[TargetState, BlendEntries | None]:
+def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntries | None]:
     """The state of the first target; and where the others' is."""
     if state.generation.unit_state:  # one for all, less what surface states say (pixel_backend/surface.py)
         return target_state(calc, calc, calc.word("alpha_test_format")), None
+    pointers = state.get("3DSTATE_BLEND_STATE_POINTERS")
+    if pointers is None:  # not set since the context was made: Mesa's first clear of a depth buffer, which has no render target
+        return TargetState(), None
     page = catalogue.layout("BLEND_STATE", state.gen)
-    address = state.address("dynamic", state.command("3DSTATE_BLEND_STATE_POINTERS").blend_state_pointer)
+    address = state.address("dynamic", pointers.blend_state_pointer)
     group = next(one for one in page.groups if one.name == "render_target")
-    common = page.raw(array("I", state.space.read(address, group.start // 8))) if group.start else None  # without entries
+    common = page.raw(array("I", state.read(address, group.start // 8))) if group.start else None  # without entries
     entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"))
-    return entries.parse(state.space.read(*entries.place(0))), entries
+    return entries.parse(state.read(*entries.place(0))), entries
 
 
 def target_state(entry: _Page, common: _Page, alpha_format: str) -> TargetState:

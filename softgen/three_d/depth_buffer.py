@@ -20,6 +20,7 @@ from softgen.three_d.state import DrawState
 
 DEPTH, STENCIL = "3DSTATE_DEPTH_BUFFER", "3DSTATE_STENCIL_BUFFER"
 REACH = 1 << 32  # bytes that a buffer may extend over
+NOWHERE = SurfacePlacement()
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class DepthBuffers:
 
     format: str = ""
     tiling: str = "y_major"
-    depth: SurfacePlacement = SurfacePlacement()
-    stencil: SurfacePlacement = SurfacePlacement()
+    depth: SurfacePlacement = NOWHERE
+    stencil: SurfacePlacement = NOWHERE
     has_stencil: bool = False
     separate_stencil: bool = True
     depth_write: bool = True  # whether the buffers may be written at all
@@ -48,9 +49,10 @@ def depth_buffers(state: DrawState) -> DepthBuffers:
         return DepthBuffers(separate_stencil=separate)
     mode = int(getattr(buffer, "tiled_resource_mode", 0))
     if format not in FORMATS or mode or buffer.lod and kind == "3d":
-        raise Unsupported(f"{DEPTH}: a {kind} surface of format {format}, level {buffer.lod}, tiled_resource_mode {mode}: not yet simulated")
+        described = f"a {kind} surface of format {format}, level {buffer.lod}, tiled_resource_mode {mode}"
+        raise Unsupported(f"{DEPTH}: {described}: not yet simulated")
     placement = _placement(state, buffer, buffer, *_alignment(state, format))
-    stencil, has_stencil = SurfacePlacement(), not separate and FORMATS[format][2] is not None
+    stencil, has_stencil = NOWHERE, not separate and FORMATS[format][2] is not None
     if separate and (found := state.get(STENCIL)) is not None:
         has_stencil = bool(getattr(found, "stencil_buffer_enable", 1))
         stencil = _placement(state, buffer, found, 8, 8) if has_stencil else stencil

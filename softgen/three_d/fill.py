@@ -55,6 +55,8 @@ def tile_offsets(name: str) -> tuple[Words, Words]:
 
 def plan(place: SurfacePlacement, tiling: str, value: bytes, mask: bytes, scale: tuple[int, int] = (1, 1)) -> FillPlan:
     """A plan to fill pixels with `value` where `mask` has bits; rectangles count in `scale` pixels."""
+    if place.columns:
+        raise Unsupported("clears of a surface whose slices are beside each other: not yet simulated")
     found = FillPlan(base=place.base, pitch=place.pitch, bytes=len(value), left=place.left, top=place.top, width=place.width,
                      height=place.height, slice_rows=place.rows, first_slice=place.first, slices=place.slices, scale_x=scale[0],
                      scale_y=scale[1])  # fmt: skip

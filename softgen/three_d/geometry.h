@@ -9,7 +9,7 @@
 
 #include "three_d.h"
 
-enum { VIEWPORTS = 16, CORNERS = 3 + 15 + 1, PARTS = CORNERS - 2, OUTPUTS = 32, ATTRIBUTE_BYTES = 64 };
+enum { VIEWPORTS = 16, CORNERS = 3 + 15 + 1, PARTS = CORNERS, OUTPUTS = 32, ATTRIBUTE_BYTES = 64 };
 
 /* -- clip ---------------------------------------------------------------------------------------------------------------------------- */
 
@@ -59,12 +59,14 @@ struct viewport {
 };
 
 /* What objects can ask for that is not built; Python names it. */
-enum refused { REFUSED_NOTHING, REFUSED_FILL_MODE, REFUSED_DIAMOND_LINE, REFUSED_SMOOTH_LINE, REFUSED_SMOOTH_POINT };
+enum refused { REFUSED_NOTHING, REFUSED_DIAMOND_LINE, REFUSED_SMOOTH_LINE, REFUSED_SMOOTH_POINT };
+
+enum fill_mode { FILL_SOLID, FILL_WIREFRAME, FILL_POINT };
 
 struct setup_plan {
     uint32_t transform;
     uint32_t front_counter_clockwise, cull_front, cull_back;
-    uint32_t refuse_front, refuse_back; /* fill modes of triangles */
+    uint32_t fill_front, fill_back; /* enum fill_mode of triangles */
     uint32_t refuse_line, refuse_point;
     int32_t origin_x, origin_y; /* drawing rectangle, pixels */
     int32_t grid; /* of positions, in 1/256 pixel: 1 or 16 */
@@ -75,12 +77,14 @@ struct setup_plan {
     uint32_t point_width_vertex; /* the width is the vertex's */
     uint32_t point_right; /* of a point's edges, the right one is in, not the left one */
     float point_width, point_width_min, point_width_max, line_width;
-    uint32_t offset; /* depth offset of triangles */
+    uint32_t offset; /* depth offset of triangles: a bit for each fill mode */
     uint32_t offset_float; /* the constant is in units of the largest z's last place */
     float offset_constant, offset_scale, offset_clamp;
     uint32_t start_vertex; /* fill in struct sf_input: attributes are set up by threads */
     uint32_t sprite; /* of SF_STATE, for threads */
     uint32_t statistics; /* CL_PRIMITIVES_COUNT counts objects */
+    double steps; /* of the grid in a pixel */
+    double limit_steps; /* the limit in steps of the grid */
     struct viewport viewport[VIEWPORTS];
 };
 
@@ -152,17 +156,38 @@ static inline uint32_t viewport_index(uint32_t index, uint32_t viewports)
     return index < viewports ? index : 0;
 }
 
-int64_t determinant(const struct screen_vertex *v);
-int64_t snap(const struct setup_plan *plan, double value);
+/* Twice the area; above zero when the vertices are clockwise as seen on the screen, where y points down (G45 5353-5361). */
+static inline int64_t determinant(const struct screen_vertex *v)
+{
+    return (v[1].x - v[0].x) * (v[2].y - v[0].y) - (v[2].x - v[0].x) * (v[1].y - v[0].y);
+}
+
+/* A coordinate on the grid of positions: nearest, half up, so that moving an object by whole pixels does not change it. */
+static inline int64_t snap(const struct setup_plan *plan, double value)
+{
+    double steps = value * plan->steps + 0.5;
+    if (!(steps > -plan->limit_steps))
+        return -plan->limit;
+    if (steps >= plan->limit_steps)
+        return plan->limit - 1;
+    int64_t below = (int64_t)steps;
+    return (below - (steps < (double)below)) * plan->grid;
+}
+
 int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 void set_planes(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record);
-void offset_depth(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record);
-int set_point(const struct geometry *g, const struct object *object, const struct screen_vertex *centre, struct setup_record *record);
+float depth_offset(const struct setup_plan *plan, const struct screen_vertex *v, const struct plane *z);
+int set_point(const struct geometry *g, const struct object *object, uint32_t entry, const struct screen_vertex *centre,
+              struct setup_record *record);
 int set_line(const struct setup_plan *plan, const struct screen_vertex *ends, struct setup_record *record);
 void set_sf_input(const struct setup_plan *plan, const struct object *object, const struct screen_vertex *v, struct setup_record *record,
                   struct sf_input *into);
 uint32_t clip_object(const struct geometry *g, const struct object *object, uint32_t outcodes, struct corner *corners);
+struct setup_record *begin_record(struct geometry *g, const struct object *object, uint32_t back_facing);
+void keep_record(struct geometry *g, const struct object *object, uint64_t *attributes);
+void add_outline(struct geometry *g, const struct object *object, const struct screen_vertex *v, const uint32_t *edges,
+                 const uint32_t *entries, uint32_t count, uint32_t back_facing);
 void write_attributes(const struct geometry *g, const struct object *object, uint32_t back_facing, uint8_t *into);
 
 #endif

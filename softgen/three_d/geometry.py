@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from softgen.errors import Unsupported
+from softgen.errors import Unsupported, UsageError
 from softgen.eu import native
 from softgen.three_d import attributes, clip, setup
 from softgen.three_d.attributes import ATTRIBUTE_BYTES, AttributePlan
@@ -28,6 +28,7 @@ from softgen.three_d.state import DrawState
 from softgen.three_d.structures import Bins, RecordArray, SetupRecord, VertexArray
 
 RECORDS = 2048  # that a piece has at most
+PARTS = 19  # records that an object may become (geometry.h)
 
 
 class GeometryStruct(ctypes.Structure):
@@ -43,7 +44,7 @@ class GeometryStruct(ctypes.Structure):
 
 def layout() -> list[int]:
     """The numbers that geometry_layout gives, as Python has them."""
-    return [ctypes.sizeof(kind) for kind in (ClipPlan, SetupPlan, AttributePlan, ClipResult, SfInput, GeometryStruct, Binning)]
+    return [*(ctypes.sizeof(kind) for kind in (ClipPlan, SetupPlan, AttributePlan, ClipResult, SfInput, GeometryStruct, Binning)), PARTS]
 
 
 @cache
@@ -71,6 +72,8 @@ class GeometryMemory:
     """Memory and plans of CLIP, SETUP and BIN, used by one draw after another."""
 
     def __init__(self, records: int = RECORDS, numbers: int | None = None) -> None:
+        if records < PARTS:
+            raise UsageError(f"GeometryMemory must have room for the {PARTS} records of one object, not {records}")
         self.plans = PlanCache(make_plans)
         self.bins = BinMemory() if numbers is None else BinMemory(numbers)
         self.capacity = records

@@ -37,7 +37,8 @@ static uint32_t vertices_of(const struct geometry_threads *g, const struct objec
 /* r0.2 (G45 3383-3389); triangles of a strip say their direction by themselves (G45 3250). */
 static uint32_t topology_bits(const struct geometry_threads *g, const struct object *object)
 {
-    uint32_t topology = g->topology ? g->topology : object->flags >> OBJECT_TOPOLOGY_SHIFT & 31, edges = object->flags >> OBJECT_EDGES_SHIFT;
+    uint32_t topology = g->topology ? g->topology : object->flags >> OBJECT_TOPOLOGY_SHIFT & 31;
+    uint32_t edges = object->flags >> OBJECT_EDGES_SHIFT;
     if (topology == TRISTRIP || topology == TRISTRIP_REVERSE)
         return object->flags & OBJECT_INVERTED ? TRISTRIP_REVERSE : TRISTRIP;
     if (topology != POLYGON)

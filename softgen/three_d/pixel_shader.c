@@ -32,6 +32,7 @@ static int64_t run_batch(struct pixel_loop *l, void *record)
 {
     if (!l->batch)
         return THREADS_DONE;
+    l->started += l->batch;
     int64_t why = threads_run(l->worker, record, l->batch, l->masks);
     if (why == THREADS_DONE)
         end_batch(l);
@@ -224,11 +225,22 @@ EXPORT int64_t shade_tiles(struct pixel_loop *l, void *record)
     }
 }
 
+/* Pixels of the records' bounding boxes, or `enough` if there are more: how much work a draw is. */
+EXPORT uint64_t pixels_boxed(const struct record_array *records, uint64_t enough)
+{
+    uint64_t pixels = 0;
+    for (uint64_t i = 0; i < records->count && pixels < enough; i++) {
+        const struct setup_record *r = &records->records[i];
+        pixels += r->x1 > r->x0 && r->y1 > r->y0 ? (uint64_t)(r->x1 - r->x0) * (uint64_t)(r->y1 - r->y0) : 0;
+    }
+    return pixels < enough ? pixels : enough;
+}
+
 /* Sizes and offsets of the structures, for a check against pixel_shader.py. */
 EXPORT int64_t pixels_layout(uint64_t *into)
 {
     uint64_t sizes[] = {sizeof(struct raster_plan), sizeof(struct payload_plan), sizeof(struct pixel_plan), sizeof(struct pixel_loop),
-                        offsetof(struct pixel_loop, threads)};
+                        offsetof(struct pixel_loop, started)};
     memcpy(into, sizes, sizeof sizes);
     return sizeof sizes / sizeof *sizes;
 }

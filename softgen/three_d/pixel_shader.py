@@ -35,7 +35,7 @@ from softgen.three_d.unit_state import dispatch_context
 BATCH = 64  # threads
 MIN_BATCH = 2  # that a block may need
 TILE_BLOCKS = 256
-TILES_PER_LOOP = 8  # tiles and records that are worth another host thread
+LOOP_PIXELS = 1 << 14  # of bounding boxes that are worth another host thread
 LINES = ("linelist", "linestrip", "linelist_adj", "linestrip_adj", "lineloop", "linestrip_cont", "linestrip_bf", "linestrip_cont_bf")
 TESTS = "early depth and stencil tests"
 
@@ -57,7 +57,7 @@ class PixelLoop(ctypes.Structure):
         ("block_count", ctypes.c_uint32), ("visits", ctypes.c_uint32), ("testing", ctypes.c_uint32), ("batch", ctypes.c_uint32),
         ("open", ctypes.c_uint32), ("used", ctypes.c_uint64 * (TILE_BLOCKS // 64)), ("masks", ctypes.c_uint32 * BATCH),
         ("blocks", PixelBlock * TILE_BLOCKS),
-        ("threads", ctypes.c_uint64), ("covered", ctypes.c_uint64), ("lit", ctypes.c_uint64), ("passed", ctypes.c_uint64),
+        *((name, ctypes.c_uint64) for name in ("started", "threads", "covered", "lit", "passed")),
     ]  # fmt: skip
 
 
@@ -65,9 +65,10 @@ class PixelLoop(ctypes.Structure):
 def library() -> ctypes.CDLL:
     """The C functions of the stages, with the structures of pixels.h checked."""
     found = structures.library()
-    ours = [*(ctypes.sizeof(kind) for kind in (RasterPlan, PayloadPlan, PixelPlan, PixelLoop)), PixelLoop.threads.offset]
+    ours = [*(ctypes.sizeof(kind) for kind in (RasterPlan, PayloadPlan, PixelPlan, PixelLoop)), PixelLoop.started.offset]
     theirs = (ctypes.c_uint64 * len(ours))()
     found.pixels_layout(theirs)
+    found.pixels_boxed.argtypes, found.pixels_boxed.restype = (ctypes.c_void_p, ctypes.c_uint64), ctypes.c_uint64
     if list(theirs) != ours:
         raise SoftgenError("softgen.three_d._pipeline is of another version; build it again with `python setup.py build_ext --inplace`")
     return found
@@ -102,6 +103,7 @@ class PixelShader:
         self._inputs: PixelInputs | None = None
         self._constants: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._placed: tuple[object, ...] = ()
+        self._dispatched: tuple[tuple[object, ...], ThreadDispatch] | None = None
         self._loops: list[PixelLoop] = []
         self._next_tile = ctypes.c_uint64()
         self._bindings = BindingCache()
@@ -142,11 +144,13 @@ class PixelShader:
         entries = ctypes.c_uint32.from_address(bins.first + 4 * bins.tiles_x * bins.tiles_y).value if records.count else 0
         if not entries or self._nothing:
             return PixelCounts()
+        if targets.late and not pixels.dispatched:
+            raise SoftgenError("depth and stencil tests are to come with render target writes, but no pixel shader threads are started")
         if pixels.line_stipple:
             _refuse_lines(cs.generation.number, records)
         self.plan.late, self.plan.depth = targets.late, targets.depth_function
         self.plan.depth_target = targets.depth_target
-        loops = self._start_loops(records, bins, min(cs.dispatcher.threads, max(entries // TILES_PER_LOOP, 1)) if pixels.dispatched else 1)
+        loops = self._start_loops(records, bins, loop_count(records, min(cs.dispatcher.threads, entries)) if pixels.dispatched else 1)
         if pixels.dispatched:
             self._place(pixels, records)
             self._run_threads(cs, pixels, loops, targets)
@@ -162,7 +166,7 @@ class PixelShader:
             ctypes.memset(ctypes.addressof(loop), 0, PixelLoop.blocks.offset)
             loop.plan, loop.next_tile = ctypes.addressof(self.plan), ctypes.addressof(self._next_tile)
             loop.records, loop.bins = ctypes.addressof(records), ctypes.addressof(bins)
-            loop.threads = loop.covered = loop.lit = loop.passed = 0
+            loop.started = loop.threads = loop.covered = loop.lit = loop.passed = 0
         return self._loops[:count]
 
     def _run_threads(self, cs: CommandStreamer, pixels: PixelState, loops: list[PixelLoop], targets: PixelTargets) -> None:
@@ -172,8 +176,15 @@ class PixelShader:
             capacity = min(BATCH, max(pixels.scratch.threads // len(loops), MIN_BATCH))
         dispatch = self._dispatch(cs, pixels, targets, capacity)
         native_loops = [_bound(loop, number * capacity) for number, loop in enumerate(loops)]
+
+        def timed_out() -> bool:
+            late = cs.timed_out()
+            if late and not loops[0].started:  # there is no thread to name
+                raise SoftgenError(f"time is up: pixel shader, tile {loops[0].tile}, no thread started")
+            return late
+
         try:
-            for finished in cs.dispatcher.run_loops(dispatch_context(cs), dispatch, native_loops, cs.timed_out):
+            for finished in cs.dispatcher.run_loops(dispatch_context(cs), dispatch, native_loops, timed_out):
                 cs.counters.threads += finished.threads
                 cs.counters.instructions += finished.instructions
         except GpuFault as fault:
@@ -182,11 +193,16 @@ class PixelShader:
             raise
 
     def _dispatch(self, cs: CommandStreamer, pixels: PixelState, targets: PixelTargets, capacity: int) -> ThreadDispatch:
-        units = tuple(dict.fromkeys((*UNITS, *(name for name, _ in targets.unit_states))))
-        payload = LoopPayload(self.plan.payload.size // REGISTER)
-        return ThreadDispatch(pixels.kernel, pixels.control, pixels.parts.width, capacity, 0, payload, WrittenMasks(),
-                              binding_table=pixels.binding_table, samplers=pixels.samplers, scratch=pixels.scratch, units=units,
-                              system_routine=cs.system_routine, unit_states=targets.unit_states)  # fmt: skip
+        """The record of the threads; that of the draw before if nothing has changed."""
+        registers = self.plan.payload.size // REGISTER
+        wanted = pixels, targets.unit_states, capacity, registers, cs.system_routine
+        if self._dispatched is None or wanted != self._dispatched[0]:
+            units = tuple(dict.fromkeys((*UNITS, *(name for name, _ in targets.unit_states))))
+            made = ThreadDispatch(pixels.kernel, pixels.control, pixels.parts.width, capacity, 0, LoopPayload(registers), WrittenMasks(),
+                                  binding_table=pixels.binding_table, samplers=pixels.samplers, scratch=pixels.scratch, units=units,
+                                  system_routine=cs.system_routine, unit_states=targets.unit_states)  # fmt: skip
+            self._dispatched = wanted, made
+        return self._dispatched[1]
 
     def _test_only(self, cs: CommandStreamer, loop: PixelLoop, targets: PixelTargets) -> None:
         """Depth and stencil tests without threads: depth-only draws, and counts of covered pixels."""
@@ -209,6 +225,13 @@ class PixelShader:
             return PixelCounts(threads)
         shaded = covered if cs.generation.counts_tested_pixels else lit
         return PixelCounts(threads, shaded * cs.generation.ps_invocations_per_pixel if pixels.dispatched else 0, passed)
+
+
+def loop_count(records: RecordArray, most: int) -> int:
+    """Loops that are worth starting, up to `most`."""
+    if most < 2:
+        return 1
+    return max(int(library().pixels_boxed(ctypes.addressof(records), most * LOOP_PIXELS)) // LOOP_PIXELS, 1)
 
 
 def _bound(loop: PixelLoop, first_slot: int) -> NativeLoop:

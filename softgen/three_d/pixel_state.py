@@ -230,7 +230,7 @@ def _has_field(page: str, gen: float, name: str) -> bool:
 # -- unit state ----------------------------------------------------------------------------------------------------------------
 
 
-class EarlyDepth(NamedTuple):
+class DepthOrder(NamedTuple):
     """When depth and stencil are tested and written, and what of them threads and messages carry."""
 
     late: bool  # written after the shader
@@ -240,30 +240,30 @@ class EarlyDepth(NamedTuple):
     destination_stencil: bool = False
 
 
-PROMOTED = EarlyDepth(False)
+PROMOTED = DepthOrder(False)
 
 
-def early_depth(stencil_test: bool, stencil_write: bool, test: bool, write: bool, computes: bool, kills: bool) -> EarlyDepth:
+def early_depth(stencil_test: bool, stencil_write: bool, test: bool, write: bool, computes: bool, kills: bool) -> DepthOrder:
     """With early_depth_test_enable (G45-WM-19, G45 6730-6790), condensed from its 48 rows."""
     if stencil_write:
         if not kills and not (computes and (test or write)):
             return PROMOTED
-        return EarlyDepth(True, kills and not computes and (test or write), test or write or computes, test, True)
+        return DepthOrder(True, kills and not computes and (test or write), test or write or computes, test, True)
     if computes and (test or write):
-        return EarlyDepth(True, False, True, test, stencil_test)
+        return DepthOrder(True, False, True, test, stencil_test)
     if write and kills:
-        return EarlyDepth(True, True, True, False, stencil_test)
+        return DepthOrder(True, True, True, False, stencil_test)
     return PROMOTED
 
 
-def late_depth(stencil_test: bool, stencil_write: bool, test: bool, write: bool, computes: bool, kills: bool) -> EarlyDepth:
+def late_depth(stencil_test: bool, stencil_write: bool, test: bool, write: bool, computes: bool, kills: bool) -> DepthOrder:
     """Without early_depth_test_enable (G45-WM-20, G45 6793-6848)."""
     if not (stencil_test or test or write or computes):
         return PROMOTED
-    return EarlyDepth(True, (test or write) and not computes, test or write or computes, test, stencil_test)
+    return DepthOrder(True, (test or write) and not computes, test or write or computes, test, stencil_test)
 
 
-def _early_depth(inputs: PixelInputs, fields: Fields) -> EarlyDepth:
+def _early_depth(inputs: PixelInputs, fields: Fields) -> DepthOrder:
     buffer, tests = inputs.depth_buffer, Fields(inputs.blend)
     bound = buffer is not None and buffer.surface_type != NULL_SURFACE  # G45-WM-18
     stencil = bool(bound and tests.stencil_test_enable)

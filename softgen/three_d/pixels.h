@@ -105,7 +105,8 @@ struct pixel_loop {
     uint32_t masks[BATCH_THREADS];
     struct pixel_block blocks[TILE_BLOCKS]; /* of the record in hand */
     /* results */
-    uint64_t threads, covered, lit, passed; /* pixels: covered, shaded, passed by depth and stencil tests */
+    uint64_t started, threads; /* threads of batches that were started, and that are done */
+    uint64_t covered, lit, passed; /* pixels: covered, shaded, passed by depth and stencil tests */
 };
 
 #endif

@@ -17,7 +17,7 @@ from softgen.errors import GpuFault
 from softgen.three_d.state import DrawState
 
 T = TypeVar("T")
-KEPT = 16  # plans of each key
+KEPT = 4  # plans of each key, and keys
 
 
 class WatchedState(DrawState):

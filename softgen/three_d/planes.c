@@ -5,28 +5,10 @@
 
 enum { PIXEL = 256 }; /* positions are in 1/256 */
 
-/* A coordinate on the grid of positions: nearest, half up, so that moving an object by whole pixels does not change it. */
-int64_t snap(const struct setup_plan *plan, double value)
+/* The pixel that a position is in; right shifts of negative numbers round down. */
+static int64_t pixel_of(int64_t position)
 {
-    double steps = value * (PIXEL / plan->grid) + 0.5;
-    int64_t most = plan->limit / plan->grid;
-    if (!(steps > (double)-most))
-        return -plan->limit;
-    if (steps >= (double)most)
-        return plan->limit - 1;
-    int64_t below = (int64_t)steps;
-    return (below - (steps < (double)below)) * plan->grid;
-}
-
-/* Twice the area; above zero when the vertices are clockwise as seen on the screen, where y points down (G45 5353-5361). */
-int64_t determinant(const struct screen_vertex *v)
-{
-    return (v[1].x - v[0].x) * (v[2].y - v[0].y) - (v[2].x - v[0].x) * (v[1].y - v[0].y);
-}
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a >= 0 ? a / b : -((-a + b - 1) / b);
+    return position >> 8;
 }
 
 /* Narrows the record's box, so far that of its viewport, to pixels whose sample can be inside; 0 if there is none. */
@@ -37,8 +19,8 @@ int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uin
         x0 = v[i].x < x0 ? v[i].x : x0, x1 = v[i].x > x1 ? v[i].x : x1;
         y0 = v[i].y < y0 ? v[i].y : y0, y1 = v[i].y > y1 ? v[i].y : y1;
     }
-    int64_t left = -floor_div(plan->sample_x - x0, PIXEL), right = floor_div(x1 - plan->sample_x, PIXEL) + 1;
-    int64_t top = -floor_div(plan->sample_y - y0, PIXEL), bottom = floor_div(y1 - plan->sample_y, PIXEL) + 1;
+    int64_t left = -pixel_of(plan->sample_x - x0), right = pixel_of(x1 - plan->sample_x) + 1;
+    int64_t top = -pixel_of(plan->sample_y - y0), bottom = pixel_of(y1 - plan->sample_y) + 1;
     record->x0 = left > record->x0 ? (int32_t)left : record->x0;
     record->y0 = top > record->y0 ? (int32_t)top : record->y0;
     record->x1 = right < record->x1 ? (int32_t)right : record->x1;
@@ -53,7 +35,8 @@ void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uin
     int clockwise = determinant(v) > 0;
     record->edges = count;
     for (uint32_t i = 0; i < count; i++) {
-        const struct screen_vertex *a = &v[clockwise ? i : (i + 1) % count], *b = &v[clockwise ? (i + 1) % count : i];
+        uint32_t after = i + 1 < count ? i + 1 : 0;
+        const struct screen_vertex *a = &v[clockwise ? i : after], *b = &v[clockwise ? after : i];
         int64_t dx = b->x - a->x, dy = b->y - a->y;
         int inside = dy < 0 || (dy == 0 && dx > 0);
         record->edge[i] = dx * (plan->sample_y - a->y) - dy * (plan->sample_x - a->x) - !inside;
@@ -100,17 +83,15 @@ void set_planes(const struct setup_plan *plan, const struct screen_vertex *v, st
 }
 
 /* The depth offset of a triangle, in float32 (G45 6642-6673): scale * steepest slope + constant, clamped on one side. */
-void offset_depth(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record)
+float depth_offset(const struct setup_plan *plan, const struct screen_vertex *v, const struct plane *z)
 {
-    float slope = fmaxf(fabsf((float)record->z.dx), fabsf((float)record->z.dy)), unit = 1.0f;
+    float slope = fmaxf(fabsf((float)z->dx), fabsf((float)z->dy)), unit = 1.0f;
     if (plan->offset_float) {
         float most = fmaxf(fmaxf(fabsf((float)v[0].z), fabsf((float)v[1].z)), fabsf((float)v[2].z));
         unit = most > 0 && isfinite(most) ? ldexpf(1.0f, ilogbf(most) - 23) : 0.0f;
     }
     float bias = plan->offset_scale * slope + plan->offset_constant * unit;
     if (plan->offset_clamp > 0)
-        bias = fminf(bias, plan->offset_clamp);
-    else if (plan->offset_clamp < 0)
-        bias = fmaxf(bias, plan->offset_clamp);
-    record->z.c += bias;
+        return fminf(bias, plan->offset_clamp);
+    return plan->offset_clamp < 0 ? fmaxf(bias, plan->offset_clamp) : bias;
 }

@@ -31,8 +31,8 @@ static int to_screen(const struct setup_plan *plan, const struct viewport *viewp
     return !isnan(p.x) && !isnan(p.y) && !isnan(p.z);
 }
 
-/* Starts a record at the end of the array; it counts when `keep` adds it. */
-static struct setup_record *begin(struct geometry *g, const struct object *object, uint32_t back_facing)
+/* Starts a record at the end of the array; it counts when keep_record adds it. */
+struct setup_record *begin_record(struct geometry *g, const struct object *object, uint32_t back_facing)
 {
     const struct setup_plan *plan = g->setup;
     struct setup_record *record = &g->records->records[g->records->count];
@@ -48,7 +48,7 @@ static struct setup_record *begin(struct geometry *g, const struct object *objec
 }
 
 /* Adds the record under way; the parts of a clipped object share the attributes of the first. */
-static void keep(struct geometry *g, const struct object *object, uint64_t *attributes)
+void keep_record(struct geometry *g, const struct object *object, uint64_t *attributes)
 {
     struct setup_record *record = &g->records->records[g->records->count++];
     if (*attributes == UINT64_MAX) {
@@ -65,35 +65,35 @@ static uint32_t facing(const struct setup_plan *plan, const struct object *objec
     return counter_clockwise != plan->front_counter_clockwise;
 }
 
-static int visible(struct geometry *g, uint32_t back_facing)
+static int visible(const struct setup_plan *plan, uint32_t back_facing)
 {
-    const struct setup_plan *plan = g->setup;
-    if (back_facing ? plan->cull_back : plan->cull_front)
-        return 0;
-    if (back_facing ? plan->refuse_back : plan->refuse_front)
-        g->refused = REFUSED_FILL_MODE;
-    return !g->refused;
+    return !(back_facing ? plan->cull_back : plan->cull_front);
+}
+
+static int solid(const struct setup_plan *plan, uint32_t back_facing)
+{
+    return (back_facing ? plan->fill_back : plan->fill_front) == FILL_SOLID;
 }
 
 static void add_triangle(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint32_t back_facing,
                          uint64_t *attributes)
 {
-    struct setup_record *record = begin(g, object, back_facing);
+    struct setup_record *record = begin_record(g, object, back_facing);
     if (!set_bounds(g->setup, v, 3, record))
         return;
     set_edges(g->setup, v, 3, record);
     set_planes(g->setup, v, record);
-    if (g->setup->offset)
-        offset_depth(g->setup, v, record);
+    if (g->setup->offset >> FILL_SOLID & 1)
+        record->z.c += depth_offset(g->setup, v, &record->z);
     if (g->sf_inputs)
         set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
-    keep(g, object, attributes);
+    keep_record(g, object, attributes);
 }
 
 /* The fourth corner of a rectangle completes a parallelogram; planes are those of the three (G45 5311). Never culled (G45 5365). */
 static void add_rectangle(struct geometry *g, const struct object *object, struct screen_vertex *v, uint64_t *attributes)
 {
-    struct setup_record *record = begin(g, object, 0);
+    struct setup_record *record = begin_record(g, object, 0);
     v[3] = v[0];
     v[3].x = v[0].x - v[1].x + v[2].x, v[3].y = v[0].y - v[1].y + v[2].y;
     if (!determinant(v) || !set_bounds(g->setup, v, 4, record))
@@ -102,28 +102,28 @@ static void add_rectangle(struct geometry *g, const struct object *object, struc
     set_planes(g->setup, v, record);
     if (g->sf_inputs)
         set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
-    keep(g, object, attributes);
+    keep_record(g, object, attributes);
 }
 
 static void add_line(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint64_t *attributes)
 {
     if ((g->refused = g->setup->refuse_line))
         return;
-    struct setup_record *record = begin(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
+    struct setup_record *record = begin_record(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
     if (!set_line(g->setup, v, record))
         return;
     if (g->sf_inputs)
         set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
-    keep(g, object, attributes);
+    keep_record(g, object, attributes);
 }
 
 static void add_point(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint64_t *attributes)
 {
     if ((g->refused = g->setup->refuse_point))
         return;
-    struct setup_record *record = begin(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
-    if (set_point(g, object, v, record))
-        keep(g, object, attributes);
+    struct setup_record *record = begin_record(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
+    if (set_point(g, object, object->vertex[0], v, record))
+        keep_record(g, object, attributes);
 }
 
 /* An object whose vertices are as CLIP tested them. */
@@ -146,9 +146,13 @@ static void add_whole(struct geometry *g, const struct object *object)
         add_rectangle(g, object, v, &attributes);
     else if (vertices == 3) {
         int64_t area = determinant(v);
-        uint32_t back_facing = facing(g->setup, object, area);
-        if (area && visible(g, back_facing))
+        uint32_t back_facing = facing(g->setup, object, area), bits = object->flags >> OBJECT_EDGES_SHIFT;
+        if (!area || !visible(g->setup, back_facing))
+            return;
+        if (solid(g->setup, back_facing))
             add_triangle(g, object, v, back_facing, &attributes);
+        else
+            add_outline(g, object, v, (uint32_t[]){bits & 1, bits & 2, bits & 4}, object->vertex, 3, back_facing);
     }
 }
 
@@ -166,6 +170,26 @@ static int corner_to_screen(const struct geometry *g, const struct object *objec
         v->linear[i] = c->weight[i + 1] * w / p[3];
     }
     return to_screen(g->setup, viewport, position, v);
+}
+
+/* The outline of a clipped triangle: what is left of its own edges and vertices. An edge between two corners is part of the one across
+ * from vertex k when neither has weight of k; clipping computes such weights as exactly 0. */
+static void add_clipped_outline(struct geometry *g, const struct object *object, const struct corner *corners,
+                                const struct screen_vertex *v, uint32_t count, uint32_t back_facing)
+{
+    uint32_t edges[CORNERS], entries[CORNERS], mode = back_facing ? g->setup->fill_back : g->setup->fill_front;
+    for (uint32_t i = 0; i < count; i++) {
+        const double *a = corners[i].weight, *b = corners[i + 1 < count ? i + 1 : 0].weight;
+        edges[i] = 0, entries[i] = UINT32_MAX;
+        for (uint32_t k = 0; k < 3; k++) {
+            uint32_t flag = object->flags >> (OBJECT_EDGES_SHIFT + (k + 1) % 3) & 1; /* edge k + 1 is the one across from vertex k */
+            if (mode == FILL_WIREFRAME && a[k] == 0 && b[k] == 0)
+                edges[i] |= flag;
+            if (a[k] == 1)
+                entries[i] = object->vertex[k], edges[i] |= mode == FILL_POINT && object->flags >> (OBJECT_EDGES_SHIFT + k) & 1;
+        }
+    }
+    add_outline(g, object, v, edges, entries, count, back_facing);
 }
 
 /* Clips an object and adds what is left of it; the parts of a triangle are a fan, all facing as the whole polygon does. */
@@ -192,7 +216,11 @@ static uint32_t add_clipped(struct geometry *g, const struct object *object, uin
         area += determinant(part);
     }
     uint32_t back_facing = facing(g->setup, object, area);
-    for (uint32_t i = 2; i < count && area && visible(g, back_facing); i++) {
+    if (!area || !visible(g->setup, back_facing))
+        return count - 2;
+    if (!solid(g->setup, back_facing))
+        add_clipped_outline(g, object, corners, v, count, back_facing);
+    for (uint32_t i = 2; i < count && solid(g->setup, back_facing); i++) {
         part[1] = v[i - 1], part[2] = v[i];
         int64_t own = determinant(part);
         if (own && (own < 0) == (area < 0))
@@ -221,11 +249,11 @@ EXPORT int64_t setup_objects(struct geometry *g)
     return g->refused;
 }
 
-/* Sizes of the structures, for a check against geometry.py. */
+/* Sizes of the structures, and a number that both sides have, for a check against geometry.py. */
 EXPORT int64_t geometry_layout(uint64_t *into)
 {
     uint64_t sizes[] = {sizeof(struct clip_plan), sizeof(struct setup_plan), sizeof(struct attribute_plan), sizeof(struct clip_result),
-                        sizeof(struct sf_input), sizeof(struct geometry), sizeof(struct binning)};
+                        sizeof(struct sf_input), sizeof(struct geometry), sizeof(struct binning), PARTS};
     memcpy(into, sizes, sizeof sizes);
     return sizeof sizes / sizeof *sizes;
 }

@@ -24,14 +24,14 @@ PIXEL = 256  # positions are in 1/256 pixel
 STATE = ("SF_STATE", "WM_STATE", "3DSTATE_RASTER", "3DSTATE_SF", "3DSTATE_WM", "3DSTATE_CLIP", "3DSTATE_MULTISAMPLE")
 MATRIX = ("m00", "m11", "m22", "m30", "m31", "m32")
 CULL_BOTH, CULL_NONE, CULL_FRONT, CULL_BACK = range(4)
-SOLID = 0  # fill mode
+# depth offset, by fill mode
+OFFSET_ENABLES = ("global_depth_offset_enable_solid", "global_depth_offset_enable_wireframe", "global_depth_offset_enable_point")
 DRAWING_LIMIT = 16384  # pixels of the largest surface
 POINT_WIDTH_BIT = 8  # of a vertex header's dword 3 with a U8.3 (G45 1110)
 DEPTH_UNITS = {"d24_unorm_s8_uint": 24, "d24_unorm_x8_uint": 24, "d16_unorm": 16}  # bits of a depth; others are floats
 
-NOTHING, FILL_MODE, DIAMOND_LINE, SMOOTH_LINE, SMOOTH_POINT = range(5)  # enum refused
+NOTHING, DIAMOND_LINE, SMOOTH_LINE, SMOOTH_POINT = range(4)  # enum refused
 REFUSED = {
-    FILL_MODE: "a triangle's fill mode wireframe or point (front_face_fill_mode, back_face_fill_mode)",
     DIAMOND_LINE: "a line of width 0 (line_width: one-pixel lines by the diamond rule)",
     SMOOTH_LINE: "an antialiased line (antialiasing_enable)",
     SMOOTH_POINT: "a smooth point (smooth_point_enable)",
@@ -53,7 +53,7 @@ class SetupPlan(ctypes.Structure):
 
     _fields_ = [
         ("transform", ctypes.c_uint32), ("front_counter_clockwise", ctypes.c_uint32), ("cull_front", ctypes.c_uint32),
-        ("cull_back", ctypes.c_uint32), ("refuse_front", ctypes.c_uint32), ("refuse_back", ctypes.c_uint32),
+        ("cull_back", ctypes.c_uint32), ("fill_front", ctypes.c_uint32), ("fill_back", ctypes.c_uint32),
         ("refuse_line", ctypes.c_uint32), ("refuse_point", ctypes.c_uint32),
         ("origin_x", ctypes.c_int32), ("origin_y", ctypes.c_int32), ("grid", ctypes.c_int32),
         ("sample_x", ctypes.c_int32), ("sample_y", ctypes.c_int32), ("limit", ctypes.c_int32),
@@ -64,6 +64,7 @@ class SetupPlan(ctypes.Structure):
         ("offset", ctypes.c_uint32), ("offset_float", ctypes.c_uint32),
         ("offset_constant", ctypes.c_float), ("offset_scale", ctypes.c_float), ("offset_clamp", ctypes.c_float),
         ("start_vertex", ctypes.c_uint32), ("sprite", ctypes.c_uint32), ("statistics", ctypes.c_uint32),
+        ("steps", ctypes.c_double), ("limit_steps", ctypes.c_double),
         ("viewport", Viewport * VIEWPORTS),
     ]  # fmt: skip
 
@@ -109,7 +110,7 @@ def _unit_viewports(state: DrawState, fields: UnitFields) -> tuple[tuple[Record,
 
 def _depth_offset(state: DrawState, fields: UnitFields) -> tuple[str, float]:
     """The depth format that a depth offset's constant counts in, and the offset's limit, where it is enabled."""
-    if not fields.get("global_depth_offset_enable_solid") and not fields.get("global_depth_offset_enable"):
+    if not any(fields.get(name) for name in (*OFFSET_ENABLES, "global_depth_offset_enable")):
         return "", 0.0
     code = fields.get("depth_buffer_surface_format", -1)
     if code < 0:
@@ -129,12 +130,12 @@ def _make(generation: Generation, fields: UnitFields, drawing: Record, viewports
     if fields.get("conservative_rasterization_enable"):
         raise Unsupported(f"gen {fields.gen:g}: 3DSTATE_RASTER conservative_rasterization_enable is not simulated")
     sample = _sample(fields)
-    cull, front, back = fields.cull_mode, fields.get("front_face_fill_mode"), fields.get("back_face_fill_mode")
+    cull = fields.cull_mode
     count = fields.get("maximum_vp_index", VIEWPORTS - 1) + 1
     found = SetupPlan(
         transform=fields.viewport_transform_enable, front_counter_clockwise=fields.front_winding,
         cull_front=cull in (CULL_BOTH, CULL_FRONT), cull_back=cull in (CULL_BOTH, CULL_BACK),
-        refuse_front=front != SOLID, refuse_back=back != SOLID,
+        fill_front=fields.get("front_face_fill_mode"), fill_back=fields.get("back_face_fill_mode"),
         refuse_line=_refused_line(fields), refuse_point=SMOOTH_POINT if fields.get("smooth_point_enable") else NOTHING,
         origin_x=drawing.drawing_rectangle_origin_x, origin_y=drawing.drawing_rectangle_origin_y,
         grid=16 if fields.vertex_sub_pixel_precision_select else 1, sample_x=sample[0], sample_y=sample[1],
@@ -144,6 +145,7 @@ def _make(generation: Generation, fields: UnitFields, drawing: Record, viewports
         point_width_min=0.0, point_width_max=255.875,
         start_vertex=generation.unit_state, sprite=fields.get("sprite_point_enable"), statistics=fields.statistics_enable,
     )  # fmt: skip
+    found.steps, found.limit_steps = PIXEL / found.grid, found.limit / found.grid
     if not generation.unit_state:
         found.point_width_min, found.point_width_max = fields.fixed("minimum_point_width"), fields.fixed("maximum_point_width")
     if depth_format:
@@ -174,7 +176,8 @@ def _set_offset(found: SetupPlan, fields: UnitFields, depth_format: str, clamp: 
     """Depth offset: what its constant is multiplied by (G45 6654-6660)."""
     constant, legacy = fields.real("global_depth_offset_constant"), fields.legacy_global_depth_bias_enable
     bits = DEPTH_UNITS.get(depth_format)
-    found.offset, found.offset_scale, found.offset_clamp = 1, fields.real("global_depth_offset_scale"), clamp
+    found.offset = sum(fields.get(name) << i for i, name in enumerate(OFFSET_ENABLES)) | fields.get("global_depth_offset_enable")
+    found.offset_scale, found.offset_clamp = fields.real("global_depth_offset_scale"), clamp
     found.offset_float = bits is None and not legacy
     found.offset_constant = constant if bits is None or legacy else constant / ((1 << bits) - 1)
 

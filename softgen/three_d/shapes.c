@@ -37,11 +37,12 @@ static void square_edge(struct setup_record *record, int32_t number, int64_t val
 }
 
 /* A point: a square about its centre. Which of its vertical edges is in is a rule of the state (G45 5195-5212); the upper one always is.
- * b1 and b2 go from left to right and from top to bottom. */
-int set_point(const struct geometry *g, const struct object *object, const struct screen_vertex *centre, struct setup_record *record)
+ * b1 and b2 go from left to right and from top to bottom; of a triangle's vertex they are constant. */
+int set_point(const struct geometry *g, const struct object *object, uint32_t entry, const struct screen_vertex *centre,
+              struct setup_record *record)
 {
     const struct setup_plan *plan = g->setup;
-    double half = point_width(plan, entry_of(g->vertices, object->vertex[0])) / 2;
+    double half = point_width(plan, entry_of(g->vertices, entry)) / 2;
     struct screen_vertex v[3] = {*centre, *centre, *centre};
     v[0].x = v[2].x = snap(plan, centre->exact_x - half), v[1].x = snap(plan, centre->exact_x + half);
     v[0].y = snap(plan, centre->exact_y - half), v[1].y = v[2].y = snap(plan, centre->exact_y + half);
@@ -57,6 +58,9 @@ int set_point(const struct geometry *g, const struct object *object, const struc
     record->rhw = constant(centre->rhw);
     record->linear[0] = (struct plane){(double)(plan->sample_x - v[0].x) / width, PIXEL / width, 0};
     record->linear[1] = (struct plane){(double)(plan->sample_y - v[0].y) / height, 0, PIXEL / height};
+    if ((object->flags & OBJECT_VERTICES) > 1)
+        for (int i = 0; i < 2; i++)
+            record->linear[i] = constant(centre->perspective[i]); /* of the vertex itself both kinds are the same */
     for (int i = 0; i < 2; i++) {
         struct plane b = record->linear[i];
         record->perspective[i] = (struct plane){b.c * centre->rhw, b.dx * centre->rhw, b.dy * centre->rhw};
@@ -92,9 +96,10 @@ int set_line(const struct setup_plan *plan, const struct screen_vertex *ends, st
     set_edges(plan, v, 4, record);
     record->z = along(plan, ends, ends[0].z, ends[1].z);
     record->rhw = along(plan, ends, ends[0].rhw, ends[1].rhw);
-    record->linear[0] = along(plan, ends, ends[0].linear[0], ends[1].linear[0]);
-    record->perspective[0] = along(plan, ends, ends[0].perspective[0] * ends[0].rhw, ends[1].perspective[0] * ends[1].rhw);
-    record->linear[1] = record->perspective[1] = constant(0);
+    for (int i = 0; i < 2; i++) {
+        record->linear[i] = along(plan, ends, ends[0].linear[i], ends[1].linear[i]);
+        record->perspective[i] = along(plan, ends, ends[0].perspective[i] * ends[0].rhw, ends[1].perspective[i] * ends[1].rhw);
+    }
     return 1;
 }
 

@@ -83,7 +83,8 @@ EXPORT void read_output(struct thread_output *o, uint32_t handle, uint32_t primi
         const struct urb_entry *entry = &o->entries[handle];
         if ((entry->flags & (URB_COMPLETE | URB_USED)) == (URB_COMPLETE | URB_USED)) {
             uint32_t vertex = handle / rows;
-            memcpy(&o->vertices.positions[vertex], o->vertices.entries + vertex * o->vertices.stride + 4 * POSITION, sizeof(struct position));
+            const uint8_t *header = o->vertices.entries + vertex * o->vertices.stride;
+            memcpy(&o->vertices.positions[vertex], header + 4 * POSITION, sizeof(struct position));
             add_vertex(o, &p, vertex, entry->dw2, primitive);
         }
         handle = entry->next;

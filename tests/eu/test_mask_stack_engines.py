@@ -33,9 +33,9 @@ def test_additions_to_ip_are_branches_for_compilers() -> None:
     found = branch_of(add_ip(-48, predicate=1, no_mask=True))
     assert found.opcode == ADD_IP and found.jip == -3 and found.predicate == 1 and found.no_mask
     for other in (add_ip(4), add_ip(16, condition=NZ), one(GEN, "add", dst(4), reg(5), imm(8))):
-        assert branch_of(other) is other
+        assert branch_of(other) == other
     later = one(9, "add", arf(IP, "ud"), arf(IP, "ud", region="0;1,0"), imm(16, "d"), size=1)
-    assert branch_of(later) is later
+    assert branch_of(later) == later
 
 
 @pytest.mark.parametrize("control", [0, SINGLE_PROGRAM_FLOW])

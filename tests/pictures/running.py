@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -75,11 +76,13 @@ def expected(program: str, *arguments: str) -> Picture:
     return read_pam(file)
 
 
-def drawn(gpu: str, program: str, *arguments: str, options: tuple[str, ...] = (), seconds: float = 300, **environment: str) -> Picture:
-    """The picture that a software GPU draws; `options` are those of `softgen run`."""
-    scene, *more = arguments
-    file = Path(tempfile.mkstemp(suffix=".pam", dir=folder())[1])
-    run = Softgen("--gpu", gpu, *options, "--", built(program), scene, str(file), *more, **environment)
+def drawn(gpu: str, program: str, *scenes: tuple[str, ...], options: tuple[str, ...] = (), seconds: float = 300,
+          **environment: str) -> list[Picture]:  # fmt: skip
+    """The pictures that a software GPU draws of scenes, each with its options, in one run; `options` are those of `softgen run`."""
+    files = [Path(tempfile.mkstemp(suffix=".pam", dir=folder())[1]) for _ in scenes]
+    commands = [[built(program), scene, str(file), *more] for (scene, *more), file in zip(scenes, files, strict=True)]
+    script = " && ".join(shlex.join(command) for command in commands)
+    run = Softgen("--gpu", gpu, *options, "--", "/bin/sh", "-c", script, **environment)
     assert run.finish(seconds=seconds) == 0, run.out + run.err
     assert "llvmpipe" not in run.err
-    return read_pam(file)
+    return [read_pam(file) for file in files]

@@ -47,6 +47,14 @@ def test_one_pixel_in_a_thousand_may_be_wrong() -> None:
     assert compare(many, reference()).where == (60, 0) and compare(many, reference()).worst == 250
 
 
+def test_lines_have_no_smooth_places_and_count_all_the_same() -> None:
+    line, elsewhere = np.zeros((50, 50, 4), np.uint8), np.zeros((50, 50, 4), np.uint8)
+    line[10], elsewhere[11] = 255, 255
+    assert compare(line, line).agrees and compare(line, line).drawn == 50
+    assert not compare(elsewhere, line).agrees and compare(elsewhere, line).drawn_near == 0
+    assert not compare(np.zeros_like(line), line).agrees  # nothing was drawn
+
+
 def test_a_picture_without_smooth_places_agrees_with_nothing() -> None:
     noise = np.random.default_rng(1).integers(0, 256, (20, 20, 4), np.uint8)
     assert not compare(noise, noise).agrees

@@ -72,7 +72,7 @@ class Target(Bench):
     buffers: dict[int, Array] = field(default_factory=dict)  # more memory: bytes by address
 
     def __post_init__(self) -> None:
-        self.blocks = self.tiling == "y_major"
+        self.blocks = True
         self.look = surface_formats()[NUMBER[self.format]]
         self.bytes = self.look.bits // 8
         step = {"linear": 64, "x_major": 512, "y_major": 128}[self.tiling]
@@ -119,7 +119,7 @@ class Target(Bench):
     def _prepare(self, twin: Compiled, sent: Sent, index: int) -> None:
         bound = self.keep = BoundTargets(self.dispatch)
         plan = message.plan(sent.sfid, sent.descriptor, self.gen)
-        form, registers = messages.FORMS[plan.words["message_subtype"]], (len(sent.payload) + len(sent.second)) // 32 - 2 * plan.header
+        form, registers = messages.form_of(plan), (len(sent.payload) + len(sent.second)) // 32 - 2 * plan.header
         for parts in messages.combinations_of(self.gen, form, registers):
             variant = messages.Variant(form.lanes, form.dual, *(part in parts for part in ("source0_alpha", "source_depth", "stencil")))
             for surface in (index, NULL_TARGET):

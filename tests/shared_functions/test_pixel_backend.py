@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
+from softgen.bits import catalogue
 from softgen.errors import DecodeError, GpuFault, Unsupported
-from softgen.shared_functions.pixel_backend import BackendState, TargetState
+from softgen.shared_functions.pixel_backend import BackendState, TargetState, messages
 from tests.shared_functions.rendering import BLOCK, GENERATIONS, Target, place_of
 
 Array = np.ndarray[Any, Any]
@@ -246,8 +248,6 @@ def test_an_output_mask_clears_pixels() -> None:
 
 def test_what_is_not_built_and_what_is_wrong_is_refused_by_name() -> None:
     bench = Target(gen=9)
-    with pytest.raises(Unsupported, match="half precision"):
-        bench.write(colors(), precision="half")
     with pytest.raises(Unsupported, match="per_sample"):
         bench.write(colors(), per_sample=1)
     with pytest.raises(DecodeError, match="14 registers after its header"):
@@ -265,4 +265,88 @@ def test_a_fault_names_the_address(tiling: str) -> None:
     bench = Target(gen=9, tiling=tiling, surface={"surface_base_address": 0x7000000})
     with pytest.raises(GpuFault, match="0x7000"):
         bench.write(colors())
+    assert bench.compiled == 1
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2, 3, 5])
+def test_slices_of_a_levels_3d_surface_are_beside_each_other(layer: int) -> None:
+    """Level 1 of a 3D surface before Gen9 has two in a row."""
+    bench = Target(gen=8, width=32, height=16, pitch=256, surface={"surface_type": 2, "depth": 15, "render_target_view_extent": 7,
+                                                                   "mip_count_lod": 1})  # fmt: skip
+    bench.pixel.layer = layer
+    before = bench.data.array.copy()
+    bench.write(colors())
+    expected = before.copy()
+    for (x, y), color in zip(pixels(BLOCK), colors(), strict=True):
+        at = bench.place(16 * (layer % 2) + x, 16 * 16 + 8 * (layer // 2) + y)  # below the sixteen slices of level 0
+        expected[at : at + 4] = bgra(color)
+    assert (bench.data.array == expected).all() and bench.compiled == 1
+
+
+def test_slices_of_a_1d_surface_follow_each_other() -> None:
+    bench = Target(gen=9, tiling="linear", width=64, height=1, surface={"surface_type": 0, "surface_array": 1, "depth": 3,
+                                                                       "render_target_view_extent": 3, "surface_qpitch": 16})  # fmt: skip
+    bench.pixel.layer = 2
+    before = bench.data.array.copy()
+    bench.write(colors())
+    expected = before.copy()
+    for (x, y), color in zip(pixels(BLOCK), colors(), strict=True):
+        if not y:
+            expected[(2 * 64 + x) * 4 :][:4] = bgra(color)
+    assert (bench.data.array == expected).all() and bench.compiled == 1
+
+
+# -- payloads --------------------------------------------------------------------------------------------------------
+
+FIELDS = {"source0_alpha": "source_0_alpha", "omask": "omask", "colors": ("red", "src0_red", "rgba"), "source_depth": "source_depth",
+          "stencil": "stencil"}  # fmt: skip
+LETTERS = {"S": "stencil", "Z": "source_depth", "M": "omask", "A": "source0_alpha"}
+
+
+def payload_pages() -> list[str]:
+    return [name for name in catalogue.names(gen=9) if re.fullmatch(r"MDP_RTWH?_[SZMA]*(8|16)(DS|REP)?", name)]
+
+
+@pytest.mark.behaviour("KBL-RT-04", shows="layout")
+@pytest.mark.behaviour("KBL-RT-05", shows="layout")
+@pytest.mark.parametrize("name", payload_pages())
+def test_payloads_are_as_the_manual_has_them(name: str) -> None:
+    """All combinations of parts, by page: each part begins where the page has it, and the message is as long."""
+    m = re.fullmatch(r"MDP_RTW(H?)_([SZMA]*)(8|16)(DS|REP)?", name)
+    assert m is not None
+    form = messages.WriteForm(int(m[3]), dual=m[4] == "DS", replicated=m[4] == "REP", half=bool(m[1]))
+    parts = tuple(part for part in messages.PARTS if part in {LETTERS[letter] for letter in m[2]})
+    page = catalogue.layout(name, 9)
+    for part, register in messages.places(form, parts).items():
+        starts = [field.pieces[0][1] // 256 for field in page.fields if field.name.startswith(FIELDS[part])]
+        assert min(starts) == register, part
+    assert parts in messages.combinations_of(9, form, page.dwords // 8)
+
+
+def test_there_are_pages_of_all_kinds() -> None:
+    assert len(payload_pages()) >= 60
+
+
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_half_precision(gen: float) -> None:
+    """Eight slots use the lower half of a register; a second source the upper one."""
+    halves = colors().astype(np.float16)
+    rounded = halves.astype(np.float32)
+    bench = Target(gen=gen)
+    before = bench.data.array.copy()
+    said = {"binding_table_index": 0, "last_render_target": 1, "header_present": 0, "precision": "half"}
+    bench.send("render_target_write", halves.T.reshape(-1), message_subtype="simd16", **said)
+    check(bench, {place: bgra(color) for place, color in zip(pixels(BLOCK), rounded, strict=True)}, before)
+    for subtype, first in (("simd8", 0), ("simd8_dual_source_low", 0), ("simd8_dual_source_high", 8)):
+        bench = Target(gen=gen)
+        registers = np.zeros((4, 16), np.float16)
+        registers[:, :8], registers[:, 8:] = halves[:8].T, 1 - halves[:8].T
+        bench.send("render_target_write", registers.reshape(-1), message_subtype=subtype, width=8, **said)
+        check(bench, {place: bgra(color) for place, color in zip(pixels(BLOCK, 8, first), rounded[:8], strict=True)}, before)
+        assert bench.compiled == 1
+    bench = Target(gen=gen)
+    one = np.zeros(16, np.float16)
+    one[:4] = halves[3]
+    bench.send("render_target_write", one, message_subtype="simd16_replicated", **said)
+    check(bench, {place: bgra(rounded[3]) for place in pixels(BLOCK)}, before)
     assert bench.compiled == 1

@@ -150,8 +150,9 @@ def test_clamps_before_and_after_blending(clamp_range: str, low: float | None, p
         return np.clip(np.array(values, f32), f32(low), f32(1)) if does and low is not None else np.array(values, f32)
 
     for lane, (x, y) in enumerate(pixels(BLOCK, 8)):
-        given = clamp(first[lane], bool(pre_clamp)), second[lane], clamp(before[lane], pre_clamp == "all"), clamp(constant, pre_clamp == "all")
-        wanted = clamp(twin(state, given[0], given[1], given[2], given[3]), post_clamp)
+        every = pre_clamp == "all"
+        given = clamp(first[lane], bool(pre_clamp)), second[lane], clamp(before[lane], every), clamp(constant, every)
+        wanted = clamp(twin(state, *given), post_clamp)
         assert np.frombuffer(bench.texel(x, y), f32).tolist() == wanted.tolist()
     assert bench.compiled == 1
 
@@ -169,8 +170,8 @@ def test_sources_are_clamped_without_blending_too() -> None:
 @pytest.mark.behaviour("G45-CC-33", shows="action")
 @pytest.mark.parametrize("code", range(16))
 def test_logic_operations_are_truth_tables(code: int) -> None:
-    names = ["0", "~(s | d)", "~s & d", "~s", "s & ~d", "~d", "s ^ d", "~(s & d)", "s & d", "~(s ^ d)", "d", "~s | d", "s", "s | ~d", "s | d",
-             "~0"]  # fmt: skip
+    names = ["0", "~(s | d)", "~s & d", "~s", "s & ~d", "~d", "s ^ d", "~(s & d)", "s & d", "~(s ^ d)", "d", "~s | d", "s", "s | ~d",
+             "s | d", "~0"]  # fmt: skip
     bench = Target(state_of_backend=BackendState((TargetState(logic_op=code, write_disable="g"),)))
     before = bench.picture()
     first = np.concatenate([*sources()])
@@ -328,7 +329,7 @@ def test_eleven_and_ten_bit_floats() -> None:
 def test_dithering_adds_a_matrix_of_sixteenths(offsets: tuple[int, int]) -> None:
     """The mean of sixteen pixels has four more bits than one; pixels four apart have the same threshold."""
     state = BackendState((TargetState(dither=offsets),))
-    for level in range(0, 17):
+    for level in range(17):
         bench = Target(gen=9, format="B5G6R5_UNORM", state_of_backend=state)
         bench.write(np.full((16, 4), (10 + level / 16) / 31, f32))
         reds = [int.from_bytes(bench.texel(x, y), "little") >> 11 for x, y in pixels(BLOCK)]
@@ -350,7 +351,8 @@ def test_eight_bits_are_not_dithered() -> None:
 @pytest.mark.parametrize(("format", "disabled"), list(itertools.product(["R16G16B16A16_FLOAT", "B5G6R5_UNORM", "R32G32_UINT", "R8_UNORM"],
                                                                    ["r", "ga", "gba"])))  # fmt: skip
 def test_channels_of_any_width_can_be_disabled(format: str, disabled: str) -> None:
-    bench, plain = (Target(gen=9, format=format, state_of_backend=BackendState((TargetState(write_disable=which),))) for which in (disabled, ""))
+    bench, plain = (Target(gen=9, format=format, state_of_backend=BackendState((TargetState(write_disable=which),)))
+                    for which in (disabled, ""))  # fmt: skip
     before = {place: int.from_bytes(bench.texel(*place), "little") for place in pixels(BLOCK)}
     for one in (bench, plain):
         one.write((np.concatenate([*sources()]) * 1000).astype(np.uint32) if "UINT" in format else np.concatenate([*sources()]))

@@ -18,7 +18,6 @@ from softgen.lanes.record import RecordView
 from softgen.lanes.types import f32 as f32_lanes
 from softgen.lanes.types import u32
 from softgen.lanes.value import Memory
-from softgen.memory import guard
 from softgen.shared_functions.pixel_backend import (
     BackendState,
     DepthState,
@@ -210,7 +209,8 @@ def test_back_faces_have_a_test_of_their_own(function: str, back: bool) -> None:
 @pytest.mark.behaviour("G45-CC-10", shows="action")
 def test_stencil_is_written_only_where_it_is_enabled() -> None:
     face = StencilFace("always", depth_pass="zero")
-    for state in (DepthState("d24_unorm_x8_uint", test="less", write=True, faces=(face, face)), DepthState("d24_unorm_x8_uint", test="less")):
+    plain = DepthState("d24_unorm_x8_uint", test="less", write=True)
+    for state in (plain, replace(plain, faces=(face, face))):
         target = target_of(state)
         bench = bench_of(target)
         before = bench.extra[1].array.copy()
@@ -292,7 +292,8 @@ def test_depths_are_clamped_to_the_range_of_their_viewport() -> None:
 @pytest.mark.parametrize("layer", [0, 1, 5])
 def test_layers_of_depth_and_stencil(layer: int) -> None:
     face = StencilFace("always", depth_pass="replace")
-    target = target_of(DepthState("d32_float", test="always", write=True, faces=(face, face), stencil_write=True), faces=(StencilNumbers(0x55),) * 2)
+    state = DepthState("d32_float", test="always", write=True, faces=(face, face), stencil_write=True)
+    target = target_of(state, faces=(StencilNumbers(0x55),) * 2)
     depth, stencil = (replace(one, slices=2, first=1, rows=64) for one in (target.depth, target.stencil))
     target = replace(target, depth=depth, stencil=stencil)
     bench = bench_of(target)
@@ -369,5 +370,4 @@ def test_early_tests_of_a_block(format: str, place: tuple[int, int]) -> None:
 
 def test_the_block_is_the_one_of_the_tile_loop() -> None:
     """three_d.h declares the same structure."""
-    assert guard is not None
     assert ctypes.sizeof(DepthBlock) == 6 * 4 + 16 * 4 and DepthBlock.z.offset == 24

@@ -60,7 +60,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return ctypes.CDLL(str(made))
 
 
-def draw(library: ctypes.CDLL, choice: Choice, state: BackendState, lit: int = 0xFFFF, depth: float = 0.5, **more: Any) -> tuple[Target, Loop]:
+def draw(library: ctypes.CDLL, choice: Choice, state: BackendState, lit: int = 0xFFFF, depth: float = 0.5,
+         **more: Any) -> tuple[Target, Loop]:  # fmt: skip
     bench = Target(gen=GEN, state_of_backend=state, **more)
     code = MemfdBuffer(0x1000, "code")
     raw = dialect.read(KERNEL, GEN)

@@ -110,6 +110,7 @@ def test_every_face_has_its_texels() -> None:
             assert [row.tolist() for row in found] == [pytest.approx(one.texel(i, j, face, 0)) for i in range(SIZE)]
 
 
+@pytest.mark.behaviour("KBL-SAMP-19", shows="action")
 def test_faces_alone_are_clamped() -> None:
     one = cube(9, seamless=False, **filters("linear"))
     where = np.array([[1, 1, 0.3]] * 8, np.float32)  # y comes before x

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.bits.catalogue import layout
+from softgen.errors import GpuFault, Unsupported
 from tests.shared_functions.mipmaps import Mipmap, Twin
 from tests.shared_functions.sending import header
 from tests.shared_functions.test_sampler import filters, modes
@@ -98,6 +100,32 @@ def test_explicit_levels_are_chosen_or_mixed(gen: float, kind: str, filter: str,
     assert one.compiled == 1
 
 
+@pytest.mark.behaviour("KBL-SAMP-26", shows="action")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_the_base_mip_level_decides_between_filters(gen: float) -> None:
+    """Levels of detail up to it are magnified; it is in the sampler state until 8, in the surface state since 9 (KBL 19270-19282)."""
+    state, where = {"mag_mode_filter": 0, "min_mode_filter": 1}, {"base_mip_level": 1.5}
+    one = surface(gen, levels=1, sampler=modes("clamp") | state | (where if gen <= 8 else {}), surface=where if gen > 8 else {})
+    at = [np.full(16, 0.4, np.float32)] * 2
+    found = values(sample_l(one, at, np.resize(np.array([-1, 1.5, 1.75], np.float32), 16)))
+    wanted = [Twin(one).filtered([np.float32(0.4)] * 2, 0, 0, linear) for linear in (False, False, True)]
+    assert np.allclose(found[:3], wanted, atol=3e-6) and one.compiled == 1
+
+
+@pytest.mark.behaviour("KBL-SAMP-07", shows="action")
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_an_image_may_begin_inside_a_tile(gen: float) -> None:
+    """X offset in 4 texels, Y offset in 2 rows, or 4 since 8 (KBL 19670-19746)."""
+    one = surface(gen, levels=1, tiling="y_major", surface={"x_offset": 3, "y_offset": 2})
+    whole = surface(gen, levels=1, tiling="y_major", surface={"width": 99, "height": 99})
+    at = np.arange(16) % 12
+    places = {4.5: [at, at, 0 * at, 0 * at], 9: [at, at, 0 * at], 11: [at, at, 0 * at]}.get(gen, [at, 0 * at, at])
+    found = values(send(one, "ld", *places, dword=np.uint32))
+    rows = 4 if gen < 8 else 8
+    assert found.tolist() == [pytest.approx(whole.texel(12 + c, rows + c, 0, 0)) for c in at.tolist()] and one.compiled == 1
+
+
+@pytest.mark.behaviour("KBL-SAMP-09", shows="action")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_a_view_may_begin_at_a_level(gen: float) -> None:
     """Surface Min LOD: messages address it as level 0 (KBL 19862-19881)."""
@@ -190,6 +218,36 @@ def test_gradients_of_a_message(gen: float) -> None:
     assert one.compiled == 1
 
 
+@pytest.mark.parametrize("most", [0, 1, 7])
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_anisotropic_samples_lie_along_the_longer_gradient(gen: float, most: int) -> None:
+    """As many as it is longer, rounded up, at most 2 to 16; their level is that of its share (KBL 22579-22601)."""
+    state = {"mag_mode_filter": 2, "min_mode_filter": 2, "maximum_anisotropy": most} | limits(LINEAR)
+    rounding = {key: 1 for key in filters("linear") if "round" in key}
+    one = Mipmap(gen=gen, shape=(64, 64, 1), levels=7, sampler=modes("wrap") | rounding | state)
+    twin = Twin(one)
+    steps = ((0.3, 0.02), (0.01, 0.05)), ((0.004, 0), (0, 0.2)), ((0.1, 0.1), (0.1, -0.09)), ((0, 0), (0, 0))
+    for seed, (right, down) in enumerate(steps):
+        u, v = (np.resize([c, c + right[axis], c + down[axis], c + right[axis] + down[axis]], 16) for axis, c in ((0, 0.2), (1, 0.7)))
+        found = values(send(one, "sample", u, v))[0]
+        gradients = [(float(np.float32(c[1]) - np.float32(c[0])), float(np.float32(c[2]) - np.float32(c[0]))) for c in (u, v)]
+        lengths = [np.hypot(*(pair[side] * 64 for pair in gradients)) for side in (0, 1)]
+        side, ratio = int(lengths[1] > lengths[0]), max(lengths) / min(lengths) if min(lengths) else 1.0
+        count = max(int(np.ceil(min(ratio, 2 * most + 2))), 1)
+        lod = round((np.log2(max(lengths)) - np.log2(count)) * 256) / 256 if max(lengths) else -99.0
+        places = [[c[0] + pair[side] * ((k + 0.5) / count - 0.5) for c, pair in zip((u, v), gradients, strict=True)] for k in range(count)]
+        wanted = sum(twin.sample(place, 0, lod) for place in places) / count
+        assert np.allclose(found, wanted, atol=3 / 256), (seed, count)
+    assert one.compiled == 4
+
+
+def test_an_explicit_level_is_not_anisotropic() -> None:
+    """KBL 22340-22341."""
+    ways = [surface(9, sampler=modes("wrap") | limits(LINEAR) | {"mag_mode_filter": way, "min_mode_filter": way}) for way in (1, 2)]
+    at = subspans(16, 0.4, 1)
+    assert (sample_l(ways[0], at, np.full(16, 0.7)) == sample_l(ways[1], at, np.full(16, 0.7))).all()
+
+
 def test_coordinates_in_texels_have_level_0() -> None:
     plain = {"non_normalized_coordinate_enable": 1, "mag_mode_filter": 0, "min_mode_filter": 1}
     one = Mipmap(gen=9, levels=1, sampler=modes("clamp") | plain)
@@ -254,6 +312,16 @@ def test_gather4_gives_a_channel_of_four_texels(gen: float, channel: int) -> Non
     assert one.compiled == 1
 
 
+def test_gather4_takes_its_channel_through_the_channel_select() -> None:
+    """KBL 20110-20113: asked for red, it gives what red is selected from."""
+    one = surface(9, levels=1, sampler=modes("wrap"), surface={"shader_channel_select_red": 6, "shader_channel_select_green": 1})
+    at = [np.full(16, c, np.float32) for c in (8.6 / 16, 6.6 / 12)]
+    for channel, wanted in ((0, one.texel(8, 6, 0, 0)[2]), (1, 1.0), (3, one.texel(8, 6, 0, 0)[3])):
+        top = header(d2=channel << 16, d3=STATES)
+        found = values(one.send("gather4", top, *at, answer=8, simd_mode=2, header_present=1).view(np.uint32).reshape(-1, 16).T)
+        assert found[0, 3] == pytest.approx(wanted)
+
+
 def test_gather4_po_has_offsets_for_each_lane() -> None:
     one = surface(9, levels=1, sampler=modes("wrap"))
     at, by = np.full(8, 8.5 / 16, np.float32), np.arange(8) - 4
@@ -314,3 +382,41 @@ def test_gen45_leaves_offsets_to_the_interpreter() -> None:
     u, v = (np.full(16, c, np.float32) for c in (4.5 / 16, 3.5 / 12))
     found = values(one.send("sample", header(d2=3 << 8 | 2 << 4, d3=STATES), u, v, answer=8).view(np.uint32).reshape(-1, 16).T)
     assert found[0].tolist() == pytest.approx(one.texel(7, 5, 0, 0)) and not one.compiled
+
+
+# -- bad states -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function, touches", [(0, False), (1, False), (2, True)])
+def test_texels_that_decide_nothing_are_not_touched(function: int, touches: bool) -> None:
+    """By either machine: a comparison that always or never holds needs no memory."""
+    one = surface(9, levels=1, format="R32_FLOAT", sampler=modes("clamp") | {"shadow_function": function}, surface={"height": 16000})
+    parts = (np.zeros(16), np.zeros(16), np.full(16, 0.9))
+    if touches:
+        with pytest.raises(GpuFault, match="lane 0"):
+            send(one, "sample_c", *parts)
+    else:
+        assert (values(send(one, "sample_c", *parts))[:, 0] == function).all() and one.compiled == 1
+
+
+@pytest.mark.parametrize("seed", range(48))
+def test_any_state_is_sampled_alike_or_refused(seed: int) -> None:
+    """Fields of surface and sampler states at random: both machines give the same answer or fault, or the state is refused by name."""
+    gen, random = GENERATIONS[seed % len(GENERATIONS)], np.random.default_rng(seed)
+    one = surface(gen, sampler=modes("wrap") | filters("linear") | limits(LINEAR))
+    fixed = {"surface_base_address", "number_of_multisamples", "border_color_pointer"}
+    for name, start, count in (("RENDER_SURFACE_STATE", 0, 3), ("SAMPLER_STATE", STATES, 4)):
+        page = layout(name, gen)
+        words = one.state.array[start : start + 4 * page.dwords].view(np.uint32)
+        fields = [field for field in page.fields if field.name not in fixed and not field.alternate]
+        for number in random.choice(len(fields), count, replace=False):
+            high, low = fields[number].pieces[0]
+            mask, value = (1 << high - low + 1) - 1, int(random.integers(0, 1 << min(high - low + 1, 30)))
+            words[low // 32] = int(words[low // 32]) & ~(mask << low % 32) & 0xFFFFFFFF | (value & mask) << low % 32 & 0xFFFFFFFF
+    one.port.surfaces.forget()
+    places = list(random.uniform(-2, 2, (2, 16)).astype(np.float32))
+    try:
+        sample_l(one, places, random.uniform(-1, 6, 16)) if seed % 2 else send(one, "sample", *places)
+    except (Unsupported, GpuFault):
+        return
+    assert one.compiled == 1

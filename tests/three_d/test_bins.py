@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softgen.errors import UsageError
 from softgen.three_d.bins import BinMemory
 from softgen.three_d.geometry import Geometry, GeometryMemory
 from softgen.three_d.structures import TILE, RecordArray, SetupRecord
@@ -42,7 +43,7 @@ def test_a_tile_lists_the_records_that_touch_it(corners: Any) -> None:
             assert tiles_of(record) <= {tile for tile, numbers in bins.items() if number in numbers}
         for numbers in bins.values():
             assert numbers == sorted(set(numbers))
-    assert found <= 6 * 17
+    assert found <= 6 * 19
 
 
 def test_a_thin_diagonal_is_not_in_all_tiles_of_its_box() -> None:
@@ -69,7 +70,7 @@ def test_bins_that_are_full_are_continued(corners: Any, room: int) -> None:
     assert seen[0][0] == seen[1][0]
 
 
-@pytest.mark.parametrize("capacity", [17, 20, 40])
+@pytest.mark.parametrize("capacity", [19, 24, 40])
 def test_records_that_are_full_are_continued(capacity: int) -> None:
     """An object is set up when there is room for all of its parts."""
     corners = [((-1, -1), (1, -1), (0, 1))] * 50
@@ -79,6 +80,11 @@ def test_records_that_are_full_are_continued(capacity: int) -> None:
         primitives += [record.primitive for record in copied(piece.records)]
         assert piece.records.count <= capacity
     assert primitives == list(range(50))
+
+
+def test_memory_holds_at_least_the_parts_of_one_object() -> None:
+    with pytest.raises(UsageError, match="19 records of one object, not 18"):
+        GeometryMemory(records=18)
 
 
 def test_memory_is_reused() -> None:

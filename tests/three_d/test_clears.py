@@ -93,7 +93,7 @@ FAST = {"render_target_fast_clear_enable": 1}
     (9, {"red_clear_color": ORANGE, "alpha_clear_color": RED}, 0xFF000080),
     (11, {"clear_value_address_enable": 1, "clear_value_address": COLOR}, 0xFF000080),
 ])  # fmt: skip
-def test_a_fast_clear_writes_the_clear_colour_to_all_pixels_its_rectangle_stands_for(gen: float, fields: dict[str, int], texel: int) -> None:
+def test_a_fast_clear_writes_its_colour_to_all_pixels_its_rectangle_stands_for(gen: float, fields: dict[str, int], texel: int) -> None:
     """A unit is 64 pixels wide, 32 or 64 high: eight control blocks of 8x4 pixels, and 8 or 16 of them (public: Mesa blorp_clear.c)."""
     state = target(gen, FAST, **fields)
     plan = clears.rectangle_clear(state)
@@ -125,8 +125,10 @@ def test_a_fast_clear_of_a_linear_surface_is_refused_by_name() -> None:
         clears.rectangle_clear(target(9, FAST, tile_mode=0))
 
 
-@pytest.mark.parametrize(("gen", "fields"), [(7, {"render_target_resolve_enable": 1}), (8, {"render_target_resolve_enable": 1}),
-                                             (9, {"render_target_resolve_type": 1}), (11, {"render_target_resolve_type": 3, **FAST})])  # fmt: skip
+@pytest.mark.parametrize(("gen", "fields"), [
+    (7, {"render_target_resolve_enable": 1}), (8, {"render_target_resolve_enable": 1}),
+    (9, {"render_target_resolve_type": 1}), (11, {"render_target_resolve_type": 3, **FAST}),
+])  # fmt: skip
 def test_resolves_have_nothing_to_do(gen: float, fields: dict[str, int]) -> None:
     assert clears.is_resolve(target(gen, fields))
     assert not clears.is_resolve(target(gen, FAST))

@@ -111,8 +111,8 @@ def test_blending(gen: float, independent: int) -> None:
 def test_what_else_a_target_has(gen: float) -> None:
     draw = Draw(gen, blend={"write_disable_red": 1, "write_disable_alpha": 1, "logic_op_enable": 1, "logic_op_function": 6},
                 common={"color_dither_enable": 1, "x_dither_offset": 1, "y_dither_offset": 3, "alpha_to_one_enable": 1})  # fmt: skip
-    found = draw.made().backend.targets
-    assert found == (TargetState(logic_op=6, write_disable="ra", clamp_range="unorm", alpha_test_unorm8=True, alpha_to_one=True, dither=(1, 3)),)
+    wanted = TargetState(logic_op=6, write_disable="ra", clamp_range="unorm", alpha_test_unorm8=True, alpha_to_one=True, dither=(1, 3))
+    assert draw.made().backend.targets == (wanted,)
 
 
 @pytest.mark.parametrize("gen", LATER)
@@ -130,7 +130,8 @@ def test_other_targets_are_read_when_they_are_named(gen: float) -> None:
 @pytest.mark.behaviour("G45-CC-28", shows="layout")
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_constant_colour_and_alpha_reference(gen: float) -> None:
-    colors = {f"blend_constant_color_{name}": value for name, value in zip(("red", "green", "blue", "alpha"), (0.5, 0.25, -1.0, 2.0), strict=True)}
+    constant = zip(("red", "green", "blue", "alpha"), (0.5, 0.25, -1.0, 2.0), strict=True)
+    colors = {f"blend_constant_color_{name}": value for name, value in constant}
     common = {"alpha_test_enable": 1, "alpha_test_function": COMPARES["greater"]}
     if gen == 4.5:
         draw = Draw(gen, calc={"alpha_test_format": 1, "alpha_reference_value_as_float32": 0.75}, common=common)
@@ -235,6 +236,14 @@ def test_a_depth_offset_is_added_to_coordinates() -> None:
     assert (found.left, found.top) == (8, (1 << 32) - 16)
 
 
+@pytest.mark.parametrize("gen", [gen for gen in GENERATIONS if gen > 4.5])
+def test_before_there_is_a_blend_state_nothing_is_blended(gen: float) -> None:
+    """Mesa's first clear of a depth buffer has no render target, and comes before any blend state."""
+    draw = Draw(gen, blend=BLENDING)
+    del draw.latched["3DSTATE_BLEND_STATE_POINTERS"]
+    assert draw.made().backend.targets == (TargetState(),)
+
+
 def test_what_is_missing_or_not_built_is_named() -> None:
     with pytest.raises(DecodeError, match="3DSTATE_CC_STATE_POINTERS"):
         color_calculator(DrawState(generation(9), AddressSpace("none", 48), {}, {}))
@@ -244,3 +253,20 @@ def test_what_is_missing_or_not_built_is_named() -> None:
         Draw(9, blend={"color_buffer_blend_enable": 1}).made()
     with pytest.raises(Unsupported, match="tiled_resource_mode 1"):
         Draw(9, depth={"surface_format": 1, "tiled_resource_mode": 1}).made()
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_state_in_memory_that_changed_is_read_again(gen: float) -> None:
+    """Drivers rewrite structures in place; the same bytes give the same object."""
+    draw = Draw(gen, blend=BLENDING)
+    first = draw.made()
+    assert draw.made() is first
+    draw.put("CC_VIEWPORT", VIEWPORT, minimum_depth=0.0, maximum_depth=0.5)
+    again = draw.made()
+    assert again is not first and color_calculator(draw.state).backend == again.backend
+    entry = CC if gen == 4.5 else BLEND + (4 if gen >= 8 else 0)
+    for at in range(entry, entry + (32 if gen == 4.5 else 8), 4):
+        before, changed = draw.made(), draw.memory.array[at : at + 4].copy()
+        draw.memory.array[at : at + 4] = 0
+        if changed.any():
+            assert draw.made() is not before

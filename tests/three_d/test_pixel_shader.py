@@ -191,7 +191,7 @@ def test_a_fallback_in_the_middle_of_a_tile_changes_nothing(name: str) -> None:
 @pytest.mark.parametrize("threads", [2, 4])
 def test_workers_share_tiles(threads: int) -> None:
     """The same memory and counts as with one."""
-    records = scene(count=60, size=24)
+    records = scene(count=120, size=24)  # 68,000 pixels and more
     alone, shared = Scene(records), Scene(records)
     one = alone.draw(EngineDispatcher("t1", 1))
     assert shared.draw(EngineDispatcher("t1", threads)) == one and len(shared.shader._loops) == threads
@@ -215,6 +215,20 @@ def test_the_time_limit_names_thread_and_kernel(name: str, monkeypatch: pytest.M
     made.stream.late = True
     with pytest.raises(SoftgenError, match=r"time is up: thread \d+ of group \d+, kernel 0x40000"):
         made.draw(Choice(name))
+
+
+@pytest.mark.parametrize("name", ["reference", "t1"])
+def test_the_time_limit_before_the_first_thread(name: str) -> None:
+    """Thousands of objects that cover nothing."""
+    made = Scene([triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])] * 5000)
+    made.stream.late = True
+    with pytest.raises(SoftgenError, match="time is up: pixel shader, tile 0, no thread started"):
+        made.draw(Choice(name))
+
+
+def test_late_tests_need_threads() -> None:
+    with pytest.raises(SoftgenError, match="no pixel shader threads are started"):
+        Scene(pixel_shader_valid=0).draw(Choice("t1"), PixelTargets(late=True))
 
 
 @pytest.mark.parametrize("name", ["t0", "t1"])
@@ -344,7 +358,7 @@ def test_no_records_are_no_work() -> None:
 
 def test_scratch_space_limits_threads_that_run_together() -> None:
     """BDW-PS-12: slots of all workers' threads are within the maximum number of threads."""
-    made = Scene(scene(count=60, size=24))
+    made = Scene(scene(count=120, size=24))
     ps = made.stream.latched["3DSTATE_PS"]
     page = {name: value for name, value in ps._asdict().items() if isinstance(value, int) and not name.startswith("command")}
     made.stream.latched["3DSTATE_PS"] = type(ps)(

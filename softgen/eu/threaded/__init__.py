@@ -2,7 +2,7 @@
 
     outcome = run(thread, Program(9, code))          # as interpreter.run; what has no handler, the reference does
 
-shapes.py    what handlers have in common, and what differs       state.py, flow.py   registers and branches as code
+shapes.py    what handlers have in common, and what differs       state.py, flow.py, stack_flow.py   registers and branches as code
 handlers.py  shapes to code     library.py  handlers on disk      record.py, link.py, write.py  programs to records
 streams.py   straight code once more, for threads whose channels are all on
 """

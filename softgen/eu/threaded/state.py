@@ -256,7 +256,10 @@ class BlockState:
 
     def flags(self, first: int, count: int) -> Value:
         _, bits, place = self._flag_register(first)
-        return bits.rotate_right(place).mask(count)
+        found = bits.rotate_right(place)
+        if count > bits.type.bits:  # groups of channels that the thread does not have: flags begin again
+            found = found.convert(u64) | found.convert(u64) << bits.type.bits
+        return found.mask(count)
 
     def write_flags(self, first: int, value: Value, mask: Value) -> None:
         pointer, bits, place = self._flag_register(first)

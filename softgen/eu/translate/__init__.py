@@ -7,7 +7,7 @@ affine.py           affine values (base + lane·stride) in general registers
 cr0_propagation.py  cr0 constant propagation
 registers.py        partition of the register file into vector variables
 state.py            lane state that semantics compute on
-flow.py             branches
+flow.py             branches; stack_flow.py: with a mask stack
 send.py             messages
 entry_exit.py       entries, side exits and resume points
 store.py            translations kept in the object cache

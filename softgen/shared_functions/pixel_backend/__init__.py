@@ -14,7 +14,7 @@ surface.py      addresses of pixels; blocks of 4x4 pixels
 records.py      numbers that code reads at run time
 functions.py    compiled functions
 interpreter.py  the environment of messages on the interpreter; compiled.py the one in compiled code
-binding.py      binding table entries become targets
+targets.py      binding table entries with their blend state; binding.py those that compiled code has used
 """
 
 from softgen.shared_functions.pixel_backend.state import (

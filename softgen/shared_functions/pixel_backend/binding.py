@@ -51,7 +51,8 @@ class BoundTargets:
             return False
 
     def renew(self) -> None:
-        """The surface states that were used are as they were."""
+        """The surface states that code uses are as they were; the interpreter reads state again, as others are not compared."""
+        self.surfaces.forget()
 
     def prepare(self, indices: frozenset[int]) -> None:
         for index in indices:
@@ -68,7 +69,8 @@ class BoundTargets:
         if self.state is None or name not in FORMS:
             return False
         found = False
-        for variant in variants(self.gen, FORMS[name], registers):
+        half = "precision" in descriptor.values._fields and value_name(descriptor.layout, descriptor.values, "precision") == "half"
+        for variant in variants(self.gen, FORMS[name]._replace(half=half), registers):
             found |= self.fill(int(descriptor.values.binding_table_index), variant)
         return found
 

@@ -16,7 +16,7 @@ from softgen.lanes.value import Region, Value
 from softgen.shared_functions.pixel_backend import surface
 from softgen.shared_functions.pixel_backend.records import DEPTH_AT, PLACEMENT, STENCIL_AT
 from softgen.shared_functions.pixel_backend.state import DepthState, StencilFace
-from softgen.shared_functions.pixel_backend.surface import Pixels
+from softgen.shared_functions.pixel_backend.surface import PixelAddresses, Pixels
 
 # Depth formats: bytes of a pixel, bits of a UNORM depth (0: a float), byte offset and shift of stencil.
 FORMATS = {
@@ -61,16 +61,16 @@ class DepthTest:
         self.pixels, self.layer, self.viewport = pixels, layer, viewport
         self.back = m.broadcast(back_facing != 0, pixels.lanes)
         self.on = mask & surface.inside(m, self.depth, pixels) if state.format else mask
-        self.at = surface.address(m, self.depth, state.tiling, self.size, pixels, layer)
+        self.places = PixelAddresses(m, self.depth, state.tiling, self.size, pixels, layer)
         self.base = self.memory(self.depth.load("base"))
         source = self._source(z)
         word, held = self._stored()
-        stencil_at, old = self._stencil(word)
+        old = self._stencil(word)
         deep = compare(m, state.test, source, source if held is None else held) if state.test and state.format else None
         fine, new = self._stencil_test(old, deep, reference)
         both = fine if deep is None else deep if fine is None else fine & deep
         passed = mask if both is None else mask & both
-        self._update(word, source, old, new, stencil_at, passed, update & self.on)
+        self._update(word, source, old, new, passed, update & self.on)
         return passed
 
     # -- depth -----------------------------------------------------------------------------------------------------
@@ -89,10 +89,6 @@ class DepthTest:
     def _type(self) -> LaneType:
         return {2: u16, 4: u32, 8: u32}[self.size]
 
-    @property
-    def _block(self) -> bool:
-        return surface.has_blocks(self.state.tiling, self.size)
-
     def _stored(self) -> tuple[Value | None, Value | None]:
         """The buffer's words and the depths in them, where they are needed: to compare, or because a part of a word is kept."""
         m, state = self.m, self.state
@@ -100,7 +96,7 @@ class DepthTest:
         shares = self.unorm == 24 and (state.write or self._has_stencil and not state.separate_stencil)
         if not state.format or not compares and not shares:
             return None, None
-        word = m.convert(surface.load(m, self._type, self.base, self._block, self.pixels, self.at, self.on), u32)
+        word = m.convert(self.places.load(self._type, self.base, self.on), u32)
         return word, m.bitcast(word, f32) if not self.unorm else word & (1 << self.unorm) - 1
 
     # -- stencil ---------------------------------------------------------------------------------------------------
@@ -109,22 +105,20 @@ class DepthTest:
     def _has_stencil(self) -> bool:
         return self.state.faces is not None and (self.state.separate_stencil or self.stencil_byte is not None)
 
-    def _stencil(self, word: Value | None) -> tuple[Value | None, Value | None]:
-        """Where separate stencil values are, and the values."""
+    def _stencil(self, word: Value | None) -> Value | None:
+        """The stencil values in the buffer."""
         m = self.m
         if not self._has_stencil:
-            return None, None
+            return None
         if not self.state.separate_stencil:
             if self.stencil_byte:
                 far = self.base.moved(self.stencil_byte)
-                return None, m.convert(m.load(u8, far, self.at, self.on), u32)
+                return m.convert(m.load(u8, far, self.places.all(), self.on), u32)
             assert word is not None
-            return None, word >> self.shift
-        at = surface.address(m, self.stencil, "w_major", 1, self.pixels, self.layer)
-        inside = surface.inside(m, self.stencil, self.pixels)
-        self.stencil_on = inside
-        memory = self.memory(self.stencil.load("base"))
-        return at, m.convert(m.load(u8, memory, at, self.on & inside), u32)
+            return word >> self.shift
+        self.stencils = PixelAddresses(m, self.stencil, "w_major", 1, self.pixels, self.layer)
+        self.stencil_on = surface.inside(m, self.stencil, self.pixels)
+        return m.convert(self.stencils.load(u8, self.memory(self.stencil.load("base")), self.on & self.stencil_on), u32)
 
     def _by_face(self, name: str) -> Value:
         front, back = (self.m.broadcast(self.numbers.load(name, element=face), self.pixels.lanes) for face in (0, 1))
@@ -163,19 +157,18 @@ class DepthTest:
 
     # -- updates ---------------------------------------------------------------------------------------------------
 
-    def _update(self, word: Value | None, source: Value, old: Value | None, new: Value | None, stencil_at: Value | None, passed: Value,
-                update: Value) -> None:  # fmt: skip
+    def _update(self, word: Value | None, source: Value, old: Value | None, new: Value | None, passed: Value, update: Value) -> None:
         """Depth is written where both tests passed, stencil where it was tested."""
         m, state = self.m, self.state
         stencil = None
         if old is not None and new is not None and state.stencil_write:
             mask = self._by_face("write_mask")
             stencil = (old & ~mask) | (new & mask)
-        if stencil is not None and stencil_at is not None:
-            m.store(m.convert(stencil, u8), self.memory(self.stencil.load("base")), stencil_at, update & self.stencil_on)
+        if stencil is not None and state.separate_stencil:
+            self.stencils.store(m.convert(stencil, u8), self.memory(self.stencil.load("base")), update & self.stencil_on)
             stencil = None
-        if stencil is not None and self.stencil_byte:
-            m.store(m.convert(stencil, u8), self.base.moved(self.stencil_byte), self.at, update)
+        elif stencil is not None and self.stencil_byte:
+            m.store(m.convert(stencil, u8), self.base.moved(self.stencil_byte), self.places.all(), update)
             stencil = None
         if not state.format or not state.write and stencil is None:
             return
@@ -187,4 +180,4 @@ class DepthTest:
             merged = (kept & 0xFF000000) | depth
             depth = m.select(passed, merged, kept) if state.write else kept
             written = update if stencil is not None else written
-        surface.store(m, m.convert(depth, self._type), self.base, self._block, self.pixels, self.at, written)
+        self.places.store(m.convert(depth, self._type), self.base, written)

@@ -110,7 +110,7 @@ def early_function(state: DepthState, bits: int) -> jit.LoadedCode:
     return _load(early_text(state, bits), EARLY)
 
 
-class EarlyDepth:
+class EarlyTests:
     """Early tests of a draw: the addresses of a depth_function and of its target's record, which lives as long as this."""
 
     def __init__(self, target: DepthTarget, bits: int) -> None:
@@ -120,6 +120,6 @@ class EarlyDepth:
         self.function, self.target = self.code.address(EARLY), ctypes.addressof(self.record)
 
 
-def early_depth(target: DepthTarget, bits: int) -> EarlyDepth:
+def early_depth(target: DepthTarget, bits: int) -> EarlyTests:
     """Early depth and stencil tests for a tile loop; `bits` is the width of the space's addresses."""
-    return EarlyDepth(target, bits)
+    return EarlyTests(target, bits)

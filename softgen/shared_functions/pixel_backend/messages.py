@@ -8,6 +8,7 @@ Reads   MH_RT EXTENDED_RENDER_TARGET
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from itertools import combinations
 from typing import NamedTuple, Protocol
@@ -15,7 +16,7 @@ from typing import NamedTuple, Protocol
 from softgen.bits import catalogue
 from softgen.errors import DecodeError, SoftgenError, Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import bool_, u8, u16, u32
+from softgen.lanes.types import bool_, f16, f32, u8, u16, u32
 from softgen.lanes.value import Value
 from softgen.shared_functions.message import REGISTER, Message, MessagePlan, answers
 from softgen.shared_functions.pixel_backend.write import Sources
@@ -39,6 +40,7 @@ class WriteForm(NamedTuple):
     first: int = 0  # of the channels of its slot group
     dual: bool = False
     replicated: bool = False
+    half: bool = False  # colours and source 0 alpha are 16-bit floats, in one register a channel
 
 
 FORMS = {
@@ -112,9 +114,26 @@ def _announced(gen: float) -> tuple[str, ...]:
 
 def _size(part: str, form: WriteForm) -> int:
     """Registers of a part."""
+    if part == COLORS and (form.replicated or form.half):
+        return 1 if form.replicated else 4
     if part == COLORS:
-        return 1 if form.replicated else 4 * (1 + form.dual) * form.lanes // 8
-    return 1 if part in ("omask", "stencil", "destination_stencil") else form.lanes // 8
+        return 4 * (1 + form.dual) * form.lanes // 8
+    single = part in ("omask", "stencil", "destination_stencil") or form.half and part == "source0_alpha"
+    return 1 if single else form.lanes // 8
+
+
+def places(form: WriteForm, parts: Iterable[str]) -> dict[str, int]:
+    """The register at which colours and parts of a payload begin, after the header."""
+    at, found = 0, {}
+    for part in ORDER:
+        if part == COLORS or part in parts:
+            found[part] = at
+            at += _size(part, form)
+    return found
+
+
+def form_of(plan: MessagePlan) -> WriteForm:
+    return FORMS[plan.words["message_subtype"]]._replace(half=plan.words.get("precision") == "half")
 
 
 @cache
@@ -144,8 +163,6 @@ def _unbuilt(plan: MessagePlan) -> str:
     """Why a message is not simulated; '' for one that is."""
     if plan.words["message_subtype"] not in FORMS:
         return f"message subtype {plan.words['message_subtype']}"
-    if plan.words.get("precision") == "half":
-        return "half precision"
     return next((name for name in ("per_sample", "per_coarse_pixel") if getattr(plan.fields, name, 0)), "")
 
 
@@ -159,14 +176,11 @@ class _Payload:
 
     def sources(self, parts: tuple[str, ...]) -> tuple[Sources, Value | None]:
         """What the message has if these are its parts; and its output mask."""
-        at, found = 0, {}
-        for part in ORDER:
-            if part == COLORS or part in parts:
-                found[part] = self.start + at * REGISTER
-                at += _size(part, self.form)
+        found = {part: self.start + at * REGISTER for part, at in places(self.form, parts).items()}
         colors = self._colors(found[COLORS])
-        second = self._colors(found[COLORS] + 4 * REGISTER) if self.form.dual else None
-        alpha, depth = (self._lanes(found[part]) if part in found else None for part in ("source0_alpha", "source_depth"))
+        second = self._colors(found[COLORS] + (REGISTER // 2 if self.form.half else 4 * REGISTER)) if self.form.dual else None
+        alpha = self._value(found["source0_alpha"]) if "source0_alpha" in found else None
+        depth = self._lanes(found["source_depth"]) if "source_depth" in found else None
         stencil = self.x.m.convert(self.x.take(u8, found["stencil"], self.lanes), u32) if "stencil" in found else None
         mask = self.x.take(u16, found["omask"] + 2 * self.form.first, self.lanes) if "omask" in found else None
         return Sources(colors, second, alpha, depth, stencil), mask
@@ -177,9 +191,21 @@ class _Payload:
             return self.x.take(u32, at, self.lanes)
         return self.x.m.concat(*(self.x.take(u32, at + half * step * REGISTER, 8) for half in (0, 1)))
 
+    def _value(self, at: int) -> Value:
+        """A channel that may be of half precision."""
+        return self._halves(at, self.lanes) if self.form.half else self._lanes(at)
+
+    def _halves(self, at: int, lanes: int) -> Value:
+        m = self.x.m
+        return m.bitcast(m.convert(m.bitcast(self.x.take(u16, at, lanes), f16), f32), u32)
+
     def _colors(self, at: int) -> list[Value]:
-        if self.form.replicated:
-            return [self.x.m.broadcast(self.x.take(u32, at + 4 * channel, 1), self.lanes) for channel in range(4)]
+        m, form = self.x.m, self.form
+        if form.replicated:
+            one = [self._halves(at + 2 * channel, 1) if form.half else self.x.take(u32, at + 4 * channel, 1) for channel in range(4)]
+            return [m.broadcast(value, self.lanes) for value in one]
+        if form.half:
+            return [self._halves(at + channel * REGISTER, self.lanes) for channel in range(4)]
         if self.lanes == 16 and IN_TURN in self.x.plan.attributes:
             return [self._lanes(at + channel * REGISTER, 4) for channel in range(4)]
         return [self._lanes(at + channel * self.lanes // 8 * REGISTER) for channel in range(4)]
@@ -236,7 +262,7 @@ def render_target_write(x: Message[PixelEnvironment]) -> None:
         raise Unsupported(f"{NAME} of a thread that has no render targets: its dispatch has no pixel backend")
     if why := _unbuilt(x.plan):
         raise Unsupported(f"{NAME} with {why}: not yet simulated")
-    m, form = x.m, FORMS[x.plan.words["message_subtype"]]
+    m, form = x.m, form_of(x.plan)
     payload = _Payload(x, form)
     choices = combinations_of(x.plan.gen, form, payload.registers)
     if not choices:

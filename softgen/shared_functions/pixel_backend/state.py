@@ -6,7 +6,8 @@ code reads these from records.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Protocol
 
 KEEP = "keep"
@@ -40,7 +41,7 @@ class TargetState:
 
 @dataclass(frozen=True)
 class SurfacePlacement:
-    """Where a level of a surface is: address, size in pixels, and the steps from row to row and slice to slice."""
+    """Where a level of a surface is: address, size in pixels, and the steps from row to row and slice to slice (surface/levels.py)."""
 
     base: int = 0
     width: int = 0
@@ -51,6 +52,8 @@ class SurfacePlacement:
     first: int = 0  # minimum array element
     left: int = 0  # of the level in the surface, in pixels
     top: int = 0
+    columns: int = 0  # 2^columns slices are beside each other, before `rows` counts
+    across: int = 0  # pixels from one of them to the next
 
 
 @dataclass(frozen=True)
@@ -124,3 +127,10 @@ class BackendState:
     alpha_reference: float = 0.0  # UNORM8 references as multiples of 1/255
     late: DepthTarget | None = None
     parts: frozenset[str] = field(default_factory=frozenset)  # that messages without a header have besides colours: messages.PARTS
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, one.name) for one in fields(self)))

@@ -1,7 +1,7 @@
 """Addresses of pixels, and loads and stores of their words.
 
-Sixteen pixels are often an aligned block of 4x4; such a block of 32-bit words in a Y-tiled surface is 64 contiguous bytes, and is loaded
-and stored at once. Otherwise each pixel has an address.
+Sixteen pixels are often an aligned block of 4x4, eight one of 4x2. Such a block is loaded and stored at once where its words are contiguous
+(32 bits in Y-tiled surfaces, 8 bits in W-tiled ones), or else row by row. Otherwise each pixel has an address.
 
 Reads   RENDER_SURFACE_STATE
 """
@@ -9,6 +9,8 @@ Reads   RENDER_SURFACE_STATE
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
 
 from softgen.bits.formats import Format
 from softgen.bits.record import Record
@@ -20,12 +22,34 @@ from softgen.lanes.value import Region, Value
 from softgen.shared_functions.pixel_backend.state import SurfacePlacement, TargetState
 from softgen.surface import texel, tiling
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage
+from softgen.surface.levels import level_table
 
 BLOCK = 16  # pixels of 4x4
+CUBE_FACES = 6
+ALL_COLUMNS = 12  # slices of a surface are fewer than 2^12
 REACH = 1 << 32  # bytes that a surface may extend over: offsets have 32 bits
-# The channel of each pixel of a block in reading order: channels go by subspans of 2x2 pixels.
-CHANNEL_OF = tuple((row // 2 * 2 + column // 2) * 4 + row % 2 * 2 + column % 2 for row in range(4) for column in range(4))
-PIXEL_OF = tuple(CHANNEL_OF.index(channel) for channel in range(BLOCK))
+
+
+class BlockShape(NamedTuple):
+    """How the pixels of an aligned block are in memory: contiguous, or in as many pieces as it has rows."""
+
+    order: tuple[int, ...]  # channels as they follow each other
+    pieces: int
+    align: int  # the offset of the first pixel is a multiple of so many bytes
+
+
+@cache
+def block_shape(tiled: str, size: int, lanes: int) -> BlockShape | None:
+    """The shape of blocks of `lanes` pixels of `size` bytes; None where each pixel is accessed by itself. Channels go by subspans of 2x2
+    pixels, and so do the bytes of W tiles."""
+    if tiled == "w_major":
+        return BlockShape(tuple(range(lanes)), 1, lanes) if size == 1 else None
+    if size > u32.bytes:
+        return None
+    reading = tuple((row // 2 * 2 + column // 2) * 4 + row % 2 * 2 + column % 2 for row in range(lanes // 4) for column in range(4))
+    if tiled == "y_major" and size == u32.bytes:
+        return BlockShape(reading, 1, 4 * lanes)
+    return BlockShape(reading, lanes // 4, 1 if tiled == "linear" else 4 * size) if tiled in ("linear", "x_major", "y_major") else None
 
 
 @dataclass(frozen=True)
@@ -39,7 +63,7 @@ class TargetSurface:
 
 @dataclass(frozen=True)
 class Pixels:
-    """Positions of pixels. Sixteen of them are a block of 4x4 where the one lane of `block` holds, or always where it is None."""
+    """Positions of pixels. They are a block where the one lane of `block` holds, or always where it is None."""
 
     x: Value
     y: Value
@@ -61,15 +85,22 @@ def target_surface(image: SurfaceImage, state: Record, what: str) -> tuple[Targe
     texel.check(image.format)
     level = image.levels - 1
     left, top, width, height = image.level_box(level)
-    if level and image.layout == "packed":
-        raise Unsupported(f"{what}, level {level} of a {image.kind} surface: not yet simulated for render targets")
     left, top = left + image.at[0], top + image.at[1]
-    slices = int(state.render_target_view_extent) + 1
-    end = (image.rows * (image.first + slices) + top + height) * image.pitch
-    if end >= REACH or image.across:
+    slices = CUBE_FACES if image.kind == "cube" else int(state.render_target_view_extent) + 1  # KBL 20625-20629
+    rows, columns, across = _slice_steps(image, level)
+    end = (rows * ((image.first + slices >> columns) + 1) + top + height) * image.pitch
+    if end >= REACH:
         raise Unsupported(f"{what} extends over {end:#x} bytes: not yet simulated for render targets")
-    placement = SurfacePlacement(image.base, width, height, slices, image.pitch, image.rows, image.first, left, top)
+    placement = SurfacePlacement(image.base, width, height, slices, image.pitch, rows, image.first, left, top, columns, across)
     return TargetSurface(image.format, image.tiling, _order(image)), placement
+
+
+def _slice_steps(image: SurfaceImage, level: int) -> tuple[int, int, int]:
+    """Rows from slice to slice; or how many slices are beside each other (as a power of two), and pixels between them."""
+    table = level_table(image)
+    if image.layout == "packed":
+        return int(table.down[level]), level, int(table.across[level])
+    return (image.rows, 0, 0) if not image.across else (0, ALL_COLUMNS, image.across)
 
 
 def _order(image: SurfaceImage) -> str:
@@ -106,10 +137,7 @@ def subspans(m: Machine, places: Value) -> Pixels:
     lanes = 4 * places.lanes
     spread, number = m.shuffle(places, [lane // 4 for lane in range(lanes)]), m.lane_index(lanes)
     x, y = (spread & 0xFFFF) + (number & 1), (spread >> 16) + (number >> 1 & 1)
-    if lanes != BLOCK:
-        return Pixels(x, y)
-    first = m.slice(places, 0, 1)
-    block = m.broadcast(first, 4) + m.constant(u32, [0, 2, 2 << 16, 2 << 16 | 2])
+    block = m.broadcast(m.slice(places, 0, 1), places.lanes) + m.constant(u32, [0, 2, 2 << 16, 2 << 16 | 2][: places.lanes])
     return Pixels(x, y, m.all(places == block))
 
 
@@ -119,44 +147,61 @@ def inside(m: Machine, view: RecordView, pixels: Pixels) -> Value:
     return (pixels.x < width) & (pixels.y < height)
 
 
-def address(m: Machine, view: RecordView, tiled: str, size: int, pixels: Pixels, layer: Value) -> Value:
-    """The offsets of pixels of `size` bytes from a surface's base. An array index that the surface does not have counts as its first
-    (KBL 20625-20629)."""
-    index = m.select(layer < view.load("slices"), layer, m.like(layer, 0)) + view.load("first")
-    top, left, pitch = index * view.load("rows") + view.load("top"), view.load("left"), view.load("pitch")
-    x, y = (value + m.broadcast(start, pixels.lanes) for value, start in ((pixels.x, left), (pixels.y, top)))
-    return tiling.offset(m, tiled, m.broadcast(pitch, pixels.lanes), x * size, y)
+class PixelAddresses:
+    """The addresses of pixels of `size` bytes in a surface. An array index that the surface does not have counts as its first (KBL
+    20625-20629)."""
 
+    def __init__(self, m: Machine, view: RecordView, tiled: str, size: int, pixels: Pixels, layer: Value) -> None:
+        self.m, self.tiled, self.size, self.pixels = m, tiled, size, pixels
+        self.shape = block_shape(tiled, size, pixels.lanes)
+        index = m.select(layer < view.load("slices"), layer, m.like(layer, 0)) + view.load("first")
+        columns, self.pitch = view.load("columns"), view.load("pitch")
+        beside = index & (m.like(index, 1) << columns) - 1
+        self.left, self.top = beside * view.load("across") + view.load("left"), (index >> columns) * view.load("rows") + view.load("top")
 
-def has_blocks(tiled: str, size: int) -> bool:
-    """Whether blocks of 4x4 pixels of `size` bytes can be contiguous."""
-    return tiled == "y_major" and size == u32.bytes
+    def _offsets(self, x: Value, y: Value) -> Value:
+        m = self.m
+        left, top, pitch = (m.broadcast(value, x.lanes) for value in (self.left, self.top, self.pitch))
+        return tiling.offset(m, self.tiled, pitch, (x + left) * self.size, y + top)
 
+    def all(self) -> Value:
+        """Offsets from the surface's base."""
+        return self._offsets(self.pixels.x, self.pixels.y)
 
-def load(m: Machine, type: LaneType, memory: Region, block: bool, pixels: Pixels, at: Value, mask: Value) -> Value:
-    """Words of pixels, by offsets. `block`: whether those of a block may be contiguous (`has_blocks`)."""
-    if not block or pixels.lanes != BLOCK:
-        return m.load(type, memory, at, mask)
-    found = m.variable(m.constant(type, 0, pixels.lanes))
-    for _ in m.If(_is_block(m, pixels, at)):
-        held = m.load_block(type, BLOCK, memory, m.slice(at, 0, 1), m.shuffle(mask, CHANNEL_OF))
-        found.value = m.shuffle(held, PIXEL_OF)
-    for _ in m.Else():
-        found.value = m.load(type, memory, at, mask)
-    return found.value
+    def _first(self, row: int = 0) -> Value:
+        """The offset of the first pixel, or of the one some rows below it."""
+        x, y = (self.m.slice(value, 0, 1) for value in (self.pixels.x, self.pixels.y))
+        return self._offsets(x, y + row if row else y)
 
+    def load(self, type: LaneType, memory: Region, mask: Value) -> Value:
+        """Words of pixels."""
+        m, shape = self.m, self.shape
+        if shape is None:
+            return m.load(type, memory, self.all(), mask)
+        found, first = m.variable(m.constant(type, 0, mask.lanes)), self._first()
+        for _ in m.If(self._is_block(shape, first)):
+            on, count = m.shuffle(mask, shape.order), mask.lanes // shape.pieces
+            parts = [m.load_block(type, count, memory, self._first(row) if row else first, m.slice(on, row * count, count))
+                     for row in range(shape.pieces)]  # fmt: skip
+            found.value = m.shuffle(m.concat(*parts), [shape.order.index(channel) for channel in range(mask.lanes)])
+        for _ in m.Else():
+            found.value = m.load(type, memory, self.all(), mask)
+        return found.value
 
-def store(m: Machine, value: Value, memory: Region, block: bool, pixels: Pixels, at: Value, mask: Value) -> None:
-    if not block or pixels.lanes != BLOCK:
-        m.store(value, memory, at, mask)
-        return
-    for _ in m.If(_is_block(m, pixels, at)):
-        m.store_block(m.shuffle(value, CHANNEL_OF), memory, m.slice(at, 0, 1), m.shuffle(mask, CHANNEL_OF))
-    for _ in m.Else():
-        m.store(value, memory, at, mask)
+    def store(self, value: Value, memory: Region, mask: Value) -> None:
+        m, shape = self.m, self.shape
+        if shape is None:
+            m.store(value, memory, self.all(), mask)
+            return
+        first = self._first()
+        for _ in m.If(self._is_block(shape, first)):
+            given, on, count = m.shuffle(value, shape.order), m.shuffle(mask, shape.order), mask.lanes // shape.pieces
+            for row in range(shape.pieces):
+                part, some = m.slice(given, row * count, count), m.slice(on, row * count, count)
+                m.store_block(part, memory, self._first(row) if row else first, some)
+        for _ in m.Else():
+            m.store(value, memory, self.all(), mask)
 
-
-def _is_block(m: Machine, pixels: Pixels, at: Value) -> Value:
-    """Whether the words of a block are contiguous: where its first is at a multiple of 64 bytes."""
-    even = (m.slice(at, 0, 1) & BLOCK * u32.bytes - 1) == 0
-    return even if pixels.block is None else even & pixels.block
+    def _is_block(self, shape: BlockShape, first: Value) -> Value:
+        even = (first & shape.align - 1) == 0
+        return even if self.pixels.block is None else even & self.pixels.block

@@ -17,7 +17,7 @@ from softgen.lanes.value import Memory, Region, Value
 from softgen.shared_functions.pixel_backend import blend, depth, surface
 from softgen.shared_functions.pixel_backend.records import COLOR_AT, DEPTH, LATE_AT, PLACEMENT, TARGET
 from softgen.shared_functions.pixel_backend.state import DepthState, TargetState
-from softgen.shared_functions.pixel_backend.surface import Pixels, TargetSurface
+from softgen.shared_functions.pixel_backend.surface import PixelAddresses, Pixels, TargetSurface
 from softgen.shared_functions.pixel_dispatch import PixelDispatch
 from softgen.surface import texel
 
@@ -128,22 +128,21 @@ class TargetWrite:
     # -- colours ---------------------------------------------------------------------------------------------------
 
     def _write_color(self, format: Format, sources: Sources, pixels: Pixels, mask: Value) -> None:
-        m, tiled = self.m, self.form.surface.tiling
+        m = self.m
         masks = self._write_masks(format)
         if not any(masks):
             return
-        mask, block = mask & surface.inside(m, self.place, pixels), surface.has_blocks(tiled, format.bits // 8)
-        at = surface.address(m, self.place, tiled, format.bits // 8, pixels, self.pixel.load("layer"))
-        memory = self.memory(self.place.load("base"))
-        read = blend.needs_destination(self.form.state)
-        old = [m.convert(surface.load(m, type, memory.moved(byte), block, pixels, at, mask), u32) if read or kept else m.constant(u32, 0,
-               self.lanes) for (byte, type), kept in zip(words(format), kept_bits(format, masks), strict=True)]  # fmt: skip
+        mask = mask & surface.inside(m, self.place, pixels)
+        places = PixelAddresses(m, self.place, self.form.surface.tiling, format.bits // 8, pixels, self.pixel.load("layer"))
+        memory, read = self.memory(self.place.load("base")), blend.needs_destination(self.form.state)
+        old = [m.convert(places.load(type, memory.moved(byte), mask), u32) if read or kept else m.constant(u32, 0, self.lanes)
+               for (byte, type), kept in zip(words(format), kept_bits(format, masks), strict=True)]  # fmt: skip
         new = self._colors(format, sources, pixels, old)
         for (byte, type), word, was, bits in zip(words(format), new, old, masks, strict=True):
             if bits:
                 whole = bits == (1 << type.bits) - 1
                 value = word if whole else (was & ((1 << type.bits) - 1 ^ bits)) | (word & bits)
-                surface.store(m, m.convert(value, type), memory.moved(byte), block, pixels, at, mask)
+                places.store(m.convert(value, type), memory.moved(byte), mask)
 
     def _colors(self, format: Format, sources: Sources, pixels: Pixels, old: list[Value]) -> list[Value]:
         """The words of pixels."""

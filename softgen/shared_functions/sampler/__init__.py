@@ -10,6 +10,7 @@ state.py     Sampling: a sampler state understood; Samplers: the table of a disp
 address.py   coordinates become texels: normalised or not, what lies outside
 lod.py       level of detail, and the levels that follow from it
 cube.py      faces of cube maps
+anisotropy.py  several samples for a pixel
 filters.py   which texels count how much: nearest, linear, levels
 operations.py  operations on texels, for the interpreter and for compiled functions
 payloads.py  parameters of messages, by generation and width

@@ -15,17 +15,20 @@ from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, i32, u32, u64
 from softgen.lanes.value import Region, Value
-from softgen.shared_functions.sampler import address, cube, lod
+from softgen.shared_functions.sampler import address, anisotropy, cube, lod
+from softgen.shared_functions.sampler.anisotropy import Footprint
 from softgen.shared_functions.sampler.lod import LevelChoice, Levels
 from softgen.shared_functions.sampler.state import BORDERS, Sampling
 from softgen.surface import fetch, texel
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, broadcast_number, column_offset, extent, row_offset
 
+ANISOTROPIC = "anisotropic"
 AXES = {"1d": 1, "2d": 2, "3d": 3, "cube": 2}
 COMPARISONS: dict[str, Callable[[Value, Value], Value]] = {
     "less": lambda a, b: a < b, "equal": lambda a, b: a == b, "lequal": lambda a, b: a <= b, "greater": lambda a, b: a > b,
     "notequal": lambda a, b: a != b, "gequal": lambda a, b: a >= b,
 }  # fmt: skip
+FIXED = ("always", "never")  # comparisons that do not look at texels
 GATHERED = ((0, 1), (1, 1), (1, 0), (0, 0))  # the texels of gather4 in the order of its answer, as steps along u and v
 
 
@@ -72,7 +75,7 @@ class ImageSampler:
         self.modes = ("clamp",) * 3 if self.seamless else how.modes
         self.how = how
         self.choice = LevelChoice(m, image, how, self.lanes)
-        self.offset = u32 if image.near else u64
+        self.offset, self.needed = u32 if image.near else u64, fetch.selected_channels(image)
         self.reference: Value | None = None
         self.counts_steps = texel.is_normalised(image.format) and not set(self.modes[: self.axes]) & set(BORDERS)
         self._parts: dict[tuple[object, ...], tuple[object, Value]] = {}
@@ -83,18 +86,18 @@ class ImageSampler:
         """Red, green, blue and alpha as bits."""
         m, how = self.m, self.how
         self._compare(request.reference)
-        position = self._position(request)
-        detail = self.level_of_detail(request) if self.choice.needed else None
+        position, spread = self._position(request), self._footprint(request)
+        detail = self.level_of_detail(request, spread) if self.choice.needed else None
         levels = self.choice.levels(detail)
         if how.same or detail is None:
-            return self._finished(self._levelled(position, request.offsets, levels, how.mag, how.mag_rounds))
+            return self._finished(self._spread(position, request.offsets, levels, how.mag, how.mag_rounds, spread))
         larger = self.choice.magnified(detail)
         ways = ((larger, levels if how.mag_mips else self.choice.lowest_level(), how.mag, how.mag_rounds),
                 (~larger, levels, how.min, how.min_rounds))  # fmt: skip
         found = [m.variable(m.constant(u32 if self.whole else f32, 0, self.lanes)) for _ in CHANNEL_NAMES]
         for lanes, of, way, rounds in ways:
             for _ in m.If(m.any(lanes & self.mask)):
-                for place, value in zip(found, self._levelled(position, request.offsets, of, way, rounds), strict=True):
+                for place, value in zip(found, self._spread(position, request.offsets, of, way, rounds, spread), strict=True):
                     place.value = m.select(lanes, value, place.value)
         return self._finished([place.value for place in found])
 
@@ -112,17 +115,30 @@ class ImageSampler:
             found.append([self.m.bitcast(value, u32) for value in values])
         return found
 
-    def level_of_detail(self, request: SampleRequest) -> Value:
+    def level_of_detail(self, request: SampleRequest, spread: Footprint | None = None) -> Value:
         """With bias, before clamps."""
-        m, image = self.m, self.image
+        m = self.m
         if request.lod is not None:
             return self.choice.biased(request.lod, None)
-        first = broadcast_number(m, image.level, u32, self.lanes) if image.mipmapped else None
-        sizes = [m.convert(m.bitcast(extent(m, image, axis, first, self.lanes), i32), f32) for axis in range(self.axes)]
+        if spread is not None:
+            return self.choice.biased(spread.lod, request.bias)
         gradients = self._gradients(request)
         if gradients is None:
             return self.choice.biased(m.constant(f32, 0.0, self.lanes), request.bias)
-        return self.choice.biased(lod.from_gradients(m, gradients, sizes), request.bias)
+        return self.choice.biased(lod.from_gradients(m, gradients, self._sizes()), request.bias)
+
+    def _sizes(self) -> list[Value]:
+        """Texels along the axes of the first level, f32."""
+        m, image = self.m, self.image
+        first = broadcast_number(m, image.level, u32, self.lanes) if image.mipmapped else None
+        return [m.convert(m.bitcast(extent(m, image, axis, first, self.lanes), i32), f32) for axis in range(self.axes)]
+
+    def _footprint(self, request: SampleRequest) -> Footprint | None:
+        """Where several samples are taken for a pixel; None where they are not."""
+        if ANISOTROPIC not in (self.how.mag, self.how.min) or request.lod is not None or self.image.kind not in ("1d", "2d"):
+            return None
+        gradients = self._gradients(request)
+        return None if gradients is None else anisotropy.footprint(self.m, gradients, self._sizes(), self.how.anisotropy)
 
     def _gradients(self, request: SampleRequest) -> list[tuple[Value, Value]] | None:
         """Of coordinates between 0 and 1; None where lanes are no subspans, or coordinates count texels: level 0."""
@@ -144,6 +160,8 @@ class ImageSampler:
     def _compare(self, reference: Value | None) -> None:
         self.reference = reference
         self.counts_steps = self.counts_steps and reference is None
+        if reference is not None and self.how.shadow in FIXED:
+            self.needed = self.needed - {"r"}
 
     # -- places -------------------------------------------------------------------------------------------------------------
 
@@ -189,6 +207,17 @@ class ImageSampler:
 
     # -- filters ------------------------------------------------------------------------------------------------------------
 
+    def _spread(self, position: SamplePosition, offsets: list[Value] | None, levels: Levels, way: str, rounds: tuple[bool, ...],
+                spread: Footprint | None) -> list[Value]:  # fmt: skip
+        """One sample, or the mean of several along a footprint."""
+        if spread is None or way != ANISOTROPIC or self.whole:
+            return self._levelled(position, offsets, levels, way, rounds)
+
+        def sample(places: list[Value]) -> list[Value]:
+            return self._levelled(SamplePosition(places, position.slice), offsets, levels, way, rounds)
+
+        return anisotropy.mean(self.m, spread, position.places, self.mask, sample)
+
     def _levelled(self, position: SamplePosition, offsets: list[Value] | None, levels: Levels, way: str,
                   rounds: tuple[bool, ...]) -> list[Value]:  # fmt: skip
         """The levels of a sample mixed; the second is left out where no lane needs it."""
@@ -208,7 +237,7 @@ class ImageSampler:
     def _filtered(self, position: SamplePosition, offsets: list[Value] | None, level: Value | None, way: str,
                   rounds: tuple[bool, ...]) -> list[Value]:  # fmt: skip
         self._parts.clear()  # values of one block of code
-        smooth = way == "linear" and not self.whole
+        smooth = way != "nearest" and not self.whole
         if smooth and self.seamless:
             return self._across(position, level, rounds)
         axes = [self._taps(axis, position.places[axis], offsets, level, smooth, rounds[axis]) for axis in range(self.axes)]
@@ -285,7 +314,7 @@ class ImageSampler:
                 border = tap.border if border is None else border | tap.border
         if border is not None:
             mask = mask & ~border
-        words = fetch.raw(m, self.image, self.memory, self._offset([tap.at for tap in taps], slice_, level), mask)
+        words = fetch.raw(m, self.image, self.memory, self._offset([tap.at for tap in taps], slice_, level), mask, self.needed)
         if self.counts_steps:
             return texel.unpack_steps(m, self.image.format, words)
         found = fetch.unpack(m, self.image, words)
@@ -301,7 +330,7 @@ class ImageSampler:
         if self.reference is None:
             return values
         name = self.how.shadow
-        if name in ("always", "never"):
+        if name in FIXED:
             return [self.m.like(values[0], float(name == "never")), *values[1:]]
         return [self.m.select(COMPARISONS[name](values[0], self.reference), 0.0, self.m.like(values[0], 1.0)), *values[1:]]
 

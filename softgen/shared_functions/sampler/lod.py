@@ -46,7 +46,18 @@ def logarithm(m: Machine, value: Value) -> Value:
 
 
 def from_gradients(m: Machine, gradients: list[tuple[Value, Value]], sizes: list[Value]) -> Value:
-    """The level of detail of d/dx and d/dy for each axis; `sizes` are f32, or None where coordinates are in texels."""
+    """The level of detail of d/dx and d/dy for each axis; `sizes` are those of the first level, f32."""
+    across, down = lengths(m, gradients, sizes)
+    return rounded(m, logarithm(m, m.max(across, down)) * 0.5)
+
+
+def rounded(m: Machine, lod: Value) -> Value:
+    """To a 256th."""
+    return m.floor(lod * LOD_UNIT + 0.5) * (1 / LOD_UNIT)
+
+
+def lengths(m: Machine, gradients: list[tuple[Value, Value]], sizes: list[Value]) -> tuple[Value, Value]:
+    """The squares of how long d/dx and d/dy are, in texels."""
     squares: list[Value] = []
     for side in (0, 1):
         total = None
@@ -55,8 +66,7 @@ def from_gradients(m: Machine, gradients: list[tuple[Value, Value]], sizes: list
             total = length * length if total is None else m.fma(length, length, total)
         assert total is not None
         squares.append(total)
-    lod = logarithm(m, m.max(squares[0], squares[1])) * 0.5
-    return m.floor(lod * LOD_UNIT + 0.5) * (1 / LOD_UNIT)
+    return squares[0], squares[1]
 
 
 def differences(m: Machine, places: list[Value]) -> list[tuple[Value, Value]]:

@@ -23,7 +23,7 @@ from softgen.shared_functions.unit import DispatchBindings
 from softgen.surface import texel
 
 BORDERS = ("clamp_border", "half_border")
-FILTERS = ("nearest", "linear")
+FILTERS = ("nearest", "linear", "anisotropic")
 ORDER = texel.ORDER
 COLOURS = ("red", "green", "blue", "alpha")
 LOD_BITS = 8  # of fractions, here
@@ -35,7 +35,7 @@ class Sampling:
     """A decoded sampler state: addressing, level of detail, filters and comparison. Levels of detail are in 256ths."""
 
     disabled: bool
-    mag: str  # nearest linear
+    mag: str  # nearest linear anisotropic
     min: str
     mip: str  # none nearest linear
     modes: tuple[str, str, str]
@@ -48,6 +48,7 @@ class Sampling:
     bias: int = 0
     shadow: str = "always"  # the function whose opposite a comparison returns
     mag_mips: bool = False  # magnified images use the mip filter too
+    anisotropy: int = 2  # the most samples of a pixel
     seamless: bool = False  # cube maps are filtered across their edges, whatever the address modes
     border: Four = (0, 0, 0, 0)  # bits
     integers: Four | None = None  # the border of integer formats, where it stands apart
@@ -119,6 +120,7 @@ def _decoded(gen: float, state: Record) -> Sampling:
         shadow=word["shadow_function"],
         mag_mips=word.get("lod_clamp_magnification_mode") == "mipfilter",
         seamless=word["cube_surface_control_mode"] == "override",
+        anisotropy=2 * int(state.maximum_anisotropy) + 2,
         small_border=word.get("texture_border_color_mode") == "dx9",
     )  # fmt: skip
 

@@ -161,11 +161,14 @@ static void draw_culled(void) {
     glDisable(GL_CULL_FACE);
 }
 
+/* Colours go with positions, so that it does not matter along which diagonal a quadrilateral is cut. */
 static void draw_quads(void) {
-    static const Vertex two[8] = {
-        {-0.9f, -0.9f, 0, 1, 1, 0, 0, 1}, {-0.1f, -0.8f, 0, 1, 1, 1, 0, 1}, {-0.1f, 0.8f, 0, 1, 1, 0, 0, 1}, {-0.8f, 0.9f, 0, 1, 1, 0, 1, 1},
-        {0.1f, -0.8f, 0, 1, 0, 1, 0, 1},  {0.9f, -0.9f, 0, 1, 0, 1, 1, 1},  {0.8f, 0.9f, 0, 1, 0, 0, 1, 1},  {0.1f, 0.8f, 0, 1, 0, 1, 0, 1},
-    };
+    static const float corners[8][2] = {{-0.9f, -0.9f}, {-0.1f, -0.8f}, {-0.1f, 0.8f}, {-0.8f, 0.9f}, {0.1f, -0.8f}, {0.9f, -0.9f}, {0.8f, 0.9f}, {0.1f, 0.8f}};
+    Vertex two[8];
+    for (int i = 0; i < 8; i++) {
+        float x = corners[i][0], y = corners[i][1];
+        two[i] = (Vertex){x, y, 0, 1, 0.5f + 0.5f * x, 0.5f + 0.5f * y, i < 4, 1, 0, 0};
+    }
     draw(DESKTOP_QUADS, two, 8);
 }
 

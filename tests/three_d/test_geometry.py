@@ -1,0 +1,130 @@
+"""Geometry as draws use it: plans of captured state, and plans kept from draw to draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from softgen.bits import catalogue
+from softgen.bits.record import Record
+from softgen.command import CommandStreamer
+from softgen.errors import GpuFault
+from softgen.three_d.geometry import Geometry, GeometryMemory, GeometryPlans, make_plans
+from softgen.three_d.plan_cache import PlanCache
+from softgen.three_d.state import DrawState
+from softgen.three_d.structures import TILE
+from tests.conftest import needs_shared
+from tests.three_d.captured import walk
+from tests.three_d.geometry_state import BASE, BLOCKS, EXTENT, GENERATIONS, chunk_of, copied, geometry_state, packed, triangle, vertex
+
+
+@needs_shared("traces")
+@pytest.mark.parametrize("gpu,guardband", [("g45", 128), ("ivb", 256), ("hsw", 256), ("bdw", 256), ("kbl", 256), ("icl", 256)])
+def test_plans_of_a_captured_cube(gpu: str, guardband: int) -> None:
+    """kmscube draws 128 x 128 pixels, counter-clockwise front, back faces culled, four vertices a face."""
+    seen: list[GeometryPlans] = []
+
+    def draw(cs: CommandStreamer, cmd: Record) -> None:
+        seen.append(make_plans(DrawState.of(cs), EXTENT))
+
+    assert walk(f"{gpu}-kmscube", draw) == []
+    cubes = [plans for plans in seen if plans.clip.enabled]
+    assert len(cubes) == 36
+    clip, setup, attributes = cubes[-1]
+    assert (clip.test_xy, clip.test_guardband, clip.test_z_min, clip.test_z_max, clip.z_min) == (1, 1, 1, 1, -1)
+    assert (clip.guardband[0].x_min, clip.guardband[0].y_max) == (-guardband, guardband)
+    assert (setup.front_counter_clockwise, setup.cull_front, setup.cull_back, setup.sample_x, setup.grid) == (1, 0, 1, 128, 1)
+    viewport = setup.viewport[0]
+    assert [getattr(viewport, name) for name in ("m00", "m11", "m22", "m30", "m31", "m32")] == [64, -64, 0.5, 64, 64, 0.5]
+    assert (viewport.x0, viewport.y0, viewport.x1, viewport.y1) == (0, 0, 64, 64)  # the extent, smaller than what is drawn
+    assert (attributes.count, attributes.attributes[0].source) == ((0, 0) if gpu == "g45" else (1, 32))
+
+
+@needs_shared("traces")
+@pytest.mark.parametrize("gpu", ["g45", "ivb", "hsw", "bdw", "kbl", "icl"])
+def test_state_that_drivers_repeat_makes_no_new_plans(gpu: str) -> None:
+    memory, seen = GeometryMemory(), []
+
+    def draw(cs: CommandStreamer, cmd: Record) -> None:
+        geometry = Geometry(DrawState.of(cs), memory, EXTENT)
+        seen.append(id(geometry.setup))
+
+    assert walk(f"{gpu}-kmscube", draw) == []
+    assert len(seen) == 43 and len(set(seen)) < 8
+
+
+# -- plans kept ------------------------------------------------------------------------------------------------------------
+
+
+class Counted:
+    """make_plans, counting."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def __call__(self, state: DrawState, extent: tuple[int, int]) -> GeometryPlans:
+        self.made += 1
+        return make_plans(state, extent)
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_plans_are_kept_while_state_holds(gen: float) -> None:
+    state, counted = geometry_state(gen), Counted()
+    cache = PlanCache(counted)
+    first = cache.get(state, EXTENT)
+    assert cache.get(state, EXTENT) is first
+    assert counted.made == 1
+    assert cache.get(state, (32, 32)) is not first
+    assert cache.get(geometry_state(gen), EXTENT) is not first  # another address space
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_a_changed_command_makes_new_plans(gen: float) -> None:
+    state = geometry_state(gen)
+    cache = PlanCache(make_plans)
+    first = cache.get(state, EXTENT)
+    latched: Any = state.latched
+    name = "3DSTATE_DRAWING_RECTANGLE"
+    kept = latched[name]
+    smaller = {"clipped_drawing_rectangle_x_max": 20, "clipped_drawing_rectangle_y_max": 9}
+    latched[name] = catalogue.layout(name, gen).raw(packed(name, gen, smaller))
+    assert cache.get(state, EXTENT).setup.viewport[0].x1 == 21
+    latched[name] = catalogue.layout(name, gen).raw(packed(name, gen, dict(zip(kept._fields, kept, strict=True))))  # the same, said again
+    assert cache.get(state, EXTENT) is first
+    del latched[name]
+    assert cache.get(state, EXTENT).setup.viewport[0].x1 == 64
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_changed_memory_makes_new_plans(gen: float) -> None:
+    state = geometry_state(gen)
+    cache = PlanCache(make_plans)
+    assert cache.get(state, EXTENT).setup.viewport[0].m00 == 32
+    where = BASE + BLOCKS["SF_VIEWPORT" if gen == 4.5 else "SF_CLIP_VIEWPORT"]
+    state.space.write(where, b"\0\0\x80\x41")
+    assert cache.get(state, EXTENT).setup.viewport[0].m00 == 16
+    moved = DrawState(state.generation, state.space, state.latched, {"dynamic": BASE + 0x8000, "general": BASE + 0x8000})
+    with pytest.raises(GpuFault, match="should be there"):
+        cache.get(moved, EXTENT)
+
+
+def test_few_plans_are_kept() -> None:
+    counted = Counted()
+    cache, state = PlanCache(counted), geometry_state(9)
+    for _ in range(2):
+        for side in range(64, 64 + 10):
+            cache.get(state, (side, side))
+    assert counted.made == 20
+
+
+# -- bad input -------------------------------------------------------------------------------------------------------------
+
+
+def test_large_surfaces_have_as_many_tiles_as_they_need() -> None:
+    geometry = Geometry(geometry_state(9, {"x_max_viewport": 16383.0, "y_max_viewport": 16383.0}), GeometryMemory(), (16384, 16384))
+    chunk = chunk_of([vertex(-1, -1), vertex(500, -1), vertex(-1, 500)], [triangle(0, 1, 2)])
+    tiles = 16384 // TILE
+    for piece in geometry.pieces(chunk):
+        assert (piece.bins.tiles_x, piece.bins.tiles_y) == (tiles, tiles)
+        assert all(record.x1 <= 8192 for record in copied(piece.records))
