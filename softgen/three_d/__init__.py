@@ -13,15 +13,10 @@ vertex_fetch.py           vertex data, from buffers to payload registers or URB 
 vertex_shader.py          vertex shader threads (vertex_shader.c)
 assembly.py               objects of every topology, and the vertices they share (assembly.c)
 geometry.py, geometry.h   from objects to setup records in bins: clip.py, setup.py, attributes.py, bins.py
-<<<<<<< HEAD
 plan_cache.py             plans kept from draw to draw
-=======
 stage_threads.py, .c, .h  what the stages have in common whose work threads do on Gen4.5: geometry_threads.py, clip_threads.py,
                           setup_threads.py; thread_output.py: the objects of what threads of the first two put out
->>>>>>> urb
 fields.py                 the state of a fixed function, from several commands or blocks
-stage_threads.py          what GS, CLIP and SF threads of Gen4.5 have in common; thread_output.py the objects that they make
-geometry_threads.py, clip_threads.py, setup_threads.py  these stages
 rasterizer.py, .c         RASTER: the pixels that an object covers
 pixel_state.py            the state of the pixel shader: kernel, payload, when depth and stencil are tested
 pixel_payload.py, payload.c  payloads of pixel shader threads
