@@ -158,7 +158,7 @@ def tour(path: Path, records: list[Record], colour: Paint) -> Iterator[str]:
     yield f"  .venv/bin/softgen decode {shown} | less"
     yield "  .venv/bin/softgen spec 3DSTATE_VS --gpu kbl"
     yield "  .venv/bin/softgen --help"
-    yield "softgen executes compute; it does not execute draws yet, so no picture comes out of this one."
+    yield f"  .venv/bin/softgen replay {shown} --images build/pictures      what it drew, as PNG files"
 
 
 def main(arguments: list[str]) -> int:

@@ -9,7 +9,7 @@ from tests.pictures import running
 from tests.pictures.running import LAVAPIPE, built, expected, needs
 
 GL_SCENES = ("triangle", "crossing", "near", "textured", "textured-nearest", "blended", "line-loop", "fan", "strip", "points", "indexed",
-             "culled", "quads", "unfilled", "mip", "desktop-triangle")  # fmt: skip
+             "culled", "quads", "unfilled", "mip", "mip-by-level", "desktop-triangle")  # fmt: skip
 VULKAN_SCENES = ("triangle", "crossing", "instanced", "blended")
 SCENES = [("gl_scene", scene) for scene in GL_SCENES] + [("vulkan_scene", scene) for scene in VULKAN_SCENES]
 CLEAR = (51, 82, 102, 255)

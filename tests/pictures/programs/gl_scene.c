@@ -187,8 +187,11 @@ static void draw_mip(void) {
     glGetIntegerv(GL_FRAMEBUFFER_BINDING, &before);
     glGenTextures(1, &texture);
     glBindTexture(GL_TEXTURE_2D, texture);
-    for (int level = 0; level < 3; level++)
-        glTexImage2D(GL_TEXTURE_2D, level, DESKTOP_RGBA8, 256 >> level, 128 >> level, 0, GL_RGBA, GL_UNSIGNED_BYTE, NULL);
+    if (!strcmp(scene->name, "mip-by-level")) /* drivers copy levels that come one by one */
+        for (int level = 0; level < 3; level++)
+            glTexImage2D(GL_TEXTURE_2D, level, DESKTOP_RGBA8, 256 >> level, 128 >> level, 0, GL_RGBA, GL_UNSIGNED_BYTE, NULL);
+    else
+        ((void (*)(GLenum, GLsizei, GLenum, GLsizei, GLsizei))eglGetProcAddress("glTexStorage2D"))(GL_TEXTURE_2D, 3, DESKTOP_RGBA8, 256, 128);
     glTexParameteri(GL_TEXTURE_2D, DESKTOP_MAX_LEVEL, 2);
     glGenFramebuffers(1, &framebuffer);
     glBindFramebuffer(GL_FRAMEBUFFER, framebuffer);
@@ -229,7 +232,7 @@ static const Scene SCENES[] = {
     {"blended", 0, draw_blended},    {"line-loop", 0, draw_line_loop}, {"fan", 0, draw_fan},
     {"strip", 0, draw_strip},        {"points", 0, draw_points},       {"indexed", 0, draw_indexed},
     {"culled", 0, draw_culled},      {"quads", 1, draw_quads},         {"unfilled", 1, draw_unfilled},
-    {"mip", 1, draw_mip},            {"desktop-triangle", 1, draw_triangle},
+    {"mip", 1, draw_mip},            {"mip-by-level", 1, draw_mip},    {"desktop-triangle", 1, draw_triangle},
 };
 
 /* -- set-up ------------------------------------------------------------------------------------------------------- */
