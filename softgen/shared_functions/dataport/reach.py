@@ -50,8 +50,9 @@ def buffer_base(x: DataPortMessage) -> Value | None:
 
 
 def pixel_lanes(x: DataPortMessage, count: int, first: int = 0) -> Value:
-    """Lanes that the header of a surface message leaves on (KBL 17848-17865)."""
-    lanes = x.lanes(count, first)
+    """Lanes that the header of a surface message leaves on (KBL 17848-17865). `first`: the slot of lane 0, of a wider instruction its
+    channel too; one that is no wider than the message has the channels of these slots alone, as (8|M8) for the upper eight."""
+    lanes = x.lanes(count, first if x.width > count else 0)
     if not x.plan.header or ADDRESS_64 in x.plan.attributes:
         return lanes
     bits = x.m.convert(x.header("MH1_BTS_PSM", "pixel_sample_mask"), u16)
