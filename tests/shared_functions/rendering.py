@@ -13,9 +13,9 @@ from softgen.bits.formats import surface_formats
 from softgen.bits.generation import generation
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.shared_functions import message
+from softgen.shared_functions import descriptors, message
 from softgen.shared_functions.dataport import LocalMemory, Surfaces
-from softgen.shared_functions.pixel_backend import NAME, BackendState, messages
+from softgen.shared_functions.pixel_backend import NAME, BackendState, messages, read
 from softgen.shared_functions.pixel_backend.binding import BoundTargets
 from softgen.shared_functions.pixel_backend.interpreter import PixelBackend
 from softgen.shared_functions.pixel_backend.records import NULL_TARGET
@@ -119,14 +119,17 @@ class Target(Bench):
     def _prepare(self, twin: Compiled, sent: Sent, index: int) -> None:
         bound = self.keep = BoundTargets(self.dispatch)
         plan = message.plan(sent.sfid, sent.descriptor, self.gen)
+        twin.context.targets = bound.fields()["targets"]
+        twin.block[PIXEL : PIXEL + ctypes.sizeof(PixelDispatch)] = self.before
+        self.twin = twin
+        if plan.name == read.NAME:
+            assert bound.resolve(descriptors.named(sent.sfid, sent.descriptor, self.gen))
+            return
         form, registers = messages.form_of(plan), (len(sent.payload) + len(sent.second)) // 32 - 2 * plan.header
         for parts in messages.combinations_of(self.gen, form, registers):
             variant = messages.Variant(form.lanes, form.dual, *(part in parts for part in ("source0_alpha", "source_depth", "stencil")))
             for surface in (index, NULL_TARGET):
                 bound.fill(surface, variant, range(len(self.state_of_backend.targets)))
-        twin.context.targets = bound.fields()["targets"]
-        twin.block[PIXEL : PIXEL + ctypes.sizeof(PixelDispatch)] = self.before
-        self.twin = twin
 
     def send(self, *parts: Any, **fields: Any) -> Array:
         self.before = np.frombuffer(bytes(self.pixel), np.uint8)

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shared_functions.mipmaps import Mipmap, Twin
+from tests.shared_functions.mipmaps import Mipmap, Twin, place
 from tests.shared_functions.test_sampler import filters, modes
 from tests.shared_functions.test_sampler_levels import GENERATIONS, LINEAR, limits, sample_l, send, values
 
 SIZE = 8
+ACROSS = 0xFFFFF000  # an address from which on an image crosses 4 GiB
 # Of each face, as OpenGL has it: the direction of its middle, of u and of v.
 FACES = (((1, 0, 0), (0, 0, -1), (0, -1, 0)), ((-1, 0, 0), (0, 0, 1), (0, -1, 0)), ((0, 1, 0), (1, 0, 0), (0, 0, 1)),
          ((0, -1, 0), (1, 0, 0), (0, 0, -1)), ((0, 0, 1), (1, 0, 0), (0, -1, 0)), ((0, 0, -1), (-1, 0, 0), (0, -1, 0)))  # fmt: skip
@@ -98,6 +99,32 @@ def test_places_on_faces_and_across_edges(gen: float, filter: str) -> None:
             close = np.abs(found[lane] - wanted).max()
             assert close < 3e-6 or filter == "linear" and close < 1.5 / 256, (close, part[lane])
     assert one.compiled == len(every) // 16
+
+
+def test_nothing_is_read_beside_a_corner() -> None:
+    """The texel that a corner lacks has no address, and offsets of an image that crosses 4 GiB are not taken modulo 2^32."""
+    one = Mipmap(gen=9, kind="cube", shape=(SIZE, SIZE, 1), levels=1, sampler=modes("cube") | filters("linear"),
+                 surface={"surface_base_address": ACROSS})  # fmt: skip
+    one.space.map(ACROSS, one.data)
+    where = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)] * 2, np.float32)
+    found = values(sample_l(one, list(where.T), np.zeros(16, np.float32)))
+    for lane in range(16):
+        assert np.allclose(found[lane], filtered(one, where[lane], 0, True), atol=1.5 / 256)
+    assert one.compiled == 1
+
+
+def test_a_corner_of_floats_is_the_average_of_three() -> None:
+    """Infinity elsewhere does not count."""
+    one = Mipmap(gen=9, kind="cube", shape=(SIZE, SIZE, 1), levels=1, format="R32_FLOAT", sampler=modes("cube") | filters("linear"))
+    held, last = one.data.array.view(np.float32), SIZE - 1
+    held[:] = np.inf
+    for face, i, j in ((1, 0, last), (3, 0, last), (5, last, last)):  # around -x -y -z
+        at = place(one.image, i, j, face, 0)
+        assert at is not None
+        held[at // 4] = 3.0 * face
+    where = np.full((16, 3), -1, np.float32)
+    found = values(sample_l(one, list(where.T), np.zeros(16, np.float32)))
+    assert found[:, 0] == pytest.approx(9.0)
 
 
 def test_every_face_has_its_texels() -> None:

@@ -63,6 +63,16 @@ def test_the_slot_group_chooses_the_channels() -> None:
     assert bench.data.array.view(u32)[:3].tolist()[:2] == [7, 7] and bench.data.array.view(u32)[2] != 7
 
 
+@pytest.mark.parametrize("name", ["typed_surface_write", "typed_atomic"])
+@pytest.mark.behaviour("KBL-DP-15", shows="action")
+def test_an_instruction_of_eight_channels_has_those_of_its_slot_group(name: str) -> None:
+    """send (8|M8): its channels are slots 8 to 15, whose bits of the header's mask are the upper ones."""
+    bench = picture()
+    more = {"channel_mask": "r"} if name == "typed_surface_write" else {"operation": "mov"}
+    bench.send(name, header(d7=0x8300), regs(X, 0), regs(7), mask=0x83, width=8, slot_group="high_8", header_present=1, **more, **BOUND)
+    assert np.flatnonzero(bench.data.array.view(u32)[:8] == 7).tolist() == [0, 1, 7]
+
+
 @pytest.mark.behaviour("KBL-DP-15", shows="action")
 def test_the_high_group_of_an_instruction_that_has_only_high_channels() -> None:
     """As compilers split a write of sixteen channels: send (8|M0) for the low group, send (8|M8) for the high one."""

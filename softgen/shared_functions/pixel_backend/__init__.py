@@ -1,6 +1,6 @@
 """The pixel backend: depth and stencil tests, blending, and writes to render targets.
 
-In:  render target write messages, the pixels of their threads (PixelDispatch), and the state of a draw (BackendState).
+In:  render target write and read messages, the pixels of their threads (PixelDispatch), and the state of a draw (BackendState).
 Out: pixels in render targets, depth and stencil buffers; `passed` of PixelDispatch. early_depth() gives the tests that run before the
      pixel shader.
 
@@ -8,6 +8,7 @@ unit.py         UNIT: the declaration
 state.py        BackendState: what a draw says about targets, blending, depth and stencil
 messages.py     render target write messages: their payload
 write.py        the lane program of a write: tests, blending, conversion, store
+read.py         render target read messages, and their lane program
 blend.py        blending, clamps, logic operations
 depth.py        depth and stencil tests
 surface.py      addresses of pixels; blocks of 4x4 pixels

@@ -11,15 +11,16 @@ from softgen.errors import SoftgenError
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import REGISTER
-from softgen.shared_functions.pixel_backend.functions import WRITE, write_function
+from softgen.shared_functions.pixel_backend.functions import READ, WRITE, read_function, write_function
 from softgen.shared_functions.pixel_backend.messages import FORMS, HEADER_BYTES, Variant, part_bits, variants
+from softgen.shared_functions.pixel_backend.read import NAME as READ_MESSAGE
 from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, VARIANTS, TargetRecord, TargetTable, fill_target
 from softgen.shared_functions.pixel_backend.state import BackendState
 from softgen.shared_functions.pixel_backend.targets import Targets
 from softgen.shared_functions.unit import DispatchBindings
 
 NAMED = 1 << 20  # among the indices that code names: a target; its binding table index, variant, and render target index
-VARIANT_SHIFT, INDEX_SHIFT = 9, 14
+VARIANT_SHIFT, INDEX_SHIFT = 9, 15
 ANY_INDEX = TARGETS
 
 
@@ -68,6 +69,9 @@ class BoundTargets:
         name = value_name(descriptor.layout, descriptor.values, "message_subtype")
         if self.state is None or name not in FORMS:
             return False
+        if descriptor.name == READ_MESSAGE:
+            read = Variant(FORMS[name].lanes, dual=False, alpha=False, depth=False, stencil=False, read=True)
+            return self.fill(int(descriptor.values.binding_table_index), read, (0,))
         found = False
         half = "precision" in descriptor.values._fields and value_name(descriptor.layout, descriptor.values, "precision") == "half"
         for variant in variants(self.gen, FORMS[name]._replace(half=half), registers):
@@ -90,12 +94,15 @@ class BoundTargets:
                 continue
             try:
                 target = targets.target(None if surface == NULL_TARGET else surface, index)
-                code = write_function(target.form(variant), self.space.bits)
+                if variant.read:
+                    function = read_function(target.read_form(variant.lanes), self.space.bits).address(READ)
+                else:
+                    function = write_function(target.form(variant), self.space.bits).address(WRITE)
             except SoftgenError:  # the interpreter reports what is wrong
                 continue
             self._depend_on_blend(state, index)
             fill_target(record, state, target.placement)
-            record.functions[variant.number] = code.address(WRITE)
+            record.functions[variant.number] = function
             found = True
         self.table.surfaces[surface] = ctypes.addressof(held)  # last: other workers may be reading the table
         return found

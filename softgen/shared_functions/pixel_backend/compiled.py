@@ -13,7 +13,7 @@ from softgen.lanes.value import Value
 from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.pixel_backend import functions
 from softgen.shared_functions.pixel_backend.binding import named_target
-from softgen.shared_functions.pixel_backend.messages import PixelWrite
+from softgen.shared_functions.pixel_backend.messages import PixelRead, PixelWrite
 from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, TargetRecord, TargetTable
 
 TABLE = RecordLayout.of(TargetTable)
@@ -61,6 +61,19 @@ class CompiledBackend:
         code.announce()
         flags = m.number(u32, given.first | (functions.LAST if given.last else 0))
         m.call_native(function.as_pointer(), code.context, record, code.pixel(), room, m.scalar(m.bits_from_mask(mask)), flags)
+
+    def read(self, machine: Machine, read: PixelRead) -> list[Value]:
+        code, m, lanes = self.code, self.code.m, read.lanes
+        code.indices.add(named_target(read.surface, read.variant, 0))
+        records = self._targets().at(8 * read.surface).load(u64, invariant=True)
+        code.escape((records != 0).lane())
+        function = records.as_pointer().at(8 * read.variant.number).load(u64)
+        code.escape((function != 0).lane())
+        room = m.stack(u32, lanes, functions.CHANNELS, align=64)
+        code.announce()
+        m.call_native(function.as_pointer(), code.context, records.as_pointer(), code.pixel(), room, m.scalar(m.bits_from_mask(read.mask)),
+                      m.number(u32, read.first))  # fmt: skip
+        return [room.at(4 * lanes * channel).load_lanes(u32, lanes, align=4) for channel in range(functions.CHANNELS)]
 
     def _function(self, record: HostPointer, write: PixelWrite) -> Scalar:
         return record.at(8 * write.variant.number).load(u64)

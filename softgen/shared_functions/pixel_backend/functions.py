@@ -1,7 +1,8 @@
 """Compiled functions of the pixel backend: writes to render targets, which kernels call by address, and early depth tests.
 
 A write is `void f(context, record, pixel, arguments, mask, flags)`: `record` is a TargetRecord, `pixel` a PixelDispatch; arguments are
-vectors of 32-bit lanes one after another (SLOTS); flags are the channel of lane 0, and LAST. They are compiled at once.
+vectors of 32-bit lanes one after another (SLOTS); flags are the channel of lane 0, and LAST. They are compiled at once. A read is alike:
+it stores red, green, blue and alpha where arguments would be.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from softgen.memory import guard
 from softgen.shared_functions.context import HEAD
 from softgen.shared_functions.pixel_backend import surface
 from softgen.shared_functions.pixel_backend.depth import DepthTest, check
+from softgen.shared_functions.pixel_backend.read import ReadForm, TargetRead
 from softgen.shared_functions.pixel_backend.records import DEPTH, DepthRecord, fill_depth
 from softgen.shared_functions.pixel_backend.state import DepthState, DepthTarget
 from softgen.shared_functions.pixel_backend.write import Sources, TargetForm, TargetWrite
 
-WRITE, EARLY = "target_write", "early_depth"
+WRITE, READ, EARLY = "target_write", "target_read", "early_depth"
+CHANNELS = 4
 COLOR, SECOND, ALPHA, DEPTH_SLOT, STENCIL, SLOTS = 0, 4, 8, 9, 10, 11  # arguments of a write
 LAST = 1 << 8  # flag: the write to the last target
+PARAMETERS = [*(Parameter(name) for name in ("context", "record", "pixel", "arguments")), Parameter("mask", u32), Parameter("flags", u32)]
 
 
 class DepthBlock(ctypes.Structure):
@@ -68,8 +72,7 @@ def write_text(form: TargetForm, bits: int) -> str:
                         (flags >= LAST).lane())  # fmt: skip
     write.write(sources, m.argument(u32, "mask").mask(lanes))
     m.give()
-    m.frame(WRITE, None, [*(Parameter(name) for name in ("context", "record", "pixel", "arguments")), Parameter("mask", u32),
-                          Parameter("flags", u32)])  # fmt: skip
+    m.frame(WRITE, None, PARAMETERS)
     return m.module.text()
 
 
@@ -84,6 +87,26 @@ def write_function(form: TargetForm, bits: int) -> jit.LoadedCode:
     """The code of a write; raises Unsupported for what is not simulated."""
     form.check()
     return _load(write_text(form, bits), WRITE)
+
+
+def read_text(form: ReadForm, bits: int) -> str:
+    """The IR of a read."""
+    m, lanes = LlvmMachine(), form.lanes
+    context, record, pixel, arguments = (m.pointer(name) for name in ("context", "record", "pixel", "arguments"))
+    first = m.argument(u32, "flags").lane()
+    read = TargetRead(m, form, record.memory("record"), pixel.memory("pixel"), _Memory(m, context, bits), first)
+    for channel, value in enumerate(read.read(m.argument(u32, "mask").mask(lanes))):
+        arguments.at(4 * lanes * channel).store(value, align=4)
+    m.give()
+    m.frame(READ, None, PARAMETERS)
+    return m.module.text()
+
+
+@once
+def read_function(form: ReadForm, bits: int) -> jit.LoadedCode:
+    """The code of a read; raises Unsupported for what is not simulated."""
+    form.check()
+    return _load(read_text(form, bits), READ)
 
 
 # -- early tests -----------------------------------------------------------------------------------------------------

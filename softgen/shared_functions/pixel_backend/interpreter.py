@@ -15,7 +15,8 @@ from softgen.lanes.value import Memory, Region, Value
 from softgen.memory.space import Space
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.dataport.target import GraphicsMemory
-from softgen.shared_functions.pixel_backend.messages import PixelWrite, part_bits
+from softgen.shared_functions.pixel_backend.messages import PixelRead, PixelWrite, part_bits
+from softgen.shared_functions.pixel_backend.read import TargetRead
 from softgen.shared_functions.pixel_backend.records import TargetRecord, fill_target
 from softgen.shared_functions.pixel_backend.state import BackendState
 from softgen.shared_functions.pixel_backend.targets import Targets
@@ -68,6 +69,18 @@ class PixelBackend:
         first, last = m.constant(u32, given.first, 1), m.constant(bool_, int(given.last), 1)
         write = TargetWrite(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first, last)
         write.write(given.sources, given.mask)
+
+    def read(self, m: Machine, read: PixelRead) -> list[Value]:
+        state, space = backend_state(self.dispatch), self.dispatch.space
+        target = Targets(self.dispatch.state(Surfaces.of), state).target(read.surface, 0)
+        form = target.read_form(read.lanes)
+        form.check()
+        record = TargetRecord()
+        fill_target(record, state, target.placement)
+        assert self.sender is not None
+        held, pixel = Memory(m, record_bytes(record), "target record"), Memory(m, self.sender.pixel, "pixel dispatch")
+        first = m.constant(u32, read.first, 1)
+        return TargetRead(m, form, held, pixel, lambda base: absolute(m, space, int(base.payload[0])), first).read(read.mask)
 
 
 def absolute(m: Machine, space: Space, base: int) -> Region:

@@ -1,4 +1,4 @@
-"""Render target write messages: the parts of their payload, and the pixels that they write.
+"""Render target write messages (read.py has the reads): the parts of their payload, and the pixels that they write.
 
 A payload has a header of two registers or none, then parts in a fixed order; which ones there are is said by the header, or by the draw's
 state where there is none (BDW 7659). The message's length decides where only one combination of parts has it.
@@ -63,14 +63,15 @@ class Variant(NamedTuple):
     alpha: bool
     depth: bool
     stencil: bool
+    read: bool = False  # a render target read
 
     @property
     def number(self) -> int:
-        return (self.lanes == GROUP) | self.dual << 1 | self.alpha << 2 | self.depth << 3 | self.stencil << 4
+        return (self.lanes == GROUP) | self.dual << 1 | self.alpha << 2 | self.depth << 3 | self.stencil << 4 | self.read << 5
 
     @classmethod
     def of(cls, number: int) -> Variant:
-        return cls(GROUP if number & 1 else 8, *(bool(number >> bit & 1) for bit in range(1, 5)))
+        return cls(GROUP if number & 1 else 8, *(bool(number >> bit & 1) for bit in range(1, 6)))
 
 
 class PixelWrite(NamedTuple):
@@ -86,6 +87,19 @@ class PixelWrite(NamedTuple):
     last: bool
 
 
+class PixelRead(NamedTuple):
+    """A read: lanes, binding table index, the lanes that read, and the channel of lane 0."""
+
+    lanes: int
+    surface: int
+    mask: Value
+    first: int
+
+    @property
+    def variant(self) -> Variant:
+        return Variant(self.lanes, dual=False, alpha=False, depth=False, stencil=False, read=True)
+
+
 class PixelEnvironment(Protocol):
     """The part of an environment that messages of the pixel backend need."""
 
@@ -99,6 +113,10 @@ class PixelEnvironment(Protocol):
 
     def write(self, m: Machine, choices: list[tuple[Value, PixelWrite]]) -> None:
         """Execute the write whose condition (one lane) holds; they differ in variant and sources only."""
+        ...
+
+    def read(self, m: Machine, read: PixelRead) -> list[Value]:
+        """Red, green, blue and alpha of pixels."""
         ...
 
 
@@ -246,7 +264,7 @@ def _target(x: Message[PixelEnvironment]) -> tuple[int | None, Value, int | None
     return None if null else surface, index, number
 
 
-def _mask(x: Message[PixelEnvironment], form: WriteForm) -> Value:
+def message_mask(x: Message[PixelEnvironment], form: WriteForm) -> Value:
     """The lanes that send and that the header leaves lit. A message of eight lanes from a wider instruction has the lanes of its slots."""
     m = x.m
     mask = x.lanes(form.lanes, form.first if x.width > form.lanes else 0)
@@ -268,7 +286,7 @@ def render_target_write(x: Message[PixelEnvironment]) -> None:
     if not choices:
         raise DecodeError(f"{NAME} {x.plan.words['message_subtype']} has {payload.registers} registers after its header: no combination of "
                           f"colours and {', '.join(_announced(x.plan.gen))} is so long")  # fmt: skip
-    mask, (surface, index, known) = _mask(x, form), _target(x)
+    mask, (surface, index, known) = message_mask(x, form), _target(x)
     first = form.first + (GROUP if x.plan.words.get("slot_group") == "high_16" else 0)
     if x.plan.header and _header_has(x.plan.gen, AA_ALPHA):
         x.environment.require(x.header(HEADER, AA_ALPHA) == 0, Unsupported(f"{NAME} with AA alpha of antialiased lines: not yet simulated"))

@@ -12,7 +12,7 @@ VIEWPORTS = 16
 TARGETS = 8  # render target indices
 SURFACES = 257  # binding table indices, and the null target
 NULL_TARGET = 256
-VARIANTS = 32  # of a write: messages.variant
+VARIANTS = 64  # numbers of messages.Variant
 
 _PLACEMENT = [(one.name, ctypes.c_uint64 if one.name == "base" else ctypes.c_uint32) for one in fields(SurfacePlacement)]
 
@@ -34,7 +34,7 @@ class DepthRecord(ctypes.Structure):
 
 
 class TargetRecord(ctypes.Structure):
-    """A render target: a function for each variant of a write, or 0."""
+    """A render target: a function for each variant of a message, or 0."""
 
     _fields_ = [
         ("functions", ctypes.c_uint64 * VARIANTS), ("color", PlacementRecord), ("constant", ctypes.c_float * 4),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from softgen.errors import DecodeError
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.pixel_backend.messages import Variant
+from softgen.shared_functions.pixel_backend.read import ReadForm
 from softgen.shared_functions.pixel_backend.state import BackendState, DepthState, SurfacePlacement, TargetState
 from softgen.shared_functions.pixel_backend.surface import TargetSurface, own_state, target_surface
 from softgen.shared_functions.pixel_backend.write import TargetForm
@@ -28,6 +29,9 @@ class RenderTarget:
         depth = variant.depth and late is not None and (late.test is not None or late.write)
         stencil = variant.stencil and late is not None and late.faces is not None
         return TargetForm(self.surface, self.state, late, variant.lanes, variant.dual, alpha, depth, stencil)
+
+    def read_form(self, lanes: int) -> ReadForm:
+        return ReadForm(self.surface, lanes)
 
 
 class Targets:

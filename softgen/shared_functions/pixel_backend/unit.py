@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from softgen.shared_functions.context import ContextField, Scope
-from softgen.shared_functions.pixel_backend import NAME, messages
+from softgen.shared_functions.pixel_backend import NAME, messages, read
 from softgen.shared_functions.pixel_backend.interpreter import PixelBackend
 from softgen.shared_functions.unit import DispatchBindings, GroupBindings, Unit, UnitBinding
 
@@ -32,7 +32,7 @@ def bind_targets(dispatch: DispatchBindings) -> UnitBinding:
 UNIT = Unit(
     name=NAME,
     functions=(),
-    messages=(messages.NAME,),
+    messages=(messages.NAME, read.NAME),
     interpreter=pixel_backend,
     compiled=compiled,
     bind=bind_targets,

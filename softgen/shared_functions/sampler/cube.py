@@ -59,7 +59,8 @@ def project_gradient(m: Machine, face: Value, direction: Sequence[Value], gradie
 
 
 def across_edges(m: Machine, face: Value, i: Value, j: Value, size: Value) -> tuple[Value, Value, Value, Value]:
-    """The face and texel that a texel number at most one outside a face means, and where it would be at a corner of the cube."""
+    """The face and texel that a texel number at most one outside a face means, and where it would be at a corner of the cube: there is no
+    such texel, and what is found instead is some texel of the cube."""
     s, t = ((one + one) + 1 - size for one in (i, j))  # from the middle of the face, in half texels
     out = [(m.absolute(one) > size) for one in (s, t)]
     s, t = (m.select(one > size, size, m.select(one < -size, -size, one)) for one in (s, t))
@@ -74,5 +75,5 @@ def across_edges(m: Machine, face: Value, i: Value, j: Value, size: Value) -> tu
     reaches = [m.absolute(one) == size for one in vector]
     negative = [m.select(one < 0, m.constant(u32, 1, one.lanes), 0) for one in vector]
     found = m.select(reaches[2], negative[2] + 4, m.select(reaches[1], negative[1] + 2, negative[0]))
-    columns = [m.convert(one + size - 1, i32) >> 1 for one in axes(m, found, vector)[1:]]
+    columns = [m.max(m.convert(one + size - 1, i32) >> 1, 0) for one in axes(m, found, vector)[1:]]
     return found, columns[0], columns[1], out[0] & out[1]

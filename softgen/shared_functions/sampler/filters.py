@@ -275,8 +275,9 @@ class ImageSampler:
             texels.append(self._texel([Tap(x, None, None), Tap(y, None, None)], base + on, level))
             corners.append(corner)
         if self.image.averages_corners:
+            texels = [[m.select(corner, 0.0, value) for value in values] for corner, values in zip(corners, texels, strict=True)]
             sums = [sum(values[1:], values[0]) for values in zip(*texels, strict=True)]
-            texels = [[m.select(corner, (total - value) * (1 / 3), value) for total, value in zip(sums, values, strict=True)]
+            texels = [[m.select(corner, total * (1 / 3), value) for total, value in zip(sums, values, strict=True)]
                       for corner, values in zip(corners, texels, strict=True)]  # fmt: skip
         rows = [[m.fma(b, right, a * (1.0 - right)) for a, b in zip(texels[side], texels[side + 1], strict=True)] for side in (0, 2)]
         return [m.fma(b, down, a * (1.0 - down)) for a, b in zip(*rows, strict=True)]

@@ -1,0 +1,89 @@
+"""Render target reads: which pixels they return, in what form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.errors import DecodeError, Unsupported
+from tests.shared_functions.rendering import BLOCK, Target
+from tests.shared_functions.test_pixel_backend import TILINGS, pixels
+
+Array = np.ndarray[Any, Any]
+GENERATIONS = [9, 11]
+KEPT = 0xEEEEEEEE
+APART = [(2, 2), (20, 30), (38, 34), (0, 8)]
+
+
+def read(bench: Target, lanes: int = 16, enables: int = 0xFFFF, mask: int = 0xFFFF, **fields: Any) -> Array:
+    """What a read returns: lanes by channels."""
+    found = bench.send("render_target_read", bench.header(enables), answer=4 * lanes // 8, mask=mask, width=lanes, header_present=1,
+                       message_subtype=f"simd{lanes}", **fields)  # fmt: skip
+    return np.ascontiguousarray(found.view(np.uint32).reshape(4, lanes).T)
+
+
+def unorms(bench: Target, place: tuple[int, int], base: int = 0) -> list[float]:
+    """A B8G8R8A8_UNORM pixel, by hand."""
+    blue, green, red, alpha = bench.texel(*place, base=base)
+    return [float(np.float32(value) / np.float32(255)) for value in (red, green, blue, alpha)]
+
+
+@pytest.mark.behaviour("KBL-RT-17", shows="action")
+@pytest.mark.parametrize("places", [BLOCK, APART], ids=["block", "apart"])
+@pytest.mark.parametrize("tiling", TILINGS)
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_pixels_of_a_thread_are_returned_by_channel(gen: float, tiling: str, places: list[tuple[int, int]]) -> None:
+    bench = Target(gen=gen, tiling=tiling)
+    bench.at(places)
+    found = read(bench)
+    assert found.view(np.float32).tolist() == [unorms(bench, place) for place in pixels(places)]
+    assert bench.compiled == 1, "compiled code was not asked"
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_eight_lanes_and_another_target(gen: float) -> None:
+    bench = Target(gen=gen)
+    found = read(bench, 8, binding_table_index=1)
+    assert found.view(np.float32).tolist() == [unorms(bench, place, 0x8000) for place in pixels(BLOCK, 8)]
+
+
+def test_the_upper_slot_group_has_the_later_pixels() -> None:
+    bench, places = Target(), [*BLOCK, *APART]
+    bench.at(places)
+    found = read(bench, slot_group=1)
+    assert found.view(np.float32).tolist() == [unorms(bench, place) for place in pixels(places, first=16)]
+
+
+def test_lanes_that_are_off_keep_their_registers() -> None:
+    bench = Target()
+    found = read(bench, enables=0x0FF7, mask=0x7FFE)
+    on = [bool(0x0FF6 >> lane & 1) for lane in range(16)]
+    assert (found != KEPT).all(axis=1).tolist() == on
+    assert (found[np.logical_not(on)] == KEPT).all()
+
+
+def test_integers_are_returned_as_they_are() -> None:
+    bench = Target(format="R8G8B8A8_UINT")
+    assert read(bench).tolist() == [list(bench.texel(*place)) for place in pixels(BLOCK)]
+
+
+def test_nothing_is_read_outside_a_target() -> None:
+    bench = Target(width=2, height=36)
+    found = read(bench)
+    for lane, (x, y) in enumerate(pixels(BLOCK)):
+        wanted = unorms(bench, (x, y)) if x < 2 else [0.0] * 4
+        assert found[lane].view(np.float32).tolist() == wanted
+
+
+def test_a_null_target_reads_as_zero() -> None:
+    assert not read(Target(), binding_table_index=2).any()
+
+
+def test_what_a_read_cannot_do() -> None:
+    with pytest.raises(Unsupported, match="per_sample"):
+        read(Target(), per_sample=1)
+    with pytest.raises(DecodeError, match="too few; 8 are needed"):
+        bench = Target()
+        bench.send("render_target_read", bench.header(), answer=4, header_present=1, message_subtype="simd16")
