@@ -17,7 +17,6 @@ class DispatchProgram(KernelProgram):
     def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, address: int, code: bytes) -> None:
         super().__init__(context.generation.number, code, dispatch.kernel, f"kernel {address:#x}")
         self._context, self._routine_start, self.address = context, dispatch.system_routine, address
-        self.reach = 0  # bytes up to the last instruction that was decoded
         self._refreshed = False  # compared with memory, as far as it reaches
         self._routine: KernelProgram | None = None
 
@@ -55,7 +54,7 @@ class DispatchProgram(KernelProgram):
         return self._routine
 
     def current(self, context: DispatchContext) -> bool:
-        """Whether memory still holds the program, as far as it has been decoded."""
+        """Whether memory still holds the program, as far as it has been decoded or translated."""
         self._context, self._refreshed = context, True
         if self._routine is not None and self._routine.code != self._routine_code():
             self._routine = None
