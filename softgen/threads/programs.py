@@ -58,9 +58,10 @@ class DispatchProgram(KernelProgram):
         self._context, self._refreshed = context, True
         if self._routine is not None and self._routine.code != self._routine_code():
             self._routine = None
-        if context.space.extent(self.address, self.reach) < self.reach:
+        size = self.reach or len(self.code)  # all of it while another host thread is about to decode it
+        if context.space.extent(self.address, size) < size:
             return False
-        return context.space.read(self.address, self.reach) == self.code[: self.reach]
+        return context.space.read(self.address, size) == self.code[:size]
 
     def _routine_code(self) -> bytes:
         """The bytes of the system routine now; none where it is no longer mapped, which matters only to a thread that gets there."""
@@ -93,7 +94,7 @@ class ProgramCache:
     def load(self, context: DispatchContext, dispatch: ThreadDispatch) -> DispatchProgram:
         key = context.generation.number, dispatch.kernel, context.address("instruction", dispatch.kernel), dispatch.system_routine
         found = self._programs.get(key)
-        if found is None or not found.reach or not found.current(context):
+        if found is None or not found.current(context):
             if len(self._programs) >= MAX_PROGRAMS:
                 self._programs.clear()
             found = self._programs[key] = load(context, dispatch)
