@@ -62,6 +62,18 @@ class Latched(Protocol):
         ...
 
 
+class MarkedLatched(Latched, Protocol):
+    """Latched commands that say which of them were latched since."""
+
+    def marks(self) -> bytes:
+        """How often each command has been latched; equal marks mean that none was in between."""
+        ...
+
+    def changed(self, before: bytes, after: bytes) -> list[str]:
+        """Commands that were latched between two marks."""
+        ...
+
+
 class CommandStreamer(Protocol):
     """The command streamer as handlers of pipeline commands see it."""
 

@@ -72,6 +72,7 @@ class KernelProgram:
     def __init__(self, gen: float, code: bytes, start: int = 0, name: str = "") -> None:
         self.gen, self.code, self.start, self.name = gen, code, start, name
         self.lines: dict[int, DecodedInstruction] = {}
+        self.reach = 0  # bytes from the start on that what is known of the program depends on: decoded lines, translations
 
     def line(self, ip: int) -> DecodedInstruction:
         found = self.lines.get(ip)

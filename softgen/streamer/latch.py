@@ -171,6 +171,20 @@ class LatchedState(Mapping[str, Record]):
     def _at(self, first: int, count: int) -> list[int]:
         return self._slots[first : first + count]
 
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    def marks(self) -> bytes:
+        """How often each command has been latched; equal marks mean that none was in between."""
+        return bytes(self._counts)
+
+    def changed(self, before: bytes, after: bytes) -> list[str]:
+        """Commands that were latched between two marks."""
+        if len(before) != len(after):
+            before = before.ljust(len(after), b"\0")
+        old, new = memoryview(before).cast("I"), memoryview(after).cast("I")
+        names = self.table.slot_names
+        return [names[slot] for slot in range(len(new)) if old[slot] != new[slot]]
+
     # -- what many ask for ---------------------------------------------------------------------------------------------
 
     @property

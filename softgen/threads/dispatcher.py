@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from softgen.threads.pool import WorkerSet
 
 REFERENCE = "reference"
+NOTHING = Finished(0, 0)
 
 
 def host_threads() -> int:
@@ -74,7 +75,24 @@ class EngineDispatcher:
     def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
                   timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
         """C loops that start batches of threads (threads.h), each on a host thread of its own; the dispatch has a LoopPayload."""
-        from softgen.threads import pool
+        if len(loops) == 1:
+            return iter((self._run_loop(context, dispatch, loops[0], timed_out),))
+        return self._run_loops(context, dispatch, loops, timed_out)
+
+    def _run_loop(self, context: DispatchContext, dispatch: ThreadDispatch, loop: NativeLoop, timed_out: TimedOut) -> Finished:
+        """On the calling thread; the worker is kept while the record is the same object."""
+        program, made = self.programs.load(context, dispatch), self._built(context)
+        workers, done, began = self._borrow(), NOTHING, time.perf_counter()
+        try:
+            done = workers.loops.run(context, dispatch, program, made, loop, timed_out)
+            return done
+        finally:
+            self._workers.append(workers)
+            self._add(program, self.name, done.threads, done.instructions, time.perf_counter() - began)
+
+    def _run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
+                   timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
+        from softgen.threads import pool  # imported late: the reference engine needs none of it
         from softgen.threads.shared import SharedDispatch
 
         program, made = self.programs.load(context, dispatch), self._built(context)
@@ -107,38 +125,45 @@ class EngineDispatcher:
 
     @contextmanager
     def _borrowed(self) -> Iterator[WorkerSet]:
-        """A set of workers for one dispatch: dispatches of several command streamers may run at the same time."""
-        from softgen.threads.pool import WorkerSet
-
-        with self._lock:
-            workers = self._workers.pop() if self._workers else None
-        workers = workers or WorkerSet(self.threads)
+        """A set of workers for one dispatch."""
+        workers = self._borrow()
         try:
             yield workers
         finally:
             self._workers.append(workers)
 
+    def _borrow(self) -> WorkerSet:
+        """Workers that no other dispatch uses: those of several command streamers may run at the same time."""
+        try:
+            return self._workers.pop()
+        except IndexError:
+            from softgen.threads.pool import WorkerSet  # imported late: the reference engine needs none of it
+
+            return WorkerSet(self.threads)
+
     def _counted(self, program: KernelProgram, engine: str, work: Iterator[Finished]) -> Iterator[Finished]:
-        counts = KernelStatistics(program, engine)
+        threads = instructions = 0
         began = time.perf_counter()
         try:
             for finished in work:
-                counts.threads += finished.threads
-                counts.instructions += finished.instructions
+                threads += finished.threads
+                instructions += finished.instructions
                 yield finished
         except EngineUnavailable:
             raise
         except BaseException:
-            self._add(counts, time.perf_counter() - began)
+            self._add(program, engine, threads, instructions, time.perf_counter() - began)
             raise
-        self._add(counts, time.perf_counter() - began)
+        self._add(program, engine, threads, instructions, time.perf_counter() - began)
 
-    def _add(self, counts: KernelStatistics, seconds: float) -> None:
+    def _add(self, program: KernelProgram, engine: str, threads: int, instructions: int, seconds: float) -> None:
         with self._lock:
-            total = self.ran.setdefault((counts.program, counts.engine), KernelStatistics(counts.program, counts.engine))
+            total = self.ran.get((program, engine))
+            if total is None:
+                total = self.ran[program, engine] = KernelStatistics(program, engine)
             total.dispatches += 1
-            total.threads += counts.threads
-            total.instructions += counts.instructions
+            total.threads += threads
+            total.instructions += instructions
             total.seconds += seconds
 
     def _note(self, text: str) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from softgen.threads import places
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import Finished, NativeLoop, TimedOut
+from softgen.threads.kept_loop import LoopCache
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import SLICE, Worker, WorkerState
 
@@ -43,6 +44,7 @@ class WorkerSet:
 
     def __init__(self, threads: int) -> None:
         self.threads, self.bindings = threads, BindingCache()
+        self.loops = LoopCache(self.bindings)
         self._states: list[WorkerState] = []
 
     def __getitem__(self, number: int) -> WorkerState:

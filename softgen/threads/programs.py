@@ -17,7 +17,6 @@ class DispatchProgram(KernelProgram):
     def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, address: int, code: bytes) -> None:
         super().__init__(context.generation.number, code, dispatch.kernel, f"kernel {address:#x}")
         self._context, self._routine_start, self.address = context, dispatch.system_routine, address
-        self.reach = 0  # bytes up to the last instruction that was decoded
         self._refreshed = False  # compared with memory, as far as it reaches
         self._routine: KernelProgram | None = None
 
@@ -55,13 +54,14 @@ class DispatchProgram(KernelProgram):
         return self._routine
 
     def current(self, context: DispatchContext) -> bool:
-        """Whether memory still holds the program, as far as it has been decoded."""
+        """Whether memory still holds the program, as far as it has been decoded or translated."""
         self._context, self._refreshed = context, True
         if self._routine is not None and self._routine.code != self._routine_code():
             self._routine = None
-        if context.space.extent(self.address, self.reach) < self.reach:
+        size = self.reach or len(self.code)  # all of it while another host thread is about to decode it
+        if context.space.extent(self.address, size) < size:
             return False
-        return context.space.read(self.address, self.reach) == self.code[: self.reach]
+        return context.space.read(self.address, size) == self.code[:size]
 
     def _routine_code(self) -> bytes:
         """The bytes of the system routine now; none where it is no longer mapped, which matters only to a thread that gets there."""
@@ -94,7 +94,7 @@ class ProgramCache:
     def load(self, context: DispatchContext, dispatch: ThreadDispatch) -> DispatchProgram:
         key = context.generation.number, dispatch.kernel, context.address("instruction", dispatch.kernel), dispatch.system_routine
         found = self._programs.get(key)
-        if found is None or not found.reach or not found.current(context):
+        if found is None or not found.current(context):
             if len(self._programs) >= MAX_PROGRAMS:
                 self._programs.clear()
             found = self._programs[key] = load(context, dispatch)

@@ -24,9 +24,14 @@ class SharedDispatch:
         self.dispatch, self.program, self.engine, self.space = dispatch, program, engine, context.space
         self.gen, self.rules = context.generation.number, rules(context.generation.number)
         self.bound = (bindings or BindingCache()).find(context, dispatch)
-        self.bound.dispatch.warn = lambda sender, what: context.warn(places.accessed(program, sender, what))
+        self.warn_to(context)
         self._binding = threading.Lock()  # units fill their tables for one worker at a time
         self.rows, self.full = affine_rows(dispatch), dispatch.full
+
+    def warn_to(self, context: DispatchContext) -> None:
+        """What a message did wrong is reported to this context."""
+        warn, program = context.warn, self.program
+        self.bound.dispatch.warn = lambda sender, what: warn(places.accessed(program, sender, what))
 
     def function(self, control: int, entry: int | None = None) -> CompiledFunction:
         """Code for threads whose cr0.0 is `control`, its surfaces resolved; `entry` is the ip of a thread that resumes.

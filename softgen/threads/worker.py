@@ -123,6 +123,7 @@ class Worker:
         self.blocks, self.local = state.blocks.bytes, state.local.fit(self.record.local_bytes + LINE)
         self.context, self.dispatch = state.context, state.dispatch
         self._connect()
+        self.chosen: CompiledFunction | None = None  # code that threads start with
         self.functions: dict[tuple[int, int], CompiledFunction] = {}  # alive while their code may run
         self.runners: dict[int, Interpreter] = {}
         self.messages: dict[int, MessageHandler] = {}
@@ -170,15 +171,21 @@ class Worker:
     def _prepare(self, first: int, last: int) -> None:
         now = self.dispatch
         chosen = self._function(self.control)
+        if chosen is not self.chosen:
+            self._choose_first(chosen)
+        now.first, now.last, now.threads_done, now.instructions, now.inside = first, last, 0, 0, 0
+        now.deadline = time.monotonic_ns() + SLICE
+        now.answer_count = 0
+
+    def _choose_first(self, chosen: CompiledFunction) -> None:
+        """Threads start with this code."""
+        now, self.chosen = self.dispatch, chosen
         now.function, now.program, now.clean, now.joint = chosen.address, chosen.program, chosen.clean, chosen.joint
         ranges = _ranges(self.record.registers, self.shared.rules.flow, chosen.needs, self._copies_payload)
         if ranges is not self.state.ranges:  # clean blocks were made for other code
             self.state.ranges = ranges
             self.state.mark_dirty()
         now.ranges, now.range_count = ctypes.addressof(ranges), len(ranges)
-        now.first, now.last, now.threads_done, now.instructions, now.inside = first, last, 0, 0, 0
-        now.deadline = time.monotonic_ns() + SLICE
-        now.answer_count = 0
 
     @property
     def _copies_payload(self) -> bool:

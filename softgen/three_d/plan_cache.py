@@ -3,107 +3,232 @@
     cache = PlanCache(make)           # make(state, *key) -> plans
     plans = cache.get(state, extent)
 
-What `make` asked the state for is noted: commands, base addresses, structures in memory. Plans are used again when all of it still holds.
+What `make` asks the state for is noted: commands, and bytes in memory. Plans are used again when all of it still holds, and base addresses
+too. Memory is compared at every draw (same_memory.c), so that it does not matter who wrote there, or when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+import ctypes
+from collections.abc import Callable, Hashable, Iterator
+from functools import cache
+from typing import Any, Generic, TypeVar
 
-from softgen.bits import catalogue
 from softgen.bits.record import Record
-from softgen.errors import GpuFault
+from softgen.command import Latched
+from softgen.errors import GpuFault, SoftgenError, Unsupported
+from softgen.eu import native
+from softgen.memory import guard
+from softgen.memory.space import ArenaTable, MappedRegion, Space
 from softgen.three_d.state import DrawState
+from softgen.three_d.structures import library
 
 T = TypeVar("T")
 KEPT = 4  # plans of each key, and keys
 
 
-class WatchedState(DrawState):
-    """A state that notes what it was asked for."""
+class Notes:
+    """What plans depend on."""
 
-    def __init__(self, state: DrawState) -> None:
-        super().__init__(state.generation, state.space, state.latched, state.bases, state.register, state.warn)
+    def __init__(self) -> None:
         self.commands: dict[str, Record | None] = {}
-        self.addresses: dict[str, int] = {}
-        self.ranges: set[tuple[int, int]] = set()  # start and end in memory
+        self.parts: dict[str, dict[int, Record]] = {}  # of commands that merge by an index
+        self.memory: dict[tuple[int, int], bytes] = {}  # by address and size
+        self.warnings: list[str] = []
+        self.volatile = False  # something cannot be compared: keep nothing
 
-    def get(self, name: str) -> Record | None:
-        found = self.commands[name] = super().get(name)
+
+class NotedLatched:
+    """Latched commands, those asked for noted."""
+
+    def __init__(self, latched: Latched, notes: Notes) -> None:
+        self._latched, self._notes = latched, notes
+
+    def get(self, name: str, default: Any = None, /) -> Any:
+        found = self._notes.commands[name] = self._latched.get(name)
+        return default if found is None else found
+
+    def __getitem__(self, name: str, /) -> Record:
+        found: Record | None = self.get(name)
+        if found is None:
+            raise KeyError(name)
         return found
 
-    def command(self, name: str) -> Record:
-        found = self.commands[name] = super().command(name)
+    def __contains__(self, name: object, /) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def by_index(self, name: str) -> dict[int, Record]:
+        found = self._notes.parts[name] = self._latched.by_index(name)
         return found
 
-    def address(self, base: str, offset: int) -> int:
-        self.addresses[base] = self.bases.get(base, 0)
-        return super().address(base, offset)
 
-    def structure(self, name: str, address: int) -> Record:
-        address &= (1 << self.space.bits) - 1
-        self.ranges.add((address, address + 4 * catalogue.layout(name, self.gen).dwords))
-        return super().structure(name, address)
+class NotedSpace(Space):
+    """An address space, bytes that are read noted."""
+
+    def __init__(self, space: Space, notes: Notes) -> None:
+        self.name, self.bits, self.inner, self._notes = space.name, space.bits, space, notes
+
+    def read(self, address: int, size: int) -> bytes:
+        try:
+            found = self._notes.memory[address, size] = self.inner.read(address, size)
+        except SoftgenError:
+            self._notes.volatile = True
+            raise
+        return found
+
+    def write(self, address: int, data: bytes) -> None:
+        self.inner.write(address, data)
+
+    def extent(self, address: int, limit: int) -> int:
+        self._notes.volatile = True
+        return self.inner.extent(address, limit)
+
+    def regions(self) -> Iterator[MappedRegion]:
+        self._notes.volatile = True
+        return self.inner.regions()
+
+    @property
+    def table(self) -> ArenaTable:
+        return self.inner.table
+
+    def contiguous(self, address: int, size: int) -> int | None:
+        self._notes.volatile = True
+        return self.inner.contiguous(address, size)
+
+
+def noted(state: DrawState, notes: Notes) -> DrawState:
+    """A state that notes what it is asked for, warnings and registers too."""
+
+    def register(name: str) -> int:
+        notes.volatile = True
+        return state.register(name)
+
+    def warn(text: str) -> None:
+        notes.warnings.append(text)
+        state.warn(text)
+
+    return DrawState(state.generation, NotedSpace(state.space, notes), NotedLatched(state.latched, notes), state.bases, register, warn)
+
+
+def _root(space: Space) -> Space:
+    while isinstance(space, NotedSpace):
+        space = space.inner
+    return space
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+class MemoryRange(ctypes.Structure):
+    """struct memory_range of same_memory.c."""
+
+    _fields_ = [("address", ctypes.c_uint64), ("size", ctypes.c_uint64), ("data", ctypes.c_char_p)]
+
+
+class MemoryCheck(ctypes.Structure):
+    """struct memory_check of same_memory.c."""
+
+    _fields_ = [("table", ctypes.c_uint64), ("ranges", ctypes.c_uint64), ("count", ctypes.c_uint64)]
+
+
+@cache
+def _memory_same() -> int:
+    return native.address(library().memory_same)
+
+
+class MemoryComparison:
+    """Compares memory with noted bytes, in one call."""
+
+    def __init__(self, memory: dict[tuple[int, int], bytes]) -> None:
+        self.memory, self.count = memory, len(memory)
+        self.ranges = (MemoryRange * self.count)(*(MemoryRange(*place, data) for place, data in memory.items()))
+        self.check = MemoryCheck(0, ctypes.addressof(self.ranges), self.count)
+        self._call, self._record, self._address = guard.library().guard_call, guard.FaultRecord(), ctypes.addressof(self.check)
+
+    def same(self, space: Space) -> bool:
+        if not self.count:
+            return True
+        try:
+            self.check.table = ctypes.addressof(space.table)
+        except Unsupported:
+            return self._same_read(space)
+        return not self._call(_memory_same(), self._address, self._record) and bool(self._record.result)
+
+    def _same_read(self, space: Space) -> bool:
+        """Where there are no host addresses."""
+        try:
+            return all(space.read(*place) == data for place, data in self.memory.items())
+        except GpuFault:
+            return False
+
+
+# -- keeping -----------------------------------------------------------------------------------------------------------
 
 
 class KeptPlans(Generic[T]):
     """Plans, and the state that they were made from."""
 
-    def __init__(self, plans: T, state: WatchedState) -> None:
-        self.plans, self.space = plans, state.space
-        self.commands, self.bases = tuple(state.commands.items()), tuple(state.addresses.items())
-        self.memory = tuple((start, end - start, state.space.read(start, end - start)) for start, end in _joined(state))
+    def __init__(self, plans: T, state: DrawState, notes: Notes) -> None:
+        self.plans, self.notes, self.space, self.bases = plans, notes, _root(state.space), state.bases
+        self._latched, self._marks = state.latched, b""  # how often commands had been latched when all of them were as noted
+        self._comparison: MemoryComparison | None = None
 
     def hold(self, state: DrawState) -> bool:
         """Whether the state is still the same."""
-        latched, space = state.latched, state.space
-        if space is not self.space or any(state.bases.get(base, 0) != address for base, address in self.bases):
+        notes, space = self.notes, state.space
+        if notes.volatile or _root(space) is not self.space or state.bases is not self.bases and state.bases != self.bases:
             return False
-        for name, record in self.commands:
-            found = latched.get(name)
-            if found is not record and found != record:
+        if isinstance(space, NotedSpace):  # the comparison is what other plans depend on
+            return self._same_commands(state.latched) and self._same_noted(space)
+        marks = state.latched.marks() if hasattr(state.latched, "marks") else b""
+        if not marks or self._latched is not state.latched or not self._marks:
+            if not self._same_commands(state.latched):
                 return False
+        elif marks != self._marks and not self._same_commands(state.latched, state.latched.changed(self._marks, marks)):
+            return False
+        self._latched, self._marks = state.latched, marks
+        if self._comparison is None or self._comparison.count != len(notes.memory):
+            self._comparison = MemoryComparison(dict(notes.memory))
+        return self._comparison.same(space)
+
+    def _same_commands(self, latched: Latched, names: list[str] | None = None) -> bool:
+        """Of all commands, or those of some names."""
+        commands, parts = self.notes.commands, self.notes.parts
+        for name in commands if names is None else names:
+            if name in commands:
+                found, record = latched.get(name), commands[name]
+                if found is not record and found != record:
+                    return False
+        return all(latched.by_index(name) == parts[name] for name in (parts if names is None else names) if name in parts)
+
+    def _same_noted(self, space: Space) -> bool:
         try:
-            return all(space.read(start, size) == data for start, size, data in self.memory)
+            return all(space.read(*place) == data for place, data in self.notes.memory.items())
         except GpuFault:
             return False
-
-
-def _joined(state: WatchedState) -> list[tuple[int, int]]:
-    """The ranges of memory that were read, adjacent ones as one; without any that is not there, which the reader took as such."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(state.ranges):
-        try:
-            state.space.read(start, end - start)
-        except GpuFault:
-            continue
-        if found and found[-1][1] >= start:
-            found[-1] = found[-1][0], max(end, found[-1][1])
-        else:
-            found.append((start, end))
-    return found
 
 
 class PlanCache(Generic[T]):
-    """Plans by key, those used last first."""
+    """Plans by key, those used last first. `kept`: plans of each key, and keys."""
 
-    def __init__(self, make: Callable[..., T]) -> None:
-        self.make = make
+    def __init__(self, make: Callable[..., T], kept: int = KEPT) -> None:
+        self.make, self.most = make, kept
         self._kept: dict[Hashable, list[KeptPlans[T]]] = {}
 
     def get(self, state: DrawState, *key: Hashable) -> T:
-        """The plans for a state."""
+        """The plans for a state; what was wrong with it is reported again."""
         kept = self._kept.setdefault((state.gen, *key), [])
         for i, held in enumerate(kept):
             if held.hold(state):
                 if i:
                     kept.insert(0, kept.pop(i))
+                for text in held.notes.warnings:
+                    state.warn(text)
                 return held.plans
-        watched = WatchedState(state)
-        plans = self.make(watched, *key)
-        kept.insert(0, KeptPlans(plans, watched))
-        del kept[KEPT:]
-        if len(self._kept) > KEPT:
+        notes = Notes()
+        plans = self.make(noted(state, notes), *key)
+        kept.insert(0, KeptPlans(plans, state, notes))
+        del kept[self.most :]
+        if len(self._kept) > self.most:
             self._kept = {(state.gen, *key): kept}
         return plans

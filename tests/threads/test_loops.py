@@ -16,7 +16,8 @@ import pytest
 from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.native import address
 from softgen.memory.address_space import AddressSpace
-from softgen.threads import pool, worker
+from softgen.memory.store import MemfdBuffer
+from softgen.threads import kept_loop, pool, worker
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, control_register
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import FULL, LoopPayload, PayloadList, PayloadWriter, ThreadMasks, WrittenMasks
@@ -187,19 +188,71 @@ def test_a_worker_says_how_many_threads_a_batch_may_have(library: ctypes.CDLL) -
     assert seen == [24]
 
 
-def test_a_batch_of_too_many_threads_is_refused(library: ctypes.CDLL) -> None:
+def test_a_batch_of_too_many_threads_is_refused(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of an earlier dispatch have room for the payloads that the loop writes; there are members for 8 threads alone."""
+    monkeypatch.setattr(kept_loop, "MOST_KEPT", 0)
     memory, dispatcher = Memory(), EngineDispatcher("t1", 1)
     for capacity, batch in ((64, 64), (8, 9)):
         loop = Loop(end=THREADS, batch=batch, constant=CONSTANT)
         native = [NativeLoop(address(library.run_batches), loop.bind)]
-        work = dispatcher.run_loops(memory.context, memory.record(LoopPayload(3), capacity, 0), native)
+        record = memory.record(LoopPayload(3), capacity, 0)
         if batch <= capacity:
-            list(work)
+            list(dispatcher.run_loops(memory.context, record, native))
             continue
         with pytest.raises(SoftgenError, match="a loop started more than the 8 threads of a batch"):
-            list(work)
+            list(dispatcher.run_loops(memory.context, record, native))
     looped(library, memory, Choice("t1"), 16)
+
+
+# -- records that are used again ---------------------------------------------------------------------------------------
+
+
+def repeated(library: ctypes.CDLL, dispatcher: EngineDispatcher, memory: Memory, record: ThreadDispatch, context: DispatchContext) -> bytes:
+    """What a dispatch by a record leaves."""
+    memory.space.write(memory.job.address(1), bytes(4 * THREADS * LANES))
+    loop = Loop(end=THREADS, batch=record.threads, constant=CONSTANT)
+    list(dispatcher.run_loops(context, record, [NativeLoop(address(library.run_batches), loop.bind)]))
+    return memory.result().tobytes()
+
+
+@pytest.mark.parametrize("change", ["kernel", "surface state", "binding table", "bases"])
+@pytest.mark.parametrize("name", ["t0", "t1", "auto"])
+def test_a_record_that_is_used_again_sees_what_was_rewritten(name: str, change: str, library: ctypes.CDLL) -> None:
+    """The worker is kept; each dispatch leaves what the first by another dispatcher leaves."""
+    memory, dispatcher = Memory(), EngineDispatcher(name, 1)
+    record, context = memory.record(LoopPayload(3), 16, 0), memory.context
+    before = repeated(library, dispatcher, memory, record, context)
+    assert repeated(library, dispatcher, memory, record, context) == before
+    other = Job(ADD.replace("add (16|M0) r12", "xor (16|M0) r12"), memory.job.buffers)
+    smaller = memory.job.surface(0, bytes(64))
+    memory.space.map(0x700_0000, MemfdBuffer(1 << 16, "elsewhere"))
+    if change == "kernel":
+        memory.space.write(CODE, other.pieces()[CODE])
+    elif change == "surface state":
+        memory.space.write(SURFACES, smaller)
+    elif change == "binding table":
+        memory.space.write(SURFACES + TABLE, dwords(64, 64))
+    else:
+        held = memory.space.read(SURFACES, 4096)
+        memory.space.write(0x700_0000, smaller + held[len(smaller) :])
+        context = replace(context, bases={**context.bases, "surface": 0x700_0000})
+    after = repeated(library, dispatcher, memory, record, context)
+    assert after != before
+    assert after == repeated(library, EngineDispatcher(name, 1), memory, replace(record), context)
+    assert after == repeated(library, dispatcher, memory, record, context)
+
+
+def test_a_record_whose_dispatch_failed_is_used_again(library: ctypes.CDLL) -> None:
+    memory, dispatcher = Memory(), EngineDispatcher("t1", 1)
+    record, held = memory.record(LoopPayload(3), 16, 0), memory.space.read(SURFACES, 64)
+    before = repeated(library, dispatcher, memory, record, memory.context)
+    unmapped = memory.job.pack("RENDER_SURFACE_STATE", surface_type=4, surface_format=0x1FF, width=127, height=127, depth=1,
+                               surface_base_address=0x7777_0000)  # fmt: skip
+    memory.space.write(SURFACES, dwords(*unmapped))
+    with pytest.raises(GpuFault):
+        repeated(library, dispatcher, memory, record, memory.context)
+    memory.space.write(SURFACES, held)
+    assert repeated(library, dispatcher, memory, record, memory.context) == before
 
 
 # -- payload writers ---------------------------------------------------------------------------------------------------

@@ -7,12 +7,16 @@ must come to what an engine does that has seen nothing before.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from softgen.device.gpu import GpuDevice
+from softgen.eu.translate.engine import Translator
+from softgen.eu.translate.store import TranslationStore
+from softgen.lanes import jit
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.threads import worker
@@ -202,3 +206,22 @@ def test_an_access_outside_is_told_again_in_the_next_dispatch(engine: Choice) ->
         kept.gpu.remarks.clear()
         assert kept.run(short) == fresh(short)
         assert sum("out of bounds" in one for one in kept.gpu.remarks) == 1, number
+
+
+def test_a_stored_translation_is_linked_once_while_its_code_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was decoded of a kernel whose translation came from disk; its bytes are compared all the same."""
+    linked: list[object] = []
+    link = jit.LoadedCode
+
+    def counted(*args: Any) -> jit.LoadedCode:
+        linked.append(args)
+        return link(*args)
+
+    before, after = CHANGES["kernel"]
+    Kept(EngineDispatcher("t1", 1, lambda name: Translator(store=TranslationStore(tmp_path)))).run(before)
+    kept = Kept(EngineDispatcher("t1", 1, lambda name: Translator(store=TranslationStore(tmp_path))))
+    monkeypatch.setattr(jit, "LoadedCode", counted)
+    for _ in range(3):
+        assert kept.run(before) == fresh(before)
+    assert len(linked) == 1
+    assert kept.run(after) == fresh(after) and len(linked) == 2

@@ -70,6 +70,7 @@ class Translator:
             code = jit.LoadedCode(kept.data, (NAME,), native.imports())
         except SoftgenError:
             return None  # whole, but of no use: make it again
+        program.reach = max(program.reach, kept.size)
         needs = kept.facts["needs"] and tuple((start, size) for start, size in kept.facts["needs"])
         return CompiledFunction(code.address(NAME), 0, kept.facts["clean"], True, True, needs, code, frozenset(kept.facts["indices"]))
 

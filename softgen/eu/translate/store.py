@@ -27,6 +27,7 @@ Entry = tuple[int, str, dict[str, Any]]  # size of a kernel's code, its SHA-256,
 
 class StoredTranslation(NamedTuple):
     data: bytes  # the object
+    size: int  # bytes of code that it was made from
     facts: dict[str, Any]
 
 
@@ -55,7 +56,7 @@ class TranslationStore:
         for size, total, facts in self._entries(self._list(program, key)):
             if len(program.code) >= size and hashlib.sha256(program.code[:size]).hexdigest() == total:
                 data = self.cache.load(facts["object"])
-                return None if data is None else StoredTranslation(data, facts)
+                return None if data is None else StoredTranslation(data, size, facts)
         return None
 
     def save(self, program: KernelProgram, key: object, size: int, data: bytes, facts: dict[str, Any]) -> None:

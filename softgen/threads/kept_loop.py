@@ -1,0 +1,94 @@
+"""A C loop on the calling thread, with its worker kept for the next dispatch by the same record.
+
+In:  a ThreadDispatch that a pipeline keeps from draw to draw, and its loop. Out: memory changed; counts.
+
+What can change between two dispatches by one record is compared before each: the kernel's bytes (ProgramCache), the state that bindings
+were resolved from (UnitBinding.current), base addresses, and the code that the engine has for the kernel (Worker).
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from softgen.eu.engine_protocol import CompilerEngine
+from softgen.threads import places
+from softgen.threads.bindings import BASES, BindingCache
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
+from softgen.threads.programs import DispatchProgram
+from softgen.threads.shared import SharedDispatch
+from softgen.threads.worker import Worker, WorkerState
+
+MOST_KEPT = 8  # records
+
+
+class KeptLoop:
+    """The worker of a dispatch with one loop; it has thread blocks of its own, so that they stay as the last dispatch left them."""
+
+    def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
+                 bindings: BindingCache, state: WorkerState) -> None:  # fmt: skip
+        self.dispatch, self.program, self.engine = dispatch, program, engine
+        self.space, self.bases = weakref.ref(context.space), context.bases
+        self.shared = SharedDispatch(context, dispatch, program, engine, bindings)
+        self.worker = Worker(self.shared, 0, state, self._poll)
+        self._timed_out: TimedOut = never
+
+    def holds(self, context: DispatchContext, program: DispatchProgram) -> bool:
+        """Whether another dispatch by the record may use it."""
+        if program is not self.program or context.space is not self.space() or not self._same_bases(context):
+            return False
+        bound = self.shared.bound
+        if not bound.current():
+            return False
+        bound.renew()
+        self.shared.warn_to(context)
+        return True
+
+    def _same_bases(self, context: DispatchContext) -> bool:
+        new, old = context.bases, self.bases
+        if new is not old:
+            if any(new.get(name) != old.get(name) for name in BASES):
+                return False
+            self.bases = new
+        return True
+
+    def run(self, loop: NativeLoop, timed_out: TimedOut) -> Finished:
+        self._timed_out = timed_out
+        return self.worker.drive(loop.function, loop.bind(self.worker.address))
+
+    def _poll(self, worker: Worker) -> None:
+        if self._timed_out():
+            raise places.timed_out(worker.place(worker.busy()))
+
+
+class LoopCache:
+    """Kept loops by the identity of their records; those used last come last. One dispatch at a time uses it."""
+
+    def __init__(self, bindings: BindingCache) -> None:
+        self.bindings = bindings
+        self._kept: dict[int, KeptLoop] = {}
+        self._free: list[WorkerState] = []
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine, loop: NativeLoop,
+            timed_out: TimedOut) -> Finished:  # fmt: skip
+        kept = self._kept.pop(id(dispatch), None)
+        if kept is not None and (kept.engine is not engine or not kept.holds(context, program)):
+            self._free.append(kept.worker.state)
+            kept = None
+        kept = kept or self._make(context, dispatch, program, engine)
+        try:
+            done = kept.run(loop, timed_out)
+        except BaseException:
+            self._free.append(kept.worker.state)
+            raise
+        self._kept[id(dispatch)] = kept  # which has the record, so that no other gets its identity
+        if len(self._kept) > MOST_KEPT:
+            self._free.append(self._kept.pop(next(iter(self._kept))).worker.state)
+        return done
+
+    def _make(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine) -> KeptLoop:
+        state = self._free.pop() if self._free else WorkerState()
+        try:
+            return KeptLoop(context, dispatch, program, engine, self.bindings, state)
+        except BaseException:
+            self._free.append(state)
+            raise
