@@ -67,7 +67,7 @@ def blit(cs: CommandStreamer, masks: RasterMasks, size: tuple[int, int], destina
     buffers = ctypes.create_string_buffer(2 * padded)
     first = ctypes.addressof(buffers)
     plan = BlitPlan(ctypes.addressof(table), (1 << cs.space.bits) - 1, _side(destination), _side(source), row_bytes, rows, 0, AT_ONCE,
-                    overlaps_backwards(destination, source), masks.reads_source, masks.reads_destination, 0, first, first + padded,
+                    overlaps_backwards(destination, source, size), masks.reads_source, masks.reads_destination, 0, first, first + padded,
                     *(_halves(mask) for mask in masks))  # fmt: skip
     call = native.GuardedCall(library().blit_rows)
     try:
@@ -80,16 +80,18 @@ def blit(cs: CommandStreamer, masks: RasterMasks, size: tuple[int, int], destina
         raise call.fault(cs.space, str)
 
 
-def overlaps_backwards(destination: BlitSurface, source: BlitSurface) -> bool:
-    """Whether rows have to be copied from the last to the first, lest a copy reads what it has written: the destination comes after the
-    source in the same rows of memory (BDW and KBL manuals at hand are silent; public: Intel 815 PRM, "When the Source and Destination
-    Locations Overlap", where software chose the corner to start at; XY commands have no such bit, the hardware chooses)."""
+def overlaps_backwards(destination: BlitSurface, source: BlitSurface, size: tuple[int, int]) -> bool:
+    """Whether rows have to be copied from the last to the first, lest a copy reads what it has written: the destination follows the source
+    in the same rows of memory (public: Intel 815 PRM, "When the Source and Destination Locations Overlap"; there software chooses where
+    to start, while the commands here have no bit for it)."""
     if destination.pitch != source.pitch or destination.tiling != source.tiling:
         return False
+    row_bytes, rows = size
     if destination.tiling != "linear":
-        return destination.base == source.base and destination.y > source.y
-    before, after = (side.base + side.y * side.pitch + side.x for side in (source, destination))
-    return after < before if destination.pitch < 0 else after > before
+        return destination.base == source.base and 0 < destination.y - source.y < rows
+    distance = destination.base - source.base + (destination.y - source.y) * destination.pitch + destination.x - source.x
+    forward = -distance if destination.pitch < 0 else distance
+    return 0 < forward < rows * abs(destination.pitch) + row_bytes
 
 
 def _side(surface: BlitSurface) -> SurfaceSide:
