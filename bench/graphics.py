@@ -131,6 +131,7 @@ def measured_step(frames: Frames, step: Step) -> Measurement:
         ours, theirs = (frames.seconds(one, step.scene, step.count) - frames.seconds(one, *step.less) for one in ("softgen", "llvmpipe"))
     except SoftgenError as error:
         return Measurement(step.what, 1, "", 1.0, note=f"not measured: {error}")
-    ours, theirs = max(ours, 1e-9), max(theirs, 1e-9)
+    if ours <= 0 or theirs <= 0:
+        return Measurement(step.what, 1, "", 1.0, note="not measured: the machine is too busy, a frame without it took longer")
     note = f"{ours / number * 1e9:,.0f} ns; goal {step.goal:,g} ns, llvmpipe {theirs / number * 1e9:,.0f} ns"
     return Measurement(step.what, number, "", ours, "the goal", step.goal * number * 1e-9, note)

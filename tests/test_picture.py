@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from PIL import Image
 
 from tests.conftest import ROOT
 from tests.driver.running import needs_driver, needs_shim, softgen_run
@@ -76,6 +77,23 @@ def test_the_picture_is_the_mandelbrot_set(gpu: str, picture: Any, tmp_path: Pat
     found = pixels(file.read_bytes())
     black = ~found.any(axis=2) & inside()
     assert np.mean(black != inside()) < 0.002 and found[:, :, 2].max() > 200  # rounding decides a few at the edge
+
+
+@needs_shim
+@pytest.mark.parametrize("gpu", ["g45", "hsw", "kbl"])
+def test_the_triangle_has_its_colours(gpu: str, picture: Any, tmp_path: Path) -> None:
+    """At a point with the weights a, b and c of the corners, the colour is a red, b green and c blue."""
+    needs_driver(gpu, "OpenGL")
+    program, file = built(picture.TRIANGLE, gpu, tmp_path), tmp_path / "picture.ppm"
+    run = softgen_run("--gpu", gpu, "--", str(program), str(file), str(WIDTH), str(HEIGHT))
+    assert run.process.returncode == 0 and run.out.startswith(f"{WIDTH} x {HEIGHT} pixels on Mesa Intel"), run.err
+    found = np.asarray(Image.open(file)).astype(int)
+    x, y = (2 * (np.arange(size) + 0.5) / size - 1 for size in (WIDTH, HEIGHT))
+    blue = (-y[:, None] + 0.8) / 1.7 + 0 * x  # rows from the top down
+    red, green = ((1 - blue) / 2 + side * x / 1.8 for side in (-1, 1))
+    weights = np.stack([red, green, blue], -1)
+    inside, outside = (weights > 0.02).all(-1), (weights < -0.02).any(-1)
+    assert np.abs(found - 255 * weights)[inside].max() <= 2 and (np.abs(found - [25.5, 30.6, 40.8]) <= 1)[outside].all()
 
 
 def test_without_a_driver_it_says_how_to_get_one(picture: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

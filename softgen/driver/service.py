@@ -30,6 +30,7 @@ DESCRIPTORS = 1 << 16
 SWITCH = 0.001  # seconds until another thread may have the interpreter: answers to ioctls must not wait long for a kernel that runs
 INSIST = 1.0  # seconds in which new processes of a run are looked for, when it ends without its launcher
 SOCKETS = ("server", *tree.NODES)
+CANNOT_GO_ON = "the simulator cannot go on"
 
 
 class Service:
@@ -100,7 +101,7 @@ def run(serve: Callable[[Service], dict[str, Any]], device: Device, control: soc
         service.send({"report": serve(service)})
         code = 0
     except BaseException as error:
-        service.send({"failed": f"the simulator cannot go on: {type(error).__name__}: {error}"})
+        service.send({"failed": f"{CANNOT_GO_ON}: {type(error).__name__}: {error}"})
     finally:
         os._exit(code)
 

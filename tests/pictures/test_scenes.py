@@ -15,6 +15,7 @@ from tests.pictures.test_programs import GL_SCENES, VULKAN_SCENES
 pytestmark = needs_shim
 GPUS = ("g45", "ivb", "hsw", "bdw", "skl", "kbl", "icl")
 VULKAN = GPUS[1:]  # those with a Vulkan driver
+QUICK = ("g45", "hsw", "kbl")  # for what takes long; the others are witnesses
 DEPTH = {"crossing": ("depth=24",), "near": ("depth=16",)}
 LACKING = {"g45": {"mip": "XY_SRC_COPY_BLT"}, **{gpu: {"unfilled": "fill mode wireframe"} for gpu in VULKAN}}  # and what softgen says
 CIRCUMSTANCES = (("clear=0,1,1,1",), ("clear=1,0.5,0.25,0",), ("width=1000", "height=700"), ("width=61", "height=3"), ("frames=3",),
@@ -74,7 +75,7 @@ def test_transfers_of_vulkan(gpu: str) -> None:
     assert run.process.returncode == 0 and "15 of 15 right" in run.out, run.out + run.err
 
 
-@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("gpu", [gpu if gpu in QUICK else pytest.param(gpu, marks=pytest.mark.witness) for gpu in GPUS])
 def test_every_engine_draws_the_same_bits(gpu: str) -> None:
     """Also with one host thread and with several, and without colour compression, HiZ and fast clears."""
     needs_gl(gpu)

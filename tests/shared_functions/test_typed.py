@@ -64,6 +64,14 @@ def test_the_slot_group_chooses_the_channels() -> None:
 
 
 @pytest.mark.behaviour("KBL-DP-15", shows="action")
+def test_the_high_group_of_an_instruction_that_has_only_high_channels() -> None:
+    """As compilers split a write of sixteen channels: send (8|M0) for the low group, send (8|M8) for the high one."""
+    bench = picture()
+    bench.send("typed_surface_write", regs(X, 0), regs(7), mask=0x03, width=8, slot_group="high_8", channel_mask="r", **BOUND)
+    assert bench.data.array.view(u32)[:2].tolist() == [7, 7] and bench.data.array.view(u32)[2] != 7
+
+
+@pytest.mark.behaviour("KBL-DP-15", shows="action")
 def test_the_low_group_does_not_see_the_high_channels() -> None:
     bench = picture()
     before = bench.data.array.copy()

@@ -236,6 +236,14 @@ def test_a_depth_offset_is_added_to_coordinates() -> None:
     assert (found.left, found.top) == (8, (1 << 32) - 16)
 
 
+@pytest.mark.parametrize("gen", [gen for gen in GENERATIONS if gen > 4.5])
+def test_before_there_is_a_blend_state_nothing_is_blended(gen: float) -> None:
+    """Mesa's first clear of a depth buffer has no render target, and comes before any blend state."""
+    draw = Draw(gen, blend=BLENDING)
+    del draw.latched["3DSTATE_BLEND_STATE_POINTERS"]
+    assert draw.made().backend.targets == (TargetState(),)
+
+
 def test_what_is_missing_or_not_built_is_named() -> None:
     with pytest.raises(DecodeError, match="3DSTATE_CC_STATE_POINTERS"):
         color_calculator(DrawState(generation(9), AddressSpace("none", 48), {}, {}))

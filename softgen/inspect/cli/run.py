@@ -103,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
     from softgen.bits.generation import device
     from softgen.driver.environment import unreachable
     from softgen.driver.launcher import launch
+    from softgen.driver.service import CANNOT_GO_ON
 
     command = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not command:
@@ -128,6 +129,9 @@ def run(args: argparse.Namespace) -> int:
         finally:
             if recorder and (cut_short := recorder.close()):
                 complain(cut_short)
+    for text in outcome.failed:
+        if text.startswith(CANNOT_GO_ON):  # other failures, the simulator has reported
+            complain(text)
     if outcome.trouble:
         complain(outcome.trouble)
     elif outcome.signal in CRASHES:

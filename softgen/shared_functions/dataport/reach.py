@@ -50,8 +50,11 @@ def buffer_base(x: DataPortMessage) -> Value | None:
 
 
 def pixel_lanes(x: DataPortMessage, count: int, first: int = 0) -> Value:
-    """Lanes that the header of a surface message leaves on (KBL 17848-17865)."""
-    lanes = x.lanes(count, first)
+    """Lanes that the header of a surface message leaves on (KBL 17848-17865), from the thread's channel `first` on.
+
+    An instruction of eight channels that sends for the high ones has only these (send (8|M8)).
+    """
+    lanes = x.lanes(count, first if x.width > first else 0)
     if not x.plan.header or ADDRESS_64 in x.plan.attributes:
         return lanes
     bits = x.m.convert(x.header("MH1_BTS_PSM", "pixel_sample_mask"), u16)

@@ -9,12 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from softgen.inspect.cli import main as cli
 from softgen.threads.dispatcher import EngineDispatcher
 from tests.conftest import ROOT, SHARED, needs_shared
 from tests.gpgpu.job import aub, dwords, vector_add
+from tests.pictures.compare import compare
 from tests.threads.test_reference import ENDLESS
 
 CAPTURE = str(ROOT / "tests" / "data" / "kbl-vk-compute")
@@ -188,3 +191,39 @@ def test_a_report_that_cannot_be_made_is_refused_before_the_replay(options: tupl
     assert cli.main(["replay", str(ROOT / "tests" / "data" / "kbl-vk-compute"), *options]) == 2
     out, err = capsys.readouterr()
     assert expected in err and not out
+
+
+TRIANGLE = ROOT / "tests" / "data" / "g45-gles-tri"
+
+
+def test_images_of_a_capture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A triangle of red, green and blue corners on a blue background; stored bottom row first."""
+    assert cli.main(["replay", str(TRIANGLE), "--images", str(tmp_path / "out")]) == 0
+    shown = re.findall(r"picture (.*\.png)", capsys.readouterr().out)
+    assert shown and Path(shown[0]).name == "submission-1-draw-2-target-0.png"
+    assert sorted(shown) == sorted(str(path) for path in (tmp_path / "out").iterdir())
+    for path in shown:
+        with Image.open(path) as picture:
+            assert picture.size == (64, 64) and picture.getpixel((0, 0)) == (51, 102, 153, 255)
+            colours = picture.getcolors(4096)
+            assert colours is not None and len(colours) > 1000
+    assert cli.main(["replay", str(TRIANGLE), "--images", str(tmp_path / "out")]) == 2  # it has files in it
+
+
+def test_images_of_several_captures_are_named_after_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["replay", str(TRIANGLE), CAPTURE, "--json", "--images", str(tmp_path / "out")]) == 0
+    images = [Path(path).name for path in json.loads(capsys.readouterr().out)["images"]]
+    assert images and all(name.startswith("g45-gles-tri-submission-") for name in images)
+
+
+@needs_shared("traces")
+@pytest.mark.parametrize("gpu", ["ivb", "hsw", "bdw", "skl", "kbl", "icl"])
+def test_the_triangle_is_the_same_on_every_gpu(gpu: str, tmp_path: Path) -> None:
+    """The captured program is the same, and every frame of it."""
+    last = []
+    for capture in (TRIANGLE, SHARED / "traces" / f"{gpu}-gles-tri"):
+        folder = tmp_path / capture.name
+        assert cli.main(["replay", str(capture), "--images", str(folder)]) == 0
+        pictures = [np.asarray(Image.open(path)) for path in folder.iterdir()]
+        last.append(next(each for each in pictures if each.shape == (64, 64, 4) and len(np.unique(each.reshape(-1, 4), axis=0)) > 1000))
+    assert compare(last[1], last[0]).agrees

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,19 @@ def test_a_report_as_a_table_on_standard_error() -> None:
     run = softgen_run("--report", "-", "--", PYTHON, str(SAXPY), PYOPENCL_NO_CACHE="1")
     assert run.process.returncode == 0 and "all right" in run.out and "report" not in run.out
     assert "8 threads" in run.err and any(line.split()[:1] == ["saxpy"] for line in run.err.splitlines())
+
+
+def test_a_simulator_that_cannot_go_on_says_why() -> None:
+    """Where one of its modules cannot be imported, say."""
+    broken = "import sys; sys.modules['softgen.driver.node'] = None; from softgen.inspect.cli.main import main; sys.exit(main())"
+    program = [sys.executable, "-c", "import os; os.open('/dev/dri/renderD128', os.O_RDWR)"]
+    run = subprocess.run([sys.executable, "-c", broken, "run", "--", *program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 1 and "the simulator cannot go on: ModuleNotFoundError: import of softgen.driver.node" in run.stderr
+
+
+def test_images_where_nothing_is_drawn(tmp_path: Path) -> None:
+    run = softgen_run("--images", str(tmp_path / "out"), "--", "/bin/true")
+    assert run.process.returncode == 0 and "no pictures, because nothing was drawn" in run.err
+    (tmp_path / "out" / "mine").write_text("kept")
+    run = softgen_run("--images", str(tmp_path / "out"), "--", "/bin/true")
+    assert run.process.returncode == 2 and "has files in it already" in run.err
