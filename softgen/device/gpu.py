@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Protocol
 
-from softgen import gpgpu, media, three_d
+from softgen import blitter, gpgpu, media, three_d
 from softgen.bits import registers as placing
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
@@ -45,7 +45,7 @@ from softgen.streamer.rules import commands as rules_commands
 from softgen.threads.dispatch import Dispatcher
 from softgen.threads.dispatcher import EngineDispatcher
 
-PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d)
+PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d, blitter)
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
 for _pipeline in PIPELINES:
     COMMANDS.update(_pipeline.COMMANDS)

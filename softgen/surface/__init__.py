@@ -3,9 +3,10 @@
 In:  a surface state, and coordinates or texels as lanes of any machine.
 Out: where in memory a texel is, its channels, and channels put together to a texel.
 
-tiling.py   linear, X, Y and W: from a byte of a row to a byte of memory
-image.py    SurfaceImage: a decoded surface state; slices, bounds
-levels.py   where mip levels are
-texel.py    channels in and out of texels, by the table of formats
-fetch.py    texels out of memory
+tiling.py      linear, X, Y and W: from a byte of a row to a byte of memory
+tile_table.py  the same within a tile as tables for compiled code
+image.py       SurfaceImage: a decoded surface state; slices, bounds
+levels.py      where mip levels are
+texel.py       channels in and out of texels, by the table of formats
+fetch.py       texels out of memory
 """

@@ -6,19 +6,13 @@ In:  where a level of a surface is, a value, setup records whose bounding boxes 
 from __future__ import annotations
 
 import ctypes
-from functools import cache
-
-import numpy as np
-import numpy.typing as npt
 
 from softgen.errors import Unsupported
 from softgen.eu.native import GuardedCall
 from softgen.memory.space import Space
 from softgen.shared_functions.pixel_backend import SurfacePlacement
-from softgen.surface import tiling as tilings
+from softgen.surface.tile_table import tile_offsets
 from softgen.three_d.structures import RecordArray, library
-
-Words = npt.NDArray[np.uint32]
 
 
 class FillPlan(ctypes.Structure):
@@ -34,23 +28,6 @@ class FillPlan(ctypes.Structure):
         ("value", ctypes.c_uint8 * 16), ("mask", ctypes.c_uint8 * 16),
         ("records", ctypes.c_uint64), ("count", ctypes.c_uint64), ("next", ctypes.c_uint64),
     ]  # fmt: skip
-
-
-@cache
-def tile_offsets(name: str) -> tuple[Words, Words]:
-    """Of a tiling: what each byte of a row, and each row, adds to the offset within a tile."""
-    order = tilings.orders().get(name)
-    if order is None:
-        raise Unsupported(f"surfaces with tiling {name}: not yet simulated")
-    parts = []
-    for which in "XY":
-        places = [at for at, letter in enumerate(reversed(order)) if letter == which]
-        numbers = np.arange(1 << len(places), dtype=np.uint32)
-        offsets: Words = np.zeros_like(numbers)
-        for bit, at in enumerate(places):
-            offsets |= (numbers >> np.uint32(bit) & np.uint32(1)) << np.uint32(at)
-        parts.append(offsets)
-    return parts[0], parts[1]
 
 
 def plan(place: SurfacePlacement, tiling: str, value: bytes, mask: bytes, scale: tuple[int, int] = (1, 1)) -> FillPlan:
