@@ -69,8 +69,8 @@ def filtered(one: Mipmap, where: Any, level: int, linear: bool) -> Any:
             lost = i, j
     if lost is not None:
         held[lost] = sum(held.values()) / 3
-    for place, weight in four.items():
-        found += weight * held[place]
+    for spot, weight in four.items():
+        found += weight * held[spot]
     return found
 
 
