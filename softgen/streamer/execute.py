@@ -59,6 +59,7 @@ class Streamer(CommandParser):
         self.status = EngineStatusRegisters(device.registers, self.generation.number, engine, self.base, device.interrupt)
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self._work = 0  # draws and dispatches that have been counted
+        self._counting: dict[str, tuple[int, int]] = {}  # offset and dwords of registers that count
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
@@ -353,8 +354,14 @@ class Streamer(CommandParser):
 
     def add(self, name: str, count: int) -> None:
         """Advance a counting register."""
-        bits = 32 * catalogue().layout(name, self.generation.number).dwords
-        self.set(name, self.get(name) + count & (1 << bits) - 1)
+        found = self._counting.get(name)
+        if found is None:
+            found = self._counting[name] = self.own(name), catalogue().layout(name, self.generation.number).dwords
+        offset, dwords = found
+        places = range(offset, offset + 4 * dwords, 4)
+        value = sum(self.registers.read(place) << 32 * i for i, place in enumerate(places)) + count
+        for i, place in enumerate(places):
+            self.registers.write(place, value >> 32 * i & 0xFFFFFFFF)
 
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""

@@ -9,8 +9,10 @@ Writes  bytes, whole registers
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from softgen.bits.catalogue import catalogue
+from softgen.bits.record import Record
 from softgen.errors import DecodeError
 from softgen.three_d.state import DrawState
 from softgen.three_d.unit_state import unit_state
@@ -31,11 +33,16 @@ def _buffers(state: DrawState, stage: str) -> Iterator[bytes]:
     command = state.get(f"3DSTATE_CONSTANT_{stage}")
     if command is None:
         return
-    for number, (length, buffer) in enumerate(zip(command.read_length, command.constant_buffer, strict=True)):
-        if length.length:
-            relative = number == 0 and not offset_disabled(state)
-            size = length.length * UNIT
-            yield _relative(state, buffer.pointer, size) if relative else state.space.read(state.address("", buffer.pointer), size)
+    for number, pointer, size in _ranges(command):
+        relative = number == 0 and not offset_disabled(state)
+        yield _relative(state, pointer, size) if relative else state.space.read(state.address("", pointer), size)
+
+
+@lru_cache(256)
+def _ranges(command: Record) -> tuple[tuple[int, int, int], ...]:
+    """Number, pointer and size of the buffers that have a length."""
+    return tuple((number, buffer.pointer, length.length * UNIT)
+                 for number, (length, buffer) in enumerate(zip(command.read_length, command.constant_buffer, strict=True)) if length.length)  # fmt: skip
 
 
 def _relative(state: DrawState, pointer: int, size: int) -> bytes:

@@ -5,7 +5,6 @@ In:  a DrawCall and the state it sees. Out: memory changed; statistics registers
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from softgen.command import CommandStreamer
@@ -21,19 +20,50 @@ from softgen.three_d.front import Front
 from softgen.three_d.geometry import Geometry, GeometryMemory
 from softgen.three_d.geometry_threads import geometry_threads
 from softgen.three_d.pixel_shader import PixelShader, PixelTargets
+from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.setup_threads import SetupThreads
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.unit_state import binding_table
 
 LARGEST = 16384  # pixels of a side, where no surface limits a draw
-Statistics = Counter[str]  # by the name of a register
+MOST_PLANS = 16  # kept
+Statistics = dict[str, int]  # by the name of a register
+
+
+class DrawPlans:
+    """What a draw's state means to its stages after the front, without the values of constants."""
+
+    def __init__(self, state: DrawState, memory: GeometryMemory) -> None:
+        stages.refuse_missing(state)
+        self.resolve = clears.is_resolve(state)
+        if self.resolve:
+            return
+        self.target = render_target(state)
+        self.targets = [] if self.target is None else [self.target]
+        self.geometry = Geometry(state, memory, extent(self.target))
+        self.clear = clears.rectangle_clear(state)
+        if self.clear is None:
+            self.shader = PixelShader()
+            self.shader.make_plan(state)
+            self.backend = pixel_targets(state)
+
+
+def pixel_targets(state: DrawState) -> PixelTargets:
+    """What the pixel backend does in a draw."""
+    colors = color_calculator(state)
+    targets = PixelTargets(((pixel_backend.NAME, colors.backend),), late=colors.late)
+    if colors.early is None:
+        return targets
+    tests = early_depth(colors.early, state.space.bits)
+    return replace(targets, depth_function=tests.function, depth_target=tests.target, owner=tests)
 
 
 class Pipeline3D:
     """The 3D pipeline of a hardware context: memory and plans that its draws use one after another."""
 
     def __init__(self) -> None:
-        self.front, self.memory, self.shader = Front(), GeometryMemory(), PixelShader()
+        self.front, memory = Front(), GeometryMemory()
+        self.plans = PlanCache(lambda state: DrawPlans(state, memory), MOST_PLANS)
 
     def __deepcopy__(self, memo: object) -> Pipeline3D:
         """A copy of a context has a pipeline of its own; nothing in it is state."""
@@ -41,46 +71,52 @@ class Pipeline3D:
 
     def draw(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
         """Execute a draw to its end."""
-        stages.refuse_missing(state)
-        if clears.is_resolve(state):
+        plans = self.plans.get(state)
+        if plans.resolve:
             return
-        target = render_target(state)
-        statistics = cs.dispatcher.whole(cs.space, lambda: self._draw(cs, state, call, target))
+        statistics = cs.dispatcher.whole(cs.space, lambda: self._draw(cs, state, call, plans))
         for register, count in statistics.items():
-            cs.add(register, count)
-        if target is not None:
-            cs.drawn([target])
+            if count:
+                cs.add(register, count)
+        if plans.targets:
+            cs.drawn(plans.targets)
 
-    def _draw(self, cs: CommandStreamer, state: DrawState, call: DrawCall, target: SurfaceImage | None) -> Statistics:
-        clipper = ClipThreads(cs, state).clip if state.generation.unit_state else None
-        geometry = Geometry(state, self.memory, extent(target), clipper)
-        statistics: Statistics = Counter()
-        if (plan := clears.rectangle_clear(state)) is not None:
-            for chunk in self.front.chunks(cs, state, call):
-                for piece in geometry.pieces(chunk):
-                    fill.fill(state.space, plan, piece.records)
+    def _draw(self, cs: CommandStreamer, state: DrawState, call: DrawCall, plans: DrawPlans) -> Statistics:
+        geometry = plans.geometry
+        geometry.begin()
+        geometry.clipper = ClipThreads(cs, state).clip if state.generation.unit_state else None
+        shaded = depth = 0
+        if plans.clear is not None:
+            self._fill(cs, state, call, plans)
         else:
-            self._shade(cs, state, call, geometry, statistics)
+            shaded, depth = self._shade(cs, state, call, plans)
         front = self.front.counts
-        statistics.update(IA_VERTICES_COUNT=front.ia_vertices, IA_PRIMITIVES_COUNT=front.ia_primitives,
-                          VS_INVOCATION_COUNT=front.vs_invocations, CL_INVOCATION_COUNT=geometry.invocations,
-                          CL_PRIMITIVES_COUNT=geometry.primitives)  # fmt: skip
-        return +statistics
+        return {"PS_INVOCATION_COUNT": shaded, "PS_DEPTH_COUNT": depth, "IA_VERTICES_COUNT": front.ia_vertices,
+                "IA_PRIMITIVES_COUNT": front.ia_primitives, "VS_INVOCATION_COUNT": front.vs_invocations,
+                "CL_INVOCATION_COUNT": geometry.invocations, "CL_PRIMITIVES_COUNT": geometry.primitives}  # fmt: skip
 
-    def _shade(self, cs: CommandStreamer, state: DrawState, call: DrawCall, geometry: Geometry, statistics: Statistics) -> None:
-        self.shader.prepare(state)
-        colors = color_calculator(state)
-        targets = PixelTargets(((pixel_backend.NAME, colors.backend),), late=colors.late)
-        if colors.early is not None:
-            tests = early_depth(colors.early, state.space.bits)
-            targets = replace(targets, depth_function=tests.function, depth_target=tests.target, owner=tests)
-        setup = SetupThreads(state) if state.generation.unit_state else None
+    def _fill(self, cs: CommandStreamer, state: DrawState, call: DrawCall, plans: DrawPlans) -> None:
+        """Clear the rectangles of the draw."""
+        assert plans.clear is not None
         for chunk in self.front.chunks(cs, state, call):
-            for piece in geometry.pieces(geometry_threads(cs, state, call, chunk)):
-                if setup is not None:
+            for piece in plans.geometry.pieces(chunk):
+                if piece.new:
+                    fill.fill(state.space, plans.clear, piece.records)
+
+    def _shade(self, cs: CommandStreamer, state: DrawState, call: DrawCall, plans: DrawPlans) -> tuple[int, int]:
+        """Shade the pixels of the draw: what PS_INVOCATION_COUNT and PS_DEPTH_COUNT grow by."""
+        shader, targets, shaded, depth = plans.shader, plans.backend, 0, 0
+        shader.load_constants(state)
+        unit_state = state.generation.unit_state
+        setup = SetupThreads(state) if unit_state else None
+        for chunk in self.front.chunks(cs, state, call):
+            for piece in plans.geometry.pieces(geometry_threads(cs, state, call, chunk) if unit_state else chunk):
+                if setup is not None and piece.new:
                     setup.run(cs, piece)
-                counts = self.shader.draw(cs, piece.records, piece.bins, targets)
-                statistics.update(PS_INVOCATION_COUNT=counts.invocations, PS_DEPTH_COUNT=counts.depth)
+                counts = shader.draw(cs, piece.records, piece.bins, targets)
+                shaded += counts.invocations
+                depth += counts.depth
+        return shaded, depth
 
 
 def render_target(state: DrawState) -> SurfaceImage | None:

@@ -16,11 +16,13 @@ from softgen.errors import SoftgenError
 from softgen.shared_functions.urb.memory import ROW
 from softgen.three_d.assembly import Assembly, AssemblyMemory
 from softgen.three_d.chunk import Chunk, aligned
+from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.state import DrawCall, DrawState
-from softgen.three_d.vertex_fetch import Destination, FetchPlan, optional, vertex_dwords, vertex_fetch
-from softgen.three_d.vertex_shader import VertexShader
+from softgen.three_d.vertex_fetch import Destination, FetchPlan, fetch_key, vertex_dwords, vertex_fetch
+from softgen.three_d.vertex_shader import VertexShader, VertexShaderPlan
 
 MOST_CHUNKS = 4  # kept, by entry size
+FETCHES = 16  # plans that are kept: objects of a scene have vertex buffers of their own
 
 
 @dataclass
@@ -39,13 +41,16 @@ class Front:
         self.counts = FrontCounts()
         self._chunks: dict[int, Chunk] = {}
         self._memory = AssemblyMemory()
+        self._plans, self._fetches = PlanCache(FrontPlan), PlanCache(_fetch, FETCHES)
 
     def chunks(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> Iterator[Chunk]:
         """The draw in chunks, vertex entries complete and objects in drawing order. A chunk is valid until the next is asked for."""
         self.counts = FrontCounts()
         if not call.vertices or not call.instances:
             return
-        draw = FrontDraw(state, call, self._memory)
+        plan = self._plans.get(state)
+        fetch = self._fetches.get(state, plan, fetch_key(state, call), _Values(call)).starting(call)
+        draw = FrontDraw(state, call, plan, fetch, self._memory)
         chunk = self._chunk(draw.entry_bytes)
         while not draw.assembly.finished:
             draw.fill(cs, chunk)
@@ -63,19 +68,49 @@ class Front:
         return found
 
 
+class FrontPlan:
+    """What the state of the front means, without vertex buffers and constants."""
+
+    def __init__(self, state: DrawState) -> None:
+        self.shader = VertexShaderPlan(state)
+        statistics = state.get("3DSTATE_VF_STATISTICS")
+        self.counts = statistics is not None and bool(statistics.statistics_enable)
+
+
+class _Values:
+    """The parameters of a draw as part of a key in which they do not count: fetch_key has those that do."""
+
+    def __init__(self, call: DrawCall) -> None:
+        self.call = call
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Values)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def _fetch(state: DrawState, plan: FrontPlan, key: tuple[int, ...], values: _Values) -> FetchPlan:
+    if plan.shader.enabled:
+        return vertex_fetch(state, values.call, plan.shader.destination)
+    return vertex_fetch(state, values.call, Destination.entry(entry_bytes(state, values.call, plan.shader) // 4))
+
+
+def entry_bytes(state: DrawState, call: DrawCall, shader: VertexShaderPlan) -> int:
+    """The size of vertex entries. Without a shader fetch writes them, whole rows; what no element stores is zero."""
+    if shader.enabled:
+        return shader.entry_bytes
+    return max(shader.entry_bytes, -(-4 * vertex_dwords(state, call) // ROW) * ROW)
+
+
 class FrontDraw:
     """The stages of one draw."""
 
-    def __init__(self, state: DrawState, call: DrawCall, memory: AssemblyMemory | None = None) -> None:
-        self.state, self.shader = state, VertexShader(state, call)
-        self.assembly = Assembly(state, call, bool(optional(self.shader.unit, "simd8_single_instance_dispatch_enable")), memory)
-        self.entry_bytes = self.shader.entry_bytes
+    def __init__(self, state: DrawState, call: DrawCall, plan: FrontPlan, fetch: FetchPlan, memory: AssemblyMemory | None = None) -> None:
+        self.plan, self.fetch, self.shader = plan, fetch, VertexShader(state, call, plan.shader, fetch)
+        self.assembly = Assembly(state, call, plan.shader.one_instance, memory)
+        self.entry_bytes = entry_bytes(state, call, plan.shader)
         self.shaded = 0
-        if self.shader.fetch is not None:
-            self.fetch: FetchPlan = self.shader.fetch
-        else:  # fetch writes the entries, whole rows of them; what no element stores is zero
-            self.entry_bytes = max(self.entry_bytes, -(-4 * vertex_dwords(state, call) // ROW) * ROW)
-            self.fetch = vertex_fetch(state, call, Destination.entry(self.entry_bytes // 4))
 
     def fill(self, cs: CommandStreamer, chunk: Chunk) -> None:
         """The next part of the draw."""
@@ -94,8 +129,7 @@ class FrontDraw:
             fetch.mark_edges(assembly.vertex_ids, assembly.instance_ids, count, assembly.objects_address, flags.ctypes.data)
 
     def count(self, into: FrontCounts) -> None:
-        statistics = self.state.get("3DSTATE_VF_STATISTICS")
-        if statistics is not None and statistics.statistics_enable:
+        if self.plan.counts:
             into.ia_vertices, into.ia_primitives = self.assembly.state.vertices_seen, self.assembly.state.objects_made
         if self.shader.enabled and self.shader.counts:
             into.vs_invocations = self.shaded

@@ -79,6 +79,7 @@ class GeometryMemory:
         self.capacity = records
         self.records = aligned(records * ctypes.sizeof(SetupRecord))
         self.attributes, self.outcodes, self.results, self.sf_inputs = (aligned(0) for _ in range(4))
+        self.user: Geometry | None = None  # of the sizes that were set last
         self.array = RecordArray(records=self.records.ctypes.data, capacity=records)
 
     def reserve(self, outputs: int, threads: bool) -> None:
@@ -120,12 +121,24 @@ class Geometry:
     def __init__(self, state: DrawState, memory: GeometryMemory, extent: tuple[int, int], clipper: ThreadClipper | None = None) -> None:
         self.state, self.memory, self.clipper = state, memory, clipper
         self.clip, self.setup, self.attributes = memory.plans.get(state, extent)
+        self.extent = extent
         memory.reserve(self.attributes.count, bool(self.setup.start_vertex))
         memory.bins.resize(extent)
+        memory.user = self
         self.struct = GeometryStruct(
             clip=ctypes.addressof(self.clip), setup=ctypes.addressof(self.setup), attributes=ctypes.addressof(self.attributes),
             records=ctypes.addressof(memory.array), sf_inputs=memory.sf_inputs.ctypes.data if self.setup.start_vertex else 0,
         )  # fmt: skip
+
+    def begin(self) -> None:
+        """Another draw with the same state."""
+        memory, struct = self.memory, self.struct
+        struct.invocations = struct.primitives = 0
+        if memory.user is not self:  # other draws have used the memory since
+            memory.reserve(self.attributes.count, bool(self.setup.start_vertex))
+            memory.bins.resize(self.extent)
+            memory.user = self
+            struct.sf_inputs = memory.sf_inputs.ctypes.data if self.setup.start_vertex else 0
 
     @property
     def invocations(self) -> int:

@@ -102,6 +102,7 @@ class PixelShader:
         self.state: PixelState | None = None
         self._inputs: PixelInputs | None = None
         self._constants: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._constants_address = 0
         self._placed: tuple[object, ...] = ()
         self._dispatched: tuple[tuple[object, ...], ThreadDispatch] | None = None
         self._loops: list[PixelLoop] = []
@@ -112,7 +113,13 @@ class PixelShader:
     # -- state -----------------------------------------------------------------------------------------------------------
 
     def prepare(self, state: DrawState) -> PixelState:
-        """Makes the plan for a draw; most of it lasts while state commands do not change."""
+        """Make the plan for a draw; most of it lasts while state commands do not change."""
+        found = self.make_plan(state)
+        self.load_constants(state)
+        return found
+
+    def make_plan(self, state: DrawState) -> PixelState:
+        """The same without constants."""
         inputs = pixel_inputs(state)
         if self.state is None or inputs != self._inputs:
             self._inputs = None  # until all is made
@@ -120,11 +127,17 @@ class PixelShader:
             self.state = pixel_state(state, inputs)
             self._inputs = inputs
         self._nothing = rasterizer.draws_nothing(state)
+        return self.state
+
+    def load_constants(self, state: DrawState) -> None:
+        """Take the constants as they are now in memory."""
+        assert self.state is not None, "the plan comes first"
         data = push_constants(state, "PS") if self.state.push_constants and self.state.dispatched else b""
         if len(data) != len(self._constants):
             self._constants = np.zeros(len(data), np.uint8)
-        self._constants[:] = np.frombuffer(data, np.uint8)
-        return self.state
+            self._constants_address = self._constants.ctypes.data
+        if data:
+            ctypes.memmove(self._constants_address, data, len(data))
 
     def _place(self, pixels: PixelState, records: RecordArray) -> None:
         """Places the parts of payloads, if they are not placed already."""
@@ -133,7 +146,7 @@ class PixelShader:
         if wanted != self._placed:
             self.plan.payload = place_parts(*wanted)
             self._placed = wanted
-        self.plan.payload.constant_data = self._constants.ctypes.data
+        self.plan.payload.constant_data = self._constants_address
 
     # -- drawing ---------------------------------------------------------------------------------------------------------
 

@@ -249,6 +249,12 @@ class FetchPlan:
     def __init__(self, state: DrawState, structure: VertexFetch, *owned: object) -> None:
         self.structure, self.owned, self.space = structure, owned, state.space
 
+    def starting(self, call: DrawCall) -> FetchPlan:
+        """The same for another draw: where its vertices and instances start."""
+        self.structure.bias = (call.base_vertex if call.indexed else call.start_vertex) & 0xFFFFFFFF
+        self.structure.start_instance = call.start_instance
+        return self
+
     @property
     def address(self) -> int:
         return ctypes.addressof(self.structure)
@@ -272,12 +278,18 @@ def vertex_fetch(state: DrawState, call: DrawCall, destination: Destination) -> 
         state.warn(remark)
     buffers, instancing = state.latched.by_index("3DSTATE_VERTEX_BUFFERS"), state.latched.by_index("3DSTATE_VF_INSTANCING")
     found, edge_flag = source_elements(state.space.bits, table, elements, tuple(buffers.items()), tuple(instancing.items()))
-    bias = (call.base_vertex if call.indexed else call.start_vertex) & 0xFFFFFFFF
     plan = VertexFetch(ctypes.addressof(state.space.table), ctypes.addressof(found), ctypes.addressof(table.stores), len(found),
-                       table.first, table.others, bias, call.start_instance, edge_flag is not None)  # fmt: skip
+                       table.first, table.others, has_edge_flag=edge_flag is not None)  # fmt: skip
     if edge_flag is not None:
         plan.edge_flag = edge_flag
-    return FetchPlan(state, plan, found, table)
+    return FetchPlan(state, plan, found, table).starting(call)
+
+
+def fetch_key(state: DrawState, call: DrawCall) -> tuple[int, ...]:
+    """What of a draw's parameters its fetch plan depends on, but for where it starts."""
+    if state.get("3DSTATE_VF_SGVS_2") is None:
+        return ()
+    return int(call.indexed), call.base_vertex, call.start_vertex, call.start_instance
 
 
 def vertex_dwords(state: DrawState, call: DrawCall) -> int:

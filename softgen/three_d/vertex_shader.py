@@ -101,41 +101,69 @@ def _scratch(unit: Record) -> Scratch | None:
     return Scratch(unit.scratch_space_base_pointer, KIB << unit.per_thread_scratch_space, unit.maximum_number_of_threads + 1)
 
 
-class VertexShader:
-    """The vertex shader of a draw."""
+class VertexShaderPlan:
+    """What the state of the vertex shader means, without vertex buffers and the values of constants."""
 
-    def __init__(self, state: DrawState, call: DrawCall) -> None:
+    def __init__(self, state: DrawState) -> None:
         self.unit = unit = unit_state(state, "VS")
         self.enabled, self.entry_bytes = bool(unit.enable), entry_bytes(state, unit)
+        self.one_instance = bool(optional(unit, "simd8_single_instance_dispatch_enable"))
+        self.shape = shape = thread_shape(unit)
+        self.vertices = 1 if any(optional(unit, name) for name in SINGLE) else shape.vertices
+        self.dwords = dwords = SLOTS * SLOT * unit.vertex_urb_entry_read_length
+        self.destination = Destination(SLOTS * SLOT * unit.vertex_urb_entry_read_offset, dwords, shape.element_stride,
+                                       shape.component_stride)  # fmt: skip
+        self.constant_offset = unit.dispatch_grf_start_register_for_urb_data * REGISTER
+        if self.enabled:
+            self._plan_threads(state)
+        self._dispatched: tuple[Chunk, int, ThreadDispatch] | None = None
+
+    def _plan_threads(self, state: DrawState) -> None:
+        unit = self.unit
+        self.fields = {**stage_fields(state.gen, unit), "binding_table": binding_table(state, "VS"), "samplers": samplers(state, "VS")}
+        scratch = self.fields["scratch"]
+        self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
+        self.header = _header(state.gen, self.shape.page, self.fields["binding_table"], self.fields["samplers"], scratch,
+                              unit.per_thread_scratch_space)  # fmt: skip
+        self.header_array = (ctypes.c_uint32 * HEADER_DWORDS)(*self.header)
+        self.thread_mask, self.handle_offset = _places(state.gen, self.shape.page)
+
+    def dispatch(self, chunk: Chunk, constant_bytes: int) -> ThreadDispatch:
+        """The record of the threads; the same while chunk and length of constants are."""
+        held = self._dispatched
+        if held is None or held[0] is not chunk or held[1] != constant_bytes:
+            registers = (self.constant_offset + constant_bytes + self.dwords // SLOT * self.shape.element_stride) // REGISTER
+            made = ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(registers), masks=WrittenMasks(),
+                                  units=(*UNITS, "urb"), unit_states=(("urb", chunk.urb),), **self.fields)  # fmt: skip
+            held = self._dispatched = chunk, constant_bytes, made
+        return held[2]
+
+
+class VertexShader:
+    """The vertex shader of a draw. `plan` and `fetch` are those of an earlier draw with the same state."""
+
+    def __init__(self, state: DrawState, call: DrawCall, plan: VertexShaderPlan | None = None, fetch: FetchPlan | None = None) -> None:
+        self.plan = plan = plan or VertexShaderPlan(state)
+        self.unit, self.enabled, self.entry_bytes = plan.unit, plan.enabled, plan.entry_bytes
         self.fetch: FetchPlan | None = None
         if self.enabled:
-            self._plan(state, call)
+            self.constants = push_constants(state, "VS")
+            self.fetch = fetch or vertex_fetch(state, call, plan.destination)
+            self.attribute_offset = plan.constant_offset + len(self.constants)
+            self.fields, self.vertices, self.batch, self.shape, self.header = plan.fields, plan.vertices, plan.batch, plan.shape, plan.header
 
     @property
     def counts(self) -> bool:
         """Whether VS_INVOCATION_COUNT advances."""
         return bool(self.unit.statistics_enable)
 
-    def _plan(self, state: DrawState, call: DrawCall) -> None:
-        unit, shape = self.unit, thread_shape(self.unit)
-        self.constants, self.shape = push_constants(state, "VS"), shape
-        self.vertices = 1 if any(optional(unit, name) for name in SINGLE) else shape.vertices
-        dwords = SLOTS * SLOT * unit.vertex_urb_entry_read_length
-        self.fetch = vertex_fetch(state, call, Destination(SLOTS * SLOT * unit.vertex_urb_entry_read_offset, dwords, shape.element_stride,
-                                                           shape.component_stride))  # fmt: skip
-        start = unit.dispatch_grf_start_register_for_urb_data * REGISTER
-        self.constant_offset, self.attribute_offset = start, start + len(self.constants)
-        self.registers = (self.attribute_offset + dwords // SLOT * shape.element_stride) // REGISTER
-        self.fields = {**stage_fields(state.gen, unit), "binding_table": binding_table(state, "VS"), "samplers": samplers(state, "VS")}
-        scratch = self.fields["scratch"]
-        self.batch = max(min(BATCH, scratch.threads), 1) if scratch is not None else BATCH
-        self.header = _header(state.gen, shape.page, self.fields["binding_table"], self.fields["samplers"], scratch,
-                              unit.per_thread_scratch_space)  # fmt: skip
-        self.thread_mask, self.handle_offset = _places(state.gen, shape.page)
+    @property
+    def registers(self) -> int:
+        """Registers of a payload."""
+        return (self.attribute_offset + self.plan.dwords // SLOT * self.shape.element_stride) // REGISTER
 
     def dispatch(self, chunk: Chunk) -> ThreadDispatch:
-        return ThreadDispatch(simd=CHANNELS, threads=self.batch, groups=0, payload=LoopPayload(self.registers), masks=WrittenMasks(),
-                              units=(*UNITS, "urb"), unit_states=(("urb", chunk.urb),), **self.fields)  # fmt: skip
+        return self.plan.dispatch(chunk, len(self.constants))
 
     def run(self, cs: CommandStreamer, chunk: Chunk, assembly: Assembly) -> None:
         """Shades the vertices of a chunk."""
@@ -156,12 +184,12 @@ class VertexShader:
 
     def _loop(self, chunk: Chunk, assembly: Assembly, first_slot: int) -> VertexShaderLoop:
         assert self.fetch is not None
-        vertices, scratch = chunk.vertices, self.fields["scratch"]
+        vertices, scratch, plan = chunk.vertices, self.fields["scratch"], self.plan
         return VertexShaderLoop(
             0, self.fetch.address, assembly.vertex_ids, assembly.instance_ids, vertices.entries, vertices.stride, vertices.count,
-            ctypes.addressof(self.next), _bytes_address(self.constants), self.constant_offset, len(self.constants), self.attribute_offset,
-            self.shape.vertices, self.shape.vertex_stride, self.vertices, self.handle_offset, 4 * len(self.header), first_slot,
-            scratch.size if scratch is not None else 0, self.thread_mask, (ctypes.c_uint32 * HEADER_DWORDS)(*self.header))  # fmt: skip
+            ctypes.addressof(self.next), _bytes_address(self.constants), plan.constant_offset, len(self.constants), self.attribute_offset,
+            self.shape.vertices, self.shape.vertex_stride, self.vertices, plan.handle_offset, 4 * len(self.header), first_slot,
+            scratch.size if scratch is not None else 0, plan.thread_mask, plan.header_array)  # fmt: skip
 
 
 @cache

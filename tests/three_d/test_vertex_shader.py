@@ -211,7 +211,7 @@ def test_threads_have_scratch_space_of_their_own(gen: float, bits: int) -> None:
     found, _ = payloads(state, 6, 2)
     assert [dwords[5] for dwords, _ in found] == [0x4000, 0x4801, 0x4000] and [dwords[3] for dwords, _ in found] == [0x5541] * 3
     shader = VertexShader(state, call(6, 1))
-    assert shader.batch == 2 and shader.fields["scratch"] == Scratch(0x4000, 2048, 2) and shader.thread_mask == bits
+    assert shader.batch == 2 and shader.fields["scratch"] == Scratch(0x4000, 2048, 2) and shader.plan.thread_mask == bits
 
 
 # -- dispatches ------------------------------------------------------------------------------------------------------
