@@ -169,13 +169,14 @@ class ReplayedCapture(CaptureTrace):
     def space(self, exec_: Exec, name: str = "") -> AddressSpace:
         self.now = exec_
         space = AddressSpace(name or f"submission {exec_.seq}", self.device.generation.address_bits)
-        for bo in exec_.bos:
-            space.map(bo.gpu_addr, self.buffer(bo))
+        for number, bo in enumerate(exec_.bos):
+            space.map(bo.gpu_addr, self.buffer(bo, number == exec_.batch.bo))
         return space
 
-    def buffer(self, bo: BufferObject) -> MemfdBuffer:
+    def buffer(self, bo: BufferObject, is_batch: bool = False) -> MemfdBuffer:
+        """The memory of a buffer. A new batch is as captured: drivers reuse buffers that the GPU wrote to, and write all of a batch."""
         held = self.kept.get(bo.uid)
-        if held is None or held[0].size != bo.size:
+        if held is None or held[0].size != bo.size or is_batch and held[1] != bo.blob:
             buffer = self.blobs.copy(bo.blob, bo.size)
         else:
             buffer, blob = held

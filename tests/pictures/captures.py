@@ -34,7 +34,7 @@ def lacks(name: str, *options: str) -> str:
         return f"ends with code {ran.returncode}: {ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else 'nothing said'}"
     found = json.loads(ran.stdout)
     problems = [one["what"] for kind in ("unsupported", "faults") for one in found[kind]]
-    return ADDRESS.sub("", problems[0]).strip() if problems else REPLAYS
+    return " ".join(ADDRESS.sub("", problems[0]).split()) if problems else REPLAYS
 
 
 def listed() -> dict[str, str]:

@@ -94,29 +94,46 @@ def test_compute_captures_run_without_a_fault(name: str) -> None:
     assert report.fine and report.counters.dispatches == 1 and report.counters.threads > 0
 
 
-def capture(folder: Path, blobs: list[str]) -> CaptureTrace:
-    """The bundled capture's first submission again and again, its batch buffer with other contents each time."""
+ELSEWHERE = 0x10000000
+
+
+def capture(folder: Path, blobs: list[str], address: int | None = None) -> CaptureTrace:
+    """The bundled capture's first submission again and again, with other contents each time of its batch, or of a buffer at `address`."""
     (folder / "bo").symlink_to(CAPTURE / "bo")
     first = json.loads((FIRST).read_text("utf-8"))
+    if address is not None:
+        first["bos"].append({**first["bos"][0], "uid": 99, "handle": 99, "gpu_addr": hex(address)})
     for number, blob in enumerate(blobs):
-        first["seq"], first["bos"][0]["blob"] = number, blob
+        first["seq"], first["bos"][-1]["blob"] = number, blob
         (folder / f"exec-{number:06}.json").write_text(json.dumps(first))
     return ReplayedCapture(folder)
 
 
-def test_what_the_gpu_wrote_survives_until_the_capture_changes_those_bytes(tmp_path: Path) -> None:
-    blob = json.loads((FIRST).read_text("utf-8"))["bos"][0]["blob"]
-    trace = capture(tmp_path, [blob, blob, "zero"])
+def written_to(trace: CaptureTrace, address: int | None = None) -> list[bytes]:
+    """What a buffer (the batch unless named) begins with at each submission, and after the GPU has written to it then."""
     contents = []
     for work in trace.events():
-        address = work.batch
-        contents.append(work.space.read(address, 8))
-        work.space.write(address + 4, b"\x11\x22\x33\x44")
-        contents.append(work.space.read(address, 8))
+        place = work.batch if address is None else address
+        contents.append(work.space.read(place, 8))
+        work.space.write(place + 4, b"\x11\x22\x33\x44")
+        contents.append(work.space.read(place, 8))
+    return contents
+
+
+def test_what_the_gpu_wrote_survives_until_the_capture_changes_those_bytes(tmp_path: Path) -> None:
+    blob = json.loads((FIRST).read_text("utf-8"))["bos"][0]["blob"]
+    contents = written_to(capture(tmp_path, [blob, blob, "zero"], ELSEWHERE), ELSEWHERE)
     assert contents[2] == contents[1] != contents[0]  # not changed by the capture: kept
     was = contents[0]
     expected = bytes(0 if was[n] else contents[3][n] for n in range(8))  # bytes that were not zero change to zero, the others stay
     assert contents[4] == expected
+
+
+def test_a_new_batch_is_as_captured(tmp_path: Path) -> None:
+    """Its buffer may have been a render target before: zeros of the batch are not what was drawn there."""
+    blob = json.loads((FIRST).read_text("utf-8"))["bos"][0]["blob"]
+    contents = written_to(capture(tmp_path, [blob, blob, "zero"]))
+    assert contents[2] == contents[1] != contents[0] and contents[4] == bytes(8)
 
 
 def test_what_a_capture_says_it_held_afterwards_is_checked(tmp_path: Path) -> None:

@@ -1,0 +1,30 @@
+"""Captures of real drivers: those that need no more than is simulated replay to their end, and of the others a list says what they lack."""
+
+import pytest
+
+from tests.conftest import needs_shared
+from tests.pictures.captures import REPLAYS, lacks, listed, names
+
+QUICK = [name for name in listed() if name.endswith(("-gles-tri", "-vk-tri"))]
+
+
+@needs_shared("traces")
+def test_every_capture_is_listed() -> None:
+    assert sorted(listed()) == names()
+
+
+def test_every_triangle_replays() -> None:
+    assert len(QUICK) == 13 and {listed()[name] for name in QUICK} == {REPLAYS}
+
+
+@needs_shared("traces")
+@pytest.mark.parametrize("name", QUICK)
+def test_a_triangle(name: str) -> None:
+    assert lacks(name) == REPLAYS
+
+
+@pytest.mark.witness
+@needs_shared("traces")
+@pytest.mark.parametrize("name", [name for name in listed() if name not in QUICK])
+def test_a_capture_lacks_what_the_list_says(name: str) -> None:
+    assert lacks(name) == listed()[name], "write the list again: python -m tests.pictures.captures"
