@@ -191,8 +191,11 @@ def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntri
     """The state of the first target; and where the others' is."""
     if state.generation.unit_state:  # one for all, less what surface states say (pixel_backend/surface.py)
         return target_state(calc, calc, calc.word("alpha_test_format")), None
+    pointer = state.get("3DSTATE_BLEND_STATE_POINTERS")
+    if pointer is None:  # as in drivers' clears of depth and stencil, which write no colours: no blend state is valid
+        return TargetState(), None
     page = catalogue.layout("BLEND_STATE", state.gen)
-    address = state.address("dynamic", state.command("3DSTATE_BLEND_STATE_POINTERS").blend_state_pointer)
+    address = state.address("dynamic", pointer.blend_state_pointer)
     group = next(one for one in page.groups if one.name == "render_target")
     common = page.raw(array("I", state.read(address, group.start // 8))) if group.start else None  # without entries
     entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"))
