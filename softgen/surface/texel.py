@@ -19,8 +19,10 @@ ORDER = "rgba"
 ONE = 0x3F800000
 COPIES = {"l": "rgb", "i": "rgba"}  # luminance and intensity are replicated to several channels
 # The widest channels supported, in bits, by type
-WIDEST = {"unorm": 24, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat": 11, "raw": 32, "void": 32}
+WIDEST = {"unorm": 24, "snorm": 16, "uint": 32, "sint": 32, "float": 32, "ufloat": 11, "raw": 32, "void": 32, "exponent": 5}
 SMALL = {11: 4, 10: 5}  # width of an unsigned float -> the shift to the mantissa position of a half float
+SHARED_BIAS = 15 + 9  # of an exponent that channels share, with the bits of their mantissas, which have no leading one
+FLOAT_BIAS, MANTISSA = 127, 23  # of 32-bit floats
 
 
 STEPS = {"unorm": 0, "snorm": 1}  # channel types that count steps: bits that are a sign
@@ -33,8 +35,8 @@ ROUNDER, ROUNDER_REACH = 1.5 * (1 << 23), 1 << 22  # a float whose last bit is 1
 
 
 def check(format: Format, reading: bool = False) -> None:
-    """Raise Unsupported for formats that are not simulated; luminance and intensity can only be read."""
-    names = "rgbaxli" if reading else "rgbax"
+    """Raise Unsupported for formats that are not simulated; luminance, intensity and a shared exponent can only be read."""
+    names = "rgbaxlie" if reading else "rgbax"
     plain = all(channel.bits <= WIDEST.get(channel.type, 0) and channel.name in names for channel in format.channels)
     if format.coding or format.space == "yuv" or format.block != (1, 1) or not format.bits or not plain:
         raise Unsupported(f"texels of format {format}: not yet simulated")
@@ -60,17 +62,29 @@ def unpack(m: Machine, format: Format, words: list[Value], table: Memory | None 
     """Unpack red, green, blue and alpha; channels that the format lacks are 0, alpha 1. `table`: a LinearTable, where there is one."""
     check(format, reading=True)
     found = {name: m.like(words[0], bits) for name, bits in missing(format).items()}
+    shared = _shared_scale(m, format, words)
     for channel, at in places(format):
-        if channel.type != "void":
+        if channel.type not in ("void", "exponent"):
             raw = words[at // WORD] >> at % WORD if at % WORD else words[at // WORD]
             raw = raw if channel.bits == WORD else raw & (1 << channel.bits) - 1
             curved = format.space == "srgb" and channel.name != "a"
             if curved and table is not None and channel.bits == TABLE_BITS:
                 value = m.load(u32, table, raw * u32.bytes)
+            elif shared is not None:
+                value = m.bitcast(m.convert(m.bitcast(raw, i32), f32) * shared, u32)
             else:
                 value = _linear(m, _decoded(m, channel, raw)) if curved else _decoded(m, channel, raw)
             found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), value))
     return [found[name] for name in ORDER]
+
+
+def _shared_scale(m: Machine, format: Format, words: list[Value]) -> Value | None:
+    """What the mantissas of a format with a shared exponent count, as f32; None for other formats."""
+    for channel, at in places(format):
+        if channel.type == "exponent":
+            exponent = words[at // WORD] >> at % WORD & (1 << channel.bits) - 1
+            return m.bitcast(exponent + (FLOAT_BIAS - SHARED_BIAS) << MANTISSA, f32)
+    return None
 
 
 def missing(format: Format) -> dict[str, int]:

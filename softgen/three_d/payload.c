@@ -11,22 +11,29 @@ enum { REGISTER = 32, LANES = 8 };
 enum { BACK_FACING_BIT = 15, LAYER_SHIFT = 16, VIEWPORT_SHIFT = 27, LAYER_MASK = 0x7ff, VIEWPORT_MASK = 15, TOPOLOGY_MASK = 31 };
 enum { COEFFICIENTS_BACK_FACING_BIT = 31 };
 
-/* A 4x4 block's pixels by bit of its mask. */
-static const float pixel_x[BLOCK_PIXELS] = {0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3};
-static const float pixel_y[BLOCK_PIXELS] = {0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3};
+#define COLUMNS(s) 2 * ((s) & 1), 2 * ((s) & 1) + 1, 2 * ((s) & 1), 2 * ((s) & 1) + 1
+#define ROWS(s) ((s) & 2), ((s) & 2), ((s) & 2) + 1, ((s) & 2) + 1
+#define ORDER(a, b, c, d) {{COLUMNS(a), COLUMNS(b), COLUMNS(c), COLUMNS(d)}, {ROWS(a), ROWS(b), ROWS(c), ROWS(d)}, {a, b, c, d}}
+
+const struct subspan_order subspan_orders[16] = {
+    ORDER(0, 1, 2, 3), ORDER(0, 1, 2, 3), ORDER(1, 0, 2, 3), ORDER(0, 1, 2, 3), ORDER(2, 0, 1, 3), ORDER(0, 2, 1, 3), ORDER(1, 2, 0, 3),
+    ORDER(0, 1, 2, 3), ORDER(3, 0, 1, 2), ORDER(0, 3, 1, 2), ORDER(1, 3, 0, 2), ORDER(0, 1, 3, 2), ORDER(2, 3, 0, 1), ORDER(0, 2, 3, 1),
+    ORDER(1, 2, 3, 0), ORDER(0, 1, 2, 3),
+};
 
 struct values { float of[BLOCK_PIXELS]; } __attribute__((aligned(64)));
 
-INLINE void evaluate(const struct plane *p, uint32_t x, uint32_t y, float *into)
+INLINE void evaluate(const struct plane *p, const struct subspan_order *order, uint32_t x, uint32_t y, float *into)
 {
     float left = (float)x, top = (float)y;
     for (int i = 0; i < BLOCK_PIXELS; i++)
-        into[i] = __builtin_fmaf(p->dx, left + pixel_x[i], __builtin_fmaf(p->dy, top + pixel_y[i], p->c));
+        into[i] = __builtin_fmaf(p->dx, left + order->x[i], __builtin_fmaf(p->dy, top + order->y[i], p->c));
 }
 
+/* By bit of a block's mask. */
 VECTORIZED void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z)
 {
-    evaluate(plane, x, y, z);
+    evaluate(plane, &subspan_orders[0], x, y, z);
 }
 
 /* -- headers ------------------------------------------------------------------------------------------------------------------------- */
@@ -104,18 +111,19 @@ INLINE void put_barycentrics(const struct payload_plan *plan, uint32_t first_mod
 VECTORIZED static void write_channels(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
     const struct setup_record *r = t->record;
+    const struct subspan_order *order = t->order;
     const uint32_t *modes = plan->barycentric;
     uint32_t x = t->block->x, y = t->block->y, at = t->upper ? plan->half : 0;
     struct values w, b1, b2;
     write_headers(plan, t, payload);
     if (plan->w || modes[0] | modes[1] | modes[2]) {
-        evaluate(&r->rhw, x, y, w.of);
+        evaluate(&r->rhw, order, x, y, w.of);
         for (int i = 0; i < BLOCK_PIXELS; i++)
             w.of[i] = 1.0f / w.of[i];
     }
     if (modes[0] | modes[1] | modes[2]) {
-        evaluate(&r->perspective[0], x, y, b1.of);
-        evaluate(&r->perspective[1], x, y, b2.of);
+        evaluate(&r->perspective[0], order, x, y, b1.of);
+        evaluate(&r->perspective[1], order, x, y, b2.of);
         for (int i = 0; i < BLOCK_PIXELS; i++) {
             b1.of[i] *= w.of[i];
             b2.of[i] *= w.of[i];
@@ -123,8 +131,8 @@ VECTORIZED static void write_channels(const struct payload_plan *plan, const str
         put_barycentrics(plan, 0, at, &b1, &b2, t, payload);
     }
     if (modes[3] | modes[4] | modes[5]) {
-        evaluate(&r->linear[0], x, y, b1.of);
-        evaluate(&r->linear[1], x, y, b2.of);
+        evaluate(&r->linear[0], order, x, y, b1.of);
+        evaluate(&r->linear[1], order, x, y, b2.of);
         put_barycentrics(plan, 3, at, &b1, &b2, t, payload);
     }
     if (plan->depth)
@@ -140,7 +148,7 @@ static void write_samples(const struct payload_plan *plan, const struct thread_p
     uint16_t offsets[BLOCK_PIXELS];
     for (int i = 0; i < BLOCK_PIXELS; i++) {
         offsets[i] = (uint16_t)plan->xy_offset;
-        covered[i] = t->block->mask >> i & 1;
+        covered[i] = t->covered >> i & 1;
     }
     if (plan->xy_offsets)
         memcpy(payload + plan->xy_offsets + at, offsets, 2 * t->count);

@@ -41,6 +41,14 @@ static int64_t run_batch(struct pixel_loop *l, void *record)
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------------- */
 
+/* The subspans that have a lit pixel. */
+static uint32_t lit_subspans(uint32_t lit)
+{
+    lit |= lit >> 1;
+    lit |= lit >> 2;
+    return (lit & 1) | (lit >> 3 & 2) | (lit >> 6 & 4) | (lit >> 9 & 8);
+}
+
 /* All four pixels of a subspan that has a lit one: neighbours are needed for derivatives (BDW-WM, G45 7282-7303). */
 static uint32_t whole_subspans(uint32_t lit)
 {
@@ -54,7 +62,7 @@ INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
     uint8_t *payload = threads_payload(l->worker, thread);
     struct pixel_dispatch *told = sideband_of(l, payload);
     for (uint32_t i = 0; i < t->count / 4; i++) {
-        uint32_t subspan = t->first / 4 + i;
+        uint32_t subspan = t->order->subspan[t->first / 4 + i];
         t->place[i] = (t->block->y + (subspan & 2)) << 16 | (t->block->x + 2 * (subspan & 1));
     }
     if (!channel) {
@@ -74,7 +82,7 @@ INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
     l->masks[thread] |= whole_subspans(lit) << channel;
 }
 
-/* The threads of a block: one of 16 channels; one or two of 8, for those pairs of subspans that have a lit pixel; or half of one of 32. */
+/* The threads of a block: one of 16 channels; one or two of 8, for those pairs of subspans, lit ones first, that have a lit pixel; or half of one of 32. */
 INLINE void add_threads(struct pixel_loop *l, struct thread_pixels *t)
 {
     uint32_t width = l->plan->payload.width;
@@ -105,11 +113,26 @@ INLINE uint32_t test_early(struct pixel_loop *l, const struct setup_record *r, c
     return lit & b->mask;
 }
 
+/* Puts the lit subspans of a block first. */
+static void pack_subspans(struct thread_pixels *t, float *z)
+{
+    const struct thread_pixels block = *t;
+    float of_block[BLOCK_PIXELS];
+    memcpy(of_block, z, sizeof of_block);
+    t->lit = t->covered = 0;
+    for (int i = 0; i < 4; i++) {
+        uint32_t subspan = t->order->subspan[i];
+        t->lit |= (block.lit >> 4 * subspan & 15) << 4 * i;
+        t->covered |= (block.covered >> 4 * subspan & 15) << 4 * i;
+        memcpy(z + 4 * i, of_block + 4 * subspan, 4 * sizeof *z);
+    }
+}
+
 INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b)
 {
     const struct pixel_plan *plan = l->plan;
-    float z[BLOCK_PIXELS];
-    struct thread_pixels pixels = {.record = r, .block = b, .z = z, .count = BLOCK_PIXELS, .lit = b->mask};
+    float z[BLOCK_PIXELS] = {0};
+    struct thread_pixels pixels = {.record = r, .block = b, .z = z, .count = BLOCK_PIXELS, .covered = b->mask, .lit = b->mask};
     if (plan->depth || plan->late || plan->payload.depth)
         interpolate_depth(&r->z, b->x, b->y, z);
     if (plan->depth)
@@ -118,7 +141,11 @@ INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, cons
     if (!plan->late)
         l->passed += (uint32_t)__builtin_popcount(pixels.lit);
     if (l->worker && pixels.lit) {
+        uint32_t subspans = lit_subspans(pixels.lit);
         l->lit += (uint32_t)__builtin_popcount(pixels.lit);
+        pixels.order = &subspan_orders[subspans];
+        if (subspans & (subspans + 1)) /* not the first ones */
+            pack_subspans(&pixels, z);
         add_threads(l, &pixels);
     }
 }

@@ -58,12 +58,23 @@ struct payload_plan {
 };
 
 /* A part of a thread: pixels of one block, from `first` on, that become channels. */
+/* The order in which a block's subspans become channels, and the place of each channel's pixel in the block. */
+struct subspan_order {
+    float x[BLOCK_PIXELS], y[BLOCK_PIXELS];
+    uint32_t subspan[4];
+};
+
+/* By the subspans that have a lit pixel: those come first, as threads have no others. Compilers count on it: where a scalar is wanted of a
+ * value that all channels share, they take channel 0's (public Mesa, brw_stage_has_packed_dispatch). */
+extern const struct subspan_order subspan_orders[16];
+
 struct thread_pixels {
     const struct setup_record *record;
-    const struct pixel_block *block; /* mask: covered pixels */
-    const float *z; /* of the block's pixels */
+    const struct pixel_block *block;
+    const struct subspan_order *order;
+    const float *z; /* of the block's pixels, as all that follows in `order` */
     uint32_t first, count; /* pixels: 8 or 16 */
-    uint32_t lit; /* of the block's pixels: covered, and passed early tests */
+    uint32_t covered, lit; /* lit: covered, and passed early tests */
     uint32_t place[4]; /* of the subspans: X, and Y in the upper half */
     uint32_t slot; /* tells threads apart that run at the same time */
     uint32_t upper; /* they become channels 16 to 31 */

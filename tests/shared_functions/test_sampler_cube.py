@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shared_functions.mipmaps import Mipmap, Twin, place
+from tests.shared_functions import mipmaps
+from tests.shared_functions.mipmaps import Mipmap, Twin
 from tests.shared_functions.test_sampler import filters, modes
 from tests.shared_functions.test_sampler_levels import GENERATIONS, LINEAR, limits, sample_l, send, values
 
@@ -119,7 +120,7 @@ def test_a_corner_of_floats_is_the_average_of_three() -> None:
     held, last = one.data.array.view(np.float32), SIZE - 1
     held[:] = np.inf
     for face, i, j in ((1, 0, last), (3, 0, last), (5, last, last)):  # around -x -y -z
-        at = place(one.image, i, j, face, 0)
+        at = mipmaps.place(one.image, i, j, face, 0)
         assert at is not None
         held[at // 4] = 3.0 * face
     where = np.full((16, 3), -1, np.float32)

@@ -82,6 +82,16 @@ def test_known_values_out_of_memory() -> None:
     assert unpacked("R10G10B10A2_UINT", 1 | 2 << 10 | 3 << 20 | 3 << 30) == [1, 2, 3, 3]
 
 
+@pytest.mark.parametrize("exponent", range(32))
+def test_channels_share_an_exponent(exponent: int) -> None:
+    """(mantissa / 512) * 2^(exponent - 15), exactly (public: OpenGL 4.6, 8.25); mantissas have no leading one."""
+    word = 511 | 256 << 9 | 1 << 18 | exponent << 27
+    wanted = [mantissa * 2.0 ** (exponent - 24) for mantissa in (511, 256, 1)]
+    assert unpacked("R9G9B9E5_SHAREDEXP", word) == [*(bits(value) for value in wanted), bits(1.0)]
+    with pytest.raises(Unsupported, match="R9G9B9E5_SHAREDEXP"):
+        packed("R9G9B9E5_SHAREDEXP", 0, 0, 0, 0)
+
+
 def test_srgb_is_made_linear() -> None:
     """Every value of 8 bits, against the definition in 64-bit floats: within one unit in the last place; alpha is linear as it is."""
     for value in range(256):

@@ -116,6 +116,15 @@ def test_what_else_a_target_has(gen: float) -> None:
 
 
 @pytest.mark.parametrize("gen", LATER)
+def test_draws_may_have_no_blend_state(gen: float) -> None:
+    """Drivers clear stencil so: nothing is blended, and other targets than the first have no state."""
+    draw = Draw(gen)
+    del draw.latched["3DSTATE_BLEND_STATE_POINTERS"]
+    backend = draw.made().backend
+    assert backend.targets == (TargetState(),) and backend.more is None
+
+
+@pytest.mark.parametrize("gen", LATER)
 def test_other_targets_are_read_when_they_are_named(gen: float) -> None:
     draw = Draw(gen)
     entry = catalogue.layout("BLEND_STATE_ENTRY", gen)

@@ -7,7 +7,7 @@ import platform
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,15 +76,26 @@ def at(plane: Plane, x: int, y: int) -> np.float32:
     return np.float32(float(plane.dx) * x + float(inner))
 
 
-def pixel(first: tuple[int, int], channel: int) -> tuple[int, int]:
-    """The pixel of a channel of a 4x4 block: subspans and their pixels in reading order."""
-    subspan, number = divmod(channel, 4)
+def order(lit: int) -> list[int]:
+    """The subspans of a block as they become channels: those with a lit pixel first."""
+    return sorted(range(4), key=lambda subspan: not lit >> 4 * subspan & 0xF)
+
+
+def arranged(pixels: int, subspans: list[int]) -> int:
+    """Pixels of a block as channels."""
+    return sum((pixels >> 4 * subspan & 0xF) << 4 * number for number, subspan in enumerate(subspans))
+
+
+def pixel(first: tuple[int, int], channel: int, subspans: Sequence[int] = range(4)) -> tuple[int, int]:
+    """The pixel of a channel of a 4x4 block; the pixels of a subspan are in reading order."""
+    subspan, number = subspans[channel // 4], channel % 4
     return first[0] + 2 * (subspan % 2) + number % 2, first[1] + 2 * (subspan // 2) + number // 2
 
 
-def half(record: SetupRecord, first: tuple[int, int], channels: range, covered: int, parts: PayloadParts) -> bytes:
+def half(record: SetupRecord, block: Block, channels: range, parts: PayloadParts) -> bytes:
     """What channels of a block have of their own, part by part (GRAPHICS_THREADS 2.6)."""
-    places = [pixel(first, channel) for channel in channels]
+    x, y, covered, lit = block
+    places, covered = [pixel((x, y), channel, order(lit)) for channel in channels], arranged(covered, order(lit))
     w = [np.float32(1) / at(record.rhw, *place) for place in places]
     perspective = [[at(plane, *place) * reciprocal for place, reciprocal in zip(places, w, strict=True)] for plane in record.perspective]
     linear = [[at(plane, *place) for place in places] for plane in record.linear]
@@ -98,8 +109,8 @@ def half(record: SetupRecord, first: tuple[int, int], channels: range, covered: 
     return made + struct.pack(f"<{len(places)}I", *(covered >> channel & 1 for channel in channels)) * parts.coverage
 
 
-def subspans(first: tuple[int, int], channels: range) -> list[int]:
-    found = [y << 16 | x for x, y in (pixel(first, channel) for channel in channels[::4])]
+def subspans(block: Block, channels: range) -> list[int]:
+    found = [y << 16 | x for x, y in (pixel(block[:2], channel, order(block[3])) for channel in channels[::4])]
     return found + [0] * (4 - len(found))
 
 
@@ -110,31 +121,32 @@ def place_word(record: SetupRecord) -> int:
 def payload(number: int, records: Records, blocks: list[Block], channels: range, parts: PayloadParts, slot: int) -> bytes:
     """A thread of one record."""
     record, low = records.held[number], len(channels)
-    header, lits = list(parts.header), [lit >> channels[0] & (1 << low) - 1 for *_, lit in blocks]
+    header, lits = list(parts.header), [arranged(lit, order(lit)) >> channels[0] & (1 << low) - 1 for *_, lit in blocks]
     header[5] += parts.scratch_step * slot + slot
     header[0] |= place_word(record) | record.back_facing << 15 | record.topology
     made = struct.pack("<8I", *header)
-    for (x, y, _, _), lit in zip(blocks, lits, strict=True):
-        made += struct.pack("<8I", 0, 0, *subspans((x, y), channels), 0, lit << 16 | lit)
+    for block, lit in zip(blocks, lits, strict=True):
+        made += struct.pack("<8I", 0, 0, *subspans(block, channels), 0, lit << 16 | lit)
     made = made.ljust(32 * (3 if parts.width == 32 else 2), b"\0")
-    for x, y, covered, _ in blocks:
-        made += half(record, (x, y), channels, covered, parts)
+    for block in blocks:
+        made += half(record, block, channels, parts)
     return made.ljust(parts.start * 32, b"\0") + CONSTANTS.tobytes() + records.data[number].tobytes()
 
 
 def old_payload(number: int, records: Records, blocks: list[Block], channels: range, parts: PayloadParts, slot: int) -> bytes:
     """The same where planes are coefficients (GRAPHICS_THREADS 2.5)."""
     record = records.held[number]
-    header, lits = list(parts.header), [lit >> channels[0] & (1 << len(channels)) - 1 for *_, lit in blocks]
+    header, lits = list(parts.header), [arranged(lit, order(lit)) >> channels[0] & (1 << len(channels)) - 1 for *_, lit in blocks]
     header[5] += parts.scratch_step * slot + slot
     header[0] = lits[0] << 16 | lits[0]
     made = struct.pack("<8I", *header) + struct.pack("<2f", record.x_start, record.y_start)
     flags = parts.flags | record.back_facing << 31 | record.topology
-    made += struct.pack("<6I", *subspans(blocks[0][:2], channels), flags, place_word(record))
-    for number_of_block, (x, y, _, _) in enumerate(blocks):
+    made += struct.pack("<6I", *subspans(blocks[0], channels), flags, place_word(record))
+    for number_of_block, block in enumerate(blocks):
         if number_of_block:
-            made += struct.pack("<8I", lits[1] << 16 | lits[1], 0, *subspans((x, y), channels), 0, 0)
-        made += np.array([at(record.z, *pixel((x, y), channel)) for channel in channels], np.float32).tobytes().ljust(64, b"\0")
+            made += struct.pack("<8I", lits[1] << 16 | lits[1], 0, *subspans(block, channels), 0, 0)
+        places = [pixel(block[:2], channel, order(block[3])) for channel in channels]
+        made += np.array([at(record.z, *place) for place in places], np.float32).tobytes().ljust(64, b"\0")
     return made.ljust(parts.start * 32, b"\0") + CONSTANTS.tobytes() + records.data[number][parts.attribute_offset :].tobytes()
 
 
@@ -159,7 +171,7 @@ def expected(draw: Draw, slot: int = 0, capacity: int = 64) -> list[tuple[bytes,
                 groups.append([block])
             for first in range(0, 16, min(width, 16)):
                 channels = range(first, first + min(width, 16))
-                lit = [one[3] >> first & (1 << len(channels)) - 1 for one in groups[-1]]
+                lit = [arranged(one[3], order(one[3])) >> first & (1 << len(channels)) - 1 for one in groups[-1]]
                 if any(lit):
                     mask = sum(0xF << 4 * s for s in range(4 * step) if (lit[0] | sum(m << 16 for m in lit[1:])) >> 4 * s & 0xF)
                     batch += len(groups[-1]) == 1
@@ -214,6 +226,17 @@ def test_the_backend_is_told_places_and_lit_pixels(parts: PayloadParts) -> None:
                 edges = [record.edge[n] + record.edge_dx[n] * x + record.edge_dy[n] * y for n in range(3)]
                 assert (told.lit >> channel & 1) == (min(edges) >= 0)
         assert all(told.place[n] == 0 for n in range(parts.width // 4, 8))
+
+
+@pytest.mark.parametrize("parts", FORMS, ids=shown)
+def test_channel_0_of_a_thread_is_always_on(parts: PayloadParts) -> None:
+    """Subspans without a lit pixel come last: compilers take values that all channels share from channel 0."""
+    threads = Draw(scene(parts.width), parts).run(RecordingWorker())
+    for thread in threads:
+        for first in range(0, parts.width, 16):  # each half of a thread has a block of its own
+            on = thread.mask >> first & 0xFFFF
+            assert on & on + 1 == 0 and (on or first)
+    assert len({thread.mask for thread in threads}) > 1
 
 
 @pytest.mark.parametrize("capacity", [2, 3, 7, 64])
@@ -298,11 +321,12 @@ def test_early_tests_remove_pixels() -> None:
     every = [block for record in records for block in blocks(record)]
     assert [(b.x, b.y, b.mask) for b in seen] == [(b.x, b.y, b.mask) for b in every]
     passed = [(b.x, b.y, b.mask, lit) for b in seen if (lit := b.mask & half_of_it(b))]
-    assert [(t.told.place[0] & 0xFFFF, t.told.place[0] >> 16, t.told.lit) for t in threads] == [(x, y, lit) for x, y, _, lit in passed]
+    assert [(t.told.place[0] & 0xFFFF, t.told.place[0] >> 16, t.told.lit) for t in threads] == [
+        (*pixel((x, y), 0, order(lit)), arranged(lit, order(lit))) for x, y, _, lit in passed]  # fmt: skip
     assert sum(mask != lit for _, _, mask, lit in passed) > 10
     coverage = draw.plan.payload.coverage
     assert [[int(v) for v in np.frombuffer(t.registers, np.uint32, 16, coverage)] for t in threads] == [
-        [mask >> bit & 1 for bit in range(16)] for _, _, mask, _ in passed]  # fmt: skip
+        [arranged(mask, order(lit)) >> bit & 1 for bit in range(16)] for _, _, mask, lit in passed]  # fmt: skip
     assert draw.loop.lit == draw.loop.passed == sum(lit.bit_count() for *_, lit in passed) < draw.loop.covered
     by_place = {(r.layer, r.viewport): r for r in records}
     for block in seen:

@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 from tests.gpgpu.engines import Choice, engines
 from tests.gpgpu.job import CODE, END, SURFACES, TABLE, Job
 from tests.three_d.pixels import Binned, Records, Stream, triangle, with_planes
-from tests.three_d.test_pixel_payload import payload
+from tests.three_d.test_pixel_payload import arranged, order, payload
 from tests.three_d.test_rasterizer import blocks
 
 SIZE = 512  # bytes that a thread stores: r0 to r15
@@ -116,7 +116,7 @@ class Scene:
             for block in blocks(record) + blocks(record, 64):
                 lit = block.mask if limit is None else block.mask & nearer(record, block.x, block.y, limit)
                 for first in range(0, 16, self.width):
-                    mine = lit >> first & (1 << self.width) - 1
+                    mine = arranged(lit, order(lit)) >> first & (1 << self.width) - 1
                     if not mine:
                         continue
                     made = payload(number, self.records, [(block.x, block.y, block.mask, lit)], range(first, first + self.width), parts, 0)
@@ -124,7 +124,7 @@ class Scene:
                     on = [0xF * (mine >> 4 * s & 0xF != 0) for s in range(4)]
                     ones = b"".join((on[c // 4] >> c % 4 & 1).to_bytes(4, "little") for c in range(16))
                     made = made.ljust(32 * MASK_REGISTER, b"\0") + ones
-                    place = (block.y + first // 4 // 2 * 2 >> 1) * ACROSS + (block.x >> 2)
+                    place = (block.y + order(lit)[first // 4] // 2 * 2 >> 1) * ACROSS + (block.x >> 2)
                     found[place] = np.frombuffer(made, np.uint32)
         found[:, 5] = 0
         return found
