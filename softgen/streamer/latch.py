@@ -17,7 +17,7 @@ from typing import Any
 from softgen.bits.field import Group
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
-from softgen.streamer.latch_rules import ELEMENTS, MOST_GROUPS, RECORDS, STOP, LatchPointers, LatchRule, LatchTable, library
+from softgen.streamer.latch_rules import ELEMENTS, MOST_GROUPS, RECORDS, LatchPointers, LatchRule, LatchTable, library
 from softgen.streamer.parser import Command
 
 # base -> (address, its modify enable) in STATE_BASE_ADDRESS
@@ -103,11 +103,8 @@ class LatchedState(Mapping[str, Record]):
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def _count(self, name: str) -> int:
-        number = self.table.numbers.get(name)
-        if number is None:
-            return 0
-        rule = self.table.rules[number]
-        return int(self._counts[rule.slot]) if rule.kind != STOP and rule.slot < len(self._counts) else 0
+        slot = self.table.slot_of.get(name)
+        return int(self._counts[slot]) if slot is not None and slot < len(self._counts) else 0
 
     def __getitem__(self, name: str) -> Record:
         count = self._count(name)
@@ -119,6 +116,12 @@ class LatchedState(Mapping[str, Record]):
             record = seen[2] if seen is not None and seen[1] == dwords else layout.raw(dwords)  # drivers repeat most state
             seen = self._records[name] = count, dwords, record
         return seen[2]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A latched command; Mapping's own would raise and catch KeyError for each that was never latched."""
+        if self._count(name):
+            return self[name]
+        return self._structures.get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name in list(self.table.numbers) if self._count(name))  # a copy: other engines may add commands

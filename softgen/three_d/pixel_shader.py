@@ -252,7 +252,12 @@ def _bound(loop: PixelLoop, first_slot: int) -> NativeLoop:
         loop.worker, loop.first_slot = worker, first_slot
         return ctypes.addressof(loop)
 
-    return NativeLoop(native.address(library().shade_tiles), bind)
+    return NativeLoop(_loop_function(), bind)
+
+
+@cache
+def _loop_function() -> int:
+    return native.address(library().shade_tiles)
 
 
 def _refuse_lines(gen: float, records: RecordArray) -> None:
