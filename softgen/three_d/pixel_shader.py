@@ -233,7 +233,9 @@ class PixelShader:
             raise guard.fault(call.record, cs.space, lambda ip: TESTS)
 
     def _counts(self, cs: CommandStreamer, pixels: PixelState, loops: list[PixelLoop]) -> PixelCounts:
-        threads, covered, lit, passed = (sum(getattr(loop, name) for loop in loops) for name in ("threads", "covered", "lit", "passed"))
+        threads = covered = lit = passed = 0
+        for loop in loops:
+            threads, covered, lit, passed = threads + loop.threads, covered + loop.covered, lit + loop.lit, passed + loop.passed
         if not pixels.statistics:  # BDW-WM-12
             return PixelCounts(threads)
         shaded = covered if cs.generation.counts_tested_pixels else lit
