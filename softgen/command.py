@@ -15,6 +15,7 @@ This module is below the pipelines, so that none of them imports the streamer.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, overload
@@ -62,16 +63,16 @@ class Latched(Protocol):
         ...
 
 
-class MarkedLatched(Latched, Protocol):
+class MarkedLatched(ABC):
     """Latched commands that say which of them were latched since."""
 
+    @abstractmethod
     def marks(self) -> bytes:
         """How often each command has been latched; equal marks mean that none was in between."""
-        ...
 
+    @abstractmethod
     def changed(self, before: bytes, after: bytes) -> list[str]:
         """Commands that were latched between two marks."""
-        ...
 
 
 class CommandStreamer(Protocol):

@@ -75,9 +75,13 @@ class BoundSurfaces:
             return False
         space = self.space
         try:
-            if any(space.read(state.address, len(state.data)) != state.data for state in self.states.values()):
-                return False
-            return all(space.contiguous(buffer.address, buffer.size) == buffer.host for buffer in self.hosts.values())
+            for address, data in self.states.values():
+                if space.read(address, len(data)) != data:
+                    return False
+            for address, size, host in self.hosts.values():
+                if space.contiguous(address, size) != host:
+                    return False
+            return True
         except SoftgenError:
             return False
 

@@ -358,10 +358,12 @@ class Streamer(CommandParser):
         if found is None:
             found = self._counting[name] = self.own(name), catalogue().layout(name, self.generation.number).dwords
         offset, dwords = found
-        places = range(offset, offset + 4 * dwords, 4)
-        value = sum(self.registers.read(place) << 32 * i for i, place in enumerate(places)) + count
-        for i, place in enumerate(places):
-            self.registers.write(place, value >> 32 * i & 0xFFFFFFFF)
+        for place in range(offset, offset + 4 * dwords, 4):
+            count += self.registers.read(place)
+            self.registers.write(place, count & 0xFFFFFFFF)
+            count >>= 32
+            if not count:  # no carry
+                return
 
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""

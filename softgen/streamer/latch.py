@@ -12,12 +12,13 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from softgen.bits.field import Group
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
-from softgen.streamer.latch_rules import ELEMENTS, MOST_GROUPS, RECORDS, STOP, LatchPointers, LatchRule, LatchTable, library
+from softgen.command import MarkedLatched
+from softgen.streamer.latch_rules import ELEMENTS, MOST_GROUPS, RECORDS, LatchPointers, LatchRule, LatchTable, library
 from softgen.streamer.parser import Command
 
 # base -> (address, its modify enable) in STATE_BASE_ADDRESS
@@ -29,10 +30,11 @@ BASES = {
     "indirect": ("indirect_object_base_address", "indirect_object_base_address_modify_enable"),
     "bindless": ("bindless_surface_state_base_address", "bindless_surface_state_base_address_modify_enable"),
 }
+PART = 32  # bytes of marks that are compared at once
 PIPELINE_NAMES = ("3d", "media", "gpgpu")  # PIPELINE_SELECT.pipeline_selection
 
 
-class LatchedState(Mapping[str, Record]):
+class LatchedState(Mapping[str, Record], MarkedLatched):
     """State commands as they were latched, by name; base addresses; which groups of state are dirty.
 
     `latched["3DSTATE_VS"]` is the command's record. Of commands that merge by an index, `by_index` has the parts.
@@ -46,6 +48,7 @@ class LatchedState(Mapping[str, Record]):
         self._address = ctypes.addressof(self._pointers)
         self._records: dict[str, tuple[int, list[int], Record]] = {}  # how often it had been latched, its dwords and record then
         self._indexed: dict[str, tuple[int, dict[int, Record]]] = {}  # the same for parts by index
+        self._changed: tuple[bytes, bytes, list[str]] = b"", b"", []  # the last answer of `changed`
         self._structures: dict[str, Record] = {}  # noted by name: structures that pointers lead to
         self._bases: dict[str, int] = {}
         self._bases_at = 0  # how often STATE_BASE_ADDRESS had been latched when they were read
@@ -103,11 +106,8 @@ class LatchedState(Mapping[str, Record]):
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def _count(self, name: str) -> int:
-        number = self.table.numbers.get(name)
-        if number is None:
-            return 0
-        rule = self.table.rules[number]
-        return int(self._counts[rule.slot]) if rule.kind != STOP and rule.slot < len(self._counts) else 0
+        slot = self.table.slot_of.get(name)
+        return int(self._counts[slot]) if slot is not None and slot < len(self._counts) else 0
 
     def __getitem__(self, name: str) -> Record:
         count = self._count(name)
@@ -119,6 +119,12 @@ class LatchedState(Mapping[str, Record]):
             record = seen[2] if seen is not None and seen[1] == dwords else layout.raw(dwords)  # drivers repeat most state
             seen = self._records[name] = count, dwords, record
         return seen[2]
+
+    if not TYPE_CHECKING:  # its type is Mapping's
+
+        def get(self, name, default=None, /):
+            """A latched command; Mapping's own would raise and catch KeyError for each that was never latched."""
+            return self[name] if self._count(name) else self._structures.get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name in list(self.table.numbers) if self._count(name))  # a copy: other engines may add commands
@@ -179,11 +185,15 @@ class LatchedState(Mapping[str, Record]):
 
     def changed(self, before: bytes, after: bytes) -> list[str]:
         """Commands that were latched between two marks."""
-        if len(before) != len(after):
-            before = before.ljust(len(after), b"\0")
-        old, new = memoryview(before).cast("I"), memoryview(after).cast("I")
-        names = self.table.slot_names
-        return [names[slot] for slot in range(len(new)) if old[slot] != new[slot]]
+        seen = self._changed
+        if seen[0] != before or seen[1] != after:  # several ask about the same two
+            padded, names, found = before.ljust(len(after), b"\0"), self.table.slot_names, []
+            for start in range(0, len(after), PART):
+                part = after[start : start + PART]
+                if padded[start : start + PART] != part:
+                    found += [names[at // 4] for at in range(start, start + len(part), 4) if padded[at : at + 4] != after[at : at + 4]]
+            seen = self._changed = before, after, found
+        return seen[2]
 
     # -- what many ask for ---------------------------------------------------------------------------------------------
 

@@ -101,6 +101,7 @@ class LatchTable:
         self.groups: dict[str, int] = {}
         self.slots = self.size = self._gates = 0
         self.slot_names: list[str] = []  # the command of each slot
+        self.slot_of: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def add(self, header: int) -> None:
@@ -147,6 +148,7 @@ class LatchTable:
     def _slot(self, rule: LatchRule, layout: Layout, effect: Effect) -> None:
         rule.slot, rule.offset, rule.size = self.slots, self.size, rule.most
         self.slot_names.append(layout.name)
+        self.slot_of[layout.name] = self.slots
         rule.group = self.groups.setdefault(effect.group, len(self.groups))
         if rule.group >= MOST_GROUPS:
             raise SpecError(f"{layout.page}: group {effect.group} is one too many; there may be {MOST_GROUPS}")

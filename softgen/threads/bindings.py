@@ -50,7 +50,10 @@ class BoundUnits:
         return unit is not None and unit in self.units and unit.bind is not None and self.dispatch.state(unit.bind).resolve(descriptor)
 
     def current(self) -> bool:
-        return all(binding.current() for binding in self.bindings)
+        for binding in self.bindings:  # without a generator: this runs for every dispatch
+            if not binding.current():
+                return False
+        return True
 
     def renew(self) -> None:
         for binding in self.bindings:

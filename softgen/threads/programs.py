@@ -59,9 +59,10 @@ class DispatchProgram(KernelProgram):
         if self._routine is not None and self._routine.code != self._routine_code():
             self._routine = None
         size = self.reach or len(self.code)  # all of it while another host thread is about to decode it
-        if context.space.extent(self.address, size) < size:
+        try:
+            return context.space.read(self.address, size) == self.code[:size]
+        except GpuFault:
             return False
-        return context.space.read(self.address, size) == self.code[:size]
 
     def _routine_code(self) -> bytes:
         """The bytes of the system routine now; none where it is no longer mapped, which matters only to a thread that gets there."""

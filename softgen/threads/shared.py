@@ -25,6 +25,7 @@ class SharedDispatch:
         self.gen, self.rules = context.generation.number, rules(context.generation.number)
         self.bound = (bindings or BindingCache()).find(context, dispatch)
         self.warn_to(context)
+        self._prepared: CompiledFunction | None = None  # the last function whose surfaces were resolved
         self._binding = threading.Lock()  # units fill their tables for one worker at a time
         self.rows, self.full = affine_rows(dispatch), dispatch.full
 
@@ -39,8 +40,10 @@ class SharedDispatch:
         if entry is not None and not self.program.inside(entry):
             return interpreted()
         found = self.engine.function(self.program, control, self.dispatch.simd, self.full, entry, self.rows)
-        with self._binding:
-            self.bound.prepare(found.indices)
+        if found is not self._prepared:
+            with self._binding:
+                self.bound.prepare(found.indices)
+            self._prepared = found
         return found
 
     def learn(self, ip: int) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from functools import cache
 
 from softgen.three_d.chunk import Bytes, aligned
 from softgen.three_d.structures import TILE, Bins, RecordArray, library
@@ -37,9 +39,14 @@ class BinMemory:
         """Sorts records from number `start` on; how many there was room for, at least one if there are any."""
         self._ends = grown(self._ends, 4 * records.capacity)
         work = Binning(ctypes.addressof(records), ctypes.addressof(self.bins), self._tiles.ctypes.data, self._ends.ctypes.data, start)
-        fill = library().bins_fill
-        fill.restype = ctypes.c_int64
-        return int(fill(ctypes.byref(work)))
+        return int(_fill()(ctypes.byref(work)))
+
+
+@cache
+def _fill() -> Callable[..., int]:
+    found = library().bins_fill
+    found.restype = ctypes.c_int64
+    return found
 
 
 def grown(held: Bytes, size: int) -> Bytes:

@@ -41,8 +41,8 @@ def _buffers(state: DrawState, stage: str) -> Iterator[bytes]:
 @lru_cache(256)
 def _ranges(command: Record) -> tuple[tuple[int, int, int], ...]:
     """Number, pointer and size of the buffers that have a length."""
-    return tuple((number, buffer.pointer, length.length * UNIT)
-                 for number, (length, buffer) in enumerate(zip(command.read_length, command.constant_buffer, strict=True)) if length.length)  # fmt: skip
+    buffers = enumerate(zip(command.read_length, command.constant_buffer, strict=True))
+    return tuple((number, buffer.pointer, length.length * UNIT) for number, (length, buffer) in buffers if length.length)
 
 
 def _relative(state: DrawState, pointer: int, size: int) -> bytes:

@@ -79,6 +79,7 @@ class GeometryMemory:
         self.capacity = records
         self.records = aligned(records * ctypes.sizeof(SetupRecord))
         self.attributes, self.outcodes, self.results, self.sf_inputs = (aligned(0) for _ in range(4))
+        self.addresses, self._reserved = (0, 0), (0, 0)  # of outcodes and results; capacities of the last chunk
         self.user: Geometry | None = None  # of the sizes that were set last
         self.array = RecordArray(records=self.records.ctypes.data, capacity=records)
 
@@ -90,8 +91,11 @@ class GeometryMemory:
             self.sf_inputs = grown(self.sf_inputs, self.capacity * ctypes.sizeof(SfInput))
 
     def reserve_chunk(self, chunk: Chunk) -> None:
-        self.outcodes = grown(self.outcodes, 4 * chunk.vertices.capacity)
-        self.results = grown(self.results, ctypes.sizeof(ClipResult) * chunk.objects.capacity)
+        size = chunk.vertices.capacity, chunk.objects.capacity
+        if size != self._reserved:
+            self.outcodes = grown(self.outcodes, 4 * size[0])
+            self.results = grown(self.results, ctypes.sizeof(ClipResult) * size[1])
+            self.addresses, self._reserved = (self.outcodes.ctypes.data, self.results.ctypes.data), size
 
 
 @dataclass
@@ -155,7 +159,8 @@ class Geometry:
         memory, struct = self.memory, self.struct
         memory.reserve_chunk(chunk)
         struct.vertices, struct.objects = ctypes.addressof(chunk.vertices), ctypes.addressof(chunk.objects)
-        struct.outcodes, struct.results, struct.next = memory.outcodes.ctypes.data, memory.results.ctypes.data, 0
+        struct.outcodes, struct.results = memory.addresses
+        struct.next = 0
         if library().clip_test(ctypes.byref(struct)) and not self.clip.clip_space:
             chunk = self._clip_by_threads(chunk)
         while struct.next < chunk.objects.count:

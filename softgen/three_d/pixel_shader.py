@@ -233,7 +233,9 @@ class PixelShader:
             raise guard.fault(call.record, cs.space, lambda ip: TESTS)
 
     def _counts(self, cs: CommandStreamer, pixels: PixelState, loops: list[PixelLoop]) -> PixelCounts:
-        threads, covered, lit, passed = (sum(getattr(loop, name) for loop in loops) for name in ("threads", "covered", "lit", "passed"))
+        threads = covered = lit = passed = 0
+        for loop in loops:
+            threads, covered, lit, passed = threads + loop.threads, covered + loop.covered, lit + loop.lit, passed + loop.passed
         if not pixels.statistics:  # BDW-WM-12
             return PixelCounts(threads)
         shaded = covered if cs.generation.counts_tested_pixels else lit
@@ -252,7 +254,12 @@ def _bound(loop: PixelLoop, first_slot: int) -> NativeLoop:
         loop.worker, loop.first_slot = worker, first_slot
         return ctypes.addressof(loop)
 
-    return NativeLoop(native.address(library().shade_tiles), bind)
+    return NativeLoop(_loop_function(), bind)
+
+
+@cache
+def _loop_function() -> int:
+    return native.address(library().shade_tiles)
 
 
 def _refuse_lines(gen: float, records: RecordArray) -> None:

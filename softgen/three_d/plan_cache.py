@@ -111,7 +111,7 @@ def noted(state: DrawState, notes: Notes) -> DrawState:
 
 
 def _root(space: Space) -> Space:
-    while isinstance(space, NotedSpace):
+    while type(space) is NotedSpace:  # isinstance asks the abstract base class, which takes longer
         space = space.inner
     return space
 
@@ -176,17 +176,19 @@ class KeptPlans(Generic[T]):
     def hold(self, state: DrawState) -> bool:
         """Whether the state is still the same."""
         notes, space = self.notes, state.space
-        if notes.volatile or _root(space) is not self.space or state.bases is not self.bases and state.bases != self.bases:
+        if notes.volatile or space is not self.space and _root(space) is not self.space:
             return False
-        if isinstance(space, NotedSpace):  # the comparison is what other plans depend on
+        if state.bases is not self.bases and state.bases != self.bases:
+            return False
+        if type(space) is NotedSpace:  # the comparison is what other plans depend on
             return self._same_commands(state.latched) and self._same_noted(space)
-        marks = state.latched.marks() if hasattr(state.latched, "marks") else b""
-        if not marks or self._latched is not state.latched or not self._marks:
-            if not self._same_commands(state.latched):
+        latched, marks = state.latched, state.marks
+        if not marks or self._latched is not latched or not self._marks:
+            if not self._same_commands(latched):
                 return False
-        elif marks != self._marks and not self._same_commands(state.latched, state.latched.changed(self._marks, marks)):
+        elif marks != self._marks and not self._same_commands(latched, state.changed(self._marks)):
             return False
-        self._latched, self._marks = state.latched, marks
+        self._latched, self._marks = latched, marks
         if self._comparison is None or self._comparison.count != len(notes.memory):
             self._comparison = MemoryComparison(dict(notes.memory))
         return self._comparison.same(space)

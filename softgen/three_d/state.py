@@ -15,7 +15,7 @@ from functools import lru_cache
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
-from softgen.command import CommandStreamer, Latched
+from softgen.command import CommandStreamer, Latched, MarkedLatched
 from softgen.errors import DecodeError, GpuFault
 from softgen.memory.space import Space
 
@@ -33,6 +33,7 @@ class DrawState:
                  register: Callable[[str], int] = lambda name: 0, warn: Callable[[str], None] = lambda text: None) -> None:  # fmt: skip
         self.generation, self.gen, self.space, self.latched, self.bases = generation, generation.number, space, latched, bases
         self.register, self.warn = register, warn
+        self.marks = latched.marks() if isinstance(latched, MarkedLatched) else b""  # how often each command had been latched
 
     @classmethod
     def of(cls, cs: CommandStreamer) -> DrawState:
@@ -41,6 +42,11 @@ class DrawState:
     def get(self, name: str) -> Record | None:
         """A state command as it was latched; None if none was."""
         return self.latched.get(name)
+
+    def changed(self, before: bytes) -> list[str]:
+        """Commands that were latched since there were these marks."""
+        assert isinstance(self.latched, MarkedLatched)
+        return self.latched.changed(before, self.marks)
 
     def command(self, name: str) -> Record:
         """A state command that the draw cannot do without."""

@@ -150,7 +150,8 @@ class VertexShader:
             self.constants = push_constants(state, "VS")
             self.fetch = fetch or vertex_fetch(state, call, plan.destination)
             self.attribute_offset = plan.constant_offset + len(self.constants)
-            self.fields, self.vertices, self.batch, self.shape, self.header = plan.fields, plan.vertices, plan.batch, plan.shape, plan.header
+            self.fields, self.vertices, self.batch = plan.fields, plan.vertices, plan.batch
+            self.shape, self.header = plan.shape, plan.header
 
     @property
     def counts(self) -> bool:
@@ -160,7 +161,7 @@ class VertexShader:
     @property
     def registers(self) -> int:
         """Registers of a payload."""
-        return (self.attribute_offset + self.plan.dwords // SLOT * self.shape.element_stride) // REGISTER
+        return int(self.attribute_offset + self.plan.dwords // SLOT * self.shape.element_stride) // REGISTER
 
     def dispatch(self, chunk: Chunk) -> ThreadDispatch:
         return self.plan.dispatch(chunk, len(self.constants))

@@ -1,7 +1,7 @@
 """Draws one after another: what is kept from the draw before is used only where nothing has changed.
 
-The state is that of the triangle of kbl-vk-tri. It is drawn twice, then something changes, as drivers rewrite state in place or send commands;
-the next draw must leave what a pipeline leaves that has seen nothing before.
+The state is that of the triangle of kbl-vk-tri. It is drawn twice, then something changes, as drivers rewrite state in place or send
+commands; the next draw must leave what a pipeline leaves that has seen nothing before.
 """
 
 from __future__ import annotations
