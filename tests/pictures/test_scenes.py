@@ -17,7 +17,6 @@ GPUS = ("g45", "ivb", "hsw", "bdw", "skl", "kbl", "icl")
 VULKAN = GPUS[1:]  # those with a Vulkan driver
 QUICK = ("g45", "hsw", "kbl")  # for what takes long; the others are witnesses
 DEPTH = {"crossing": ("depth=24",), "near": ("depth=16",)}
-LACKING = {"g45": {"mip-by-level": "XY_SRC_COPY_BLT"}}  # and what softgen says
 CIRCUMSTANCES = (("clear=0,1,1,1",), ("clear=1,0.5,0.25,0",), ("width=1000", "height=700"), ("width=61", "height=3"), ("frames=3",),
                  ("target=texture",), ("target=pbuffer", "depth=24"), ("platform=gbm",), ("platform=device",))  # fmt: skip
 PLAIN = {"INTEL_DEBUG": "norbc,nohiz,nofc"}  # no colour compression, no HiZ, no fast clears
@@ -39,16 +38,8 @@ def disagreements(gpu: str, program: str, *scenes: tuple[str, ...], **more: str)
 @pytest.mark.parametrize("gpu", GPUS)
 def test_scenes_of_opengl(gpu: str) -> None:
     needs_gl(gpu)
-    scenes = [(scene, *DEPTH.get(scene, ())) for scene in GL_SCENES if scene not in LACKING.get(gpu, ())]
+    scenes = [(scene, *DEPTH.get(scene, ())) for scene in GL_SCENES]
     assert not disagreements(gpu, "gl_scene", *scenes)
-
-
-@pytest.mark.parametrize("gpu, scene", [(gpu, scene) for gpu, scenes in LACKING.items() for scene in scenes])
-def test_what_is_lacking_says_so_by_name(gpu: str, scene: str) -> None:
-    needs_gl(gpu)
-    what = LACKING[gpu][scene]
-    with pytest.raises(AssertionError, match=what):
-        drawn(gpu, "gl_scene", (scene,))
 
 
 @pytest.mark.parametrize("gpu", GPUS)
