@@ -7,5 +7,6 @@ tiling.py   linear, X, Y and W: from a byte of a row to a byte of memory
 image.py    SurfaceImage: a decoded surface state; slices, bounds
 levels.py   where mip levels are
 texel.py    channels in and out of texels, by the table of formats
+blocks.py   compressed blocks of 4x4 texels
 fetch.py    texels out of memory
 """
