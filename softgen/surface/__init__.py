@@ -8,5 +8,6 @@ tile_table.py  the same within a tile as tables for compiled code
 image.py       SurfaceImage: a decoded surface state; slices, bounds
 levels.py      where mip levels are
 texel.py       channels in and out of texels, by the table of formats
+blocks.py      compressed blocks of 4x4 texels
 fetch.py       texels out of memory
 """

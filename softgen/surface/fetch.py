@@ -9,7 +9,7 @@ from softgen.bits.formats import Format
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, u8, u16, u32, u64
 from softgen.lanes.value import Region, Value
-from softgen.surface import texel
+from softgen.surface import blocks, texel
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, locate
 
 EVERY = frozenset(texel.ORDER)
@@ -38,6 +38,8 @@ def raw(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value,
 @cache
 def _used(format: Format, needed: frozenset[str]) -> frozenset[int]:
     """The words of a texel that some channels come from."""
+    if format.coding:
+        return frozenset(range(format.bits // texel.WORD))
     found: set[int] = set()
     for channel, at in texel.places(format):
         if channel.type != "void" and needed & set(texel.COPIES.get(channel.name, channel.name)):
@@ -50,8 +52,11 @@ def load(m: Machine, image: SurfaceImage, memory: Region, at: Value, mask: Value
     return unpack(m, image, raw(m, image, memory, at, mask, needed))
 
 
-def unpack(m: Machine, image: SurfaceImage, held: list[Value]) -> list[Value]:
-    """Unpack red, green, blue and alpha; compiled programs have tables for some formats."""
+def unpack(m: Machine, image: SurfaceImage, held: list[Value], x: Value | None = None, y: Value | None = None) -> list[Value]:
+    """Unpack red, green, blue and alpha; compiled programs have tables for some formats. `x` and `y`: the texel, in compressed images."""
+    if blocks.compressed(image.format):
+        zero = m.like(held[0], 0)
+        return blocks.unpack(m, image.format, held, zero if x is None else x, zero if y is None else y)
     table = None if image.linear is None else m.memory_at(image.linear, u32.bytes << texel.TABLE_BITS)
     return texel.unpack(m, image.format, held, table)
 
@@ -59,7 +64,11 @@ def unpack(m: Machine, image: SurfaceImage, held: list[Value]) -> list[Value]:
 def fetch(m: Machine, image: SurfaceImage, memory: Region, places: list[Value], lod: Value | None, mask: Value) -> list[Value]:
     """Load the texels at integer coordinates of a level, as far as the surface's channel selects use them."""
     at, inside = locate(m, image, places, lod, u32 if image.near else u64)
-    return load(m, image, memory, at, mask & inside, selected_channels(image))
+    held = raw(m, image, memory, at, mask & inside, selected_channels(image))
+    if not blocks.compressed(image.format):
+        return unpack(m, image, held)
+    found = unpack(m, image, held, *places[:2])
+    return [m.select(inside, value, m.like(value, bits)) for value, bits in zip(found, texel.missing(image.format).values(), strict=True)]
 
 
 def selected_channels(image: SurfaceImage) -> frozenset[str]:

@@ -20,7 +20,7 @@ from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import LaneType, bool_, u32, u64
 from softgen.lanes.value import Value
-from softgen.surface import tiling
+from softgen.surface import blocks, tiling
 from softgen.surface.levels import LevelTable, level_table, lookup
 
 TILINGS = {0: "linear", 1: "w_major", 2: "x_major", 3: "y_major"}
@@ -67,8 +67,14 @@ class SurfaceImage:
 
     @property
     def size(self) -> int:
-        """Bytes of a texel."""
+        """Bytes of a texel, or of a block of them."""
         return self.format.bits // 8
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Texels across and down of what has an address: more than one where they are compressed. Distances of levels and slices,
+        alignments, and X and Y offset count these."""
+        return self.format.block
 
     @property
     def mipmapped(self) -> bool:
@@ -154,7 +160,19 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
         resource_lod=int(getattr(state, "resource_min_lod", 0)),
         averages_corners=bool(getattr(state, "cube_map_corner_mode", 1)),
     )  # fmt: skip
+    image = _in_blocks(gen, image)
     return replace(image, near=_is_near(image, reach(image)))
+
+
+def _in_blocks(gen: float, image: SurfaceImage) -> SurfaceImage:
+    """A compressed image's numbers of texels as numbers of blocks."""
+    if image.block == (1, 1):
+        return image
+    wide, high = image.block
+    moved = replace(image, at=(image.at[0] // wide, image.at[1] // high))
+    if generation(gen).levels_in_blocks:
+        return moved
+    return replace(moved, align=(max(image.align[0] // wide, 1), max(image.align[1] // high, 1)), rows=-(-image.rows // high))
 
 
 def _is_near(image: SurfaceImage, size: int) -> bool:
@@ -290,7 +308,7 @@ def offset(m: Machine, image: SurfaceImage, u: Value, v: Value, r: Value, level:
 
 def column_offset(m: Machine, image: SurfaceImage, u: Value, r: Value, level: Value | None, type: LaneType) -> Value:
     """The part of a texel's offset that its column decides, with its slice where slices are beside each other."""
-    lanes, column = u.lanes, m.convert(u, type)
+    lanes, column = u.lanes, m.convert(u >> blocks.SHIFT if blocks.compressed(image.format) else u, type)
     if image.layout == "packed":
         if level is not None:
             beside = r & ((m.constant(u32, 1, lanes) << (level & u32.bits - 1)) - 1)
@@ -306,7 +324,7 @@ def column_offset(m: Machine, image: SurfaceImage, u: Value, r: Value, level: Va
 
 def row_offset(m: Machine, image: SurfaceImage, v: Value, r: Value, level: Value | None, type: LaneType) -> Value:
     """The part of a texel's offset that its row and slice decide."""
-    lanes, row = v.lanes, m.convert(v, type)
+    lanes, row = v.lanes, m.convert(v >> blocks.SHIFT if blocks.compressed(image.format) else v, type)
     if image.layout == "packed" and level is not None:
         row = row + m.convert((r >> (level & u32.bits - 1)) * lookup(m, image.table.down, level), type)
     else:

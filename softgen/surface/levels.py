@@ -35,10 +35,13 @@ class LevelSizes(Protocol):
     def depth(self) -> int: ...
     @property
     def align(self) -> tuple[int, int]: ...
+    @property
+    def block(self) -> tuple[int, int]: ...
 
 
 class LevelTable(NamedTuple):
-    """One entry for each level of the whole surface, in texels and rows; of compiled programs, lanes that are loaded at run time."""
+    """One entry for each level of the whole surface, in texels and rows, or in blocks and rows of them where texels are compressed; of
+    compiled programs, lanes that are loaded at run time."""
 
     left: Any
     top: Any
@@ -56,8 +59,8 @@ def level_table(image: LevelSizes) -> LevelTable:
     x = y = 0
     slices = 6 if image.kind == "cube" else int(image.depth)
     for level in range(LEVELS):
-        width = align(max(image.width >> level, 1), ROW_ALIGNMENT if image.layout == "row" else image.align[0])
-        height = align(max(image.height >> level, 1), image.align[1])
+        width = align(-(-max(image.width >> level, 1) // image.block[0]), ROW_ALIGNMENT if image.layout == "row" else image.align[0])
+        height = align(-(-max(image.height >> level, 1) // image.block[1]), image.align[1])
         left.append(x)
         top.append(y)
         across.append(width)

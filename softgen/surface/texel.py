@@ -73,7 +73,7 @@ def unpack(m: Machine, format: Format, words: list[Value], table: Memory | None 
             elif shared is not None:
                 value = m.bitcast(m.convert(m.bitcast(raw, i32), f32) * shared, u32)
             else:
-                value = _linear(m, _decoded(m, channel, raw)) if curved else _decoded(m, channel, raw)
+                value = linear(m, _decoded(m, channel, raw)) if curved else _decoded(m, channel, raw)
             found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), value))
     return [found[name] for name in ORDER]
 
@@ -98,10 +98,10 @@ def linear_table() -> ctypes.Array[ctypes.c_uint32]:
     from softgen.lanes.numpy import NumpyMachine
 
     m, channel, numbers = NumpyMachine(), FormatChannel("r", "unorm", TABLE_BITS), range(1 << TABLE_BITS)
-    return (ctypes.c_uint32 * len(numbers))(*_linear(m, _decoded(m, channel, m.constant(u32, numbers))).payload.tolist())
+    return (ctypes.c_uint32 * len(numbers))(*linear(m, _decoded(m, channel, m.constant(u32, numbers))).payload.tolist())
 
 
-def _linear(m: Machine, value: Value) -> Value:
+def linear(m: Machine, value: Value) -> Value:
     """Convert an sRGB channel to linear: c / 12.92, and ((c + 0.055) / 1.055) ^ 2.4 above 0.04045; within 1 ULP."""
     c = m.convert(m.bitcast(value, f32), f64)
     x = m.div(c + 0.055, 1.055)
@@ -116,7 +116,7 @@ def _linear(m: Machine, value: Value) -> Value:
 
 def is_normalised(format: Format) -> bool:
     """Whether all channels are whole numbers of steps, linear from 0 or -1 to 1."""
-    return format.space != "srgb" and all(one.type in STEPS or one.type == "void" for one in format.channels)
+    return not format.coding and format.space != "srgb" and all(one.type in STEPS or one.type == "void" for one in format.channels)
 
 
 def is_finite(format: Format) -> bool:

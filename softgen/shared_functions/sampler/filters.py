@@ -19,7 +19,7 @@ from softgen.shared_functions.sampler import address, anisotropy, cube, lod
 from softgen.shared_functions.sampler.anisotropy import Footprint
 from softgen.shared_functions.sampler.lod import LevelChoice, Levels
 from softgen.shared_functions.sampler.state import BORDERS, Sampling
-from softgen.surface import fetch, texel
+from softgen.surface import blocks, fetch, texel
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, broadcast_number, column_offset, extent, row_offset
 
 ANISOTROPIC = "anisotropic"
@@ -67,7 +67,7 @@ class ImageSampler:
     def __init__(self, m: Machine, image: SurfaceImage, how: Sampling, memory: Region, mask: Value) -> None:
         if image.kind not in AXES:
             raise Unsupported(f"sampling a {image.kind} surface: not yet simulated")
-        texel.check(image.format, reading=True)
+        blocks.check(image.format)
         self.m, self.image, self.memory, self.mask = m, image, memory, mask
         self.lanes, self.axes = mask.lanes, AXES[image.kind]
         self.whole = texel.is_integer(image.format)
@@ -318,7 +318,7 @@ class ImageSampler:
         words = fetch.raw(m, self.image, self.memory, self._offset([tap.at for tap in taps], slice_, level), mask, self.needed)
         if self.counts_steps:
             return texel.unpack_steps(m, self.image.format, words)
-        found = fetch.unpack(m, self.image, words)
+        found = fetch.unpack(m, self.image, words, *(m.bitcast(tap.at, u32) for tap in taps[:2]))
         if border is not None:
             outside = self.how.outside(self.image.format)
             found = [m.select(border, bits, value) for bits, value in zip(outside, found, strict=True)]

@@ -66,7 +66,7 @@ class Sampling:
         border = self.border if self.integers is None or not texel.is_integer(format) else _apart(format, self.integers)
         found = texel.missing(format)
         for one in format.channels:
-            if one.type != "void":
+            if one.type not in ("void", "exponent"):
                 found.update({name: border[0 if one.name in texel.COPIES else ORDER.index(name)]
                               for name in texel.COPIES.get(one.name, one.name)})  # fmt: skip
         return [found[name] for name in ORDER]

@@ -1,0 +1,117 @@
+"""Compressed blocks against a plain decoder, on both machines; and where blocks of levels are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.bits.formats import Format, surface_formats
+from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.signature import Lanes, Signature
+from softgen.lanes.types import u32
+from softgen.lanes.value import Value
+from softgen.surface import blocks, texel
+from softgen.surface.image import image_from_state
+from softgen.surface.levels import level_table
+from tests.lanes.both import agree
+
+BY_NAME = {one.name: one for one in surface_formats().values()}
+NAMES = ["BC1_UNORM", "DXT1_RGB", "BC2_UNORM", "BC3_UNORM", "BC4_UNORM", "BC4_SNORM", "BC5_UNORM", "BC5_SNORM"]
+LANES = 16  # one for each texel
+
+
+def color(data: bytes, place: int, always_four: bool) -> tuple[list[Fraction], bool]:
+    ends = [int.from_bytes(data[at : at + 2], "little") for at in (0, 2)]
+    a, b = ([Fraction(end >> 11, 31), Fraction(end >> 5 & 63, 63), Fraction(end & 31, 31)] for end in ends)
+    index = data[4 + place // 4] >> 2 * (place % 4) & 3
+    if always_four or ends[0] > ends[1]:
+        weight = [Fraction(1), Fraction(0), Fraction(2, 3), Fraction(1, 3)][index]
+    elif index == 3:
+        return [Fraction(0)] * 3, True
+    else:
+        weight = [Fraction(1), Fraction(0), Fraction(1, 2)][index]
+    return [x * weight + y * (1 - weight) for x, y in zip(a, b, strict=True)], False
+
+
+def value(data: bytes, place: int, signed: bool) -> Fraction:
+    top = 127 if signed else 255
+    a, b = (max(end - 256 if signed and end > 127 else end, -127) for end in data[:2])
+    index = int.from_bytes(data[2:8], "little") >> 3 * place & 7
+    if index < 2:
+        return Fraction((a, b)[index], top)
+    if a > b:
+        return Fraction((8 - index) * a + (index - 1) * b, 7 * top)
+    if index >= 6:
+        return Fraction(-1 if signed else 0) if index == 6 else Fraction(1)
+    return Fraction((6 - index) * a + (index - 1) * b, 5 * top)
+
+
+def decoded(name: str, data: bytes, place: int) -> list[Fraction]:
+    one, signed = Fraction(1), name.endswith("SNORM")
+    if name in ("BC1_UNORM", "DXT1_RGB"):
+        found, black = color(data, place, False)
+        return [*found, Fraction(0) if black and name == "BC1_UNORM" else one]
+    if name == "BC2_UNORM":
+        return [*color(data[8:], place, True)[0], Fraction(data[place // 2] >> 4 * (place % 2) & 15, 15)]
+    if name == "BC3_UNORM":
+        return [*color(data[8:], place, True)[0], value(data, place, False)]
+    red = value(data, place, signed)
+    return [red, value(data[8:], place, signed) if name.startswith("BC5") else Fraction(0), Fraction(0), one]
+
+
+def unpacked(format: Format, data: bytes) -> np.ndarray:
+    """All texels of a block, as floats."""
+    words = np.frombuffer(data, np.uint32)
+
+    def program(m: Machine, x: Value, y: Value, *held: Value) -> tuple[Value, ...]:
+        return tuple(blocks.unpack(m, format, list(held), x, y))
+
+    places, one = np.arange(LANES, dtype=np.uint32), Lanes(u32, LANES)
+    given = [places % 4 + 8, places // 4 + 4, *(np.full(LANES, word, np.uint32) for word in words)]
+    found = agree(program, Signature((one,) * len(given), (one,) * 4), given)
+    return np.stack([np.asarray(channel).view(np.float32) for channel in found], axis=1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_texels_of_random_blocks(name: str) -> None:
+    format, rng = BY_NAME[name], np.random.default_rng(BY_NAME[name].value)
+    for number in range(12):
+        data = bytearray(rng.integers(0, 256, format.bits // 8, np.uint8).tobytes())
+        for start in range(0, len(data), 8):  # both orders of the two ends, in either kind of half block
+            ends = sorted((data[start], data[start + 1]), reverse=bool(number & 1))
+            data[start], data[start + 1] = ends
+        wanted = [[float(np.float32(float(part))) for part in decoded(name, bytes(data), place)] for place in range(LANES)]
+        assert np.abs(unpacked(format, bytes(data)) - np.array(wanted)).max() < 2e-7, (number, data.hex())
+
+
+def test_srgb_colours_are_made_linear_and_alpha_is_not() -> None:
+    data = bytes([0x51, 0x8C] * 8)  # all channels on the curved part
+    plain, curved = unpacked(BY_NAME["BC3_UNORM"], data), unpacked(BY_NAME["BC3_UNORM_SRGB"], data)
+    assert (curved[:, 3] == plain[:, 3]).all()
+    assert curved[:, :3] == pytest.approx(((plain[:, :3] + 0.055) / 1.055) ** 2.4, rel=1e-5)
+
+
+def test_blocks_are_sampled_only_and_others_refused() -> None:
+    blocks.check(BY_NAME["BC1_UNORM"])
+    for name in ("BC7_UNORM", "ETC2_RGB8", "FXT1"):
+        with pytest.raises(Unsupported, match=name):
+            blocks.check(BY_NAME[name])
+    with pytest.raises(Unsupported, match="BC1_UNORM"):
+        texel.check(BY_NAME["BC1_UNORM"])
+
+
+@pytest.mark.parametrize(("gen", "align", "top"), [(7, 1, 5), (8, 1, 5), (9, 4, 8)])
+def test_levels_count_blocks(gen: float, align: int, top: int) -> None:
+    """20x18 texels are 5x5 blocks: the second level is below them; alignments count texels before Gen9, then blocks."""
+    page = layout("RENDER_SURFACE_STATE", gen)
+    fields = {"surface_type": 1, "surface_format": BY_NAME["BC1_UNORM"].value, "width": 19, "height": 17, "surface_pitch": 127,
+              "mip_count_lod": 2, "surface_vertical_alignment": 1, "surface_horizontal_alignment": int(gen >= 8)}  # fmt: skip
+    image = image_from_state(page, page.raw(page.pack(**fields)), "surface 0")
+    table = level_table(image)
+    assert image.align == (align, align) and image.size == 8
+    assert (table.left[1], table.top[1]) == (0, top)
+    assert (table.left[2], table.top[2]) == (-(-3 // align) * align, top)
