@@ -10,6 +10,7 @@ interpreted.py the reference engine behind the scheduler, for C loops
 reference.py   the reference engine: one thread group on the interpreter
 scheduler.py   structures of scheduler.c and start.c, the native scheduler; threads.h is its C interface
 pool.py        compiled engines: groups handed out in chunks to host threads
+kept_loop.py   the worker of a C loop, kept while its record lasts
 programs.py    kernels and the system routine in memory
 bindings.py    surface entries for compiled code, kept between dispatches
 scheduler.c    groups of threads in turns on one host thread; threads.h lets C loops of pipelines start batches

@@ -13,7 +13,7 @@ vertex_fetch.py           vertex data, from buffers to payload registers or URB 
 vertex_shader.py          vertex shader threads (vertex_shader.c)
 assembly.py               objects of every topology, and the vertices they share (assembly.c)
 geometry.py, geometry.h   from objects to setup records in bins: clip.py, setup.py, attributes.py, bins.py
-plan_cache.py             plans kept from draw to draw
+plan_cache.py             plans kept from draw to draw; same_memory.c compares the bytes they were made from
 fields.py                 the state of a fixed function, from several commands or blocks
 stage_threads.py          what GS, CLIP and SF threads of Gen4.5 have in common; thread_output.py the objects that they make
 geometry_threads.py, clip_threads.py, setup_threads.py  these stages
