@@ -45,6 +45,7 @@ class Draws:
             if isinstance(event, Work):
                 self.gpu.execute(event)
                 self.last = event
+        self.gpu.interface = dataclasses.replace(self.gpu.interface, commands=COMMANDS)
         self.draw[COUNT] = VERTICES
         self.other = self._moved_constants()
 

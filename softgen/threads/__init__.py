@@ -9,8 +9,8 @@ dispatcher.py  chooses the engine of a dispatch and counts what each kernel did
 interpreted.py the reference engine behind the scheduler, for C loops
 reference.py   the reference engine: one thread group on the interpreter
 scheduler.py   structures of scheduler.c and start.c, the native scheduler; threads.h is its C interface
-kept_loop.py   what a loop of the last dispatches is run with, while nothing about it changes
 pool.py        compiled engines: groups handed out in chunks to host threads
+kept_loop.py   the worker of a C loop, kept while its record lasts
 programs.py    kernels and the system routine in memory
 bindings.py    surface entries for compiled code, kept between dispatches
 scheduler.c    groups of threads in turns on one host thread; threads.h lets C loops of pipelines start batches

@@ -13,7 +13,7 @@ vertex_fetch.py           vertex data, from buffers to payload registers or URB 
 vertex_shader.py          vertex shader threads (vertex_shader.c)
 assembly.py               objects of every topology, and the vertices they share (assembly.c)
 geometry.py, geometry.h   from objects to setup records in bins: clip.py, setup.py, attributes.py, bins.py
-plan_cache.py             plans kept from draw to draw
+plan_cache.py             plans kept from draw to draw; same_memory.c compares the bytes they were made from
 stage_threads.py, .c, .h  what the stages have in common whose work threads do on Gen4.5: geometry_threads.py, clip_threads.py,
                           setup_threads.py; thread_output.py: the objects of what threads of the first two put out
 fields.py                 the state of a fixed function, from several commands or blocks

@@ -17,9 +17,11 @@ import numpy as np
 
 from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
+from softgen.eu import native
+from softgen.memory import guard
 from softgen.three_d.chunk import VERTICES, Chunk, aligned
 from softgen.three_d.state import DrawCall, DrawState
-from softgen.three_d.structures import ObjectArray, guarded_call
+from softgen.three_d.structures import ObjectArray, library
 from softgen.three_d.unit_state import unit_state
 
 CACHE_LINES = 4096
@@ -125,6 +127,8 @@ class AssemblyMemory:
 
     def __init__(self) -> None:
         self.vertex_ids, self.instance_ids = aligned(4 * VERTICES), aligned(4 * VERTICES)
+        self.topology: tuple[int, Record | None] = -1, None  # of the last draw, and the record that selected its provoking vertices
+        self.call = native.GuardedCall(library().assemble)
         self.state = AssemblyState(vertex_ids=self.vertex_ids.ctypes.data, instance_ids=self.instance_ids.ctypes.data)
 
 
@@ -148,23 +152,29 @@ class Assembly:
         if found is None:
             raise DecodeError(f"3DPRIMITIVE: primitive_topology_type {call.topology} is no topology")
         plan, corners = self.state, len(found.back)
+        vertices = min(corners, 3)
+        selected = self._selected_by(state, found, vertices)
+        held = self.memory.topology
+        if held[0] == call.topology and held[1] is selected:
+            plan.next = found.minimum
+            return
         plan.minimum = plan.next = found.minimum
         plan.step, plan.corners, plan.back[:corners] = found.step, corners, found.back
         plan.inverts, plan.closes, plan.polygon, plan.line_strip = found.inverts, found.closes, found.polygon, found.strip
         plan.continued = found.continued
-        vertices = min(corners, 3)
-        provoking = self._provoking(state, found, vertices)
+        provoking = int(getattr(selected, found.select or SELECTS[vertices])) if selected is not None else 0
         if corners == 4:
             plan.provoking, provoking = (found.quad_last if provoking == 2 else 0), 0
         edges = ALL_EDGES << EDGES_SHIFT if vertices == 3 else 0
         plan.flags = vertices | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
+        self.memory.topology = call.topology, selected
 
-    def _provoking(self, state: DrawState, topology: Topology, vertices: int) -> int:
-        """Which of an object's vertices provokes. That of polygons and rectangles is not selected (G45 5129, 5135)."""
-        select = topology.select or SELECTS.get(vertices, "")
-        if not select or topology.polygon or topology.flags & RECTANGLE:
-            return 0
-        return int(getattr(unit_state(state, "SF"), select))
+    @staticmethod
+    def _selected_by(state: DrawState, topology: Topology, vertices: int) -> Record | None:
+        """The record that selects which of an object's vertices provokes; none for polygons and rectangles (G45 5129, 5135)."""
+        if topology.polygon or topology.flags & RECTANGLE or not topology.select and vertices not in SELECTS:
+            return None
+        return unit_state(state, "SF")
 
     def _set_indices(self, state: DrawState, call: DrawCall) -> None:
         fetch, plan = state.get("3DSTATE_VF"), self.state
@@ -209,7 +219,10 @@ class Assembly:
         """The next objects of the draw; possibly none."""
         plan, vertices = self.state, chunk.vertices
         plan.objects, plan.most_entries = chunk.objects, min(VERTICES, vertices.capacity)
-        self.finished = bool(guarded_call("assemble", plan, self.space))
+        done = self.memory.call(plan)
+        if done is None:
+            raise guard.fault(self.memory.call.record, self.space)
+        self.finished = bool(done)
         vertices.count, chunk.objects.count = plan.entries, plan.objects.count
 
     def ids(self) -> tuple[np.ndarray, np.ndarray]:

@@ -95,6 +95,9 @@ class NotedSpace(Space):
         self._notes.volatile = True
         return self.inner.contiguous(address, size)
 
+    def outside(self, address: int) -> str:
+        return self.inner.outside(address)
+
 
 def noted(state: DrawState, notes: Notes) -> DrawState:
     """A state that notes what it is asked for, warnings and registers too."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from softgen.bits.generation import generations
 from softgen.errors import DecodeError, GpuFault, Unsupported
-from softgen.three_d.assembly import TOPOLOGIES, Assembly, AssemblyState
+from softgen.three_d.assembly import TOPOLOGIES, Assembly, AssemblyMemory, AssemblyState
 from softgen.three_d.chunk import Chunk
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import PrimitiveObject, library
@@ -345,3 +345,12 @@ def test_structures_are_the_same_in_both_languages() -> None:
             AssemblyState.held.offset, AssemblyState.cache.offset]  # fmt: skip
     assert list(theirs[:count]) == ours
     assert library().vertex_shader_size() == ctypes.sizeof(VertexShaderLoop)
+
+
+def test_memory_of_an_earlier_draw_keeps_nothing_of_its_topology() -> None:
+    memory = AssemblyMemory()
+    for topology, select in ((TRILIST, 0), (TRILIST, 2), (TRILIST, 2), (5, 2), (15, 2), (TRILIST, 0)):
+        state = made_state(9, {AT: b""}, {"3DSTATE_SF": {"triangle_strip_list_provoking_vertex_select": select}})
+        kept, fresh = Assembly(state, call(3, topology), memory=memory), Assembly(state, call(3, topology))
+        for name in ("flags", "minimum", "next", "step", "corners", "inverts", "provoking"):
+            assert getattr(kept.state, name) == getattr(fresh.state, name), (topology, select, name)
