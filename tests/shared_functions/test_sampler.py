@@ -179,7 +179,8 @@ def test_srgb_is_made_linear_and_alpha_is_not() -> None:
 def test_a_border_has_only_the_channels_of_its_format() -> None:
     outside = [np.full(16, -3, np.float32)] * 2
     wanted = {"R8_UNORM": [0.25, 0, 0, 1], "R8G8_UNORM": [0.25, 0.5, 0, 1], "B8G8R8A8_UNORM": [0.25, 0.5, 0.75, 2],
-              "A8_UNORM": [0, 0, 0, 2], "L8_UNORM": [0.25, 0.25, 0.25, 1], "I8_UNORM": [0.25] * 4}  # fmt: skip
+              "A8_UNORM": [0, 0, 0, 2], "L8_UNORM": [0.25, 0.25, 0.25, 1], "I8_UNORM": [0.25] * 4,
+              "R9G9B9E5_SHAREDEXP": [0.25, 0.5, 0.75, 1]}  # fmt: skip
     for format, colour in wanted.items():
         found = floats(Texture(format=format, sampler=modes("clamp_border")).ask("sample_lz", *outside))
         assert found[0].tolist() == colour, format

@@ -107,6 +107,9 @@ def meaning(look: Format, raw: Array) -> Array:
     for one in look.channels:
         value = (bits[..., at : at + one.bits] * (1 << np.arange(one.bits, dtype=np.uint64))).sum(-1)
         at += one.bits
+        if one.type == "exponent":  # of the channels before it, whose mantissas have 9 bits
+            found[..., :3] *= 2.0 ** (value.astype(np.int64) - 15 - 9)[..., None]
+            continue
         number = _number(one.type, one.bits, value)
         for name in {"l": "rgb", "i": "rgba", "x": ""}.get(one.name, one.name):
             found[..., "rgba".index(name)] = number
