@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.layout import Layout
 from softgen.errors import Unsupported
 from softgen.memory.space import Space
-from softgen.shared_functions.unit import UnitStates
 from softgen.threads.payload import (
     FULL,
     HeaderPatch,
@@ -28,6 +27,9 @@ from softgen.threads.payload import (
     WrittenMasks,
     patched,
 )
+
+if TYPE_CHECKING:
+    from softgen.shared_functions.unit import UnitStates
 
 UNITS = ("data port", "gateway", "spawner", "sampler", "urb", "extended math")
 UNLIMITED = 1 << 16

@@ -119,9 +119,9 @@ class EditedCapture(ReplayedCapture):
 
     edits: Edits = []
 
-    def buffer(self, bo: Any) -> MemfdBuffer:
+    def buffer(self, bo: Any, is_batch: bool = False) -> MemfdBuffer:
         fresh = bo.uid not in self.kept
-        found = super().buffer(bo)
+        found = super().buffer(bo, is_batch)
         if fresh:
             for index, (content, dword, value) in enumerate(self.edits):
                 if content % 8 == (bo.uid + index) % 8:
@@ -252,8 +252,9 @@ def ioctls(data: bytes) -> None:
     gpu.log.clear()
 
 
-def _fields(reader: Reader, program: Program, name: str) -> Iterator[tuple[str, int]]:
+def _fields(reader: Reader, program: Program, name: str) -> Iterator[tuple[str, int | bytes]]:
     layout = ARGUMENTS[name]
+    defaults = layout.unpack(b"")
     for field in layout.names:
         at = layout.offsets[field]
         size = min(other for other in (*layout.offsets.values(), layout.size) if other > at) - at
@@ -270,7 +271,8 @@ def _fields(reader: Reader, program: Program, name: str) -> Iterator[tuple[str, 
                 value = reader.number(size)
             case _:
                 value = 1
-        yield field, value & (1 << 8 * size - 1) - 1
+        value &= (1 << 8 * size - 1) - 1
+        yield field, value.to_bytes(size, "little") if isinstance(getattr(defaults, field), bytes) else value
 
 
 def memory(program: Program, reader: Reader, depth: int = 0) -> int:
