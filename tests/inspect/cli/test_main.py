@@ -1,8 +1,8 @@
 """The command line as people and scripts meet it: verbs, exit codes, one-line failures."""
 
+import contextlib
 import importlib.util
 import json
-import contextlib
 import os
 import signal
 import subprocess
