@@ -36,7 +36,7 @@ class Placement:
         address = self.address.pop(bo, None)
         if address is not None:
             del self.owner[address], self.starts[bisect_left(self.starts, address)]
-            self.floor = min(self.floor, max(address, LOWEST))
+            self.floor = min(self.floor, max(address - PAGE, LOWEST))  # a page below it was too little room for any buffer
         return address
 
     def overlapping(self, start: int, end: int) -> list[GemObject]:

@@ -1,6 +1,5 @@
 """The command line as people and scripts meet it: verbs, exit codes, one-line failures."""
 
-import contextlib
 import importlib.util
 import json
 import os
@@ -124,11 +123,16 @@ def test_the_exit_code_is_the_verbs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.main(["planted"]) == 1
 
 
+def hear_ctrl_c() -> None:
+    """Programs in the background of a shell ignore it, and so do those they start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture
 def writing(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A verb stuck in the middle of writing more than a pipe holds, line by line: with no tests, every behaviour is uncovered."""
     command = [sys.executable, "-m", "softgen", "behaviours", "--uncovered", "--tests", str(tmp_path)]
-    verb = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=BUFFERED)
+    verb = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=BUFFERED, preexec_fn=hear_ctrl_c)
     assert verb.stdout and verb.stdout.read(1) == b"G"
     yield verb
     verb.kill()
@@ -152,13 +156,8 @@ def test_a_pipe_nobody_ever_read_is_quiet() -> None:
 
 
 def test_ctrl_c_is_quiet(writing: subprocess.Popen[bytes]) -> None:
-    """A signal that comes right before a write which blocks is seen when the next one ends that write."""
-    for _ in range(20):
-        writing.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            writing.wait(1)
-            break
-    assert writing.returncode == 130
+    writing.send_signal(signal.SIGINT)
+    assert writing.wait(20) == 130
     assert writing.stderr and writing.stderr.read() == b""
 
 
