@@ -44,17 +44,18 @@ class DrawPlans:
         self.clear = clears.rectangle_clear(state)
         if self.clear is None:
             self.shader = PixelShader()
-            self.shader.make_plan(state)
-            self.backend = pixel_targets(state)
+            shaded = self.shader.make_plan(state).dispatched
+            self.backend = pixel_targets(state, shaded)
 
 
-def pixel_targets(state: DrawState) -> PixelTargets:
-    """What the pixel backend does in a draw."""
+def pixel_targets(state: DrawState, shaded: bool) -> PixelTargets:
+    """What the pixel backend does in a draw; without pixel shader threads, no write comes late with depth and stencil tests."""
     colors = color_calculator(state)
-    targets = PixelTargets(((pixel_backend.NAME, colors.backend),), late=colors.late)
-    if colors.early is None:
+    targets = PixelTargets(((pixel_backend.NAME, colors.backend),), late=colors.late and shaded)
+    before = colors.early if shaded else colors.early or colors.backend.late
+    if before is None or before.state.idle:
         return targets
-    tests = early_depth(colors.early, state.space.bits)
+    tests = early_depth(before, state.space.bits)
     return replace(targets, depth_function=tests.function, depth_target=tests.target, owner=tests)
 
 
