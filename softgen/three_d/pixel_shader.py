@@ -24,6 +24,7 @@ from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import UNITS, NativeLoop, ThreadDispatch
 from softgen.threads.payload import REGISTER, LoopPayload, WrittenMasks
 from softgen.three_d import rasterizer, structures
+from softgen.three_d.bins import SelectedBins
 from softgen.three_d.constants import push_constants
 from softgen.three_d.pixel_payload import PayloadPlan, place_parts
 from softgen.three_d.pixel_state import PixelInputs, PixelState, pixel_inputs, pixel_state
@@ -154,6 +155,8 @@ class PixelShader:
         """Shades the records of a piece of the draw that was prepared last."""
         pixels, targets = self.state, targets or PixelTargets()
         assert pixels is not None, "prepare() comes first"
+        if cs.dispatcher.selection is not None:
+            bins = (selected := SelectedBins(bins, cs.dispatcher.selection)).bins  # noqa: F841  which owns the memory of the bins
         entries = ctypes.c_uint32.from_address(bins.first + 4 * bins.tiles_x * bins.tiles_y).value if records.count else 0
         if not entries or self._nothing:
             return PixelCounts()
