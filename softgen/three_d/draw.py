@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from softgen.command import CommandStreamer
 from softgen.shared_functions import pixel_backend
-from softgen.shared_functions.pixel_backend.functions import early_depth
+from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_depth
 from softgen.three_d import clears, fill, stages
 from softgen.three_d.clip_threads import ClipThreads
-from softgen.three_d.color_calculator import color_calculator
+from softgen.three_d.color_calculator import color_calculator, depth_target
 from softgen.three_d.draw_names import DrawNames
 from softgen.three_d.front import Front
 from softgen.three_d.geometry import Geometry, GeometryMemory
@@ -41,19 +41,23 @@ class DrawPlans:
         self.clear = clears.rectangle_clear(state)
         if self.clear is None:
             self.shader = PixelShader()
-            shaded = self.shader.make_plan(state).dispatched
-            self.backend = pixel_targets(state, shaded)
+            pixels = self.shader.make_plan(state)
+            self.backend = pixel_targets(state, pixels.dispatched, pixels.parts.held_depth or pixels.parts.held_stencil)
 
 
-def pixel_targets(state: DrawState, shaded: bool) -> PixelTargets:
-    """What the pixel backend does in a draw; without pixel shader threads, no write comes late with depth and stencil tests."""
+def pixel_targets(state: DrawState, shaded: bool, held: bool = False) -> PixelTargets:
+    """What the pixel backend does in a draw; without pixel shader threads, no write comes late with depth and stencil tests. `held`:
+    payloads have what depth and stencil buffers hold."""
     colors = color_calculator(state)
     targets = PixelTargets(((pixel_backend.NAME, colors.backend),), late=colors.late and shaded)
+    if held and shaded:
+        reader = HeldDepth(colors.early or colors.backend.late or depth_target(state), state.space.bits)
+        targets = replace(targets, held_function=reader.function, held_target=reader.target, owner=reader)
     before = colors.early if shaded else colors.early or colors.backend.late
     if before is None or before.state.idle:
         return targets
     tests = early_depth(before, state.space.bits)
-    return replace(targets, depth_function=tests.function, depth_target=tests.target, owner=tests)
+    return replace(targets, depth_function=tests.function, depth_target=tests.target, owner=(tests, targets.owner))
 
 
 class Pipeline3D:

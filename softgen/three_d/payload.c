@@ -141,6 +141,19 @@ VECTORIZED static void write_channels(const struct payload_plan *plan, const str
         put(payload, plan->w + at, REGISTER, &w, t);
 }
 
+/* What depth and stencil buffers hold: stencils are bytes, of all channels in one register (G45 7429-7470). */
+static void write_held(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
+{
+    uint32_t at = t->upper ? plan->half : 0;
+    if (plan->held_depth)
+        put(payload, plan->held_depth + at, REGISTER, t->held_depth, t);
+    if (plan->held_stencil) {
+        memset(payload + plan->held_stencil + at, 0, REGISTER);
+        for (uint32_t i = 0; i < t->count; i++)
+            payload[plan->held_stencil + at + i] = (uint8_t)t->held_stencil[t->first + i];
+    }
+}
+
 /* Offsets of the sample within each pixel, and samples covered: there is one sample. */
 static void write_samples(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
@@ -161,4 +174,6 @@ void write_pixels(const struct payload_plan *plan, const struct thread_pixels *p
     write_channels(plan, pixels, payload);
     if (plan->xy_offsets || plan->coverage)
         write_samples(plan, pixels, payload);
+    if (pixels->held_depth)
+        write_held(plan, pixels, payload);
 }

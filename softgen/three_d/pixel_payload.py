@@ -37,6 +37,8 @@ class PayloadPlan(ctypes.Structure):
         ("w", ctypes.c_uint32),
         ("xy_offsets", ctypes.c_uint32),
         ("coverage", ctypes.c_uint32),
+        ("held_stencil", ctypes.c_uint32),
+        ("held_depth", ctypes.c_uint32),
         ("half", ctypes.c_uint32),
         ("constants", ctypes.c_uint32),
         ("constant_bytes", ctypes.c_uint32),
@@ -68,6 +70,8 @@ class PayloadParts:
     w: bool = False
     xy_offsets: bool = False
     coverage: bool = False
+    held_stencil: bool = False  # what the stencil buffer holds
+    held_depth: bool = False
     attribute_offset: int = 0  # bytes
     scratch_step: int = 0
     xy_offset: int = 0x0808  # X and Y of the only sample, in 1/16 pixel
@@ -112,10 +116,12 @@ def _place_barycentrics(plan: PayloadPlan, parts: PayloadParts, halves: int) -> 
 
 
 def _place_coefficients(plan: PayloadPlan, parts: PayloadParts, halves: int) -> int:
-    """The header of the upper channels stands between the two halves; depth has two registers even for 8 channels (G45 7370)."""
+    """The header of the upper channels stands between the two halves; depths have two registers even for 8 channels (G45 7370)."""
     at = 2 * REGISTER
-    if parts.depth:
-        plan.depth, at = at, at + 2 * REGISTER
+    for name, registers in (("depth", 2), ("held_stencil", 1), ("held_depth", 2)):
+        if getattr(parts, name):
+            setattr(plan, name, at)
+            at += registers * REGISTER
     if halves == 1:
         return at
     plan.upper, plan.half = at, at - REGISTER

@@ -45,7 +45,7 @@ class PixelPlan(ctypes.Structure):
     """struct pixel_plan of pixels.h."""
 
     _fields_ = [("raster", RasterPlan), ("payload", PayloadPlan), ("depth", ctypes.c_uint64), ("depth_target", ctypes.c_uint64),
-                ("late", ctypes.c_uint32), ("sideband", ctypes.c_uint32)]  # fmt: skip
+                ("held", ctypes.c_uint64), ("held_target", ctypes.c_uint64), ("late", ctypes.c_uint32), ("sideband", ctypes.c_uint32)]  # fmt: skip
 
 
 class PixelLoop(ctypes.Structure):
@@ -82,6 +82,8 @@ class PixelTargets:
     unit_states: UnitStates = ()
     depth_function: int = 0  # host address; 0: nothing is tested
     depth_target: int = 0  # host address of its record
+    held_function: int = 0  # host address of what reads buffers for payloads (`held_function` of three_d.h); 0: they have nothing of them
+    held_target: int = 0  # host address of its record
     late: bool = False  # render target writes test depth and stencil
     owner: object = field(default=None, repr=False, compare=False)  # keeps both alive
 
@@ -166,6 +168,7 @@ class PixelShader:
             _refuse_lines(cs.generation.number, records)
         self.plan.late, self.plan.depth = targets.late, targets.depth_function
         self.plan.depth_target = targets.depth_target
+        self.plan.held, self.plan.held_target = targets.held_function, targets.held_target
         loops = self._start_loops(records, bins, loop_count(records, min(cs.dispatcher.threads, entries)) if pixels.dispatched else 1)
         if pixels.dispatched:
             self._place(pixels, records)
