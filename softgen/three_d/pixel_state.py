@@ -66,7 +66,6 @@ class PixelState:
     binding_table: int
     samplers: int
     scratch: Scratch | None
-    line_stipple: bool
 
 
 class Fields:
@@ -152,7 +151,7 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
         kills or computes or fields.early_depth_stencil_control == PS_EXECUTES)  # fmt: skip
     return PixelState(parts, getattr(fields, f"kernel_start_pointer_{number}"), _control(state, fields), dispatched, late,
                       bool(fields.statistics_enable), bool(fields.push_constant_enable), bool(fields.attribute_enable), None,
-                      inputs.binding_table, inputs.samplers, scratch, bool(fields.line_stipple_enable))  # fmt: skip
+                      inputs.binding_table, inputs.samplers, scratch)  # fmt: skip
 
 
 def _refuse(inputs: PixelInputs) -> None:
@@ -295,5 +294,4 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     dispatched = bool(fields.thread_dispatch_enable)
     return PixelState(parts, fields.kernel_start_pointer_0 + ENTRY * number, _control(state, fields), dispatched, dispatched and depth.late,
                       bool(fields.statistics_enable), bool(fields.constant_urb_entry_read_length), True,
-                      32 * fields.setup_urb_entry_read_length, inputs.binding_table, inputs.samplers, scratch,
-                      bool(fields.line_stipple_enable))  # fmt: skip
+                      32 * fields.setup_urb_entry_read_length, inputs.binding_table, inputs.samplers, scratch)  # fmt: skip

@@ -39,7 +39,8 @@ struct setup_record *begin_record(struct geometry *g, const struct object *objec
     uint32_t index = viewport_index(header(g, object, HEADER_VIEWPORT), plan->viewports);
     const struct viewport *viewport = &plan->viewport[index];
     record->x0 = viewport->x0, record->y0 = viewport->y0, record->x1 = viewport->x1, record->y1 = viewport->y1;
-    record->edges = 0, record->coverage = COVERAGE_EDGES, record->back_facing = back_facing, record->viewport = index;
+    record->edges = 0, record->coverage = COVERAGE_EDGES, record->stipple = 0;
+    record->back_facing = back_facing, record->viewport = index;
     record->layer = plan->zero_layer ? 0 : header(g, object, HEADER_LAYER) & 0x7ff;
     record->primitive = object->primitive, record->topology = object->flags >> OBJECT_TOPOLOGY_SHIFT & 63;
     record->x_start = record->y_start = 0;
@@ -110,8 +111,12 @@ static void add_line(struct geometry *g, const struct object *object, const stru
     if ((g->refused = g->setup->refuse_line))
         return;
     struct setup_record *record = begin_record(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
-    if (!set_line(g->setup, v, record))
+    if (!(object->flags & OBJECT_CONTINUES))
+        *g->stipple = 0;
+    if (!set_line(g, v, record))
         return;
+    if (record->coverage == COVERAGE_DIAMOND && g->setup->last_pixel && object->flags & OBJECT_LAST)
+        record->coverage = COVERAGE_DIAMOND_LAST;
     if (g->sf_inputs)
         set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
     keep_record(g, object, attributes);
@@ -119,8 +124,6 @@ static void add_line(struct geometry *g, const struct object *object, const stru
 
 static void add_point(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint64_t *attributes)
 {
-    if ((g->refused = g->setup->refuse_point))
-        return;
     struct setup_record *record = begin_record(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
     if (set_point(g, object, object->vertex[0], v, record))
         keep_record(g, object, attributes);
