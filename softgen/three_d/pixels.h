@@ -49,6 +49,9 @@ enum payload_header {
     HEADER_COEFFICIENTS, /* r0 has the pixel masks, r1 the start vertex; setup data are plane coefficients (GRAPHICS_THREADS 2.5) */
 };
 
+/* input_coverage_mask_state of 3DSTATE_PS_EXTRA. */
+enum input_coverage { INPUT_COVERAGE_NONE, INPUT_COVERAGE_NORMAL, INPUT_COVERAGE_INNER, INPUT_COVERAGE_DEPTH };
+
 /* Where the parts of a payload are: byte offsets from r0, 0 where a part is absent. Those from `barycentric` to `coverage` are of channels
  * 0 to 15; the same of channels 16 to 31 are `half` bytes further on. */
 struct payload_plan {
@@ -56,6 +59,7 @@ struct payload_plan {
     uint32_t upper; /* header of channels 16 to 31 */
     uint32_t barycentric[BARYCENTRIC_MODES]; /* perspective at pixel, centroid and sample, then linear */
     uint32_t depth, w, xy_offsets, coverage, half;
+    uint32_t coverage_state; /* what coverage is: enum input_coverage */
     uint32_t constants, constant_bytes;
     uint32_t attributes, attribute_bytes;
     uint32_t attribute_offset; /* in the record's data */

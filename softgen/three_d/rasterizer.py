@@ -26,7 +26,7 @@ REGIONS = (0.5, 1.0, 2.0, 4.0)  # pixels of enum Antialiasing_Region_Width
 NOT_BUILT = {
     "3DSTATE_MULTISAMPLE": ("number_of_multisamples",),
     "3DSTATE_RAST_MULTISAMPLE": ("number_of_rasterization_multisamples",),
-    "3DSTATE_RASTER": ("forced_sample_count", "conservative_rasterization_enable"),
+    "3DSTATE_RASTER": ("forced_sample_count",),
 }
 
 
@@ -96,9 +96,10 @@ def is_antialiased(state: DrawState) -> bool:
     if state.generation.unit_state:
         return False
     records = [record for name in ("3DSTATE_RASTER", "3DSTATE_SF") if (record := state.get(name)) is not None]
-    lines, width, points = (next((getattr(one, name) for one in records if name in one._fields), 0)
-                            for name in ("antialiasing_enable", "line_width", "smooth_point_enable"))  # fmt: skip
-    return bool(lines and width or points)
+    lines, width = (next((getattr(one, name) for one in records if name in one._fields), 0)
+                    for name in ("antialiasing_enable", "line_width"))  # fmt: skip
+    points = [record.smooth_point_enable for record in records if "smooth_point_enable" in record._fields]
+    return bool(lines and width or points and all(points))
 
 
 def draws_nothing(state: DrawState) -> bool:

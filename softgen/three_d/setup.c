@@ -80,9 +80,11 @@ static void add_triangle(struct geometry *g, const struct object *object, const 
                          uint64_t *attributes)
 {
     struct setup_record *record = begin_record(g, object, back_facing);
-    if (!set_bounds(g->setup, v, 3, record))
+    if (g->setup->conservative ? !set_touched_bounds(g->setup, v, record) : !set_bounds(g->setup, v, 3, record))
         return;
     set_edges(g->setup, v, 3, record);
+    if (g->setup->conservative)
+        widen_edges(record);
     set_planes(g->setup, v, record);
     if (g->setup->offset >> FILL_SOLID & 1)
         record->z.c += depth_offset(g->setup, v, &record->z);
@@ -150,7 +152,7 @@ static void add_whole(struct geometry *g, const struct object *object)
     else if (vertices == 3) {
         int64_t area = determinant(v);
         uint32_t back_facing = facing(g->setup, object, area), bits = object->flags >> OBJECT_EDGES_SHIFT;
-        if (!area || !visible(g->setup, back_facing))
+        if ((!area && !g->setup->conservative) || !visible(g->setup, back_facing))
             return;
         if (solid(g->setup, back_facing))
             add_triangle(g, object, v, back_facing, &attributes);

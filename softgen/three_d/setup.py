@@ -53,7 +53,7 @@ class SetupPlan(ctypes.Structure):
         ("transform", ctypes.c_uint32), ("front_counter_clockwise", ctypes.c_uint32), ("cull_front", ctypes.c_uint32),
         ("cull_back", ctypes.c_uint32), ("fill_front", ctypes.c_uint32), ("fill_back", ctypes.c_uint32),
         ("refuse_line", ctypes.c_uint32), ("line_coverage", ctypes.c_uint32), ("point_coverage", ctypes.c_uint32),
-        ("last_pixel", ctypes.c_uint32), ("line_stipple", ctypes.c_uint32), ("line_cap", ctypes.c_float),
+        ("last_pixel", ctypes.c_uint32), ("conservative", ctypes.c_uint32), ("line_stipple", ctypes.c_uint32), ("line_cap", ctypes.c_float),
         ("origin_x", ctypes.c_int32), ("origin_y", ctypes.c_int32), ("grid", ctypes.c_int32),
         ("sample_x", ctypes.c_int32), ("sample_y", ctypes.c_int32), ("limit", ctypes.c_int32),
         ("viewports", ctypes.c_uint32), ("zero_layer", ctypes.c_uint32),
@@ -126,8 +126,6 @@ def _make(generation: Generation, fields: UnitFields, drawing: Record, viewports
           extent: tuple[int, int], depth_format: str, offset_clamp: float) -> SetupPlan:  # fmt: skip
     if samples := fields.get("number_of_multisamples"):
         raise Unsupported(f"gen {fields.gen:g}: 3DSTATE_MULTISAMPLE number_of_multisamples {1 << samples} is not simulated")
-    if fields.get("conservative_rasterization_enable"):
-        raise Unsupported(f"gen {fields.gen:g}: 3DSTATE_RASTER conservative_rasterization_enable is not simulated")
     sample = _sample(fields)
     cull = fields.cull_mode
     count = fields.get("maximum_vp_index", VIEWPORTS - 1) + 1
@@ -135,8 +133,9 @@ def _make(generation: Generation, fields: UnitFields, drawing: Record, viewports
         transform=fields.viewport_transform_enable, front_counter_clockwise=fields.front_winding,
         cull_front=cull in (CULL_BOTH, CULL_FRONT), cull_back=cull in (CULL_BOTH, CULL_BACK),
         fill_front=fields.get("front_face_fill_mode"), fill_back=fields.get("back_face_fill_mode"),
-        line_coverage=_line_coverage(fields), point_coverage=SMOOTH_POINT if fields.get("smooth_point_enable") else POINT,
+        line_coverage=_line_coverage(fields), point_coverage=SMOOTH_POINT if _smooth_points(fields) else POINT,
         last_pixel=fields.last_pixel_enable, line_stipple=fields.line_stipple_enable,
+        conservative=fields.get("conservative_rasterization_enable"),
         line_cap=REGIONS[fields.line_end_cap_antialiasing_region_width],
         origin_x=drawing.drawing_rectangle_origin_x, origin_y=drawing.drawing_rectangle_origin_y,
         grid=16 if fields.vertex_sub_pixel_precision_select else 1, sample_x=sample[0], sample_y=sample[1],
@@ -166,6 +165,12 @@ def _sample(fields: UnitFields) -> tuple[int, int]:
     if fields.get("pixel_position_offset_enable"):
         raise Unsupported(f"gen {fields.gen:g}: 3DSTATE_MULTISAMPLE pixel_position_offset_enable is not simulated")
     return (0, 0) if fields.pixel_location else (PIXEL // 2, PIXEL // 2)
+
+
+def _smooth_points(fields: UnitFields) -> bool:
+    """Whether all commands that say so have points smooth: 3DSTATE_SF and 3DSTATE_RASTER, where they exist."""
+    said = [record.smooth_point_enable for _, record in fields.records if "smooth_point_enable" in record._fields]
+    return bool(said) and all(said)
 
 
 def _line_coverage(fields: UnitFields) -> int:

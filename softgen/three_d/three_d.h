@@ -83,6 +83,13 @@ struct setup_record {
     uint64_t attributes; /* offset of its attributes in record_array.attributes; Gen4.5: of its setup data in the URB */
 };
 
+/* How far an edge is moved in conservative rasterization: the way from a pixel's sample to its corner, and 1/512 of a pixel. */
+static inline int64_t edge_margin(const struct setup_record *r, uint32_t edge)
+{
+    int64_t dx = r->edge_dx[edge], dy = r->edge_dy[edge];
+    return ((dx < 0 ? -dx : dx) + (dy < 0 ? -dy : dy)) * 257 / 512;
+}
+
 /* Which of the pixels within the edges are covered (lines.c). */
 enum coverage {
     COVERAGE_EDGES, /* polygons: all */

@@ -375,3 +375,36 @@ def test_threads_of_smooth_lines_have_an_antialias_alpha_for_each_channel(width:
             if thread.told.lit >> channel & 1 and 2 < x < 58:
                 seen.add((min(row, 10), round(thread.told.antialias[channel], 2)))
     assert seen == {(3, 0.5), (4, 1.0), (5, 0.5), (10, 1.0)}
+
+
+@pytest.mark.behaviour("BDW-PS-03", shows="action")
+def test_coverage_of_a_conservative_triangle_is_that_of_whole_pixels() -> None:
+    """input_coverage_mask_state 2: of the pixels that are touched, those that are inside with all their corners."""
+    corners = [(4.25, 3.5), (50.75, 20.0), (10.0, 55.25)]
+    record = triangle(corners)
+    for edge in range(3):  # as setup widens it
+        record.edge[edge] += (abs(record.edge_dx[edge]) + abs(record.edge_dy[edge])) * 257 // 512 + 1
+    draw = Draw([record], replace(BARE, coverage=2))
+    found: dict[bool, set[tuple[int, int]]] = {False: set(), True: set()}
+    for thread in draw.run(RecordingWorker()):
+        told = np.frombuffer(thread.registers, np.uint32, 16, draw.plan.payload.coverage)
+        for channel in range(16):
+            place = pixel((thread.told.place[channel // 4] & 0xFFFF, thread.told.place[channel // 4] >> 16), channel % 4)
+            if thread.told.lit >> channel & 1:
+                found[bool(told[channel])].add(place)
+    whole = {(x, y) for x, y in found[False] | found[True]
+             if all(inside(corners, x + dx, y + dy) for dx in (-1 / 512, 513 / 512) for dy in (-1 / 512, 513 / 512))}  # fmt: skip
+    assert found[True] == whole and len(whole) > 500 and len(found[False]) > 100
+
+
+def inside(corners: list[tuple[float, float]], x: float, y: float) -> bool:
+    pairs = zip(corners, [*corners[1:], corners[0]], strict=True)
+    return all((b[0] - a[0]) * (y - a[1]) - (b[1] - a[1]) * (x - a[0]) > 0 for a, b in pairs)
+
+
+def test_coverage_may_be_what_early_tests_left() -> None:
+    """input_coverage_mask_state 3."""
+    draw = Draw(scene(11), replace(ALL, coverage=3), test=half_of_it)
+    threads = draw.run(RecordingWorker())
+    at_all = [np.frombuffer(t.registers, np.uint32, 16, draw.plan.payload.coverage) for t in threads]
+    assert [sum(int(v) << bit for bit, v in enumerate(told)) for told in at_all] == [t.told.lit for t in threads]
