@@ -38,6 +38,24 @@ def sampling_slot(what: str, lanes: int) -> int:
     return SAMPLING.index(what) * len(LANES) + LANES.index(lanes)
 
 
+NAMED = 1 << 21  # among the indices that code names: an operation on the texels of a surface
+OPERATIONS = (*PLAIN, *SAMPLING)
+
+
+def named_texels(surface: int, what: str, lanes: int, sampler: int) -> int:
+    """How code names an operation that it needs of an image, among the binding table entries it names."""
+    return NAMED | ((OPERATIONS.index(what) * len(LANES) + LANES.index(lanes)) * SAMPLERS + sampler) * SURFACES + surface
+
+
+def texels_named(number: int) -> tuple[int, str, int, int] | None:
+    """Surface, operation, lanes and sampler of such a name; None of other entries."""
+    if not number & NAMED:
+        return None
+    slot, surface = divmod(number - NAMED, SURFACES)
+    slot, sampler = divmod(slot, SAMPLERS)
+    return surface, OPERATIONS[slot // len(LANES)], LANES[slot % len(LANES)], sampler
+
+
 class SampleFunctions(ctypes.Structure):
     """The functions that sample a surface with one sampler."""
 

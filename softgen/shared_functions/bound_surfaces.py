@@ -16,7 +16,7 @@ from softgen.bits import catalogue
 from softgen.errors import SoftgenError
 from softgen.memory import arena
 from softgen.shared_functions import descriptors
-from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, Bindings
+from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, Bindings, texels_named
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.sampler.state import Samplers
@@ -124,8 +124,12 @@ class BoundSurfaces:
 
     def prepare(self, indices: frozenset[int]) -> None:
         for index in indices - self.known:
-            if index < SURFACES:  # those above are other units'
+            if index < SURFACES:
                 self.resolve_buffer(index)
+            elif named := texels_named(index):  # others are those of other units
+                self.known.add(index)
+                surface, what, lanes, sampler = named
+                self.resolve_image(TexelRequest(what, lanes, sampler), surface)
 
     def resolve(self, descriptor: Descriptor) -> bool:
         index = getattr(descriptor.values, "binding_table_index", None)

@@ -274,6 +274,8 @@ class Worker:
         here, control = thread.ip, thread.cr0
         done = runner.step()
         thread.save()
+        if self.shared.stepped is not None:
+            self.shared.stepped(lambda: places.instruction_at(self.shared.program, here))
         now.moved |= done
         if thread.ended:
             now.left -= 1

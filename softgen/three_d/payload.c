@@ -154,6 +154,23 @@ static void write_held(const struct payload_plan *plan, const struct thread_pixe
     }
 }
 
+/* Whether a pixel of a conservative triangle is wholly inside it. */
+static uint32_t is_whole(const struct setup_record *r, int64_t x, int64_t y)
+{
+    for (uint32_t n = 0; n < r->edges; n++)
+        if (r->edge[n] + r->edge_dx[n] * x + r->edge_dy[n] * y <= 2 * edge_margin(r, n))
+            return 0;
+    return 1;
+}
+
+/* Whether the shader is told that a pixel is covered: it is, its whole area is, or it has passed early depth and stencil tests. */
+static uint32_t input_coverage(uint32_t state, const struct thread_pixels *t, int i)
+{
+    if (state == INPUT_COVERAGE_INNER)
+        return (t->covered >> i & 1) && is_whole(t->record, t->block->x + (int64_t)t->order->x[i], t->block->y + (int64_t)t->order->y[i]);
+    return (state == INPUT_COVERAGE_DEPTH ? t->lit : t->covered) >> i & 1;
+}
+
 /* Offsets of the sample within each pixel, and samples covered: there is one sample. */
 static void write_samples(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
@@ -161,7 +178,7 @@ static void write_samples(const struct payload_plan *plan, const struct thread_p
     uint16_t offsets[BLOCK_PIXELS];
     for (int i = 0; i < BLOCK_PIXELS; i++) {
         offsets[i] = (uint16_t)plan->xy_offset;
-        covered[i] = t->covered >> i & 1;
+        covered[i] = input_coverage(plan->coverage_state, t, i);
     }
     if (plan->xy_offsets)
         memcpy(payload + plan->xy_offsets + at, offsets, 2 * t->count);

@@ -40,6 +40,7 @@ class PayloadPlan(ctypes.Structure):
         ("held_stencil", ctypes.c_uint32),
         ("held_depth", ctypes.c_uint32),
         ("half", ctypes.c_uint32),
+        ("coverage_state", ctypes.c_uint32),
         ("constants", ctypes.c_uint32),
         ("constant_bytes", ctypes.c_uint32),
         ("attributes", ctypes.c_uint32),
@@ -69,7 +70,7 @@ class PayloadParts:
     depth: bool = False
     w: bool = False
     xy_offsets: bool = False
-    coverage: bool = False
+    coverage: int = 0  # input_coverage_mask_state: 1 normal, 2 of the whole pixel, 3 after early tests
     held_stencil: bool = False  # what the stencil buffer holds
     held_depth: bool = False
     attribute_offset: int = 0  # bytes
@@ -80,7 +81,8 @@ class PayloadParts:
 def place_parts(parts: PayloadParts, constant_bytes: int, attribute_bytes: int) -> PayloadPlan:
     """Where the parts are (GRAPHICS_THREADS 2.5, 2.6). 32-wide threads have the parts of 16 channels twice."""
     plan = PayloadPlan(header_format=parts.format, width=parts.width, flags=parts.flags, xy_offset=parts.xy_offset,
-                       scratch_step=parts.scratch_step, attribute_offset=parts.attribute_offset)  # fmt: skip
+                       scratch_step=parts.scratch_step, attribute_offset=parts.attribute_offset,
+                       coverage_state=parts.coverage)  # fmt: skip
     plan.header[:] = parts.header
     halves = 2 if parts.width > HALF else 1
     place = {HeaderFormat.BARYCENTRIC: _place_barycentrics, HeaderFormat.COEFFICIENTS: _place_coefficients}[parts.format]

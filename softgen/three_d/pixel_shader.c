@@ -79,6 +79,8 @@ INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
     told->lit |= lit << channel;
     if (l->plan->late)
         memcpy(&told->depth[channel], t->z + t->first, t->count * sizeof *t->z);
+    if (l->plan->raster.antialiased)
+        write_antialias(&l->plan->raster, t, &told->antialias[channel]);
     l->masks[thread] |= whole_subspans(lit) << channel;
 }
 

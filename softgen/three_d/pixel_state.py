@@ -48,7 +48,6 @@ NOT_BUILT = ("contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatc
              "pixel_shader_requires_non_perspective_bary_plane_coefficients", "pixel_shader_requires_subpixel_sample_offsets",
              "legacy_depth_buffer_clear_enable", "legacy_depth_buffer_resolve_enable", "legacy_hierarchical_depth_buffer_resolve_enable",
              "render_target_fast_clear_enable", "render_target_resolve_enable", "render_target_resolve_type")  # fmt: skip
-COVERAGE_BUILT = 1  # input_coverage_mask_state: none and normal
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,6 @@ class PixelState:
     binding_table: int
     samplers: int
     scratch: Scratch | None
-    line_stipple: bool
 
 
 class Fields:
@@ -146,22 +144,20 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
         _header(to_target, inputs, scratch, fields),
         barycentrics=tuple(bool(fields.barycentric_interpolation_mode >> mode & 1) for mode in range(MODES)),
         depth=bool(fields.pixel_shader_uses_source_depth), w=bool(fields.pixel_shader_uses_source_w),
-        xy_offsets=bool(fields.position_xy_offset_select), coverage=bool(fields.input_coverage_mask_state),
+        xy_offsets=bool(fields.position_xy_offset_select), coverage=fields.input_coverage_mask_state,
         scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     late = dispatched and fields.early_depth_stencil_control != PRE_PS and bool(
         kills or computes or fields.early_depth_stencil_control == PS_EXECUTES)  # fmt: skip
     return PixelState(parts, getattr(fields, f"kernel_start_pointer_{number}"), _control(state, fields), dispatched, late,
                       bool(fields.statistics_enable), bool(fields.push_constant_enable), bool(fields.attribute_enable), None,
-                      inputs.binding_table, inputs.samplers, scratch, bool(fields.line_stipple_enable))  # fmt: skip
+                      inputs.binding_table, inputs.samplers, scratch)  # fmt: skip
 
 
 def _refuse(inputs: PixelInputs) -> None:
     for record in (inputs.windower, inputs.shader, inputs.extra):
         if record is not None:
             rasterizer.refuse(type(record).__name__, record, NOT_BUILT)
-            if "input_coverage_mask_state" in record._fields and record.input_coverage_mask_state > COVERAGE_BUILT:
-                raise Unsupported(f"{type(record).__name__}: input_coverage_mask_state = {record.input_coverage_mask_state}")
 
 
 def chosen_kernel(fields: Fields) -> tuple[int, int]:
@@ -301,5 +297,4 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     dispatched = bool(fields.thread_dispatch_enable)
     return PixelState(parts, fields.kernel_start_pointer_0 + ENTRY * number, _control(state, fields), dispatched, dispatched and depth.late,
                       bool(fields.statistics_enable), bool(fields.constant_urb_entry_read_length), True,
-                      32 * fields.setup_urb_entry_read_length, inputs.binding_table, inputs.samplers, scratch,
-                      bool(fields.line_stipple_enable))  # fmt: skip
+                      32 * fields.setup_urb_entry_read_length, inputs.binding_table, inputs.samplers, scratch)  # fmt: skip

@@ -180,9 +180,9 @@ def test_state_that_is_not_built_is_refused_by_name(gpu: str, field: str) -> Non
         found(stream(gpu, **{field: 1}))
 
 
-def test_conservative_coverage_is_refused() -> None:
-    with pytest.raises(Unsupported, match="input_coverage_mask_state = 2"):
-        found(stream("skl", input_coverage_mask_state=2))
+@pytest.mark.parametrize("state", range(4))
+def test_coverage_of_the_payload_is_what_state_says(state: int) -> None:
+    assert found(stream("skl", input_coverage_mask_state=state)).parts.coverage == state
 
 
 def test_threads_of_no_width_are_an_error() -> None:

@@ -9,7 +9,7 @@ from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import u32, u64
 from softgen.lanes.value import Value
-from softgen.shared_functions.bindings import SAMPLING, Bindings, Picture, plain_slot, sampling_slot
+from softgen.shared_functions.bindings import SAMPLING, Bindings, Picture, named_texels, plain_slot, sampling_slot
 from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.message import Message
 
@@ -25,6 +25,7 @@ class CompiledTexels:
 
     def textured(self, x: Message[Any], what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
         code, m, lanes, index = self.code, self.code.m, mask.lanes, int(x.plan.fields.binding_table_index)
+        code.indices.add(named_texels(index, what, lanes, sampler))
         bindings = code.pointer("surfaces")
         place = PICTURES + index * ctypes.sizeof(Picture)
         function = self._function(bindings.at(place), what, lanes, sampler)
