@@ -16,7 +16,7 @@ from softgen.three_d.color_calculator import color_calculator, depth_target
 from softgen.three_d.draw_names import DrawNames
 from softgen.three_d.front import Front
 from softgen.three_d.geometry import Geometry, GeometryMemory
-from softgen.three_d.geometry_threads import geometry_threads
+from softgen.three_d.geometry_threads import GeometryThreads
 from softgen.three_d.pixel_shader import PixelShader, PixelTargets
 from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.render_target import extent, render_target
@@ -65,6 +65,7 @@ class Pipeline3D:
 
     def __init__(self) -> None:
         self.front, memory = Front(), GeometryMemory()
+        self.thread_counts: Statistics = {}  # of stages whose work threads do, in the last draw
         self.plans = PlanCache(lambda state: DrawPlans(state, memory), MOST_PLANS)
 
     def __deepcopy__(self, memo: object) -> Pipeline3D:
@@ -88,15 +89,17 @@ class Pipeline3D:
         geometry = plans.geometry
         geometry.begin()
         geometry.clipper = ClipThreads(cs, state).clip if state.generation.unit_state else None
+        self.thread_counts = {}
         shaded = depth = 0
         if plans.clear is not None:
             self._fill(cs, state, call, plans)
         else:
             shaded, depth = self._shade(cs, state, call, plans)
         front = self.front.counts
-        return {"PS_INVOCATION_COUNT": shaded, "PS_DEPTH_COUNT": depth, "IA_VERTICES_COUNT": front.ia_vertices,
+        return {**self.thread_counts, "PS_INVOCATION_COUNT": shaded, "PS_DEPTH_COUNT": depth, "IA_VERTICES_COUNT": front.ia_vertices,
                 "IA_PRIMITIVES_COUNT": front.ia_primitives, "VS_INVOCATION_COUNT": front.vs_invocations,
-                "CL_INVOCATION_COUNT": geometry.invocations, "CL_PRIMITIVES_COUNT": geometry.primitives}  # fmt: skip
+                "CL_INVOCATION_COUNT": geometry.invocations + self.thread_counts.get("CL_INVOCATION_COUNT", 0),
+                "CL_PRIMITIVES_COUNT": geometry.primitives}  # fmt: skip
 
     def _fill(self, cs: CommandStreamer, state: DrawState, call: DrawCall, plans: DrawPlans) -> None:
         """Clear the rectangles of the draw."""
@@ -110,13 +113,14 @@ class Pipeline3D:
         """Shade the pixels of the draw: what PS_INVOCATION_COUNT and PS_DEPTH_COUNT grow by."""
         shader, targets, shaded, depth = plans.shader, plans.backend, 0, 0
         shader.load_constants(state)
-        unit_state = state.generation.unit_state
-        setup = SetupThreads(state) if unit_state else None
+        by_threads = state.generation.unit_state
+        objects, setup = (GeometryThreads(cs, state, call), SetupThreads(state)) if by_threads else (None, None)
         for chunk in self.front.chunks(cs, state, call):
-            for piece in plans.geometry.pieces(geometry_threads(cs, state, call, chunk) if unit_state else chunk):
+            for piece in plans.geometry.pieces(objects.run(chunk) if objects is not None else chunk):
                 if setup is not None and piece.new:
                     setup.run(cs, piece)
                 counts = shader.draw(cs, piece.records, piece.bins, targets)
                 shaded += counts.invocations
                 depth += counts.depth
+        self.thread_counts = objects.statistics if objects is not None else {}
         return shaded, depth
