@@ -158,6 +158,10 @@ class ImageSampler:
         return lod.differences(m, cube.project(m, face, places[:3]))
 
     def _compare(self, reference: Value | None) -> None:
+        """Keep the reference of a comparison; beyond the range of UNORM texels it is at its end (OpenGL 4.6, 8.23.1)."""
+        m = self.m
+        if reference is not None and any(one.name == "r" and one.type == "unorm" for one in self.image.format.channels):
+            reference = m.min(m.max(reference, m.like(reference, 0.0)), m.like(reference, 1.0))
         self.reference = reference
         self.counts_steps = self.counts_steps and reference is None
         if reference is not None and self.how.shadow in FIXED:
