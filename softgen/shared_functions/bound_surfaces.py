@@ -2,15 +2,14 @@
 
 In:  binding table and sampler state in memory. Out: Surface and Picture entries of a Bindings structure (bindings.py).
 
-Drivers rewrite state in place, so all bytes that entries were made of are compared before each dispatch (`current`), and the host addresses
-of buffers are looked up again.
+Drivers rewrite state in place, so all bytes that entries were made of are compared before each dispatch (DispatchBindings.current), and the
+host addresses of buffers are looked up again.
 """
 
 from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import NamedTuple
 
 from softgen.bits import catalogue
 from softgen.errors import SoftgenError
@@ -22,28 +21,13 @@ from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.sampler.state import Samplers
 from softgen.shared_functions.texture.functions import Pictures
 from softgen.shared_functions.texture.operations import TexelRequest, requested
-from softgen.shared_functions.unit import DispatchBindings
+from softgen.shared_functions.unit import DispatchBindings, HostRange
 
 
 @cache
 def _special(gen: float) -> frozenset[int]:
     """Binding table indices that do not name an entry."""
     return frozenset(catalogue.enumeration(descriptors.SURFACES, gen))
-
-
-class StateBytes(NamedTuple):
-    """Bytes of state that entries depend on."""
-
-    address: int
-    data: bytes
-
-
-class HostRange(NamedTuple):
-    """A buffer, and where compiled code finds it."""
-
-    address: int
-    size: int
-    host: int
 
 
 class BoundSurfaces:
@@ -59,31 +43,12 @@ class BoundSurfaces:
         self.table = dispatch.space.table
         self.known: set[int] = set()  # indices that were looked at
         self.reported: set[int] = set()  # indices with an access outside that was reported
-        self.states: dict[int, StateBytes] = {}  # by address
-        self.hosts: dict[int, HostRange] = {}  # by index
-        self.volatile = False  # state could not be read: keep nothing
 
     def fields(self) -> dict[str, int]:
         return {"table": ctypes.addressof(self.table), "surfaces": ctypes.addressof(self.bindings),
                 "general": self.dispatch.bases.get("general", 0)}  # fmt: skip
 
     # -- keeping ---------------------------------------------------------------------------------------------------------
-
-    def current(self) -> bool:
-        """Whether all that the entries depend on is as it was."""
-        if self.volatile:
-            return False
-        space = self.space
-        try:
-            for address, data in self.states.values():
-                if space.read(address, len(data)) != data:
-                    return False
-            for address, size, host in self.hosts.values():
-                if space.contiguous(address, size) != host:
-                    return False
-            return True
-        except SoftgenError:
-            return False
 
     def renew(self) -> None:
         """For another dispatch: accesses outside are reported again, and the interpreter reads state again: what only it has used is not
@@ -94,31 +59,21 @@ class BoundSurfaces:
         self.surfaces.forget()
         self.samplers.forget()
 
-    def _depend(self, address: int, size: int) -> None:
-        address &= (1 << self.space.bits) - 1
-        try:
-            self.states[address] = StateBytes(address, self.space.read(address, size))
-        except SoftgenError:
-            self.volatile = True
-
     def _depend_on_surface(self, index: int) -> None:
-        surfaces = self.surfaces
-        self._depend(surfaces.bases.get("surface", 0) + surfaces.table + 4 * index, 4)
+        self.dispatch.depend_on_entry(index)
         try:
-            self._depend(surfaces.address(index), 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords)
+            self.dispatch.depend(self.surfaces.address(index), 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords)
         except SoftgenError:
-            self.volatile = True
+            self.dispatch.resolved.volatile = True
 
     def _depend_on_sampler(self, index: int) -> None:
         samplers, layout = self.samplers, catalogue.layout("SAMPLER_STATE", self.gen)
-        start, size = samplers.base + samplers.table + index * 4 * layout.dwords, 4 * layout.dwords
-        self._depend(start, size)
-        state = self.states.get(start & (1 << self.space.bits) - 1)
-        if state is not None:
-            pointer = layout.raw(memoryview(state.data).cast("I")).border_color_pointer
+        data = self.dispatch.depend(samplers.base + samplers.table + index * 4 * layout.dwords, 4 * layout.dwords)
+        if data:
+            pointer = layout.raw(memoryview(data).cast("I")).border_color_pointer
             border = catalogue.layout("SAMPLER_BORDER_COLOR_STATE", self.gen)
             if self.space.extent(samplers.base + pointer & (1 << self.space.bits) - 1, 4 * border.dwords) == 4 * border.dwords:
-                self._depend(samplers.base + pointer, 4 * border.dwords)
+                self.dispatch.depend(samplers.base + pointer, 4 * border.dwords)
 
     # -- resolving -------------------------------------------------------------------------------------------------------
 
@@ -155,7 +110,7 @@ class BoundSurfaces:
         host = self.space.contiguous(base, size)
         if host is None:
             return False
-        self.hosts[index] = HostRange(base, size, host)
+        self.dispatch.resolved.hosts[index] = HostRange(base, size, host)
         entry.address, entry.host = base, host
         entry.size = size  # last: other workers may be reading the entry
         return True

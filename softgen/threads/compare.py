@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
@@ -18,6 +19,9 @@ from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, Resu
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
 from softgen.threads.reference import ReferenceGroup
+
+if TYPE_CHECKING:
+    from softgen.threads.kept_loop import KeptLoop
 
 MAX_SNAPSHOT = 2 << 30  # bytes of memory that are copied
 PIECE = 1 << 20
@@ -70,6 +74,8 @@ class EngineResult:
 class ComparingDispatcher:
     """A Dispatcher that runs dispatches on two engines and keeps the results of the first."""
 
+    prepares = False
+
     def __init__(self, first: EngineDispatcher, second: EngineDispatcher) -> None:
         self.first, self.second = first, second
         self._current: EngineDispatcher | None = None  # at work on a whole
@@ -119,6 +125,12 @@ class ComparingDispatcher:
         if self._current is None:
             raise Unsupported("threads that a C loop starts are compared only as part of a draw")
         return self._current.run_loops(context, dispatch, loops, timed_out)
+
+    def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
+        raise Unsupported("dispatches that are compared are not prepared")
+
+    def count(self, loop: KeptLoop, threads: int, instructions: int, seconds: float) -> None:
+        """Nothing is prepared."""
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
         if self._current is not None:

@@ -34,7 +34,7 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     call = draw_call(cs, cmd)
     cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
     if call.vertices and call.instances:
-        cs.state(draw.Pipeline3D).draw(cs, DrawState.of(cs), call)
+        cs.state(draw.Pipeline3D).draw(cs, call)
 
 
 def draw_call(cs: CommandStreamer, cmd: Record) -> DrawCall:

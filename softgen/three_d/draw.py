@@ -6,6 +6,7 @@ In:  a DrawCall and the state it sees. Out: memory changed; statistics registers
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from softgen.command import CommandStreamer
 from softgen.errors import SoftgenError
@@ -14,6 +15,7 @@ from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.pixel_backend.functions import early_depth
 from softgen.surface.image import SurfaceImage
 from softgen.three_d import clears, fill, stages
+from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.clip_threads import ClipThreads
 from softgen.three_d.color_calculator import color_calculator
 from softgen.three_d.front import Front
@@ -21,6 +23,7 @@ from softgen.three_d.geometry import Geometry, GeometryMemory
 from softgen.three_d.geometry_threads import geometry_threads
 from softgen.three_d.pixel_shader import PixelShader, PixelTargets
 from softgen.three_d.plan_cache import PlanCache
+from softgen.three_d.prepared_draws import PreparedDraws
 from softgen.three_d.setup_threads import SetupThreads
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.unit_state import binding_table
@@ -35,6 +38,7 @@ class DrawPlans:
 
     def __init__(self, state: DrawState, memory: GeometryMemory) -> None:
         stages.refuse_missing(state)
+        self.prepares = False  # a draw can be prepared (prepared.py)
         self.resolve = clears.is_resolve(state)
         if self.resolve:
             return
@@ -42,6 +46,7 @@ class DrawPlans:
         self.targets = [] if self.target is None else [self.target]
         self.geometry = Geometry(state, memory, extent(self.target))
         self.clear = clears.rectangle_clear(state)
+        self.prepares = self.clear is None
         if self.clear is None:
             self.shader = PixelShader()
             shaded = self.shader.make_plan(state).dispatched
@@ -63,15 +68,23 @@ class Pipeline3D:
     """The 3D pipeline of a hardware context: memory and plans that its draws use one after another."""
 
     def __init__(self) -> None:
-        self.front, memory = Front(), GeometryMemory()
-        self.plans = PlanCache(lambda state: DrawPlans(state, memory), MOST_PLANS)
+        self.front, self.memory = Front(), GeometryMemory()
+        self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)
+        self.prepared = PreparedDraws(self)
 
     def __deepcopy__(self, memo: object) -> Pipeline3D:
         """A copy of a context has a pipeline of its own; nothing in it is state."""
         return Pipeline3D()
 
-    def draw(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+    def draw(self, cs: CommandStreamer, call: DrawCall) -> None:
         """Execute a draw to its end."""
+        if not self.prepared.draw(cs, call):
+            self.draw_unprepared(cs, call)
+
+    def draw_unprepared(self, cs: CommandStreamer, call: DrawCall) -> None:
+        """The same without a prepared draw, stage by stage."""
+        state = DrawState.of(cs)
+        self.front.memory.topology = UNKNOWN
         plans = self.plans.get(state)
         if plans.resolve:
             return
@@ -123,7 +136,7 @@ class Pipeline3D:
 def render_target(state: DrawState) -> SurfaceImage | None:
     """The level of the first render target; its size bounds the draw, if it is a null surface, too (KBL 18917-18934)."""
     try:
-        surfaces = Surfaces(state.generation, state.space, state.bases, binding_table(state, "PS"))
+        surfaces = Surfaces(state.generation, state.table_space("PS"), state.bases, binding_table(state, "PS"))
         image = surfaces.picture(0, False)
     except SoftgenError:
         return None  # the message that uses it says what is wrong

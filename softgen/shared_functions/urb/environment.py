@@ -59,9 +59,6 @@ class UrbBinding:
     def resolve(self, descriptor: Descriptor) -> bool:
         return False
 
-    def current(self) -> bool:
-        return True
-
     def renew(self) -> None:
         self.reported = False
 
