@@ -29,6 +29,7 @@ FIRST = 255  # in Topology.back
 RECTANGLE, BACK_FACING, LAST = 1 << 2, 1 << 9, 1 << 10  # enum object_flags of three_d.h
 PROVOKING_SHIFT, EDGES_SHIFT, TOPOLOGY_SHIFT = 4, 6, 16
 ALL_EDGES = 7
+VERTEX_ID = 5  # component control (G45 2235)
 PATCHES = 32  # topologies from here on are patch lists
 INDEX_BYTES = (1, 2, 4)  # index_format
 CUT_TOPOLOGIES = (1, 2, 3, 4, 5, 9, 10, 11, 12)  # where cuts are enabled with the index buffer (G45 2031-2057)
@@ -97,6 +98,16 @@ def whole_objects(state: DrawState) -> dict[int, Topology]:
     return WHOLE if unit_state(state, "GS").discard_adjacency else WHOLE | ADJACENT
 
 
+def cache_disabled(state: DrawState) -> bool:
+    """Whether equal indices are different vertices to the VS: by its state, or because vertices have IDs (G45 2754-2759, 2940-2944)."""
+    if not state.generation.unit_state:
+        return False
+    elements = state.get("3DSTATE_VERTEX_ELEMENTS")
+    stores = (getattr(element, f"component_{n}_control") for element in (elements.vertex_element if elements is not None else ())
+              if element.valid for n in range(4))  # fmt: skip
+    return bool(unit_state(state, "VS").vertex_cache_disable) or any(control == VERTEX_ID for control in stores)
+
+
 class CachedVertex(ctypes.Structure):
     """A line of the vertex cache (struct cached_vertex)."""
 
@@ -148,15 +159,16 @@ class AssemblyMemory:
 
 
 class Assembly:
-    """Objects of a draw, chunk by chunk. With `memory` of another, that one is over."""
+    """Objects of a draw, chunk by chunk. With `memory` of another, that one is over. `uncached`: equal indices are different vertices."""
 
-    def __init__(self, state: DrawState, call: DrawCall, one_instance: bool = False, memory: AssemblyMemory | None = None) -> None:
+    def __init__(self, state: DrawState, call: DrawCall, one_instance: bool = False, memory: AssemblyMemory | None = None,
+                 uncached: bool = False) -> None:  # fmt: skip
         self.memory, self.space, self.finished = memory or AssemblyMemory(), state.space, False
         self.state = plan = self.memory.state
         ctypes.memset(ctypes.addressof(plan) + PROGRESS, 0, AssemblyState.stamp.offset - PROGRESS)  # not the cache: stamps go on
         plan.held.valid = plan.vertices_seen = plan.objects_made = 0
         plan.memory, plan.vertices, plan.instances = ctypes.addressof(state.space.table), call.vertices, call.instances
-        plan.first_index, plan.one_instance = call.start_vertex, one_instance
+        plan.first_index, plan.one_instance, plan.uncached = call.start_vertex, one_instance, uncached
         self._set_topology(state, call)
         self._set_indices(state, call)
 
