@@ -86,6 +86,7 @@ TOPOLOGIES = {
 
 # Objects as GS threads of Gen4.5 get them, where that is not as later stages do (G45 3281-3341).
 TRISTRIP_ADJ = 12
+NEED_GS = (7, 8, 16)  # quadrilaterals and loops
 WHOLE = {7: Topology(4, 4, (3, 2, 1, 0), 7), 8: Topology(4, 2, (3, 2, 0, 1), 8)}
 ADJACENT = {9: Topology(4, 4, (3, 2, 1, 0), 9), 10: Topology(4, 1, (3, 2, 1, 0), 10), 11: Topology(6, 6, (5, 4, 3, 2, 1, 0), 11),
             TRISTRIP_ADJ: Topology(6, 2, (5, 4, 3, 2, 1, 0), TRISTRIP_ADJ)}  # fmt: skip
@@ -176,6 +177,7 @@ class Assembly:
         if call.topology >= PATCHES:
             raise Unsupported(f"3DPRIMITIVE: primitive_topology_type {call.topology}, a patch list")
         whole = whole_objects(state).get(call.topology)
+        _check_stages(state, call.topology)
         found = whole or TOPOLOGIES.get(call.topology)
         if found is None:
             raise DecodeError(f"3DPRIMITIVE: primitive_topology_type {call.topology} is no topology")
@@ -258,6 +260,17 @@ class Assembly:
         """VertexIDs and InstanceIDs of the chunk's entries."""
         count = 4 * self.state.entries
         return self.memory.vertex_ids[:count].view(np.uint32), self.memory.instance_ids[:count].view(np.uint32)
+
+
+def _check_stages(state: DrawState, topology: int) -> None:
+    """Warn of topologies that need stages which are off (G45 781-852)."""
+    if not state.generation.unit_state:
+        return
+    pointers = state.command("3DSTATE_PIPELINED_POINTERS")
+    if topology in NEED_GS and not pointers.gs_enable:
+        state.warn(f"3DPRIMITIVE: primitive_topology_type {topology} needs GS threads, and the GS stage is off")
+    if topology in ADJACENT and not pointers.gs_enable and not pointers.clip_enable:
+        state.warn(f"3DPRIMITIVE: primitive_topology_type {topology}: with the GS stage off, the CLIP stage must be on")
 
 
 def _cut(buffer: Record, fetch: Record | None, index_bytes: int) -> tuple[int, int]:
