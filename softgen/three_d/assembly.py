@@ -195,7 +195,8 @@ class Assembly:
         plan.whole, plan.adjacent_strip = whole is not None, whole is not None and call.topology == TRISTRIP_ADJ
         provoking = int(getattr(selected, found.select or SELECTS[vertices])) if selected is not None else 0
         if corners == 4:
-            plan.provoking, provoking = (found.quad_last if provoking == 2 else 0), 0
+            last = provoking == 2 or not state.generation.unit_state  # the select is for triangles: GL, quads do not follow the convention
+            plan.provoking, provoking = (found.quad_last if last else 0), 0
         edges = ALL_EDGES << EDGES_SHIFT if vertices == 3 else 0
         plan.flags = vertices | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
         self.memory.topology = call.topology, selected

@@ -44,8 +44,8 @@ class PixelPlan(ctypes.Structure):
     """struct pixel_plan of pixels.h."""
 
     _fields_ = [("raster", RasterPlan), ("payload", PayloadPlan), ("depth", ctypes.c_uint64), ("depth_target", ctypes.c_uint64),
-                ("held", ctypes.c_uint64), ("held_target", ctypes.c_uint64), ("late", ctypes.c_uint32),
-                ("sideband", ctypes.c_uint32)]  # fmt: skip
+                ("held", ctypes.c_uint64), ("held_target", ctypes.c_uint64),
+                ("late", ctypes.c_uint32), ("sideband", ctypes.c_uint32)]  # fmt: skip
 
 
 class PixelLoop(ctypes.Structure):
