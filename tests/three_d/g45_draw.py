@@ -83,12 +83,12 @@ WRITE = 0x4000 | 0x800 | 0x400  # render target write, last target, 8 channels
 
 
 def pixel_shader(red: str = "g10.0<0,1,0>", green: str = "g10.1<0,1,0>", blue: str = "g10.2<0,1,0>", alpha: str = "g10.3<0,1,0>",
-                 depth: str = "", before: str = "", extra: Sequence[str] = ()) -> str:
+                 depth: Sequence[str] = (), before: str = "", extra: Sequence[str] = ()) -> str:  # fmt: skip
     """Writes four sources as colour, by default the attribute of the start vertex; `extra` registers go before them, `depth` after."""
     first = 3 + len(extra)
     colors = "\n".join(move(f"m{first + n}", source) for n, source in enumerate((red, green, blue, alpha)))
-    parts = [before, moves(2, "g1"), moves(3, *extra), colors, moves(first + 4, depth) if depth else "",
-             send(1, 5, WRITE, 6 + len(extra) + bool(depth), eot=True, name="write")]  # fmt: skip
+    parts = [before, moves(2, "g1"), moves(3, *extra), colors, moves(first + 4, *depth),
+             send(1, 5, WRITE, 6 + len(extra) + len(depth), eot=True, name="write")]  # fmt: skip
     return "\n".join(part for part in parts if part)
 
 
