@@ -18,6 +18,7 @@ from softgen.three_d.assembly import Assembly, AssemblyMemory, cache_disabled
 from softgen.three_d.chunk import Chunk, aligned
 from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.urb_fences import check_entries
 from softgen.three_d.vertex_fetch import Destination, FetchPlan, fetch_key, vertex_dwords, vertex_fetch
 from softgen.three_d.vertex_shader import VertexShader, VertexShaderPlan
 
@@ -74,6 +75,7 @@ class FrontPlan:
     def __init__(self, state: DrawState) -> None:
         self.shader = VertexShaderPlan(state)
         self.uncached = cache_disabled(state)
+        check_entries(state)
         statistics = state.get("3DSTATE_VF_STATISTICS")
         self.counts = statistics is not None and bool(statistics.statistics_enable)
 

@@ -54,8 +54,8 @@ def run(gpu: str, command: Sequence[str], seconds: float = PATIENCE) -> str:
     usual = {name: text for name, text in os.environ.items() if name not in DRIVER_CHOICES}
     told = {**usual, "PYTHONPATH": str(ROOT), "PIGLIT_PLATFORM": "surfaceless_egl", "PIGLIT_SOURCE_DIR": str(folder)}
     words = [sys.executable, "-m", "softgen", "run", "--gpu", gpu, "--", str(folder / "bin" / command[0]), *command[1:], "-auto", "-fbo"]
-    ran = subprocess.Popen(words, cwd=folder, env=told, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                           errors="replace", start_new_session=True)  # fmt: skip
+    ran = subprocess.Popen(words, cwd=folder, env=told, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           text=True, errors="replace", start_new_session=True)  # fmt: skip
     try:
         said, _ = ran.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:

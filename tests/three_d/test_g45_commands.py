@@ -192,6 +192,37 @@ def test_hints_and_numbers_of_threads_change_nothing() -> None:
         assert (G45Draw(LEFT, state=other, **kernels).run().pixels == plain).all()  # type: ignore[arg-type]
 
 
+# -- URB ---------------------------------------------------------------------------------------------------------------
+
+FENCES = {"vs_fence": 64, "gs_fence": 80, "clip_fence": 96, "sf_fence": 120, "cs_fence": 128,
+          **{f"{name}_unit_urb_reallocation_request": 1 for name in ("vs", "gs", "clip", "sf", "cs")}}  # fmt: skip
+
+
+@pytest.mark.behaviour("G45-URB-01", "G45-URB-03", "G45-URB-07", "G45-VS-17", "G45-VS-18", "G45-GS-12", "G45-CLIP-43", "G45-SF-59",
+                       shows="action")  # fmt: skip
+@pytest.mark.parametrize(("stage", "fields", "fences", "text"), [
+    ("VS", {}, {}, ""), ("VS", {}, {"vs_fence": 63}, "32 entries of 2 rows do not fit into the 63 rows"),
+    ("GS", {"number_of_urb_entries": 10}, {}, "10 entries of 2 rows do not fit into the 16 rows"),
+    ("GS", {}, {"vs_fence": 65}, "8 entries of 2 rows do not fit into the 15 rows"),
+    ("CLIP", {}, {"gs_fence": 96}, "8 entries of 2 rows do not fit into the 0 rows"),
+    ("SF", {"urb_entry_allocation_size": 3}, {}, "8 entries of 4 rows do not fit into the 24 rows"),
+    ("SF", {"number_of_urb_entries": 0}, {}, "the stage needs entries"),
+    ("VS", {"number_of_urb_entries": 0}, {}, "the stage needs entries"),
+    ("VS", {"number_of_urb_entries": 20}, {}, "must be one of 8, 12, 16, 32, 64"),
+    ("VS", {"maximum_number_of_threads": 32}, {}, "maximum_number_of_threads 33; the stage may have 32"),
+    ("SF", {"maximum_number_of_threads": 24}, {}, "maximum_number_of_threads 25; the stage may have 24"),
+    ("GS", {"number_of_urb_entries": 7}, {}, "two threads need an even number"),
+    ("CLIP", {"number_of_urb_entries": 7}, {}, "two threads need an even number"),
+])  # fmt: skip
+def test_entries_between_fences(stage: str, fields: Fields, fences: Fields, text: str) -> None:
+    """A fence is the row behind a stage's entries, where the next stage's begin."""
+    state: dict[str, Fields] = {"URB_FENCE": {**FENCES, **fences}, f"{stage}_STATE": {"maximum_number_of_threads": 1, **fields}}
+    kernels = {"gs": put_out((0, 1, 2), TRIANGLES), "clip": put_out((0, 1, 2), TRIANGLES)}
+    remarks = list(G45Draw(LEFT, state=state, **kernels).run().gpu.remarks)  # type: ignore[arg-type]
+    assert [f"{stage}_STATE: " in one and text in one for one in remarks if stage in one] == [True] if text else not remarks
+    assert G45Draw(LEFT, state=state).run().lit, "entries of stages that are off do not matter"
+
+
 # -- synchronisation ---------------------------------------------------------------------------------------------------
 
 
