@@ -204,6 +204,7 @@ def shown(parts: PayloadParts) -> str:
     return f"{parts.format.name.lower()}, {parts.width}, r{parts.start}"
 
 
+@pytest.mark.behaviour("G45-WM-32", "G45-WM-33", "G45-WM-34", "G45-WM-35", "G45-WM-36", "G45-WM-37", "G45-WM-38", shows="action")
 @pytest.mark.parametrize("parts", FORMS, ids=shown)
 def test_payloads_and_masks(parts: PayloadParts) -> None:
     """BDW-PS-03, BDW-WM-06, BDW-WM-07, G45-WM-32 to G45-WM-38: every register of every thread, and whole subspans on (G45-WM-33)."""
@@ -244,6 +245,7 @@ def test_channel_0_of_a_thread_is_always_on(parts: PayloadParts) -> None:
     assert len({thread.mask for thread in threads}) > 1
 
 
+@pytest.mark.behaviour("G45-WM-44", shows="action")
 @pytest.mark.parametrize("capacity", [2, 3, 7, 64])
 @pytest.mark.parametrize("parts", FORMS[:3], ids=shown)
 def test_a_batch_has_a_block_once_and_records_come_in_order(parts: PayloadParts, capacity: int) -> None:
@@ -313,6 +315,7 @@ def half_of_it(block: DepthBlock) -> int:
 # -- tests before the shader ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("G45-WM-21", shows="action")
 def test_early_tests_remove_pixels() -> None:
     """Threads get what passed; coverage in the payload is that of the object (G45-WM-21, BDW-PS-03)."""
     seen = list[DepthBlock]()
