@@ -43,6 +43,24 @@ def sampling_slot(what: str, lanes: int) -> int:
     return SAMPLING.index(what) * len(LANES) + LANES.index(lanes)
 
 
+NAMED = 1 << 21  # among the indices that code names: an operation on the texels of a surface
+OPERATIONS = (*PLAIN, *SAMPLING)
+
+
+def named_texels(surface: int, what: str, lanes: int, sampler: int) -> int:
+    """How code names an operation that it needs of an image, among the binding table entries it names."""
+    return NAMED | ((OPERATIONS.index(what) * len(LANES) + LANES.index(lanes)) * SAMPLERS + sampler) * SURFACES + surface
+
+
+def texels_named(number: int) -> tuple[int, str, int, int] | None:
+    """Surface, operation, lanes and sampler of such a name; None of other entries."""
+    if not number & NAMED:
+        return None
+    slot, surface = divmod(number - NAMED, SURFACES)
+    slot, sampler = divmod(slot, SAMPLERS)
+    return surface, OPERATIONS[slot // len(LANES)], LANES[slot % len(LANES)], sampler
+
+
 class SampleFunctions(ctypes.Structure):
     """The functions that sample a surface with one sampler."""
 
@@ -78,16 +96,3 @@ def name_samplers(bindings: Bindings, table: int, size: int) -> None:
     """Enter the keys of the dispatch's sampler table; `size` is that of a sampler state."""
     for index in range(SAMPLERS):
         bindings.sampler_keys[index] = table + index * size + USED & 0xFFFFFFFF
-
-
-NAMED_TEXELS = 1 << 30  # among the indices that code names: an operation on texels
-
-
-def named_texels(index: int, what: str, lanes: int, sampler: int) -> int:
-    """An operation on the texels of a binding table entry as a number."""
-    return NAMED_TEXELS | (PLAIN + SAMPLING).index(what) << 16 | LANES.index(lanes) << 12 | sampler << 8 | index
-
-
-def texels_named(number: int) -> tuple[int, str, int, int]:
-    """Binding table index, operation, lanes and sampler index of such a number."""
-    return number & 0xFF, (PLAIN + SAMPLING)[number - NAMED_TEXELS >> 16], LANES[number >> 12 & 0xF], number >> 8 & 0xF

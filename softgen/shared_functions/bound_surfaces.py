@@ -19,7 +19,7 @@ from softgen.errors import SoftgenError
 from softgen.lanes.types import u32
 from softgen.memory import arena
 from softgen.shared_functions import descriptors
-from softgen.shared_functions.bindings import KNOWN, NAMED_TEXELS, SURFACES, TOLD, USED, Bindings, name_samplers, texels_named
+from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, USED, Bindings, name_samplers, texels_named
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import REGISTER, SentBytes
@@ -80,7 +80,7 @@ class BoundSurfaces:
         self.pictures = Pictures(self.bindings, dispatch.generation.address_bits)
         self.table = dispatch.space.table
         self.known: set[int] = set()  # indices that were looked at
-        self.prepared: set[int] = set()  # operations on texels that code named
+        self.hurried: set[int] = set()  # operations on texels whose functions were compiled because code named them
         self.reported: set[int] = set()  # indices with an access outside that was reported
         self.states: dict[int, StateBytes] = {}  # by address
         self.hosts: dict[int, HostRange] = {}  # by index
@@ -149,14 +149,17 @@ class BoundSurfaces:
 
     # -- resolving -------------------------------------------------------------------------------------------------------
 
-    def prepare(self, indices: frozenset[int]) -> None:
-        for index in indices - self.known - self.prepared:
-            if index >= NAMED_TEXELS:
-                self.prepared.add(index)
-                surface, what, lanes, sampler = texels_named(index)
-                self.resolve_image(TexelRequest(what, lanes, sampler), SurfaceName(surface), hurry=True)
-            elif index < SURFACES:  # those above are other units'
-                self.resolve_buffer(SurfaceName(index))
+    def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
+        for index in indices - (self.hurried if hurry else self.known):
+            if index < SURFACES:
+                if index not in self.known:
+                    self.resolve_buffer(SurfaceName(index))
+            elif named := texels_named(index):  # others are those of other units
+                self.known.add(index)
+                if hurry:
+                    self.hurried.add(index)
+                surface, what, lanes, sampler = named
+                self.resolve_image(TexelRequest(what, lanes, sampler), SurfaceName(surface), hurry=hurry)
 
     def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         index = getattr(descriptor.values, "binding_table_index", None)

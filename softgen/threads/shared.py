@@ -27,14 +27,15 @@ class SharedDispatch:
         self.dispatch, self.program, self.engine, self.space = dispatch, program, engine, context.space
         self.gen, self.rules = context.generation.number, rules(context.generation.number)
         self.bound = (bindings or BindingCache()).find(context, dispatch)
-        self.warn_to(context)
+        self.report_to(context)
         self._prepared: CompiledFunction | None = None  # the last function whose surfaces were resolved
         self._binding = threading.Lock()  # units fill their tables for one worker at a time
         self.rows, self.full = affine_rows(dispatch), dispatch.full
 
-    def warn_to(self, context: DispatchContext) -> None:
-        """What a message did wrong is reported to this context."""
+    def report_to(self, context: DispatchContext) -> None:
+        """What a message did wrong, and instructions on the interpreter, are reported to this context."""
         warn, program = context.warn, self.program
+        self.stepped = context.stepped
         self.bound.dispatch.warn = lambda sender, what: warn(places.accessed(program, sender, what))
 
     def function(self, control: int, entry: int | None = None) -> CompiledFunction:
@@ -45,7 +46,7 @@ class SharedDispatch:
         found = self.engine.function(self.program, control, self.dispatch.simd, self.full, entry, self.rows)
         if found is not self._prepared:
             with self._binding:
-                self.bound.prepare(found.indices)
+                self.bound.prepare(found.indices, hurry=found.joint)  # a translated kernel is worth it
             self._prepared = found
         return found
 

@@ -275,6 +275,8 @@ class Worker:
         self.shared.program.fallbacks[here] += 1
         done = runner.step()
         thread.save()
+        if self.shared.stepped is not None:
+            self.shared.stepped(lambda: places.instruction_at(self.shared.program, here))
         now.moved |= done
         if thread.ended:
             now.left -= 1

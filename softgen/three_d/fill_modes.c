@@ -25,15 +25,16 @@ void add_outline(struct geometry *g, const struct object *object, const struct s
     uint32_t mode = back_facing ? plan->fill_back : plan->fill_front;
     int made;
     double offset = plan->offset >> mode & 1 ? outline_offset(plan, v, count) : 0;
-    if ((g->refused = mode == FILL_WIREFRAME ? plan->refuse_line : plan->refuse_point))
+    if ((g->refused = mode == FILL_WIREFRAME ? plan->refuse_line : REFUSED_NOTHING))
         return;
+    *g->stipple = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct screen_vertex ends[2] = {v[i], v[i + 1 < count ? i + 1 : 0]};
         if (!edges[i])
             continue;
         struct setup_record *record = begin_record(g, object, back_facing);
         if (mode == FILL_WIREFRAME)
-            made = set_line(plan, ends, record);
+            made = set_line(g, ends, record);
         else
             made = entries[i] != UINT32_MAX && set_point(g, object, entries[i], ends, record);
         record->z.c += offset;

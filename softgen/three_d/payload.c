@@ -141,6 +141,36 @@ VECTORIZED static void write_channels(const struct payload_plan *plan, const str
         put(payload, plan->w + at, REGISTER, &w, t);
 }
 
+/* What depth and stencil buffers hold: stencils are bytes, of all channels in one register (G45 7429-7470). */
+static void write_held(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
+{
+    uint32_t at = t->upper ? plan->half : 0;
+    if (plan->held_depth)
+        put(payload, plan->held_depth + at, REGISTER, t->held_depth, t);
+    if (plan->held_stencil) {
+        memset(payload + plan->held_stencil + at, 0, REGISTER);
+        for (uint32_t i = 0; i < t->count; i++)
+            payload[plan->held_stencil + at + i] = (uint8_t)t->held_stencil[t->first + i];
+    }
+}
+
+/* Whether a pixel of a conservative triangle is wholly inside it. */
+static uint32_t is_whole(const struct setup_record *r, int64_t x, int64_t y)
+{
+    for (uint32_t n = 0; n < r->edges; n++)
+        if (r->edge[n] + r->edge_dx[n] * x + r->edge_dy[n] * y <= 2 * edge_margin(r, n))
+            return 0;
+    return 1;
+}
+
+/* Whether the shader is told that a pixel is covered: it is, its whole area is, or it has passed early depth and stencil tests. */
+static uint32_t input_coverage(uint32_t state, const struct thread_pixels *t, int i)
+{
+    if (state == INPUT_COVERAGE_INNER)
+        return (t->covered >> i & 1) && is_whole(t->record, t->block->x + (int64_t)t->order->x[i], t->block->y + (int64_t)t->order->y[i]);
+    return (state == INPUT_COVERAGE_DEPTH ? t->lit : t->covered) >> i & 1;
+}
+
 /* Offsets of the sample within each pixel, and samples covered: there is one sample. */
 static void write_samples(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
@@ -148,7 +178,7 @@ static void write_samples(const struct payload_plan *plan, const struct thread_p
     uint16_t offsets[BLOCK_PIXELS];
     for (int i = 0; i < BLOCK_PIXELS; i++) {
         offsets[i] = (uint16_t)plan->xy_offset;
-        covered[i] = t->covered >> i & 1;
+        covered[i] = input_coverage(plan->coverage_state, t, i);
     }
     if (plan->xy_offsets)
         memcpy(payload + plan->xy_offsets + at, offsets, 2 * t->count);
@@ -161,4 +191,6 @@ void write_pixels(const struct payload_plan *plan, const struct thread_pixels *p
     write_channels(plan, pixels, payload);
     if (plan->xy_offsets || plan->coverage)
         write_samples(plan, pixels, payload);
+    if (pixels->held_depth)
+        write_held(plan, pixels, payload);
 }

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 Bytes = npt.NDArray[np.uint8]
 
+SCALAR = 0, 1, 0  # vertical stride, width and horizontal stride of a region that is one element
 COMPRESSED, HALF = 2, 8  # compression control of a send that is executed as two; channels of each
 COMPONENTS, ALL_ENABLES = 4, 0xF  # align16
 LOW_BITS = 0xFFF  # of an extended descriptor: those below a surface's offset (KBL 5701-5718)
@@ -66,11 +67,13 @@ def second_length(extended: int) -> int:
 
 @lru_cache(1 << 10)
 def halves(inst: Instruction) -> tuple[Instruction, ...]:
-    """The messages of a send. One with compression control is executed as two of 8 channels; the second one has the next registers."""
+    """The messages of a send. One with compression control is executed as two of 8 channels; the second one has the next registers, but
+    the same source where that is a scalar (public: Mesa sends uniforms to extended math that way)."""
     if rules(inst.gen).second_half != "compression" or inst.quarter != COMPRESSED or inst.exec_size <= HALF:
         return (inst,)
     dst, (source, *others) = inst.dst, inst.sources
-    second = replace(inst, exec_size=HALF, quarter=SECOND_HALF, base_mrf=inst.base_mrf + 1, sources=(_next(source), *others),
+    moved = source if (source.vertical, source.width, source.horizontal) == SCALAR and source.type else _next(source)
+    second = replace(inst, exec_size=HALF, quarter=SECOND_HALF, base_mrf=inst.base_mrf + 1, sources=(moved, *others),
                      dst=None if dst is None else _next(dst))  # fmt: skip
     return replace(inst, exec_size=HALF, quarter=0, eot=False), second
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from softgen.bits import catalogue
 from softgen.bits.describe import value_name
 from softgen.errors import SoftgenError
-from softgen.shared_functions.bindings import NAMED_TEXELS
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import REGISTER, SentBytes
@@ -56,9 +55,9 @@ class BoundTargets:
         """The surface states that code uses are as they were; the interpreter reads state again, as others are not compared."""
         self.surfaces.forget()
 
-    def prepare(self, indices: frozenset[int]) -> None:
+    def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
         for index in indices:
-            if index < NAMED_TEXELS and index & NAMED and self.state is not None:
+            if index & NAMED and self.state is not None:
                 surface, number = index & (1 << VARIANT_SHIFT) - 1, index >> VARIANT_SHIFT & VARIANTS - 1
                 target, variant = index - NAMED >> INDEX_SHIFT, Variant.of(number)
                 likely = surface if surface < TARGETS else 0  # drivers number targets alike in the binding table and in headers

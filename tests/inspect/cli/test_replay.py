@@ -185,7 +185,9 @@ def test_an_endless_kernel_is_named_when_time_is_up(engine: str, tmp_path: Path,
 
 @pytest.mark.parametrize("arguments", [[], ["x.aub", "--time-limit", "0"], ["x.aub", "--threads", "0"], ["x.aub", "--compare", "t1"],
                                        ["x.aub", "--compare", "t1,t7"], ["x.aub", "--time-limit", "nan"], ["x.aub", "--engine", "t9"],
-                                       ["x.aub", "--gpu", "voodoo"], ["x.aub", "--trace", "secrets"], [""]])  # fmt: skip
+                                       ["x.aub", "--gpu", "voodoo"], ["x.aub", "--trace", "secrets"], [""],
+                                       ["x.aub", "--compare-tiles", "2"],
+                                       ["x.aub", "--compare", "t0,t1", "--compare-tiles", "0"]])  # fmt: skip
 def test_misuse_is_exit_code_2(arguments: list[str]) -> None:
     assert cli.main(["replay", *arguments]) == 2
 
