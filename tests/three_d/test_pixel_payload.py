@@ -73,7 +73,7 @@ class Draw:
 
 
 def at(plane: Plane, x: int, y: int) -> np.float32:
-    """In double at the corner of a block, then float steps, added to the corner: doubles hold what each step needs, so it is rounded once."""
+    """In double at the corner of a block, then float steps, added to the corner: doubles hold what a step needs, so it is rounded once."""
     left, top = x & ~3, y & ~3
     corner = plane.dx * left + (plane.dy * top + plane.c)
     near = np.float32(corner)
@@ -417,8 +417,8 @@ def test_coverage_may_be_what_early_tests_left() -> None:
 
 
 def test_a_value_that_a_float_can_hold_is_exact() -> None:
-    """A texture of 512 texels over 320 pixels has a texel's boundary in the middle of every fifth: nearest filtering decides by the last bit
-    of a coordinate there."""
+    """A texture of 512 texels over 320 pixels has a boundary of texels in the middle of every fifth: the last bit of a coordinate decides
+    there what nearest filtering finds."""
     plane, found = Plane(0.5 / 320, 1 / 320, 0), (ctypes.c_float * 16)()
     for x in range(0, 320, 4):
         library().interpolate_depth(ctypes.byref(plane), x, 0, found)
