@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from softgen.lanes.function_type import FunctionType
 from softgen.lanes.operations import OPERATIONS
 from softgen.lanes.types import MOST_LANES, ROUNDINGS, LaneType, bool_, u32, u64
 from softgen.lanes.value import Memory, Operators, Region, Value, Variable
+
+if TYPE_CHECKING:
+    from softgen.lanes.host_function import HostFunction
 
 Operand = Value | int | float
 
@@ -94,6 +97,10 @@ class Primitives(ABC):
 
     @abstractmethod
     def _call(self, type: FunctionType, address: Value, arguments: tuple[Value, ...]) -> tuple[Value, ...]: ...
+
+    @abstractmethod
+    def _host(self, function: HostFunction, arguments: list[Any], lanes: int, results: int) -> list[Any]:
+        """What a host function makes of vectors of u32."""
 
     # -- memory --------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Compressed blocks of 4x4 texels: S3TC (BC1 to BC3) and RGTC (BC4, BC5).
+"""Compressed blocks of 4x4 texels: S3TC (BC1 to BC3) and RGTC (BC4, BC5); coded.py has the others.
 
 A colour is a fraction of two colours of the block, in sixths; a value of a block of values one of two, in 35ths. Numerators are exact, and
 divided once (public: Khronos data format specification 1.3, S3TC and RGTC).
@@ -12,7 +12,7 @@ from softgen.bits.formats import Format
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, i32, u32, u64
 from softgen.lanes.value import Value
-from softgen.surface import texel
+from softgen.surface import coded, texel
 
 BLOCK = (4, 4)
 SHIFT = 2  # from texels to blocks, along both axes
@@ -107,4 +107,9 @@ def _rgtc(m: Machine, format: Format, words: list[Value], place: Value) -> list[
     return [*found, *[zero] * (3 - len(found)), m.like(words[0], texel.ONE)]
 
 
-DECODERS: dict[str, Decoder] = {"dxt1": _dxt1, "dxt3": _dxt3, "dxt5": _dxt5, "rgtc1": _rgtc, "rgtc2": _rgtc}
+def _coded(m: Machine, format: Format, words: list[Value], place: Value) -> list[Value]:
+    return coded.decode(m, format, words, place & 3, place >> SHIFT)
+
+
+DECODERS: dict[str, Decoder] = {"dxt1": _dxt1, "dxt3": _dxt3, "dxt5": _dxt5, "rgtc1": _rgtc, "rgtc2": _rgtc, "bptc": _coded, "etc1": _coded,
+                                "etc2": _coded}  # fmt: skip

@@ -1,0 +1,51 @@
+"""Compressed blocks that C code decodes: BPTC, ETC and EAC (coded.h). Lane programs call it on every machine; it returns the numbers that
+the channels of the format hold."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from functools import cache, partial
+
+from softgen.bits.formats import Format
+from softgen.errors import SoftgenError
+from softgen.lanes.host_function import HostFunction
+from softgen.lanes.machine import Machine
+from softgen.lanes.value import Value
+from softgen.surface import texel
+
+MODULE = "softgen.surface._coded"
+CHANNELS = 4
+# Decoder by format
+NAMES = {
+    "BC7_UNORM": "bc7", "BC7_UNORM_SRGB": "bc7", "BC6H_SF16": "bc6h_signed", "BC6H_UF16": "bc6h_unsigned",
+    "ETC1_RGB8": "etc1", "ETC2_RGB8": "etc2", "ETC2_SRGB8": "etc2", "ETC2_RGB8_PTA": "etc2_punchthrough",
+    "ETC2_SRGB8_PTA": "etc2_punchthrough", "ETC2_EAC_RGBA8": "etc2_alpha", "ETC2_EAC_SRGB8_A8": "etc2_alpha", "EAC_R11": "eac",
+    "EAC_RG11": "eac_two", "EAC_SIGNED_R11": "eac_signed", "EAC_SIGNED_RG11": "eac_signed_two",
+}  # fmt: skip
+
+
+@cache
+def library() -> ctypes.CDLL:
+    found = importlib.util.find_spec(MODULE)
+    if found is None or found.origin is None:
+        raise SoftgenError(f"{MODULE} is not built: python setup.py build_ext --inplace")
+    return ctypes.CDLL(found.origin)
+
+
+def _find(name: str) -> int:
+    address = ctypes.cast(getattr(library(), name), ctypes.c_void_p).value
+    assert address
+    return address
+
+
+FUNCTIONS = {name: HostFunction(f"surface_{name}", partial(_find, f"surface_{name}")) for name in sorted(set(NAMES.values()))}
+
+
+def decode(m: Machine, format: Format, words: list[Value], x: Value, y: Value) -> list[Value]:
+    """Red, green, blue and alpha of texels, by their places in the block, as bits; not yet linear where the format is sRGB."""
+    held = FUNCTIONS[NAMES[format.name]](m, [*words, x, y], CHANNELS)
+    found = {name: m.like(words[0], bits) for name, bits in texel.missing(format).items()}
+    for channel in format.channels:
+        found[channel.name] = texel.decode_channel(m, channel, held[texel.ORDER.index(channel.name)])
+    return [found[name] for name in texel.ORDER]
