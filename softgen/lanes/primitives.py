@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from softgen.lanes.function_type import FunctionType
+from softgen.lanes.host_function import HostFunction
 from softgen.lanes.operations import OPERATIONS
 from softgen.lanes.types import MOST_LANES, ROUNDINGS, LaneType, bool_, u32, u64
 from softgen.lanes.value import Memory, Operators, Region, Value, Variable
-
-if TYPE_CHECKING:
-    from softgen.lanes.host_function import HostFunction
 
 Operand = Value | int | float
 

@@ -1,6 +1,6 @@
 /* A texture of random blocks in a compressed format, each texel fetched once and written as floats.
  *
- *     gl_compressed GL_FORMAT FILE        the format's number; FILE gets 64x64 texels, four floats each
+ *     gl_compressed FORMAT BYTES FILE     GL's number of the format; FILE gets 64x64 texels, four floats each
  *
  * It prints the renderer's name on standard error, and exits with 2 where the context lacks the format. */
 #include <EGL/egl.h>
@@ -8,9 +8,8 @@
 #include <GLES3/gl32.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { SIZE = 64, DESKTOP_CONTEXT = 0x30A2 };
+enum { SIZE = 64 };
 
 static GLuint shader(GLenum type, const char *text)
 {
