@@ -76,9 +76,13 @@ class Draw:
 
 
 def at(plane: Plane, x: int, y: int) -> np.float32:
-    """fmaf(dx, x, fmaf(dy, y, c)): doubles hold what the two products and sums need, so each is rounded once."""
-    inner = np.float32(float(plane.dy) * y + float(plane.c))
-    return np.float32(float(plane.dx) * x + float(inner))
+    """In double at the corner of a block, then float steps, added to the corner: doubles hold what a step needs, so it is rounded once."""
+    left, top = x & ~3, y & ~3
+    corner = plane.dx * left + (plane.dy * top + plane.c)
+    near = np.float32(corner)
+    rest, dx, dy = np.float32(corner - float(near)), float(np.float32(plane.dx)), float(np.float32(plane.dy))
+    steps = np.float32(dx * (x - left) + float(np.float32(dy * (y - top) + float(rest))))
+    return np.float32(steps + near)
 
 
 def order(lit: int) -> list[int]:
@@ -102,8 +106,10 @@ def half(record: SetupRecord, block: Block, channels: range, parts: PayloadParts
     x, y, covered, lit = block
     places, covered = [pixel((x, y), channel, order(lit)) for channel in channels], arranged(covered, order(lit))
     w = [np.float32(1) / at(record.rhw, *place) for place in places]
-    perspective = [[at(plane, *place) * reciprocal for place, reciprocal in zip(places, w, strict=True)] for plane in record.perspective]
     linear = [[at(plane, *place) for place in places] for plane in record.linear]
+    perspective = [[at(plane, *place) * reciprocal for place, reciprocal in zip(places, w, strict=True)] for plane in record.perspective]
+    if not record.rhw.dx and not record.rhw.dy:
+        perspective = linear
     made = b""
     for mode, wanted in enumerate(parts.barycentrics):
         for group in range(0, len(places) if wanted else 0, 8):  # b1 and b2 of eight channels, then of the next eight
@@ -415,3 +421,24 @@ def test_coverage_may_be_what_early_tests_left() -> None:
     threads = draw.run(RecordingWorker())
     at_all = [np.frombuffer(t.registers, np.uint32, 16, draw.plan.payload.coverage) for t in threads]
     assert [sum(int(v) << bit for bit, v in enumerate(told)) for told in at_all] == [t.told.lit for t in threads]
+
+
+def test_a_value_that_a_float_can_hold_is_exact() -> None:
+    """A texture of 512 texels over 320 pixels has a boundary of texels in the middle of every fifth: the last bit of a coordinate decides
+    there what nearest filtering finds."""
+    plane, found = Plane(0.5 / 320, 1 / 320, 0), (ctypes.c_float * 16)()
+    for x in range(0, 320, 4):
+        library().interpolate_depth(ctypes.byref(plane), x, 0, found)
+        for column, z in zip((0, 1, 0, 1, 2, 3, 2, 3), found, strict=False):
+            assert abs(z - (x + column + 0.5) / 320) <= np.spacing(np.float32(z))
+            assert (x + column) % 5 != 2 or z == (x + column + 0.5) / 320
+
+
+def test_barycentrics_of_one_w_are_linear() -> None:
+    """Where w is the same at all vertices, a division by it would only cost precision."""
+    record = with_planes(triangle([(0, 0), (60, 0), (0, 60)], (0, 0, 64, 64)), np.random.default_rng(1))
+    record.rhw = Plane(0.3, 0, 0)
+    draw = Draw([record], ALL)
+    perspective, linear = (int(draw.plan.payload.barycentric[mode]) for mode in (0, 3))
+    for thread in draw.run(RecordingWorker()):
+        assert thread.registers[perspective : perspective + 128] == thread.registers[linear : linear + 128]
