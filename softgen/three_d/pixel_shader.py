@@ -19,6 +19,7 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.thread.block import BLOCK_OFFSETS, Context
 from softgen.memory import guard
+from softgen.shared_functions.pixel_interpolator import NAME as INTERPOLATOR
 from softgen.shared_functions.unit import UnitStates
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import UNITS, NativeLoop, ThreadDispatch
@@ -43,7 +44,8 @@ class PixelPlan(ctypes.Structure):
     """struct pixel_plan of pixels.h."""
 
     _fields_ = [("raster", RasterPlan), ("payload", PayloadPlan), ("depth", ctypes.c_uint64), ("depth_target", ctypes.c_uint64),
-                ("late", ctypes.c_uint32), ("sideband", ctypes.c_uint32)]  # fmt: skip
+                ("late", ctypes.c_uint32), ("sideband", ctypes.c_uint32), ("interpolated", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32)]  # fmt: skip
 
 
 class PixelLoop(ctypes.Structure):
@@ -158,7 +160,7 @@ class PixelShader:
             return PixelCounts()
         if targets.late and not pixels.dispatched:
             raise SoftgenError("depth and stencil tests are to come with render target writes, but no pixel shader threads are started")
-        self.plan.late, self.plan.depth = targets.late, targets.depth_function
+        self.plan.late, self.plan.depth, self.plan.interpolated = targets.late, targets.depth_function, pixels.interpolated
         self.plan.depth_target = targets.depth_target
         loops = self._start_loops(records, bins, loop_count(records, min(cs.dispatcher.threads, entries)) if pixels.dispatched else 1)
         if pixels.dispatched:
@@ -207,7 +209,8 @@ class PixelShader:
         registers = self.plan.payload.size // REGISTER
         wanted = pixels, targets.unit_states, capacity, registers, cs.system_routine
         if self._dispatched is None or wanted != self._dispatched[0]:
-            units = tuple(dict.fromkeys((*UNITS, *(name for name, _ in targets.unit_states))))
+            names = (name for name, _ in targets.unit_states)
+            units = tuple(dict.fromkeys((*UNITS, *names, *((INTERPOLATOR,) if pixels.interpolated else ()))))
             made = ThreadDispatch(pixels.kernel, pixels.control, pixels.parts.width, capacity, 0, LoopPayload(registers), WrittenMasks(),
                                   binding_table=pixels.binding_table, samplers=pixels.samplers, scratch=pixels.scratch, units=units,
                                   system_routine=cs.system_routine, unit_states=targets.unit_states)  # fmt: skip

@@ -195,6 +195,12 @@ def test_logic_operations_of_floats_and_blending_of_integers_do_nothing(format: 
     assert (bench.picture() == plain.picture()).all() and bench.compiled == 1
 
 
+def test_signed_numbers_have_logic_operations() -> None:
+    bench = Target(format="R8G8B8A8_SNORM", state_of_backend=BackendState((TargetState(logic_op=0),)))
+    bench.write(np.concatenate([*sources()]))
+    assert all(bench.texel(x, y) == bytes(4) for x, y in pixels(BLOCK))
+
+
 @pytest.mark.behaviour("KBL-BLEND-07", "KBL-BLEND-08", shows="action")
 def test_alpha_to_coverage_leaves_pixels_of_high_alpha() -> None:
     """None of alpha 0 and all of alpha 1; alpha is then 1, if that is enabled."""

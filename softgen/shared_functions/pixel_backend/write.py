@@ -29,7 +29,8 @@ COVERED = 0.5  # the least alpha that covers the only sample: none is at 0, all 
 
 
 def _logical(format: Format) -> bool:
-    return format.space != "srgb" and all(channel.type in ("unorm", "uint", "sint", "void") for channel in format.channels)
+    """Whether a format has logic operations: as APIs have it, all but floats and sRGB; the manual promises UNORM (G45 8041)."""
+    return format.space != "srgb" and all(channel.type in ("unorm", "snorm", "uint", "sint", "void") for channel in format.channels)
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ class TargetWrite:
             words = texel.pack(m, format, color)
         else:
             words = texel.pack(m, format, self._dithered(format, pixels, self._blended(format, color, sources, old)))
-        if state.logic_op is not None and _logical(format):  # floats and sRGB have no logic operations (G45 8041)
+        if state.logic_op is not None and _logical(format):
             words = [blend.logic(m, state.logic_op, word, was) for word, was in zip(words, old, strict=True)]
         return [word | ones if ones else word for word, ones in zip(words, unused_bits(format), strict=True)]
 
