@@ -22,6 +22,7 @@ from softgen.threads.bindings import dispatch_bindings
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
+from softgen.threads.selection import TileSelection, WorkNames
 from softgen.trace.work import Work
 
 
@@ -101,8 +102,12 @@ class TracingDispatcher:
             raise Unsupported("threads of draws are not traced instruction by instruction yet")
         return self.engine.run_loops(context, dispatch, loops, timed_out)
 
-    def whole(self, space: Space, work: Callable[[], ResultT]) -> ResultT:
+    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()
+
+    @property
+    def selection(self) -> TileSelection | None:
+        return None
 
     def _traced(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, trace: Trace) -> Iterator[Finished]:
         program = load(context, dispatch)

@@ -27,6 +27,7 @@ from softgen.threads.programs import DispatchProgram, ProgramCache
 
 if TYPE_CHECKING:
     from softgen.threads.pool import WorkerSet
+    from softgen.threads.selection import TileSelection, WorkNames
 
 REFERENCE = "reference"
 NOTHING = Finished(0, 0)
@@ -100,8 +101,12 @@ class EngineDispatcher:
             shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
             yield from self._counted(program, self.name, pool.LoopRun(shared, workers, timed_out, loops).run())
 
-    def whole(self, space: Space, work: Callable[[], ResultT]) -> ResultT:
+    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()
+
+    @property
+    def selection(self) -> TileSelection | None:
+        return None
 
     def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
                   timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip

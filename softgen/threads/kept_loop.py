@@ -40,7 +40,7 @@ class KeptLoop:
         if not bound.current():
             return False
         bound.renew()
-        self.shared.warn_to(context)
+        self.shared.report_to(context)
         return True
 
     def _same_bases(self, context: DispatchContext) -> bool:

@@ -41,8 +41,6 @@ void add_outline(struct geometry *g, const struct object *object, const struct s
     uint64_t attributes = UINT64_MAX;
     uint32_t mode = back_facing ? plan->fill_back : plan->fill_front;
     double offset = plan->offset >> mode & 1 ? outline_offset(plan, v, count) : 0;
-    if ((g->refused = mode == FILL_WIREFRAME ? plan->refuse_line : REFUSED_NOTHING))
-        return;
     *g->stipple = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct screen_vertex ends[2] = {v[i], v[i + 1 < count ? i + 1 : 0]};

@@ -25,6 +25,7 @@ from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import UNITS, NativeLoop, ThreadDispatch
 from softgen.threads.payload import REGISTER, LoopPayload, WrittenMasks
 from softgen.three_d import rasterizer, structures
+from softgen.three_d.bins import SelectedBins
 from softgen.three_d.constants import push_constants
 from softgen.three_d.pixel_payload import PayloadPlan, place_parts
 from softgen.three_d.pixel_state import PixelInputs, PixelState, pixel_inputs, pixel_state
@@ -44,6 +45,7 @@ class PixelPlan(ctypes.Structure):
     """struct pixel_plan of pixels.h."""
 
     _fields_ = [("raster", RasterPlan), ("payload", PayloadPlan), ("depth", ctypes.c_uint64), ("depth_target", ctypes.c_uint64),
+                ("held", ctypes.c_uint64), ("held_target", ctypes.c_uint64),
                 ("late", ctypes.c_uint32), ("sideband", ctypes.c_uint32), ("interpolated", ctypes.c_uint32),
                 ("reserved", ctypes.c_uint32)]  # fmt: skip
 
@@ -82,6 +84,8 @@ class PixelTargets:
     unit_states: UnitStates = ()
     depth_function: int = 0  # host address; 0: nothing is tested
     depth_target: int = 0  # host address of its record
+    held_function: int = 0  # host address of what reads buffers for payloads (`held_function` of three_d.h); 0: they have nothing of them
+    held_target: int = 0  # host address of its record
     late: bool = False  # render target writes test depth and stencil
     owner: object = field(default=None, repr=False, compare=False)  # keeps both alive
 
@@ -155,6 +159,8 @@ class PixelShader:
         """Shades the records of a piece of the draw that was prepared last."""
         pixels, targets = self.state, targets or PixelTargets()
         assert pixels is not None, "prepare() comes first"
+        if cs.dispatcher.selection is not None:
+            bins = (selected := SelectedBins(bins, cs.dispatcher.selection)).bins  # noqa: F841  which owns the memory of the bins
         entries = ctypes.c_uint32.from_address(bins.first + 4 * bins.tiles_x * bins.tiles_y).value if records.count else 0
         if not entries or self._nothing:
             return PixelCounts()
@@ -162,6 +168,7 @@ class PixelShader:
             raise SoftgenError("depth and stencil tests are to come with render target writes, but no pixel shader threads are started")
         self.plan.late, self.plan.depth, self.plan.interpolated = targets.late, targets.depth_function, pixels.interpolated
         self.plan.depth_target = targets.depth_target
+        self.plan.held, self.plan.held_target = targets.held_function, targets.held_target
         loops = self._start_loops(records, bins, loop_count(records, min(cs.dispatcher.threads, entries)) if pixels.dispatched else 1)
         if pixels.dispatched:
             self._place(pixels, records)

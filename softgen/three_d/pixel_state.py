@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError
 from softgen.threads.dispatch import Scratch, control_register
 from softgen.three_d import rasterizer
 from softgen.three_d.pixel_payload import MODES, HeaderFormat, PayloadParts
@@ -34,7 +34,9 @@ ENTRY = 16  # bytes between the entries of a kernel that has several (G45 7158-7
 NORMAL, FORCE_OFF, FORCE_ON = 0, 1, 2  # overrides of 3DSTATE_WM
 PS_EXECUTES, PRE_PS = 1, 2  # early_depth_stencil_control
 NULL_SURFACE = 7
-SOURCE_DEPTH_PRESENT, SOURCE_DEPTH_TO_TARGET = 1 << 30, 1 << 29  # of r1.6 (G45 7332-7333)
+# Of r1.6 (G45 7332-7335).
+SOURCE_DEPTH_PRESENT, SOURCE_DEPTH_TO_TARGET = 1 << 30, 1 << 29
+DESTINATION_DEPTH_PRESENT, DESTINATION_STENCIL_PRESENT = 1 << 28, 1 << 27
 STENCIL_TO_TARGET, DEPTH_TO_TARGET, OMASK_TO_TARGET = 1 << 14, 1 << 13, 1 << 12  # of r0.0 (KBL 20640-20660, BDW 7659)
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "mask_stack_exception_enable": "stack_overflow_enable",
               "software_exception_enable": "software_enable"}  # fmt: skip
@@ -101,6 +103,7 @@ def pixel_inputs(state: DrawState) -> PixelInputs:
     shader, pointers = unit_state(state, "PS"), state.get("3DSTATE_CC_STATE_POINTERS")
     common = binding_table(state, "PS"), samplers(state, "PS"), tuple(state.get(name) for name in rasterizer.STATE)
     if state.generation.unit_state:
+        common = *common[:2], (*common[2], unit_state(state, "SF"))
         pointer = state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_color_calc_state
         color_calc = state.structure("COLOR_CALC_STATE", state.address("general", pointer))
         return PixelInputs(shader, shader, None, color_calc, None, state.get("3DSTATE_DEPTH_BUFFER"), pointer, *common)
@@ -274,6 +277,12 @@ def _early_depth(inputs: PixelInputs, fields: Fields) -> DepthOrder:
     return found
 
 
+def _depth_flags(depth: DepthOrder, source: bool) -> int:
+    """Bits of r1.6: what of depth and stencil the payload has, and the message must."""
+    return (SOURCE_DEPTH_PRESENT * source | SOURCE_DEPTH_TO_TARGET * depth.source_to_target
+            | DESTINATION_DEPTH_PRESENT * depth.destination_depth | DESTINATION_STENCIL_PRESENT * depth.destination_stencil)  # fmt: skip
+
+
 def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     fields = Fields(inputs.shader)
     _refuse(inputs)
@@ -281,14 +290,13 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     if enabled_widths(fields) == (8, 32):
         raise DecodeError("WM_STATE: 8 and 32 pixel dispatch without 16 (G45-WM-30)")
     depth = _early_depth(inputs, fields)
-    if depth.destination_depth or depth.destination_stencil:
-        raise Unsupported("pixel shader payload with destination depth or stencil (WM_STATE, COLOR_CALC_STATE)")
     scratch = _scratch(state, fields)
     source = bool(depth.source_present or fields.pixel_shader_uses_source_depth)  # G45-WM-24
     parts = PayloadParts(
         HeaderFormat.COEFFICIENTS, width, fields.dispatch_grf_start_register_for_constant_setup_data_0 * (2 if width == 32 else 1),
-        _header(0, inputs, scratch, fields), flags=SOURCE_DEPTH_PRESENT * source | SOURCE_DEPTH_TO_TARGET * depth.source_to_target,
-        depth=source, attribute_offset=32 * fields.setup_urb_entry_read_offset, scratch_step=scratch.size if scratch is not None else 0,
+        _header(0, inputs, scratch, fields), _depth_flags(depth, source), depth=source,
+        held_stencil=depth.destination_stencil, held_depth=depth.destination_depth, antialias=rasterizer.is_antialiased(state),
+        attribute_offset=32 * fields.setup_urb_entry_read_offset, scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     dispatched = bool(fields.thread_dispatch_enable)
     return PixelState(parts, fields.kernel_start_pointer_0 + ENTRY * number, _control(state, fields), dispatched, dispatched and depth.late,

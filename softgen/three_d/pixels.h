@@ -58,7 +58,10 @@ struct payload_plan {
     uint32_t header_format, width; /* enum payload_header; channels of a thread */
     uint32_t upper; /* header of channels 16 to 31 */
     uint32_t barycentric[BARYCENTRIC_MODES]; /* perspective at pixel, centroid and sample, then linear */
-    uint32_t depth, w, xy_offsets, coverage, half;
+    uint32_t depth, w, xy_offsets, coverage;
+    uint32_t held_stencil, held_depth; /* what the buffers hold */
+    uint32_t antialias; /* the register of coverage and stencils: there for smooth lines, even if `held_stencil` is not */
+    uint32_t half;
     uint32_t coverage_state; /* what coverage is: enum input_coverage */
     uint32_t constants, constant_bytes;
     uint32_t attributes, attribute_bytes;
@@ -88,6 +91,8 @@ struct thread_pixels {
     const struct pixel_block *block;
     const struct subspan_order *order;
     const float *z; /* of the block's pixels, as all that follows in `order` */
+    const uint32_t *held_depth, *held_stencil;
+    const struct raster_plan *raster;
     uint32_t first, count; /* pixels: 8 or 16 */
     uint32_t covered, lit; /* lit: covered, and passed early tests */
     uint32_t place[4]; /* of the subspans: X, and Y in the upper half */
@@ -108,6 +113,8 @@ struct pixel_plan {
     struct payload_plan payload;
     depth_function *depth; /* early tests, or NULL */
     void *depth_target;
+    held_function *held; /* where payloads have what the buffers hold, else NULL */
+    void *held_target;
     uint32_t late; /* tests come late: the pixel backend makes them, and says which pixels passed */
     uint32_t sideband; /* offset of struct pixel_dispatch in a thread's block */
     uint32_t interpolated, reserved; /* the shader may ask for barycentrics: threads have planes */

@@ -141,4 +141,11 @@ struct depth_block {
 };
 typedef uint32_t depth_function(void *context, void *target, struct depth_block *block);
 
+/* What depth and stencil buffers hold at a block's pixels, by bit of the mask (pixel_backend/depth.py): depths as they are stored. */
+struct held_block {
+    struct depth_block block;
+    uint32_t depth[16], stencil[16];
+};
+typedef void held_function(void *context, void *target, struct held_block *block);
+
 #endif

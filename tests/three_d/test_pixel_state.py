@@ -296,9 +296,13 @@ def test_statistics_count_killed_pixels_after_the_shader() -> None:
         assert counted.late and counted.parts.depth and counted.parts.flags == 3 << 29 and not found(unit(calc, **values)).late
 
 
-def test_destination_values_are_refused() -> None:
-    with pytest.raises(Unsupported, match="destination depth or stencil"):
-        found(unit({"depth_test_enable": 1}, pixel_shader_computed_depth=1))
+def test_payloads_with_destination_values() -> None:
+    """What the early-depth table says is in the payload, and its flags in r1.6 (G45-WM-35)."""
+    deep = found(unit({"depth_test_enable": 1}, pixel_shader_computed_depth=1))
+    assert (deep.parts.held_depth, deep.parts.held_stencil) == (True, False) and deep.parts.flags == 1 << 29 | 1 << 28
+    both = {"depth_test_enable": 1, "stencil_test_enable": 1, "stencil_buffer_write_enable": 1}
+    killed = found(unit(both, pixel_shader_kills_pixel=1))
+    assert (killed.parts.held_depth, killed.parts.held_stencil) == (True, True) and killed.parts.flags == 0xF << 27
 
 
 def test_dispatch_can_be_off() -> None:

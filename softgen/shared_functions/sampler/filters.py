@@ -13,7 +13,7 @@ from itertools import product
 
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import f32, i32, u32, u64
+from softgen.lanes.types import f32, f64, i32, i64, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.sampler import address, anisotropy, cube, lod
 from softgen.shared_functions.sampler.anisotropy import Footprint
@@ -159,14 +159,22 @@ class ImageSampler:
         return [(x - a, y - a) for a, x, y in zip(origin, right, below, strict=True)]
 
     def _compare(self, reference: Value | None) -> None:
-        """Keep the reference of a comparison; beyond the range of UNORM texels it is at its end (OpenGL 4.6, 8.23.1)."""
-        m = self.m
-        if reference is not None and any(one.name == "r" and one.type == "unorm" for one in self.image.format.channels):
-            reference = m.min(m.max(reference, m.like(reference, 0.0)), m.like(reference, 1.0))
-        self.reference = reference
+        self.reference = None if reference is None else self._quantized(reference)
         self.counts_steps = self.counts_steps and reference is None
         if reference is not None and self.how.shadow in FIXED:
             self.needed = self.needed - {"r"}
+
+    def _quantized(self, reference: Value) -> Value:
+        """A reference as texels of a normalised format have it: between 0 and 1, the nearest step, of two the lower one (public: piglit's
+        depth-tex-compare passes on real hardware; it compares 0.5 with 0x7fffff, which Mesa stores for 0.5)."""
+        m, channel = self.m, self.image.format.channels[0]
+        if channel.type != "unorm":
+            return reference
+        count = (1 << channel.bits) - 1
+        wide = m.convert(m.select(reference > 0.0, m.min(reference, m.like(reference, 1.0)), m.like(reference, 0.0)), f64)
+        scaled = wide * float(count) - 0.5
+        below = m.convert(m.convert(scaled, i64), f64)
+        return texel.divided(m, m.convert(m.select(below < scaled, below + 1.0, below), f32), count)
 
     # -- places -------------------------------------------------------------------------------------------------------------
 
