@@ -204,6 +204,17 @@ static void write_samples(const struct payload_plan *plan, const struct thread_p
         put(payload, plan->coverage + at, REGISTER, covered, t);
 }
 
+/* What the pixel interpolator needs of an object: the numbers that evaluate() takes, so that without an offset both find the same bits. */
+void write_planes(const struct setup_record *r, float planes[16])
+{
+    const struct plane *const of[5] = {&r->rhw, &r->linear[0], &r->linear[1], &r->perspective[0], &r->perspective[1]};
+    for (int i = 0; i < 5; i++) {
+        planes[3 * i] = (float)of[i]->c;
+        planes[3 * i + 1] = (float)of[i]->dx;
+        planes[3 * i + 2] = (float)of[i]->dy;
+    }
+}
+
 void write_pixels(const struct payload_plan *plan, const struct thread_pixels *pixels, uint8_t *payload)
 {
     write_channels(plan, pixels, payload);

@@ -17,12 +17,16 @@ import pytest
 
 from softgen.errors import DecodeError
 from softgen.eu.thread.block import BLOCK_OFFSETS
+from softgen.shared_functions import pixel_interpolator
+from softgen.shared_functions.descriptors import encode
+from softgen.shared_functions.pixel_dispatch import PixelDispatch
 from softgen.three_d.pixel_payload import HeaderFormat, PayloadParts, place_parts
 from softgen.three_d.pixel_shader import PixelLoop, PixelPlan, library
 from softgen.three_d.rasterizer import RasterPlan
 from softgen.three_d.setup import SMOOTH_LINE
 from softgen.three_d.structures import Plane, SetupRecord
 from tests.conftest import ROOT
+from tests.shared_functions.test_gateway import Sent, connect
 from tests.three_d.pixels import DONE, Binned, RecordingWorker, Records, Thread, triangle, with_planes
 from tests.three_d.test_rasterizer import blocks
 
@@ -442,3 +446,29 @@ def test_barycentrics_of_one_w_are_linear() -> None:
     perspective, linear = (int(draw.plan.payload.barycentric[mode]) for mode in (0, 3))
     for thread in draw.run(RecordingWorker()):
         assert thread.registers[perspective : perspective + 128] == thread.registers[linear : linear + 128]
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_threads_that_may_ask_for_barycentrics_have_their_objects_planes(width: int) -> None:
+    """The pixel interpolator reads them; without an offset it finds the payload's values, up to their rounding."""
+    draw = Draw(scene(9), replace(BARE, width=width, barycentrics=PERSPECTIVE, start=20))
+    draw.plan.interpolated = 1
+    for thread in draw.run(RecordingWorker()):
+        told = thread.told
+        record = next(r for r in draw.records if (r.layer, r.viewport, r.back_facing) == (told.layer, told.viewport, told.back_facing))
+        planes = [record.rhw, *record.linear, *record.perspective]
+        assert list(told.planes)[:15] == [float(np.float32(n)) for p in planes for n in (p.c, p.dx, p.dy)]
+        if width == 8:
+            descriptor = encode("interpolate_centroid", 9, message_length=1, response_length=2)
+            sent = Sent(11, descriptor, np.zeros(32, np.uint8), response=np.zeros(64, np.uint8))
+            connect(pixel_interpolator.UNIT)[11](PixelThread(told), sent)
+            at = draw.plan.payload.barycentric[0]
+            ours, payload = (np.frombuffer(data, np.float32) for data in (sent.response.tobytes(), thread.registers[at : at + 64]))
+            np.testing.assert_allclose(ours, payload, rtol=1e-5, atol=1e-5)
+
+
+class PixelThread:
+    """A thread as the pixel interpolator sees it."""
+
+    def __init__(self, told: PixelDispatch) -> None:
+        self.pixel = np.frombuffer(memoryview(told).cast("B"), np.uint8)
