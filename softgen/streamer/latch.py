@@ -45,7 +45,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         self._slots, self._lengths, self._counts = (ctypes.c_uint32 * 0)(), (ctypes.c_uint32 * 0)(), (ctypes.c_uint32 * 0)()
         self._present = (ctypes.c_uint64 * 0)()
         self._pointers = LatchPointers()
-        self._address = ctypes.addressof(self._pointers)
+        self._address, self._latch = ctypes.addressof(self._pointers), library().latch_run
         self._records: dict[str, tuple[int, list[int], Record]] = {}  # how often it had been latched, its dwords and record then
         self._indexed: dict[str, tuple[int, dict[int, Record]]] = {}  # the same for parts by index
         self._changed: tuple[bytes, bytes, list[str]] = b"", b"", []  # the last answer of `changed`
@@ -80,7 +80,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         table = self.table
         if len(self._slots) != table.size:
             self._grow()
-        return int(library().latch_run(table.address, self._address, address, count, limit))
+        return self._latch(table.address, self._address, address, count, limit)
 
     def consumed(self) -> tuple[int, int]:
         """After `run`: the dwords of its commands, and where the last began."""

@@ -228,23 +228,21 @@ class PreparedDraws:
         """Counts what the draw has done, and prepares for the next one."""
         now, pipeline, counters = self._now, self.pipeline, cs.counters
         pipeline.memory.user, pipeline.front.memory.topology = None, UNKNOWN  # others find their memory as draw.c left it
-        draw = self._draws[now.found]
-        *counts, vertex_threads, vertex_instructions, vertex_time, pixel_threads, pixel_instructions, pixel_time = RESULTS.unpack_from(
-            now, RESULTS_AT)  # fmt: skip
-        for name, count in zip(COUNTS, counts, strict=True):
-            if count:
-                cs.add(name, count)
+        number = now.found
+        draw = self._draws[number]
+        found = RESULTS.unpack_from(now, RESULTS_AT)
+        vertex_threads, vertex_instructions, vertex_time, pixel_threads, pixel_instructions, pixel_time = found[-6:]
+        cs.count(COUNTS, found[:-6])
         counters.threads += vertex_threads + pixel_threads
         counters.instructions += vertex_instructions + pixel_instructions
-        loops = draw.loops
         if vertex_threads:
-            cs.dispatcher.count(loops["VS"], vertex_threads, vertex_instructions, vertex_time * NANOSECOND)
+            draw.vertex_statistics.add(vertex_threads, vertex_instructions, vertex_time * NANOSECOND)
         if pixel_threads:
-            cs.dispatcher.count(loops["PS"], pixel_threads, pixel_instructions, pixel_time * NANOSECOND)
+            draw.pixel_statistics.add(pixel_threads, pixel_instructions, pixel_time * NANOSECOND)
         if self._shared != NOTHING:
             self._add_shared(cs)
-        if now.found >= FRONT:
-            self._draws.insert(0, self._draws.pop(now.found))
+        if number >= FRONT:
+            self._draws.insert(0, self._draws.pop(number))
             self._list()
         if self._helped or not draw.settled:
             self._renew(draw, vertex_instructions, pixel_instructions)
