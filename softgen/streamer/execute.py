@@ -144,7 +144,7 @@ class Streamer(CommandParser):
             self._read_ahead_is_stale = False
 
     def _latch_ahead(self, place: FetchPointer) -> bool:
-        """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether there were any."""
+        """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether more may follow."""
         window, latched = place.window, self.saved.latched
         header = window.first(place.address) if place.wrap is None else None
         if header is None or not latched.may_latch(header):
@@ -157,14 +157,16 @@ class Streamer(CommandParser):
             return False
         consumed, last = latched.consumed()
         self._note_work()
-        address = place.address + 4 * last
-        header = window.first(address) or 0
-        layout, _, _ = understood(header, self.generation.number, self.engine)
-        self._current = Command(place.start, address, place.level, layout, [header])
-        self.status.at(address, header)
         self.counters.commands += done
-        place.advance(consumed)
         self.parked = None
+        at = place.address + 4 * last
+        place.advance(consumed)
+        header, following = window.first(at) or 0, window.ahead(place.address)
+        self.status.at(at, header)
+        if done < LATCH_AT_ONCE and following is not None and not latched.may_latch(following):
+            return False  # that command is executed next
+        layout, _, _ = understood(header, self.generation.number, self.engine)
+        self._current = Command(place.start, at, place.level, layout, [header])
         return True
 
     def _fetch(self, place: FetchPointer) -> Command:

@@ -42,11 +42,6 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
         cs.state(draw.Pipeline3D).draw(cs, call)
 
 
-@lru_cache(MOST_CALLS)
-def _predicated(cmd: Record) -> bool:
-    return bool(getattr(cmd, "predicate_enable", 0))
-
-
 def draw_call(cs: CommandStreamer, cmd: Record) -> DrawCall:
     """The parameters of a draw: those of the command, or registers (BDW 107-117). Topology may be a state command (BDW 179-194)."""
     topology = cs.latched.get("3DSTATE_VF_TOPOLOGY") or cmd
@@ -65,8 +60,13 @@ def draw_call(cs: CommandStreamer, cmd: Record) -> DrawCall:
 
 
 @lru_cache(MOST_CALLS)
+def _predicated(cmd: Record) -> bool:
+    return bool(getattr(cmd, "predicate_enable", 0))
+
+
+@lru_cache(MOST_CALLS)
 def _plain_call(cmd: Record, topology: int) -> DrawCall | None:
-    """A draw whose command has all parameters."""
+    """The parameters of a draw whose command has them all."""
     if any(getattr(cmd, name, 0) for name in ELSEWHERE):
         return None
     return DrawCall(topology, bool(cmd.vertex_access_type), cmd.vertex_count_per_instance, cmd.start_vertex_location, cmd.instance_count,
