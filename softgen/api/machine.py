@@ -23,6 +23,7 @@ from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, Resu
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.kept_loop import KeptLoop
 from softgen.threads.programs import load
+from softgen.threads.selection import TileSelection, WorkNames
 from softgen.trace.work import Work
 
 
@@ -107,8 +108,12 @@ class TracingDispatcher:
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         return self.engine.prepare(context, dispatch)
 
-    def whole(self, space: Space, work: Callable[[], ResultT]) -> ResultT:
+    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()
+
+    @property
+    def selection(self) -> TileSelection | None:
+        return None
 
     def _traced(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, trace: Trace) -> Iterator[Finished]:
         program = load(context, dispatch)

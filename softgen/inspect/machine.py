@@ -230,8 +230,8 @@ def gpus() -> Iterator[Finding]:
         lacking = [line.partition("; ")[2] for line in missing(one) if "not installed" in line]
         detail = ", ".join(f"{api} ({name})" for api, name in reversed(there.items())) or "no driver is installed"
         yield Finding("GPUs (softgen run --gpu …)", one.name, "absent" if lacking else "ok", detail, "; ".join(dict.fromkeys(lacking)))
-    yield Finding("GPUs (softgen run --gpu …)", "drawing and video", "low", "not simulated yet",
-                  "OpenCL and Vulkan compute programs run; others find the GPU and stop at their first draw or picture")
+    yield Finding("GPUs (softgen run --gpu …)", "video", "low", "not simulated yet",
+                  "OpenCL, OpenGL and Vulkan programs run; video programs find the GPU and stop at their first picture")
 
 
 def reachable_memory() -> Finding:

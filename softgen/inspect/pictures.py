@@ -19,10 +19,9 @@ import numpy.typing as npt
 
 from softgen.bits.formats import Format, FormatChannel
 from softgen.errors import SoftgenError, Unsupported, UsageError
-from softgen.lanes.numpy import NumpyMachine
-from softgen.lanes.types import MOST_LANES, u32
 from softgen.memory.space import Space
-from softgen.surface.image import SurfaceImage, locate
+from softgen.surface.image import SurfaceImage
+from softgen.surface.texels import texel_offsets
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -73,33 +72,9 @@ def channel_bits(format: Format) -> dict[str, tuple[FormatChannel, int]]:
     return found
 
 
-def extent(image: SurfaceImage) -> tuple[int, int]:
-    """Width and height of the level that the surface addresses."""
-    _, _, width, height = image.level_box(image.level)
-    return width, 1 if image.kind == "1d" else height
-
-
-def offsets(image: SurfaceImage, axis: int, count: int) -> npt.NDArray[np.int64]:
-    """Byte offsets from the base of the first texels along an axis (0: a row, 1: a column)."""
-    m, found = NumpyMachine(), []
-    for first in range(0, count, MOST_LANES):
-        numbers = np.arange(first, min(first + MOST_LANES, count), dtype=np.uint32)
-        places = [m.constant(u32, 0, len(numbers))] * image.coordinates
-        if axis < len(places):
-            places[axis] = m.value(u32, numbers)
-        at, _ = locate(m, image, places, m.constant(u32, 0, len(numbers)) if image.levels + image.level > 1 else None)
-        found.append(np.asarray(at.payload).astype(np.int64))
-    return np.concatenate(found)
-
-
 def read_words(space: Space, image: SurfaceImage) -> list[npt.NDArray[np.uint32]]:
-    """The 32-bit words of each texel, as arrays of rows; memory that is not mapped reads as zero.
-
-    In every tiling each bit of an address comes from one coordinate alone, so that a texel's offset is the sum of its column's and row's.
-    """
-    width, height = extent(image)
-    across, down = offsets(image, 0, width), offsets(image, 1, height)
-    at = across[None, :] + down[:, None] - across[0]
+    """The 32-bit words of each texel, as arrays of rows; memory that is not mapped reads as zero."""
+    at = texel_offsets(image)
     data = np.frombuffer(read(space, image.base, int(at.max()) + image.size), np.uint8)
     words = []
     for first in range(0, image.size, 4):

@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 LARGEST = 256 << 20         # bytes kept
-LOOK, CHANCE = 16, 32       # the folder is looked through after 1/LOOK of that was saved, and at every CHANCE-th first save of a process
+LOOKS = 64                  # at the whole folder, which may have very many files, while as much is saved as it may hold
 _SUM = 32
 _KEY = re.compile(r"[\w-][\w.-]{0,199}")            # no key leads out of the folder, nor is taken for a file being written
-_room: dict[tuple[Path | None, int], int] = {}      # bytes that may be saved before a folder is looked through
 T = TypeVar("T")
 
 
@@ -116,19 +115,10 @@ class Cache:
             except OSError:
                 os.unlink(name)
                 raise
-            self._make_room(len(data) + _SUM)
+            if random.random() * self.largest < LOOKS * len(data):
+                self._shrink()
         except OSError:
             return
-
-    def _make_room(self, saved: int) -> None:
-        """Keeps the folder from growing without end. Looking through it takes long where it is full: not every save does."""
-        most = self.largest // LOOK
-        room = _room.get((self.folder, self.largest))
-        if room is None and random.randrange(CHANCE):
-            room = most
-        if room is None or saved > room:
-            room = min(self._shrink(), most) + saved
-        _room[self.folder, self.largest] = room - saved
 
     def _rename(self, name: str, key: str) -> None:
         assert self.folder is not None
@@ -172,14 +162,12 @@ class Cache:
                 pass                                    # gone already, or a directory
         return removed
 
-    def _shrink(self) -> int:
-        """Drops the least recently used files if they do not fit, until there is room for others; how many bytes more would fit."""
+    def _shrink(self) -> None:
+        """Drops the least recently used files until the rest fits."""
         found = self.kept()
         size = sum(file.size for file in found)
-        wanted = self.largest if size <= self.largest else self.largest - self.largest // LOOK
         for file in found:
-            if size <= wanted:
-                break
+            if size <= self.largest:
+                return
             Path(file.path).unlink(missing_ok=True)
             size -= file.size
-        return self.largest - size

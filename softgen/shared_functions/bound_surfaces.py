@@ -4,20 +4,25 @@ In:  binding table and sampler state in memory. Out: Surface and Picture entries
 
 Drivers rewrite state in place, so all bytes that entries were made of are compared before each dispatch (DispatchBindings.current), and the
 host addresses of buffers are looked up again.
+
+Reads   MH_SAMPLER DP_EXTDESC_BTI252
 """
 
 from __future__ import annotations
 
 import ctypes
 from functools import cache
+from typing import NamedTuple
 
 from softgen.bits import catalogue
 from softgen.errors import SoftgenError
+from softgen.lanes.types import u32
 from softgen.memory import arena
 from softgen.shared_functions import descriptors
-from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, Bindings
+from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, USED, Bindings, name_samplers, texels_named
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.message import REGISTER, SentBytes
 from softgen.shared_functions.sampler.state import Samplers
 from softgen.shared_functions.texture.functions import Pictures
 from softgen.shared_functions.texture.operations import TexelRequest, requested
@@ -30,6 +35,23 @@ def _special(gen: float) -> frozenset[int]:
     return frozenset(catalogue.enumeration(descriptors.SURFACES, gen))
 
 
+class SurfaceName(NamedTuple):
+    """A surface as messages name it: by binding table index, or by the offset of its state."""
+
+    number: int
+    bindless: bool = False
+
+
+def _keyed(keys: ctypes.Array[ctypes.c_uint32], offset: int) -> int | None:
+    """The number of a key in a table of Bindings, entered where it is new; None where the table is full."""
+    key = offset + USED & u32.highest
+    for number, held in enumerate(keys):
+        if held in (key, 0):
+            keys[number] = key
+            return number
+    return None
+
+
 class BoundSurfaces:
     """The entries of one binding table and its samplers, as far as kernels have used them: the UnitBinding of data port and sampler."""
 
@@ -38,10 +60,12 @@ class BoundSurfaces:
         self.surfaces, self.samplers = dispatch.state(Surfaces.of), dispatch.state(Samplers.of)
         self.surfaces.tell = self._outside
         self.bindings = Bindings()
-        self.bindings.samplers = dispatch.samplers
+        self.sampler_size = 4 * catalogue.layout("SAMPLER_STATE", self.gen).dwords
+        name_samplers(self.bindings, dispatch.samplers, self.sampler_size)
         self.pictures = Pictures(self.bindings, dispatch.generation.address_bits)
         self.table = dispatch.space.table
         self.known: set[int] = set()  # indices that were looked at
+        self.prepared: set[int] = set()  # operations on texels that code named
         self.reported: set[int] = set()  # indices with an access outside that was reported
 
     def fields(self) -> dict[str, int]:
@@ -59,16 +83,20 @@ class BoundSurfaces:
         self.surfaces.forget()
         self.samplers.forget()
 
-    def _depend_on_surface(self, index: int) -> None:
-        self.dispatch.depend_on_entry(index)
+    def _depend_on_surface(self, name: SurfaceName) -> None:
+        size = 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords
+        if name.bindless:
+            self.dispatch.depend(self.surfaces.bases.get("bindless", 0) + name.number, size)
+            return
+        self.dispatch.depend_on_entry(name.number)
         try:
-            self.dispatch.depend(self.surfaces.address(index), 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords)
+            self.dispatch.depend(self.surfaces.address(name.number), size)
         except SoftgenError:
             self.dispatch.resolved.volatile = True
 
-    def _depend_on_sampler(self, index: int) -> None:
+    def _depend_on_sampler(self, offset: int) -> None:
         samplers, layout = self.samplers, catalogue.layout("SAMPLER_STATE", self.gen)
-        data = self.dispatch.depend(samplers.base + samplers.table + index * 4 * layout.dwords, 4 * layout.dwords)
+        data = self.dispatch.depend(samplers.base + offset, self.sampler_size)
         if data:
             pointer = layout.raw(memoryview(data).cast("I")).border_color_pointer
             border = catalogue.layout("SAMPLER_BORDER_COLOR_STATE", self.gen)
@@ -78,26 +106,57 @@ class BoundSurfaces:
     # -- resolving -------------------------------------------------------------------------------------------------------
 
     def prepare(self, indices: frozenset[int]) -> None:
-        for index in indices - self.known:
-            if index < SURFACES:  # those above are other units'
-                self.resolve_buffer(index)
+        for index in indices - self.known - self.prepared:
+            if index < SURFACES:
+                self.resolve_buffer(SurfaceName(index))
+            elif named := texels_named(index):  # others are those of other units
+                self.prepared.add(index)
+                surface, what, lanes, sampler = named
+                self.resolve_image(TexelRequest(what, lanes, sampler), SurfaceName(surface), hurry=True)
 
-    def resolve(self, descriptor: Descriptor) -> bool:
+    def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         index = getattr(descriptor.values, "binding_table_index", None)
         if index is None:
             return False
-        if request := requested(descriptor):
-            return self.resolve_image(request, int(index))
-        return index not in self.known and self.resolve_buffer(int(index))
-
-    def resolve_buffer(self, index: int) -> bool:
-        """Fills the entry of a buffer or a null surface. Errors in surface state are left to the reference engine, which reports them."""
-        self.known.add(index)
-        if index in _special(self.gen):
+        name = self._name(int(index), sent)
+        if name is None:
             return False
-        self._depend_on_surface(index)
+        if request := requested(descriptor):
+            return self.resolve_image(request, name, self._table(descriptor, sent))
+        entry = self._entry(name)
+        return entry is not None and entry not in self.known and self.resolve_buffer(name)
+
+    def _name(self, index: int, sent: SentBytes | None) -> SurfaceName | None:
+        """The surface that a message names; None for what is none."""
+        special = catalogue.enumeration(descriptors.SURFACES, self.gen).get(index)
+        if special == "bindless" and sent is not None:
+            extended = catalogue.layout("DP_EXTDESC_BTI252", self.gen).raw([getattr(sent, "extended", 0)])
+            return SurfaceName(int(extended.surface_offset), True)
+        return SurfaceName(index) if special is None else None
+
+    def _table(self, descriptor: Descriptor, sent: SentBytes | None) -> int | None:
+        """The offset of the sampler table that the header of a message names."""
+        if sent is None or not descriptor.header or "sampler_index" not in descriptor.values._fields:
+            return None
+        layout = catalogue.layout("MH_SAMPLER", self.gen)
+        return int(layout.raw(sent.payload[:REGISTER].view("<u4").tolist()).sampler_state_pointer)
+
+    def _entry(self, name: SurfaceName) -> int | None:
+        """The number of a surface in Bindings; None where all for bindless ones are taken."""
+        if not name.bindless:
+            return name.number
+        found = _keyed(self.bindings.surface_keys, name.number)
+        return None if found is None else SURFACES + found
+
+    def resolve_buffer(self, name: SurfaceName) -> bool:
+        """Fills the entry of a buffer or a null surface. Errors in surface state are left to the reference engine, which reports them."""
+        index = self._entry(name)
+        if index is None or not name.bindless and index in _special(self.gen):
+            return False
+        self.known.add(index)
+        self._depend_on_surface(name)
         try:
-            found = self.surfaces.plain(index)
+            found = self.surfaces.plain_bindless(name.number) if name.bindless else self.surfaces.plain(index)
         except SoftgenError:
             return False
         entry = self.bindings.surfaces[index]
@@ -115,16 +174,26 @@ class BoundSurfaces:
         entry.size = size  # last: other workers may be reading the entry
         return True
 
-    def resolve_image(self, request: TexelRequest, index: int) -> bool:
-        """Fills in the function that executes a message on the texels of a surface."""
-        if index in _special(self.gen):
+    def resolve_image(self, request: TexelRequest, name: SurfaceName, table: int | None = None, hurry: bool = False) -> bool:
+        """Fills in the function that executes a message on the texels of a surface. `table`: the sampler table that its header names;
+        `hurry`: compiles it where it has not been."""
+        index, sampler = self._entry(name), request.sampler
+        if index is None or not name.bindless and index in _special(self.gen):
             return False
-        self._depend_on_surface(index)
-        if request.samples:
-            self._depend_on_sampler(request.sampler)
+        self._depend_on_surface(name)
         try:
-            sampling = self.samplers.sampling(request.sampler) if request.samples else None
-            return self.pictures.fill(index, request.what, request.lanes, request.sampler, self.surfaces.picture(index, False), sampling)
+            sampling = None
+            if request.samples:
+                offset = (self.samplers.table if table is None else table) + request.sampler * self.sampler_size
+                self._depend_on_sampler(offset)
+                sampling = self.samplers.sampling(request.sampler, table)
+                if table is not None:
+                    found = _keyed(self.bindings.sampler_keys, offset)
+                    if found is None:
+                        return False
+                    sampler = found
+            image = self.surfaces.picture(name.number, name.bindless)
+            return self.pictures.fill(index, request.what, request.lanes, sampler, image, sampling, hurry)
         except SoftgenError:
             return False
 

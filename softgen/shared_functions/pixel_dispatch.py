@@ -24,4 +24,5 @@ class PixelDispatch(ctypes.Structure):
         ("passed", ctypes.c_uint32),  # set by the pixel backend: pixels that passed late depth and stencil tests
         ("reserved", ctypes.c_uint32 * 3),
         ("depth", ctypes.c_float * PIXELS),  # interpolated Z, where tests come late and the thread does not compute it
+        ("antialias", ctypes.c_float * PIXELS),  # coverage by smooth lines and points, in draws that may have them
     ]

@@ -147,8 +147,9 @@ class UnitBinding(Protocol):
         """Resolve binding table entries that code names, before it runs."""
         ...
 
-    def resolve(self, descriptor: Descriptor) -> bool:
-        """Resolve what a message lacked, after a side exit; True if compiled code can now execute it."""
+    def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
+        """Resolve what a message lacked, after a side exit; True if compiled code can now execute it. `sent`: with its payload, as far as
+        that is in registers."""
         ...
 
     def renew(self) -> None:
@@ -170,6 +171,7 @@ class Unit:
     fields: tuple[ContextField, ...] = ()
     bind: Callable[[DispatchBindings], UnitBinding] | None = None
     messages: tuple[str, ...] = ()
+    indexed: bool = False  # compiled messages take surface and sampler index from registers, too (Message.surface_index)
 
 
 class MessageHandler:

@@ -10,4 +10,5 @@ levels.py      where mip levels are
 texel.py       channels in and out of texels, by the table of formats
 blocks.py      compressed blocks of 4x4 texels
 fetch.py       texels out of memory
+texels.py      places of all texels of a level, and the texel at an address
 """

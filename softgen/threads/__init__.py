@@ -18,5 +18,7 @@ shared.py      the part of a dispatch that its workers share: kernel, engine, bi
 worker.py      one host thread's share; templates.py the blocks its threads start from
 affine.py      affine lane values in payloads
 places.py      error messages that all engines use
-compare.py     two engines on the same dispatch, and the first difference between them
+compare.py     two engines on the same dispatch, and the first difference between them; compare_work.py: on the same draw
+selection.py   the tiles of a draw that engines are compared on
+snapshot.py    memory before a comparison, and what two engines made of it
 """

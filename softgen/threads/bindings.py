@@ -12,6 +12,7 @@ from softgen.memory.space import Space
 from softgen.shared_functions import units
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.message import SentBytes
 from softgen.shared_functions.unit import DispatchBindings, UnitBinding, UnitStates
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
@@ -45,10 +46,12 @@ class BoundUnits:
         for binding in self.bindings:
             binding.prepare(indices)
 
-    def resolve(self, descriptor: Descriptor) -> bool:
+    def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         """Resolve what a message lacked; True if compiled code can now execute it."""
         unit = units.answering(descriptor.function, descriptor.name)
-        return unit is not None and unit in self.units and unit.bind is not None and self.dispatch.state(unit.bind).resolve(descriptor)
+        if unit is None or unit not in self.units or unit.bind is None:
+            return False
+        return self.dispatch.state(unit.bind).resolve(descriptor, sent)
 
     def current(self) -> bool:
         return self.dispatch.current()

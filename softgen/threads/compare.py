@@ -8,77 +8,43 @@ Memory is restored between the two. An EngineDifference names kernel, group, add
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from softgen.errors import GpuFault, SoftgenError, Unsupported
+from softgen.bits.units import PAGE_SIZE
+from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.threads import places
 from softgen.threads.bindings import dispatch_bindings
+from softgen.threads.compare_work import WorkComparison
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.programs import load
 from softgen.threads.reference import ReferenceGroup
+from softgen.threads.selection import TileSelection, WorkNames
+from softgen.threads.snapshot import (
+    EngineDifference,
+    EngineResult,
+    MemorySnapshot,
+    PageSnapshot,
+    error_text,
+    first_address,
+    first_page,
+    values_text,
+)
 
 if TYPE_CHECKING:
     from softgen.threads.kept_loop import KeptLoop
 
-MAX_SNAPSHOT = 2 << 30  # bytes of memory that are copied
-PIECE = 1 << 20
-PAGE = 4096
-
-
-class EngineDifference(SoftgenError):
-    """Two engines left different bytes, or only one of them failed."""
-
-
-class MemorySnapshot:
-    """All bytes of a space."""
-
-    def __init__(self, space: Space) -> None:
-        self.space, self.pieces, size = space, {}, 0
-        for region in space.regions():
-            size += region.size
-            if size > MAX_SNAPSHOT:
-                raise Unsupported(f"{space.name} has more than {MAX_SNAPSHOT >> 30} GiB: too much to compare engines on")
-            for at in range(region.start, region.start + region.size, PIECE):
-                self.pieces[at] = space.read(at, min(PIECE, region.start + region.size - at))
-
-    def restore(self) -> None:
-        for page, data in self.changed():
-            self.space.write(page, data)
-
-    def changed(self) -> Iterator[tuple[int, bytes]]:
-        """Pages that have changed, with their old contents."""
-        for at, held in self.pieces.items():
-            now = self.space.read(at, len(held))
-            if now != held:
-                for offset in range(0, len(held), PAGE):
-                    if now[offset : offset + PAGE] != held[offset : offset + PAGE]:
-                        yield at + offset, held[offset : offset + PAGE]
-
-
-@dataclass(frozen=True)
-class EngineResult:
-    """The outcome of a dispatch on one engine: its error, and the pages it changed, by address."""
-
-    done: tuple[Finished, ...]
-    error: SoftgenError | None
-    pages: dict[int, bytes]
-
-    @property
-    def threads(self) -> int:
-        return sum(finished.threads for finished in self.done)
-
 
 class ComparingDispatcher:
-    """A Dispatcher that runs dispatches on two engines and keeps the results of the first."""
+    """A Dispatcher that runs dispatches on two engines and keeps the results of the first; of each draw, it may compare `tiles` tiles."""
 
     prepares = False
 
-    def __init__(self, first: EngineDispatcher, second: EngineDispatcher) -> None:
-        self.first, self.second = first, second
-        self._current: EngineDispatcher | None = None  # at work on a whole
+    def __init__(self, first: EngineDispatcher, second: EngineDispatcher, tiles: int = 0) -> None:
+        self.first, self.second, self.tiles = first, second, tiles
+        self._work: WorkComparison[Any] | None = None
+        self._count = 0  # of draws: each has other tiles
 
     @property
     def both(self) -> tuple[EngineDispatcher, EngineDispatcher]:
@@ -86,56 +52,37 @@ class ComparingDispatcher:
 
     @property
     def threads(self) -> int:
-        return (self._current or self.first).threads
+        return (self._work.current if self._work is not None else self.first).threads
 
-    def whole(self, space: Space, work: Callable[[], ResultT]) -> ResultT:
-        """Both engines do all of the work before memory is compared."""
-        before, results, done = MemorySnapshot(space), [], []
-        for dispatcher in self.both:
-            before.restore()
-            self._current = dispatcher
-            error = None
-            try:
-                done.append(work())
-            except SoftgenError as found:
-                error = found
-            results.append(EngineResult((), error, {page: space.read(page, len(was)) for page, was in before.changed()}))
-        self._current = None
-        self._check_whole(space, before, results)
-        before.restore()
-        for at, data in results[0].pages.items():
-            space.write(at, data)
-        if results[0].error:
-            raise results[0].error
-        return done[0]
+    @property
+    def selection(self) -> TileSelection | None:
+        return self._work.selection if self._work is not None else None
 
-    def _check_whole(self, space: Space, before: MemorySnapshot, results: list[EngineResult]) -> None:
-        names, words = [dispatcher.name for dispatcher in self.both], [_words(result.error) or "no error" for result in results]
-        page = _differ(results[0], results[1])
-        if page is not None:
-            before.restore()
-            pages = {*results[0].pages, *results[1].pages}
-            found = [{each: result.pages.get(each, space.read(each, PAGE)) for each in pages} for result in results]
-            raise EngineDifference(f"{names[0]} and {names[1]} differ: {_values(names, _first(found[0], found[1]) or page, found)}")
-        if words[0] != words[1]:
-            raise EngineDifference(f"{names[0]} and {names[1]} differ: {names[0]} says {words[0]!r}, {names[1]} says {words[1]!r}")
+    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
+        """Both engines do all of the work, or its sampled tiles, before memory is compared."""
+        self._count += 1
+        self._work = compared = WorkComparison(self.both, space, work, names)
+        try:
+            return compared.run(TileSelection(self.tiles, self._count) if self.tiles else None)
+        finally:
+            self._work = None
 
     def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
                   timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        if self._current is None:
+        if self._work is None:
             raise Unsupported("threads that a C loop starts are compared only as part of a draw")
-        return self._current.run_loops(context, dispatch, loops, timed_out)
+        return self._work.current.run_loops(self._work.watched(context), dispatch, loops, timed_out)
 
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         raise Unsupported("dispatches that are compared are not prepared")
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
-        if self._current is not None:
-            yield from self._current.run(context, dispatch, timed_out)
+        if self._work is not None:
+            yield from self._work.current.run(context, dispatch, timed_out)
             return
         before = MemorySnapshot(context.space)
         first, second = (self._run(dispatcher, context, dispatch, timed_out, before) for dispatcher in self.both)
-        if (page := _differ(first, second)) is not None or _words(first.error) != _words(second.error):
+        if (page := first_page(first, second)) is not None or error_text(first.error) != error_text(second.error):
             before.restore()
             raise self._explain(context, dispatch, timed_out, before, page, (first, second))
         before.restore()
@@ -155,7 +102,7 @@ class ComparingDispatcher:
                 done.append(finished)
         except SoftgenError as found:
             error = found
-        return EngineResult(tuple(done), error, {page: context.space.read(page, len(was)) for page, was in before.changed()})
+        return EngineResult(tuple(done), error, before.changed())
 
     def _explain(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut, before: MemorySnapshot, page: int | None,
                  results: tuple[EngineResult, EngineResult]) -> EngineDifference:  # fmt: skip
@@ -167,15 +114,15 @@ class ComparingDispatcher:
             for dispatcher in self.both:
                 held.restore()
                 found.append(self._alone(dispatcher, context, alone, timed_out, pages))
-            if (at := _first(found[0], found[1])) is not None:
+            if (at := first_address(found[0], found[1])) is not None:
                 held.restore()
-                what, stored = _values(names, at, found), _store(context, alone, at)
+                what, stored = values_text(names, at, found), _store(context, alone, at)
                 return EngineDifference(f"{names[0]} and {names[1]} differ: {title}, group {alone.group_name(0)}: {what}{stored}")
         if page is not None:
-            found = [{each: result.pages.get(each, before.space.read(each, PAGE)) for each in pages} for result in results]
-            what = _values(names, _first(found[0], found[1]) or page, found)
+            found = [{each: result.pages.get(each, before.space.read(each, PAGE_SIZE)) for each in pages} for result in results]
+            what = values_text(names, first_address(found[0], found[1]) or page, found)
             return EngineDifference(f"{names[0]} and {names[1]} differ: {title}: {what}, though no group alone does so")
-        words = [_words(result.error) or "no error" for result in results]
+        words = [error_text(result.error) or "no error" for result in results]
         return EngineDifference(f"{names[0]} and {names[1]} differ: {title}: {names[0]} says {words[0]!r}, {names[1]} says {words[1]!r}")
 
     def _alone(self, dispatcher: EngineDispatcher, context: DispatchContext, alone: ThreadDispatch, timed_out: TimedOut,
@@ -185,48 +132,7 @@ class ComparingDispatcher:
                 pass
         except SoftgenError:
             pass  # what it wrote is compared; that both fail alike was checked before
-        return {page: context.space.read(page, PAGE) for page in pages}
-
-
-class PageSnapshot:
-    """Some pages, to be restored."""
-
-    def __init__(self, space: Space, pages: set[int]) -> None:
-        self.space, self.held = space, {page: space.read(page, PAGE) for page in pages}
-
-    def restore(self) -> None:
-        for page, data in self.held.items():
-            if self.space.read(page, PAGE) != data:
-                self.space.write(page, data)
-
-
-def _differ(first: EngineResult, second: EngineResult) -> int | None:
-    """The first page that two runs left differently."""
-    differing = {page for page, _ in first.pages.items() ^ second.pages.items()}
-    return min(differing, default=None)
-
-
-def _first(first: dict[int, bytes], second: dict[int, bytes]) -> int | None:
-    """The first address at which pages differ, of a dword."""
-    for page in sorted(first):
-        if first[page] != second[page]:
-            return page + next(i for i in range(PAGE) if first[page][i] != second[page][i]) // 4 * 4
-    return None
-
-
-def _values(names: list[str], at: int, pages: list[dict[int, bytes]]) -> str:
-    def value(held: dict[int, bytes]) -> str:
-        start = at % PAGE
-        return f"{int.from_bytes(held[at - start][start : start + 4], 'little'):#010x}"
-
-    return f"at {at:#x} {names[0]} has {value(pages[0])}, {names[1]} has {value(pages[1])}"
-
-
-def _words(error: SoftgenError | None) -> str:
-    """The part of an error on which engines must agree: at a time limit they may be in different places of a loop."""
-    if isinstance(error, GpuFault):
-        return f"{error.access} at {error.address:#x}"
-    return str(error) if error else ""
+        return {page: context.space.read(page, PAGE_SIZE) for page in pages}
 
 
 def _store(context: DispatchContext, alone: ThreadDispatch, address: int) -> str:

@@ -31,6 +31,7 @@ from softgen.threads.payload import (
 if TYPE_CHECKING:
     from softgen.shared_functions.unit import UnitStates
     from softgen.threads.kept_loop import KeptLoop
+    from softgen.threads.selection import TileSelection, WorkNames
 
 UNITS = ("data port", "gateway", "spawner", "sampler", "urb", "extended math")
 UNLIMITED = 1 << 16
@@ -53,6 +54,7 @@ class DispatchContext:
     bases: Mapping[str, int]
     warn: Callable[[str], None] = lambda text: None  # reports broken rules; execution goes on
     system_routine: int | None = None  # offset from the instruction base (STATE_SIP)
+    stepped: Callable[[Callable[[], str]], None] | None = None  # called after each instruction on the interpreter, with what names it
 
     def layout(self, name: str) -> Layout:
         return catalogue.layout(name, self.generation.number)
@@ -186,8 +188,13 @@ class Dispatcher(Protocol):
         """A worker of its own for a loop on the calling thread, which the caller runs over and over."""
         ...
 
-    def whole(self, space: Space, work: Callable[[], ResultT]) -> ResultT:
+    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         """Calls `work`, which runs several dispatches that belong together, such as those of a draw."""
+        ...
+
+    @property
+    def selection(self) -> TileSelection | None:
+        """The tiles of a draw that are shaded; None: all."""
         ...
 
     @property

@@ -28,6 +28,7 @@ from softgen.threads.programs import DispatchProgram, ProgramCache
 if TYPE_CHECKING:
     from softgen.threads.kept_loop import KeptLoop
     from softgen.threads.pool import WorkerSet
+    from softgen.threads.selection import TileSelection, WorkNames
 
 REFERENCE = "reference"
 NOTHING = Finished(0, 0)
@@ -123,8 +124,12 @@ class EngineDispatcher:
         found.statistics = self._statistics(program, self.name)
         return found
 
-    def whole(self, space: Space, work: Callable[[], ResultT]) -> ResultT:
+    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()
+
+    @property
+    def selection(self) -> TileSelection | None:
+        return None
 
     def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
                   timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip

@@ -47,7 +47,7 @@ class KeptLoop:
         if not bound.current():
             return False
         bound.renew()
-        self.shared.warn_to(context)
+        self.shared.report_to(context)
         return True
 
     def _same_bases(self, context: DispatchContext) -> bool:
@@ -74,7 +74,7 @@ class KeptLoop:
         """Does what a loop returned for (threads.h), or raises; None: an access to memory that is not mapped, which `record` describes."""
         ctypes.memmove(ctypes.addressof(self.worker.call.record), ctypes.addressof(record), ctypes.sizeof(record))
         self.program.used_in(context)
-        self.shared.warn_to(context)
+        self.shared.report_to(context)
         self._timed_out = timed_out
         try:
             self.worker.answer(why)

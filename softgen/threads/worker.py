@@ -273,12 +273,15 @@ class Worker:
         now = self.dispatch
         runner = self._runner(now.current)
         thread = runner.thread
-        if self.shared.learn(thread.control_block.ip):
-            return
         thread.load()
+        if self.shared.learn(thread):
+            return
         here, control = thread.ip, thread.cr0
+        self.shared.program.fallbacks[here] += 1
         done = runner.step()
         thread.save()
+        if self.shared.stepped is not None:
+            self.shared.stepped(lambda: places.instruction_at(self.shared.program, here))
         now.moved |= done
         if thread.ended:
             now.left -= 1

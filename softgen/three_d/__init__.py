@@ -25,6 +25,7 @@ pixel_payload.py, payload.c  payloads of pixel shader threads
 pixel_shader.py, .c, pixels.h  PS: tiles become threads
 color_calculator.py       blending, depth and stencil, for the pixel backend; depth_buffer.py where their buffers are
 draw.py                   a draw that is not prepared, stage by stage; commands.py its command; stages.py the table of stages
+render_target.py          render targets of a draw as images; draw_names.py names of a draw and its pixels
 clears.py, fill.py        fast clears, HiZ operations
 """
 

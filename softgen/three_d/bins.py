@@ -6,6 +6,10 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
+
+from softgen.threads.selection import TileSelection
 from softgen.three_d.chunk import Bytes, aligned
 from softgen.three_d.structures import TILE, Bins, RecordArray, library
 
@@ -49,6 +53,29 @@ class BinMemory:
         self.fit(records)
         binning.records, binning.start = ctypes.addressof(records), start
         return int(_fill()(ctypes.byref(binning)))
+
+
+class SelectedBins:
+    """Bins with the records of some tiles only."""
+
+    def __init__(self, bins: Bins, selection: TileSelection) -> None:
+        count = bins.tiles_x * bins.tiles_y
+        first, numbers = _dwords(bins.first, count + 1), _dwords(bins.numbers, bins.capacity)
+        lengths = np.diff(first.astype(np.int64))
+        kept = np.zeros(count, np.int64)
+        chosen = selection.tiles(np.flatnonzero(lengths))
+        kept[chosen] = lengths[chosen]
+        selection.objects_seen = max(selection.objects_seen, int(kept.max(initial=0)))
+        if selection.objects is not None:
+            kept = np.minimum(kept, selection.objects)
+        self._first = np.concatenate([[0], np.cumsum(kept)]).astype(np.uint32)
+        parts = [numbers[first[tile] : first[tile] + kept[tile]] for tile in np.flatnonzero(kept)]
+        self._numbers = np.concatenate([np.zeros(0, np.uint32), *parts])
+        self.bins = Bins(self._first.ctypes.data, self._numbers.ctypes.data, bins.tiles_x, bins.tiles_y, len(self._numbers))
+
+
+def _dwords(address: int, count: int) -> npt.NDArray[np.uint32]:
+    return np.ctypeslib.as_array((ctypes.c_uint32 * count).from_address(address))
 
 
 @cache

@@ -5,7 +5,7 @@ Out: BackendState (the state of the unit "pixel backend"), and the tests that ru
 
 Reads   3DSTATE_BLEND_STATE_POINTERS BLEND_STATE BLEND_STATE_ENTRY 3DSTATE_CC_STATE_POINTERS COLOR_CALC_STATE 3DSTATE_CONSTANT_COLOR
         3DSTATE_DEPTH_STENCIL_STATE_POINTERS DEPTH_STENCIL_STATE 3DSTATE_WM_DEPTH_STENCIL 3DSTATE_VIEWPORT_STATE_POINTERS_CC CC_VIEWPORT
-        3DSTATE_PIPELINED_POINTERS WM_STATE 3DSTATE_WM 3DSTATE_PS 3DSTATE_PS_EXTRA 3DSTATE_CLIP
+        3DSTATE_PIPELINED_POINTERS WM_STATE 3DSTATE_WM 3DSTATE_PS 3DSTATE_PS_EXTRA 3DSTATE_CLIP 3DSTATE_RASTER 3DSTATE_SF
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from softgen.shared_functions.pixel_backend import (
     TargetState,
 )
 from softgen.three_d import depth_buffer
+from softgen.three_d.rasterizer import is_antialiased
 from softgen.three_d.state import DrawState
 
 ENTRY = "BLEND_STATE_ENTRY"
 # All commands that are looked at.
 COMMANDS = ("3DSTATE_BLEND_STATE_POINTERS", "3DSTATE_CC_STATE_POINTERS", "3DSTATE_CLIP", "3DSTATE_CONSTANT_COLOR", "3DSTATE_DEPTH_BUFFER",
             "3DSTATE_DEPTH_STENCIL_STATE_POINTERS", "3DSTATE_PIPELINED_POINTERS", "3DSTATE_PS", "3DSTATE_PS_EXTRA",
-            "3DSTATE_STENCIL_BUFFER", "3DSTATE_VIEWPORT_STATE_POINTERS_CC", "3DSTATE_WM", "3DSTATE_WM_DEPTH_STENCIL")  # fmt: skip
+            "3DSTATE_RASTER", "3DSTATE_SF", "3DSTATE_STENCIL_BUFFER", "3DSTATE_VIEWPORT_STATE_POINTERS_CC", "3DSTATE_WM",
+            "3DSTATE_WM_DEPTH_STENCIL")  # fmt: skip
 MOST_KEPT = 256  # states of draws
 COLORS = ("red", "green", "blue", "alpha")
 SIDES = ("", "backface_")
@@ -175,6 +177,7 @@ class BlendEntries:
     address: int  # of the first entry
     common: Record | None  # what BLEND_STATE says for all targets, from Gen8 on
     alpha_format: str
+    antialiased: bool = False
 
     def place(self, index: int) -> tuple[int, int]:
         """Address and size of an entry."""
@@ -184,13 +187,13 @@ class BlendEntries:
     def parse(self, data: bytes) -> TargetState:
         entry = _Page(ENTRY, self.gen, catalogue.layout(ENTRY, self.gen).raw(array("I", data)))
         common = entry if self.common is None else _Page("BLEND_STATE", self.gen, self.common)
-        return target_state(entry, common, self.alpha_format)
+        return target_state(entry, common, self.alpha_format, self.antialiased)
 
 
 def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntries | None]:
     """The state of the first target; and where the others' is."""
     if state.generation.unit_state:  # one for all, less what surface states say (pixel_backend/surface.py)
-        return target_state(calc, calc, calc.word("alpha_test_format")), None
+        return target_state(calc, calc, calc.word("alpha_test_format"), is_antialiased(state)), None
     pointers = state.get("3DSTATE_BLEND_STATE_POINTERS")
     if pointers is None:  # not set since the context was made: Mesa's first clear of a depth buffer, which has no render target
         return TargetState(), None
@@ -198,11 +201,12 @@ def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntri
     address = state.address("dynamic", pointers.blend_state_pointer)
     group = next(one for one in page.groups if one.name == "render_target")
     common = page.raw(array("I", state.read(address, group.start // 8))) if group.start else None  # without entries
-    entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"))
+    entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"),
+                           is_antialiased(state))  # fmt: skip
     return entries.parse(state.read(*entries.place(0))), entries
 
 
-def target_state(entry: _Page, common: _Page, alpha_format: str) -> TargetState:
+def target_state(entry: _Page, common: _Page, alpha_format: str, antialiased: bool = False) -> TargetState:
     """The state of a target: from its entry, and what is common to all of them."""
     if common.on("alpha_to_coverage_enable"):
         raise Unsupported("alpha_to_coverage_enable: not yet simulated")
@@ -222,6 +226,7 @@ def target_state(entry: _Page, common: _Page, alpha_format: str) -> TargetState:
         alpha_test=common.word("alpha_test_function") if common.on("alpha_test_enable") else "always",
         alpha_test_unorm8=alpha_format == "unorm8",
         alpha_to_one=common.on("alpha_to_one_enable"),
+        antialiased=antialiased,
         dither=(common.number("x_dither_offset"), common.number("y_dither_offset")) if common.on("color_dither_enable") else None,
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Commands of the 3D pipeline.
 
-Reads   3DPRIMITIVE 3DPRIM_VERTEX_COUNT 3DPRIM_START_VERTEX 3DPRIM_INSTANCE_COUNT 3DPRIM_START_INSTANCE 3DPRIM_BASE_VERTEX 3DSTATE_WM_HZ_OP
+Reads   3DPRIMITIVE CONSTANT_BUFFER 3DPRIM_VERTEX_COUNT 3DPRIM_START_VERTEX 3DPRIM_INSTANCE_COUNT 3DPRIM_START_INSTANCE
+        3DPRIM_BASE_VERTEX 3DSTATE_WM_HZ_OP
 Writes  draws (draw.py), depth and stencil clears
 """
 
@@ -12,7 +13,7 @@ from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, registers_in
 from softgen.errors import Unsupported
 from softgen.three_d import clears, draw
-from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.state import DrawCall, DrawState, PipelineContext
 
 COMMANDS: Commands = {}
 handles = registers_in(COMMANDS)
@@ -22,8 +23,8 @@ MOST_CALLS = 1024  # kept
 ELSEWHERE = ("end_offset_enable", "indirect_parameter_enable", "indirect_vertex_count")  # parameters are not all in the command
 
 
-def new_state() -> draw.Pipeline3D:
-    return draw.Pipeline3D()
+def new_state() -> PipelineContext:
+    return PipelineContext(draw.Pipeline3D())
 
 
 def finish(cs: CommandStreamer) -> None:
@@ -39,7 +40,14 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     if cs.traced:
         cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
     if call.vertices and call.instances:
-        cs.state(draw.Pipeline3D).draw(cs, call)
+        cs.state(PipelineContext).pipeline.draw(cs, call)
+
+
+@handles("CONSTANT_BUFFER")
+def constant_buffer(cs: CommandStreamer, cmd: Record) -> None:
+    """Load the constant URB entry: threads of later draws see memory as it is now (G45 1321-1330)."""
+    start = cs.bases.get("general", 0) + cmd.buffer_starting_address & (1 << cs.space.bits) - 1
+    cs.state(PipelineContext).curbe = cs.space.read(start, cmd.buffer_size) if cmd.valid else None
 
 
 def draw_call(cs: CommandStreamer, cmd: Record) -> DrawCall:

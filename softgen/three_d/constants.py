@@ -1,6 +1,6 @@
 """Push constants: what a stage's threads get in their registers after the header.
 
-Reads   3DSTATE_CONSTANT_VS 3DSTATE_CONSTANT_PS INSTPM CS_DEBUG_MODE2; CONSTANT_BUFFER CS_URB_STATE, and a unit's state block
+Reads   3DSTATE_CONSTANT_VS 3DSTATE_CONSTANT_PS INSTPM CS_DEBUG_MODE2; the constant URB entry, and a unit's state block
 Writes  bytes, whole registers
 
     push_constants(state, "VS")
@@ -70,9 +70,7 @@ def _region(state: DrawState, stage: str) -> bytes:
     first, size = unit.constant_urb_entry_read_offset * UNIT, unit.constant_urb_entry_read_length * UNIT
     if not size:
         return b""
-    buffer = state.get("CONSTANT_BUFFER")
-    if buffer is None or not buffer.valid:
+    if state.curbe is None:
         raise DecodeError(f"{stage}: constant_urb_entry_read_length {size // UNIT}, but no CONSTANT_BUFFER is valid")
-    address = state.address("general", buffer.buffer_starting_address)
-    data = state.space.read(address, buffer.buffer_size)[first : first + size]
-    return data + bytes(size - len(data))  # nothing was loaded there
+    data = state.curbe[first : first + size]
+    return data + bytes(size - len(data))  # past the end is undefined (G45 1575)

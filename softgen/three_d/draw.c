@@ -13,7 +13,7 @@
 #include <time.h>
 
 int64_t clip_test(struct geometry *g);
-int64_t setup_objects(struct geometry *g);
+void setup_objects(struct geometry *g);
 int64_t bins_fill(struct binning *b);
 int64_t shade_tiles(struct pixel_loop *l, void *record);
 uint64_t pixels_boxed(const struct record_array *records, uint64_t enough);
@@ -35,7 +35,6 @@ static void begin_draw(struct draw *d)
     memset(&d->vertex_work, 0, sizeof d->vertex_work);
     memset(&d->pixel_work, 0, sizeof d->pixel_work);
     g->invocations = g->primitives = 0;
-    g->refused = REFUSED_NOTHING;
     d->records->attribute_stride = p->attribute_stride;
     d->binning->bins->tiles_x = p->tiles_x;
     d->binning->bins->tiles_y = p->tiles_y;
@@ -138,7 +137,8 @@ static int64_t set_up(struct draw *d)
     }
     d->records->count = d->binned = 0;
     d->stage = STAGE_BIN;
-    return setup_objects(g) ? DRAW_REFUSED : THREADS_DONE;
+    setup_objects(g);
+    return THREADS_DONE;
 }
 
 static int64_t clip(struct draw *d)

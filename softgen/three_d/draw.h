@@ -124,7 +124,6 @@ enum draw_reason {
     DRAW_DONE = THREADS_DONE,
     DRAW_NOT_FOUND = 100, /* no prepared draw is for this state */
     DRAW_MORE, /* another chunk follows */
-    DRAW_REFUSED, /* an object asks for what is not built (geometry->refused) */
     DRAW_NO_CLIPPER, /* an object is to be clipped by threads */
     DRAW_SHARE, /* the stage's work is worth several host threads: do it, and go on with the next stage */
 };

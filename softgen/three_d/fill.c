@@ -35,17 +35,79 @@ static void write_texel(const struct fill *f, uint8_t *to)
         to[i] = (uint8_t)((to[i] & ~f->mask[i]) | (f->value[i] & f->mask[i]));
 }
 
-static void fill_row(const struct fill *f, uint64_t y, uint32_t x0, uint32_t x1, int whole)
+/* Value and mask of 16 bytes of texels, which begin with a texel. */
+typedef uint8_t piece __attribute__((vector_size(16), aligned(1), may_alias));
+
+struct pattern {
+    piece value, kept;
+    int whole; /* nothing is kept */
+};
+
+static struct pattern pattern_of(const struct fill *f)
 {
-    for (uint64_t x = x0; x < x1; x++) {
-        uint8_t *to = graphics_memory(f->table, f->base + place(f, (f->left + x) * f->bytes, y));
-        if (!whole)
-            write_texel(f, to);
-        else if (f->bytes == 4)
-            memcpy(to, f->value, 4);
-        else
-            memcpy(to, f->value, f->bytes);
+    struct pattern p = {.whole = 1};
+    for (uint32_t i = 0; i < sizeof p.value; i++) {
+        uint8_t mask = f->mask[i % f->bytes];
+        p.value[i] = f->value[i % f->bytes] & mask;
+        p.kept[i] = (uint8_t)~mask;
+        p.whole &= mask == 0xff;
     }
+    return p;
+}
+
+/* Bytes that are contiguous in memory, from a texel on. */
+static void fill_run(const struct fill *f, const struct pattern *p, uint8_t *to, uint64_t bytes)
+{
+    uint8_t *end = to + (bytes & -sizeof(piece));
+    if (p->whole)
+        for (; to < end; to += sizeof(piece))
+            *(piece *)to = p->value;
+    else
+        for (; to < end; to += sizeof(piece))
+            *(piece *)to = (*(piece *)to & p->kept) | p->value;
+    for (end += bytes % sizeof(piece); to < end; to += f->bytes)
+        write_texel(f, to);
+}
+
+struct area { uint64_t x0, x1, y0, y1; }; /* bytes and rows */
+
+/* Texels of a tile, each by itself. */
+static void fill_texels(const struct fill *f, const struct area *a)
+{
+    for (uint64_t y = a->y0; y < a->y1; y++)
+        for (uint64_t x = a->x0; x < a->x1; x += f->bytes)
+            write_texel(f, graphics_memory(f->table, f->base + place(f, x, y)));
+}
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Tile by tile: one that is covered as a whole is contiguous. */
+static void fill_tiles(const struct fill *f, const struct pattern *p, const struct area *a)
+{
+    uint64_t across = 1ull << f->tile_columns, down = 1ull << f->tile_rows;
+    for (uint64_t y = a->y0; y < a->y1; y = (y | (down - 1)) + 1)
+        for (uint64_t x = a->x0; x < a->x1; x = (x | (across - 1)) + 1) {
+            struct area part = {x, lesser((x | (across - 1)) + 1, a->x1), y, lesser((y | (down - 1)) + 1, a->y1)};
+            if (part.x1 - part.x0 == across && part.y1 - part.y0 == down)
+                fill_run(f, p, graphics_memory(f->table, f->base + place(f, x, y)), across * down);
+            else
+                fill_texels(f, &part);
+        }
+}
+
+static void fill_area(const struct fill *f, const struct area *a)
+{
+    struct pattern p = pattern_of(f);
+    if (sizeof(piece) % f->bytes)
+        fill_texels(f, a);
+    else if (f->tile_columns)
+        fill_tiles(f, &p, a);
+    else
+        for (uint64_t y = a->y0; y < a->y1; y++)
+            fill_run(f, &p, graphics_memory(f->table, f->base + place(f, a->x0, y)), a->x1 - a->x0);
 }
 
 static uint32_t within(int64_t value, uint32_t most)
@@ -57,14 +119,12 @@ static void fill_rectangle(const struct fill *f, const struct setup_record *r)
 {
     uint32_t x0 = within((int64_t)r->x0 * f->scale_x, f->width), x1 = within((int64_t)r->x1 * f->scale_x, f->width);
     uint32_t y0 = within((int64_t)r->y0 * f->scale_y, f->height), y1 = within((int64_t)r->y1 * f->scale_y, f->height);
-    int whole = 1;
-    for (uint32_t i = 0; i < f->bytes; i++)
-        whole &= f->mask[i] == 0xff;
     if (r->layer >= f->slices)
         return;
     uint64_t top = f->top + (uint64_t)(f->first_slice + r->layer) * f->slice_rows;
-    for (uint64_t y = y0; y < y1; y++)
-        fill_row(f, top + y, x0, x1, whole);
+    struct area area = {(uint64_t)(f->left + x0) * f->bytes, (uint64_t)(f->left + x1) * f->bytes, top + y0, top + y1};
+    if (x0 < x1 && y0 < y1)
+        fill_area(f, &area);
 }
 
 /* Fills the bounding boxes of records. */

@@ -58,16 +58,17 @@ struct viewport {
     int32_t x0, y0, x1, y1; /* pixels of scissor, viewport extents, drawing rectangle and surface; x1, y1 are outside */
 };
 
-/* What objects can ask for that is not built; Python names it. */
-enum refused { REFUSED_NOTHING, REFUSED_DIAMOND_LINE, REFUSED_SMOOTH_LINE, REFUSED_SMOOTH_POINT };
-
 enum fill_mode { FILL_SOLID, FILL_WIREFRAME, FILL_POINT };
 
 struct setup_plan {
     uint32_t transform;
     uint32_t front_counter_clockwise, cull_front, cull_back;
     uint32_t fill_front, fill_back; /* enum fill_mode of triangles */
-    uint32_t refuse_line, refuse_point;
+    uint32_t line_coverage, point_coverage; /* enum coverage */
+    uint32_t last_pixel; /* of a one-pixel line is drawn */
+    uint32_t conservative; /* triangles cover all pixels that they touch */
+    uint32_t line_stipple;
+    float line_cap; /* pixels that a smooth line goes on after its ends */
     int32_t origin_x, origin_y; /* drawing rectangle, pixels */
     int32_t grid; /* of positions, in 1/256 pixel: 1 or 16 */
     int32_t sample_x, sample_y; /* of a pixel, in 1/256 */
@@ -125,7 +126,7 @@ struct geometry {
     struct sf_input *sf_inputs; /* of each record; NULL where none are wanted */
     uint64_t next; /* object to set up next */
     uint64_t invocations, primitives; /* CL_INVOCATION_COUNT, CL_PRIMITIVES_COUNT */
-    uint32_t refused, reserved;
+    uint32_t *stipple; /* the Line Stipple Counter, which outlives draws */
 };
 
 /* A vertex on the screen. */
@@ -177,10 +178,12 @@ static inline int64_t snap(const struct setup_plan *plan, double value)
 int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record);
 void set_planes(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record);
+int set_touched_bounds(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record);
+void widen_edges(struct setup_record *record);
 float depth_offset(const struct setup_plan *plan, const struct screen_vertex *v, const struct plane *z);
 int set_point(const struct geometry *g, const struct object *object, uint32_t entry, const struct screen_vertex *centre,
               struct setup_record *record);
-int set_line(const struct setup_plan *plan, const struct screen_vertex *ends, struct setup_record *record);
+int set_line(const struct geometry *g, const struct screen_vertex *ends, struct setup_record *record);
 void set_sf_input(const struct setup_plan *plan, const struct object *object, const struct screen_vertex *v, struct setup_record *record,
                   struct sf_input *into);
 uint32_t clip_object(const struct geometry *g, const struct object *object, uint32_t outcodes, struct corner *corners);

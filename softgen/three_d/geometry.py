@@ -38,7 +38,7 @@ class GeometryStruct(ctypes.Structure):
         ("clip", ctypes.c_uint64), ("setup", ctypes.c_uint64), ("attributes", ctypes.c_uint64), ("vertices", ctypes.c_uint64),
         ("objects", ctypes.c_uint64), ("outcodes", ctypes.c_uint64), ("results", ctypes.c_uint64), ("records", ctypes.c_uint64),
         ("sf_inputs", ctypes.c_uint64), ("next", ctypes.c_uint64), ("invocations", ctypes.c_uint64), ("primitives", ctypes.c_uint64),
-        ("refused", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
+        ("stipple", ctypes.c_uint64),
     ]  # fmt: skip
 
 
@@ -81,6 +81,7 @@ class GeometryMemory:
         self.attributes, self.outcodes, self.results, self.sf_inputs = (aligned(0) for _ in range(4))
         self.addresses, self._reserved = (0, 0), (0, 0)  # of outcodes and results; capacities of the last chunk
         self.user: Geometry | None = None  # of the sizes that were set last
+        self.stipple = ctypes.c_uint32()  # the Line Stipple Counter
         self.array = RecordArray(records=self.records.ctypes.data, capacity=records)
 
     def reserve(self, outputs: int, threads: bool) -> None:
@@ -132,6 +133,7 @@ class Geometry:
         self.struct = GeometryStruct(
             clip=ctypes.addressof(self.clip), setup=ctypes.addressof(self.setup), attributes=ctypes.addressof(self.attributes),
             records=ctypes.addressof(memory.array), sf_inputs=memory.sf_inputs.ctypes.data if self.setup.start_vertex else 0,
+            stipple=ctypes.addressof(memory.stipple),
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -165,8 +167,7 @@ class Geometry:
             chunk = self._clip_by_threads(chunk)
         while struct.next < chunk.objects.count:
             memory.array.count = 0
-            if refused := library().setup_objects(ctypes.byref(struct)):
-                raise Unsupported(f"{self.state.generation}: {setup.REFUSED[refused]} is not simulated")
+            library().setup_objects(ctypes.byref(struct))
             yield from self._binned(chunk)
 
     def _binned(self, chunk: Chunk) -> Iterator[GeometryPiece]:

@@ -9,7 +9,7 @@
 
 enum { REGISTER = 32, LANES = 8 };
 enum { BACK_FACING_BIT = 15, LAYER_SHIFT = 16, VIEWPORT_SHIFT = 27, LAYER_MASK = 0x7ff, VIEWPORT_MASK = 15, TOPOLOGY_MASK = 31 };
-enum { COEFFICIENTS_BACK_FACING_BIT = 31 };
+enum { COEFFICIENTS_BACK_FACING_BIT = 31, COEFFICIENTS_ANTIALIASED = 3 << 25 };
 
 #define COLUMNS(s) 2 * ((s) & 1), 2 * ((s) & 1) + 1, 2 * ((s) & 1), 2 * ((s) & 1) + 1
 #define ROWS(s) ((s) & 2), ((s) & 2), ((s) & 2) + 1, ((s) & 2) + 1
@@ -63,6 +63,12 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
+/* Whether a payload has antialias alphas: those of smooth lines do (G45 7336-7341). */
+static int antialiased(const struct payload_plan *plan, const struct setup_record *r)
+{
+    return plan->antialias && r->coverage == COVERAGE_SMOOTH_LINE;
+}
+
 /* Where the pixels are, which of them are lit, and what object they are of. */
 INLINE void write_headers(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
@@ -80,7 +86,8 @@ INLINE void write_headers(const struct payload_plan *plan, const struct thread_p
     } else {
         first |= (reg){masks};
         second |= (reg){bits_of(r->x_start), bits_of(r->y_start), 0, 0, 0, 0,
-                        plan->flags | r->back_facing << COEFFICIENTS_BACK_FACING_BIT | topology, where};
+                        plan->flags | r->back_facing << COEFFICIENTS_BACK_FACING_BIT | topology
+                            | (antialiased(plan, r) ? COEFFICIENTS_ANTIALIASED : 0), where};
     }
     if (!t->upper)
         *(reg *)payload = first + slot;
@@ -141,6 +148,43 @@ VECTORIZED static void write_channels(const struct payload_plan *plan, const str
         put(payload, plan->w + at, REGISTER, &w, t);
 }
 
+/* What depth and stencil buffers hold, and coverage by smooth lines: stencils and coverage are bytes, of all channels in one register
+ * (G45 7395-7470). Without stencils, that register is there for smooth lines only. */
+static void write_held(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
+{
+    int smooth = antialiased(plan, t->record);
+    uint32_t at = t->upper ? plan->half : 0, bytes = smooth ? plan->antialias : plan->held_stencil;
+    if (plan->held_depth)
+        put(payload, plan->held_depth + at + (smooth && !plan->held_stencil ? REGISTER : 0), REGISTER, t->held_depth, t);
+    if (bytes)
+        memset(payload + bytes + at, 0, REGISTER);
+    for (uint32_t i = 0; plan->held_stencil && i < t->count; i++)
+        payload[bytes + at + i] = (uint8_t)t->held_stencil[t->first + i];
+    if (smooth) {
+        float coverage[BLOCK_PIXELS];
+        write_antialias(t->raster, t, coverage);
+        for (uint32_t i = 0; i < t->count; i++)
+            payload[bytes + at + REGISTER / 2 + i] = (uint8_t)__builtin_rintf(coverage[i] * 255);
+    }
+}
+
+/* Whether a pixel of a conservative triangle is wholly inside it. */
+static uint32_t is_whole(const struct setup_record *r, int64_t x, int64_t y)
+{
+    for (uint32_t n = 0; n < r->edges; n++)
+        if (r->edge[n] + r->edge_dx[n] * x + r->edge_dy[n] * y <= 2 * edge_margin(r, n))
+            return 0;
+    return 1;
+}
+
+/* Whether the shader is told that a pixel is covered: it is, its whole area is, or it has passed early depth and stencil tests. */
+static uint32_t input_coverage(uint32_t state, const struct thread_pixels *t, int i)
+{
+    if (state == INPUT_COVERAGE_INNER)
+        return (t->covered >> i & 1) && is_whole(t->record, t->block->x + (int64_t)t->order->x[i], t->block->y + (int64_t)t->order->y[i]);
+    return (state == INPUT_COVERAGE_DEPTH ? t->lit : t->covered) >> i & 1;
+}
+
 /* Offsets of the sample within each pixel, and samples covered: there is one sample. */
 static void write_samples(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
@@ -148,7 +192,7 @@ static void write_samples(const struct payload_plan *plan, const struct thread_p
     uint16_t offsets[BLOCK_PIXELS];
     for (int i = 0; i < BLOCK_PIXELS; i++) {
         offsets[i] = (uint16_t)plan->xy_offset;
-        covered[i] = t->covered >> i & 1;
+        covered[i] = input_coverage(plan->coverage_state, t, i);
     }
     if (plan->xy_offsets)
         memcpy(payload + plan->xy_offsets + at, offsets, 2 * t->count);
@@ -161,4 +205,6 @@ void write_pixels(const struct payload_plan *plan, const struct thread_pixels *p
     write_channels(plan, pixels, payload);
     if (plan->xy_offsets || plan->coverage)
         write_samples(plan, pixels, payload);
+    if (pixels->held_depth || plan->antialias)
+        write_held(plan, pixels, payload);
 }

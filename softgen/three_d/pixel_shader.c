@@ -79,6 +79,8 @@ INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
     told->lit |= lit << channel;
     if (l->plan->late)
         memcpy(&told->depth[channel], t->z + t->first, t->count * sizeof *t->z);
+    if (l->plan->raster.antialiased)
+        write_antialias(&l->plan->raster, t, &told->antialias[channel]);
     l->masks[thread] |= whole_subspans(lit) << channel;
 }
 
@@ -113,18 +115,33 @@ INLINE uint32_t test_early(struct pixel_loop *l, const struct setup_record *r, c
     return lit & b->mask;
 }
 
+/* Depth and stencil as the buffers hold them before the block's thread runs. */
+static void read_held(struct pixel_loop *l, const struct setup_record *r, const struct pixel_block *b, struct held_block *held)
+{
+    held->block = (struct depth_block){b->x, b->y, b->mask, r->back_facing, r->layer, r->viewport, {0}};
+    l->testing = 1;
+    l->plan->held(l->context, l->plan->held_target, held);
+    l->testing = 0;
+}
+
+/* Puts the values of a block's subspans in their order. */
+static void pack_values(const struct subspan_order *order, void *values)
+{
+    uint32_t of_block[BLOCK_PIXELS];
+    memcpy(of_block, values, sizeof of_block);
+    for (int i = 0; i < 4; i++)
+        memcpy((uint32_t *)values + 4 * i, of_block + 4 * order->subspan[i], 4 * sizeof *of_block);
+}
+
 /* Puts the lit subspans of a block first. */
-static void pack_subspans(struct thread_pixels *t, float *z)
+static void pack_subspans(struct thread_pixels *t)
 {
     const struct thread_pixels block = *t;
-    float of_block[BLOCK_PIXELS];
-    memcpy(of_block, z, sizeof of_block);
     t->lit = t->covered = 0;
     for (int i = 0; i < 4; i++) {
         uint32_t subspan = t->order->subspan[i];
         t->lit |= (block.lit >> 4 * subspan & 15) << 4 * i;
         t->covered |= (block.covered >> 4 * subspan & 15) << 4 * i;
-        memcpy(z + 4 * i, of_block + 4 * subspan, 4 * sizeof *z);
     }
 }
 
@@ -132,7 +149,8 @@ INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, cons
 {
     const struct pixel_plan *plan = l->plan;
     float z[BLOCK_PIXELS] = {0};
-    struct thread_pixels pixels = {.record = r, .block = b, .z = z, .count = BLOCK_PIXELS, .covered = b->mask, .lit = b->mask};
+    struct held_block held;
+    struct thread_pixels pixels = {.raster = &plan->raster, .record = r, .block = b, .z = z, .count = BLOCK_PIXELS, .covered = b->mask, .lit = b->mask};
     if (plan->depth || plan->late || plan->payload.depth)
         interpolate_depth(&r->z, b->x, b->y, z);
     if (plan->depth)
@@ -144,8 +162,15 @@ INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, cons
         uint32_t subspans = lit_subspans(pixels.lit);
         l->lit += (uint32_t)__builtin_popcount(pixels.lit);
         pixels.order = &subspan_orders[subspans];
-        if (subspans & (subspans + 1)) /* not the first ones */
-            pack_subspans(&pixels, z);
+        int packed = (subspans & (subspans + 1)) != 0; /* not the first ones */
+        if (plan->held) {
+            read_held(l, r, b, &held);
+            pixels.held_depth = held.depth, pixels.held_stencil = held.stencil;
+            if (packed)
+                pack_values(pixels.order, held.depth), pack_values(pixels.order, held.stencil);
+        }
+        if (packed)
+            pack_subspans(&pixels), pack_values(pixels.order, z);
         add_threads(l, &pixels);
     }
 }

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.command import CommandStreamer
-from softgen.errors import GpuFault, SoftgenError, Unsupported
+from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.thread.block import BLOCK_OFFSETS, Context
 from softgen.memory import guard
@@ -24,19 +24,19 @@ from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import UNITS, NativeLoop, ThreadDispatch
 from softgen.threads.payload import REGISTER, LoopPayload, WrittenMasks
 from softgen.three_d import rasterizer, structures
+from softgen.three_d.bins import SelectedBins
 from softgen.three_d.constants import push_constants
 from softgen.three_d.pixel_payload import PayloadPlan, place_parts
 from softgen.three_d.pixel_state import PixelInputs, PixelState, pixel_inputs, pixel_state
 from softgen.three_d.rasterizer import PixelBlock, RasterPlan, raster_plan
 from softgen.three_d.state import DrawState
-from softgen.three_d.structures import Bins, RecordArray, SetupRecord
+from softgen.three_d.structures import Bins, RecordArray
 from softgen.three_d.unit_state import dispatch_context
 
 BATCH = 64  # threads
 MIN_BATCH = 2  # that a block may need
 TILE_BLOCKS = 256
 LOOP_PIXELS = 1 << 14  # of bounding boxes that are worth another host thread
-LINES = ("linelist", "linestrip", "linelist_adj", "linestrip_adj", "lineloop", "linestrip_cont", "linestrip_bf", "linestrip_cont_bf")
 TESTS = "early depth and stencil tests"
 
 
@@ -44,6 +44,7 @@ class PixelPlan(ctypes.Structure):
     """struct pixel_plan of pixels.h."""
 
     _fields_ = [("raster", RasterPlan), ("payload", PayloadPlan), ("depth", ctypes.c_uint64), ("depth_target", ctypes.c_uint64),
+                ("held", ctypes.c_uint64), ("held_target", ctypes.c_uint64),
                 ("late", ctypes.c_uint32), ("sideband", ctypes.c_uint32)]  # fmt: skip
 
 
@@ -81,6 +82,8 @@ class PixelTargets:
     unit_states: UnitStates = ()
     depth_function: int = 0  # host address; 0: nothing is tested
     depth_target: int = 0  # host address of its record
+    held_function: int = 0  # host address of what reads buffers for payloads (`held_function` of three_d.h); 0: they have nothing of them
+    held_target: int = 0  # host address of its record
     late: bool = False  # render target writes test depth and stencil
     owner: object = field(default=None, repr=False, compare=False)  # keeps both alive
 
@@ -153,6 +156,7 @@ class PixelShader:
         assert self.state is not None, "the plan comes first"
         plan = self.plan
         plan.late, plan.depth, plan.depth_target = targets.late, targets.depth_function, targets.depth_target
+        plan.held, plan.held_target = targets.held_function, targets.held_target
         if self.state.dispatched:
             self._place(self.state, records)
         return plan
@@ -163,13 +167,13 @@ class PixelShader:
         """Shades the records of a piece of the draw that was prepared last."""
         pixels, targets = self.state, targets or PixelTargets()
         assert pixels is not None, "prepare() comes first"
+        if cs.dispatcher.selection is not None:
+            bins = (selected := SelectedBins(bins, cs.dispatcher.selection)).bins  # noqa: F841  which owns the memory of the bins
         entries = ctypes.c_uint32.from_address(bins.first + 4 * bins.tiles_x * bins.tiles_y).value if records.count else 0
         if not entries or self.draws_nothing:
             return PixelCounts()
         if targets.late and not pixels.dispatched:
             raise SoftgenError("depth and stencil tests are to come with render target writes, but no pixel shader threads are started")
-        if pixels.line_stipple:
-            _refuse_lines(cs.generation.number, records)
         self.placed(records, targets)
         loops = self._start_loops(records, bins, loop_count(records, min(cs.dispatcher.threads, entries)) if pixels.dispatched else 1)
         if pixels.dispatched:
@@ -276,16 +280,6 @@ def _bound(loop: PixelLoop, first_slot: int) -> NativeLoop:
 @cache
 def _loop_function() -> int:
     return native.address(library().shade_tiles)
-
-
-def _refuse_lines(gen: float, records: RecordArray) -> None:
-    """Line stipple is not built; it matters to lines alone."""
-    size = ctypes.sizeof(SetupRecord)
-    raw = np.frombuffer((ctypes.c_uint8 * (size * records.count)).from_address(records.records), np.uint8).reshape(-1, size)
-    topologies = raw[:, SetupRecord.topology.offset :][:, :4].copy().view(np.uint32)
-    lines = rasterizer.topologies(gen, LINES)
-    if any(lines >> int(topology) & 1 for topology in np.unique(topologies)):
-        raise Unsupported("3DSTATE_WM: line_stipple_enable = 1, and lines are drawn")
 
 
 __all__ = ["PixelCounts", "PixelShader", "PixelTargets", "library"]

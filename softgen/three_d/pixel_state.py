@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError
 from softgen.threads.dispatch import Scratch, control_register
 from softgen.three_d import rasterizer
 from softgen.three_d.pixel_payload import MODES, HeaderFormat, PayloadParts
@@ -34,7 +34,9 @@ ENTRY = 16  # bytes between the entries of a kernel that has several (G45 7158-7
 NORMAL, FORCE_OFF, FORCE_ON = 0, 1, 2  # overrides of 3DSTATE_WM
 PS_EXECUTES, PRE_PS = 1, 2  # early_depth_stencil_control
 NULL_SURFACE = 7
-SOURCE_DEPTH_PRESENT, SOURCE_DEPTH_TO_TARGET = 1 << 30, 1 << 29  # of r1.6 (G45 7332-7333)
+# Of r1.6 (G45 7332-7335).
+SOURCE_DEPTH_PRESENT, SOURCE_DEPTH_TO_TARGET = 1 << 30, 1 << 29
+DESTINATION_DEPTH_PRESENT, DESTINATION_STENCIL_PRESENT = 1 << 28, 1 << 27
 STENCIL_TO_TARGET, DEPTH_TO_TARGET, OMASK_TO_TARGET = 1 << 14, 1 << 13, 1 << 12  # of r0.0 (KBL 20640-20660, BDW 7659)
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "mask_stack_exception_enable": "stack_overflow_enable",
               "software_exception_enable": "software_enable"}  # fmt: skip
@@ -47,7 +49,6 @@ NOT_BUILT = ("contiguous_64_pixel_dispatch_enable", "contiguous_32_pixel_dispatc
              "pixel_shader_requires_non_perspective_bary_plane_coefficients", "pixel_shader_requires_subpixel_sample_offsets",
              "legacy_depth_buffer_clear_enable", "legacy_depth_buffer_resolve_enable", "legacy_hierarchical_depth_buffer_resolve_enable",
              "render_target_fast_clear_enable", "render_target_resolve_enable", "render_target_resolve_type")  # fmt: skip
-COVERAGE_BUILT = 1  # input_coverage_mask_state: none and normal
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,6 @@ class PixelState:
     binding_table: int
     samplers: int
     scratch: Scratch | None
-    line_stipple: bool
 
 
 class Fields:
@@ -102,6 +102,7 @@ def pixel_inputs(state: DrawState) -> PixelInputs:
     shader, pointers = unit_state(state, "PS"), state.get("3DSTATE_CC_STATE_POINTERS")
     common = binding_table(state, "PS"), samplers(state, "PS"), tuple(state.get(name) for name in rasterizer.STATE)
     if state.generation.unit_state:
+        common = *common[:2], (*common[2], unit_state(state, "SF"))
         pointer = state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_color_calc_state
         color_calc = state.structure("COLOR_CALC_STATE", state.address("general", pointer))
         return PixelInputs(shader, shader, None, color_calc, None, state.get("3DSTATE_DEPTH_BUFFER"), pointer, *common)
@@ -145,22 +146,20 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
         _header(to_target, inputs, scratch, fields),
         barycentrics=tuple(bool(fields.barycentric_interpolation_mode >> mode & 1) for mode in range(MODES)),
         depth=bool(fields.pixel_shader_uses_source_depth), w=bool(fields.pixel_shader_uses_source_w),
-        xy_offsets=bool(fields.position_xy_offset_select), coverage=bool(fields.input_coverage_mask_state),
+        xy_offsets=bool(fields.position_xy_offset_select), coverage=fields.input_coverage_mask_state,
         scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     late = dispatched and fields.early_depth_stencil_control != PRE_PS and bool(
         kills or computes or fields.early_depth_stencil_control == PS_EXECUTES)  # fmt: skip
     return PixelState(parts, getattr(fields, f"kernel_start_pointer_{number}"), _control(state, fields), dispatched, late,
                       bool(fields.statistics_enable), bool(fields.push_constant_enable), bool(fields.attribute_enable), None,
-                      inputs.binding_table, inputs.samplers, scratch, bool(fields.line_stipple_enable))  # fmt: skip
+                      inputs.binding_table, inputs.samplers, scratch)  # fmt: skip
 
 
 def _refuse(inputs: PixelInputs) -> None:
     for record in (inputs.windower, inputs.shader, inputs.extra):
         if record is not None:
             rasterizer.refuse(type(record).__name__, record, NOT_BUILT)
-            if "input_coverage_mask_state" in record._fields and record.input_coverage_mask_state > COVERAGE_BUILT:
-                raise Unsupported(f"{type(record).__name__}: input_coverage_mask_state = {record.input_coverage_mask_state}")
 
 
 def chosen_kernel(fields: Fields) -> tuple[int, int]:
@@ -276,6 +275,12 @@ def _early_depth(inputs: PixelInputs, fields: Fields) -> DepthOrder:
     return found
 
 
+def _depth_flags(depth: DepthOrder, source: bool) -> int:
+    """Bits of r1.6: what of depth and stencil the payload has, and the message must."""
+    return (SOURCE_DEPTH_PRESENT * source | SOURCE_DEPTH_TO_TARGET * depth.source_to_target
+            | DESTINATION_DEPTH_PRESENT * depth.destination_depth | DESTINATION_STENCIL_PRESENT * depth.destination_stencil)  # fmt: skip
+
+
 def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     fields = Fields(inputs.shader)
     _refuse(inputs)
@@ -283,17 +288,15 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     if enabled_widths(fields) == (8, 32):
         raise DecodeError("WM_STATE: 8 and 32 pixel dispatch without 16 (G45-WM-30)")
     depth = _early_depth(inputs, fields)
-    if depth.destination_depth or depth.destination_stencil:
-        raise Unsupported("pixel shader payload with destination depth or stencil (WM_STATE, COLOR_CALC_STATE)")
     scratch = _scratch(state, fields)
     source = bool(depth.source_present or fields.pixel_shader_uses_source_depth)  # G45-WM-24
     parts = PayloadParts(
         HeaderFormat.COEFFICIENTS, width, fields.dispatch_grf_start_register_for_constant_setup_data_0 * (2 if width == 32 else 1),
-        _header(0, inputs, scratch, fields), flags=SOURCE_DEPTH_PRESENT * source | SOURCE_DEPTH_TO_TARGET * depth.source_to_target,
-        depth=source, attribute_offset=32 * fields.setup_urb_entry_read_offset, scratch_step=scratch.size if scratch is not None else 0,
+        _header(0, inputs, scratch, fields), _depth_flags(depth, source), depth=source,
+        held_stencil=depth.destination_stencil, held_depth=depth.destination_depth, antialias=rasterizer.is_antialiased(state),
+        attribute_offset=32 * fields.setup_urb_entry_read_offset, scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     dispatched = bool(fields.thread_dispatch_enable)
     return PixelState(parts, fields.kernel_start_pointer_0 + ENTRY * number, _control(state, fields), dispatched, dispatched and depth.late,
                       bool(fields.statistics_enable), bool(fields.constant_urb_entry_read_length), True,
-                      32 * fields.setup_urb_entry_read_length, inputs.binding_table, inputs.samplers, scratch,
-                      bool(fields.line_stipple_enable))  # fmt: skip
+                      32 * fields.setup_urb_entry_read_length, inputs.binding_table, inputs.samplers, scratch)  # fmt: skip

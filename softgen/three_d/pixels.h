@@ -25,11 +25,22 @@ enum { BLOCK_PIXELS = 16, STIPPLE_ROWS = 32, BARYCENTRIC_MODES = 6, BATCH_THREAD
 struct raster_plan {
     uint32_t stipple[STIPPLE_ROWS]; /* polygon stipple, its offsets applied: row y mod 32, bit 31 is column 0 mod 32 */
     uint64_t stippled; /* a bit for each topology whose objects the stipple masks */
+    uint32_t line_pattern, line_repeat; /* line stipple; repeat 0: none */
+    uint32_t legacy_diamond; /* one-pixel lines by the rules of DX9, not of DX10 */
+    uint32_t antialiased; /* there may be smooth lines or points: threads have antialias alphas */
+    uint32_t aa_manhattan; /* distances from edges of smooth lines are Manhattan distances */
+    float aa_region, aa_cap_region; /* pixels over which coverage rises from a side, and from a cap */
+    float aa_slope, aa_bias, aa_cap_slope, aa_cap_bias, aa_point_slope, aa_point_bias;
 };
 
 /* The covered blocks of a record in the tile whose upper left pixel is (x, y), TILE_BLOCKS at most; their number. */
 uint32_t rasterize_tile(const struct raster_plan *plan, const struct setup_record *record, uint32_t x, uint32_t y,
                         struct pixel_block *blocks);
+
+/* -- lines.c ------------------------------------------------------------------------------------------------------------------------- */
+
+/* The blocks of a line within its edges, less the pixels that it does not cover; their number. */
+uint32_t cover_lines(const struct raster_plan *plan, const struct setup_record *r, struct pixel_block *blocks, uint32_t count);
 
 /* -- payload.c ----------------------------------------------------------------------------------------------------------------------- */
 
@@ -38,13 +49,20 @@ enum payload_header {
     HEADER_COEFFICIENTS, /* r0 has the pixel masks, r1 the start vertex; setup data are plane coefficients (GRAPHICS_THREADS 2.5) */
 };
 
+/* input_coverage_mask_state of 3DSTATE_PS_EXTRA. */
+enum input_coverage { INPUT_COVERAGE_NONE, INPUT_COVERAGE_NORMAL, INPUT_COVERAGE_INNER, INPUT_COVERAGE_DEPTH };
+
 /* Where the parts of a payload are: byte offsets from r0, 0 where a part is absent. Those from `barycentric` to `coverage` are of channels
  * 0 to 15; the same of channels 16 to 31 are `half` bytes further on. */
 struct payload_plan {
     uint32_t header_format, width; /* enum payload_header; channels of a thread */
     uint32_t upper; /* header of channels 16 to 31 */
     uint32_t barycentric[BARYCENTRIC_MODES]; /* perspective at pixel, centroid and sample, then linear */
-    uint32_t depth, w, xy_offsets, coverage, half;
+    uint32_t depth, w, xy_offsets, coverage;
+    uint32_t held_stencil, held_depth; /* what the buffers hold */
+    uint32_t antialias; /* the register of coverage and stencils: there for smooth lines, even if `held_stencil` is not */
+    uint32_t half;
+    uint32_t coverage_state; /* what coverage is: enum input_coverage */
     uint32_t constants, constant_bytes;
     uint32_t attributes, attribute_bytes;
     uint32_t attribute_offset; /* in the record's data */
@@ -73,6 +91,8 @@ struct thread_pixels {
     const struct pixel_block *block;
     const struct subspan_order *order;
     const float *z; /* of the block's pixels, as all that follows in `order` */
+    const uint32_t *held_depth, *held_stencil;
+    const struct raster_plan *raster;
     uint32_t first, count; /* pixels: 8 or 16 */
     uint32_t covered, lit; /* lit: covered, and passed early tests */
     uint32_t place[4]; /* of the subspans: X, and Y in the upper half */
@@ -80,6 +100,7 @@ struct thread_pixels {
     uint32_t upper; /* they become channels 16 to 31 */
 };
 
+void write_antialias(const struct raster_plan *plan, const struct thread_pixels *pixels, float *into);
 void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z);
 void write_common(const struct payload_plan *plan, const struct setup_record *record, const uint8_t *attributes, uint8_t *payload);
 void write_pixels(const struct payload_plan *plan, const struct thread_pixels *pixels, uint8_t *payload);
@@ -91,6 +112,8 @@ struct pixel_plan {
     struct payload_plan payload;
     depth_function *depth; /* early tests, or NULL */
     void *depth_target;
+    held_function *held; /* where payloads have what the buffers hold, else NULL */
+    void *held_target;
     uint32_t late; /* tests come late: the pixel backend makes them, and says which pixels passed */
     uint32_t sideband; /* offset of struct pixel_dispatch in a thread's block */
 };

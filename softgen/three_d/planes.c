@@ -11,21 +11,42 @@ static int64_t pixel_of(int64_t position)
     return position >> 8;
 }
 
-/* Narrows the record's box, so far that of its viewport, to pixels whose sample can be inside; 0 if there is none. */
-int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record)
+struct box { int64_t x0, y0, x1, y1; };
+
+static struct box box_about(const struct screen_vertex *v, uint32_t count)
 {
-    int64_t x0 = v[0].x, x1 = x0, y0 = v[0].y, y1 = y0;
+    struct box b = {v[0].x, v[0].y, v[0].x, v[0].y};
     for (uint32_t i = 1; i < count; i++) {
-        x0 = v[i].x < x0 ? v[i].x : x0, x1 = v[i].x > x1 ? v[i].x : x1;
-        y0 = v[i].y < y0 ? v[i].y : y0, y1 = v[i].y > y1 ? v[i].y : y1;
+        b.x0 = v[i].x < b.x0 ? v[i].x : b.x0, b.x1 = v[i].x > b.x1 ? v[i].x : b.x1;
+        b.y0 = v[i].y < b.y0 ? v[i].y : b.y0, b.y1 = v[i].y > b.y1 ? v[i].y : b.y1;
     }
-    int64_t left = -pixel_of(plan->sample_x - x0), right = pixel_of(x1 - plan->sample_x) + 1;
-    int64_t top = -pixel_of(plan->sample_y - y0), bottom = pixel_of(y1 - plan->sample_y) + 1;
+    return b;
+}
+
+/* Narrows the record's box, so far that of its viewport, to pixels; 0 if there is none. */
+static int narrow_box(struct setup_record *record, int64_t left, int64_t top, int64_t right, int64_t bottom)
+{
     record->x0 = left > record->x0 ? (int32_t)left : record->x0;
     record->y0 = top > record->y0 ? (int32_t)top : record->y0;
     record->x1 = right < record->x1 ? (int32_t)right : record->x1;
     record->y1 = bottom < record->y1 ? (int32_t)bottom : record->y1;
     return record->x0 < record->x1 && record->y0 < record->y1;
+}
+
+/* The box of pixels whose sample can be inside a polygon. */
+int set_bounds(const struct setup_plan *plan, const struct screen_vertex *v, uint32_t count, struct setup_record *record)
+{
+    struct box b = box_about(v, count);
+    return narrow_box(record, -pixel_of(plan->sample_x - b.x0), -pixel_of(plan->sample_y - b.y0), pixel_of(b.x1 - plan->sample_x) + 1,
+                      pixel_of(b.y1 - plan->sample_y) + 1);
+}
+
+/* The box of pixels that a triangle can touch, made larger by 1/512 of a pixel (public Mesa anv_device.c: primitiveOverestimationSize). */
+int set_touched_bounds(const struct setup_plan *plan, const struct screen_vertex *v, struct setup_record *record)
+{
+    struct box b = box_about(v, 3);
+    int64_t x = PIXEL / 2 - plan->sample_x, y = PIXEL / 2 - plan->sample_y; /* a pixel is a square about its sample */
+    return narrow_box(record, pixel_of(b.x0 + x - 1), pixel_of(b.y0 + y - 1), pixel_of(b.x1 + x) + 1, pixel_of(b.y1 + y) + 1);
 }
 
 /* The edges of a convex polygon. Clockwise along an edge from a to b, (b - a) x (p - a) is 0 or more inside. A sample on the edge is in
@@ -45,6 +66,14 @@ void set_edges(const struct setup_plan *plan, const struct screen_vertex *v, uin
     }
 }
 
+/* Conservative rasterization: moves the edges of a triangle outwards, so that all pixels are inside that have a point in common with the
+ * triangle; those of its box are not left. */
+void widen_edges(struct setup_record *record)
+{
+    for (uint32_t i = 0; i < record->edges; i++)
+        record->edge[i] += edge_margin(record, i) + 1; /* whether an edge is left or top does not matter */
+}
+
 /* What planes through three vertices have in common: gradients of the second and third vertex's weights, and the way from the first
  * vertex to the sample of pixel (0, 0). */
 struct basis {
@@ -53,7 +82,8 @@ struct basis {
 
 static struct basis basis_of(const struct setup_plan *plan, const struct screen_vertex *v)
 {
-    double scale = PIXEL / (double)determinant(v);
+    int64_t area = determinant(v);
+    double scale = area ? PIXEL / (double)area : 0; /* a degenerate triangle, drawn conservatively, is as its first vertex */
     return (struct basis){
         (double)(v[2].y - v[0].y) * scale, (double)(v[0].x - v[2].x) * scale,
         (double)(v[0].y - v[1].y) * scale, (double)(v[1].x - v[0].x) * scale,

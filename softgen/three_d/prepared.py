@@ -177,8 +177,8 @@ class PreparedDraw:
         struct, shader, targets, generation = self.struct, self.plans.shader, self.plans.backend, self.state.generation
         pixels = shader.state
         assert pixels is not None
-        if shader.draws_nothing or pixels.line_stipple or targets.late and not pixels.dispatched:
-            raise NotPrepared("no samples, stippled lines, or late tests without threads")
+        if shader.draws_nothing or targets.late and not pixels.dispatched:
+            raise NotPrepared("no samples, or late tests without threads")
         shader.load_constants(self.state)
         plan = PixelPlan.from_buffer_copy(shader.placed(self.plans.geometry.memory.array, targets))
         self._kept["pixels"], struct.pixel_plan = plan, ctypes.addressof(plan)
@@ -300,11 +300,6 @@ class PreparedDraw:
                 self._places[stage] = place._replace(pointer=now)
 
     # -- after a draw ------------------------------------------------------------------------------------------------------------
-
-    @property
-    def refused(self) -> int:
-        """What an object has asked for that is not built (enum refused of geometry.h)."""
-        return int(self._kept["geometry"].refused)
 
     def renew(self) -> None:
         """Takes into account what units have resolved since."""

@@ -187,5 +187,7 @@ EXPORT uint32_t rasterize_tile(const struct raster_plan *plan, const struct setu
         blocks[i].x = (uint16_t)(blocks[i].x + x);
         blocks[i].y = (uint16_t)(blocks[i].y + y);
     }
-    return plan->stippled >> (record->topology & 63) & 1 ? stipple(plan, blocks, count) : count;
+    if (record->coverage >= COVERAGE_LINE && record->coverage <= COVERAGE_DIAMOND_LAST)
+        return cover_lines(plan, record, blocks, count);
+    return plan->stippled >> (record->topology & 63) & 1 && record->coverage == COVERAGE_EDGES ? stipple(plan, blocks, count) : count;
 }

@@ -1,8 +1,8 @@
 """Rasterizer: which pixels an object covers (rasterizer.c), and what state says about it.
 
-Reads   WM_STATE or 3DSTATE_WM; 3DSTATE_POLY_STIPPLE_PATTERN 3DSTATE_POLY_STIPPLE_OFFSET 3DSTATE_MULTISAMPLE 3DSTATE_SAMPLE_MASK
-        3DSTATE_RASTER 3DSTATE_RAST_MULTISAMPLE
-Writes  a RasterPlan, which rasterizer.c reads
+Reads   WM_STATE SF_STATE or 3DSTATE_WM; 3DSTATE_POLY_STIPPLE_PATTERN 3DSTATE_POLY_STIPPLE_OFFSET 3DSTATE_MULTISAMPLE 3DSTATE_SAMPLE_MASK
+        3DSTATE_RASTER 3DSTATE_RAST_MULTISAMPLE 3DSTATE_SF 3DSTATE_LINE_STIPPLE 3DSTATE_AA_LINE_PARAMETERS
+Writes  a RasterPlan, which rasterizer.c and lines.c read
 """
 
 from __future__ import annotations
@@ -14,24 +14,30 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
 from softgen.three_d.state import DrawState
+from softgen.three_d.unit_state import unit_state
 
+U0_8 = 256  # one, in fixed-point fields of 8 fraction bits
 ROWS = 32  # and columns of a polygon stipple
 # Objects that polygon stipple masks (G45 6524-6536).
 STIPPLED = ("polygon", "trifan", "trilist", "tristrip", "tristrip_reverse")
 STATE = ("3DSTATE_POLY_STIPPLE_PATTERN", "3DSTATE_POLY_STIPPLE_OFFSET", "3DSTATE_MULTISAMPLE", "3DSTATE_SAMPLE_MASK", "3DSTATE_RASTER",
-         "3DSTATE_RAST_MULTISAMPLE")  # fmt: skip
+         "3DSTATE_RAST_MULTISAMPLE", "3DSTATE_SF", "3DSTATE_LINE_STIPPLE", "3DSTATE_AA_LINE_PARAMETERS")  # fmt: skip
+REGIONS = (0.5, 1.0, 2.0, 4.0)  # pixels of enum Antialiasing_Region_Width
 # State that changes coverage and is not built, by command.
 NOT_BUILT = {
     "3DSTATE_MULTISAMPLE": ("number_of_multisamples",),
     "3DSTATE_RAST_MULTISAMPLE": ("number_of_rasterization_multisamples",),
-    "3DSTATE_RASTER": ("forced_sample_count", "conservative_rasterization_enable"),
+    "3DSTATE_RASTER": ("forced_sample_count",),
 }
 
 
 class RasterPlan(ctypes.Structure):
     """struct raster_plan of pixels.h."""
 
-    _fields_ = [("stipple", ctypes.c_uint32 * ROWS), ("stippled", ctypes.c_uint64)]
+    _fields_ = [("stipple", ctypes.c_uint32 * ROWS), ("stippled", ctypes.c_uint64),
+                *((name, ctypes.c_uint32) for name in ("line_pattern", "line_repeat", "legacy_diamond", "antialiased", "aa_manhattan")),
+                *((name, ctypes.c_float) for name in ("aa_region", "aa_cap_region", "aa_slope", "aa_bias", "aa_cap_slope", "aa_cap_bias",
+                                                      "aa_point_slope", "aa_point_bias"))]  # fmt: skip
 
 
 class PixelBlock(ctypes.Structure):
@@ -51,14 +57,50 @@ def raster_plan(state: DrawState, windower: Record) -> RasterPlan:
     """The plan for a draw; `windower` is WM_STATE or 3DSTATE_WM."""
     for name, fields in NOT_BUILT.items():
         refuse(name, state.get(name), fields)
-    if not windower.polygon_stipple_enable:
-        return RasterPlan()
+    found = RasterPlan()
+    _set_lines(found, state, windower)
+    if windower.polygon_stipple_enable:
+        _set_polygon_stipple(found, state)
+    return found
+
+
+def _set_polygon_stipple(found: RasterPlan, state: DrawState) -> None:
     pattern, offset = state.get("3DSTATE_POLY_STIPPLE_PATTERN"), state.get("3DSTATE_POLY_STIPPLE_OFFSET")
     if pattern is None:
         raise DecodeError("polygon_stipple_enable, but no 3DSTATE_POLY_STIPPLE_PATTERN has set a pattern")
     x, y = (offset.polygon_stipple_x_offset, offset.polygon_stipple_y_offset) if offset is not None else (0, 0)
     rows = [pattern.row[(number + y) % ROWS].pattern for number in range(ROWS)]
-    return RasterPlan((ctypes.c_uint32 * ROWS)(*(row << x | row >> ROWS - x for row in rows)), stippled_topologies(state.gen))
+    found.stipple[:] = [(row << x | row >> ROWS - x) & 0xFFFFFFFF for row in rows]
+    found.stippled = stippled_topologies(state.gen)
+
+
+def _set_lines(found: RasterPlan, state: DrawState, windower: Record) -> None:
+    """Line stipple, the rules of one-pixel lines, and antialias alpha."""
+    found.legacy_diamond = getattr(windower, "legacy_diamond_line_rasterization", 0)
+    stipple = state.get("3DSTATE_LINE_STIPPLE")
+    if windower.line_stipple_enable and stipple is not None:
+        found.line_pattern, found.line_repeat = stipple.line_stipple_pattern, max(stipple.line_stipple_repeat_count, 1)
+    if not is_antialiased(state):
+        return
+    setup, given = unit_state(state, "SF"), state.get("3DSTATE_AA_LINE_PARAMETERS")
+    found.antialiased, found.aa_manhattan = 1, not setup.aa_line_distance_mode
+    found.aa_region = REGIONS[windower.line_antialiasing_region_width] / 2
+    found.aa_cap_region = REGIONS[windower.line_end_cap_antialiasing_region_width]
+    for ours, theirs in (("aa", "aa_coverage"), ("aa_cap", "aa_coverage_endcap"), ("aa_point", "aa_point_coverage")):
+        for kind in ("slope", "bias"):
+            setattr(found, f"{ours}_{kind}", getattr(given, f"{theirs}_{kind}", 0) / U0_8)
+
+
+def is_antialiased(state: DrawState) -> bool:
+    """Whether lines or points of a draw have an antialias alpha; lines of width 0 have none (G45 5397)."""
+    if state.generation.unit_state:
+        records = [unit_state(state, "SF")]
+    else:
+        records = [record for name in ("3DSTATE_RASTER", "3DSTATE_SF") if (record := state.get(name)) is not None]
+    lines, width = (next((getattr(one, name) for one in records if name in one._fields), 0)
+                    for name in ("antialiasing_enable", "line_width"))  # fmt: skip
+    points = [record.smooth_point_enable for record in records if "smooth_point_enable" in record._fields]
+    return bool(lines and width or points and all(points))
 
 
 def draws_nothing(state: DrawState) -> bool:

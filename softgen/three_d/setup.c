@@ -39,7 +39,8 @@ struct setup_record *begin_record(struct geometry *g, const struct object *objec
     uint32_t index = viewport_index(header(g, object, HEADER_VIEWPORT), plan->viewports);
     const struct viewport *viewport = &plan->viewport[index];
     record->x0 = viewport->x0, record->y0 = viewport->y0, record->x1 = viewport->x1, record->y1 = viewport->y1;
-    record->edges = 0, record->coverage = COVERAGE_EDGES, record->back_facing = back_facing, record->viewport = index;
+    record->edges = 0, record->coverage = COVERAGE_EDGES, record->stipple = 0;
+    record->back_facing = back_facing, record->viewport = index;
     record->layer = plan->zero_layer ? 0 : header(g, object, HEADER_LAYER) & 0x7ff;
     record->primitive = object->primitive, record->topology = object->flags >> OBJECT_TOPOLOGY_SHIFT & 63;
     record->x_start = record->y_start = 0;
@@ -79,9 +80,11 @@ static void add_triangle(struct geometry *g, const struct object *object, const 
                          uint64_t *attributes)
 {
     struct setup_record *record = begin_record(g, object, back_facing);
-    if (!set_bounds(g->setup, v, 3, record))
+    if (g->setup->conservative ? !set_touched_bounds(g->setup, v, record) : !set_bounds(g->setup, v, 3, record))
         return;
     set_edges(g->setup, v, 3, record);
+    if (g->setup->conservative)
+        widen_edges(record);
     set_planes(g->setup, v, record);
     if (g->setup->offset >> FILL_SOLID & 1)
         record->z.c += depth_offset(g->setup, v, &record->z);
@@ -107,11 +110,13 @@ static void add_rectangle(struct geometry *g, const struct object *object, struc
 
 static void add_line(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint64_t *attributes)
 {
-    if ((g->refused = g->setup->refuse_line))
-        return;
     struct setup_record *record = begin_record(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
-    if (!set_line(g->setup, v, record))
+    if (!(object->flags & OBJECT_CONTINUES))
+        *g->stipple = 0;
+    if (!set_line(g, v, record))
         return;
+    if (record->coverage == COVERAGE_DIAMOND && g->setup->last_pixel && object->flags & OBJECT_LAST)
+        record->coverage = COVERAGE_DIAMOND_LAST;
     if (g->sf_inputs)
         set_sf_input(g->setup, object, v, record, &g->sf_inputs[g->records->count]);
     keep_record(g, object, attributes);
@@ -119,8 +124,6 @@ static void add_line(struct geometry *g, const struct object *object, const stru
 
 static void add_point(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint64_t *attributes)
 {
-    if ((g->refused = g->setup->refuse_point))
-        return;
     struct setup_record *record = begin_record(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
     if (set_point(g, object, object->vertex[0], v, record))
         keep_record(g, object, attributes);
@@ -147,7 +150,7 @@ static void add_whole(struct geometry *g, const struct object *object)
     else if (vertices == 3) {
         int64_t area = determinant(v);
         uint32_t back_facing = facing(g->setup, object, area), bits = object->flags >> OBJECT_EDGES_SHIFT;
-        if (!area || !visible(g->setup, back_facing))
+        if ((!area && !g->setup->conservative) || !visible(g->setup, back_facing))
             return;
         if (solid(g->setup, back_facing))
             add_triangle(g, object, v, back_facing, &attributes);
@@ -229,11 +232,11 @@ static uint32_t add_clipped(struct geometry *g, const struct object *object, uin
     return count - 2;
 }
 
-/* Sets up objects from g->next on, until all are done, records might not hold another one, or one asks for what is not built. */
-EXPORT int64_t setup_objects(struct geometry *g)
+/* Sets up objects from g->next on, until all are done or records might not hold another one. */
+EXPORT void setup_objects(struct geometry *g)
 {
     uint64_t primitives = 0;
-    while (g->next < g->objects->count && g->records->count + PARTS <= g->records->capacity && !g->refused) {
+    while (g->next < g->objects->count && g->records->count + PARTS <= g->records->capacity) {
         const struct object *object = &g->objects->objects[g->next];
         struct clip_result result = g->results ? g->results[g->next] : (struct clip_result){CLIP_PASS, 0};
         /* A rectangle is software's to keep within limits: what must be clipped of one passes, and ends at its bounding box. */
@@ -246,7 +249,6 @@ EXPORT int64_t setup_objects(struct geometry *g)
     }
     if (g->setup->statistics)
         g->primitives += primitives;
-    return g->refused;
 }
 
 /* Sizes of the structures, and a number that both sides have, for a check against geometry.py. */

@@ -18,6 +18,7 @@ from softgen.bits.record import Record, to_float
 from softgen.errors import Unsupported
 from softgen.three_d.clip import VIEWPORTS, clip_viewports, viewport_count
 from softgen.three_d.fields import UnitFields, structures, unit_fields
+from softgen.three_d.rasterizer import REGIONS
 from softgen.three_d.state import DrawState
 
 PIXEL = 256  # positions are in 1/256 pixel
@@ -30,12 +31,7 @@ DRAWING_LIMIT = 16384  # pixels of the largest surface
 POINT_WIDTH_BIT = 8  # of a vertex header's dword 3 with a U8.3 (G45 1110)
 DEPTH_UNITS = {"d24_unorm_s8_uint": 24, "d24_unorm_x8_uint": 24, "d16_unorm": 16}  # bits of a depth; others are floats
 
-NOTHING, DIAMOND_LINE, SMOOTH_LINE, SMOOTH_POINT = range(4)  # enum refused
-REFUSED = {
-    DIAMOND_LINE: "a line of width 0 (line_width: one-pixel lines by the diamond rule)",
-    SMOOTH_LINE: "an antialiased line (antialiasing_enable)",
-    SMOOTH_POINT: "a smooth point (smooth_point_enable)",
-}
+POLYGON, POINT, LINE, DIAMOND, DIAMOND_LAST, SMOOTH_LINE, SMOOTH_POINT = range(7)  # enum coverage
 
 Rectangle = tuple[int, int, int, int]  # x0, y0 and, outside it, x1, y1
 
@@ -54,7 +50,8 @@ class SetupPlan(ctypes.Structure):
     _fields_ = [
         ("transform", ctypes.c_uint32), ("front_counter_clockwise", ctypes.c_uint32), ("cull_front", ctypes.c_uint32),
         ("cull_back", ctypes.c_uint32), ("fill_front", ctypes.c_uint32), ("fill_back", ctypes.c_uint32),
-        ("refuse_line", ctypes.c_uint32), ("refuse_point", ctypes.c_uint32),
+        ("line_coverage", ctypes.c_uint32), ("point_coverage", ctypes.c_uint32),
+        ("last_pixel", ctypes.c_uint32), ("conservative", ctypes.c_uint32), ("line_stipple", ctypes.c_uint32), ("line_cap", ctypes.c_float),
         ("origin_x", ctypes.c_int32), ("origin_y", ctypes.c_int32), ("grid", ctypes.c_int32),
         ("sample_x", ctypes.c_int32), ("sample_y", ctypes.c_int32), ("limit", ctypes.c_int32),
         ("viewports", ctypes.c_uint32), ("zero_layer", ctypes.c_uint32),
@@ -127,8 +124,6 @@ def _make(generation: Generation, fields: UnitFields, drawing: Record, viewports
           extent: tuple[int, int], depth_format: str, offset_clamp: float) -> SetupPlan:  # fmt: skip
     if samples := fields.get("number_of_multisamples"):
         raise Unsupported(f"gen {fields.gen:g}: 3DSTATE_MULTISAMPLE number_of_multisamples {1 << samples} is not simulated")
-    if fields.get("conservative_rasterization_enable"):
-        raise Unsupported(f"gen {fields.gen:g}: 3DSTATE_RASTER conservative_rasterization_enable is not simulated")
     sample = _sample(fields)
     cull = fields.cull_mode
     count = fields.get("maximum_vp_index", VIEWPORTS - 1) + 1
@@ -136,7 +131,10 @@ def _make(generation: Generation, fields: UnitFields, drawing: Record, viewports
         transform=fields.viewport_transform_enable, front_counter_clockwise=fields.front_winding,
         cull_front=cull in (CULL_BOTH, CULL_FRONT), cull_back=cull in (CULL_BOTH, CULL_BACK),
         fill_front=fields.get("front_face_fill_mode"), fill_back=fields.get("back_face_fill_mode"),
-        refuse_line=_refused_line(fields), refuse_point=SMOOTH_POINT if fields.get("smooth_point_enable") else NOTHING,
+        line_coverage=_line_coverage(fields), point_coverage=SMOOTH_POINT if _smooth_points(fields) else POINT,
+        last_pixel=fields.last_pixel_enable, line_stipple=fields.line_stipple_enable,
+        conservative=fields.get("conservative_rasterization_enable"),
+        line_cap=REGIONS[fields.line_end_cap_antialiasing_region_width],
         origin_x=drawing.drawing_rectangle_origin_x, origin_y=drawing.drawing_rectangle_origin_y,
         grid=16 if fields.vertex_sub_pixel_precision_select else 1, sample_x=sample[0], sample_y=sample[1],
         limit=generation.screen_limit * PIXEL, viewports=count, zero_layer=fields.get("force_zero_rta_index_enable"),
@@ -165,11 +163,17 @@ def _sample(fields: UnitFields) -> tuple[int, int]:
     return (0, 0) if fields.pixel_location else (PIXEL // 2, PIXEL // 2)
 
 
-def _refused_line(fields: UnitFields) -> int:
-    """Kinds of lines that are not built. Width 0 is never antialiased (G45 5393-5403)."""
+def _smooth_points(fields: UnitFields) -> bool:
+    """Whether all commands that say so have points smooth: 3DSTATE_SF and 3DSTATE_RASTER, where they exist."""
+    said = [record.smooth_point_enable for _, record in fields.records if "smooth_point_enable" in record._fields]
+    return bool(said) and all(said)
+
+
+def _line_coverage(fields: UnitFields) -> int:
+    """How lines cover pixels. Width 0 is never antialiased (G45 5393-5403)."""
     if not fields.line_width:
-        return DIAMOND_LINE
-    return SMOOTH_LINE if fields.antialiasing_enable else NOTHING
+        return DIAMOND
+    return SMOOTH_LINE if fields.antialiasing_enable else LINE
 
 
 def _set_offset(found: SetupPlan, fields: UnitFields, depth_format: str, clamp: float) -> None:

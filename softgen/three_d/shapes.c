@@ -1,6 +1,7 @@
 /* SETUP: points and lines, as the squares and parallelograms that they cover; the inputs of SF threads. */
 #include "geometry.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,8 +37,23 @@ static void square_edge(struct setup_record *record, int32_t number, int64_t val
     record->edge_dy[number] = vertical ? 0 : step;
 }
 
+/* The square of a point, given by its corners; that of a smooth one is half a pixel larger on all sides, where coverage falls to 0. */
+static int set_square(const struct setup_plan *plan, const struct screen_vertex *corners, struct setup_record *record)
+{
+    int64_t more = plan->point_coverage == COVERAGE_SMOOTH_POINT ? PIXEL / 2 : 0;
+    struct screen_vertex v[2] = {corners[0], corners[1]};
+    v[0].x -= more, v[0].y -= more, v[1].x += more, v[1].y += more;
+    record->coverage = plan->point_coverage;
+    record->edges = 4;
+    square_edge(record, 0, v[0].x, plan->sample_x, 1, 1, !plan->point_right);
+    square_edge(record, 1, v[1].x, plan->sample_x, 1, 0, plan->point_right);
+    square_edge(record, 2, v[0].y, plan->sample_y, 0, 1, 1);
+    square_edge(record, 3, v[1].y, plan->sample_y, 0, 0, 0);
+    return set_bounds(plan, v, 2, record);
+}
+
 /* A point: a square about its centre. Which of its vertical edges is in is a rule of the state (G45 5195-5212); the upper one always is.
- * b1 and b2 go from left to right and from top to bottom; of a triangle's vertex they are constant. */
+ * b1 and b2 go from left to right and from top to bottom. */
 int set_point(const struct geometry *g, const struct object *object, uint32_t entry, const struct screen_vertex *centre,
               struct setup_record *record)
 {
@@ -46,21 +62,15 @@ int set_point(const struct geometry *g, const struct object *object, uint32_t en
     struct screen_vertex v[3] = {*centre, *centre, *centre};
     v[0].x = v[2].x = snap(plan, centre->exact_x - half), v[1].x = snap(plan, centre->exact_x + half);
     v[0].y = snap(plan, centre->exact_y - half), v[1].y = v[2].y = snap(plan, centre->exact_y + half);
-    if (v[0].x == v[1].x || v[0].y == v[1].y || !set_bounds(plan, v, 3, record))
+    if (v[0].x == v[1].x || v[0].y == v[1].y || !set_square(plan, v, record))
         return 0;
-    record->edges = 4;
-    square_edge(record, 0, v[0].x, plan->sample_x, 1, 1, !plan->point_right);
-    square_edge(record, 1, v[1].x, plan->sample_x, 1, 0, plan->point_right);
-    square_edge(record, 2, v[0].y, plan->sample_y, 0, 1, 1);
-    square_edge(record, 3, v[1].y, plan->sample_y, 0, 0, 0);
+    record->line[0] = (int32_t)(centre->x - plan->sample_x), record->line[1] = (int32_t)(centre->y - plan->sample_y);
+    record->line[2] = (int32_t)(v[1].x - v[0].x);
     double width = (double)(v[1].x - v[0].x), height = (double)(v[1].y - v[0].y);
     record->z = constant(centre->z);
     record->rhw = constant(centre->rhw);
     record->linear[0] = (struct plane){(double)(plan->sample_x - v[0].x) / width, PIXEL / width, 0};
     record->linear[1] = (struct plane){(double)(plan->sample_y - v[0].y) / height, 0, PIXEL / height};
-    if ((object->flags & OBJECT_VERTICES) > 1)
-        for (int i = 0; i < 2; i++)
-            record->linear[i] = constant(centre->perspective[i]); /* of the vertex itself both kinds are the same */
     for (int i = 0; i < 2; i++) {
         struct plane b = record->linear[i];
         record->perspective[i] = (struct plane){b.c * centre->rhw, b.dx * centre->rhw, b.dy * centre->rhw};
@@ -80,18 +90,66 @@ static struct plane along(const struct setup_plan *plan, const struct screen_ver
     return p;
 }
 
-/* A line without antialiasing: a parallelogram, the ends moved by half the width along the minor axis; a diagonal line is x-major
- * (G45 5515-5519). */
-int set_line(const struct setup_plan *plan, const struct screen_vertex *ends, struct setup_record *record)
+/* Where a line's pixels are, as a multiple of the pixel along its major axis: counts of pixels that lie before the line's ends. A wide
+ * line covers pixels from its left or upper end on, up to the other; a one-pixel line begins in the pixel that its start is nearest to. */
+static int64_t pixel_before(const struct setup_plan *plan, int64_t position)
 {
-    int64_t dx = ends[1].x - ends[0].x, dy = ends[1].y - ends[0].y;
-    int64_t half = snap(plan, plan->line_width / 2), x_major = llabs(dx) >= llabs(dy);
-    struct screen_vertex v[4] = {ends[0], ends[1], ends[1], ends[0]};
-    if ((!dx && !dy) || !half)
-        return 0;
+    return plan->line_coverage == COVERAGE_LINE ? -(-position >> 8) : (position + PIXEL / 2) >> 8;
+}
+
+/* The Line Stipple Counter of a line's first pixel; behind its last, it is that of the next (G45 6442-6450). */
+static void count_stipple(const struct geometry *g, struct setup_record *record)
+{
+    const int32_t *line = record->line;
+    int x_major = llabs((int64_t)line[2] - line[0]) >= llabs((int64_t)line[3] - line[1]);
+    int64_t start = pixel_before(g->setup, line[!x_major]), end = pixel_before(g->setup, line[2 + !x_major]);
+    record->stipple = *g->stipple;
+    *g->stipple += (uint32_t)llabs(end - start);
+}
+
+/* A line without antialiasing: a parallelogram, the ends moved by half the width along the minor axis; a diagonal line is x-major
+ * (G45 5515-5519). About a one-pixel line, a parallelogram that has all pixels which it may touch. */
+static int aliased_corners(const struct setup_plan *plan, const struct screen_vertex *ends, struct screen_vertex *v)
+{
+    int64_t dx = ends[1].x - ends[0].x, dy = ends[1].y - ends[0].y, major = llabs(dx) >= llabs(dy) ? llabs(dx) : llabs(dy);
+    int64_t half = plan->line_coverage == COVERAGE_LINE ? snap(plan, plan->line_width / 2) : PIXEL;
     for (int i = 0; i < 4; i++)
-        *(x_major ? &v[i].y : &v[i].x) += i < 2 ? -half : half;
-    if (!set_bounds(plan, v, 4, record))
+        *(llabs(dx) >= llabs(dy) ? &v[i].y : &v[i].x) += i < 2 ? -half : half;
+    for (int i = 0; i < 4 && plan->line_coverage != COVERAGE_LINE; i++) {
+        int64_t longer = i == 0 || i == 3 ? -PIXEL : PIXEL;
+        v[i].x += dx * longer / major, v[i].y += dy * longer / major;
+    }
+    return half != 0;
+}
+
+/* An antialiased line: a rectangle of the line's width, longer at both ends by the cap region (G45 5529-5531). Edges 0 and 2 are its
+ * sides, 1 and 3 its caps. */
+static int smooth_corners(const struct setup_plan *plan, const struct screen_vertex *ends, struct screen_vertex *v)
+{
+    double dx = (double)(ends[1].x - ends[0].x), dy = (double)(ends[1].y - ends[0].y), length = sqrt(dx * dx + dy * dy);
+    double half = plan->line_width / 2 * PIXEL / length, cap = plan->line_cap * PIXEL / length;
+    for (int i = 0; i < 4; i++) {
+        double side = i < 2 ? -half : half, along = i == 0 || i == 3 ? -cap : cap;
+        v[i].x += llrint(dx * along - dy * side), v[i].y += llrint(dy * along + dx * side);
+    }
+    return half > 0;
+}
+
+int set_line(const struct geometry *g, const struct screen_vertex *ends, struct setup_record *record)
+{
+    const struct setup_plan *plan = g->setup;
+    struct screen_vertex v[4] = {ends[0], ends[1], ends[1], ends[0]};
+    if (ends[0].x == ends[1].x && ends[0].y == ends[1].y)
+        return 0;
+    record->coverage = plan->line_coverage;
+    for (int i = 0; i < 2; i++) {
+        record->line[2 * i] = (int32_t)(ends[i].x - plan->sample_x);
+        record->line[2 * i + 1] = (int32_t)(ends[i].y - plan->sample_y);
+    }
+    if (plan->line_stipple)
+        count_stipple(g, record);
+    int wide = plan->line_coverage == COVERAGE_SMOOTH_LINE ? smooth_corners(plan, ends, v) : aliased_corners(plan, ends, v);
+    if (!wide || !set_bounds(plan, v, 4, record))
         return 0;
     set_edges(plan, v, 4, record);
     record->z = along(plan, ends, ends[0].z, ends[1].z);

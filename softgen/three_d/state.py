@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
@@ -26,18 +27,35 @@ def unpacked(name: str, gen: float, data: bytes) -> Record:
     return catalogue.layout(name, gen).raw(array("I", data))
 
 
+class DrawingPipeline(Protocol):
+    """What executes draws."""
+
+    def draw(self, cs: CommandStreamer, call: DrawCall) -> None: ...
+
+
+@dataclass
+class PipelineContext:
+    """The 3D pipeline's part of a hardware context."""
+
+    pipeline: DrawingPipeline
+    curbe: bytes | None = None  # the constant URB entry as CONSTANT_BUFFER loaded it; None: none is valid
+
+
 class DrawState:
-    """The state that a draw sees. `register` gives an engine register's value by name; `warn` reports broken rules."""
+    """The state that a draw sees. `register` gives an engine register's value by name; `warn` reports broken rules; `curbe` is the
+    constant URB entry, where CONSTANT_BUFFER loads one."""
 
     def __init__(self, generation: Generation, space: Space, latched: Latched, bases: Mapping[str, int],
-                 register: Callable[[str], int] = lambda name: 0, warn: Callable[[str], None] = lambda text: None) -> None:  # fmt: skip
+                 register: Callable[[str], int] = lambda name: 0, warn: Callable[[str], None] = lambda text: None,
+                 curbe: bytes | None = None) -> None:  # fmt: skip
         self.generation, self.gen, self.space, self.latched, self.bases = generation, generation.number, space, latched, bases
-        self.register, self.warn = register, warn
+        self.register, self.warn, self.curbe = register, warn, curbe
         self.marks = latched.marks() if isinstance(latched, MarkedLatched) else b""  # how often each command had been latched
 
     @classmethod
     def of(cls, cs: CommandStreamer) -> DrawState:
-        return cls(cs.generation, cs.space, cs.latched, cs.bases, cs.get, cs.warn)
+        curbe = cs.state(PipelineContext).curbe if cs.generation.unit_state else None
+        return cls(cs.generation, cs.space, cs.latched, cs.bases, cs.get, cs.warn, curbe)
 
     def get(self, name: str) -> Record | None:
         """A state command as it was latched; None if none was."""

@@ -51,7 +51,7 @@ class SetupRecord(ctypes.Structure):
     _fields_ = [
         ("x0", ctypes.c_int32), ("y0", ctypes.c_int32), ("x1", ctypes.c_int32), ("y1", ctypes.c_int32),
         ("edge", ctypes.c_int64 * EDGES), ("edge_dx", ctypes.c_int64 * EDGES), ("edge_dy", ctypes.c_int64 * EDGES),
-        ("edges", ctypes.c_uint32), ("coverage", ctypes.c_uint32),
+        ("edges", ctypes.c_uint32), ("coverage", ctypes.c_uint32), ("line", ctypes.c_int32 * 4), ("stipple", ctypes.c_uint32),
         ("back_facing", ctypes.c_uint32), ("layer", ctypes.c_uint32), ("viewport", ctypes.c_uint32), ("primitive", ctypes.c_uint32),
         ("topology", ctypes.c_uint32),
         ("x_start", ctypes.c_float), ("y_start", ctypes.c_float),
@@ -77,7 +77,8 @@ class Bins(ctypes.Structure):
 def layout() -> list[int]:
     """The numbers that three_d_layout gives, as Python has them."""
     return [ctypes.sizeof(kind) for kind in (Position, VertexArray, PrimitiveObject, ObjectArray, SetupRecord, RecordArray, Bins,
-                                             PixelDispatch)] + [SetupRecord.attributes.offset, PixelDispatch.depth.offset]  # fmt: skip
+                                             PixelDispatch)] + [SetupRecord.attributes.offset, PixelDispatch.depth.offset,
+                                                               PixelDispatch.antialias.offset]  # fmt: skip
 
 
 @cache

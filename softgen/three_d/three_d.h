@@ -52,6 +52,7 @@ enum object_flags {
     OBJECT_BACK_FACING = 1 << 9, /* lines and points of *_BF topologies */
     OBJECT_LAST = 1 << 10, /* the last line of its strip */
     OBJECT_CONTINUES = 1 << 11, /* a line that goes on where the one before ended: stipple is not reset */
+    OBJECT_CORNER = 1 << 12, /* a triangle's vertex, drawn as a point; vertex[1] is the triangle's provoking one */
     OBJECT_TOPOLOGY_SHIFT = 16, /* 3DPRIM_* code, as payloads give it */
 };
 
@@ -73,6 +74,8 @@ struct setup_record {
     int64_t edge[4], edge_dx[4], edge_dy[4]; /* as many as `edges` says */
     uint32_t edges;
     uint32_t coverage; /* enum coverage */
+    int32_t line[4]; /* lines: start and end; smooth points: centre and width; in 1/256 pixel from the sample of pixel (0, 0) */
+    uint32_t stipple; /* of lines: the Line Stipple Counter at the first pixel */
     uint32_t back_facing, layer, viewport, primitive, topology;
     float x_start, y_start; /* Gen4.5: of the start vertex, less the destination origin bias */
     struct plane z; /* of the depth buffer, offset included */
@@ -81,7 +84,22 @@ struct setup_record {
     uint64_t attributes; /* offset of its attributes in record_array.attributes; Gen4.5: of its setup data in the URB */
 };
 
-enum coverage { COVERAGE_EDGES, COVERAGE_LINE }; /* COVERAGE_LINE: one-pixel lines, by the diamond rule */
+/* How far an edge is moved in conservative rasterization: the way from a pixel's sample to its corner, and 1/512 of a pixel. */
+static inline int64_t edge_margin(const struct setup_record *r, uint32_t edge)
+{
+    int64_t dx = r->edge_dx[edge], dy = r->edge_dy[edge];
+    return ((dx < 0 ? -dx : dx) + (dy < 0 ? -dy : dy)) * 257 / 512;
+}
+
+/* Which of the pixels within the edges are covered (lines.c). */
+enum coverage {
+    COVERAGE_EDGES, /* polygons: all */
+    COVERAGE_POINT, /* all */
+    COVERAGE_LINE, /* wide lines: those that the stipple leaves */
+    COVERAGE_DIAMOND, /* one-pixel lines: those whose diamond the line leaves, less what the stipple masks */
+    COVERAGE_DIAMOND_LAST, /* the same, and the one that it ends in */
+    COVERAGE_SMOOTH_LINE, COVERAGE_SMOOTH_POINT, /* all, with an antialias alpha */
+};
 
 struct record_array {
     struct setup_record *records;
@@ -111,6 +129,7 @@ struct pixel_dispatch {
     uint32_t place[8];
     uint32_t lit, back_facing, layer, viewport, passed, reserved[3];
     float depth[32];
+    float antialias[32]; /* of draws with smooth lines or points: coverage, which alpha is multiplied by */
 };
 
 /* Early depth and stencil tests of a block (pixel_backend/depth.py): the pixels of the mask that pass, in the same order of bits.
@@ -120,5 +139,12 @@ struct depth_block {
     float z[16]; /* by bit of the mask */
 };
 typedef uint32_t depth_function(void *context, void *target, struct depth_block *block);
+
+/* What depth and stencil buffers hold at a block's pixels, by bit of the mask (pixel_backend/depth.py): depths as they are stored. */
+struct held_block {
+    struct depth_block block;
+    uint32_t depth[16], stencil[16];
+};
+typedef void held_function(void *context, void *target, struct held_block *block);
 
 #endif

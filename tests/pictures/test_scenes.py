@@ -86,6 +86,14 @@ def test_the_reference_draws_the_same_bits(gpu: str) -> None:
     assert [np.array_equal(*both) for both in zip(found, usual, strict=True)] == [True] * len(scenes)
 
 
+@pytest.mark.parametrize("gpu", [gpu if gpu in QUICK else pytest.param(gpu, marks=pytest.mark.witness) for gpu in GPUS])
+def test_the_reference_draws_the_same_bits_in_sampled_tiles_of_a_large_picture(gpu: str) -> None:
+    needs_gl(gpu)
+    large = ("triangle", "width=1000", "height=700")
+    found = drawn(gpu, "gl_scene", large, options=("--compare", "t1,reference", "--compare-tiles", "2"), seconds=1800)
+    assert np.array_equal(found[0], drawn(gpu, "gl_scene", large)[0])
+
+
 @pytest.mark.parametrize("gpu", ["g45", "kbl"])
 def test_images_of_a_run(gpu: str, tmp_path: Path) -> None:
     """Among the pictures is the one that the program read back."""

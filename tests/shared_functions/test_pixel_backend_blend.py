@@ -364,3 +364,28 @@ def test_channels_of_any_width_can_be_disabled(format: str, disabled: str) -> No
         wanted = before[place] & ~mask | int.from_bytes(plain.texel(*place), "little") & mask
         assert int.from_bytes(bench.texel(*place), "little") == wanted
     assert bench.compiled == 1
+
+
+# -- smooth lines and points -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("BDW-SF-09", shows="action")
+@pytest.mark.parametrize("antialiased", [False, True])
+def test_alpha_is_attenuated_by_antialias_coverage_before_it_is_tested_and_blended(antialiased: bool) -> None:
+    """Blended with alpha 1 x coverage over black; pixels of less than a half fail the alpha test."""
+    state = TargetState(color=BlendEquation("add", "src_alpha", "zero"), alpha_test="gequal", antialiased=antialiased)
+    bench = Target(gen=9, format="R32G32B32A32_FLOAT", state_of_backend=BackendState((state,), alpha_reference=0.5))
+    for lane in range(8):
+        bench.pixel.antialias[lane] = lane / 8
+    before = [bench.texel(x, y) for x, y in pixels(BLOCK, 8)]
+    bench.write(np.ones((8, 4), f32), "simd8")
+    for lane, (x, y) in enumerate(pixels(BLOCK, 8)):
+        coverage = lane / 8 if antialiased else 1.0
+        wanted = np.array([coverage] * 3 + [coverage**2], f32).tobytes() if coverage >= 0.5 else before[lane]
+        assert bench.texel(x, y) == wanted
+
+
+def test_integers_have_no_antialias_coverage() -> None:
+    bench = Target(gen=9, format="R32G32B32A32_UINT", state_of_backend=BackendState((TargetState(antialiased=True),)))
+    bench.write(np.full((8, 4), 7, np.uint32), "simd8")
+    assert np.frombuffer(bench.texel(*pixels(BLOCK, 8)[3]), np.uint32).tolist() == [7] * 4

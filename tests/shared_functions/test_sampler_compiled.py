@@ -6,12 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from softgen.bits.generation import generation
 from softgen.lanes.cache import Cache
-from softgen.shared_functions.bindings import Bindings
+from softgen.shared_functions.bindings import LANES, PLAIN, SAMPLING, Bindings, named_texels, texels_named
+from softgen.shared_functions.bound_surfaces import BoundSurfaces
+from softgen.shared_functions.pixel_backend.binding import NAMED as TARGET_NAMED
+from softgen.shared_functions.pixel_backend.binding import named_target
+from softgen.shared_functions.pixel_backend.messages import Variant
 from softgen.shared_functions.texture import functions as textured
 from softgen.shared_functions.texture.functions import COMPILE_AFTER, Pictures
+from softgen.shared_functions.unit import DispatchBindings
+from tests.shared_functions.sending import BASE, TABLE
 from tests.shared_functions.test_sampler import filters, modes
-from tests.shared_functions.texture import Texture
+from tests.shared_functions.texture import STATES, Texture
 
 
 def pictures() -> Pictures:
@@ -74,3 +81,24 @@ def test_each_sampler_has_its_functions() -> None:
         assert to.fill(7, "sample_l", 8, sampler, one.port.picture(0, False), one.port.sampling(0), True)
         assert to.address(7, "sample_l", 8, sampler) and not to.address(7, "sample_l", 16, sampler)
     assert not to.address(7, "sample_l", 8, 1)
+
+
+def test_operations_that_code_names_are_prepared() -> None:
+    """Compiled code of a whole kernel has no entry behind a side exit: what it will ask for is there before it runs."""
+    one = Texture(sampler=modes("wrap"))
+    fill(pictures(), one, hurry=True)
+    bases = {"surface": BASE, "dynamic": BASE}
+    bound = BoundSurfaces(DispatchBindings(generation(one.gen), one.space, bases, TABLE, STATES))
+    bound.prepare(frozenset({named_texels(0, "sample_l", 16, 0)}))
+    assert bound.pictures.address(0, "sample_l", 16, 0) and bound.bindings.pictures[0].width == one.shape[0]
+    one.space.write(BASE + STATES, bytes(4 * 4))
+    assert not bound.dispatch.current(), "it depends on the sampler state"
+
+
+def test_names_of_operations_are_told_apart() -> None:
+    every = [(surface, what, lanes, sampler) for surface in (0, 7, 255) for what in (*PLAIN, *SAMPLING) for lanes in LANES
+             for sampler in (0, 15)]  # fmt: skip
+    names = [named_texels(*each) for each in every]
+    assert [texels_named(name) for name in names] == every and len(set(names)) == len(names)
+    assert texels_named(255) is texels_named(named_target(3, Variant(16, False, False, False, False), 7)) is None
+    assert not any(name & TARGET_NAMED for name in names)

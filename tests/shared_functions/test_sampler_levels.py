@@ -275,10 +275,33 @@ def test_texels_are_compared_before_they_are_filtered(gen: float, function: int)
     parts = (u, v, np.zeros(16), ref) if gen == 4.5 else (ref, u, v)
     found = values(send(one, "sample_c", *parts))
     for lane in range(16):
-        compare = lambda texel, lane=lane: float(not SHADOW[function](texel, ref[lane]))  # noqa: E731
+        step = np.float32(np.ceil(np.float64(ref[lane]) * 0xFFFFFF - 0.5) / 0xFFFFFF)
+        compare = lambda texel, step=step: float(not SHADOW[function](texel, step))  # noqa: E731
         wanted = twin.filtered([u[lane], v[lane]], 0, 0, True, compare=compare)
         assert np.allclose(found[lane], [wanted[0], 0, 0, 1], atol=1e-6), lane
     assert one.compiled == 1
+
+
+@pytest.mark.parametrize(("format", "wanted"), [("R24_UNORM_X8_TYPELESS", [0, 0, 0, 0]), ("R32_FLOAT", [1, 1, 1, 1])])
+def test_references_have_the_precision_of_normalised_texels(format: str, wanted: list[int]) -> None:
+    """0.5 is the step below it, as drivers store it; what is above 1 or below 0 is as far as texels go. Floats are compared as they are."""
+    texels = {"R24_UNORM_X8_TYPELESS": [0x7FFFFF, 0xFFFFFF, 0], "R32_FLOAT": [0x3EFFFFFF, 0x3F7FFFFF, 0x80000000]}[format]
+    one = surface(9, levels=1, format=format, sampler=modes("clamp") | filters("nearest") | {"shadow_function": 3})
+    found = []
+    for held, ref in zip([*texels, texels[1]], (0.5, 1.5, -3.0, 1.0), strict=True):
+        one.data.array[:] = np.full(len(one.data.array) // 4, held, np.uint32).view(np.uint8)
+        found.append(int(values(send(one, "sample_c", np.full(16, ref), np.full(16, 0.5), np.full(16, 0.5)))[0, 0]))
+    assert found == wanted
+
+
+@pytest.mark.parametrize(("format", "clamped"), [("R16_UNORM", True), ("R32_FLOAT", False)])
+def test_references_of_unorm_texels_are_clamped_to_their_range(format: str, clamped: bool) -> None:
+    """A texel of 1 is not less than a reference of 2, but equal (3: EQUAL holds, red is 0)."""
+    one = surface(9, levels=1, format=format, sampler=modes("clamp") | {"shadow_function": 3})
+    texel = np.array([1.0], np.float32) if format == "R32_FLOAT" else np.array([0xFFFF], np.uint16)
+    one.data.array[:] = np.resize(texel.view(np.uint8), len(one.data.array))
+    parts = np.full(16, 2.0, np.float32), *(np.full(16, 0.5, np.float32) for _ in range(2))
+    assert (values(send(one, "sample_c", *parts))[:, 0] == (0 if clamped else 1)).all()
 
 
 @pytest.mark.parametrize(("format", "held", "wanted"), [

@@ -19,13 +19,14 @@ from softgen.eu.text import dialect
 from softgen.eu.thread import block
 from softgen.memory.address_space import AddressSpace
 from softgen.threads import pool, reference, worker
-from softgen.threads.compare import ComparingDispatcher, EngineDifference
+from softgen.threads.compare import ComparingDispatcher
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
 from softgen.threads.pool import WorkQueue
 from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
+from softgen.threads.snapshot import EngineDifference
 from tests.gpgpu.engines import Leaving, Recording
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
 from tests.threads.test_reference import ENDLESS, NEIGHBOUR

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import struct
 from typing import Any
 
@@ -63,6 +64,32 @@ def test_a_fill_keeps_bits_outside_its_mask_and_finds_its_slice() -> None:
     expected[66:70, 4:12] = 0xEE332211
     np.testing.assert_array_equal(found, expected)
     assert held
+
+
+@pytest.mark.parametrize(("name", "size"), [*itertools.product(("y_major", "x_major", "linear"), (1, 2, 4, 8, 16)), ("tileyf_32", 4),
+                                            ("w_major", 1)])  # fmt: skip
+def test_whole_tiles_get_what_single_texels_get(name: str, size: int) -> None:
+    """Tiles that a rectangle covers are filled in one run; those at its border, and all bits outside the mask, stay as they are."""
+    pitch, width, height = 1024, 1024 // size, 72
+    before = np.random.default_rng(size).integers(0, 256, pitch * 128 * 2, np.uint8)
+    for mask in (b"\xff" * size, (b"\xff\x0f\x00\xc0" * 4)[:size]):
+        space = memory(9, {TARGET: before.tobytes()})
+        place = SurfacePlacement(base=TARGET, width=width, height=height, pitch=pitch * (1 + (name == "w_major")), rows=128, slices=1)
+        value = bytes(range(1, size + 1))
+        rectangle = width // 16 + 3, 5, width - 7, height - 1
+        held, records = boxes((*rectangle, 0))
+        fill.fill(space, fill.plan(place, name, value, mask), records)
+        m, found, left = NumpyMachine(), np.frombuffer(space.read(TARGET, len(before)), np.uint8), np.ones(len(before), bool)
+        columns = np.arange(rectangle[0], rectangle[2], dtype=np.uint64) * np.uint64(size)
+        for y, first in itertools.product(range(rectangle[1], rectangle[3]), range(0, len(columns), 256)):
+            x = m.value(u64, columns[first : first + 256])
+            at = np.asarray(tiling.offset(m, name, place.pitch, x, m.constant(u64, y, x.lanes)).payload, np.int64)
+            for byte in range(size):
+                expected = before[at + byte] & (255 - mask[byte]) | value[byte] & mask[byte]
+                np.testing.assert_array_equal(found[at + byte], expected)
+                left[at + byte] = False
+        np.testing.assert_array_equal(found[left], before[left])
+        assert held
 
 
 def test_a_fill_of_memory_that_is_not_mapped_names_the_clear() -> None:

@@ -75,10 +75,10 @@ def test_no_command_no_constants() -> None:
 
 
 def curbe(valid: bool, offset: int, length: int) -> DrawState:
-    commands = {"CONSTANT_BUFFER": {"valid": valid, "buffer_starting_address": 0x10000, "buffer_length": 1},
-                "3DSTATE_PIPELINED_POINTERS": {"pointer_to_vs_state": 0x12000}}  # fmt: skip
     unit = {"constant_urb_entry_read_offset": offset, "constant_urb_entry_read_length": length}
-    return made(4.5, commands=commands, blocks={0x12000: ("VS_STATE", unit)})
+    state = made(4.5, commands={"3DSTATE_PIPELINED_POINTERS": {"pointer_to_vs_state": 0x12000}}, blocks={0x12000: ("VS_STATE", unit)})
+    state.curbe = DATA[:128] if valid else None
+    return state
 
 
 def test_a_stage_reads_its_region_of_the_shared_buffer() -> None:

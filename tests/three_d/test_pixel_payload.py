@@ -19,6 +19,8 @@ from softgen.errors import DecodeError
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.three_d.pixel_payload import HeaderFormat, PayloadParts, place_parts
 from softgen.three_d.pixel_shader import PixelLoop, PixelPlan, library
+from softgen.three_d.rasterizer import RasterPlan
+from softgen.three_d.setup import SMOOTH_LINE
 from softgen.three_d.structures import Plane, SetupRecord
 from tests.conftest import ROOT
 from tests.three_d.pixels import DONE, Binned, RecordingWorker, Records, Thread, triangle, with_planes
@@ -290,7 +292,7 @@ def test_every_host_gets_the_same(flags: str, tmp_path: Path) -> None:
     """The library chooses among vector code for several hosts; here each is built alone."""
     if not shutil.which("gcc") or platform.machine() != "x86_64":
         pytest.skip("gcc is absent, or the host is another one")
-    names = ("rasterizer", "payload", "pixel_shader")
+    names = ("rasterizer", "lines", "payload", "pixel_shader")
     files = [str(ROOT / "softgen" / "three_d" / f"{name}.c") for name in names]
     made, common = str(tmp_path / "one.so"), ["-O3", "-DVECTORIZED=", "-ffp-contract=off", "-shared", "-fPIC"]
     subprocess.run(["gcc", *common, *flags.split(), *files, "-o", made, "-lm"], check=True)
@@ -356,3 +358,53 @@ def test_a_thread_of_the_twin_is_what_kernels_expect() -> None:
     """GRAPHICS_THREADS 7: 16-wide with perspective barycentrics has b1 in r2 and r4, b2 in r3 and r5, constants at r6."""
     plan: Any = place_parts(replace(BARE, barycentrics=PERSPECTIVE), 32, 64)
     assert (plan.barycentric[0], plan.constants, plan.attributes, plan.size) == (2 * 32, 6 * 32, 7 * 32, 9 * 32)
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_threads_of_smooth_lines_have_an_antialias_alpha_for_each_channel(width: int) -> None:
+    """A level smooth line of three rows, whose upper and lower row are half covered; a triangle beside it is not smooth."""
+    line = triangle([(2, 3), (61, 3), (61, 6), (2, 6)])
+    line.coverage = SMOOTH_LINE
+    draw = Draw([line, triangle([(2, 20), (40, 20), (2, 60)])], replace(BARE, width=width))
+    draw.plan.raster = RasterPlan(antialiased=1, aa_region=1.0, aa_cap_region=0.5)
+    seen = set()
+    for thread in draw.run(RecordingWorker()):
+        for channel in range(width):
+            x, y = thread.told.place[channel // 4] & 0xFFFF, thread.told.place[channel // 4] >> 16
+            row = y + channel % 4 // 2
+            if thread.told.lit >> channel & 1 and 2 < x < 58:
+                seen.add((min(row, 10), round(thread.told.antialias[channel], 2)))
+    assert seen == {(3, 0.5), (4, 1.0), (5, 0.5), (10, 1.0)}
+
+
+@pytest.mark.behaviour("BDW-PS-03", shows="action")
+def test_coverage_of_a_conservative_triangle_is_that_of_whole_pixels() -> None:
+    """input_coverage_mask_state 2: of the pixels that are touched, those that are inside with all their corners."""
+    corners = [(4.25, 3.5), (50.75, 20.0), (10.0, 55.25)]
+    record = triangle(corners)
+    for edge in range(3):  # as setup widens it
+        record.edge[edge] += (abs(record.edge_dx[edge]) + abs(record.edge_dy[edge])) * 257 // 512 + 1
+    draw = Draw([record], replace(BARE, coverage=2))
+    found: dict[bool, set[tuple[int, int]]] = {False: set(), True: set()}
+    for thread in draw.run(RecordingWorker()):
+        told = np.frombuffer(thread.registers, np.uint32, 16, draw.plan.payload.coverage)
+        for channel in range(16):
+            place = pixel((thread.told.place[channel // 4] & 0xFFFF, thread.told.place[channel // 4] >> 16), channel % 4)
+            if thread.told.lit >> channel & 1:
+                found[bool(told[channel])].add(place)
+    whole = {(x, y) for x, y in found[False] | found[True]
+             if all(inside(corners, x + dx, y + dy) for dx in (-1 / 512, 513 / 512) for dy in (-1 / 512, 513 / 512))}  # fmt: skip
+    assert found[True] == whole and len(whole) > 500 and len(found[False]) > 100
+
+
+def inside(corners: list[tuple[float, float]], x: float, y: float) -> bool:
+    pairs = zip(corners, [*corners[1:], corners[0]], strict=True)
+    return all((b[0] - a[0]) * (y - a[1]) - (b[1] - a[1]) * (x - a[0]) > 0 for a, b in pairs)
+
+
+def test_coverage_may_be_what_early_tests_left() -> None:
+    """input_coverage_mask_state 3."""
+    draw = Draw(scene(11), replace(ALL, coverage=3), test=half_of_it)
+    threads = draw.run(RecordingWorker())
+    at_all = [np.frombuffer(t.registers, np.uint32, 16, draw.plan.payload.coverage) for t in threads]
+    assert [sum(int(v) << bit for bit, v in enumerate(told)) for told in at_all] == [t.told.lit for t in threads]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from softgen.errors import GpuFault, SoftgenError, Unsupported
+from softgen.errors import GpuFault, SoftgenError
 from softgen.eu.native import address
 from softgen.threads import worker
 from softgen.threads.dispatcher import EngineDispatcher
@@ -239,15 +239,6 @@ def test_a_fault_names_the_instruction_and_leaves_nothing_behind(name: str) -> N
     made = Scene()
     made.draw(dispatcher)
     assert (made.stored() == made.expected()).all()
-
-
-def test_line_stipple_is_refused_when_lines_are_drawn() -> None:
-    made = Scene()
-    made.stream.latch("3DSTATE_WM", line_stipple_enable=1)
-    made.draw(Choice("t0"))
-    made.records.held[1].topology = 2
-    with pytest.raises(Unsupported, match="line_stipple_enable"):
-        made.draw(Choice("t0"))
 
 
 # -- tests before the shader, and without one ----------------------------------------------------------------------------------

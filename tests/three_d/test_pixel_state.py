@@ -180,9 +180,9 @@ def test_state_that_is_not_built_is_refused_by_name(gpu: str, field: str) -> Non
         found(stream(gpu, **{field: 1}))
 
 
-def test_conservative_coverage_is_refused() -> None:
-    with pytest.raises(Unsupported, match="input_coverage_mask_state = 2"):
-        found(stream("skl", input_coverage_mask_state=2))
+@pytest.mark.parametrize("state", range(4))
+def test_coverage_of_the_payload_is_what_state_says(state: int) -> None:
+    assert found(stream("skl", input_coverage_mask_state=state)).parts.coverage == state
 
 
 def test_threads_of_no_width_are_an_error() -> None:
@@ -290,9 +290,13 @@ def test_statistics_count_killed_pixels_after_the_shader() -> None:
         assert counted.late and counted.parts.depth and counted.parts.flags == 3 << 29 and not found(unit(calc, **values)).late
 
 
-def test_destination_values_are_refused() -> None:
-    with pytest.raises(Unsupported, match="destination depth or stencil"):
-        found(unit({"depth_test_enable": 1}, pixel_shader_computed_depth=1))
+def test_payloads_with_destination_values() -> None:
+    """What the early-depth table says is in the payload, and its flags in r1.6 (G45-WM-35)."""
+    deep = found(unit({"depth_test_enable": 1}, pixel_shader_computed_depth=1))
+    assert (deep.parts.held_depth, deep.parts.held_stencil) == (True, False) and deep.parts.flags == 1 << 29 | 1 << 28
+    both = {"depth_test_enable": 1, "stencil_test_enable": 1, "stencil_buffer_write_enable": 1}
+    killed = found(unit(both, pixel_shader_kills_pixel=1))
+    assert (killed.parts.held_depth, killed.parts.held_stencil) == (True, True) and killed.parts.flags == 0xF << 27
 
 
 def test_dispatch_can_be_off() -> None:

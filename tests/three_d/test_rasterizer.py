@@ -131,8 +131,7 @@ def test_stippled_topologies_are_those_of_the_manual() -> None:
     assert rasterizer.stippled_topologies(4.5) == 1 << 4 | 1 << 5 | 1 << 6 | 1 << 13 | 1 << 14
 
 
-@pytest.mark.parametrize(("name", "field"), [("3DSTATE_MULTISAMPLE", "number_of_multisamples"), ("3DSTATE_RASTER", "forced_sample_count"),
-                                             ("3DSTATE_RASTER", "conservative_rasterization_enable")])  # fmt: skip
+@pytest.mark.parametrize(("name", "field"), [("3DSTATE_MULTISAMPLE", "number_of_multisamples"), ("3DSTATE_RASTER", "forced_sample_count")])
 def test_state_that_is_not_built_is_refused_by_name(name: str, field: str) -> None:
     stream = windowed()
     stream.latch(name, **{field: 1})

@@ -57,6 +57,57 @@ def drawn(objects: Sequence[PrimitiveObject], vertices: Sequence[bytes], gen: fl
     return records_of(geometry_state(gen, **fields), chunk_of(vertices, objects))
 
 
+# -- conservative rasterization ------------------------------------------------------------------------------------------
+
+
+def touches(corners: Sequence[tuple[Fraction, Fraction]], x: int, y: int, more: Fraction) -> bool:
+    """Whether the square of a pixel, larger by `more` on all sides, has a point in common with a triangle: no side of either parts them."""
+    square = [(x - more, y - more), (x + 1 + more, y - more), (x + 1 + more, y + 1 + more), (x - more, y + 1 + more)]
+    sides = [(b[0] - a[0], b[1] - a[1]) for shape in (corners, square) for a, b in zip(shape, [*shape[1:], shape[0]], strict=True)]
+    for dx, dy in sides:
+        ours, theirs = ([dx * p[1] - dy * p[0] for p in shape] for shape in (corners, square))
+        if max(ours) < min(theirs) or max(theirs) < min(ours):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("gen", [9, 11])
+@given(corners=st.lists(corner, min_size=3, max_size=3))
+def test_conservative_triangles_cover_all_pixels_that_they_touch(gen: float, corners: list[tuple[float, float]]) -> None:
+    """Degenerate ones too; and none that they do not touch, but those about a sharp corner."""
+    records = drawn([triangle(0, 1, 2)], [vertex(*c) for c in corners], gen, conservative_rasterization_enable=1, clip_mode=4)
+    exact = [(screen(x), screen(y)) for x, y in corners]
+    found = {pixel for record in records for pixel in covered(record)}
+    for y in range(0, 64, 3):
+        for x in range(0, 64, 3):
+            if touches(exact, x, y, Fraction(0)):
+                assert (x, y) in found
+    left, right = math.floor(min(x for x, _ in exact)), math.ceil(max(x for x, _ in exact))
+    assert all(left - 1 <= x <= right for x, _ in found)
+    if not records or polygon_area(exact) == 0:
+        return
+    for edge in range(3):  # beyond an edge by more than a pixel's corner reaches, nothing is covered
+        a, b, c = exact[edge], exact[(edge + 1) % 3], exact[(edge + 2) % 3]
+        for x, y in list(found)[:50]:
+            away = side_of(a, b, (Fraction(2 * x + 1, 2), Fraction(2 * y + 1, 2))) * (1 if side_of(a, b, c) > 0 else -1)
+            assert away >= -(abs(b[0] - a[0]) + abs(b[1] - a[1])) * Fraction(257, 512)
+
+
+def polygon_area(corners: Sequence[tuple[Fraction, Fraction]]) -> Fraction:
+    return side_of(corners[0], corners[1], corners[2])
+
+
+def side_of(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], p: tuple[Fraction, Fraction]) -> Fraction:
+    return (b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0])
+
+
+def test_a_degenerate_conservative_triangle_is_as_its_first_vertex() -> None:
+    vertices = [vertex(-0.5, 0, 0.25), vertex(0.5, 0, 0.75), vertex(0, 0, 0.5)]
+    (record,) = drawn([triangle(0, 1, 2)], vertices, 9, conservative_rasterization_enable=1)
+    assert record.z.dx == record.z.dy == 0 and record.z.c == 0.625 and {y for _, y in covered(record)} == {31, 32}
+    assert not drawn([triangle(0, 1, 2)], vertices, 9)
+
+
 # -- coverage ------------------------------------------------------------------------------------------------------------
 
 
@@ -302,24 +353,6 @@ def test_a_vertexs_point_width_is_clamped(gen: float, width: float, pixels: int)
     centre = [vertex(0, 0, width=width)]
     (record,) = drawn([point(0)], centre, gen, point_width_source=0, minimum_point_width=2.0, maximum_point_width=6.0)
     assert len(set(covered(record))) == pixels**2
-
-
-@pytest.mark.parametrize("gen", GENERATIONS)
-@pytest.mark.parametrize("fields,objects,what", [
-    ({"line_width": 0.0}, [line(0, 1)], "width 0"), ({"antialiasing_enable": 1}, [line(0, 1)], "antialiased line"),
-    ({"smooth_point_enable": 1}, [point(0)], "smooth point"),
-    ({"front_face_fill_mode": 1, "line_width": 0.0}, [triangle(0, 1, 2)], "width 0"),
-    ({"back_face_fill_mode": 2, "smooth_point_enable": 1}, [triangle(0, 2, 1)], "smooth point")])  # fmt: skip
-def test_what_is_not_built_is_refused_when_an_object_asks_for_it(gen: float, fields: dict[str, Any], objects: Any, what: str) -> None:
-    vertices = [vertex(0, 0), vertex(1, 0), vertex(0, 1)]
-    others = [line(0, 1)] if "smooth_point_enable" in fields else [point(0)]
-    try:
-        state = geometry_state(gen, **fields)
-    except AssertionError:
-        return  # this generation has no such field
-    assert len(records_of(state, chunk_of(vertices, others))) == 1
-    with pytest.raises(Unsupported, match=what):
-        records_of(state, chunk_of(vertices, objects))
 
 
 @pytest.mark.parametrize("gen", FIXED)

@@ -116,11 +116,12 @@ def shader_state(gen: float, simd8: bool, vertices: int, constants: bool = True,
         own = {"urb_entry_allocation_size": 1, "sampler_state_pointer": 0x5540, "constant_urb_entry_read_length": 2 * constants}
         blocks = {BLOCK: ("VS_STATE", {**unit, **own}), BLOCK + 64: ("SF_STATE", {})}
         commands = {"3DSTATE_PIPELINED_POINTERS": {"pointer_to_vs_state": BLOCK, "pointer_to_sf_state": BLOCK + 64},
-                    "3DSTATE_BINDING_TABLE_POINTERS": {"pointer_to_vs_binding_table": 0x660},
-                    "CONSTANT_BUFFER": {"valid": 1, "buffer_starting_address": CONSTANTS}}  # fmt: skip
+                    "3DSTATE_BINDING_TABLE_POINTERS": {"pointer_to_vs_binding_table": 0x660}}  # fmt: skip
     held = {AT: data, CONSTANTS: struct.pack("<16I", *CONSTANT_DWORDS), BLOCK: b""}
     buffer = {"buffer_pitch": 16, "buffer_starting_address": AT, **bounds, **modify}
-    return made_state(gen, held, commands, {0: buffer}, elements, blocks=blocks)
+    state = made_state(gen, held, commands, {0: buffer}, elements, blocks=blocks)
+    state.curbe = held[CONSTANTS]
+    return state
 
 
 def payloads(state: DrawState, vertices: int, capacity: int = BATCH, **worker: Any) -> tuple[list[tuple[list[int], int]], FakeWorker]:

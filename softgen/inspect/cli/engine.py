@@ -25,6 +25,8 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, metavar="N", help="host threads that run thread groups (default: one per processor)")
     parser.add_argument("--deterministic", action="store_true", help="one host thread, and timestamps that count instead of measuring time")
     parser.add_argument("--compare", metavar="A,B", help="run every dispatch on two engines and stop at the first difference")
+    parser.add_argument("--compare-tiles", type=int, metavar="N",
+                        help="with --compare: of each draw only N tiles of 64x64 pixels, chosen at random, for pictures that take too long")
     parser.add_argument("--time-limit", type=float, metavar="S", help="stop after so many seconds")
 
 
@@ -69,6 +71,10 @@ def check(args: argparse.Namespace) -> None:
     names = [] if args.compare is None else args.compare.split(",")
     if args.compare is not None and (len(names) != 2 or not set(names) <= set(NAMES)):
         raise UsageError(f"two engines are compared: two of {' '.join(NAMES)} with a comma between them, not {args.compare!r}")
+    if args.compare_tiles is not None and args.compare is None:
+        raise UsageError("--compare-tiles says how much of a draw --compare compares; give both")
+    if args.compare_tiles is not None and args.compare_tiles < 1:
+        raise UsageError(f"at least one tile is compared, not {args.compare_tiles}")
 
 
 def check_report(args: argparse.Namespace) -> None:
@@ -91,4 +97,4 @@ def runner(args: argparse.Namespace) -> EngineDispatcher | ComparingDispatcher:
     from softgen.threads.compare import ComparingDispatcher
 
     first, second = args.compare.split(",")
-    return ComparingDispatcher(EngineDispatcher(first, threads), EngineDispatcher(second, threads))
+    return ComparingDispatcher(EngineDispatcher(first, threads), EngineDispatcher(second, threads), args.compare_tiles or 0)

@@ -39,6 +39,7 @@ EXAMPLE = """examples:
   softgen replay *.aub --time-limit 60                stop after a minute
   softgen replay vadd.aub --engine t1 --threads 1     compiled kernels, one host thread
   softgen replay vadd.aub --compare reference,t1      both engines; the first difference is named
+  softgen replay kmscube --compare t1,reference --compare-tiles 2   two tiles of each draw
   softgen replay vadd.aub --trace dispatches          every dispatch, on standard error
   softgen replay kbl-gles-tri --images out            what was drawn, as PNG files in a new folder
   softgen replay vadd.aub --report -                  what was exact, hot kernels

@@ -10,7 +10,7 @@ from softgen.bits.describe import value_name
 from softgen.errors import SoftgenError
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
-from softgen.shared_functions.message import REGISTER
+from softgen.shared_functions.message import REGISTER, SentBytes
 from softgen.shared_functions.pixel_backend.functions import READ, WRITE, read_function, write_function
 from softgen.shared_functions.pixel_backend.messages import FORMS, HEADER_BYTES, Variant, part_bits, variants
 from softgen.shared_functions.pixel_backend.read import NAME as READ_MESSAGE
@@ -55,7 +55,7 @@ class BoundTargets:
                 likely = surface if surface < TARGETS else 0  # drivers number targets alike in the binding table and in headers
                 self.fill(surface, variant, (target if target != ANY_INDEX else likely,))
 
-    def resolve(self, descriptor: Descriptor) -> bool:
+    def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         """For code whose targets were not prepared. Errors in state are left to the interpreter, which reports them."""
         registers = descriptor.mlen - (HEADER_BYTES // REGISTER if descriptor.header else 0)
         name = value_name(descriptor.layout, descriptor.values, "message_subtype")

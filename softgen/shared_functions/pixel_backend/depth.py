@@ -73,6 +73,20 @@ class DepthTest:
         self._update(word, source, old, new, passed, update & self.on)
         return passed
 
+    def held(self, pixels: Pixels, layer: Value, mask: Value) -> tuple[Value, Value]:
+        """What the buffers hold: depths as they are stored, and stencils (G45 7429-7470); 0 where there is none."""
+        m, state, nothing = self.m, self.state, self.m.constant(u32, 0, pixels.lanes)
+        if not state.format:
+            return nothing, nothing
+        self.pixels, self.layer = pixels, layer
+        on = mask & surface.inside(m, self.depth, pixels)
+        places, base = PixelAddresses(m, self.depth, state.tiling, self.size, pixels, layer), self.memory(self.depth.load("base"))
+        word = m.convert(places.load(self._type, base, on), u32)
+        if self.stencil_byte is None:
+            return word, nothing
+        stencil = m.convert(m.load(u8, base.moved(self.stencil_byte), places.all(), on), u32) if self.stencil_byte else word >> self.shift
+        return (word & (1 << self.unorm) - 1 if self.unorm else word), stencil
+
     # -- depth -----------------------------------------------------------------------------------------------------
 
     def _source(self, z: Value) -> Value:

@@ -29,7 +29,7 @@ from softgen.shared_functions.pixel_backend.state import DepthState, DepthTarget
 from softgen.shared_functions.pixel_backend.write import Sources, TargetForm, TargetWrite
 
 F = TypeVar("F")
-WRITE, READ, EARLY = "target_write", "target_read", "early_depth"
+WRITE, READ, EARLY, HELD = "target_write", "target_read", "early_depth", "held_depth"
 CHANNELS = 4
 COLOR, SECOND, ALPHA, DEPTH_SLOT, STENCIL, SLOTS = 0, 4, 8, 9, 10, 11  # arguments of a write
 LAST = 1 << 8  # flag: the write to the last target
@@ -130,6 +130,27 @@ def early_text(state: DepthState, bits: int) -> str:
     return m.module.text()
 
 
+def held_text(state: DepthState, bits: int) -> str:
+    """The IR of `void f(context, target, block)` (three_d.h: held_function)."""
+    m = LlvmMachine()
+    context, target, block = (m.pointer(name) for name in ("context", "target", "block"))
+    given, numbers = RecordView(m, BLOCK, block.memory("block"), 0), RecordView(m, DEPTH, target.memory("target"), 0)
+    pixels = surface.one_block(m, given.load("x"), given.load("y"))
+    mask = m.mask_from_bits(given.load("mask"), surface.BLOCK)
+    depths, stencils = DepthTest(m, state, numbers, _Memory(m, context, bits)).held(pixels, given.load("layer"), mask)
+    block.at(ctypes.sizeof(DepthBlock)).store(depths, align=4)
+    block.at(ctypes.sizeof(DepthBlock) + 4 * surface.BLOCK).store(stencils, align=4)
+    m.give()
+    m.frame(HELD, None, [Parameter("context"), Parameter("target"), Parameter("block")])
+    return m.module.text()
+
+
+@once
+def held_function(state: DepthState, bits: int) -> jit.LoadedCode:
+    check(state)
+    return _load(HELD, held_text, state, bits)
+
+
 @once
 def early_function(state: DepthState, bits: int) -> jit.LoadedCode:
     check(state)
@@ -144,6 +165,15 @@ class EarlyTests:
         self.record = DepthRecord()
         fill_depth(self.record, target)
         self.function, self.target = self.code.address(EARLY), ctypes.addressof(self.record)
+
+
+class HeldDepth:
+    """Reads what depth and stencil buffers hold, for payloads: the addresses of a held_function and of its target's record."""
+
+    def __init__(self, target: DepthTarget, bits: int) -> None:
+        self.code, self.record = held_function(target.state, bits), DepthRecord()
+        fill_depth(self.record, target)
+        self.function, self.target = self.code.address(HELD), ctypes.addressof(self.record)
 
 
 def early_depth(target: DepthTarget, bits: int) -> EarlyTests:

@@ -37,6 +37,7 @@ class TargetState:
     alpha_test_unorm8: bool = False  # alpha is rounded to 8 bits before it is compared
     alpha_to_one: bool = False
     dither: tuple[int, int] | None = None  # X and Y offsets
+    antialiased: bool = False  # alpha is multiplied by PixelDispatch.antialias
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from softgen.shared_functions.pixel_dispatch import PixelDispatch
 from softgen.surface import texel
 
 PIXEL = RecordLayout.of(PixelDispatch)
-PLACE_AT, Z_AT = PIXEL.offset("place"), PIXEL.offset("depth")
+PLACE_AT, Z_AT, ANTIALIAS_AT = PIXEL.offset("place"), PIXEL.offset("depth"), PIXEL.offset("antialias")
 ALPHA_PASSED = "reserved"  # of PixelDispatch: pixels that passed the alpha test of any target so far
 DITHERED = 8  # channels of fewer bits are dithered
 
@@ -83,11 +83,27 @@ class TargetWrite:
         m = self.m
         mask = mask & m.mask_from_bits(self.pixel.load("lit") >> self.first, self.lanes)
         pixels = surface.subspans(m, m.load_block(u32, self.lanes // 4, self.pixel.memory, self.first + PLACE_AT))
+        if self.form.state.antialiased and not self._is_integer:
+            self._antialias(sources)
         mask = self._alpha_test(sources, mask)
         if self.form.late is not None:
             mask = self._late_tests(sources, pixels, mask)
         if self.form.surface.format is not None:
             self._write_color(self.form.surface.format, sources, pixels, mask)
+
+    @property
+    def _is_integer(self) -> bool:
+        return self.form.surface.format is not None and texel.is_integer(self.form.surface.format)
+
+    def _antialias(self, sources: Sources) -> None:
+        """Attenuate alpha by the coverage of smooth lines and points, before alpha is looked at (G45 5529-5547)."""
+        m = self.m
+        coverage = m.load_block(f32, self.lanes, self.pixel.memory, self.first * f32.bytes + ANTIALIAS_AT)
+        for color in (sources.color, sources.second):
+            if color is not None:
+                color[blend.ALPHA] = m.bitcast(m.bitcast(color[blend.ALPHA], f32) * coverage, u32)
+        if sources.alpha is not None:
+            sources.alpha = m.bitcast(m.bitcast(sources.alpha, f32) * coverage, u32)
 
     # -- tests -----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from itertools import product
 
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import f32, i32, u32, u64
+from softgen.lanes.types import f32, f64, i32, i64, u32, u64
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.sampler import address, anisotropy, cube, lod
 from softgen.shared_functions.sampler.anisotropy import Footprint
@@ -154,14 +154,27 @@ class ImageSampler:
             return list(zip(*sides, strict=True))
         if self.lanes < lod.SUBSPAN:
             return None
-        face = m.shuffle(face, [lane // lod.SUBSPAN * lod.SUBSPAN for lane in range(self.lanes)])
-        return lod.differences(m, cube.project(m, face, places[:3]))
+        # On the face of each lane: of a subspan at an edge of the cube, helper lanes may look at another one.
+        origin, right, below = (cube.project(m, face, corner) for corner in lod.corners(m, places[:3]))
+        return [(x - a, y - a) for a, x, y in zip(origin, right, below, strict=True)]
 
     def _compare(self, reference: Value | None) -> None:
-        self.reference = reference
+        self.reference = None if reference is None else self._quantized(reference)
         self.counts_steps = self.counts_steps and reference is None
         if reference is not None and self.how.shadow in FIXED:
             self.needed = self.needed - {"r"}
+
+    def _quantized(self, reference: Value) -> Value:
+        """A reference as texels of a normalised format have it: between 0 and 1, the nearest step, of two the lower one (public: piglit's
+        depth-tex-compare passes on real hardware; it compares 0.5 with 0x7fffff, which Mesa stores for 0.5)."""
+        m, channel = self.m, self.image.format.channels[0]
+        if channel.type != "unorm":
+            return reference
+        count = (1 << channel.bits) - 1
+        wide = m.convert(m.select(reference > 0.0, m.min(reference, m.like(reference, 1.0)), m.like(reference, 0.0)), f64)
+        scaled = wide * float(count) - 0.5
+        below = m.convert(m.convert(scaled, i64), f64)
+        return texel.divided(m, m.convert(m.select(below < scaled, below + 1.0, below), f32), count)
 
     # -- places -------------------------------------------------------------------------------------------------------------
 

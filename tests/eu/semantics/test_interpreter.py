@@ -285,6 +285,13 @@ def test_a_compressed_message_is_two() -> None:
         run(thread(4.5), replace(both, base_mrf=15))
 
 
+def test_a_scalar_source_is_that_of_both_halves() -> None:
+    made = thread(4.5, 0xFFFF, r10=np.arange(1, 9, dtype=np.float32), r11=np.full(8, 64, np.float32))
+    source = Operand("grf", "f", 10, 12, width=1)
+    run(made, replace(send(4.5, 1, 1 | 1 << 7 | 1 << 20 | 1 << 16, dst(20, "f"), source, base_mrf=2), exec_size=16, quarter=2))
+    assert [*made.register(20).view(np.float32), *made.register(21).view(np.float32)] == [0.25] * 16
+
+
 def test_math_as_a_message() -> None:
     made = thread(4.5, 0xFF, r10=np.array([4, 16, 0.25, 1, -1, 0, 9, 2], np.float32), r11=np.array([0.5] * 8, np.float32))
     load = one(4.5, "mov", Operand("mrf", "f", 2, horizontal=1), reg(10, "f"))

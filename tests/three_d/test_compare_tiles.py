@@ -1,0 +1,117 @@
+"""Engines compared on sampled tiles of draws, and the names of a difference: draw, pixel, object, instruction."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from softgen.memory.space import Space
+from softgen.surface.image import SurfaceImage
+from softgen.surface.texels import texel_at, texel_offsets
+from softgen.threads.compare import ComparingDispatcher
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
+from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.selection import TileSelection
+from softgen.three_d.bins import SelectedBins
+from softgen.three_d.structures import Bins
+from softgen.trace.file import open_trace
+from softgen.trace.replay import replay
+from tests.conftest import ROOT, SHARED
+
+TRIANGLE = ROOT / "tests" / "data" / "kbl-vk-tri"
+LARGE = SHARED / "traces" / "kbl-kmscube"  # 640x480
+
+
+def bins_of(tiles: list[list[int]], across: int) -> tuple[Bins, object]:
+    """Bins with the record numbers of each tile."""
+    first = np.cumsum([0, *map(len, tiles)]).astype(np.uint32)
+    numbers = np.array([number for tile in tiles for number in tile], np.uint32)
+    return Bins(first.ctypes.data, numbers.ctypes.data, across, len(tiles) // across, len(numbers)), (first, numbers)
+
+
+def tiles_of(bins: Bins) -> list[list[int]]:
+    count = bins.tiles_x * bins.tiles_y
+    first = (ctypes.c_uint32 * (count + 1)).from_address(bins.first)
+    numbers = (ctypes.c_uint32 * bins.capacity).from_address(bins.numbers) if bins.capacity else []
+    return [list(numbers[first[tile] : first[tile + 1]]) for tile in range(count)]
+
+
+TILES = [[0, 3], [], [1, 2, 3], [0], [], [4, 5]]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 9])
+def test_selected_bins_have_whole_tiles_and_no_others(count: int) -> None:
+    bins, _owner = bins_of(TILES, 3)
+    seen = set()
+    for seed in range(20):
+        selected = tiles_of(SelectedBins(bins, TileSelection(count, seed)).bins)
+        assert sum(map(bool, selected)) == min(count, 4)
+        assert all(not ours or ours == theirs for ours, theirs in zip(selected, TILES, strict=True))
+        assert selected == tiles_of(SelectedBins(bins, TileSelection(count, seed)).bins)  # for the other engine
+        seen.add(str(selected))
+    assert (len(seen) > 1) == (count < 4), "other draws have other tiles"
+
+
+def test_one_tile_and_its_first_objects() -> None:
+    bins, _owner = bins_of(TILES, 2)
+    selection = TileSelection(tile=2, objects=2)
+    assert tiles_of(SelectedBins(bins, selection).bins) == [[], [], [1, 2], [], [], []] and selection.objects_seen == 3
+    assert tiles_of(SelectedBins(bins, TileSelection(tile=1)).bins) == [[]] * 6
+
+
+# -- planted faults ----------------------------------------------------------------------------------------------------
+
+
+class Wrong(EngineDispatcher):
+    """An engine with a fault planted: a dword is wrong once a draw has changed it."""
+
+    def __init__(self, address: int) -> None:
+        super().__init__("t1", 1)
+        self.name, self.address = "wrong", address
+        self._made = EngineDispatcher("t1", 1)
+
+    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
+                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
+        held = context.space.read32(self.address)
+        yield from self._made.run_loops(context, dispatch, loops, timed_out)
+        if context.space.read32(self.address) != held:
+            context.space.write32(self.address, context.space.read32(self.address) ^ 0x100)
+
+
+def targets() -> tuple[SurfaceImage, Space]:
+    found: list[tuple[SurfaceImage, Space]] = []
+    replay(open_trace(TRIANGLE), groups=EngineDispatcher("t1", 1), drawn=lambda space, images: found.append((images[0], space)))
+    return found[-1]
+
+
+@pytest.mark.parametrize("tiles", [0, 1])
+def test_a_difference_in_a_draw_is_named_by_draw_pixel_object_and_instruction(tiles: int) -> None:
+    image, _ = targets()
+    address = image.base + int(texel_offsets(image)[20, 32])
+    assert texel_at(image, address + 3) == (32, 20) and texel_at(image, image.base - 1) is None
+    wrong = ComparingDispatcher(EngineDispatcher("reference"), Wrong(address), tiles)
+    report = replay(open_trace(TRIANGLE), groups=wrong)
+    (fault,) = report.faults
+    text = str(fault)
+    assert "reference and wrong differ: draw 4 (3 vertices, 1 instances), pixel (32, 20) of render target 0, object 0 of its tile, " in text
+    assert "stored by kernel " in text and "sendc" in text and f"at {address:#x} reference has " in text
+
+
+@pytest.mark.skipif(not LARGE.exists(), reason="shared/traces is absent")
+def test_the_reference_shades_no_more_than_the_sampled_tiles() -> None:
+    """And memory is left as by the whole draw."""
+    compared = ComparingDispatcher(EngineDispatcher("t1", 1), EngineDispatcher("t0", 1), tiles=2)
+    alone = EngineDispatcher("t1", 1)
+    pictures = []
+    for dispatcher in (compared, alone):
+        held: list[bytes] = []
+        report = replay(open_trace(LARGE), groups=dispatcher,
+                        drawn=lambda space, images, held=held: held.append(space.read(images[0].base, images[0].pitch * 64)))  # type: ignore[misc]
+        assert report.fine
+        pictures.append(held)
+    assert pictures[0] == pictures[1]
+    threads = [sum(ran.threads for ran in each.ran.values()) for each in (compared.second, alone)]
+    assert threads[0] < threads[1] * 0.6  # both run all vertices
