@@ -147,12 +147,21 @@ class CommandStreamer(Protocol):
         """Advance a statistics register, by name."""
         ...
 
+    def count(self, names: tuple[str, ...], counts: Sequence[int]) -> None:
+        """Advance several statistics registers; the same ones each time."""
+        ...
+
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: whether predicated work happens."""
         ...
 
     def warn(self, text: str) -> None:
         """Reports a broken rule of the manual at the command being executed; execution goes on."""
+        ...
+
+    @property
+    def traced(self) -> bool:
+        """Whether progress is reported at all."""
         ...
 
     def trace(self, topic: str, text: str) -> None:

@@ -108,9 +108,6 @@ class TracingDispatcher:
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         return self.engine.prepare(context, dispatch)
 
-    def count(self, loop: KeptLoop, threads: int, instructions: int, seconds: float) -> None:
-        self.engine.count(loop, threads, instructions, seconds)
-
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()
 

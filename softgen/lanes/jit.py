@@ -9,12 +9,14 @@ import hashlib
 import itertools
 import struct
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 from softgen.errors import SoftgenError, Unsupported
 from softgen.lanes import host_function
 from softgen.lanes.cache import Cache, default_folder
+from softgen.lanes.maker import maker
 
 VERSION = 2                         # of what is done to IR here: part of the key
 OPTIMIZE, GENERATE = 1, 2           # levels of the passes and of the code generator; more of either gains nothing
@@ -163,3 +165,24 @@ def load(ir: str, names: tuple[str, ...], cache: Cache | None = None, target: Ta
     code = LoadedCode(data, names, imports)
     cache.save(name, data)
     return code
+
+
+def load_form(form: object, text: Callable[[], str], names: tuple[str, ...], imports: dict[str, int] | None = None) -> LoadedCode:
+    """The same for functions that `form` describes completely (its repr): where they were compiled before, their IR is not even made."""
+    cache, target = Cache(default_folder()), host()
+    name = key(f"{maker()} {names} {form!r}", target)
+    data = cache.load(name)
+    if data is not None:
+        try:
+            return LoadedCode(data, names, imports)
+        except SoftgenError:
+            pass
+    data = compile_object(text(), target)
+    code = LoadedCode(data, names, imports)
+    cache.save(name, data)
+    return code
+
+
+def has_form(form: object, names: tuple[str, ...]) -> bool:
+    """Whether they were compiled before."""
+    return Cache(default_folder()).load(key(f"{maker()} {names} {form!r}", host())) is not None

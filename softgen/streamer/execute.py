@@ -24,11 +24,12 @@ from softgen.streamer.context import SavedContext
 from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.interface import DeviceInterface, Parked, RegisterFile, SubmissionHooks, Wait
 from softgen.streamer.latch import LatchedState
-from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark
+from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark, understood
 from softgen.streamer.window import Window
 from softgen.surface.image import SurfaceImage
 from softgen.threads.dispatch import Dispatcher
 
+DRAW = "3DPRIMITIVE"
 LATCH_AT_ONCE = 256  # state commands between two polls of the time limit
 
 
@@ -60,6 +61,8 @@ class Streamer(CommandParser):
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self._work = 0  # draws and dispatches that have been counted
         self._counting: dict[str, tuple[int, int]] = {}  # offset and dwords of registers that count
+        self._counted_names: tuple[str, ...] = ()  # registers of `count`,
+        self._counted: list[int] = []  # and by how much they are still to be advanced
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
@@ -83,6 +86,12 @@ class Streamer(CommandParser):
 
     def run(self) -> bool:
         """Execute from the current place to the end (True) or to a command that has to wait (False)."""
+        try:
+            return self._run()
+        finally:
+            self._write_counts()
+
+    def _run(self) -> bool:
         self.waiting = None
         self.memory_changed()  # others ran meanwhile
         self._work = self.counters.draws + self.counters.dispatches
@@ -135,7 +144,7 @@ class Streamer(CommandParser):
             self._read_ahead_is_stale = False
 
     def _latch_ahead(self, place: FetchPointer) -> bool:
-        """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether there were any."""
+        """Latches the state commands that come next in compiled code, where nothing has to be done for each; whether more may follow."""
         window, latched = place.window, self.saved.latched
         header = window.first(place.address) if place.wrap is None else None
         if header is None or not latched.may_latch(header):
@@ -148,14 +157,16 @@ class Streamer(CommandParser):
             return False
         consumed, last = latched.consumed()
         self._note_work()
-        address = place.address + 4 * last
-        header = window.first(address) or 0
-        layout = self.catalogue.find_command(header, self.generation.number, self.engine)
-        self._current = Command(place.start, address, place.level, layout, [header])
-        self.status.at(address, header)
         self.counters.commands += done
-        place.advance(consumed)
         self.parked = None
+        at = place.address + 4 * last
+        place.advance(consumed)
+        header, following = window.first(at) or 0, window.ahead(place.address)
+        self.status.at(at, header)
+        if done < LATCH_AT_ONCE and following is not None and not latched.may_latch(following):
+            return False  # that command is executed next
+        layout, _, _ = understood(header, self.generation.number, self.engine)
+        self._current = Command(place.start, at, place.level, layout, [header])
         return True
 
     def _fetch(self, place: FetchPointer) -> Command:
@@ -208,11 +219,13 @@ class Streamer(CommandParser):
             return
         self._current = command
         self._note_work()
+        if self._counted_names and name != DRAW:
+            self._write_counts()
         if self.device.trace is not None:
             self.device.trace("commands", f"{self.engine} {command.address:#x} {name}")
         if rules.some(name, self.rules):
             self._warn_of_rules(name, command)
-        if not self.place.privileged and privilege.denies(self, command):
+        if not self.place.privileged and privilege.matters(name) and privilege.denies(self, command):
             self.status.privilege_violation()
             self.warn("a privileged command in a batch that is not; read as MI_NOOP")
             return
@@ -294,6 +307,10 @@ class Streamer(CommandParser):
         """Reports a broken rule of the manual at the command being executed."""
         self.device.warn(f"{self._where(self._current)}: {text}" if self._current is not None else text)
 
+    @property
+    def traced(self) -> bool:
+        return self.device.trace is not None
+
     def trace(self, topic: str, text: str) -> None:
         if self.device.trace is not None:
             self.device.trace(topic, text)
@@ -364,6 +381,21 @@ class Streamer(CommandParser):
             count >>= 32
             if not count:  # no carry
                 return
+
+    def count(self, names: tuple[str, ...], counts: Sequence[int]) -> None:
+        """The same for several, which are written before a command may look at them: one that is no draw."""
+        if names is self._counted_names:
+            self._counted = [held + count for held, count in zip(self._counted, counts, strict=True)]
+        else:
+            self._write_counts()
+            self._counted_names, self._counted = names, list(counts)
+
+    def _write_counts(self) -> None:
+        names, counts = self._counted_names, self._counted
+        self._counted_names, self._counted = (), []
+        for name, count in zip(names, counts, strict=True):
+            if count:
+                self.add(name, count)
 
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""

@@ -45,7 +45,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         self._slots, self._lengths, self._counts = (ctypes.c_uint32 * 0)(), (ctypes.c_uint32 * 0)(), (ctypes.c_uint32 * 0)()
         self._present = (ctypes.c_uint64 * 0)()
         self._pointers = LatchPointers()
-        self._address = ctypes.addressof(self._pointers)
+        self._address, self._latch = ctypes.addressof(self._pointers), library().latch_run
         self._records: dict[str, tuple[int, list[int], Record]] = {}  # how often it had been latched, its dwords and record then
         self._indexed: dict[str, tuple[int, dict[int, Record]]] = {}  # the same for parts by index
         self._changed: tuple[bytes, bytes, list[str]] = b"", b"", []  # the last answer of `changed`
@@ -80,7 +80,7 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         table = self.table
         if len(self._slots) != table.size:
             self._grow()
-        return int(library().latch_run(table.address, self._address, address, count, limit))
+        return int(self._latch(table.address, self._address, address, count, limit))
 
     def consumed(self) -> tuple[int, int]:
         """After `run`: the dwords of its commands, and where the last began."""
@@ -124,7 +124,12 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
 
         def get(self, name, default=None, /):
             """A latched command; Mapping's own would raise and catch KeyError for each that was never latched."""
-            return self[name] if self._count(name) else self._structures.get(name, default)
+            slot, counts = self.table.slot_of.get(name), self._counts
+            count = counts[slot] if slot is not None and slot < len(counts) else 0
+            if not count:
+                return self._structures.get(name, default)
+            seen = self._records.get(name)
+            return seen[2] if seen is not None and seen[0] == count else self[name]
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name in list(self.table.numbers) if self._count(name))  # a copy: other engines may add commands

@@ -23,8 +23,15 @@ from softgen.streamer.window import Window
 MOST_COMMANDS = 500_000  # of one submission; a real one has thousands
 MOST_AGAIN = 50_000  # of one submission, at addresses where it has been: batches that call each other over and over
 MOST_ZEROS = 1 << 16  # zero dwords in a row, after which the rest is taken to be unwritten memory
+SHORT = 16  # dwords of a command whose record is kept
 TRIAL = 4096  # commands read to see whether something is a batch
 MOST_UNKNOWN = 8  # in a row, after which the rest is taken to be no batch
+
+
+@lru_cache(1 << 12)
+def _record(layout: Layout, dwords: tuple[int, ...]) -> Record:
+    """The record of a short command: the same dwords come again and again."""
+    return layout.raw(dwords)
 
 
 @dataclass(slots=True)
@@ -45,7 +52,8 @@ class Command:
     def record(self) -> Record:
         if self._record is None:
             assert self.layout is not None
-            self._record = self.layout.raw(self.dwords)
+            short = len(self.dwords) <= SHORT
+            self._record = _record(self.layout, tuple(self.dwords)) if short else self.layout.raw(self.dwords)
         return self._record
 
 
@@ -98,7 +106,7 @@ class FetchPointer:
 
 
 @lru_cache(1 << 12)
-def _understood(header: int, gen: float, engine: str) -> tuple[Layout | None, int, tuple[str, ...]]:
+def understood(header: int, gen: float, engine: str) -> tuple[Layout | None, int, tuple[str, ...]]:
     """Parse a header dword: the command, how many dwords it has, and what is wrong with that."""
     layout = catalogue().find_command(header, gen, engine)
     if layout is None:
@@ -174,7 +182,7 @@ class CommandParser:
         if header is None:
             what = "the batch" if place.level else "the ring"
             return Remark(place.start, place.address, "unmapped", f"{what} leaves mapped memory at {place.address:#x} without an end")
-        layout, length, problems = _understood(header, self.generation.number, self.engine)
+        layout, length, problems = understood(header, self.generation.number, self.engine)
         dwords = place.peek(length)
         if layout is not None and len(dwords) < length:
             short = f"its length says {length} dwords, {'memory' if place.end is None else 'the ring'} ends after {len(dwords)}"

@@ -41,6 +41,15 @@ def privileged(kind: str) -> frozenset[str]:
     return frozenset(tomllib.loads(text)[kind])
 
 
+LOADS = ("MI_LOAD_REGISTER_IMM", "MI_LOAD_REGISTER_MEM", "MI_LOAD_REGISTER_REG")
+
+
+@cache
+def matters(command: str) -> bool:
+    """Whether there is a command of this name that only privileged batches may hold."""
+    return command in privileged("commands") or command in LOADS
+
+
 def gives_up(start: Record) -> bool:
     """Whether MI_BATCH_BUFFER_START calls a batch that is not privileged: a bit of its own, or the context's space."""
     for name in ("non_privileged", "non_secure", "address_space_indicator"):

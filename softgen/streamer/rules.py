@@ -54,6 +54,7 @@ def _rule(row: dict[str, Any]) -> Rule:
     return Rule(when, needs, one_of, forbids, row.get("value"), engines, pipeline, unflushed, never, nothing, row["says"])
 
 
+@cache
 def some(command: str, rules: str) -> bool:
     """Whether there are any for a command."""
     return bool(_rules(command, rules))

@@ -32,6 +32,10 @@ class Window:
                 return None
         return self._data[address - self._start >> 2]
 
+    def ahead(self, address: int) -> int | None:
+        """The same, if it was read ahead."""
+        return self._data[address - self._start >> 2] if self._start <= address <= self._end - 4 else None
+
     def host(self, address: int) -> tuple[int, int]:
         """The host address of a dword that was read ahead, and how many dwords are readable from there."""
         offset = address - self._start

@@ -76,9 +76,6 @@ class ComparingDispatcher:
     def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         raise Unsupported("dispatches that are compared are not prepared")
 
-    def count(self, loop: KeptLoop, threads: int, instructions: int, seconds: float) -> None:
-        """Nothing is prepared."""
-
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
         if self._work is not None:
             yield from self._work.current.run(context, dispatch, timed_out)

@@ -188,10 +188,6 @@ class Dispatcher(Protocol):
         """A worker of its own for a loop on the calling thread, which the caller runs over and over."""
         ...
 
-    def count(self, loop: KeptLoop, threads: int, instructions: int, seconds: float) -> None:
-        """Reports what such a worker has done."""
-        ...
-
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         """Calls `work`, which runs several dispatches that belong together, such as those of a draw."""
         ...

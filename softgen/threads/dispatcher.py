@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from softgen.errors import Unsupported
@@ -49,6 +49,15 @@ class KernelStatistics:
     threads: int = 0
     instructions: int = 0
     seconds: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, threads: int, instructions: int, seconds: float) -> None:
+        """Another dispatch."""
+        with self._lock:  # command streamers on several host threads may share a kernel
+            self.dispatches += 1
+            self.threads += threads
+            self.instructions += instructions
+            self.seconds += seconds
 
 
 class EngineDispatcher:
@@ -112,10 +121,8 @@ class EngineDispatcher:
         program, made = self.programs.load(context, dispatch), self._built(context)
         found = KeptLoop(context, dispatch, program, made, BindingCache(), WorkerState())
         found.ready()
+        found.statistics = self._statistics(program, self.name)
         return found
-
-    def count(self, loop: KeptLoop, threads: int, instructions: int, seconds: float) -> None:
-        self._add(loop.program, self.name, threads, instructions, seconds)
 
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()
@@ -177,15 +184,15 @@ class EngineDispatcher:
             raise
         self._add(program, engine, threads, instructions, time.perf_counter() - began)
 
-    def _add(self, program: KernelProgram, engine: str, threads: int, instructions: int, seconds: float) -> None:
+    def _statistics(self, program: KernelProgram, engine: str) -> KernelStatistics:
         with self._lock:
             total = self.ran.get((program, engine))
             if total is None:
                 total = self.ran[program, engine] = KernelStatistics(program, engine)
-            total.dispatches += 1
-            total.threads += threads
-            total.instructions += instructions
-            total.seconds += seconds
+            return total
+
+    def _add(self, program: KernelProgram, engine: str, threads: int, instructions: int, seconds: float) -> None:
+        self._statistics(program, engine).add(threads, instructions, seconds)
 
     def _note(self, text: str) -> None:
         if text not in self.notes:

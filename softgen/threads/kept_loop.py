@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from typing import TYPE_CHECKING
 
 from softgen.eu.engine_protocol import CompilerEngine
 from softgen.memory.guard import FaultRecord
@@ -19,6 +20,9 @@ from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, Thre
 from softgen.threads.programs import DispatchProgram
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import Worker, WorkerState
+
+if TYPE_CHECKING:
+    from softgen.threads.dispatcher import KernelStatistics
 
 MOST_KEPT = 8  # records
 
@@ -33,6 +37,7 @@ class KeptLoop:
         self.shared = SharedDispatch(context, dispatch, program, engine, bindings)
         self.worker = Worker(self.shared, 0, state, self._poll)
         self._timed_out: TimedOut = never
+        self.statistics: KernelStatistics | None = None  # of the kernel, for a caller that runs the loop
 
     def holds(self, context: DispatchContext, program: DispatchProgram) -> bool:
         """Whether another dispatch by the record may use it."""

@@ -7,6 +7,8 @@ Writes  draws (draw.py), depth and stencil clears
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, registers_in
 from softgen.errors import Unsupported
@@ -17,6 +19,8 @@ COMMANDS: Commands = {}
 handles = registers_in(COMMANDS)
 
 SIGN, WRAP = 1 << 31, 1 << 32
+MOST_CALLS = 1024  # kept
+ELSEWHERE = ("end_offset_enable", "indirect_parameter_enable", "indirect_vertex_count")  # parameters are not all in the command
 
 
 def new_state() -> PipelineContext:
@@ -29,11 +33,12 @@ def finish(cs: CommandStreamer) -> None:
 
 @handles("3DPRIMITIVE")
 def primitive(cs: CommandStreamer, cmd: Record) -> None:
-    if getattr(cmd, "predicate_enable", 0) and not cs.predicate():
+    if _predicated(cmd) and not cs.predicate():
         return
     cs.counters.draws += 1
     call = draw_call(cs, cmd)
-    cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
+    if cs.traced:
+        cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
     if call.vertices and call.instances:
         cs.state(PipelineContext).pipeline.draw(cs, call)
 
@@ -47,18 +52,32 @@ def constant_buffer(cs: CommandStreamer, cmd: Record) -> None:
 
 def draw_call(cs: CommandStreamer, cmd: Record) -> DrawCall:
     """The parameters of a draw: those of the command, or registers (BDW 107-117). Topology may be a state command (BDW 179-194)."""
+    topology = cs.latched.get("3DSTATE_VF_TOPOLOGY") or cmd
+    call = _plain_call(cmd, topology.primitive_topology_type)
+    if call is not None:
+        return call
     if getattr(cmd, "end_offset_enable", 0):
         raise Unsupported("end_offset_enable: not yet simulated")
-    topology = cs.latched.get("3DSTATE_VF_TOPOLOGY") or cmd
     indexed = bool(cmd.vertex_access_type)
     if getattr(cmd, "indirect_parameter_enable", 0):
         base = cs.get("3DPRIM_BASE_VERTEX")
         return DrawCall(topology.primitive_topology_type, indexed, cs.get("3DPRIM_VERTEX_COUNT"), cs.get("3DPRIM_START_VERTEX"),
                         cs.get("3DPRIM_INSTANCE_COUNT"), cs.get("3DPRIM_START_INSTANCE"), base - WRAP if base & SIGN else base)  # fmt: skip
-    vertices = cmd.vertex_count_per_instance
-    if getattr(cmd, "indirect_vertex_count", 0):
-        vertices = cs.space.read32(cmd.vertex_count_address)
-    return DrawCall(topology.primitive_topology_type, indexed, vertices, cmd.start_vertex_location, cmd.instance_count,
+    return DrawCall(topology.primitive_topology_type, indexed, cs.space.read32(cmd.vertex_count_address), cmd.start_vertex_location,
+                    cmd.instance_count, cmd.start_instance_location, cmd.base_vertex_location)  # fmt: skip
+
+
+@lru_cache(MOST_CALLS)
+def _predicated(cmd: Record) -> bool:
+    return bool(getattr(cmd, "predicate_enable", 0))
+
+
+@lru_cache(MOST_CALLS)
+def _plain_call(cmd: Record, topology: int) -> DrawCall | None:
+    """The parameters of a draw whose command has them all."""
+    if any(getattr(cmd, name, 0) for name in ELSEWHERE):
+        return None
+    return DrawCall(topology, bool(cmd.vertex_access_type), cmd.vertex_count_per_instance, cmd.start_vertex_location, cmd.instance_count,
                     cmd.start_instance_location, cmd.base_vertex_location)  # fmt: skip
 
 

@@ -7,12 +7,10 @@ from enum import IntEnum
 from functools import cache
 
 from softgen.eu import native
-from softgen.memory import guard
 from softgen.threads.programs import MemoryRange
 
 COUNTS = ("IA_VERTICES_COUNT", "IA_PRIMITIVES_COUNT", "VS_INVOCATION_COUNT", "CL_INVOCATION_COUNT", "CL_PRIMITIVES_COUNT",
           "PS_INVOCATION_COUNT", "PS_DEPTH_COUNT")  # fmt: skip
-Fields = list[tuple[str, type[ctypes.c_uint32]]] | list[tuple[str, type[ctypes.c_uint64]]]
 
 
 def _words(*names: str) -> list[tuple[str, type[ctypes.c_uint32]]]:
@@ -166,7 +164,3 @@ def library() -> ctypes.CDLL:
 def function(name: str) -> int:
     """The host address of a function of the stages."""
     return native.address(getattr(library(), name))
-
-
-def guarded() -> ctypes._NamedFuncPointer:
-    return guard.library().guard_call

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer, MarkedLatched
+from softgen.eu.interpreter import KernelProgram
 from softgen.eu.thread.block import Context
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.dispatcher import KernelStatistics
 from softgen.threads.kept_loop import KeptLoop
 from softgen.threads.programs import MemoryRange
 from softgen.three_d.assembly import Assembly, AssemblyState
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 
 HEADER_TABLE = 4  # dword of r0 with the binding table
 DWORD = 0xFFFFFFFF
-LOOK = 8  # draws between two looks for better code
+NO_STATISTICS = KernelStatistics(KernelProgram(0, b""), "")  # of stages without threads
+LOOK_DRAWS, LOOK_WORK = 64, 1 << 20  # draws, or instructions, between two looks for better code
 
 
 class TablePlace(NamedTuple):
@@ -76,8 +79,9 @@ class PreparedDraw:
         self._prepare_pixels(cs, context)
         if self._notes.warnings or self._notes.volatile:
             raise NotPrepared("state with a warning, or that cannot be compared")
+        self.vertex_statistics, self.pixel_statistics = (self._statistics(stage) for stage in ("VS", "PS"))
         self.settled = all(loop.settled for loop in self.loops.values())  # the engine has no better code
-        self._ran, self._unsettled = dict[str, int](), 0  # instructions by stage, draws
+        self._work = 0, 0, 0  # instructions of both stages, and draws, since the last look for better code
         self.depend()
 
     # -- stages ------------------------------------------------------------------------------------------------------------------
@@ -196,6 +200,11 @@ class PreparedDraw:
         self.loops[stage], self._bound[stage] = loop, loop.shared.bound
         return loop
 
+    def _statistics(self, stage: str) -> KernelStatistics:
+        """What the kernel of a stage has done, if it has threads."""
+        found = self.loops[stage].statistics if stage in self.loops else None
+        return found or NO_STATISTICS
+
     def _push_constants(self, stage: str) -> Any:
         """The memory that gets the constants of a stage before each draw."""
         name, state = f"3DSTATE_CONSTANT_{stage}", self.state
@@ -301,13 +310,13 @@ class PreparedDraw:
 
     def ran(self, vertex_instructions: int, pixel_instructions: int) -> None:
         """While the engine may have better code for what its threads run: looks for it, now and then."""
-        for stage, count in (("VS", vertex_instructions), ("PS", pixel_instructions)):
-            self._ran[stage] = self._ran.get(stage, 0) + count
-        self._unsettled += 1
-        if self._unsettled % LOOK:
+        vertex_work, pixel_work, draws = self._work
+        work = self._work = vertex_work + vertex_instructions, pixel_work + pixel_instructions, draws + 1
+        if draws < LOOK_DRAWS and work[0] + work[1] < LOOK_WORK:
             return
+        self._work = 0, 0, 0
         for stage, loop in self.loops.items():
-            loop.engine.ran(loop.program, self._ran.pop(stage, 0))
+            loop.engine.ran(loop.program, work[stage == "PS"])
             loop.ready()
         self.settled = all(loop.settled for loop in self.loops.values())
         if self._known() != self._seen:

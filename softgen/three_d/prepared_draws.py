@@ -27,7 +27,7 @@ from softgen.three_d.unit_state import dispatch_context
 from softgen.three_d.vertex_shader import PER_LOOP, VertexShader
 
 if TYPE_CHECKING:
-    from softgen.three_d.draw import Pipeline3D
+    from softgen.three_d.draw import DrawPlans, Pipeline3D
 
 MOST_DRAWS = 64  # kept
 FRONT = 4  # draws that are found quickly: one further back comes first
@@ -127,41 +127,51 @@ class PreparedDraws:
             self._pointers[number] = ctypes.addressof(draw.struct)
         self._now.draw_count = len(self._draws)
 
-    def _prepare(self, cs: CommandStreamer, call: DrawCall) -> bool:
-        """Prepares a draw for the state; False where that cannot be."""
+    def _forget(self, number: int) -> None:
+        del self._draws[number]
+        self._list()
+
+    def _prepare(self, cs: CommandStreamer, call: DrawCall) -> DrawPlans | None:
+        """Prepares a draw for the state; None where that cannot be."""
         state = DrawState.of(cs)
         self.pipeline.front.memory.topology = UNKNOWN  # prepared draws have left another
         plans = self.pipeline.plans.get(state)
         if not plans.prepares:
-            return False
+            return None
         try:
             made = PreparedDraw(self.pipeline, cs, state, call)
         except NotPrepared:
             plans.prepares = False
-            return False
+            return None
         self._draws.insert(0, made)
         del self._draws[MOST_DRAWS:]
         self._registers |= made.registers
         self._list()
-        return True
+        return plans
 
     # -- a draw ------------------------------------------------------------------------------------------------------------------
 
     def _go_on(self, cs: CommandStreamer, call: DrawCall, why: int | None) -> bool:
         """After draw.c has returned to Python: until the draw is complete. False if it cannot be prepared."""
         now = self._now
+        while why is None and now.stage == Stage.FIND and now.found < len(self._draws):  # memory of its state is no longer mapped
+            self._forget(now.found)
+            why = self._run()
         if now.stage == Stage.FIND:
-            if not self._prepare(cs, call):
+            plans = self._prepare(cs, call)
+            if plans is None:
                 return False
             why = self._run()
+            if now.stage == Stage.FIND:  # what was noted cannot be compared in C, or is written while the draw is prepared
+                plans.prepares = False
+                self._forget(0)
+                return False
         try:
             while why != DrawReason.DONE:
                 self._answer(cs, call, why)
                 why = self._run()
         except BaseException:  # threads may have been left in the middle
-            if now.stage != Stage.FIND:
-                del self._draws[now.found]
-                self._list()
+            self._forget(now.found)
             raise
         return True
 
@@ -169,8 +179,6 @@ class PreparedDraws:
         """Does what draw.c returned for."""
         stage, draw = self._now.stage, self._draws[self._now.found]
         loop = draw.loops.get({Stage.VERTICES: "VS", Stage.PIXELS: "PS"}.get(stage, ""))
-        if stage == Stage.FIND:
-            raise SoftgenError("3DPRIMITIVE: state or memory changes while the draw is prepared")
         if why == DrawReason.MORE:
             if cs.timed_out():
                 raise SoftgenError("time is up: 3DPRIMITIVE has more vertices")
@@ -225,23 +233,21 @@ class PreparedDraws:
         """Counts what the draw has done, and prepares for the next one."""
         now, pipeline, counters = self._now, self.pipeline, cs.counters
         pipeline.memory.user, pipeline.front.memory.topology = None, UNKNOWN  # others find their memory as draw.c left it
-        draw = self._draws[now.found]
-        *counts, vertex_threads, vertex_instructions, vertex_time, pixel_threads, pixel_instructions, pixel_time = RESULTS.unpack_from(
-            now, RESULTS_AT)  # fmt: skip
-        for name, count in zip(COUNTS, counts, strict=True):
-            if count:
-                cs.add(name, count)
+        number = now.found
+        draw = self._draws[number]
+        found = RESULTS.unpack_from(now, RESULTS_AT)
+        vertex_threads, vertex_instructions, vertex_time, pixel_threads, pixel_instructions, pixel_time = found[-6:]
+        cs.count(COUNTS, found[:-6])
         counters.threads += vertex_threads + pixel_threads
         counters.instructions += vertex_instructions + pixel_instructions
-        loops = draw.loops
         if vertex_threads:
-            cs.dispatcher.count(loops["VS"], vertex_threads, vertex_instructions, vertex_time * NANOSECOND)
+            draw.vertex_statistics.add(vertex_threads, vertex_instructions, vertex_time * NANOSECOND)
         if pixel_threads:
-            cs.dispatcher.count(loops["PS"], pixel_threads, pixel_instructions, pixel_time * NANOSECOND)
+            draw.pixel_statistics.add(pixel_threads, pixel_instructions, pixel_time * NANOSECOND)
         if self._shared != NOTHING:
             self._add_shared(cs)
-        if now.found >= FRONT:
-            self._draws.insert(0, self._draws.pop(now.found))
+        if number >= FRONT:
+            self._draws.insert(0, self._draws.pop(number))
             self._list()
         if self._helped or not draw.settled:
             self._renew(draw, vertex_instructions, pixel_instructions)

@@ -195,6 +195,17 @@ def test_small_files_do_not_make_it_look_through_the_folder_each_time(tmp_path: 
     assert 16 < len(looks) < 256
 
 
+def test_code_that_a_form_describes_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made, ir = list[str](), "define i64 @one() { ret i64 1 }"
+    for form in (("a", 1), ("a", 1), ("a", 2)):
+        code = jit.load_form(form, lambda: made.append(ir) or ir, ("one",))  # type: ignore[func-returns-value]
+        assert code.address("one")
+    assert len(made) == 2 and jit.has_form(("a", 1), ("one",)) and not jit.has_form(("a", 3), ("one",))
+    monkeypatch.setattr(jit, "maker", lambda: "other sources")
+    assert not jit.has_form(("a", 1), ("one",))
+
+
 def test_many_writers(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "objects", largest=5000)
 

@@ -17,6 +17,7 @@ import pytest
 
 from softgen.bits import catalogue
 from softgen.device.gpu import COMMANDS, GpuDevice
+from softgen.errors import GpuFault
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer.parser import Command
@@ -238,6 +239,7 @@ def test_a_prepared_draw_takes_values_that_draws_differ_in(name: str, change: st
         FOLLOWED[change](draws)
         after = draws.again()
         assert draws.prepared == [prepared]
+        assert prepared._kept["pixels"].payload.header[4] == binding_table(DrawState.of(draws.cs), "PS")  # r0.4 of threads
         assert (after == first) == (change in SAME_PICTURE)
         assert after == draws.fresh() == draws.again()
 
@@ -253,5 +255,24 @@ def test_a_prepared_draw_is_not_used_for_other_state(change: str) -> None:
         after = draws.again()
         assert after != first
         assert after == draws.fresh() == draws.again()
+
+    at_the_last_draw("t1", check)
+
+
+def test_a_prepared_draw_whose_constants_are_gone_is_forgotten() -> None:
+    """The draw faults as one that was not prepared does; those of other state are still found, and it is prepared again later."""
+
+    def check(draws: GearDraws) -> None:
+        first = draws.again()
+        constants_moved(draws)
+        moved, data = draws.again(), draws.cs.space.read(COPY, PAGE)
+        assert len(draws.prepared) == 1 and moved != first
+        draws.cs.space.unmap(COPY, 16 * PAGE)
+        with pytest.raises(GpuFault, match=f"{COPY:#x}"):
+            draws.again()
+        assert not draws.prepared
+        draws.cs.space.map(COPY, MemfdBuffer(16 * PAGE, "copies"))
+        draws.cs.space.write(COPY, data)
+        assert draws.again() == moved and len(draws.prepared) == 1
 
     at_the_last_draw("t1", check)

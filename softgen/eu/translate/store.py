@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import softgen
 from softgen.eu.interpreter import KernelProgram
 from softgen.lanes import jit
 from softgen.lanes.cache import Cache, default_folder
+from softgen.lanes.maker import maker
 
 BEGINNING = 16  # bytes of code that a list is kept for
 MOST = 128  # kernels of one list
-SOURCES = ("bits", "eu", "lanes", "shared_functions", "spec/eu", "spec/message")  # what a translation is made by
 
 
 Entry = tuple[int, str, dict[str, Any]]  # size of a kernel's code, its SHA-256, facts about the translation
@@ -29,19 +27,6 @@ class StoredTranslation(NamedTuple):
     data: bytes  # the object
     size: int  # bytes of code that it was made from
     facts: dict[str, Any]
-
-
-@cache
-def maker() -> str:
-    """Changes whenever something does that translations depend on."""
-    root = Path(softgen.__file__).parent
-    found = hashlib.sha256()
-    for source in SOURCES:
-        for path in sorted((root / source).rglob("*")):
-            if path.suffix in (".py", ".table", ".csv", ".layout"):
-                status = path.stat()
-                found.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return found.hexdigest()
 
 
 class TranslationStore:

@@ -8,6 +8,8 @@ it stores red, green, blue and alpha where arguments would be.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from typing import TypeVar
 
 from softgen.lanes import jit
 from softgen.lanes.llvm import LlvmMachine
@@ -26,6 +28,7 @@ from softgen.shared_functions.pixel_backend.records import DEPTH, DepthRecord, f
 from softgen.shared_functions.pixel_backend.state import DepthState, DepthTarget
 from softgen.shared_functions.pixel_backend.write import Sources, TargetForm, TargetWrite
 
+F = TypeVar("F")
 WRITE, READ, EARLY, HELD = "target_write", "target_read", "early_depth", "held_depth"
 CHANNELS = 4
 COLOR, SECOND, ALPHA, DEPTH_SLOT, STENCIL, SLOTS = 0, 4, 8, 9, 10, 11  # arguments of a write
@@ -76,17 +79,17 @@ def write_text(form: TargetForm, bits: int) -> str:
     return m.module.text()
 
 
-def _load(ir: str, name: str) -> jit.LoadedCode:
+def _load(name: str, text: Callable[[F, int], str], form: F, bits: int) -> jit.LoadedCode:
     leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
     assert leave
-    return jit.load(ir, (name,), imports={LEAVE: leave})
+    return jit.load_form((form, bits), lambda: text(form, bits), (name,), {LEAVE: leave})
 
 
 @once  # never freed: kernels may be about to call it
 def write_function(form: TargetForm, bits: int) -> jit.LoadedCode:
     """The code of a write; raises Unsupported for what is not simulated."""
     form.check()
-    return _load(write_text(form, bits), WRITE)
+    return _load(WRITE, write_text, form, bits)
 
 
 def read_text(form: ReadForm, bits: int) -> str:
@@ -106,7 +109,7 @@ def read_text(form: ReadForm, bits: int) -> str:
 def read_function(form: ReadForm, bits: int) -> jit.LoadedCode:
     """The code of a read; raises Unsupported for what is not simulated."""
     form.check()
-    return _load(read_text(form, bits), READ)
+    return _load(READ, read_text, form, bits)
 
 
 # -- early tests -----------------------------------------------------------------------------------------------------
@@ -145,13 +148,13 @@ def held_text(state: DepthState, bits: int) -> str:
 @once
 def held_function(state: DepthState, bits: int) -> jit.LoadedCode:
     check(state)
-    return _load(held_text(state, bits), HELD)
+    return _load(HELD, held_text, state, bits)
 
 
 @once
 def early_function(state: DepthState, bits: int) -> jit.LoadedCode:
     check(state)
-    return _load(early_text(state, bits), EARLY)
+    return _load(EARLY, early_text, state, bits)
 
 
 class EarlyTests:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from softgen.errors import SoftgenError
 from softgen.lanes import jit
-from softgen.lanes.cache import Cache, default_folder
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_region import LEAVE, flat_region, table_region
 from softgen.lanes.llvm_scalar import HostPointer, Parameter, Scalar
@@ -138,14 +137,13 @@ def function(form: TexelForm, hurry: bool = False) -> jit.LoadedCode | None:
         first = _asked[form] == 1
         if not first and _asked[form] < COMPILE_AFTER and not hurry:
             return None
-        ir = text(*form)
-        if not hurry and _asked[form] < COMPILE_AFTER and Cache(default_folder()).load(jit.key(ir, jit.host())) is None:
+        if not hurry and _asked[form] < COMPILE_AFTER and not jit.has_form(form, (NAME,)):
             return None
         leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
         assert leave
         with _making:
             if form not in _made:
-                _made[form] = jit.load(ir, (NAME,), imports={LEAVE: leave})
+                _made[form] = jit.load_form(form, lambda: text(*form), (NAME,), {LEAVE: leave})
     return _made[form]
 
 
