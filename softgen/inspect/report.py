@@ -33,7 +33,7 @@ BOUNDS = {
 
 
 def gathered(report: Report, engines: Iterable[EngineDispatcher], names: KernelNames) -> dict[str, Any]:
-    """Print a report."""
+    """The report as a dictionary: what was exact, what failed, counters, engines, kernels."""
     groups = list(engines)
     ran = [kernel for dispatcher in groups for kernel in dispatcher.ran.values()]
     inexact = approximations(kernel.program for kernel in ran)
