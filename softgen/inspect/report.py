@@ -90,7 +90,7 @@ def decoded(program: KernelProgram) -> Iterator[Instruction]:
 # -- text ----------------------------------------------------------------------------------------------------------
 
 
-def show(found: dict[str, Any], stream: TextIO) -> None:
+def show(report: dict[str, Any], stream: TextIO) -> None:
     """The report for people: a summary, problems, and the hottest kernels as a table."""
     from rich.console import Console
     from rich.table import Table
@@ -98,9 +98,9 @@ def show(found: dict[str, Any], stream: TextIO) -> None:
 
     console = Console(file=stream, highlight=False, soft_wrap=True, width=None if stream.isatty() else WIDE)
     console.print(Text("report", style="bold"))
-    for style, line in summary(found):
+    for style, line in summary(report):
         console.print(Text(f"  {line}", style=style))
-    hot = found["kernels"][:HOT]
+    hot = report["kernels"][:HOT]
     if not hot:
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
@@ -112,25 +112,25 @@ def show(found: dict[str, Any], stream: TextIO) -> None:
         counts = (f"{row[name]:,}" for name in COUNTS)
         table.add_row(Text(f"  {row['kernel']}"), row["code"], row["engine"], *counts, f"{row['seconds']:.3f}")
     console.print(table)
-    if len(found["kernels"]) > HOT:
-        console.print(Text(f"  and {len(found['kernels']) - HOT} more kernels"))
+    if len(report["kernels"]) > HOT:
+        console.print(Text(f"  and {len(report['kernels']) - HOT} more kernels"))
 
 
-def summary(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Style and text of the lines above the table."""
-    done = found.get("counters", found)
+    done = report.get("counters", report)
     counts = ("commands", "draws", "threads", "instructions")
     yield "", ", ".join(f"{done[name]:,} {name if done[name] != 1 else name[:-1]}" for name in counts)
-    for engine in found.get("engines", ()):
+    for engine in report.get("engines", ()):
         yield "", f"engine {engine['name']} on {counted(engine['threads'], 'host thread')}"
         yield from (("yellow", f"  note: {note}") for note in engine["notes"])
-    yield from (("yellow", f"note: {note}") for note in found.get("notes", ()))
-    if found["approximate"]:
-        yield "", "approximate (error at most): " + ", ".join(f"{name} {bound}" for name, bound in found["approximate"].items())
-    elif found["exact"]:
+    yield from (("yellow", f"note: {note}") for note in report.get("notes", ()))
+    if report["approximate"]:
+        yield "", "approximate (error at most): " + ", ".join(f"{name} {bound}" for name, bound in report["approximate"].items())
+    elif report["exact"]:
         yield "", "exact: no function was used that the hardware only approximates"
     for kind in ("faults", "unsupported"):
-        yield from (("red", f"{kind.removesuffix('s')} {problem(item)}") for item in found[kind])
+        yield from (("red", f"{kind.removesuffix('s')} {problem(item)}") for item in report[kind])
 
 
 def problem(trouble: Any) -> str:
