@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from softgen.lanes.function_type import FunctionType
+from softgen.lanes.host_function import HostFunction
 from softgen.lanes.llvm_region import LlvmRegions
 from softgen.lanes.types import Lanes, LaneType, bool_, f32, i32, u32, u64
 from softgen.lanes.value import Memory, Region, Value
@@ -70,6 +71,13 @@ class LlvmCalls(LlvmRegions):
             return (self._from_passed(type.results[0], whole),)
         return tuple(self._from_passed(shape, self.emit(f"extractvalue {kind} {whole}, {number}"))
                      for number, shape in enumerate(type.results))
+
+    def _host(self, function: HostFunction, arguments: list[Any], lanes: int, results: int) -> list[Any]:
+        given, found = (self.stack(u32, lanes, count, align=64) for count in (len(arguments), results))
+        for number, argument in enumerate(arguments):
+            given.at(u32.bytes * lanes * number).store(self._value(u32, lanes, argument), align=4)
+        self.call_native(function.name, given, found, self.number(u32, lanes))
+        return [found.at(u32.bytes * lanes * number).load_lanes(u32, lanes, align=4).payload for number in range(results)]
 
     # -- lanes ---------------------------------------------------------------------------------------------------------
 

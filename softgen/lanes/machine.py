@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from softgen.lanes.function_type import FunctionType
+from softgen.lanes.host_function import HostFunction
 from softgen.lanes.memory_operations import MemoryOperations
 from softgen.lanes.primitives import Operand
 from softgen.lanes.types import LaneType, bool_, u32, u64
@@ -279,6 +280,13 @@ class Machine(MemoryOperations):
         return self._call(type, address, arguments)
 
     # -- made of the above ------------------------------------------------------------------------------------------------------
+
+    def host(self, function: HostFunction, arguments: list[Value], results: int) -> list[Value]:
+        """Call a host function over vectors of u32; it returns `results` of them."""
+        lanes = arguments[0].lanes
+        if any(value.type is not u32 or value.lanes != lanes for value in arguments):
+            raise TypeError(f"{function.name} takes vectors of u32, all of as many lanes")
+        return [self._value(u32, lanes, held) for held in self._host(function, [value.payload for value in arguments], lanes, results)]
 
     def min(self, a: Operand, b: Operand) -> Value:
         """The smaller of two; of floats, b where they are equal or one is NaN (as MINPS has it)."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from softgen.lanes import exact, numpy_memory, numpy_region
 from softgen.lanes.function_type import FunctionType, as_tuple, program_at
+from softgen.lanes.host_function import HostFunction
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import TYPES, LaneType, bool_, f64, u64
 from softgen.lanes.value import Memory, Region, Value, Variable
@@ -137,6 +138,8 @@ def to_integer(type: LaneType, a: Array) -> Array:
     return np.where(low, DTYPES[type].type(type.lowest), np.where(high, DTYPES[type].type(type.highest), inside))
 
 
+HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
+
 class NumpyMachine(Machine):
     """Payloads are one-dimensional arrays, never written to after they were made."""
 
@@ -238,6 +241,11 @@ class NumpyMachine(Machine):
         results = as_tuple(program_at(int(address.payload[0]), type)(self, *arguments))
         type.check("results", type.results, results)
         return results
+
+    def _host(self, function: HostFunction, arguments: list[Any], lanes: int, results: int) -> list[Any]:
+        given, found = np.concatenate(arguments), np.zeros(results * lanes, np.uint32)
+        HOST(function.address)(given.ctypes.data, found.ctypes.data, lanes)
+        return list(found.reshape(results, lanes))
 
     def _any(self, lanes: int, mask: Any) -> Any:
         return mask.any(keepdims=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from softgen.lanes.function_type import FunctionType
+from softgen.lanes.host_function import HostFunction
 from softgen.lanes.operations import OPERATIONS
 from softgen.lanes.types import MOST_LANES, ROUNDINGS, LaneType, bool_, u32, u64
 from softgen.lanes.value import Memory, Operators, Region, Value, Variable
@@ -94,6 +95,10 @@ class Primitives(ABC):
 
     @abstractmethod
     def _call(self, type: FunctionType, address: Value, arguments: tuple[Value, ...]) -> tuple[Value, ...]: ...
+
+    @abstractmethod
+    def _host(self, function: HostFunction, arguments: list[Any], lanes: int, results: int) -> list[Any]:
+        """What a host function makes of vectors of u32."""
 
     # -- memory --------------------------------------------------------------------------------------------------------
 

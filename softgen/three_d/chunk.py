@@ -12,7 +12,7 @@ from softgen.three_d.structures import ObjectArray, Position, PrimitiveObject, V
 
 Bytes = npt.NDArray[np.uint8]
 
-VERTICES = 4096  # that a chunk fetches
+VERTICES = 12288  # that a chunk fetches: those of its objects if they are triangles of a list
 MADE_VERTICES = 4096  # room for those that clipping makes
 OBJECTS = 4096
 LINE = 64

@@ -33,7 +33,8 @@ exit codes: 0 fine, 2 usage error, or no such name"""
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     about = "Show the bits of a command, structure, register, message, instruction or enumeration."
     parser = subparsers.add_parser("spec", description=about, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", nargs="*", help="its name as in the manual; or a part of it, words, a field's name or a number")
+    parser.add_argument("name", nargs="*",
+                        help="its name as in the manual; or what to search for: a part of the name, words, a field's name, a number")
     parser.add_argument("--gpu", help="one GPU only (softgen gpus lists them)")
     parser.add_argument("--kind", choices=(*KINDS, "enum"), help="one kind only")
     parser.add_argument("--diff", nargs=2, metavar=("GPU", "GPU"), help="what changed from the first to the second")

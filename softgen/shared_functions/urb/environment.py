@@ -14,6 +14,7 @@ from softgen.lanes.value import Memory, Region, Value
 from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.dataport.target import LocalMemory
 from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.message import SentBytes
 from softgen.shared_functions.unit import DispatchBindings, GroupBindings
 from softgen.shared_functions.urb.memory import ROW, UrbMemory
 
@@ -53,14 +54,11 @@ class UrbBinding:
         return {"urb": self.memory.address, "urb_size": self.memory.size, "urb_entries": 0 if entries is None else int(entries.ctypes.data),
                 "urb_pools": 0 if pools is None else int(pools.ctypes.data)}  # fmt: skip
 
-    def prepare(self, indices: frozenset[int]) -> None:
+    def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
         """Nothing to resolve."""
 
-    def resolve(self, descriptor: Descriptor) -> bool:
+    def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         return False
-
-    def current(self) -> bool:
-        return True
 
     def renew(self) -> None:
         self.reported = False
