@@ -9,7 +9,7 @@ context; `finish(cs)`, which completes work that its commands have collected but
     @handles("MEDIA_STATE_FLUSH")
     def media_state_flush(cs: CommandStreamer, cmd: Record) -> None: ...
 
-A draw (3DPRIMITIVE) will be a handler of this kind in softgen/three_d/commands.py, as GPGPU_WALKER is one in softgen/gpgpu/commands.py.
+Such handlers are 3DPRIMITIVE in softgen/three_d/commands.py and GPGPU_WALKER in softgen/gpgpu/commands.py.
 This module is below the pipelines, so that none of them imports the streamer.
 """
 
@@ -30,7 +30,7 @@ StateT = TypeVar("StateT")
 HandlerT = TypeVar("HandlerT")
 Handler = Callable[["CommandStreamer", Record], None]
 Commands = dict[str, Handler]
-Drawn = Callable[[Space, Sequence[SurfaceImage]], None]  # told of the render targets in a space that a draw has written to
+Drawn = Callable[[Space, Sequence[SurfaceImage]], None]  # called with a space and the render targets in it that a draw has written
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """The furniture: versions that agree, documents that match the tree, commands that exist."""
 
+import argparse
+import importlib
 import os
 import re
 import shutil
@@ -100,6 +102,17 @@ def test_documents_show_only_verbs_that_exist() -> None:
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), ROOT / "examples" / "tour.py"]:
         for verb in re.findall(r"(?:^ {2,}|`|bin/)softgen (\w+)", page.read_text("utf-8"), re.MULTILINE):
             assert verb in VERBS, f"{page.name} shows softgen {verb}"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_documents_show_only_options_that_exist(verb: str) -> None:
+    parser = argparse.ArgumentParser()
+    subparsers = parser.add_subparsers()
+    importlib.import_module(f"softgen.inspect.cli.{verb}").add(subparsers)
+    known = {option for action in subparsers.choices[verb]._actions for option in action.option_strings}
+    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for shown in re.findall(rf"softgen {verb} ([^|`\n]*?)(?: -- |   |[|`\n]|$)", document.read_text("utf-8")):
+            assert set(re.findall(r"(?<!\S)--[a-z][a-z-]+", shown)) <= known, f"{document.name}: softgen {verb} {shown}"
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -38,19 +38,19 @@ Value = Buffer | Image | Local | Sampler | np.generic | np.ndarray[Any, Any] | i
 class Kernel:
     """A kernel of a compiled program: machine code, and what its arguments are."""
 
-    def __init__(self, found: binary.BinaryKernel) -> None:
-        self._found = found
-        self.name, self.code, self.simd, self.container = found.name, found.code, found.simd, found.container
+    def __init__(self, kernel: binary.BinaryKernel) -> None:
+        self._binary = kernel
+        self.name, self.code, self.simd, self.container = kernel.name, kernel.code, kernel.simd, kernel.container
 
     @property
     def gpus(self) -> tuple[str, ...]:
         """The GPUs that run its machine code."""
-        return tuple(gpu.name for gpu in devices().values() if gpu.generation.number == self._found.gen)
+        return tuple(gpu.name for gpu in devices().values() if gpu.generation.number == self._binary.gen)
 
     @cached_property
     def launch(self) -> Launch:
         """The launch description: payload, surfaces, memory."""
-        return self._found.launch()
+        return self._binary.launch()
 
     @property
     def arguments(self) -> tuple[Argument, ...]:

@@ -1,4 +1,4 @@
-"""EXECBUFFER2: turn a list of buffers into a submission with its batch, and queue it.
+"""DRM_IOCTL_I915_GEM_EXECBUFFER2: turn a list of buffers into a submission with its batch, and queue it.
 
 Addresses are given out and relocations applied here, while the program waits; the work itself runs later. What it waits for are fences
 (a sync file, sync objects, points of timelines) and the submissions before it that used the same buffers.

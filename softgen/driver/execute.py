@@ -142,7 +142,7 @@ class Executor:
                  device: GpuDevice | None = None, new_dispatcher: Callable[[], Dispatcher] = EngineDispatcher,
                  drawn: Callable[[Submission, Space, Sequence[SurfaceImage]], None] | None = None) -> None:  # fmt: skip
         """`save` keeps a failing submission and answers where; `log` gets a line for each failure; each context and engine has a
-        dispatcher of its own; `drawn` is told of the render targets that a draw wrote to."""
+        dispatcher of its own; `drawn` is called with the render targets that a draw wrote to."""
         self.gpu, self.recorders, self.save, self.log = gpu, recorders, save, log
         self.device, self.new_dispatcher, self.drawn = device or GpuDevice(gpu), new_dispatcher, drawn
         self.report, self.counters = RunReport(), Counters()

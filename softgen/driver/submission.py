@@ -1,4 +1,4 @@
-"""A submission: one EXECBUFFER2, from its arrival to the signal of its fence."""
+"""A submission: one DRM_IOCTL_I915_GEM_EXECBUFFER2, from its arrival to the signal of its fence."""
 
 from __future__ import annotations
 

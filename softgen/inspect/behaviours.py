@@ -100,11 +100,11 @@ def status(row: Behaviour, citations: Sequence[Citation]) -> str:
     return SHARED if proofs else DECODED if citations else OPEN
 
 
-def count(rows: Iterable[Behaviour], found: Mapping[str, Sequence[Citation]]) -> list[Count]:
+def count(rows: Iterable[Behaviour], citations: Mapping[str, Sequence[Citation]]) -> list[Count]:
     """Counts per manual and unit, in the list's order."""
     units: dict[tuple[str, str], Counter[tuple[str, str]]] = {}
     for row in rows:
-        units.setdefault((row.manual, row.unit), Counter())[row.kind, status(row, found.get(row.id, ()))] += 1
+        units.setdefault((row.manual, row.unit), Counter())[row.kind, status(row, citations.get(row.id, ()))] += 1
     return [tally(manual, unit, cell) for (manual, unit), cell in units.items()]
 
 

@@ -121,10 +121,10 @@ def _runs(mask: int) -> Iterator[tuple[int, int]]:
         mask &= (1 << low) - 1
 
 
-def _collapse(found: Iterable[Row]) -> list[Row]:
+def _collapse(rows: Iterable[Row]) -> list[Row]:
     """Merge consecutive dwords that are reserved, or filled by one group, into one row."""
     out: list[Row] = []
-    for row in found:
+    for row in rows:
         before = out[-1] if out else None
         if before and row.blank and before.blank and row.cells == before.cells:
             out[-1] = Row(before.dword, before.cells, row.dword)
@@ -152,22 +152,22 @@ def _groups(groups: Iterable[Group], prefix: str) -> Iterator[tuple[Group, str]]
         yield from _groups(group.groups, f"{path}.")
 
 
-def _drawn(found: list[Row], numbers: dict[tuple[str, str], int], path: str, unicode: bool) -> Iterator[str]:
-    if not found:
+def _drawn(rows: list[Row], numbers: dict[tuple[str, str], int], path: str, unicode: bool) -> Iterator[str]:
+    if not rows:
         return
-    margin = max(len(_label(row)) for row in found) + 1
-    width = max(cell.high for row in found for cell in row.cells) + 1
+    margin = max(len(_label(row)) for row in rows) + 1
+    width = max(cell.high for row in rows for cell in row.cells) + 1
     yield " " * margin + " " + " ".join(f"{bit:2}" for bit in reversed(range(width)))
     above: set[int] = set()
-    for row in found[:MOST_ROWS]:
+    for row in rows[:MOST_ROWS]:
         below = {width - 1 - cell.high for cell in row.cells}
         yield _spoken(" " * margin + _border(above, below, width), unicode)
         inside = "".join("│" + _inside(cell, numbers, path) for cell in row.cells)
         yield _spoken(f"{_label(row):>{margin - 1}} {inside}│", unicode)
         above = below
     yield _spoken(" " * margin + _border(above, set(), width), unicode)
-    if len(found) > MOST_ROWS:
-        yield " " * margin + f"and {len(found) - MOST_ROWS} rows more"
+    if len(rows) > MOST_ROWS:
+        yield " " * margin + f"and {len(rows) - MOST_ROWS} rows more"
 
 
 def _label(row: Row) -> str:

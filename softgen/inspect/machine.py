@@ -105,11 +105,11 @@ def limits() -> Iterator[Finding]:
     yield finding
 
 
-def at_least(name: str, value: int | None, wanted: int, advice: str) -> Finding:
+def at_least(name: str, value: int | None, least: int, advice: str) -> Finding:
     if value is None:
-        return Finding("kernel limits", name, "low", "unknown", f"want {wanted} or more")
-    enough = value >= wanted
-    return Finding("kernel limits", name, "ok" if enough else "low", f"{value:,}" + ("" if enough else f", want {wanted:,}"),
+        return Finding("kernel limits", name, "low", "unknown", f"want {least} or more")
+    enough = value >= least
+    return Finding("kernel limits", name, "ok" if enough else "low", f"{value:,}" + ("" if enough else f", want {least:,}"),
                    "" if enough else advice)
 
 

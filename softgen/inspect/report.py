@@ -35,7 +35,7 @@ BOUNDS = {
 
 
 def gathered(report: Report, engines: Iterable[EngineDispatcher], names: KernelNames) -> dict[str, Any]:
-    """Print a report."""
+    """The report as a dictionary: what was exact, what failed, counters, engines, kernels."""
     groups = list(engines)
     ran = [kernel for dispatcher in groups for kernel in dispatcher.ran.values()]
     inexact = approximations(kernel.program for kernel in ran)
@@ -109,7 +109,7 @@ def decoded(program: KernelProgram) -> Iterator[Instruction]:
 # -- text ----------------------------------------------------------------------------------------------------------
 
 
-def show(found: dict[str, Any], stream: TextIO) -> None:
+def show(report: dict[str, Any], stream: TextIO) -> None:
     """The report for people: a summary, problems, and the hottest kernels as a table."""
     from rich.console import Console
     from rich.table import Table
@@ -117,9 +117,9 @@ def show(found: dict[str, Any], stream: TextIO) -> None:
 
     console = Console(file=stream, highlight=False, soft_wrap=True, width=None if stream.isatty() else WIDE)
     console.print(Text("report", style="bold"))
-    for style, line in summary(found):
+    for style, line in summary(report):
         console.print(Text(f"  {line}", style=style))
-    hot = found["kernels"][:HOT]
+    hot = report["kernels"][:HOT]
     if not hot:
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
@@ -131,27 +131,27 @@ def show(found: dict[str, Any], stream: TextIO) -> None:
         counts = (f"{row[name]:,}" for name in COUNTS)
         table.add_row(Text(f"  {row['kernel']}"), row["code"], row["engine"], *counts, f"{row['seconds']:.3f}")
     console.print(table)
-    if len(found["kernels"]) > HOT:
-        console.print(Text(f"  and {len(found['kernels']) - HOT} more kernels"))
+    if len(report["kernels"]) > HOT:
+        console.print(Text(f"  and {len(report['kernels']) - HOT} more kernels"))
 
 
-def summary(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Style and text of the lines above the table."""
-    done = found.get("counters", found)
+    done = report.get("counters", report)
     counts = ("commands", "draws", "threads", "instructions")
     yield "", ", ".join(f"{done[name]:,} {name if done[name] != 1 else name[:-1]}" for name in counts)
-    for engine in found.get("engines", ()):
+    for engine in report.get("engines", ()):
         yield "", f"engine {engine['name']} on {counted(engine['threads'], 'host thread')}"
         yield from (("yellow", f"  note: {note}") for note in engine["notes"])
-    yield from (("yellow", f"note: {note}") for note in found.get("notes", ()))
-    if found["approximate"]:
-        yield "", "approximate (error at most): " + ", ".join(f"{name} {bound}" for name, bound in found["approximate"].items())
-    elif found["exact"]:
+    yield from (("yellow", f"note: {note}") for note in report.get("notes", ()))
+    if report["approximate"]:
+        yield "", "approximate (error at most): " + ", ".join(f"{name} {bound}" for name, bound in report["approximate"].items())
+    elif report["exact"]:
         yield "", "exact: no function was used that the hardware only approximates"
-    if found.get("fallbacks"):
-        yield "", "left to the reference: " + ", ".join(f"{name} {count:,} times" for name, count in found["fallbacks"].items())
+    if report.get("fallbacks"):
+        yield "", "left to the reference: " + ", ".join(f"{name} {count:,} times" for name, count in report["fallbacks"].items())
     for kind in ("faults", "unsupported"):
-        yield from (("red", f"{kind.removesuffix('s')} {problem(item)}") for item in found[kind])
+        yield from (("red", f"{kind.removesuffix('s')} {problem(item)}") for item in report[kind])
 
 
 def problem(trouble: Any) -> str:

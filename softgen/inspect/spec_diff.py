@@ -150,15 +150,15 @@ def _words(spot: Spot) -> set[str]:
 # -- JSON ----------------------------------------------------------------------------------------------------------
 
 
-def difference_json(found: Difference) -> dict[str, Any]:
-    if found.before is None or found.after is None:
-        only = found.after or found.before
-        return {"change": found.kind, "kind": only.kind if only else ""}
+def difference_json(difference: Difference) -> dict[str, Any]:
+    if difference.before is None or difference.after is None:
+        only = difference.after or difference.before
+        return {"change": difference.kind, "kind": only.kind if only else ""}
     return {
-        "change": found.kind,
-        "kind": found.after.kind,
-        **{what: [old, new] for what, old, new in found.frame},
-        "fields": [_change_json(change) for change in found.changes],
+        "change": difference.kind,
+        "kind": difference.after.kind,
+        **{what: [old, new] for what, old, new in difference.frame},
+        "fields": [_change_json(change) for change in difference.changes],
     }
 
 

@@ -107,13 +107,13 @@ def _groups(groups: Iterable[Group], prefix: str) -> Iterator[tuple[Group, str]]
         yield from _groups(group.groups, f"{prefix}{group.name}.")
 
 
-def _diagram(found: list[Row], tab: str, path: str) -> Iterator[str]:
-    if not found:
+def _diagram(rows: list[Row], tab: str, path: str) -> Iterator[str]:
+    if not rows:
         return
-    width = max(cell.high for row in found for cell in row.cells) + 1
+    width = max(cell.high for row in rows for cell in row.cells) + 1
     rule = "".join(f"<th>{bit}</th>" for bit in reversed(range(width)))
     yield f'<div class="wide"><table class="diagram"><tr><th class="dword"></th>{rule}</tr>'
-    for row in found:
+    for row in rows:
         label = f"{row.dword}" if row.last is None else f"{row.dword}–{row.last}"
         cells = []
         for cell in row.cells:

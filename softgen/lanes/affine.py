@@ -121,12 +121,12 @@ def computed(m: IrWriter, name: str, type: LaneType, lanes: int, payloads: Seque
         _keep(m, type, lanes, result, replace(found, low=low), masks.pop() if masks else EVERY, known_operands)
 
 
-def _low(m: IrWriter, name: str, type: LaneType, lanes: int, given: list[AffineValue]) -> LowBits | None:
+def _low(m: IrWriter, name: str, type: LaneType, lanes: int, operands: list[AffineValue]) -> LowBits | None:
     """Low bits of sums, products and shifts depend on low bits alone."""
-    narrow = min((value.low.type for value in given if value.low), key=lambda type: type.bits, default=None)
+    narrow = min((value.low.type for value in operands if value.low), key=lambda type: type.bits, default=None)
     if narrow is None or name not in _MODULAR:
         return None
-    cut = [_cut(m, value, type, narrow) for value in given]
+    cut = [_cut(m, value, type, narrow) for value in operands]
     found = _of_operation(m, name, narrow, lanes, cut)
     return None if found is None or any(value.conditions for value in (found, *cut)) else LowBits(narrow, found)
 
@@ -142,9 +142,9 @@ def _cut(m: IrWriter, affine: AffineValue, type: LaneType, to: LaneType) -> Affi
     return AffineValue(affine.stride & whole, base, conditions=affine.conditions, highest=affine.highest if small else None, number=number)
 
 
-def _keep(m: IrWriter, type: LaneType, lanes: int, result: str, found: AffineValue, mask: str, given: list[AffineValue]) -> None:
-    depth = 1 + max(value.depth for value in given)
-    conditions = tuple(dict.fromkeys([*(text for value in given for text in value.conditions), *found.conditions]))
+def _keep(m: IrWriter, type: LaneType, lanes: int, result: str, found: AffineValue, mask: str, operands: list[AffineValue]) -> None:
+    depth = 1 + max(value.depth for value in operands)
+    conditions = tuple(dict.fromkeys([*(text for value in operands for text in value.conditions), *found.conditions]))
     if depth > DEEPEST:
         found = replace(found, low=_shallow(m, type, lanes, result, found.low) if mask == EVERY else None)
     if depth > DEEPEST and mask == EVERY:
@@ -163,13 +163,13 @@ def _shallow(m: IrWriter, type: LaneType, lanes: int, result: str, low: LowBits 
     return LowBits(low.type, replace(low.affine, base=lambda: m.emit(f"trunc i{type.bits} {base()} to {kind}")))
 
 
-def _of_operation(m: IrWriter, name: str, type: LaneType, lanes: int, given: list[AffineValue]) -> AffineValue | None:
-    strides, whole = [value.stride for value in given], (1 << type.bits) - 1
-    base, highest = _scalar(m, name, type, given), _highest(name, type, given)
+def _of_operation(m: IrWriter, name: str, type: LaneType, lanes: int, operands: list[AffineValue]) -> AffineValue | None:
+    strides, whole = [value.stride for value in operands], (1 << type.bits) - 1
+    base, highest = _scalar(m, name, type, operands), _highest(name, type, operands)
     if base is None:
         return None
-    numbers = [value.number for value in given if value.number is not None]
-    if len(numbers) == len(given) and (number := _number(name, type, numbers)) is not None:
+    numbers = [value.number for value in operands if value.number is not None]
+    if len(numbers) == len(operands) and (number := _number(name, type, numbers)) is not None:
         return _constant(number)
     if not any(strides):
         return AffineValue(0, base, highest=highest)
@@ -178,12 +178,12 @@ def _of_operation(m: IrWriter, name: str, type: LaneType, lanes: int, given: lis
             return AffineValue(sum(strides) & whole, base, highest=highest)
         case "sub" | "negate":
             return AffineValue((strides[0] - strides[1] if name == "sub" else -strides[0]) & whole, base)
-        case "mul" if (number := given[0].number if strides[1] else given[1].number) is not None:
+        case "mul" if (number := operands[0].number if strides[1] else operands[1].number) is not None:
             return AffineValue(sum(strides) * number & whole, base, highest=highest)
-        case "shift_left" if given[1].number is not None:
-            return AffineValue(strides[0] << (given[1].number & type.bits - 1) & whole, base, highest=highest)
-        case "bit_and" if (number := given[0].number if strides[1] else given[1].number) is not None:
-            return _masked(m, type, lanes, given[bool(strides[1])], number, base)
+        case "shift_left" if operands[1].number is not None:
+            return AffineValue(strides[0] << (operands[1].number & type.bits - 1) & whole, base, highest=highest)
+        case "bit_and" if (number := operands[0].number if strides[1] else operands[1].number) is not None:
+            return _masked(m, type, lanes, operands[bool(strides[1])], number, base)
     return None
 
 
@@ -191,9 +191,9 @@ def _constant(number: int) -> AffineValue:
     return AffineValue(0, lambda: str(number), highest=number, number=number)
 
 
-def _number(name: str, type: LaneType, given: list[int]) -> int | None:
+def _number(name: str, type: LaneType, numbers: list[int]) -> int | None:
     """Constant folding."""
-    whole, (a, *rest) = (1 << type.bits) - 1, given
+    whole, (a, *rest) = (1 << type.bits) - 1, numbers
     b = rest[0] if rest else 0
     match name:
         case "add" | "sub" | "mul":
@@ -207,9 +207,9 @@ def _number(name: str, type: LaneType, given: list[int]) -> int | None:
     return None
 
 
-def _highest(name: str, type: LaneType, given: list[AffineValue]) -> int | None:
+def _highest(name: str, type: LaneType, operands: list[AffineValue]) -> int | None:
     """The unsigned upper bound; above the type's highest where it may wrap."""
-    most = [value.highest for value in given]
+    most = [value.highest for value in operands]
     if name == "bit_and":
         return min((bound for bound in most if bound is not None), default=None)
     if (a := most[0]) is None or (b := most[-1]) is None:
@@ -219,8 +219,8 @@ def _highest(name: str, type: LaneType, given: list[AffineValue]) -> int | None:
             return a + b
         case "mul":
             return a * b
-        case "shift_left" if given[1].number is not None:
-            return a << (given[1].number & type.bits - 1)
+        case "shift_left" if operands[1].number is not None:
+            return a << (operands[1].number & type.bits - 1)
         case "shift_right" if not type.is_signed:
             return a
     return None
@@ -246,8 +246,8 @@ def _below(m: IrWriter, type: LaneType, lanes: int, stride: int, limit: int, bas
     return AffineValue(stride, base, conditions=(lambda: m.emit(f"icmp {compare} i{type.bits} {base()}, {last}"),))
 
 
-def _scalar(m: IrWriter, name: str, type: LaneType, given: list[AffineValue]) -> Text | None:
-    kind, bases = f"i{type.bits}", [value.base for value in given]
+def _scalar(m: IrWriter, name: str, type: LaneType, operands: list[AffineValue]) -> Text | None:
+    kind, bases = f"i{type.bits}", [value.base for value in operands]
     if name == "negate":
         return lambda: m.emit(f"sub {kind} 0, {bases[0]()}")
     if name in _SHIFTS:

@@ -38,8 +38,8 @@ class CallTarget:
 PROGRAMS: dict[int, CallTarget] = {}        # by address, for the NumPy machine
 
 
-def as_tuple(found: Any) -> tuple[Value, ...]:
-    return found if isinstance(found, tuple) else () if found is None else (found,)
+def as_tuple(result: Any) -> tuple[Value, ...]:
+    return result if isinstance(result, tuple) else () if result is None else (result,)
 
 
 def program_at(address: int, type: FunctionType) -> LaneProgram:

@@ -44,13 +44,13 @@ class FastPath:
             return
         yield from self._try(self._splat(), self.shape.type.bytes, UNIFORM)
 
-    def offsets(self, given: Value) -> Value:
+    def offsets(self, value: Value) -> Value:
         """The offsets for the call: rematerialised where they are affine, so that the vector need not be computed otherwise."""
         if self.affine is None or self.affine.conditions:
-            return given
+            return value
         m, lanes = self.m, self.shape.lanes
-        steps = f"<{', '.join(f'{self.kind} {lane * self.affine.stride % (1 << given.type.bits)}' for lane in range(lanes))}>"
-        return m._value(given.type, lanes, m.emit(f"add <{lanes} x {self.kind}> {self._splat()}, {steps}"))
+        steps = f"<{', '.join(f'{self.kind} {lane * self.affine.stride % (1 << value.type.bits)}' for lane in range(lanes))}>"
+        return m._value(value.type, lanes, m.emit(f"add <{lanes} x {self.kind}> {self._splat()}, {steps}"))
 
     def end(self) -> None:
         self.m.line(f"br label %{self.done}")

@@ -80,8 +80,8 @@ class LlvmRegions(LlvmAddressing):
         shape, values = self._shape(op, type, base, offsets), [self._value(type, offsets.lanes, operand) for operand in operands]
 
         def one_lane(inner: LlvmRegions) -> OneLane:
-            def act(place: str, given: list[str]) -> tuple[str, str]:
-                old = atomic_lane(inner, op, type, place, given)
+            def act(place: str, operands: list[str]) -> tuple[str, str]:
+                old = atomic_lane(inner, op, type, place, operands)
                 return old, old
             return act
         return self._change(shape, base, offsets, mask, values, one_lane)[0]
@@ -121,7 +121,7 @@ class LlvmRegions(LlvmAddressing):
                          lambda inner: AccessFunction(inner, shape).change(operands, one_lane(inner)))
         return self.emit(f"extractvalue {both} {pair}, 0"), self.emit(f"extractvalue {both} {pair}, 1")
 
-    def retry(self, type: LaneType, place: str, given: list[str], function: Callable[..., Value]) -> tuple[str, str]:
+    def retry(self, type: LaneType, place: str, operands: list[str], function: Callable[..., Value]) -> tuple[str, str]:
         """Compute and compare-exchange until no other thread has changed the value."""
         element, expected = self.element(type), self.place(self.element(type))
         self.line(f"store {element} {self.emit(f'load atomic {element}, ptr {place} monotonic, align {type.bytes}')}, ptr {expected}")
@@ -129,7 +129,7 @@ class LlvmRegions(LlvmAddressing):
         self.line(f"br label %{again}")
         self.start(again)
         old = self.emit(f"load {element}, ptr {expected}")
-        vectors = [self.emit(f"insertelement <1 x {element}> poison, {element} {scalar}, i64 0") for scalar in (old, *given)]
+        vectors = [self.emit(f"insertelement <1 x {element}> poison, {element} {scalar}, i64 0") for scalar in (old, *operands)]
         values = [self._value(type, 1, vector) for vector in vectors]
         new = self.emit(f"extractelement <1 x {element}> {function(self, *values).payload}, i64 0")
         pair = self.emit(f"cmpxchg ptr {place}, {element} {old}, {element} {new} seq_cst seq_cst, align {type.bytes}")

@@ -46,9 +46,9 @@ def finite(m: Machine, a: Value) -> Value:
     return m.absolute(a) < float("inf")
 
 
-def moved(m: Machine, rounded: Value, found: Sides, rounding: str) -> Value:
+def moved(m: Machine, rounded: Value, sides: Sides, rounding: str) -> Value:
     """One step toward the exact result where the rounding mode requires it. As bits, a step away from zero is +1."""
-    above, below = found
+    above, below = sides
     bits = m.bitcast(rounded, rounded.type.unsigned)
     negative = m.sign_bit(rounded)
     nothing, forth, back = m.like(bits, 0), m.like(bits, 1), m.like(bits, bits.type.highest)
@@ -61,11 +61,11 @@ def moved(m: Machine, rounded: Value, found: Sides, rounding: str) -> Value:
     return m.bitcast(bits + step, rounded.type)
 
 
-def signed_zero(m: Machine, result: Value, found: Sides, unlike: Value, rounding: str) -> Value:
+def signed_zero(m: Machine, result: Value, sides: Sides, unlike: Value, rounding: str) -> Value:
     """Rounding down, a sum of unlike signs that is exactly zero is -0."""
     if rounding != "rd":
         return result
-    exact = ~(found[0] | found[1])
+    exact = ~(sides[0] | sides[1])
     return m.select((result == 0.0) & exact & unlike, m.negate(m.like(result, 0.0)), result)
 
 

@@ -42,13 +42,13 @@ class Routine:
             raise self.fault(arguments)
         return outputs
 
-    def _input(self, shape: Lanes | Bytes, given: Any) -> Array:
+    def _input(self, shape: Lanes | Bytes, value: Any) -> Array:
         if isinstance(shape, Bytes):
-            memory: Array = given
+            memory: Array = value
             if not memory.flags.c_contiguous:
                 raise TypeError(f"{shape.name} must be one contiguous array")
             return memory
-        lanes = np.ascontiguousarray(given, DTYPES[shape.type])
+        lanes = np.ascontiguousarray(value, DTYPES[shape.type])
         if lanes.shape != (shape.lanes,):
             raise TypeError(f"an input must have {shape.lanes} lanes of {shape.type}, not shape {lanes.shape}")
         return lanes

@@ -70,7 +70,7 @@ def replay(trace: WorkTrace, clock: Callable[[], int] | None = None, timed_out: 
            groups: Dispatcher | None = None, log: Callable[[str, str], None] | None = None, drawn: Drawn | None = None,
            ended: Callable[[Work], None] = lambda work: None) -> Report:  # fmt: skip
     """Execute a trace in order until it ends or `timed_out` says so. `groups` runs the thread groups of dispatches; `log` gets events by
-    topic; `drawn` is told of render targets, `ended` of each submission that has ended."""
+    topic; `drawn` is called with render targets, `ended` with each submission that has ended."""
     gpu = GpuDevice(trace.device, clock, timed_out, dispatcher=groups, trace=log, drawn=drawn)
     report = Report(gpu.counters)
     for event in events(trace):

@@ -209,8 +209,8 @@ def _launch(structs: Any, sections: list[Section], symbols: list[Symbol], name: 
     )  # fmt: skip
 
 
-def _triple(found: object) -> tuple[int, int, int]:
-    numbers = [int(text) for text in found if isinstance(text, str) and text.isdecimal()] if isinstance(found, list) else []
+def _triple(texts: object) -> tuple[int, int, int]:
+    numbers = [int(text) for text in texts if isinstance(text, str) and text.isdecimal()] if isinstance(texts, list) else []
     return (numbers[0], numbers[1], numbers[2]) if len(numbers) == 3 else (0, 0, 0)
 
 

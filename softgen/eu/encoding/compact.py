@@ -47,7 +47,7 @@ def read(name: str, text: str) -> dict[tuple[str, float], CompactionTable]:
     return {key: tuple(int(bits, 2) for bits in entries) for key, entries in found.items()}
 
 
-def _entry(place: str, line: str, found: dict[tuple[str, float], list[str]]) -> None:
+def _entry(place: str, line: str, table: dict[tuple[str, float], list[str]]) -> None:
     cells = line.split(",", 4)
     if len(cells) != 5 or cells[0] not in TABLES or not cells[2].isdigit() or not cells[3] or set(cells[3]) - {"0", "1"}:
         raise SpecError(f"{place}: an entry is a table out of {', '.join(TABLES)}, generations, an index, bits and a source, not {line!r}")
@@ -58,7 +58,7 @@ def _entry(place: str, line: str, found: dict[tuple[str, float], list[str]]) -> 
     except ValueError:
         raise SpecError(f"{place}: no generations in {cells[1]!r}; they are {', '.join(f'{g:g}' for g in GENERATIONS)}") from None
     for gen in gens:
-        entries = found.setdefault((cells[0], gen), [])
+        entries = table.setdefault((cells[0], gen), [])
         if len(entries) != int(cells[2]):
             raise SpecError(f"{place}: {cells[0]} of gen {gen:g} goes on with index {len(entries)}, not {cells[2]}")
         if entries and len(entries[0]) != len(cells[3]):

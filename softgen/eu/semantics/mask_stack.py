@@ -108,6 +108,15 @@ def _pop(b: StackBranch) -> None:
         b.set("imask_depth", left)
 
 
+def _go_on_or_pop(b: StackBranch, name: str, mask: Value, stays: Value) -> Any:
+    """Set a mask. Where channels stay active, the next ip is that of the next instruction; else pop masks and go to JIP."""
+    _require_masks(b, unless=stays)
+    b.set(name, mask)
+    for _ in b.m.If(~stays):
+        _pop(b)
+    return b.choose(stays, b.next, b.jip)
+
+
 def _pop_loop(b: StackBranch) -> None:
     left = b.depth("loop") - 1
     for number, name in enumerate(("lmask", "cmask")):
@@ -144,11 +153,7 @@ def stack_else(b: StackBranch) -> Any:
     b.require(depth > 0, lambda: DecodeError("else outside of an if: the IMask stack is empty"))
     imask = b.control.load("imask_stack", element=depth - 1) & ~b.mask("imask")
     stays = (b.dispatched & imask & b.mask("lmask") & b.mask("cmask")) != 0
-    _require_masks(b, unless=stays)
-    b.set("imask", imask)
-    for _ in b.m.If(~stays):
-        _pop(b)
-    return b.choose(stays, b.next, b.jip)
+    return _go_on_or_pop(b, "imask", imask, stays)
 
 
 @semantics_of(MASK_STACK, "endif")
@@ -187,11 +192,7 @@ def stack_break(b: StackBranch) -> Any:
 def stack_continue(b: StackBranch) -> Any:
     cmask = b.mask("cmask") & ~b.taken
     stays = (cmask & b.mask("lmask") & b.dispatched) != 0
-    _require_masks(b, unless=stays)
-    b.set("cmask", cmask)
-    for _ in b.m.If(~stays):
-        _pop(b)
-    return b.choose(stays, b.next, b.jip)
+    return _go_on_or_pop(b, "cmask", cmask, stays)
 
 
 @semantics_of(MASK_STACK, "while")

@@ -80,9 +80,9 @@ def compile_quickly(ir: str, target: jit.Target) -> bytes:
     return found
 
 
-def index_of(found: Any) -> Index:
+def index_of(loaded: Any) -> Index:
     """An index out of the cache, checked; a ValueError, TypeError or AttributeError where it is anything else."""
-    index = {name: (lot, Reach(tuple(extents), tuple(indices))) for name, (lot, extents, indices) in found.items()}
+    index = {name: (lot, Reach(tuple(extents), tuple(indices))) for name, (lot, extents, indices) in loaded.items()}
     for lot, reach in index.values():
         if type(lot) is not str or not {*map(type, reach.extents), *map(type, reach.indices)} <= {int}:
             raise ValueError("no index")

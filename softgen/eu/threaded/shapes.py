@@ -81,39 +81,39 @@ class _Taken:
         indirect = [operand for operand in (inst.dst, *inst.sources) if operand is not None and operand.indirect]
         self.moves = len(indirect) == 1 and inst.opcode not in WHOLE_IMMEDIATE  # with two, it is unknown whose offset a slot has
 
-    def operand(self, slot: int, given: Operand) -> Operand:
-        if given.file == "imm":
-            return self._immediate(slot, given)
-        if given.file == "arf":
-            return given
-        if given.indirect:
-            return self._indirect(slot, given)
-        number, start = 0, given.number * GRF_BYTES + given.sub
+    def operand(self, slot: int, operand: Operand) -> Operand:
+        if operand.file == "imm":
+            return self._immediate(slot, operand)
+        if operand.file == "arf":
+            return operand
+        if operand.indirect:
+            return self._indirect(slot, operand)
+        number, start = 0, operand.number * GRF_BYTES + operand.sub
         size = GRF_BYTES * 128
-        if given.file == "mrf":
-            number = given.number & COMPRESSED_4
+        if operand.file == "mrf":
+            number = operand.number & COMPRESSED_4
             start -= number * GRF_BYTES
             size = rules(self.inst.gen).message_registers * GRF_BYTES
         rest = start % 16 if self.inst.opcode in ALIGNED else 0
-        self.slots[slot], self.limits[slot] = BLOCK_OFFSETS[given.file] + start - rest, size - start + rest
-        return changed(given, number=number, sub=(slot + 1) * SLOT + rest)
+        self.slots[slot], self.limits[slot] = BLOCK_OFFSETS[operand.file] + start - rest, size - start + rest
+        return changed(operand, number=number, sub=(slot + 1) * SLOT + rest)
 
-    def _indirect(self, slot: int, given: Operand) -> Operand:
+    def _indirect(self, slot: int, operand: Operand) -> Operand:
         if not self.moves:
-            return given
-        self.slots[slot] = given.offset & u32.highest
-        return changed(given, offset=0)
+            return operand
+        self.slots[slot] = operand.offset & u32.highest
+        return changed(operand, offset=0)
 
-    def _immediate(self, slot: int, given: Operand) -> Operand:
-        wide = given.type in ("df", "q", "uq")
-        if given.type in PACKED or self.inst.opcode in WHOLE_IMMEDIATE or wide and self.used or self.used > 1 or not slot:
-            return given
-        given = self._widened(given)
+    def _immediate(self, slot: int, operand: Operand) -> Operand:
+        wide = operand.type in ("df", "q", "uq")
+        if operand.type in PACKED or self.inst.opcode in WHOLE_IMMEDIATE or wide and self.used or self.used > 1 or not slot:
+            return operand
+        operand = self._widened(operand)
         where = IMMEDIATES[self.used]
         self.used += 2 if wide else 1
-        self.immediate |= (given.immediate & ((1 << 64) - 1 if wide else u32.highest)) << 8 * where
+        self.immediate |= (operand.immediate & ((1 << 64) - 1 if wide else u32.highest)) << 8 * where
         self.immediates[slot] = where
-        return changed(given, file="grf", number=0, sub=(slot + 1) * SLOT, vertical=0, width=1, horizontal=0, replicate=True, immediate=0)
+        return changed(operand, file="grf", number=0, sub=(slot + 1) * SLOT, vertical=0, width=1, horizontal=0, replicate=True, immediate=0)
 
     def _widened(self, given: Operand) -> Operand:
         """A word beside dwords as the dword it becomes anyway: hosts spread that with less ado."""

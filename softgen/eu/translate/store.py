@@ -58,26 +58,26 @@ class TranslationStore:
         return self.cache.load_json(name, entries) or []
 
 
-def entries(found: Any) -> list[Entry]:
+def entries(loaded: Any) -> list[Entry]:
     """A list out of the cache, checked; a ValueError or TypeError where it is anything else."""
-    return [(whole(size), text(total), facts_of(facts)) for size, total, facts in found]
+    return [(whole(size), text(total), facts_of(facts)) for size, total, facts in loaded]
 
 
-def facts_of(found: Any) -> dict[str, Any]:
-    needs = found["needs"] and [(whole(start), whole(size)) for start, size in found["needs"]]
-    if not isinstance(found["clean"], bool):
+def facts_of(loaded: Any) -> dict[str, Any]:
+    needs = loaded["needs"] and [(whole(start), whole(size)) for start, size in loaded["needs"]]
+    if not isinstance(loaded["clean"], bool):
         raise ValueError("clean is true or false")
-    indices = [whole(index) for index in found["indices"]]
-    return {"object": text(found["object"]), "clean": found["clean"], "needs": needs, "indices": indices}
+    indices = [whole(index) for index in loaded["indices"]]
+    return {"object": text(loaded["object"]), "clean": loaded["clean"], "needs": needs, "indices": indices}
 
 
-def whole(found: Any) -> int:
-    if type(found) is not int:
-        raise ValueError(f"no whole number: {found!r}")
-    return found
+def whole(loaded: Any) -> int:
+    if type(loaded) is not int:
+        raise ValueError(f"no whole number: {loaded!r}")
+    return loaded
 
 
-def text(found: Any) -> str:
-    if not isinstance(found, str):
-        raise ValueError(f"no text: {found!r}")
-    return found
+def text(loaded: Any) -> str:
+    if not isinstance(loaded, str):
+        raise ValueError(f"no text: {loaded!r}")
+    return loaded

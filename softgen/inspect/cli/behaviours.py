@@ -73,16 +73,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def state(row: book.Behaviour, found: dict[str, list[Citation]]) -> str:
-    return book.status(row, found.get(row.id, []))
+def state(row: book.Behaviour, citations: dict[str, list[Citation]]) -> str:
+    return book.status(row, citations.get(row.id, []))
 
 
-def show_json(rows: list[book.Behaviour], listed: list[book.Behaviour], found: dict[str, list[Citation]]) -> None:
-    counts = book.count(rows, found)
+def show_json(rows: list[book.Behaviour], listed: list[book.Behaviour], citations: dict[str, list[Citation]]) -> None:
+    counts = book.count(rows, citations)
     behaviours = [{"id": row.id, "manual": row.manual, "unit": row.unit, "kind": row.kind, "behaviour": row.text,
-                   "status": state(row, found), "covered": state(row, found) == book.COVERED,
+                   "status": state(row, citations), "covered": state(row, citations) == book.COVERED,
                    "tests": [{"place": witness.place, "test": witness.test, "shows": witness.shows, "needs_shared": witness.needs_shared}
-                             for witness in found.get(row.id, [])]} for row in listed]  # fmt: skip
+                             for witness in citations.get(row.id, [])]} for row in listed]  # fmt: skip
     print_json(numbers(book.total(counts, "")) | {
         "units": [{"manual": count.manual, "unit": count.unit} | numbers(count) for count in counts],
         "behaviours": behaviours,
@@ -97,14 +97,14 @@ def numbers(count: book.Count) -> dict[str, object]:
             "decoded_only": count.decoded, "needs_shared": count.shared}  # fmt: skip
 
 
-def show_rows(rows: list[book.Behaviour], found: dict[str, list[Citation]]) -> None:
+def show_rows(rows: list[book.Behaviour], citations: dict[str, list[Citation]]) -> None:
     colour = paint()
     for row in rows:
-        status = state(row, found)
+        status = state(row, citations)
         note = "" if status in (book.COVERED, book.OPEN) else f" ({status})"
         print(f"{colour(row.id, 'good' if status == book.COVERED else 'warn')}  {row.text}{colour(note, 'warn')}")
-        if row.id in found:
-            print(colour(f"    {', '.join(f'{witness.place} {witness.test} ({witness.shows})' for witness in found[row.id])}", "note"))
+        if row.id in citations:
+            print(colour(f"    {', '.join(f'{witness.place} {witness.test} ({witness.shows})' for witness in citations[row.id])}", "note"))
     print(f"{len(rows):,} behaviours")
 
 

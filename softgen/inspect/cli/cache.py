@@ -49,15 +49,15 @@ def run(args: argparse.Namespace) -> int:
     return int(args.clear and bool(kept))
 
 
-def show(found: dict[str, Any]) -> None:
+def show(facts: dict[str, Any]) -> None:
     colour, now = paint(), time.time()
     notes = {"ok": "", "empty": "not made yet", "unsafe": "not used: it is not a folder that you alone can write to"}
-    note = notes[found["state"]]
-    rows = [("folder", found["folder"] + (f" ({note})" if note else "")), ("objects", f"{found['objects']:,}"),
-            ("size", f"{found['bytes'] / MEGABYTE:.1f} MB of {found['limit'] / MEGABYTE:.0f} MB")]  # fmt: skip
+    note = notes[facts["state"]]
+    rows = [("folder", facts["folder"] + (f" ({note})" if note else "")), ("objects", f"{facts['objects']:,}"),
+            ("size", f"{facts['bytes'] / MEGABYTE:.1f} MB of {facts['limit'] / MEGABYTE:.0f} MB")]  # fmt: skip
     for name in ("oldest", "newest"):
-        if found[name] is not None:
-            rows.append((name, f"last used {age(now - found[name])}"))
-    if found["removed"]:
-        rows.append(("removed", f"{found['removed']:,}"))
+        if facts[name] is not None:
+            rows.append((name, f"last used {age(now - facts[name])}"))
+    if facts["removed"]:
+        rows.append(("removed", f"{facts['removed']:,}"))
     print("\n".join(table([(colour(name, "name"), value) for name, value in rows])))

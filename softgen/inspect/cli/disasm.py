@@ -72,11 +72,11 @@ def run(args: argparse.Namespace) -> int:
     return 1 if not found or args.check and broken else 0
 
 
-def by_syntax(found: list[Code], syntax: str | None) -> Iterator[tuple[str, list[Code]]]:
+def by_syntax(programs: list[Code], syntax: str | None) -> Iterator[tuple[str, list[Code]]]:
     """Kernels grouped by generation, of which an archive may hold several; each group is one text."""
-    gens = list(dict.fromkeys(code.gen for code in found))
+    gens = list(dict.fromkeys(code.gen for code in programs))
     for gen in gens:
-        yield dialect.select_dialect(syntax, gen), [code for code in found if code.gen == gen]
+        yield dialect.select_dialect(syntax, gen), [code for code in programs if code.gen == gen]
 
 
 # -- where the code is ---------------------------------------------------------------------------------------------

@@ -40,5 +40,5 @@ def run(args: argparse.Namespace) -> int:
         rows = [("  " + colour(f.status, ROLE[f.status]), f.name, f.detail + (f"  {colour('→ ' + f.advice, 'value')}" if f.advice else ""))
                 for f in members]
         print("\n".join(table(rows)))
-    print("something softgen needs is missing" if failed else "all that softgen needs today is here")
+    print("something softgen needs is missing" if failed else "all that softgen needs is here")
     return int(failed)

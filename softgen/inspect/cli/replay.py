@@ -114,12 +114,12 @@ def executed(args: argparse.Namespace, trace: WorkTrace, pictures: TargetPicture
     return replay(trace, clock, timed_out, groups, log, drawn, ended), files
 
 
-def write_report(file: str, found: dict[str, Any]) -> None:
+def write_report(file: str, report: dict[str, Any]) -> None:
     """The report as JSON into a file, or as text on standard output (`-`)."""
     if file == "-":
-        show(found, sys.stdout)
+        show(report, sys.stdout)
     else:
-        Path(file).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        Path(file).write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
 
 def limit(seconds: float | None, progress: Progress) -> Callable[[], bool]:
@@ -161,6 +161,6 @@ def lines(file: str, gpu: str, report: Report, images: list[str], seconds: float
     return found
 
 
-def count(number: int, what: str) -> str:
-    plural = what if number == 1 else f"{what}es" if what.endswith("ch") else f"{what}s"
+def count(number: int, noun: str) -> str:
+    plural = noun if number == 1 else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
     return f"{number:,} {plural}"

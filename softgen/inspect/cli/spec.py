@@ -102,12 +102,12 @@ def layouts(name: str | None, names: list[str], gens: tuple[float, ...]) -> list
 # -- JSON ----------------------------------------------------------------------------------------------------------
 
 
-def to_json(found: list[Layout], one_gpu: bool) -> dict[str, Any]:
+def to_json(layouts: list[Layout], one_gpu: bool) -> dict[str, Any]:
     """By name for one GPU; by name and generation otherwise."""
     if one_gpu:
-        return {layout.name: layout_json(layout) for layout in found}
+        return {layout.name: layout_json(layout) for layout in layouts}
     result: dict[str, Any] = {}
-    for layout in found:
+    for layout in layouts:
         result.setdefault(layout.name, {})[f"{layout.gen:g}"] = layout_json(layout)
     return result
 
@@ -158,10 +158,10 @@ def enum_json(name: str, gens: tuple[float, ...], one_gpu: bool) -> dict[str, An
 # -- text ----------------------------------------------------------------------------------------------------------
 
 
-def distinct(found: list[Layout]) -> list[tuple[Layout, list[float]]]:
+def distinct(layouts: list[Layout]) -> list[tuple[Layout, list[float]]]:
     """Generations that read alike are shown once."""
     shown: list[tuple[Layout, list[float]]] = []
-    for layout in found:
+    for layout in layouts:
         last = shown[-1] if shown else None
         same = last and (last[0].dwords, last[0].key, _positions(last[0])) == (layout.dwords, layout.key, _positions(layout))
         if last and same:
@@ -219,9 +219,9 @@ def enum_page(name: str, gens: tuple[float, ...]) -> Iterator[str]:
     yield from (f"  {line}" for line in table(cells, ("value", "", "name", "gen"), right=(0, 1)))
 
 
-def listing(found: list[Layout], enums: list[str], gens: tuple[float, ...]) -> Iterator[str]:
+def listing(layouts: list[Layout], enums: list[str], gens: tuple[float, ...]) -> Iterator[str]:
     rows: dict[str, tuple[Layout, list[str]]] = {}
-    for layout in found:
+    for layout in layouts:
         rows.setdefault(layout.name, (layout, []))[1].append(f"{layout.gen:g}")
     cells = [(name, layout.kind, layout.key, " ".join(named), layout.page) for name, (layout, named) in rows.items()]
     for name in enums:

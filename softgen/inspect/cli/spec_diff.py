@@ -51,37 +51,37 @@ def wanted(name: str | None, kind: str | None, gens: tuple[float, float]) -> lis
     return here
 
 
-def lines(found: list[Difference], whole: bool, colour: Paint) -> Iterator[str]:
+def lines(differences: list[Difference], whole: bool, colour: Paint) -> Iterator[str]:
     """Every field for one name; for many, those that came, those that went, and how much changed in the rest."""
     if whole:
-        for difference in found:
+        for difference in differences:
             yield from one_name(difference, colour)
         return
     for kind in ("added", "removed"):
-        names = [difference.name for difference in found if difference.kind == kind]
+        names = [difference.name for difference in differences if difference.kind == kind]
         if names:
             yield ""
             yield colour(f"{counted(len(names), 'name')} {kind}", ROLES[kind])
             yield from (f"  {MARKS[kind]} {name}" for name in names)
-    changed = [difference for difference in found if difference.kind == "changed"]
+    changed = [difference for difference in differences if difference.kind == "changed"]
     if changed:
         yield ""
         yield colour(f"{counted(len(changed), 'name')} changed", ROLES["changed"])
         yield from (f"  {line}" for line in table([(MARKS["changed"], difference.name, summary(difference)) for difference in changed]))
 
 
-def summary(found: Difference) -> str:
-    parts = [f"{what} {old or 'none'} to {new or 'none'}" for what, old, new in found.frame]
+def summary(difference: Difference) -> str:
+    parts = [f"{what} {old or 'none'} to {new or 'none'}" for what, old, new in difference.frame]
     for kind in MARKS:
-        number = sum(change.kind == kind for change in found.changes)
+        number = sum(change.kind == kind for change in difference.changes)
         parts += [f"{number} {kind}"] if number else []
     return ", ".join(parts)
 
 
-def one_name(found: Difference, colour: Paint) -> Iterator[str]:
-    yield f"{colour(found.name, 'name')}  {found.kind}"
-    yield from (f"  {what}: {old or 'none'} to {new or 'none'}" for what, old, new in found.frame)
-    yield from (f"  {line}" for line in table([row(change, colour) for change in found.changes]))
+def one_name(difference: Difference, colour: Paint) -> Iterator[str]:
+    yield f"{colour(difference.name, 'name')}  {difference.kind}"
+    yield from (f"  {what}: {old or 'none'} to {new or 'none'}" for what, old, new in difference.frame)
+    yield from (f"  {line}" for line in table([row(change, colour) for change in difference.changes]))
 
 
 def row(change: Change, colour: Paint) -> tuple[Any, ...]:

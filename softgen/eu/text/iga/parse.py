@@ -153,13 +153,13 @@ class IgaParser:
             values |= {"predicate_invert": bool(found[2]), "flag": int(found[3]), "flag_sub": int(found[4])}
             values["predicate"] = self._predicate_code(found)
 
-    def _predicate_code(self, found: re.Match[str]) -> int:
-        word, read = found[5], self.writer.names.read
+    def _predicate_code(self, match: re.Match[str]) -> int:
+        word, read = match[5], self.writer.names.read
         if word is None:
             return 1
         code = read["predicate"].get(word, read["channel"].get(word, int(word) if word.isdigit() else -1))
         if not 0 <= code < 16:
-            raise self.reader.wrong("a predicate's word, as any8h", found.start(5))
+            raise self.reader.wrong("a predicate's word, as any8h", match.start(5))
         return code
 
     def _inline(self) -> Instruction:

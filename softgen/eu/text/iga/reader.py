@@ -210,9 +210,9 @@ class IgaReader(Scanner):
         value &= (1 << bits) - 1
         return Operand("imm", kind or "", immediate=value * 0x10001 if word and not half else value)
 
-    def _value(self, found: re.Match[str], kind: str | None, at: int) -> int:
+    def _value(self, match: re.Match[str], kind: str | None, at: int) -> int:
         """The bits of a number. An integer denotes the bits also where the type is a float, as in IGA."""
-        sign, hexadecimal, binary, infinity, quiet, payload, nan, decimal, whole = found.groups()
+        sign, hexadecimal, binary, infinity, quiet, payload, nan, decimal, whole = match.groups()
         for digits, base in ((hexadecimal, 16), (binary, 2), (whole, 10)):
             if digits:
                 return -int(digits, base) if sign else int(digits, base)
@@ -247,9 +247,9 @@ class IgaReader(Scanner):
         return int(number[1], 16) if number[1] else int(number[2]), None
 
 
-def _region(found: re.Match[str]) -> tuple[int, ...]:
+def _region(match: re.Match[str]) -> tuple[int, ...]:
     """Region values: <v;w,h> has three, <w,h> VXH and two, <v;h> two, <h> one."""
-    row, first, second, third, beside = found.groups()
+    row, first, second, third, beside = match.groups()
     if row:
         return (VXH,)
     if beside:
