@@ -185,6 +185,12 @@ def test_coverage_of_the_payload_is_what_state_says(state: int) -> None:
     assert found(stream("skl", input_coverage_mask_state=state)).parts.coverage == state
 
 
+def test_shaders_that_pull_barycentrics_may_send_to_the_pixel_interpolator() -> None:
+    """A bit says so from Gen9 on; before, any may."""
+    assert found(stream("skl", pixel_shader_pulls_bary=1)).interpolated and not found(stream("skl")).interpolated
+    assert found(stream("bdw")).interpolated
+
+
 def test_threads_of_no_width_are_an_error() -> None:
     with pytest.raises(DecodeError, match="no dispatch width is enabled"):
         found(stream("skl", **{"16_pixel_dispatch_enable": 0}))
