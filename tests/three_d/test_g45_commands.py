@@ -18,6 +18,7 @@ from tests.three_d.g45_draw import (
     SCRATCH,
     SF,
     SURFACES,
+    TARGET,
     TRIANGLES,
     VERTICES,
     Fields,
@@ -190,6 +191,32 @@ def test_hints_and_numbers_of_threads_change_nothing() -> None:
     assert (plain != 0).any()
     for other in (state, few):
         assert (G45Draw(LEFT, state=other, **kernels).run().pixels == plain).all()  # type: ignore[arg-type]
+
+
+@pytest.mark.behaviour("G45-CS-02", "G45-CS-11", shows="action")
+def test_parameters_of_a_draw_are_those_of_its_command() -> None:
+    """A second draw without parameters of the first: neither start vertex nor topology stay. Vertex buffers are read by fetch alone: what
+    the entries hold does not change with them."""
+    drawn = G45Draw([*LEFT, *RIGHT], primitives=(SECOND, FIRST)).run()
+    assert drawn.pixels[0, 0].tolist() == [1, 2, 3, 4] and drawn.pixels[8, 8].tolist() == [21, 22, 23, 24]
+    gone = pack("3DSTATE_VERTEX_BUFFERS", vertex_buffer=[{"buffer_pitch": 64, "buffer_starting_address": DATA}])
+    index = pack("3DSTATE_INDEX_BUFFER", buffer_starting_address=DATA, buffer_ending_address=DATA)
+    again = G45Draw(LEFT, after=[gone, index]).run()
+    assert len(again.lit) == 28
+
+
+@pytest.mark.behaviour("G45-SYNC-05", shows="action")
+def test_what_was_drawn_is_in_memory_for_later_draws() -> None:
+    """The second draw fetches its vertices from the target of the first."""
+    flush = pack("PIPE_CONTROL", render_target_cache_flush_enable=1)
+    copy = pack("3DSTATE_VERTEX_BUFFERS", vertex_buffer=[{"buffer_pitch": 0, "buffer_starting_address": TARGET}])
+    elements = [{"valid": 1, "source_element_format": 0, "source_element_offset": 0, "destination_element_offset": 4 * n,
+                 **{f"component_{c}_control": 2 if n == 0 else 1 for c in range(4)}} for n in range(3)]  # fmt: skip
+    point = {"primitive_topology_type": 1, "vertex_count_per_instance": 1}
+    first = [vertex(0, 0, attribute=(9.5, 9.5, 0.5, 1)), vertex(8, 0), vertex(0, 8)]
+    second = [flush, copy, pack("3DSTATE_VERTEX_ELEMENTS", vertex_element=elements)]
+    drawn = G45Draw(first, primitives=({}, point), between=second).run()
+    assert drawn.pixels[9, 9].tolist() == [9.5, 9.5, 0.5, 1]
 
 
 # -- URB ---------------------------------------------------------------------------------------------------------------

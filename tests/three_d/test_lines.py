@@ -76,7 +76,7 @@ def leaves(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], pixel: Pi
     return any(inside((a[0] + t * dx, a[1] + t * dy), pixel, dx, dy, legacy) for t in ordered)
 
 
-@pytest.mark.behaviour("BDW-SF-03", "BDW-WM-11", "G45-SF-32", "G45-SF-35", shows="action")
+@pytest.mark.behaviour("BDW-SF-03", "BDW-WM-11", "G45-SF-32", "G45-SF-33", "G45-SF-34", "G45-SF-35", shows="action")
 @given(a=end, b=end, legacy=st.booleans())
 def test_a_line_of_width_0_lights_the_pixels_whose_diamond_it_leaves(a: Any, b: Any, legacy: bool) -> None:
     """Antialiasing is ignored (G45 5397)."""
@@ -222,6 +222,7 @@ def test_slope_and_bias_of_all_edges_are_multiplied() -> None:
     assert abs(alpha(record, 25, 20, **given) * 255 - 148) <= 1 and abs(alpha(record, 25, 21, **given) * 255 - 54) <= 1
 
 
+@pytest.mark.behaviour("G45-SF-41", shows="action")
 def test_manhattan_distances_are_longer() -> None:
     record = smooth(9, [line(0, 1)], [at(10, 10), at(40, 40)], line_width=3.0)
     true = 1.5 - math.sqrt(2)  # from the edge to pixel (x + 2, x), with the line at y = x
