@@ -326,7 +326,7 @@ def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher], place
     inexact = report.approximations(one.program for one in found)
     notes = list(dict.fromkeys(note for each in groups for note in each.notes))
     rows = report.kernels(found, KernelNames(places))
-    return {"exact": fine and not inexact, "approximate": inexact, "notes": notes, "kernels": rows}
+    return {"exact": fine and not inexact, "approximate": inexact, "notes": notes, "fallbacks": report.fallbacks(found), "kernels": rows}
 
 
 def hint(gpu: Device, outcome: Outcome) -> None:
