@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -29,6 +30,7 @@ FIRST = 255  # in Topology.back
 RECTANGLE, BACK_FACING, LAST = 1 << 2, 1 << 9, 1 << 10  # enum object_flags of three_d.h
 PROVOKING_SHIFT, EDGES_SHIFT, TOPOLOGY_SHIFT = 4, 6, 16
 ALL_EDGES = 7
+VERTEX_ID = 5  # component control (G45 2235)
 PATCHES = 32  # topologies from here on are patch lists
 INDEX_BYTES = (1, 2, 4)  # index_format
 CUT_TOPOLOGIES = (1, 2, 3, 4, 5, 9, 10, 11, 12)  # where cuts are enabled with the index buffer (G45 2031-2057)
@@ -83,6 +85,31 @@ TOPOLOGIES = {
 }
 
 
+# Objects as GS threads of Gen4.5 get them, where that is not as later stages do (G45 3281-3341).
+TRISTRIP_ADJ = 12
+NEED_GS = (7, 8, 16)  # quadrilaterals and loops
+WHOLE = {7: Topology(4, 4, (3, 2, 1, 0), 7), 8: Topology(4, 2, (3, 2, 0, 1), 8)}
+ADJACENT = {9: Topology(4, 4, (3, 2, 1, 0), 9), 10: Topology(4, 1, (3, 2, 1, 0), 10), 11: Topology(6, 6, (5, 4, 3, 2, 1, 0), 11),
+            TRISTRIP_ADJ: Topology(6, 2, (5, 4, 3, 2, 1, 0), TRISTRIP_ADJ)}  # fmt: skip
+
+
+def whole_objects(state: DrawState) -> dict[int, Topology]:
+    """Topologies whose objects go to GS threads with all of their vertices, more than three."""
+    if not state.generation.unit_state or not state.command("3DSTATE_PIPELINED_POINTERS").gs_enable:
+        return {}
+    return WHOLE if unit_state(state, "GS").discard_adjacency else WHOLE | ADJACENT
+
+
+def cache_disabled(state: DrawState) -> bool:
+    """Whether equal indices are different vertices to the VS: by its state, or because vertices have IDs (G45 2754-2759, 2940-2944)."""
+    if not state.generation.unit_state:
+        return False
+    elements = state.get("3DSTATE_VERTEX_ELEMENTS")
+    stores = (getattr(element, f"component_{n}_control") for element in (elements.vertex_element if elements is not None else ())
+              if element.valid for n in range(4))  # fmt: skip
+    return bool(unit_state(state, "VS").vertex_cache_disable) or any(control == VERTEX_ID for control in stores)
+
+
 class CachedVertex(ctypes.Structure):
     """A line of the vertex cache (struct cached_vertex)."""
 
@@ -104,14 +131,15 @@ class AssemblyState(ctypes.Structure):
 
     _fields_ = [
         ("memory", ctypes.c_uint64), ("index_address", ctypes.c_uint64), ("index_size", ctypes.c_uint64),
-        *_numbers("index_bytes", "first_index", "cut_enable", "cut_index", "vertices", "instances", "minimum", "step", "corners"),
-        ("back", ctypes.c_uint8 * 4),
+        *_numbers("index_bytes", "first_index", "cut_enable", "cut_index", "vertices", "instances", "minimum", "step", "corners", "whole",
+                  "adjacent_strip", "uncached"),
+        ("back", ctypes.c_uint8 * 8),
         *_numbers("flags", "inverts", "closes", "polygon", "line_strip", "continued", "provoking", "one_instance"),
         ("vertex_ids", ctypes.c_uint64), ("instance_ids", ctypes.c_uint64),
         *_numbers("entries", "most_entries"),
         ("objects", ObjectArray),
         *_numbers("position", "instance", "count", "next", "made"),
-        ("recent", ctypes.c_uint32 * 8),
+        ("recent", ctypes.c_uint32 * 16),
         *_numbers("first", "primitive", "stamp"),
         ("held", PendingObject),
         ("vertices_seen", ctypes.c_uint64), ("objects_made", ctypes.c_uint64),
@@ -119,6 +147,7 @@ class AssemblyState(ctypes.Structure):
     ]  # fmt: skip
 
 
+UNKNOWN = -1, None  # the topology of which the memory has the plan
 PROGRESS = AssemblyState.position.offset
 
 
@@ -127,44 +156,63 @@ class AssemblyMemory:
 
     def __init__(self) -> None:
         self.vertex_ids, self.instance_ids = aligned(4 * VERTICES), aligned(4 * VERTICES)
-        self.topology: tuple[int, Record | None] = -1, None  # of the last draw, and the record that selected its provoking vertices
+        self.topology: tuple[int, Record | None] = UNKNOWN  # of the last draw, and the record that selected its provoking vertices
         self.call = native.GuardedCall(library().assemble)
         self.state = AssemblyState(vertex_ids=self.vertex_ids.ctypes.data, instance_ids=self.instance_ids.ctypes.data)
 
 
-class Assembly:
-    """Objects of a draw, chunk by chunk. With `memory` of another, that one is over."""
+class VertexIds(Protocol):
+    """Where the vertices of a chunk have their IDs."""
 
-    def __init__(self, state: DrawState, call: DrawCall, one_instance: bool = False, memory: AssemblyMemory | None = None) -> None:
+    @property
+    def vertex_ids(self) -> int:
+        """Address of the VertexIDs of the chunk's entries."""
+        ...
+
+    @property
+    def instance_ids(self) -> int:
+        """Address of the InstanceIDs of the chunk's entries."""
+        ...
+
+
+class Assembly:
+    """Objects of a draw, chunk by chunk. With `memory` of another, that one is over. `uncached`: equal indices are different vertices."""
+
+    def __init__(self, state: DrawState, call: DrawCall, one_instance: bool = False, memory: AssemblyMemory | None = None,
+                 uncached: bool = False) -> None:  # fmt: skip
         self.memory, self.space, self.finished = memory or AssemblyMemory(), state.space, False
         self.state = plan = self.memory.state
         ctypes.memset(ctypes.addressof(plan) + PROGRESS, 0, AssemblyState.stamp.offset - PROGRESS)  # not the cache: stamps go on
         plan.held.valid = plan.vertices_seen = plan.objects_made = 0
         plan.memory, plan.vertices, plan.instances = ctypes.addressof(state.space.table), call.vertices, call.instances
-        plan.first_index, plan.one_instance = call.start_vertex, one_instance
+        plan.first_index, plan.one_instance, plan.uncached = call.start_vertex, one_instance, uncached
         self._set_topology(state, call)
         self._set_indices(state, call)
 
     def _set_topology(self, state: DrawState, call: DrawCall) -> None:
         if call.topology >= PATCHES:
             raise Unsupported(f"3DPRIMITIVE: primitive_topology_type {call.topology}, a patch list")
-        found = TOPOLOGIES.get(call.topology)
+        whole = whole_objects(state).get(call.topology)
+        _check_stages(state, call.topology)
+        found = whole or TOPOLOGIES.get(call.topology)
         if found is None:
             raise DecodeError(f"3DPRIMITIVE: primitive_topology_type {call.topology} is no topology")
         plan, corners = self.state, len(found.back)
         vertices = min(corners, 3)
         selected = self._selected_by(state, found, vertices)
         held = self.memory.topology
-        if held[0] == call.topology and held[1] is selected:
+        if held[0] == call.topology and held[1] is selected and plan.whole == (whole is not None):
             plan.next = found.minimum
             return
         plan.minimum = plan.next = found.minimum
         plan.step, plan.corners, plan.back[:corners] = found.step, corners, found.back
         plan.inverts, plan.closes, plan.polygon, plan.line_strip = found.inverts, found.closes, found.polygon, found.strip
         plan.continued = found.continued
+        plan.whole, plan.adjacent_strip = whole is not None, whole is not None and call.topology == TRISTRIP_ADJ
         provoking = int(getattr(selected, found.select or SELECTS[vertices])) if selected is not None else 0
         if corners == 4:
-            plan.provoking, provoking = (found.quad_last if provoking == 2 else 0), 0
+            last = provoking == 2 or not state.generation.unit_state  # the select is for triangles: GL, quads do not follow the convention
+            plan.provoking, provoking = (found.quad_last if last else 0), 0
         edges = ALL_EDGES << EDGES_SHIFT if vertices == 3 else 0
         plan.flags = vertices | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
         self.memory.topology = call.topology, selected
@@ -229,6 +277,17 @@ class Assembly:
         """VertexIDs and InstanceIDs of the chunk's entries."""
         count = 4 * self.state.entries
         return self.memory.vertex_ids[:count].view(np.uint32), self.memory.instance_ids[:count].view(np.uint32)
+
+
+def _check_stages(state: DrawState, topology: int) -> None:
+    """Warn of topologies that need stages which are off (G45 781-852)."""
+    if not state.generation.unit_state:
+        return
+    pointers = state.command("3DSTATE_PIPELINED_POINTERS")
+    if topology in NEED_GS and not pointers.gs_enable:
+        state.warn(f"3DPRIMITIVE: primitive_topology_type {topology} needs GS threads, and the GS stage is off")
+    if topology in ADJACENT and not pointers.gs_enable and not pointers.clip_enable:
+        state.warn(f"3DPRIMITIVE: primitive_topology_type {topology}: with the GS stage off, the CLIP stage must be on")
 
 
 def _cut(buffer: Record, fetch: Record | None, index_bytes: int) -> tuple[int, int]:

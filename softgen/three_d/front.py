@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from softgen.command import CommandStreamer
 from softgen.errors import SoftgenError
 from softgen.shared_functions.urb.memory import ROW
-from softgen.three_d.assembly import Assembly, AssemblyMemory
+from softgen.three_d.assembly import Assembly, AssemblyMemory, cache_disabled
 from softgen.three_d.chunk import Chunk, aligned
 from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.urb_fences import check_entries
 from softgen.three_d.vertex_fetch import Destination, FetchPlan, fetch_key, vertex_dwords, vertex_fetch
 from softgen.three_d.vertex_shader import VertexShader, VertexShaderPlan
 
@@ -40,7 +41,7 @@ class Front:
     def __init__(self) -> None:
         self.counts = FrontCounts()
         self._chunks: dict[int, Chunk] = {}
-        self._memory = AssemblyMemory()
+        self.memory = AssemblyMemory()
         self._plans, self._fetches = PlanCache(FrontPlan), PlanCache(_fetch, FETCHES)
 
     def chunks(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> Iterator[Chunk]:
@@ -48,10 +49,10 @@ class Front:
         self.counts = FrontCounts()
         if not call.vertices or not call.instances:
             return
-        plan = self._plans.get(state)
-        fetch = self._fetches.get(state, plan, fetch_key(state, call), _Values(call)).starting(call)
-        draw = FrontDraw(state, call, plan, fetch, self._memory)
-        chunk = self._chunk(draw.entry_bytes)
+        plan = self.plan(state)
+        fetch = self.fetch(state, call, plan)
+        draw = FrontDraw(state, call, plan, fetch, self.memory)
+        chunk = self.chunk(draw.entry_bytes)
         while not draw.assembly.finished:
             draw.fill(cs, chunk)
             draw.count(self.counts)
@@ -60,7 +61,14 @@ class Front:
             if chunk.objects.count:
                 yield chunk
 
-    def _chunk(self, entry_bytes: int) -> Chunk:
+    def plan(self, state: DrawState) -> FrontPlan:
+        return self._plans.get(state)
+
+    def fetch(self, state: DrawState, call: DrawCall, plan: FrontPlan) -> FetchPlan:
+        return self._fetches.get(state, plan, fetch_key(state, call), _Values(call)).starting(call)
+
+    def chunk(self, entry_bytes: int) -> Chunk:
+        """Arrays for vertex entries of this size."""
         found = self._chunks.pop(entry_bytes, None) or Chunk(entry_bytes)
         self._chunks[entry_bytes] = found
         if len(self._chunks) > MOST_CHUNKS:
@@ -73,6 +81,8 @@ class FrontPlan:
 
     def __init__(self, state: DrawState) -> None:
         self.shader = VertexShaderPlan(state)
+        self.uncached = cache_disabled(state)
+        check_entries(state)
         statistics = state.get("3DSTATE_VF_STATISTICS")
         self.counts = statistics is not None and bool(statistics.statistics_enable)
 
@@ -108,7 +118,7 @@ class FrontDraw:
 
     def __init__(self, state: DrawState, call: DrawCall, plan: FrontPlan, fetch: FetchPlan, memory: AssemblyMemory | None = None) -> None:
         self.plan, self.fetch, self.shader = plan, fetch, VertexShader(state, call, plan.shader, fetch)
-        self.assembly = Assembly(state, call, plan.shader.one_instance, memory)
+        self.assembly = Assembly(state, call, plan.shader.one_instance, memory, plan.uncached)
         self.entry_bytes = entry_bytes(state, call, plan.shader)
         self.shaded = 0
 

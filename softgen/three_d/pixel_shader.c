@@ -28,7 +28,7 @@ static void end_batch(struct pixel_loop *l)
     memset(l->used, 0, sizeof l->used);
 }
 
-static int64_t run_batch(struct pixel_loop *l, void *record)
+int64_t run_batch(struct pixel_loop *l, void *record)
 {
     if (!l->batch)
         return THREADS_DONE;
@@ -71,6 +71,8 @@ INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
         told->layer = t->record->layer;
         told->viewport = t->record->viewport;
         write_common(&l->plan->payload, t->record, l->records->attributes, payload);
+        if (l->plan->interpolated)
+            write_planes(t->record, told->planes);
         t->slot = (uint32_t)l->first_slot + thread;
         l->masks[thread] = 0;
     }
@@ -150,7 +152,7 @@ INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, cons
     const struct pixel_plan *plan = l->plan;
     float z[BLOCK_PIXELS] = {0};
     struct held_block held;
-    struct thread_pixels pixels = {.record = r, .block = b, .z = z, .count = BLOCK_PIXELS, .covered = b->mask, .lit = b->mask};
+    struct thread_pixels pixels = {.raster = &plan->raster, .record = r, .block = b, .z = z, .count = BLOCK_PIXELS, .covered = b->mask, .lit = b->mask};
     if (plan->depth || plan->late || plan->payload.depth)
         interpolate_depth(&r->z, b->x, b->y, z);
     if (plan->depth)
@@ -240,8 +242,9 @@ static void begin_record(struct pixel_loop *l)
 /* The records of the tile in hand, from the block in hand on; batches do not outlive their tile. */
 static int64_t shade_tile(struct pixel_loop *l, void *record)
 {
+    int usual = is_usual(l);
     for (;;) {
-        int64_t why = shade_blocks(l, record_of(l), record);
+        int64_t why = usual ? shade_usual(l, record_of(l), record) : shade_blocks(l, record_of(l), record);
         if (why != THREADS_DONE)
             return why;
         l->block_count = l->block = 0;

@@ -67,6 +67,7 @@ class PixelState:
     binding_table: int
     samplers: int
     scratch: Scratch | None
+    interpolated: bool = False  # threads may send messages to the pixel interpolator
 
 
 class Fields:
@@ -102,6 +103,7 @@ def pixel_inputs(state: DrawState) -> PixelInputs:
     shader, pointers = unit_state(state, "PS"), state.get("3DSTATE_CC_STATE_POINTERS")
     common = binding_table(state, "PS"), samplers(state, "PS"), tuple(state.get(name) for name in rasterizer.STATE)
     if state.generation.unit_state:
+        common = *common[:2], (*common[2], unit_state(state, "SF"))
         pointer = state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_color_calc_state
         color_calc = state.structure("COLOR_CALC_STATE", state.address("general", pointer))
         return PixelInputs(shader, shader, None, color_calc, None, state.get("3DSTATE_DEPTH_BUFFER"), pointer, *common)
@@ -152,7 +154,8 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
         kills or computes or fields.early_depth_stencil_control == PS_EXECUTES)  # fmt: skip
     return PixelState(parts, getattr(fields, f"kernel_start_pointer_{number}"), _control(state, fields), dispatched, late,
                       bool(fields.statistics_enable), bool(fields.push_constant_enable), bool(fields.attribute_enable), None,
-                      inputs.binding_table, inputs.samplers, scratch)  # fmt: skip
+                      inputs.binding_table, inputs.samplers, scratch,
+                      bool(fields.pixel_shader_pulls_bary or not fields.has("pixel_shader_pulls_bary")))  # fmt: skip
 
 
 def _refuse(inputs: PixelInputs) -> None:
@@ -292,7 +295,7 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     parts = PayloadParts(
         HeaderFormat.COEFFICIENTS, width, fields.dispatch_grf_start_register_for_constant_setup_data_0 * (2 if width == 32 else 1),
         _header(0, inputs, scratch, fields), _depth_flags(depth, source), depth=source,
-        held_stencil=depth.destination_stencil, held_depth=depth.destination_depth,
+        held_stencil=depth.destination_stencil, held_depth=depth.destination_depth, antialias=rasterizer.is_antialiased(state),
         attribute_offset=32 * fields.setup_urb_entry_read_offset, scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     dispatched = bool(fields.thread_dispatch_enable)

@@ -60,6 +60,7 @@ struct payload_plan {
     uint32_t barycentric[BARYCENTRIC_MODES]; /* perspective at pixel, centroid and sample, then linear */
     uint32_t depth, w, xy_offsets, coverage;
     uint32_t held_stencil, held_depth; /* what the buffers hold */
+    uint32_t antialias; /* the register of coverage and stencils: there for smooth lines, even if `held_stencil` is not */
     uint32_t half;
     uint32_t coverage_state; /* what coverage is: enum input_coverage */
     uint32_t constants, constant_bytes;
@@ -74,7 +75,11 @@ struct payload_plan {
     const uint8_t *constant_data;
 };
 
-/* A part of a thread: pixels of one block, from `first` on, that become channels. */
+enum { REGISTER = 32 }; /* bytes */
+enum { BACK_FACING_BIT = 15, LAYER_SHIFT = 16, VIEWPORT_SHIFT = 27, LAYER_MASK = 0x7ff, VIEWPORT_MASK = 15, TOPOLOGY_MASK = 31 };
+
+typedef uint32_t reg __attribute__((vector_size(32), aligned(4), may_alias)); /* a register, stored in one piece */
+
 /* The order in which a block's subspans become channels, and the place of each channel's pixel in the block. */
 struct subspan_order {
     float x[BLOCK_PIXELS], y[BLOCK_PIXELS];
@@ -85,12 +90,14 @@ struct subspan_order {
  * value that all channels share, they take channel 0's (public Mesa, brw_stage_has_packed_dispatch). */
 extern const struct subspan_order subspan_orders[16];
 
+/* A part of a thread: pixels of one block, from `first` on, that become channels. */
 struct thread_pixels {
     const struct setup_record *record;
     const struct pixel_block *block;
     const struct subspan_order *order;
     const float *z; /* of the block's pixels, as all that follows in `order` */
     const uint32_t *held_depth, *held_stencil;
+    const struct raster_plan *raster;
     uint32_t first, count; /* pixels: 8 or 16 */
     uint32_t covered, lit; /* lit: covered, and passed early tests */
     uint32_t place[4]; /* of the subspans: X, and Y in the upper half */
@@ -98,6 +105,7 @@ struct thread_pixels {
     uint32_t upper; /* they become channels 16 to 31 */
 };
 
+void write_planes(const struct setup_record *r, float planes[16]);
 void write_antialias(const struct raster_plan *plan, const struct thread_pixels *pixels, float *into);
 void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z);
 void write_common(const struct payload_plan *plan, const struct setup_record *record, const uint8_t *attributes, uint8_t *payload);
@@ -114,6 +122,8 @@ struct pixel_plan {
     void *held_target;
     uint32_t late; /* tests come late: the pixel backend makes them, and says which pixels passed */
     uint32_t sideband; /* offset of struct pixel_dispatch in a thread's block */
+    uint32_t generic; /* the specialised version (pixel_threads.c) is not used */
+    uint32_t interpolated; /* the shader may ask for barycentrics: threads have planes */
 };
 
 /* A worker's loop over tiles. Everything that it knows is here, so that it can return and be called again. */
@@ -140,5 +150,15 @@ struct pixel_loop {
     uint64_t started, threads; /* threads of batches that were started, and that are done */
     uint64_t covered, lit, passed; /* pixels: covered, shaded, passed by depth and stencil tests */
 };
+
+int64_t run_batch(struct pixel_loop *l, void *record);
+
+/* -- pixel_threads.c ----------------------------------------------------------------------------------------------------------------- */
+
+/* Whether a plan is one of those that pixel_threads.c is specialised for. */
+int is_usual(const struct pixel_loop *l);
+
+/* The blocks of the record in hand, from l->block on, as shade_blocks of pixel_shader.c. */
+int64_t shade_usual(struct pixel_loop *l, const struct setup_record *r, void *record);
 
 #endif

@@ -52,6 +52,7 @@ enum object_flags {
     OBJECT_BACK_FACING = 1 << 9, /* lines and points of *_BF topologies */
     OBJECT_LAST = 1 << 10, /* the last line of its strip */
     OBJECT_CONTINUES = 1 << 11, /* a line that goes on where the one before ended: stipple is not reset */
+    OBJECT_CORNER = 1 << 12, /* a triangle's vertex, drawn as a point; vertex[1] is the triangle's provoking one */
     OBJECT_TOPOLOGY_SHIFT = 16, /* 3DPRIM_* code, as payloads give it */
 };
 
@@ -128,6 +129,7 @@ struct pixel_dispatch {
     uint32_t place[8];
     uint32_t lit, back_facing, layer, viewport, passed, reserved[3];
     float depth[32];
+    float planes[16]; /* 1/w, b1, b2, and both divided by w: at pixel (0, 0), and steps; where the shader may ask for them */
     float antialias[32]; /* of draws with smooth lines or points: coverage, which alpha is multiplied by */
 };
 

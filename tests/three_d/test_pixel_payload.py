@@ -17,12 +17,16 @@ import pytest
 
 from softgen.errors import DecodeError
 from softgen.eu.thread.block import BLOCK_OFFSETS
+from softgen.shared_functions import pixel_interpolator
+from softgen.shared_functions.descriptors import encode
+from softgen.shared_functions.pixel_dispatch import PixelDispatch
 from softgen.three_d.pixel_payload import HeaderFormat, PayloadParts, place_parts
 from softgen.three_d.pixel_shader import PixelLoop, PixelPlan, library
 from softgen.three_d.rasterizer import RasterPlan
 from softgen.three_d.setup import SMOOTH_LINE
 from softgen.three_d.structures import Plane, SetupRecord
 from tests.conftest import ROOT
+from tests.shared_functions.test_gateway import Sent, connect
 from tests.three_d.pixels import DONE, Binned, RecordingWorker, Records, Thread, triangle, with_planes
 from tests.three_d.test_rasterizer import blocks
 
@@ -33,6 +37,9 @@ OLD = PayloadParts(HeaderFormat.COEFFICIENTS, 16, 8, (0, 0x40, 0, 0x123, 0x456, 
 NO_MODES = (False,) * 6
 PERSPECTIVE = (True, *NO_MODES[1:])
 BARE = replace(ALL, barycentrics=NO_MODES, depth=False, w=False, xy_offsets=False, coverage=False, start=6)
+FORMS_OF_USUAL_DRAWS = (((True,) * 6, True), (PERSPECTIVE, False), (PERSPECTIVE[::-1], False), (NO_MODES, True))
+USUAL = [replace(ALL, width=width, xy_offsets=False, coverage=False, barycentrics=modes, depth=wants, w=wants)
+         for width in (8, 16) for modes, wants in FORMS_OF_USUAL_DRAWS]  # fmt: skip
 Block = tuple[int, int, int, int]  # x, y, covered and lit pixels
 CONSTANTS = np.arange(96, dtype=np.uint8)
 DEPTH = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -207,6 +214,7 @@ def shown(parts: PayloadParts) -> str:
     return f"{parts.format.name.lower()}, {parts.width}, r{parts.start}"
 
 
+@pytest.mark.behaviour("G45-WM-32", "G45-WM-33", "G45-WM-34", "G45-WM-35", "G45-WM-36", "G45-WM-37", "G45-WM-38", shows="action")
 @pytest.mark.parametrize("parts", FORMS, ids=shown)
 def test_payloads_and_masks(parts: PayloadParts) -> None:
     """BDW-PS-03, BDW-WM-06, BDW-WM-07, G45-WM-32 to G45-WM-38: every register of every thread, and whole subspans on (G45-WM-33)."""
@@ -247,6 +255,7 @@ def test_channel_0_of_a_thread_is_always_on(parts: PayloadParts) -> None:
     assert len({thread.mask for thread in threads}) > 1
 
 
+@pytest.mark.behaviour("G45-WM-44", shows="action")
 @pytest.mark.parametrize("capacity", [2, 3, 7, 64])
 @pytest.mark.parametrize("parts", FORMS[:3], ids=shown)
 def test_a_batch_has_a_block_once_and_records_come_in_order(parts: PayloadParts, capacity: int) -> None:
@@ -298,16 +307,14 @@ def test_every_host_gets_the_same(flags: str, tmp_path: Path) -> None:
     """The library chooses among vector code for several hosts; here each is built alone."""
     if not shutil.which("gcc") or platform.machine() != "x86_64":
         pytest.skip("gcc is absent, or the host is another one")
-    names = ("rasterizer", "lines", "payload", "pixel_shader")
+    names = ("rasterizer", "lines", "payload", "pixel_shader", "pixel_threads")
     files = [str(ROOT / "softgen" / "three_d" / f"{name}.c") for name in names]
     made, common = str(tmp_path / "one.so"), ["-O3", "-DVECTORIZED=", "-ffp-contract=off", "-shared", "-fPIC"]
     subprocess.run(["gcc", *common, *flags.split(), *files, "-o", made, "-lm"], check=True)
-    wanted = Draw(scene(21), ALL).run(RecordingWorker())
-    found = Draw(scene(21), ALL).run(RecordingWorker(), built=ctypes.CDLL(made))
-    assert [(t.registers, t.mask) for t in found] == [(t.registers, t.mask) for t in wanted]
-
-
-# -- tests before the shader ----------------------------------------------------------------------------------------------
+    for parts in (ALL, *USUAL):
+        wanted = Draw(scene(21), parts).run(RecordingWorker())
+        found = Draw(scene(21), parts).run(RecordingWorker(), built=ctypes.CDLL(made))
+        assert [(t.registers, t.mask) for t in found] == [(t.registers, t.mask) for t in wanted]
 
 
 def half_of_it(block: DepthBlock) -> int:
@@ -315,6 +322,10 @@ def half_of_it(block: DepthBlock) -> int:
     return sum(int(block.z[bit] * 500 % 2) << bit for bit in range(16))
 
 
+# -- tests before the shader ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("G45-WM-21", shows="action")
 def test_early_tests_remove_pixels() -> None:
     """Threads get what passed; coverage in the payload is that of the object (G45-WM-21, BDW-PS-03)."""
     seen = list[DepthBlock]()
@@ -435,3 +446,29 @@ def test_barycentrics_of_one_w_are_linear() -> None:
     perspective, linear = (int(draw.plan.payload.barycentric[mode]) for mode in (0, 3))
     for thread in draw.run(RecordingWorker()):
         assert thread.registers[perspective : perspective + 128] == thread.registers[linear : linear + 128]
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_threads_that_may_ask_for_barycentrics_have_their_objects_planes(width: int) -> None:
+    """The pixel interpolator reads them; without an offset it finds the payload's values, up to their rounding."""
+    draw = Draw(scene(9), replace(BARE, width=width, barycentrics=PERSPECTIVE, start=20))
+    draw.plan.interpolated = 1
+    for thread in draw.run(RecordingWorker()):
+        told = thread.told
+        record = next(r for r in draw.records if (r.layer, r.viewport, r.back_facing) == (told.layer, told.viewport, told.back_facing))
+        planes = [record.rhw, *record.linear, *record.perspective]
+        assert list(told.planes)[:15] == [float(np.float32(n)) for p in planes for n in (p.c, p.dx, p.dy)]
+        if width == 8:
+            descriptor = encode("interpolate_centroid", 9, message_length=1, response_length=2)
+            sent = Sent(11, descriptor, np.zeros(32, np.uint8), response=np.zeros(64, np.uint8))
+            connect(pixel_interpolator.UNIT)[11](PixelThread(told), sent)
+            at = draw.plan.payload.barycentric[0]
+            ours, payload = (np.frombuffer(data, np.float32) for data in (sent.response.tobytes(), thread.registers[at : at + 64]))
+            np.testing.assert_allclose(ours, payload, rtol=1e-5, atol=1e-5)
+
+
+class PixelThread:
+    """A thread as the pixel interpolator sees it."""
+
+    def __init__(self, told: PixelDispatch) -> None:
+        self.pixel = np.frombuffer(memoryview(told).cast("B"), np.uint8)
