@@ -62,14 +62,20 @@ def texels_named(number: int) -> tuple[int, str, int, int] | None:
 
 
 class SampleFunctions(ctypes.Structure):
-    """The functions that sample a surface with one sampler."""
+    """The functions that sample a surface with one sampler, and the numbers of its state that they read."""
 
-    _fields_ = [("functions", ctypes.c_uint64 * (len(SAMPLING) * len(LANES)))]
+    _fields_ = [
+        ("functions", ctypes.c_uint64 * (len(SAMPLING) * len(LANES))),
+        ("lods", ctypes.c_float * 2),  # lowest and highest
+        ("bias", ctypes.c_float),
+        ("outside", ctypes.c_uint32 * 4),  # red, green, blue and alpha of the border, as bits
+    ]
 
 
 class Picture(ctypes.Structure):
-    """An image. A function is `void f(context, picture, arguments, mask)`: arguments are vectors of 32-bit lanes one after another, and
-    results replace them. Where there is no function, messages are side exits to the interpreter."""
+    """An image. A function is `void f(context, picture, sampler, arguments, mask)`: `sampler` are the SampleFunctions, of functions that
+    sample; arguments are vectors of 32-bit lanes one after another, and results replace them. Where there is no function, messages are
+    side exits to the interpreter."""
 
     _fields_ = [
         ("functions", ctypes.c_uint64 * (len(PLAIN) * len(LANES))),

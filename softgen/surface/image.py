@@ -106,7 +106,7 @@ def _at_run_time(number: object) -> bool:
     return isinstance(number, Value)
 
 
-def broadcast_number(m: Machine, number: int | Value, type: LaneType, lanes: int) -> Value:
+def broadcast_number(m: Machine, number: float | Value, type: LaneType, lanes: int) -> Value:
     """A property of an image, a number or a lane, in every lane."""
     if isinstance(number, Value):
         return m.broadcast(m.convert(number, type), lanes)

@@ -100,6 +100,6 @@ def test_state_of_bindless_surfaces_and_keyed_samplers_is_compared() -> None:
     one = Sampled()
     one.send("sample_lz", header(d3=STATES + SECOND), *coordinates(one), answer=8, simd_mode=2, header_present=1)
     bound = one.resolved()
-    assert bound.current()
+    assert bound.dispatch.current()
     one.put(one.state, STATES + SECOND, layout("SAMPLER_STATE", one.gen).pack(mag_mode_filter=0))
-    assert not bound.current()
+    assert not bound.dispatch.current()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from softgen.bits.generation import generation
 from softgen.lanes.cache import Cache
-from softgen.shared_functions.bindings import LANES, PLAIN, SAMPLING, Bindings, named_texels, texels_named
+from softgen.shared_functions.bindings import LANES, PLAIN, SAMPLING, Bindings, SampleFunctions, named_texels, texels_named
 from softgen.shared_functions.bound_surfaces import BoundSurfaces
 from softgen.shared_functions.pixel_backend.binding import NAMED as TARGET_NAMED
 from softgen.shared_functions.pixel_backend.binding import named_target
@@ -57,7 +58,7 @@ def test_what_is_in_the_cache_is_used_at_once(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_what_is_unknown_is_for_the_reference() -> None:
-    for one in (Texture(kind="buffer", shape=(16,)), Texture(sampler=modes("cube")), Texture(format="BC7_UNORM", shape=(16, 8))):
+    for one in (Texture(kind="buffer", shape=(16,)), Texture(sampler=modes("cube")), Texture(format="FXT1", shape=(16, 8))):
         to = pictures()
         assert not fill(to, one, hurry=True) and not fill(to, one, hurry=True)
         assert not any(to.bindings.pictures[0].samplers)
@@ -73,6 +74,20 @@ def test_images_of_a_kind_share_their_code() -> None:
         assert fill(to, one, hurry=True)
         assert fill(again, other) and again.address(0, "sample_l", 16, 0) == to.address(0, "sample_l", 16, 0)
         assert again.bindings.pictures[0].width == 40 and to.bindings.pictures[0].width == 13
+
+
+def test_samplers_of_a_kind_share_their_code() -> None:
+    """Levels of detail, bias and border colour are read at run time, and each sampler has its own."""
+    few = {"mip_mode_filter": 1, **modes("clamp_border")}
+    one, other = (Texture(surface={"mip_count_lod": 3}, sampler={**few, **more}, border=border) for more, border in (
+        ({"min_lod": 1.0, "max_lod": 2.0, "texture_lod_bias": 0.5}, (0.25, 0.5, 0.75, 2.0)),
+        ({"min_lod": 0.0, "max_lod": 3.0, "texture_lod_bias": -1.5}, (1.0, 0.0, 0.5, 0.25))))  # fmt: skip
+    to, again = pictures(), pictures()
+    assert fill(to, one, hurry=True) and fill(again, other)
+    assert again.address(0, "sample_l", 16, 0) == to.address(0, "sample_l", 16, 0)
+    held, differs = (SampleFunctions.from_address(each.bindings.pictures[0].samplers[0]) for each in (to, again))
+    assert (list(held.lods), held.bias) == ([1, 2], 0.5) and (list(differs.lods), differs.bias) == ([0, 3], -1.5)
+    assert np.array(held.outside, np.uint32).view(np.float32).tolist() == [0.25, 0.5, 0.75, 2.0] and differs.outside[0] == 0x3F800000
 
 
 def test_each_sampler_has_its_functions() -> None:

@@ -326,7 +326,7 @@ def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher], place
     inexact = report.approximations(kernel.program for kernel in found)
     notes = list(dict.fromkeys(note for dispatcher in groups for note in dispatcher.notes))
     rows = report.kernels(found, KernelNames(places))
-    return {"exact": fine and not inexact, "approximate": inexact, "notes": notes, "kernels": rows}
+    return {"exact": fine and not inexact, "approximate": inexact, "notes": notes, "fallbacks": report.fallbacks(found), "kernels": rows}
 
 
 def hint(gpu: Device, outcome: Outcome) -> None:

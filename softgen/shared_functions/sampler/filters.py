@@ -333,7 +333,8 @@ class ImageSampler:
             return texel.unpack_steps(m, self.image.format, words)
         found = fetch.unpack(m, self.image, words, *(m.bitcast(tap.at, u32) for tap in taps[:2]))
         if border is not None:
-            outside = self.how.outside(self.image.format)
+            held = self.how.run_time or self.how.numbers(self.image.format)
+            outside = [broadcast_number(m, bits, u32, self.lanes) for bits in held.outside]
             found = [m.select(border, bits, value) for bits, value in zip(outside, found, strict=True)]
         if self.whole:
             return found

@@ -86,6 +86,9 @@ class LevelChoice:
 
     def __init__(self, m: Machine, image: SurfaceImage, how: Sampling, lanes: int) -> None:
         self.m, self.image, self.how, self.lanes = m, image, how, lanes
+        held = how.run_time or how.numbers(image.format)
+        lods = tuple(broadcast_number(m, number, f32, lanes) for number in held.lods)
+        self._numbers = held._replace(lods=lods, bias=broadcast_number(m, held.bias, f32, lanes))
 
     @property
     def needed(self) -> bool:
@@ -96,12 +99,12 @@ class LevelChoice:
         """With the sampler's bias and the message's; what is no number is zero."""
         m = self.m
         lod = lod if bias is None else lod + bias
-        lod = lod + self.how.bias / LOD_UNIT if self.how.bias else lod
+        lod = lod + self._numbers.bias if self.how.bias else lod
         return m.select(m.is_nan(lod), 0.0, lod)
 
     def _between(self, lod: Value) -> Value:
         """If the lowest level is above the highest, the lowest counts (KBL 22400-22402)."""
-        low, high = (level / LOD_UNIT for level in self.how.lods)
+        low, high = self._numbers.lods
         m = self.m
         lod = m.select(lod > high, high, lod)
         return m.select(lod < low, low, lod)
@@ -115,9 +118,10 @@ class LevelChoice:
         """The number of the last level, counted from the first that messages address."""
         return self.m.convert(broadcast_number(self.m, self.image.levels, u32, self.lanes) - 1, f32)
 
-    def lowest(self) -> float:
+    def lowest(self) -> Value:
         """The lowest level of detail: the sampler's, or the resource's; Surface Min LOD is 0."""
-        return self.how.lods[0] / LOD_UNIT
+        low: Value = self._numbers.lods[0]
+        return low
 
     def clamped(self, lod: Value) -> Value:
         """Between the limits of the sampler, of the resource, and the levels that there are."""
@@ -132,8 +136,7 @@ class LevelChoice:
         """The level without mip mapping: that of the lowest LOD (KBL 22290)."""
         if not self.image.mipmapped:
             return Levels(None)
-        m = self.m
-        return self._absolute(m.floor(self.clamped(m.constant(f32, self.lowest(), self.lanes))))
+        return self._absolute(self.m.floor(self.clamped(self.lowest())))
 
     def levels(self, lod: Value | None) -> Levels:
         """The levels of lanes that are minified, or magnified with a mip filter."""
@@ -144,7 +147,7 @@ class LevelChoice:
             return self.lowest_level()
         level = self.clamped(lod)
         if not how.mag_mips and self._differs:
-            level = m.select(self.magnified(lod), m.floor(self.clamped(m.like(lod, self.lowest()))), level)
+            level = m.select(self.magnified(lod), m.floor(self.clamped(self.lowest())), level)
         if how.mip == "nearest":
             return self._absolute(m.floor(level + 0.5))
         near = m.floor(level)

@@ -19,6 +19,7 @@ from softgen.bits.layout import Layout
 from softgen.bits.record import Record
 from softgen.errors import GpuFault, Unsupported
 from softgen.memory.space import Space
+from softgen.shared_functions.texture.operations import SamplerNumbers
 from softgen.shared_functions.unit import DispatchBindings
 from softgen.surface import texel
 
@@ -28,6 +29,7 @@ ORDER = texel.ORDER
 COLOURS = ("red", "green", "blue", "alpha")
 LOD_BITS = 8  # of fractions, here
 Four = tuple[int, int, int, int]
+NO_BORDER: Four = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,24 @@ class Sampling:
     border: Four = (0, 0, 0, 0)  # bits
     integers: Four | None = None  # the border of integer formats, where it stands apart
     small_border: bool = False  # the border is four bytes, for channels that a format lacks too
+    run_time: SamplerNumbers | None = None  # in compiled programs
 
     @property
     def same(self) -> bool:
         """Whether it does not matter if an image is magnified or minified."""
         return (self.mag, self.mag_rounds) == (self.min, self.min_rounds)
+
+    def generic(self) -> Sampling:
+        """The state without what code reads at run time."""
+        low = int(self.lods[0] % (1 << LOD_BITS) > 0)  # whether it is between two levels
+        return replace(self, lods=(low, 0), bias=int(self.bias != 0), border=NO_BORDER, integers=None, small_border=False)
+
+    def numbers(self, format: Format) -> SamplerNumbers:
+        unit = 1 << LOD_BITS
+        return SamplerNumbers((self.lods[0] / unit, self.lods[1] / unit), self.bias / unit, tuple(self.outside(format)))
+
+    def with_numbers(self, numbers: SamplerNumbers) -> Sampling:
+        return replace(self, run_time=numbers)
 
     def outside(self, format: Format) -> list[int]:
         """The bits of texels outside the image (KBL 20955-20982)."""

@@ -41,7 +41,7 @@ class CompiledTexels:
         if isinstance(index, int) and isinstance(table_index, int):
             code.indices.add(named_texels(index, what, lanes, table_index))
         place = index * ctypes.sizeof(Picture) + PICTURES
-        function = self._function(bindings.at(place), what, lanes, sampler)
+        functions, function = self._function(bindings.at(place), what, lanes, sampler)
         room = m.stack(u32, lanes, max(len(given), count), align=64)
         places = [room.at(4 * lanes * number) for number in range(max(len(given), count))]
         for pointer, value in zip(places, given, strict=False):
@@ -49,7 +49,7 @@ class CompiledTexels:
         code.announce()
         bits = m.scalar(m.bits_from_mask(mask))
         picture = bindings.at(place)
-        m.call_native(function.as_pointer(), code.context, picture, room, bits)
+        m.call_native(function.as_pointer(), code.context, picture, functions, room, bits)
         return [pointer.load_lanes(u32, lanes, align=4) for pointer in places[:count]]
 
     def entry(self, x: Message[Any]) -> int | Scalar:
@@ -71,13 +71,15 @@ class CompiledTexels:
         code.escape(found != 0)
         return m.scalar(m.convert(m.trailing_zeros(found), u64))
 
-    def _function(self, picture: HostPointer, what: str, lanes: int, sampler: int | Scalar) -> Scalar:
-        """The address of the function; a side exit where there is none yet. Entries change while kernels run: loads are not invariant."""
+    def _function(self, picture: HostPointer, what: str, lanes: int, sampler: int | Scalar) -> tuple[HostPointer, Scalar]:
+        """The SampleFunctions, if it samples, and the address of the function; a side exit where there is none yet. Entries
+        change while kernels run: loads are not invariant."""
         if what not in SAMPLING:
-            function = picture.at(8 * plain_slot(what, lanes)).load(u64)
+            found, function = picture, picture.at(8 * plain_slot(what, lanes)).load(u64)
         else:
             functions = picture.at(sampler * 8 + int(Picture.samplers.offset)).load(u64)
             self.code.escape((functions != 0).lane())
-            function = functions.as_pointer().at(8 * sampling_slot(what, lanes)).load(u64)
+            found = functions.as_pointer()
+            function = found.at(8 * sampling_slot(what, lanes)).load(u64)
         self.code.escape((function != 0).lane())
-        return function
+        return found, function

@@ -11,15 +11,16 @@ import threading
 from collections import Counter
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from softgen.bits.formats import Format
 from softgen.errors import SoftgenError
 from softgen.lanes import jit
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_region import LEAVE, flat_region, table_region
 from softgen.lanes.llvm_scalar import HostPointer, Parameter, Scalar
 from softgen.lanes.record import RecordLayout
-from softgen.lanes.types import u32, u64
+from softgen.lanes.types import f32, u32, u64
 from softgen.lanes.value import Region
 from softgen.memory import guard
 from softgen.shared_functions.bindings import (
@@ -34,17 +35,31 @@ from softgen.shared_functions.bindings import (
     sampling_slot,
 )
 from softgen.shared_functions.context import HEAD
-from softgen.shared_functions.texture.operations import OPERATIONS, PARAMETERS
+from softgen.shared_functions.texture.operations import OPERATIONS, PARAMETERS, SamplerNumbers
 from softgen.surface import texel
 from softgen.surface.image import SurfaceImage
 from softgen.surface.levels import LevelTable
 
 NAME = "texels"
-PICTURE = RecordLayout.of(Picture)
+PICTURE, SAMPLE_FUNCTIONS = RecordLayout.of(Picture), RecordLayout.of(SampleFunctions)
 # Messages of a kind, the first that is compiled included: one takes the interpreter about 15 ms, compiling takes some tenths of a second,
 # and a picture has thousands.
 COMPILE_AFTER = 2
 PART = 1 << 32  # bytes that have one entry in the table of an address space
+
+
+class SamplerForm(Protocol):
+    """A sampler state as far as functions are compiled for it."""
+
+    def generic(self) -> SamplerForm:
+        """The state without its numbers: states of a kind share their code."""
+        ...
+
+    def numbers(self, format: Format) -> SamplerNumbers: ...
+
+    def with_numbers(self, numbers: SamplerNumbers) -> SamplerForm:
+        """The state with numbers that a program reads when it runs."""
+        ...
 
 
 class TexelForm(NamedTuple):
@@ -72,13 +87,15 @@ class Pictures:
         if place in self.refused or self.address(*place):  # the side exit had another cause
             return False
         try:
-            code = function(TexelForm(what, lanes, generic(image), how, self.bits), hurry)
+            code = function(TexelForm(what, lanes, generic(image), how.generic() if how else None, self.bits), hurry)
         except SoftgenError:  # the interpreter reports what is wrong
             self.refused.add(place)
             return False
         if code is None:
             return False
         self._describe(self.bindings.pictures[index], image)
+        if how:
+            self._tell(self._samples.setdefault((index, sampler), SampleFunctions()), image, how)
         self._enter(code.address(NAME), *place)  # last: other workers may be reading the entry
         return True
 
@@ -97,6 +114,11 @@ class Pictures:
         held = self._samples.setdefault((index, sampler), SampleFunctions())
         held.functions[sampling_slot(what, lanes)] = address
         entry.samplers[sampler] = ctypes.addressof(held)
+
+    @staticmethod
+    def _tell(held: SampleFunctions, image: SurfaceImage, how: SamplerForm) -> None:
+        numbers = how.numbers(image.format)
+        held.lods[:], held.bias, held.outside[:] = numbers.lods, numbers.bias, numbers.outside
 
     @staticmethod
     def _describe(entry: Picture, image: SurfaceImage) -> None:
@@ -149,16 +171,17 @@ def function(form: TexelForm, hurry: bool = False) -> jit.LoadedCode | None:
 
 def text(what: str, lanes: int, image: SurfaceImage, how: Any, bits: int) -> str:
     m = LlvmMachine()
-    context, picture, arguments = (m.pointer(name) for name in ("context", "picture", "arguments"))
+    context, picture, sampler, arguments = (m.pointer(name) for name in ("context", "picture", "sampler", "arguments"))
     given = [arguments.at(4 * lanes * number).load_lanes(u32, lanes, align=4) for number in range(PARAMETERS[what])]
     mask = m.argument(u32, "mask").mask(lanes)
     numbers = {name: picture.field(PICTURE, name).load(u64, align=4) for name in NUMBERS}
     memory = _memory(m, context, numbers["base"], bits, image.near)
+    how = how.with_numbers(_read_sampler(sampler)) if how else None
     found = OPERATIONS[what](m, _read(m, picture, image, numbers), how, memory, given, mask)
     for number, value in enumerate(found):
         arguments.at(4 * lanes * number).store(m.bitcast(value, u32), align=4)
     m.give()
-    m.frame(NAME, None, [Parameter("context"), Parameter("picture"), Parameter("arguments"), Parameter("mask", u32)])
+    m.frame(NAME, None, [Parameter("context"), Parameter("picture"), Parameter("sampler"), Parameter("arguments"), Parameter("mask", u32)])
     return m.module.text()
 
 
@@ -171,6 +194,13 @@ def _memory(m: LlvmMachine, context: HostPointer, base: Scalar, bits: int, near:
     low = address & PART - 1
     host = table.at((address >> 32) << 3).load(u64) + low
     return flat_region(m, host, m.number(u64, PART) - low, note, name="memory", scattered=True)
+
+
+def _read_sampler(sampler: HostPointer) -> SamplerNumbers:
+    lods, bias, outside = (SAMPLE_FUNCTIONS.offset(name) for name in ("lods", "bias", "outside"))
+    return SamplerNumbers(tuple(sampler.at(lods + 4 * number).load(f32, align=4).lane() for number in range(2)),
+                          sampler.at(bias).load(f32, align=4).lane(),
+                          tuple(sampler.at(outside + 4 * number).load(u32, align=4).lane() for number in range(4)))  # fmt: skip
 
 
 def _read(m: LlvmMachine, picture: HostPointer, image: SurfaceImage, numbers: dict[str, Scalar]) -> SurfaceImage:

@@ -30,6 +30,15 @@ OPERATIONS: dict[str, TexelOperation] = {}
 PARAMETERS: dict[str, int] = {}  # how many vectors an operation is given
 
 
+class SamplerNumbers(NamedTuple):
+    """What code reads of a sampler state when it runs: numbers, or lanes of a compiled program. Levels of detail are not in 256ths;
+    `outside`: the bits of texels outside the image."""
+
+    lods: Any
+    bias: Any
+    outside: Any
+
+
 class TexelRequest(NamedTuple):
     """The operation that a message asks for."""
 
