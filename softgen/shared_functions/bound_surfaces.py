@@ -2,8 +2,8 @@
 
 In:  binding table and sampler state in memory. Out: Surface and Picture entries of a Bindings structure (bindings.py).
 
-Drivers rewrite state in place, so all bytes that entries were made of are compared before each dispatch (`current`), and the host addresses
-of buffers are looked up again.
+Drivers rewrite state in place, so all bytes that entries were made of are compared before each dispatch (DispatchBindings.current), and the
+host addresses of buffers are looked up again.
 
 Reads   MH_SAMPLER DP_EXTDESC_BTI252
 """
@@ -26,7 +26,7 @@ from softgen.shared_functions.message import REGISTER, SentBytes
 from softgen.shared_functions.sampler.state import Samplers
 from softgen.shared_functions.texture.functions import Pictures
 from softgen.shared_functions.texture.operations import TexelRequest, requested
-from softgen.shared_functions.unit import DispatchBindings
+from softgen.shared_functions.unit import DispatchBindings, HostRange
 
 
 @cache
@@ -52,21 +52,6 @@ def _keyed(keys: ctypes.Array[ctypes.c_uint32], offset: int) -> int | None:
     return None
 
 
-class StateBytes(NamedTuple):
-    """Bytes of state that entries depend on."""
-
-    address: int
-    data: bytes
-
-
-class HostRange(NamedTuple):
-    """A buffer, and where compiled code finds it."""
-
-    address: int
-    size: int
-    host: int
-
-
 class BoundSurfaces:
     """The entries of one binding table and its samplers, as far as kernels have used them: the UnitBinding of data port and sampler."""
 
@@ -82,31 +67,12 @@ class BoundSurfaces:
         self.known: set[int] = set()  # indices that were looked at
         self.prepared: set[int] = set()  # operations on texels that code named
         self.reported: set[int] = set()  # indices with an access outside that was reported
-        self.states: dict[int, StateBytes] = {}  # by address
-        self.hosts: dict[int, HostRange] = {}  # by index
-        self.volatile = False  # state could not be read: keep nothing
 
     def fields(self) -> dict[str, int]:
         return {"table": ctypes.addressof(self.table), "surfaces": ctypes.addressof(self.bindings),
                 "general": self.dispatch.bases.get("general", 0)}  # fmt: skip
 
     # -- keeping ---------------------------------------------------------------------------------------------------------
-
-    def current(self) -> bool:
-        """Whether all that the entries depend on is as it was."""
-        if self.volatile:
-            return False
-        space = self.space
-        try:
-            for address, data in self.states.values():
-                if space.read(address, len(data)) != data:
-                    return False
-            for address, size, host in self.hosts.values():
-                if space.contiguous(address, size) != host:
-                    return False
-            return True
-        except SoftgenError:
-            return False
 
     def renew(self) -> None:
         """For another dispatch: accesses outside are reported again, and the interpreter reads state again: what only it has used is not
@@ -117,35 +83,25 @@ class BoundSurfaces:
         self.surfaces.forget()
         self.samplers.forget()
 
-    def _depend(self, address: int, size: int) -> None:
-        address &= (1 << self.space.bits) - 1
-        try:
-            self.states[address] = StateBytes(address, self.space.read(address, size))
-        except SoftgenError:
-            self.volatile = True
-
     def _depend_on_surface(self, name: SurfaceName) -> None:
-        surfaces = self.surfaces
         size = 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords
         if name.bindless:
-            self._depend(surfaces.bases.get("bindless", 0) + name.number, size)
+            self.dispatch.depend(self.surfaces.bases.get("bindless", 0) + name.number, size)
             return
-        self._depend(surfaces.bases.get("surface", 0) + surfaces.table + 4 * name.number, 4)
+        self.dispatch.depend_on_entry(name.number)
         try:
-            self._depend(surfaces.address(name.number), size)
+            self.dispatch.depend(self.surfaces.address(name.number), size)
         except SoftgenError:
-            self.volatile = True
+            self.dispatch.resolved.volatile = True
 
     def _depend_on_sampler(self, offset: int) -> None:
         samplers, layout = self.samplers, catalogue.layout("SAMPLER_STATE", self.gen)
-        start = samplers.base + offset
-        self._depend(start, self.sampler_size)
-        state = self.states.get(start & (1 << self.space.bits) - 1)
-        if state is not None:
-            pointer = layout.raw(memoryview(state.data).cast("I")).border_color_pointer
+        data = self.dispatch.depend(samplers.base + offset, self.sampler_size)
+        if data:
+            pointer = layout.raw(memoryview(data).cast("I")).border_color_pointer
             border = catalogue.layout("SAMPLER_BORDER_COLOR_STATE", self.gen)
             if self.space.extent(samplers.base + pointer & (1 << self.space.bits) - 1, 4 * border.dwords) == 4 * border.dwords:
-                self._depend(samplers.base + pointer, 4 * border.dwords)
+                self.dispatch.depend(samplers.base + pointer, 4 * border.dwords)
 
     # -- resolving -------------------------------------------------------------------------------------------------------
 
@@ -213,7 +169,7 @@ class BoundSurfaces:
         host = self.space.contiguous(base, size)
         if host is None:
             return False
-        self.hosts[index] = HostRange(base, size, host)
+        self.dispatch.resolved.hosts[index] = HostRange(base, size, host)
         entry.address, entry.host = base, host
         entry.size = size  # last: other workers may be reading the entry
         return True

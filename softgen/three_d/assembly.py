@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -134,6 +135,7 @@ class AssemblyState(ctypes.Structure):
     ]  # fmt: skip
 
 
+UNKNOWN = -1, None  # the topology of which the memory has the plan
 PROGRESS = AssemblyState.position.offset
 
 
@@ -142,9 +144,23 @@ class AssemblyMemory:
 
     def __init__(self) -> None:
         self.vertex_ids, self.instance_ids = aligned(4 * VERTICES), aligned(4 * VERTICES)
-        self.topology: tuple[int, Record | None] = -1, None  # of the last draw, and the record that selected its provoking vertices
+        self.topology: tuple[int, Record | None] = UNKNOWN  # of the last draw, and the record that selected its provoking vertices
         self.call = native.GuardedCall(library().assemble)
         self.state = AssemblyState(vertex_ids=self.vertex_ids.ctypes.data, instance_ids=self.instance_ids.ctypes.data)
+
+
+class VertexIds(Protocol):
+    """Where the vertices of a chunk have their IDs."""
+
+    @property
+    def vertex_ids(self) -> int:
+        """Address of the VertexIDs of the chunk's entries."""
+        ...
+
+    @property
+    def instance_ids(self) -> int:
+        """Address of the InstanceIDs of the chunk's entries."""
+        ...
 
 
 class Assembly:

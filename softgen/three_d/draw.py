@@ -6,11 +6,13 @@ In:  a DrawCall and the state it sees. Out: memory changed; statistics registers
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from softgen.command import CommandStreamer
 from softgen.shared_functions import pixel_backend
 from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_depth
 from softgen.three_d import clears, fill, stages
+from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.clip_threads import ClipThreads
 from softgen.three_d.color_calculator import color_calculator, depth_target
 from softgen.three_d.draw_names import DrawNames
@@ -19,6 +21,7 @@ from softgen.three_d.geometry import Geometry, GeometryMemory
 from softgen.three_d.geometry_threads import GeometryThreads
 from softgen.three_d.pixel_shader import PixelShader, PixelTargets
 from softgen.three_d.plan_cache import PlanCache
+from softgen.three_d.prepared_draws import PreparedDraws
 from softgen.three_d.render_target import extent, render_target
 from softgen.three_d.setup_threads import SetupThreads
 from softgen.three_d.state import DrawCall, DrawState
@@ -32,6 +35,7 @@ class DrawPlans:
 
     def __init__(self, state: DrawState, memory: GeometryMemory) -> None:
         stages.refuse_missing(state)
+        self.prepares = False  # a draw can be prepared (prepared.py)
         self.resolve = clears.is_resolve(state)
         if self.resolve:
             return
@@ -39,6 +43,7 @@ class DrawPlans:
         self.targets = [] if self.target is None else [self.target]
         self.geometry = Geometry(state, memory, extent(self.target))
         self.clear = clears.rectangle_clear(state)
+        self.prepares = self.clear is None
         if self.clear is None:
             self.shader = PixelShader()
             pixels = self.shader.make_plan(state)
@@ -64,16 +69,24 @@ class Pipeline3D:
     """The 3D pipeline of a hardware context: memory and plans that its draws use one after another."""
 
     def __init__(self) -> None:
-        self.front, memory = Front(), GeometryMemory()
+        self.front, self.memory = Front(), GeometryMemory()
         self.thread_counts: Statistics = {}  # of stages whose work threads do, in the last draw
-        self.plans = PlanCache(lambda state: DrawPlans(state, memory), MOST_PLANS)
+        self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)
+        self.prepared = PreparedDraws(self)
 
     def __deepcopy__(self, memo: object) -> Pipeline3D:
         """A copy of a context has a pipeline of its own; nothing in it is state."""
         return Pipeline3D()
 
-    def draw(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+    def draw(self, cs: CommandStreamer, call: DrawCall) -> None:
         """Execute a draw to its end."""
+        if not self.prepared.draw(cs, call):
+            self.draw_unprepared(cs, call)
+
+    def draw_unprepared(self, cs: CommandStreamer, call: DrawCall) -> None:
+        """The same without a prepared draw, stage by stage."""
+        state = DrawState.of(cs)
+        self.front.memory.topology = UNKNOWN
         plans = self.plans.get(state)
         if plans.resolve:
             return

@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-enum { REGISTER = 32, LANES = 8 };
-enum { BACK_FACING_BIT = 15, LAYER_SHIFT = 16, VIEWPORT_SHIFT = 27, LAYER_MASK = 0x7ff, VIEWPORT_MASK = 15, TOPOLOGY_MASK = 31 };
+enum { LANES = 8 };
 enum { COEFFICIENTS_BACK_FACING_BIT = 31, COEFFICIENTS_ANTIALIASED = 3 << 25 };
 
 #define COLUMNS(s) 2 * ((s) & 1), 2 * ((s) & 1) + 1, 2 * ((s) & 1), 2 * ((s) & 1) + 1
@@ -37,8 +36,6 @@ VECTORIZED void interpolate_depth(const struct plane *plane, uint32_t x, uint32_
 }
 
 /* -- headers ------------------------------------------------------------------------------------------------------------------------- */
-
-typedef uint32_t reg __attribute__((vector_size(32), aligned(4), may_alias)); /* a register, stored in one piece */
 
 INLINE void copy_registers(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {

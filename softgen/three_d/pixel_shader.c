@@ -28,7 +28,7 @@ static void end_batch(struct pixel_loop *l)
     memset(l->used, 0, sizeof l->used);
 }
 
-static int64_t run_batch(struct pixel_loop *l, void *record)
+int64_t run_batch(struct pixel_loop *l, void *record)
 {
     if (!l->batch)
         return THREADS_DONE;
@@ -242,8 +242,9 @@ static void begin_record(struct pixel_loop *l)
 /* The records of the tile in hand, from the block in hand on; batches do not outlive their tile. */
 static int64_t shade_tile(struct pixel_loop *l, void *record)
 {
+    int usual = is_usual(l);
     for (;;) {
-        int64_t why = shade_blocks(l, record_of(l), record);
+        int64_t why = usual ? shade_usual(l, record_of(l), record) : shade_blocks(l, record_of(l), record);
         if (why != THREADS_DONE)
             return why;
         l->block_count = l->block = 0;

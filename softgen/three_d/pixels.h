@@ -75,7 +75,11 @@ struct payload_plan {
     const uint8_t *constant_data;
 };
 
-/* A part of a thread: pixels of one block, from `first` on, that become channels. */
+enum { REGISTER = 32 }; /* bytes */
+enum { BACK_FACING_BIT = 15, LAYER_SHIFT = 16, VIEWPORT_SHIFT = 27, LAYER_MASK = 0x7ff, VIEWPORT_MASK = 15, TOPOLOGY_MASK = 31 };
+
+typedef uint32_t reg __attribute__((vector_size(32), aligned(4), may_alias)); /* a register, stored in one piece */
+
 /* The order in which a block's subspans become channels, and the place of each channel's pixel in the block. */
 struct subspan_order {
     float x[BLOCK_PIXELS], y[BLOCK_PIXELS];
@@ -86,6 +90,7 @@ struct subspan_order {
  * value that all channels share, they take channel 0's (public Mesa, brw_stage_has_packed_dispatch). */
 extern const struct subspan_order subspan_orders[16];
 
+/* A part of a thread: pixels of one block, from `first` on, that become channels. */
 struct thread_pixels {
     const struct setup_record *record;
     const struct pixel_block *block;
@@ -117,7 +122,8 @@ struct pixel_plan {
     void *held_target;
     uint32_t late; /* tests come late: the pixel backend makes them, and says which pixels passed */
     uint32_t sideband; /* offset of struct pixel_dispatch in a thread's block */
-    uint32_t interpolated, reserved; /* the shader may ask for barycentrics: threads have planes */
+    uint32_t generic; /* the specialised version (pixel_threads.c) is not used */
+    uint32_t interpolated; /* the shader may ask for barycentrics: threads have planes */
 };
 
 /* A worker's loop over tiles. Everything that it knows is here, so that it can return and be called again. */
@@ -144,5 +150,15 @@ struct pixel_loop {
     uint64_t started, threads; /* threads of batches that were started, and that are done */
     uint64_t covered, lit, passed; /* pixels: covered, shaded, passed by depth and stencil tests */
 };
+
+int64_t run_batch(struct pixel_loop *l, void *record);
+
+/* -- pixel_threads.c ----------------------------------------------------------------------------------------------------------------- */
+
+/* Whether a plan is one of those that pixel_threads.c is specialised for. */
+int is_usual(const struct pixel_loop *l);
+
+/* The blocks of the record in hand, from l->block on, as shade_blocks of pixel_shader.c. */
+int64_t shade_usual(struct pixel_loop *l, const struct setup_record *r, void *record);
 
 #endif

@@ -37,6 +37,9 @@ OLD = PayloadParts(HeaderFormat.COEFFICIENTS, 16, 8, (0, 0x40, 0, 0x123, 0x456, 
 NO_MODES = (False,) * 6
 PERSPECTIVE = (True, *NO_MODES[1:])
 BARE = replace(ALL, barycentrics=NO_MODES, depth=False, w=False, xy_offsets=False, coverage=False, start=6)
+FORMS_OF_USUAL_DRAWS = (((True,) * 6, True), (PERSPECTIVE, False), (PERSPECTIVE[::-1], False), (NO_MODES, True))
+USUAL = [replace(ALL, width=width, xy_offsets=False, coverage=False, barycentrics=modes, depth=wants, w=wants)
+         for width in (8, 16) for modes, wants in FORMS_OF_USUAL_DRAWS]  # fmt: skip
 Block = tuple[int, int, int, int]  # x, y, covered and lit pixels
 CONSTANTS = np.arange(96, dtype=np.uint8)
 DEPTH = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -296,21 +299,22 @@ def test_every_host_gets_the_same(flags: str, tmp_path: Path) -> None:
     """The library chooses among vector code for several hosts; here each is built alone."""
     if not shutil.which("gcc") or platform.machine() != "x86_64":
         pytest.skip("gcc is absent, or the host is another one")
-    names = ("rasterizer", "lines", "payload", "pixel_shader")
+    names = ("rasterizer", "lines", "payload", "pixel_shader", "pixel_threads")
     files = [str(ROOT / "softgen" / "three_d" / f"{name}.c") for name in names]
     made, common = str(tmp_path / "one.so"), ["-O3", "-DVECTORIZED=", "-ffp-contract=off", "-shared", "-fPIC"]
     subprocess.run(["gcc", *common, *flags.split(), *files, "-o", made, "-lm"], check=True)
-    wanted = Draw(scene(21), ALL).run(RecordingWorker())
-    found = Draw(scene(21), ALL).run(RecordingWorker(), built=ctypes.CDLL(made))
-    assert [(t.registers, t.mask) for t in found] == [(t.registers, t.mask) for t in wanted]
-
-
-# -- tests before the shader ----------------------------------------------------------------------------------------------
+    for parts in (ALL, *USUAL):
+        wanted = Draw(scene(21), parts).run(RecordingWorker())
+        found = Draw(scene(21), parts).run(RecordingWorker(), built=ctypes.CDLL(made))
+        assert [(t.registers, t.mask) for t in found] == [(t.registers, t.mask) for t in wanted]
 
 
 def half_of_it(block: DepthBlock) -> int:
     """About half of the pixels of a block; outside of the mask too, which does not count."""
     return sum(int(block.z[bit] * 500 % 2) << bit for bit in range(16))
+
+
+# -- tests before the shader ----------------------------------------------------------------------------------------------
 
 
 def test_early_tests_remove_pixels() -> None:

@@ -94,6 +94,7 @@ class Scene:
         self.records = Records(scene() if records is None else records, ATTRIBUTES)
         self.binned = Binned(self.records, 2, 1)
         self.shader = PixelShader()
+        self.shader.plan.generic = 1  # whose threads the twin knows: each has a block
 
     def draw(self, choice: Choice | EngineDispatcher, targets: PixelTargets | None = None) -> PixelCounts:
         self.stream.dispatcher = choice if isinstance(choice, EngineDispatcher) else choice.groups()

@@ -60,9 +60,6 @@ class UrbBinding:
     def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         return False
 
-    def current(self) -> bool:
-        return True
-
     def renew(self) -> None:
         self.reported = False
 
