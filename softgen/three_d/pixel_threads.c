@@ -31,6 +31,7 @@ struct record_threads {
     reg header, facts; /* r0; the second half of the sideband's first 64 bytes */
     int has_z, has_rhw, has_perspective, has_linear;
     int flat; /* w is the same everywhere: perspective barycentrics are the linear ones */
+    float planes[16]; /* of struct pixel_dispatch */
 };
 
 /* A thread of subspans of several blocks. */
@@ -94,6 +95,8 @@ INLINE void begin_threads(struct record_threads *t, struct pixel_loop *l, const 
     t->has_perspective = (modes[0] | modes[1] | modes[2]) != 0;
     t->flat = r->rhw.dx == 0 && r->rhw.dy == 0;
     t->has_rhw = plan->payload.w || (t->has_perspective && !t->flat);
+    if (plan->interpolated)
+        write_planes(r, t->planes);
 }
 
 /* -- payloads ------------------------------------------------------------------------------------------------------------------------ */
@@ -184,6 +187,8 @@ INLINE void end_thread(const struct record_threads *t, uint8_t *payload, uint32_
     *(reg *)(payload + REGISTER) = (reg){0, 0, place[0], place[1], place[2], place[3], 0, lit << 16 | lit};
     *(reg *)told->place = (reg){place[0], place[1], place[2], place[3], 0, 0, 0, 0};
     *(reg *)&told->lit = t->facts | (reg){lit};
+    if (l->plan->interpolated)
+        memcpy(told->planes, t->planes, sizeof t->planes);
     l->masks[number] = ((lit | lit >> 1 | lit >> 2 | lit >> 3) & 0x1111u) * 0xf;
 }
 
