@@ -15,12 +15,13 @@ SHIM = ("shim", "shim_channel", "shim_memory", "shim_paths")
 setup(
     ext_modules=[
         Extension("softgen.memory._guard", ["softgen/memory/guard.c"], extra_compile_args=FLAGS),
-        Extension("softgen.streamer._latch", ["softgen/streamer/latch.c"], extra_compile_args=FLAGS),
+        Extension("softgen.streamer._latch", ["softgen/streamer/latch.c"], depends=["softgen/latches.h"], extra_compile_args=FLAGS),
         Extension("softgen.eu._native", ["softgen/eu/native.c"], depends=["softgen/eu/native.h"], extra_compile_args=FLAGS),
         Extension("softgen.threads._scheduler", ["softgen/threads/scheduler.c", "softgen/threads/start.c"], extra_compile_args=FLAGS,
                   depends=["softgen/eu/native.h", "softgen/threads/scheduler.h", "softgen/threads/threads.h"]),
         Extension("softgen.three_d._pipeline", sorted(glob("softgen/three_d/*.c")), extra_compile_args=PIPELINE,
-                  depends=[*glob("softgen/three_d/*.h"), "softgen/eu/native.h", "softgen/threads/threads.h"], libraries=["m"]),
+                  depends=[*glob("softgen/three_d/*.h"), "softgen/eu/native.h", "softgen/latches.h", "softgen/threads/threads.h"],
+                  libraries=["m"]),
         Extension("softgen.blitter._blit", ["softgen/blitter/blit.c"], extra_compile_args=[*FLAGS, "-O3"]),
         Extension("softgen.driver._shim", [f"softgen/driver/{name}.c" for name in SHIM], depends=["softgen/driver/shim.h"],
                   extra_compile_args=[*FLAGS, "-fvisibility=hidden"], libraries=["dl"]),

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, overload
+from typing import NamedTuple, Protocol, TypeVar, overload
 
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
@@ -63,8 +63,38 @@ class Latched(Protocol):
         ...
 
 
+class SlotPlace(NamedTuple):
+    """Where latches.h has a command: its slot, and dwords counted from the first slot on; of elements by index, those alone."""
+
+    slot: int
+    latched: bool
+    offset: int
+    size: int  # dwords in use
+    length: int  # as latches.h has it; 0 if it does not matter
+    present: int
+    item_size: int
+
+
 class MarkedLatched(ABC):
-    """Latched commands that say which of them were latched since."""
+    """Latched commands that say which of them were latched since, and where C code finds them."""
+
+    @property
+    @abstractmethod
+    def address(self) -> int:
+        """Host address of struct latches (latches.h)."""
+
+    @property
+    @abstractmethod
+    def slots(self) -> int:
+        """How many slots there are: those of commands that were met so far."""
+
+    @abstractmethod
+    def place(self, name: str) -> SlotPlace | None:
+        """Where a command is; None if it was never met."""
+
+    @abstractmethod
+    def raw(self, offset: int, count: int) -> list[int]:
+        """Dwords of slots."""
 
     @abstractmethod
     def marks(self) -> bytes:

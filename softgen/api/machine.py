@@ -21,6 +21,7 @@ from softgen.threads import places, reference
 from softgen.threads.bindings import dispatch_bindings
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.kept_loop import KeptLoop
 from softgen.threads.programs import load
 from softgen.threads.selection import TileSelection, WorkNames
 from softgen.trace.work import Work
@@ -83,6 +84,8 @@ def deadline(time_limit: float | None) -> Callable[[], bool]:
 class TracingDispatcher:
     """Runs dispatches on an engine; while there is a `trace`, on the reference engine, and records every instruction in it."""
 
+    prepares = False  # a trace may begin at any draw
+
     def __init__(self, engine: EngineDispatcher) -> None:
         self.engine = engine
         self.trace: Trace | None = None
@@ -101,6 +104,12 @@ class TracingDispatcher:
         if self.trace is not None:
             raise Unsupported("threads of draws are not traced instruction by instruction yet")
         return self.engine.run_loops(context, dispatch, loops, timed_out)
+
+    def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
+        return self.engine.prepare(context, dispatch)
+
+    def count(self, loop: KeptLoop, threads: int, instructions: int, seconds: float) -> None:
+        self.engine.count(loop, threads, instructions, seconds)
 
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()

@@ -53,3 +53,7 @@ class CompilerEngine(Protocol):
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Reports executed instructions, for engines that profile."""
         ...
+
+    def settled(self, found: CompiledFunction) -> bool:
+        """Whether `function` will give this for the same kernel and the same threads from now on."""
+        ...

@@ -8,6 +8,7 @@ Every error names the kernel, the offset in it and the instruction.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -72,6 +73,7 @@ class KernelProgram:
     def __init__(self, gen: float, code: bytes, start: int = 0, name: str = "") -> None:
         self.gen, self.code, self.start, self.name = gen, code, start, name
         self.lines: dict[int, DecodedInstruction] = {}
+        self.fallbacks: Counter[int] = Counter()  # by ip: instructions that compiled code left to the interpreter
         self.reach = 0  # bytes from the start on that what is known of the program depends on: decoded lines, translations
 
     def line(self, ip: int) -> DecodedInstruction:

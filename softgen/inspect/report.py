@@ -6,6 +6,7 @@ In:  a replay's Report and what the engines counted. Out: one dictionary for mac
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
@@ -17,7 +18,8 @@ from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import Instruction
 from softgen.inspect.cli.output import counted
 from softgen.inspect.kernel_names import KernelNames
-from softgen.threads.dispatcher import EngineDispatcher, KernelStatistics
+from softgen.shared_functions import descriptors
+from softgen.threads.dispatcher import REFERENCE, EngineDispatcher, KernelStatistics
 
 if TYPE_CHECKING:
     from softgen.trace.replay import Report
@@ -46,6 +48,7 @@ def gathered(report: Report, engines: Iterable[EngineDispatcher], names: KernelN
         "expectations": {"passed": report.passed, "failed": report.failed},
         "counters": asdict(report.counters),
         "engines": [{"name": each.name, "threads": each.threads, "notes": each.notes} for each in groups],
+        "fallbacks": fallbacks(ran),
         "kernels": kernels(ran, names),
     }
 
@@ -66,6 +69,22 @@ def kernels(ran: Iterable[KernelStatistics], names: KernelNames) -> list[dict[st
     for row in rows.values():
         row["seconds"] = round(row["seconds"], 6)
     return sorted(rows.values(), key=lambda row: -row["seconds"])
+
+
+def fallbacks(ran: Iterable[KernelStatistics]) -> dict[str, int]:
+    """How often the interpreter executed an instruction that compiled code left to it: by message, or by opcode."""
+    found: Counter[str] = Counter()
+    for program in {one.program for one in ran if one.engine != REFERENCE}:
+        for ip, count in program.fallbacks.items():
+            found[what(program.line(ip).instruction)] += count
+    return dict(found.most_common())
+
+
+def what(inst: Instruction) -> str:
+    """An instruction in a word: its message if it sends one that is known, else its opcode."""
+    bits = inst.descriptor if isinstance(inst.descriptor, int) else None
+    message = descriptors.identify(inst.sfid, bits, inst.gen) if bits is not None else None
+    return inst.opcode if message is None else f"{message.function} {message.name}"
 
 
 def own_code(program: KernelProgram) -> bytes:
@@ -129,6 +148,8 @@ def summary(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", "approximate (error at most): " + ", ".join(f"{name} {bound}" for name, bound in found["approximate"].items())
     elif found["exact"]:
         yield "", "exact: no function was used that the hardware only approximates"
+    if found.get("fallbacks"):
+        yield "", "left to the reference: " + ", ".join(f"{name} {count:,} times" for name, count in found["fallbacks"].items())
     for kind in ("faults", "unsupported"):
         yield from (("red", f"{kind.removesuffix('s')} {problem(one)}") for one in found[kind])
 

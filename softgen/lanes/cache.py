@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import stat
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 LARGEST = 256 << 20         # bytes kept
+LOOKS = 64                  # at the whole folder, which may have very many files, while as much is saved as it may hold
 _SUM = 32
 _KEY = re.compile(r"[\w-][\w.-]{0,199}")            # no key leads out of the folder, nor is taken for a file being written
 T = TypeVar("T")
@@ -113,7 +115,8 @@ class Cache:
             except OSError:
                 os.unlink(name)
                 raise
-            self._shrink()
+            if random.random() * self.largest < LOOKS * len(data):
+                self._shrink()
         except OSError:
             return
 

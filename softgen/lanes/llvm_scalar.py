@@ -50,6 +50,9 @@ class Scalar:
     def __sub__(self, other: Scalar | int) -> Scalar:
         return self._binary("sub", other)
 
+    def __mul__(self, other: Scalar | int) -> Scalar:
+        return self._binary("mul", other)
+
     def __and__(self, other: Scalar | int) -> Scalar:
         return self._binary("and", other)
 

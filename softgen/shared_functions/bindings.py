@@ -16,9 +16,14 @@ class Surface(ctypes.Structure):
 
 
 SAMPLERS = 16  # sampler indices
+# Samplers of other tables than that of the dispatch, and bindless surfaces, have entries of their own. Compiled code finds them by a key:
+# the offset of their state from its base, plus USED.
+KEYED = 16
+USED = 1
 LANES = (2, 8, 16)  # of texel operations: SIMD4x2, SIMD8, SIMD16
+ATOMICS = ("and", "or", "xor", "mov", "inc", "dec", "predec", "add", "sub", "revsub", "imax", "imin", "umax", "umin", "cmpwr")
 # Operations on the texels of a surface (texture/operations.py) that need no sampler state; "_offset": with texel offsets.
-PLAIN = ("read", "write", "load", "load_offset", "resinfo")
+PLAIN = ("read", "write", "load", "load_offset", "resinfo", *(f"atomic_{name}" for name in ATOMICS))
 # Operations that sample, by where the level of detail comes from and what they return.
 _SAMPLES = ("sample", "sample_b", "sample_l", "sample_d")
 SAMPLING = (*_SAMPLES, *(f"{name}_c" for name in _SAMPLES), "gather4", "gather4_c", "lod")
@@ -68,7 +73,7 @@ class Picture(ctypes.Structure):
 
     _fields_ = [
         ("functions", ctypes.c_uint64 * (len(PLAIN) * len(LANES))),
-        ("samplers", ctypes.c_uint64 * SAMPLERS),  # SampleFunctions by sampler index
+        ("samplers", ctypes.c_uint64 * (SAMPLERS + KEYED)),  # SampleFunctions by sampler index, then by key
         *((name, ctypes.c_uint64) for name in NUMBERS),
         ("at", ctypes.c_uint64 * 2),
         ("linear", ctypes.c_uint64),  # host address of texel.linear_table, for sRGB formats
@@ -79,4 +84,15 @@ class Picture(ctypes.Structure):
 class Bindings(ctypes.Structure):
     """What the context field `surfaces` points at."""
 
-    _fields_ = [("surfaces", Surface * SURFACES), ("pictures", Picture * SURFACES), ("samplers", ctypes.c_uint64)]  # sampler table offset
+    _fields_ = [
+        ("surfaces", Surface * (SURFACES + KEYED)),  # by binding table index, then by key
+        ("pictures", Picture * (SURFACES + KEYED)),
+        ("sampler_keys", ctypes.c_uint32 * (SAMPLERS + KEYED)),
+        ("surface_keys", ctypes.c_uint32 * KEYED),
+    ]
+
+
+def name_samplers(bindings: Bindings, table: int, size: int) -> None:
+    """Enter the keys of the dispatch's sampler table; `size` is that of a sampler state."""
+    for index in range(SAMPLERS):
+        bindings.sampler_keys[index] = table + index * size + USED & 0xFFFFFFFF

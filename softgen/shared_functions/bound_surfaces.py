@@ -2,8 +2,10 @@
 
 In:  binding table and sampler state in memory. Out: Surface and Picture entries of a Bindings structure (bindings.py).
 
-Drivers rewrite state in place, so all bytes that entries were made of are compared before each dispatch (`current`), and the host addresses
-of buffers are looked up again.
+Drivers rewrite state in place, so all bytes that entries were made of are compared before each dispatch (DispatchBindings.current), and the
+host addresses of buffers are looked up again.
+
+Reads   MH_SAMPLER DP_EXTDESC_BTI252
 """
 
 from __future__ import annotations
@@ -14,15 +16,17 @@ from typing import NamedTuple
 
 from softgen.bits import catalogue
 from softgen.errors import SoftgenError
+from softgen.lanes.types import u32
 from softgen.memory import arena
 from softgen.shared_functions import descriptors
-from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, Bindings, texels_named
+from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, USED, Bindings, name_samplers, texels_named
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.message import REGISTER, SentBytes
 from softgen.shared_functions.sampler.state import Samplers
 from softgen.shared_functions.texture.functions import Pictures
 from softgen.shared_functions.texture.operations import TexelRequest, requested
-from softgen.shared_functions.unit import DispatchBindings
+from softgen.shared_functions.unit import DispatchBindings, HostRange
 
 
 @cache
@@ -31,19 +35,21 @@ def _special(gen: float) -> frozenset[int]:
     return frozenset(catalogue.enumeration(descriptors.SURFACES, gen))
 
 
-class StateBytes(NamedTuple):
-    """Bytes of state that entries depend on."""
+class SurfaceName(NamedTuple):
+    """A surface as messages name it: by binding table index, or by the offset of its state."""
 
-    address: int
-    data: bytes
+    number: int
+    bindless: bool = False
 
 
-class HostRange(NamedTuple):
-    """A buffer, and where compiled code finds it."""
-
-    address: int
-    size: int
-    host: int
+def _keyed(keys: ctypes.Array[ctypes.c_uint32], offset: int) -> int | None:
+    """The number of a key in a table of Bindings, entered where it is new; None where the table is full."""
+    key = offset + USED & u32.highest
+    for number, held in enumerate(keys):
+        if held in (key, 0):
+            keys[number] = key
+            return number
+    return None
 
 
 class BoundSurfaces:
@@ -54,36 +60,19 @@ class BoundSurfaces:
         self.surfaces, self.samplers = dispatch.state(Surfaces.of), dispatch.state(Samplers.of)
         self.surfaces.tell = self._outside
         self.bindings = Bindings()
-        self.bindings.samplers = dispatch.samplers
+        self.sampler_size = 4 * catalogue.layout("SAMPLER_STATE", self.gen).dwords
+        name_samplers(self.bindings, dispatch.samplers, self.sampler_size)
         self.pictures = Pictures(self.bindings, dispatch.generation.address_bits)
         self.table = dispatch.space.table
         self.known: set[int] = set()  # indices that were looked at
+        self.prepared: set[int] = set()  # operations on texels that code named
         self.reported: set[int] = set()  # indices with an access outside that was reported
-        self.states: dict[int, StateBytes] = {}  # by address
-        self.hosts: dict[int, HostRange] = {}  # by index
-        self.volatile = False  # state could not be read: keep nothing
 
     def fields(self) -> dict[str, int]:
         return {"table": ctypes.addressof(self.table), "surfaces": ctypes.addressof(self.bindings),
                 "general": self.dispatch.bases.get("general", 0)}  # fmt: skip
 
     # -- keeping ---------------------------------------------------------------------------------------------------------
-
-    def current(self) -> bool:
-        """Whether all that the entries depend on is as it was."""
-        if self.volatile:
-            return False
-        space = self.space
-        try:
-            for address, data in self.states.values():
-                if space.read(address, len(data)) != data:
-                    return False
-            for address, size, host in self.hosts.values():
-                if space.contiguous(address, size) != host:
-                    return False
-            return True
-        except SoftgenError:
-            return False
 
     def renew(self) -> None:
         """For another dispatch: accesses outside are reported again, and the interpreter reads state again: what only it has used is not
@@ -94,59 +83,80 @@ class BoundSurfaces:
         self.surfaces.forget()
         self.samplers.forget()
 
-    def _depend(self, address: int, size: int) -> None:
-        address &= (1 << self.space.bits) - 1
+    def _depend_on_surface(self, name: SurfaceName) -> None:
+        size = 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords
+        if name.bindless:
+            self.dispatch.depend(self.surfaces.bases.get("bindless", 0) + name.number, size)
+            return
+        self.dispatch.depend_on_entry(name.number)
         try:
-            self.states[address] = StateBytes(address, self.space.read(address, size))
+            self.dispatch.depend(self.surfaces.address(name.number), size)
         except SoftgenError:
-            self.volatile = True
+            self.dispatch.resolved.volatile = True
 
-    def _depend_on_surface(self, index: int) -> None:
-        surfaces = self.surfaces
-        self._depend(surfaces.bases.get("surface", 0) + surfaces.table + 4 * index, 4)
-        try:
-            self._depend(surfaces.address(index), 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords)
-        except SoftgenError:
-            self.volatile = True
-
-    def _depend_on_sampler(self, index: int) -> None:
+    def _depend_on_sampler(self, offset: int) -> None:
         samplers, layout = self.samplers, catalogue.layout("SAMPLER_STATE", self.gen)
-        start, size = samplers.base + samplers.table + index * 4 * layout.dwords, 4 * layout.dwords
-        self._depend(start, size)
-        state = self.states.get(start & (1 << self.space.bits) - 1)
-        if state is not None:
-            pointer = layout.raw(memoryview(state.data).cast("I")).border_color_pointer
+        data = self.dispatch.depend(samplers.base + offset, self.sampler_size)
+        if data:
+            pointer = layout.raw(memoryview(data).cast("I")).border_color_pointer
             border = catalogue.layout("SAMPLER_BORDER_COLOR_STATE", self.gen)
             if self.space.extent(samplers.base + pointer & (1 << self.space.bits) - 1, 4 * border.dwords) == 4 * border.dwords:
-                self._depend(samplers.base + pointer, 4 * border.dwords)
+                self.dispatch.depend(samplers.base + pointer, 4 * border.dwords)
 
     # -- resolving -------------------------------------------------------------------------------------------------------
 
     def prepare(self, indices: frozenset[int]) -> None:
-        for index in indices - self.known:
+        for index in indices - self.known - self.prepared:
             if index < SURFACES:
-                self.resolve_buffer(index)
+                self.resolve_buffer(SurfaceName(index))
             elif named := texels_named(index):  # others are those of other units
-                self.known.add(index)
+                self.prepared.add(index)
                 surface, what, lanes, sampler = named
-                self.resolve_image(TexelRequest(what, lanes, sampler), surface)
+                self.resolve_image(TexelRequest(what, lanes, sampler), SurfaceName(surface), hurry=True)
 
-    def resolve(self, descriptor: Descriptor) -> bool:
+    def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         index = getattr(descriptor.values, "binding_table_index", None)
         if index is None:
             return False
-        if request := requested(descriptor):
-            return self.resolve_image(request, int(index))
-        return index not in self.known and self.resolve_buffer(int(index))
-
-    def resolve_buffer(self, index: int) -> bool:
-        """Fills the entry of a buffer or a null surface. Errors in surface state are left to the reference engine, which reports them."""
-        self.known.add(index)
-        if index in _special(self.gen):
+        name = self._name(int(index), sent)
+        if name is None:
             return False
-        self._depend_on_surface(index)
+        if request := requested(descriptor):
+            return self.resolve_image(request, name, self._table(descriptor, sent))
+        entry = self._entry(name)
+        return entry is not None and entry not in self.known and self.resolve_buffer(name)
+
+    def _name(self, index: int, sent: SentBytes | None) -> SurfaceName | None:
+        """The surface that a message names; None for what is none."""
+        special = catalogue.enumeration(descriptors.SURFACES, self.gen).get(index)
+        if special == "bindless" and sent is not None:
+            extended = catalogue.layout("DP_EXTDESC_BTI252", self.gen).raw([getattr(sent, "extended", 0)])
+            return SurfaceName(int(extended.surface_offset), True)
+        return SurfaceName(index) if special is None else None
+
+    def _table(self, descriptor: Descriptor, sent: SentBytes | None) -> int | None:
+        """The offset of the sampler table that the header of a message names."""
+        if sent is None or not descriptor.header or "sampler_index" not in descriptor.values._fields:
+            return None
+        layout = catalogue.layout("MH_SAMPLER", self.gen)
+        return int(layout.raw(sent.payload[:REGISTER].view("<u4").tolist()).sampler_state_pointer)
+
+    def _entry(self, name: SurfaceName) -> int | None:
+        """The number of a surface in Bindings; None where all for bindless ones are taken."""
+        if not name.bindless:
+            return name.number
+        found = _keyed(self.bindings.surface_keys, name.number)
+        return None if found is None else SURFACES + found
+
+    def resolve_buffer(self, name: SurfaceName) -> bool:
+        """Fills the entry of a buffer or a null surface. Errors in surface state are left to the reference engine, which reports them."""
+        index = self._entry(name)
+        if index is None or not name.bindless and index in _special(self.gen):
+            return False
+        self.known.add(index)
+        self._depend_on_surface(name)
         try:
-            found = self.surfaces.plain(index)
+            found = self.surfaces.plain_bindless(name.number) if name.bindless else self.surfaces.plain(index)
         except SoftgenError:
             return False
         entry = self.bindings.surfaces[index]
@@ -159,21 +169,31 @@ class BoundSurfaces:
         host = self.space.contiguous(base, size)
         if host is None:
             return False
-        self.hosts[index] = HostRange(base, size, host)
+        self.dispatch.resolved.hosts[index] = HostRange(base, size, host)
         entry.address, entry.host = base, host
         entry.size = size  # last: other workers may be reading the entry
         return True
 
-    def resolve_image(self, request: TexelRequest, index: int) -> bool:
-        """Fills in the function that executes a message on the texels of a surface."""
-        if index in _special(self.gen):
+    def resolve_image(self, request: TexelRequest, name: SurfaceName, table: int | None = None, hurry: bool = False) -> bool:
+        """Fills in the function that executes a message on the texels of a surface. `table`: the sampler table that its header names;
+        `hurry`: compiles it where it has not been."""
+        index, sampler = self._entry(name), request.sampler
+        if index is None or not name.bindless and index in _special(self.gen):
             return False
-        self._depend_on_surface(index)
-        if request.samples:
-            self._depend_on_sampler(request.sampler)
+        self._depend_on_surface(name)
         try:
-            sampling = self.samplers.sampling(request.sampler) if request.samples else None
-            return self.pictures.fill(index, request.what, request.lanes, request.sampler, self.surfaces.picture(index, False), sampling)
+            sampling = None
+            if request.samples:
+                offset = (self.samplers.table if table is None else table) + request.sampler * self.sampler_size
+                self._depend_on_sampler(offset)
+                sampling = self.samplers.sampling(request.sampler, table)
+                if table is not None:
+                    found = _keyed(self.bindings.sampler_keys, offset)
+                    if found is None:
+                        return False
+                    sampler = found
+            image = self.surfaces.picture(name.number, name.bindless)
+            return self.pictures.fill(index, request.what, request.lanes, sampler, image, sampling, hurry)
         except SoftgenError:
             return False
 

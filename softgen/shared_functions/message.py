@@ -48,6 +48,7 @@ class MessagePlan:
     program: MessageProgram
     header: bool
     attributes: frozenset[str] = frozenset()  # of the row in messages.table
+    indices: tuple[int, int] = (0, 0)  # of the binding table and of the sampler table
 
     def count(self, field: str) -> int:
         """The number that the name of a value begins with: 4 of '4_owords'."""
@@ -58,15 +59,20 @@ class MessagePlan:
 
 
 class Message(ABC, Generic[E]):
-    """One message. `mask` has a lane for each channel of the instruction: those that send."""
+    """One message. `mask` has a lane for each channel of the instruction: those that send. Surface and sampler index are numbers, or lanes
+    (u32) where compiled code takes them from a register; so is `extended` where it names a bindless surface."""
 
-    def __init__(self, m: Machine, plan: MessagePlan, mask: Value, environment: E, lengths: tuple[int, int], extended: int = 0,
+    surface_index: int | Value
+    sampler_index: int | Value
+
+    def __init__(self, m: Machine, plan: MessagePlan, mask: Value, environment: E, lengths: tuple[int, int], extended: int | Value = 0,
                  alt: bool = False) -> None:  # fmt: skip
         self.m, self.plan, self.mask, self.environment = m, plan, mask, environment
         self.width, self.extended = mask.lanes, extended
         self.alt = alt  # the thread's alternate float mode accompanies every message (IVB 2419-2422)
         self.sent, self.answered = lengths  # bytes of payload, header included, and of response
         self.ends = plan is not None and bool(getattr(plan.fields, "end_of_thread", 0))  # the thread ends with it
+        self.surface_index, self.sampler_index = plan.indices if plan is not None else (0, 0)
         self._given = False
 
     @abstractmethod
@@ -158,19 +164,18 @@ def plan(sfid: int, descriptor: int, gen: float) -> MessagePlan:
         names = describe.values_of(one.type, gen)
         if names:
             words[one.name] = names.get(getattr(found.values, one.name), "reserved")
-    return MessagePlan(found.name, found.function, gen, found.values, words, PROGRAMS[found.name], found.header, found.row.attributes)
+    indices = int(getattr(found.values, "binding_table_index", 0)), int(getattr(found.values, "sampler_index", 0))
+    program, attributes = PROGRAMS[found.name], found.row.attributes
+    return MessagePlan(found.name, found.function, gen, found.values, words, program, found.header, attributes, indices)
 
 
 def compiled(sfid: int, descriptor: int, gen: float) -> bool:
-    """Whether a message can be part of compiled code. Bindless surfaces are looked up by Python."""
+    """Whether a message can be part of compiled code."""
     try:
         one = plan(sfid, descriptor, gen)
     except (DecodeError, Unsupported, SpecError):
         return False
-    index = one.fields.binding_table_index if "binding_table_index" in one.fields._fields else -1
-    if one.name in ONLY_REFERENCE or one.name in CONDITIONS and not CONDITIONS[one.name](one):
-        return False
-    return catalogue.enumeration(descriptors.SURFACES, gen).get(index) != "bindless"
+    return one.name not in ONLY_REFERENCE and (one.name not in CONDITIONS or CONDITIONS[one.name](one))
 
 
 class ByteMessage(Message[Any]):

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from softgen.bits.generation import Generation
+from softgen.errors import SoftgenError
 from softgen.memory.space import Space
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.context import ContextField
@@ -34,7 +35,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Bytes = npt.NDArray[np.uint8]
+ENTRY = 4  # bytes of a binding table entry
 UnitStates = tuple[tuple[str, Hashable], ...]  # by a unit's name: what the pipeline tells it about a dispatch
+
+
+class ResolvedState:
+    """State that a dispatch's bindings were resolved from: compared with memory before another dispatch uses them."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, bytes] = {}  # of the binding table, by index
+        self.states: dict[tuple[int, int], bytes] = {}  # other bytes, by address and size
+        self.hosts: dict[int, HostRange] = {}  # buffers that compiled code reaches by host address, by index
+        self.volatile = False  # something could not be read: keep nothing
+
+
+class HostRange(NamedTuple):
+    """A buffer, and where compiled code finds it."""
+
+    address: int
+    size: int
+    host: int
 
 
 class DispatchBindings:
@@ -46,7 +66,45 @@ class DispatchBindings:
         self.generation, self.space, self.bases = generation, space, bases
         self.binding_table, self.samplers = binding_table, samplers  # offsets from the surface and dynamic state bases
         self.warn: Callable[[object, str], None] = lambda sender, what: None  # reports what a thread's message did wrong
+        self.resolved = ResolvedState()
         self._states: dict[object, Any] = {}
+
+    def table_address(self, index: int) -> int:
+        """Where a binding table entry is."""
+        return self.bases.get("surface", 0) + self.binding_table + 4 * index & (1 << self.space.bits) - 1
+
+    def current(self) -> bool:
+        """Whether all state that was resolved is as it was."""
+        resolved, space = self.resolved, self.space
+        if resolved.volatile:
+            return False
+        try:
+            for index, data in resolved.entries.items():
+                if space.read(self.table_address(index), len(data)) != data:
+                    return False
+            for place, data in resolved.states.items():
+                if space.read(*place) != data:
+                    return False
+            return all(space.contiguous(held.address, held.size) == held.host for held in resolved.hosts.values())
+        except SoftgenError:
+            return False
+
+    def depend(self, address: int, size: int) -> bytes:
+        """Reads state that a binding is made from."""
+        address &= (1 << self.space.bits) - 1
+        try:
+            data = self.resolved.states[address, size] = self.space.read(address, size)
+        except SoftgenError:
+            self.resolved.volatile = True
+            return b""
+        return data
+
+    def depend_on_entry(self, index: int) -> None:
+        """The same of a binding table entry."""
+        try:
+            self.resolved.entries[index] = self.space.read(self.table_address(index), ENTRY)
+        except SoftgenError:
+            self.resolved.volatile = True
 
     def state(self, make: Callable[[DispatchBindings], T]) -> T:
         """What a unit's function makes of the dispatch, made on first use and shared by all threads."""
@@ -89,12 +147,9 @@ class UnitBinding(Protocol):
         """Resolve binding table entries that code names, before it runs."""
         ...
 
-    def resolve(self, descriptor: Descriptor) -> bool:
-        """Resolve what a message lacked, after a side exit; True if compiled code can now execute it."""
-        ...
-
-    def current(self) -> bool:
-        """Whether all state that was resolved is as it was."""
+    def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
+        """Resolve what a message lacked, after a side exit; True if compiled code can now execute it. `sent`: with its payload, as far as
+        that is in registers."""
         ...
 
     def renew(self) -> None:
@@ -116,6 +171,7 @@ class Unit:
     fields: tuple[ContextField, ...] = ()
     bind: Callable[[DispatchBindings], UnitBinding] | None = None
     messages: tuple[str, ...] = ()
+    indexed: bool = False  # compiled messages take surface and sampler index from registers, too (Message.surface_index)
 
 
 class MessageHandler:

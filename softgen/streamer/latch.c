@@ -4,6 +4,8 @@
  * does not allow, is not complete in the window, or has no rule yet. latch_one latches one command by its rule. Rules and what they mean
  * are in latch_rules.py, which builds them from the pages. */
 
+#include "../latches.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -42,16 +44,6 @@ struct table {
     const uint16_t *keys; /* the first rule by header >> 16 */
     const struct rule *rules;
     const struct gate *gates;
-};
-
-struct latches {
-    uint32_t *slots;
-    uint32_t *lengths; /* of a slot, in dwords; RECORDS: 1 + the index of the item latched last */
-    uint32_t *counts;  /* how often a slot was latched */
-    uint64_t *present; /* which items of a slot were latched */
-    uint64_t dirty;
-    uint32_t slot_count; /* rules made after the arrays were sized have slots beyond */
-    uint32_t consumed, last; /* by latch_run: dwords, and the last command's first dword */
 };
 
 static uint32_t index_of(const struct rule *rule, const uint32_t *item)

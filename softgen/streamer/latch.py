@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from softgen.bits.field import Group
 from softgen.bits.layout import Layout
 from softgen.bits.record import Record
-from softgen.command import MarkedLatched
+from softgen.command import MarkedLatched, SlotPlace
 from softgen.streamer.latch_rules import ELEMENTS, MOST_GROUPS, RECORDS, LatchPointers, LatchRule, LatchTable, library
 from softgen.streamer.parser import Command
 
@@ -176,6 +176,32 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
 
     def _at(self, first: int, count: int) -> list[int]:
         return self._slots[first : first + count]
+
+    # -- for C code ----------------------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> int:
+        return self._address
+
+    @property
+    def slots(self) -> int:
+        return self.table.slots
+
+    def place(self, name: str) -> SlotPlace | None:
+        slot = self.table.slot_of.get(name)
+        if slot is None:
+            return None
+        rule = self.table.rules[self.table.numbers[name]]
+        if not self._count(name):
+            return SlotPlace(slot, False, rule.offset, 0, 0, 0, 0)
+        length, present = int(self._lengths[slot]), int(self._present[slot])
+        if rule.kind == ELEMENTS:  # with how many of them the last command came does not matter
+            return SlotPlace(slot, True, rule.offset + 1, present.bit_length() * rule.size, 0, present, rule.size)
+        size = present.bit_length() * rule.size if rule.kind == RECORDS else length
+        return SlotPlace(slot, True, rule.offset, size, length, present, rule.size)
+
+    def raw(self, offset: int, count: int) -> list[int]:
+        return self._at(offset, count)
 
     # -- changes -------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The bindings of dispatches: what units resolve for compiled code, kept from one dispatch to the next.
 
-Bindings are kept by address space, bases and pointers. Units compare the state they depend on before each dispatch (UnitBinding.current),
-so that no command has to invalidate them.
+Bindings are kept by address space, bases and pointers. The state they were resolved from is compared before each dispatch
+(DispatchBindings.current), so that no command has to invalidate them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import weakref
 
 from softgen.memory.space import Space
 from softgen.shared_functions import units
+from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.message import SentBytes
 from softgen.shared_functions.unit import DispatchBindings, UnitBinding, UnitStates
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
@@ -44,16 +46,21 @@ class BoundUnits:
         for binding in self.bindings:
             binding.prepare(indices)
 
-    def resolve(self, descriptor: Descriptor) -> bool:
+    def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         """Resolve what a message lacked; True if compiled code can now execute it."""
         unit = units.answering(descriptor.function, descriptor.name)
-        return unit is not None and unit in self.units and unit.bind is not None and self.dispatch.state(unit.bind).resolve(descriptor)
+        if unit is None or unit not in self.units or unit.bind is None:
+            return False
+        return self.dispatch.state(unit.bind).resolve(descriptor, sent)
 
     def current(self) -> bool:
-        for binding in self.bindings:  # without a generator: this runs for every dispatch
-            if not binding.current():
-                return False
-        return True
+        return self.dispatch.current()
+
+    def move_table(self, offset: int) -> None:
+        """The binding table is elsewhere, at another offset from the surface state base; what was resolved of it is the same there."""
+        surfaces = self.dispatch.state(Surfaces.of)
+        self.dispatch.binding_table = surfaces.table = offset
+        surfaces.forget()
 
     def renew(self) -> None:
         for binding in self.bindings:

@@ -8,7 +8,7 @@ Memory is restored between the two. An EngineDifference names kernel, group, add
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from softgen.bits.units import PAGE_SIZE
 from softgen.errors import SoftgenError, Unsupported
@@ -32,9 +32,14 @@ from softgen.threads.snapshot import (
     values_text,
 )
 
+if TYPE_CHECKING:
+    from softgen.threads.kept_loop import KeptLoop
+
 
 class ComparingDispatcher:
     """A Dispatcher that runs dispatches on two engines and keeps the results of the first; of each draw, it may compare `tiles` tiles."""
+
+    prepares = False
 
     def __init__(self, first: EngineDispatcher, second: EngineDispatcher, tiles: int = 0) -> None:
         self.first, self.second, self.tiles = first, second, tiles
@@ -67,6 +72,12 @@ class ComparingDispatcher:
         if self._work is None:
             raise Unsupported("threads that a C loop starts are compared only as part of a draw")
         return self._work.current.run_loops(self._work.watched(context), dispatch, loops, timed_out)
+
+    def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
+        raise Unsupported("dispatches that are compared are not prepared")
+
+    def count(self, loop: KeptLoop, threads: int, instructions: int, seconds: float) -> None:
+        """Nothing is prepared."""
 
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
         if self._work is not None:

@@ -30,6 +30,7 @@ from softgen.threads.payload import (
 
 if TYPE_CHECKING:
     from softgen.shared_functions.unit import UnitStates
+    from softgen.threads.kept_loop import KeptLoop
     from softgen.threads.selection import TileSelection, WorkNames
 
 UNITS = ("data port", "gateway", "spawner", "sampler", "urb", "extended math")
@@ -179,6 +180,16 @@ class Dispatcher(Protocol):
     def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
                   timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
         """C loops that start batches of threads (threads.h), each on a host thread of its own; the dispatch has a LoopPayload."""
+        ...
+
+    prepares: bool  # may be asked for workers:
+
+    def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
+        """A worker of its own for a loop on the calling thread, which the caller runs over and over."""
+        ...
+
+    def count(self, loop: KeptLoop, threads: int, instructions: int, seconds: float) -> None:
+        """Reports what such a worker has done."""
         ...
 
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:

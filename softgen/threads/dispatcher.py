@@ -26,6 +26,7 @@ from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, Resu
 from softgen.threads.programs import DispatchProgram, ProgramCache
 
 if TYPE_CHECKING:
+    from softgen.threads.kept_loop import KeptLoop
     from softgen.threads.pool import WorkerSet
     from softgen.threads.selection import TileSelection, WorkNames
 
@@ -52,6 +53,8 @@ class KernelStatistics:
 
 class EngineDispatcher:
     """A Dispatcher that runs all dispatches on one engine. `make` builds the engine of a name."""
+
+    prepares = True
 
     def __init__(self, name: str = REFERENCE, threads: int | None = None, make: Callable[[str], CompilerEngine] | None = None) -> None:
         self.name, self.threads = name, 1 if name == REFERENCE else threads or host_threads()
@@ -100,6 +103,19 @@ class EngineDispatcher:
         with self._borrowed() as workers:
             shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
             yield from self._counted(program, self.name, pool.LoopRun(shared, workers, timed_out, loops).run())
+
+    def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
+        from softgen.threads.bindings import BindingCache  # imported late, as for _compiled
+        from softgen.threads.kept_loop import KeptLoop
+        from softgen.threads.worker import WorkerState
+
+        program, made = self.programs.load(context, dispatch), self._built(context)
+        found = KeptLoop(context, dispatch, program, made, BindingCache(), WorkerState())
+        found.ready()
+        return found
+
+    def count(self, loop: KeptLoop, threads: int, instructions: int, seconds: float) -> None:
+        self._add(loop.program, self.name, threads, instructions, seconds)
 
     def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
         return work()

@@ -3,14 +3,16 @@
 In:  a ThreadDispatch that a pipeline keeps from draw to draw, and its loop. Out: memory changed; counts.
 
 What can change between two dispatches by one record is compared before each: the kernel's bytes (ProgramCache), the state that bindings
-were resolved from (UnitBinding.current), base addresses, and the code that the engine has for the kernel (Worker).
+were resolved from (DispatchBindings.current), base addresses, and the code that the engine has for the kernel (Worker).
 """
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 
 from softgen.eu.engine_protocol import CompilerEngine
+from softgen.memory.guard import FaultRecord
 from softgen.threads import places
 from softgen.threads.bindings import BASES, BindingCache
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
@@ -50,6 +52,32 @@ class KeptLoop:
                 return False
             self.bases = new
         return True
+
+    # -- for a caller that compares all that itself, in C, and calls the loop (threads_begin of threads.h) ------------------------
+
+    def ready(self) -> None:
+        """Chooses code; before the first run, and after a run while the engine may have better code."""
+        self.worker.choose()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the code that was chosen stays the engine's choice."""
+        chosen = self.worker.chosen
+        return chosen is not None and self.engine.settled(chosen)
+
+    def answer(self, context: DispatchContext, why: int | None, timed_out: TimedOut, record: FaultRecord) -> None:
+        """Does what a loop returned for (threads.h), or raises; None: an access to memory that is not mapped, which `record` describes."""
+        ctypes.memmove(ctypes.addressof(self.worker.call.record), ctypes.addressof(record), ctypes.sizeof(record))
+        self.program.used_in(context)
+        self.shared.report_to(context)
+        self._timed_out = timed_out
+        try:
+            self.worker.answer(why)
+        except BaseException:  # threads were left in the middle
+            self.worker.state.mark_dirty()
+            raise
+
+    # -- for others ---------------------------------------------------------------------------------------------------------
 
     def run(self, loop: NativeLoop, timed_out: TimedOut) -> Finished:
         self._timed_out = timed_out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 from softgen.errors import GpuFault
 from softgen.eu.encoding.program import LONGEST
 from softgen.eu.interpreter import DecodedInstruction, KernelProgram
@@ -11,14 +13,45 @@ from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 MAX_PROGRAMS = 256
 
 
+class MemoryRange(ctypes.Structure):
+    """Bytes of an address space, and what was there (struct memory_range of three_d/draw.h)."""
+
+    _fields_ = [("address", ctypes.c_uint64), ("size", ctypes.c_uint64), ("data", ctypes.c_char_p)]
+
+
 class DispatchProgram(KernelProgram):
     """A kernel together with the system routine, which is read when a thread first gets there."""
 
     def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, address: int, code: bytes) -> None:
+        self.address, self.range = address, MemoryRange(address, len(code), code)
         super().__init__(context.generation.number, code, dispatch.kernel, f"kernel {address:#x}")
-        self._context, self._routine_start, self.address = context, dispatch.system_routine, address
+        self._context, self._routine_start = context, dispatch.system_routine
         self._refreshed = False  # compared with memory, as far as it reaches
         self._routine: KernelProgram | None = None
+
+    # What of memory the program depends on, for comparisons in C: `range` follows code and reach.
+
+    @property
+    def code(self) -> bytes:
+        return self._code
+
+    @code.setter
+    def code(self, code: bytes) -> None:
+        self._code = self.range.data = code
+
+    @property
+    def reach(self) -> int:
+        return self._reach
+
+    @reach.setter
+    def reach(self, reach: int) -> None:
+        self._reach = reach
+        self.range.size = reach or len(self._code)
+
+    @property
+    def has_routine(self) -> bool:
+        """Whether the system routine has been read."""
+        return self._routine is not None
 
     def inside(self, ip: int) -> bool:
         """Whether an ip is in the kernel's bytes; only the interpreter executes code elsewhere."""
@@ -53,9 +86,13 @@ class DispatchProgram(KernelProgram):
             self._routine = KernelProgram(self.gen, code, self._routine_start, f"system routine {address:#x}")
         return self._routine
 
+    def used_in(self, context: DispatchContext) -> None:
+        """Memory was compared with it: instructions that are reached for the first time are read from there again."""
+        self._context, self._refreshed = context, True
+
     def current(self, context: DispatchContext) -> bool:
         """Whether memory still holds the program, as far as it has been decoded or translated."""
-        self._context, self._refreshed = context, True
+        self.used_in(context)
         if self._routine is not None and self._routine.code != self._routine_code():
             self._routine = None
         size = self.reach or len(self.code)  # all of it while another host thread is about to decode it

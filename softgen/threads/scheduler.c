@@ -268,7 +268,20 @@ static struct context *context_of(const struct threads_worker *worker)
     return ((const struct worker *)worker)->context;
 }
 
-static const struct threads_api api = {capacity, payload, pending, run, resume, context_of};
+static void begin(struct threads_worker *worker, uint64_t deadline)
+{
+    struct worker *w = (struct worker *)worker;
+    w->first = w->last = w->threads_done = w->instructions = w->inside = w->answer_count = 0;
+    w->deadline = deadline;
+}
+
+static struct threads_counts counts(const struct threads_worker *worker)
+{
+    const struct worker *w = (const struct worker *)worker;
+    return (struct threads_counts){w->threads_done, w->instructions};
+}
+
+static const struct threads_api api = {capacity, payload, pending, run, resume, context_of, begin, counts};
 
 const struct threads_api *threads_functions(void)
 {

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 
+from softgen.errors import SoftgenError
 from softgen.eu.engine_protocol import CompiledFunction, CompilerEngine
-from softgen.eu.isa.instruction import Operand
+from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.rules import rules
+from softgen.eu.semantics.send import build_message
+from softgen.eu.thread.state import ThreadState
 from softgen.shared_functions import descriptors
 from softgen.threads import places
 from softgen.threads.affine import affine_rows
@@ -47,11 +50,15 @@ class SharedDispatch:
             self._prepared = found
         return found
 
-    def learn(self, ip: int) -> bool:
-        """Resolves what the message at an ip lacked; True if compiled code can now execute it."""
-        inst = self.program.line(ip).instruction
-        if inst.descriptor is None or isinstance(inst.descriptor, Operand):
+    def learn(self, thread: ThreadState) -> bool:
+        """Resolves what the message that a thread is about to send lacked; True if compiled code can now execute it."""
+        inst = self.program.line(thread.ip).instruction
+        if inst.opcode not in SENDS:
             return False
-        found = descriptors.identify(inst.sfid, inst.descriptor, self.gen)
+        try:
+            sent = build_message(thread, inst, 0, 0)
+        except SoftgenError:  # the interpreter reports it
+            return False
+        found = descriptors.identify(sent.sfid, sent.descriptor, self.gen)
         with self._binding:
-            return found is not None and self.bound.resolve(found)
+            return found is not None and self.bound.resolve(found, None if self.rules.message_registers else sent)

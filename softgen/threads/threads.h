@@ -30,6 +30,9 @@ enum threads_reason { THREADS_DONE, THREADS_ESCAPED, THREADS_OTHER_MODE, THREADS
 struct threads_worker;
 struct context; /* eu/native.h */
 
+/* Work done since threads_begin. */
+struct threads_counts { uint64_t threads, instructions; };
+
 struct threads_api {
     uint64_t (*capacity)(const struct threads_worker *worker);
     uint8_t *(*payload)(const struct threads_worker *worker, uint64_t number);
@@ -37,6 +40,8 @@ struct threads_api {
     int64_t (*run)(struct threads_worker *worker, void *record, uint64_t count, const uint32_t *masks);
     int64_t (*resume)(struct threads_worker *worker, void *record);
     struct context *(*context)(const struct threads_worker *worker);
+    void (*begin)(struct threads_worker *worker, uint64_t deadline);
+    struct threads_counts (*counts)(const struct threads_worker *worker);
 };
 
 /* What is public of a worker; functions are reached through it, so that a loop links with nothing. */
@@ -79,6 +84,18 @@ static inline int64_t threads_resume(struct threads_worker *worker, void *record
 static inline struct context *threads_context(const struct threads_worker *worker)
 {
     return worker->api->context(worker);
+}
+
+/* Begins another run of a loop on a worker that is ready (KeptLoop of threads/kept_loop.py): counts are 0 again. `deadline`: nanoseconds of the
+ * monotonic clock. */
+static inline void threads_begin(struct threads_worker *worker, uint64_t deadline)
+{
+    worker->api->begin(worker, deadline);
+}
+
+static inline struct threads_counts threads_counts(const struct threads_worker *worker)
+{
+    return worker->api->counts(worker);
 }
 
 /* A payload source (PayloadWriter of threads/payload.py): writes the payloads of threads first to first + count - 1 of a dispatch, the

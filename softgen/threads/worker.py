@@ -170,12 +170,16 @@ class Worker:
 
     def _prepare(self, first: int, last: int) -> None:
         now = self.dispatch
-        chosen = self._function(self.control)
-        if chosen is not self.chosen:
-            self._choose_first(chosen)
+        self.choose()
         now.first, now.last, now.threads_done, now.instructions, now.inside = first, last, 0, 0, 0
         now.deadline = time.monotonic_ns() + SLICE
         now.answer_count = 0
+
+    def choose(self) -> None:
+        """Chooses the code that threads start with."""
+        chosen = self._function(self.control)
+        if chosen is not self.chosen:
+            self._choose_first(chosen)
 
     def _choose_first(self, chosen: CompiledFunction) -> None:
         """Threads start with this code."""
@@ -196,7 +200,7 @@ class Worker:
         now, first = self.dispatch, int(self.dispatch.first)
         try:
             while (why := self.call.at(function, argument)) != ReturnReason.DONE:
-                self._answer(why)
+                self.answer(why)
         except BaseException:  # threads were left in the middle
             self.state.mark_dirty()
             raise
@@ -208,7 +212,8 @@ class Worker:
         self.functions[found.address, found.program] = found
         return found
 
-    def _answer(self, why: int | None) -> None:
+    def answer(self, why: int | None) -> None:
+        """Does what C code returned for."""
         match why:
             case None:
                 if not self.dispatch.apart:
@@ -268,10 +273,11 @@ class Worker:
         now = self.dispatch
         runner = self._runner(now.current)
         thread = runner.thread
-        if self.shared.learn(thread.control_block.ip):
-            return
         thread.load()
+        if self.shared.learn(thread):
+            return
         here, control = thread.ip, thread.cr0
+        self.shared.program.fallbacks[here] += 1
         done = runner.step()
         thread.save()
         if self.shared.stepped is not None:

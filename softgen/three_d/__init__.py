@@ -13,7 +13,9 @@ vertex_fetch.py           vertex data, from buffers to payload registers or URB 
 vertex_shader.py          vertex shader threads (vertex_shader.c)
 assembly.py               objects of every topology, and the vertices they share (assembly.c)
 geometry.py, geometry.h   from objects to setup records in bins: clip.py, setup.py, attributes.py, bins.py
-plan_cache.py             plans kept from draw to draw; same_memory.c compares the bytes they were made from
+plan_cache.py             plans kept from draw to draw, and what of state and memory they were made from
+prepared.py               the plans of all stages for one state; latched_state.py what of commands is compared, what copied into plans
+prepared_draws.py         the prepared draws of a context, which draw.c finds and runs; draw_state.c compares, draw.h has the structures
 stage_threads.py, .c, .h  what the stages have in common whose work threads do on Gen4.5: geometry_threads.py, clip_threads.py,
                           setup_threads.py; thread_output.py: the objects of what threads of the first two put out
 fields.py                 the state of a fixed function, from several commands or blocks
@@ -22,7 +24,7 @@ pixel_state.py            the state of the pixel shader: kernel, payload, when d
 pixel_payload.py, payload.c  payloads of pixel shader threads
 pixel_shader.py, .c, pixels.h  PS: tiles become threads
 color_calculator.py       blending, depth and stencil, for the pixel backend; depth_buffer.py where their buffers are
-draw.py                   a draw; commands.py its command; stages.py the table of stages
+draw.py                   a draw that is not prepared, stage by stage; commands.py its command; stages.py the table of stages
 render_target.py          render targets of a draw as images; draw_names.py names of a draw and its pixels
 clears.py, fill.py        fast clears, HiZ operations
 """

@@ -11,6 +11,20 @@
 enum { ROOM_OBJECTS = 4, ROOM_VERTICES = 12, POSITIONS = 1 << 20 }; /* that one vertex may need; vertices looked at in one call */
 enum { EDGE_0 = 1 << OBJECT_EDGES_SHIFT, EDGE_1 = EDGE_0 << 1, EDGE_2 = EDGE_0 << 2 };
 
+static uint32_t read_index(const struct assembly *a, uint32_t position)
+{
+    uint64_t at = ((uint64_t)a->first_index + position) * a->index_bytes;
+    uint32_t index = 0;
+    if (at + a->index_bytes > a->index_size)
+        return 0;
+    const uint8_t *from = graphics_memory(a->memory, a->index_address + at);
+    switch (a->index_bytes) {
+    case 1: return *from;
+    case 2: memcpy(&index, from, 2); return index;
+    default: memcpy(&index, from, 4); return index;
+    }
+}
+
 /* -- the vertices of the chunk ------------------------------------------------------------------------------------------------------- */
 
 static uint32_t entry_of(struct assembly *a, uint32_t vertex)
@@ -18,7 +32,7 @@ static uint32_t entry_of(struct assembly *a, uint32_t vertex)
     struct cached_vertex *line = &a->cache[vertex % CACHE_LINES];
     if (line->vertex != vertex || line->stamp != a->stamp) {
         *line = (struct cached_vertex){vertex, a->stamp, a->entries};
-        a->ids.vertex[a->entries] = vertex;
+        a->ids.vertex[a->entries] = a->uncached && a->index_bytes ? read_index(a, vertex) : vertex;
         a->ids.instance[a->entries] = a->instance;
         a->entries++;
     }
@@ -58,6 +72,28 @@ static void quadrilateral(struct assembly *a, struct pending_object o, const uin
     append(a, &o);
 }
 
+/* An object of more than three vertices in two parts. */
+static void append_whole(struct assembly *a, struct pending_object o, const uint32_t v[CORNERS])
+{
+    for (unsigned part = 0; part < CORNERS; part += 3) {
+        for (unsigned i = 0; i < 3; i++)
+            o.vertex[i] = v[part + i < a->corners ? part + i : part];
+        append(a, &o);
+    }
+}
+
+/* Triangle `k` of a strip with adjacent vertices; of the last one, the vertex across from its far edge is the strip's last (G45
+ * 3318-3330). */
+static void append_adjacent(struct assembly *a, uint32_t k, int trailing)
+{
+    struct pending_object o = {.flags = a->flags, .primitive = a->primitive++, .valid = 1};
+    uint32_t n = 2 * k, far = n + (trailing ? 5 : 6), places[2][CORNERS] = {{n, k ? n - 2 : 1, n + 2, far, n + 4, n + 3},
+                                                                        {n, n + 3, n + 4, far, n + 2, n - 2}}, v[CORNERS];
+    for (unsigned i = 0; i < CORNERS; i++)
+        v[i] = a->recent[places[k % 2][i] % RECENT];
+    append_whole(a, o, v);
+}
+
 static uint32_t corner(const struct assembly *a, unsigned i)
 {
     return a->back[i] == FIRST_VERTEX ? a->first : a->recent[(a->count - 1 - a->back[i]) % RECENT];
@@ -66,12 +102,19 @@ static uint32_t corner(const struct assembly *a, unsigned i)
 /* The object that the last vertex has completed. */
 static void complete(struct assembly *a)
 {
+    a->objects_made++;
+    if (a->adjacent_strip) {
+        if (a->made++)
+            append_adjacent(a, a->made - 2, 0);
+        return;
+    }
     struct pending_object o = {.flags = a->flags, .primitive = a->primitive++, .valid = 1};
-    uint32_t v[CORNERS];
+    uint32_t v[CORNERS] = {0};
     for (unsigned i = 0; i < a->corners; i++)
         v[i] = corner(a, i);
-    a->objects_made++;
-    if (a->corners == 4) {
+    if (a->whole) {
+        append_whole(a, o, v);
+    } else if (a->corners == 4) {
         quadrilateral(a, o, v);
     } else {
         memcpy(o.vertex, v, a->corners * sizeof *v);
@@ -94,6 +137,8 @@ static void complete(struct assembly *a)
 /* The end of a primitive: at a cut, and of each instance. */
 static void terminate(struct assembly *a)
 {
+    if (a->adjacent_strip && a->made)
+        append_adjacent(a, a->made - 1, 1);
     if (a->closes && a->made) {
         struct pending_object o = {.flags = a->flags | OBJECT_CONTINUES, .primitive = a->primitive++, .valid = 1};
         o.vertex[0] = a->recent[(a->count - 1) % RECENT];
@@ -112,20 +157,6 @@ static void terminate(struct assembly *a)
 /* -- the stream of vertices ---------------------------------------------------------------------------------------------------------- */
 
 /* An index; 0 outside the buffer (G45 2027; BDW 6671). */
-static uint32_t read_index(const struct assembly *a, uint32_t position)
-{
-    uint64_t at = ((uint64_t)a->first_index + position) * a->index_bytes;
-    uint32_t index = 0;
-    if (at + a->index_bytes > a->index_size)
-        return 0;
-    const uint8_t *from = graphics_memory(a->memory, a->index_address + at);
-    switch (a->index_bytes) {
-    case 1: return *from;
-    case 2: memcpy(&index, from, 2); return index;
-    default: memcpy(&index, from, 4); return index;
-    }
-}
-
 static void take(struct assembly *a, uint32_t vertex)
 {
     a->vertices_seen++;
@@ -159,7 +190,7 @@ EXPORT int64_t assemble(struct assembly *a, void *record)
             if (a->cut_enable && vertex == a->cut_index)
                 terminate(a);
             else
-                take(a, vertex);
+                take(a, a->uncached ? a->position : vertex);
         }
         if (!room(a))
             return 0;

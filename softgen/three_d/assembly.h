@@ -4,7 +4,7 @@
 
 #include "vertex_fetch.h"
 
-enum { CACHE_LINES = 4096, RECENT = 8, FIRST_VERTEX = 255, CORNERS = 4 };
+enum { CACHE_LINES = 4096, RECENT = 16, FIRST_VERTEX = 255, CORNERS = 6 };
 
 /* The entry of a vertex that the chunk has already, if `stamp` is that of the chunk and instance. */
 struct cached_vertex { uint32_t vertex, stamp, entry; };
@@ -25,7 +25,10 @@ struct assembly {
     /* the topology */
     uint32_t minimum, step; /* vertices of the first object, and those that each further object takes */
     uint32_t corners; /* vertices of an object, 4: quadrilateral */
-    uint8_t back[CORNERS]; /* how many vertices ago each came; FIRST_VERTEX: the primitive's first */
+    uint32_t whole; /* objects of more than three vertices are two, with the first three and the others: GS threads get them together */
+    uint32_t adjacent_strip; /* the windows of a triangle strip with adjacent vertices */
+    uint32_t uncached; /* a vertex is known by its place in the draw, so that equal indices are different vertices */
+    uint8_t back[CORNERS + 2]; /* how many vertices ago each came; FIRST_VERTEX: the primitive's first */
     uint32_t flags; /* of all its objects */
     uint32_t inverts; /* odd objects of a strip have the opposite winding, or (2) even ones */
     uint32_t closes; /* a loop */

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -83,6 +84,20 @@ TOPOLOGIES = {
 }
 
 
+# Objects as GS threads of Gen4.5 get them, where that is not as later stages do (G45 3281-3341).
+TRISTRIP_ADJ = 12
+WHOLE = {7: Topology(4, 4, (3, 2, 1, 0), 7), 8: Topology(4, 2, (3, 2, 0, 1), 8)}
+ADJACENT = {9: Topology(4, 4, (3, 2, 1, 0), 9), 10: Topology(4, 1, (3, 2, 1, 0), 10), 11: Topology(6, 6, (5, 4, 3, 2, 1, 0), 11),
+            TRISTRIP_ADJ: Topology(6, 2, (5, 4, 3, 2, 1, 0), TRISTRIP_ADJ)}  # fmt: skip
+
+
+def whole_objects(state: DrawState) -> dict[int, Topology]:
+    """Topologies whose objects go to GS threads with all of their vertices, more than three."""
+    if not state.generation.unit_state or not state.command("3DSTATE_PIPELINED_POINTERS").gs_enable:
+        return {}
+    return WHOLE if unit_state(state, "GS").discard_adjacency else WHOLE | ADJACENT
+
+
 class CachedVertex(ctypes.Structure):
     """A line of the vertex cache (struct cached_vertex)."""
 
@@ -104,14 +119,15 @@ class AssemblyState(ctypes.Structure):
 
     _fields_ = [
         ("memory", ctypes.c_uint64), ("index_address", ctypes.c_uint64), ("index_size", ctypes.c_uint64),
-        *_numbers("index_bytes", "first_index", "cut_enable", "cut_index", "vertices", "instances", "minimum", "step", "corners"),
-        ("back", ctypes.c_uint8 * 4),
+        *_numbers("index_bytes", "first_index", "cut_enable", "cut_index", "vertices", "instances", "minimum", "step", "corners", "whole",
+                  "adjacent_strip", "uncached"),
+        ("back", ctypes.c_uint8 * 8),
         *_numbers("flags", "inverts", "closes", "polygon", "line_strip", "continued", "provoking", "one_instance"),
         ("vertex_ids", ctypes.c_uint64), ("instance_ids", ctypes.c_uint64),
         *_numbers("entries", "most_entries"),
         ("objects", ObjectArray),
         *_numbers("position", "instance", "count", "next", "made"),
-        ("recent", ctypes.c_uint32 * 8),
+        ("recent", ctypes.c_uint32 * 16),
         *_numbers("first", "primitive", "stamp"),
         ("held", PendingObject),
         ("vertices_seen", ctypes.c_uint64), ("objects_made", ctypes.c_uint64),
@@ -119,6 +135,7 @@ class AssemblyState(ctypes.Structure):
     ]  # fmt: skip
 
 
+UNKNOWN = -1, None  # the topology of which the memory has the plan
 PROGRESS = AssemblyState.position.offset
 
 
@@ -127,9 +144,23 @@ class AssemblyMemory:
 
     def __init__(self) -> None:
         self.vertex_ids, self.instance_ids = aligned(4 * VERTICES), aligned(4 * VERTICES)
-        self.topology: tuple[int, Record | None] = -1, None  # of the last draw, and the record that selected its provoking vertices
+        self.topology: tuple[int, Record | None] = UNKNOWN  # of the last draw, and the record that selected its provoking vertices
         self.call = native.GuardedCall(library().assemble)
         self.state = AssemblyState(vertex_ids=self.vertex_ids.ctypes.data, instance_ids=self.instance_ids.ctypes.data)
+
+
+class VertexIds(Protocol):
+    """Where the vertices of a chunk have their IDs."""
+
+    @property
+    def vertex_ids(self) -> int:
+        """Address of the VertexIDs of the chunk's entries."""
+        ...
+
+    @property
+    def instance_ids(self) -> int:
+        """Address of the InstanceIDs of the chunk's entries."""
+        ...
 
 
 class Assembly:
@@ -148,23 +179,26 @@ class Assembly:
     def _set_topology(self, state: DrawState, call: DrawCall) -> None:
         if call.topology >= PATCHES:
             raise Unsupported(f"3DPRIMITIVE: primitive_topology_type {call.topology}, a patch list")
-        found = TOPOLOGIES.get(call.topology)
+        whole = whole_objects(state).get(call.topology)
+        found = whole or TOPOLOGIES.get(call.topology)
         if found is None:
             raise DecodeError(f"3DPRIMITIVE: primitive_topology_type {call.topology} is no topology")
         plan, corners = self.state, len(found.back)
         vertices = min(corners, 3)
         selected = self._selected_by(state, found, vertices)
         held = self.memory.topology
-        if held[0] == call.topology and held[1] is selected:
+        if held[0] == call.topology and held[1] is selected and plan.whole == (whole is not None):
             plan.next = found.minimum
             return
         plan.minimum = plan.next = found.minimum
         plan.step, plan.corners, plan.back[:corners] = found.step, corners, found.back
         plan.inverts, plan.closes, plan.polygon, plan.line_strip = found.inverts, found.closes, found.polygon, found.strip
         plan.continued = found.continued
+        plan.whole, plan.adjacent_strip = whole is not None, whole is not None and call.topology == TRISTRIP_ADJ
         provoking = int(getattr(selected, found.select or SELECTS[vertices])) if selected is not None else 0
         if corners == 4:
-            plan.provoking, provoking = (found.quad_last if provoking == 2 else 0), 0
+            last = provoking == 2 or not state.generation.unit_state  # the select is for triangles: GL, quads do not follow the convention
+            plan.provoking, provoking = (found.quad_last if last else 0), 0
         edges = ALL_EDGES << EDGES_SHIFT if vertices == 3 else 0
         plan.flags = vertices | found.flags | provoking << PROVOKING_SHIFT | edges | found.becomes << TOPOLOGY_SHIFT
         self.memory.topology = call.topology, selected

@@ -46,7 +46,9 @@ static void write_attribute(const struct geometry *g, const struct object *objec
                             uint32_t *into)
 {
     uint32_t vertices = object->flags & OBJECT_VERTICES, provoking = object->flags >> OBJECT_PROVOKING_SHIFT & 3, value[3][4];
-    read_source(g, object, a, a->flat && provoking < vertices ? provoking : 0, back_facing, value[0]);
+    if (provoking >= vertices)
+        provoking = object->flags & OBJECT_CORNER ? 1 : 0;
+    read_source(g, object, a, a->flat ? provoking : 0, back_facing, value[0]);
     for (uint32_t v = 1; v < vertices && !a->flat; v++)
         read_source(g, object, a, v, back_facing, value[v]);
     for (uint32_t c = 0; c < 4; c++, into += 4) {

@@ -29,7 +29,7 @@ class BinMemory:
     def __init__(self, numbers: int = NUMBERS) -> None:
         self.least, self.bins = numbers, Bins()
         self._first, self._numbers, self._tiles, self._ends = (aligned(0) for _ in range(4))
-        self._binning = Binning(bins=ctypes.addressof(self.bins))
+        self.binning = Binning(bins=ctypes.addressof(self.bins))
 
     def resize(self, extent: tuple[int, int]) -> None:
         """Tiles for a surface of this size in pixels."""
@@ -38,15 +38,19 @@ class BinMemory:
         self.bins.capacity = max(self.least, tiles)
         self._first, self._numbers = grown(self._first, 4 * (tiles + 1)), grown(self._numbers, 4 * self.bins.capacity)
         self._tiles = grown(self._tiles, 4 * self.bins.capacity)
-        self._binning.tiles = self._tiles.ctypes.data
+        self.binning.tiles = self._tiles.ctypes.data
         self.bins.first, self.bins.numbers = self._first.ctypes.data, self._numbers.ctypes.data
+
+    def fit(self, records: RecordArray) -> None:
+        """Makes room for so many records."""
+        if len(self._ends) < 4 * records.capacity:
+            self._ends = aligned(4 * records.capacity)
+            self.binning.ends = self._ends.ctypes.data
 
     def fill(self, records: RecordArray, start: int = 0) -> int:
         """Sorts records from number `start` on; how many there was room for, at least one if there are any."""
-        binning = self._binning
-        if len(self._ends) < 4 * records.capacity:
-            self._ends = aligned(4 * records.capacity)
-            binning.ends = self._ends.ctypes.data
+        binning = self.binning
+        self.fit(records)
         binning.records, binning.start = ctypes.addressof(records), start
         return int(_fill()(ctypes.byref(binning)))
 

@@ -55,7 +55,7 @@ def rectangle_clear(state: DrawState) -> fill.FillPlan | None:
 
 
 def _fast_clear(state: DrawState) -> fill.FillPlan:
-    surfaces = Surfaces(state.generation, state.space, state.bases, binding_table(state, "PS"))
+    surfaces = Surfaces(state.generation, state.table_space("PS"), state.bases, binding_table(state, "PS"))
     image, surface = surfaces.picture(0, False), surfaces.state(0)
     if image.tiling not in CONTROL_BLOCK:
         raise Unsupported(f"fast clear of a surface with tiling {image.tiling}: not yet simulated")

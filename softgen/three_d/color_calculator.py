@@ -193,7 +193,7 @@ class BlendEntries:
 def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntries | None]:
     """The state of the first target; and where the others' is."""
     if state.generation.unit_state:  # one for all, less what surface states say (pixel_backend/surface.py)
-        return target_state(calc, calc, calc.word("alpha_test_format")), None
+        return target_state(calc, calc, calc.word("alpha_test_format"), is_antialiased(state)), None
     pointers = state.get("3DSTATE_BLEND_STATE_POINTERS")
     if pointers is None:  # not set since the context was made: Mesa's first clear of a depth buffer, which has no render target
         return TargetState(), None

@@ -35,7 +35,7 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     call = draw_call(cs, cmd)
     cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
     if call.vertices and call.instances:
-        cs.state(PipelineContext).pipeline.draw(cs, DrawState.of(cs), call)
+        cs.state(PipelineContext).pipeline.draw(cs, call)
 
 
 @handles("CONSTANT_BUFFER")

@@ -33,13 +33,13 @@ def _buffers(state: DrawState, stage: str) -> Iterator[bytes]:
     command = state.get(f"3DSTATE_CONSTANT_{stage}")
     if command is None:
         return
-    for number, pointer, size in _ranges(command):
+    for number, pointer, size in constant_ranges(command):
         relative = number == 0 and not offset_disabled(state)
         yield _relative(state, pointer, size) if relative else state.space.read(state.address("", pointer), size)
 
 
 @lru_cache(256)
-def _ranges(command: Record) -> tuple[tuple[int, int, int], ...]:
+def constant_ranges(command: Record) -> tuple[tuple[int, int, int], ...]:
     """Number, pointer and size of the buffers that have a length."""
     buffers = enumerate(zip(command.read_length, command.constant_buffer, strict=True))
     return tuple((number, buffer.pointer, length.length * UNIT) for number, (length, buffer) in buffers if length.length)

@@ -6,19 +6,22 @@ In:  a DrawCall and the state it sees. Out: memory changed; statistics registers
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from softgen.command import CommandStreamer
 from softgen.shared_functions import pixel_backend
 from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_depth
 from softgen.three_d import clears, fill, stages
+from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.clip_threads import ClipThreads
 from softgen.three_d.color_calculator import color_calculator, depth_target
 from softgen.three_d.draw_names import DrawNames
 from softgen.three_d.front import Front
 from softgen.three_d.geometry import Geometry, GeometryMemory
-from softgen.three_d.geometry_threads import geometry_threads
+from softgen.three_d.geometry_threads import GeometryThreads
 from softgen.three_d.pixel_shader import PixelShader, PixelTargets
 from softgen.three_d.plan_cache import PlanCache
+from softgen.three_d.prepared_draws import PreparedDraws
 from softgen.three_d.render_target import extent, render_target
 from softgen.three_d.setup_threads import SetupThreads
 from softgen.three_d.state import DrawCall, DrawState
@@ -32,6 +35,7 @@ class DrawPlans:
 
     def __init__(self, state: DrawState, memory: GeometryMemory) -> None:
         stages.refuse_missing(state)
+        self.prepares = False  # a draw can be prepared (prepared.py)
         self.resolve = clears.is_resolve(state)
         if self.resolve:
             return
@@ -39,6 +43,7 @@ class DrawPlans:
         self.targets = [] if self.target is None else [self.target]
         self.geometry = Geometry(state, memory, extent(self.target))
         self.clear = clears.rectangle_clear(state)
+        self.prepares = self.clear is None
         if self.clear is None:
             self.shader = PixelShader()
             pixels = self.shader.make_plan(state)
@@ -64,15 +69,24 @@ class Pipeline3D:
     """The 3D pipeline of a hardware context: memory and plans that its draws use one after another."""
 
     def __init__(self) -> None:
-        self.front, memory = Front(), GeometryMemory()
-        self.plans = PlanCache(lambda state: DrawPlans(state, memory), MOST_PLANS)
+        self.front, self.memory = Front(), GeometryMemory()
+        self.thread_counts: Statistics = {}  # of stages whose work threads do, in the last draw
+        self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)
+        self.prepared = PreparedDraws(self)
 
     def __deepcopy__(self, memo: object) -> Pipeline3D:
         """A copy of a context has a pipeline of its own; nothing in it is state."""
         return Pipeline3D()
 
-    def draw(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+    def draw(self, cs: CommandStreamer, call: DrawCall) -> None:
         """Execute a draw to its end."""
+        if not self.prepared.draw(cs, call):
+            self.draw_unprepared(cs, call)
+
+    def draw_unprepared(self, cs: CommandStreamer, call: DrawCall) -> None:
+        """The same without a prepared draw, stage by stage."""
+        state = DrawState.of(cs)
+        self.front.memory.topology = UNKNOWN
         plans = self.plans.get(state)
         if plans.resolve:
             return
@@ -88,15 +102,17 @@ class Pipeline3D:
         geometry = plans.geometry
         geometry.begin()
         geometry.clipper = ClipThreads(cs, state).clip if state.generation.unit_state else None
+        self.thread_counts = {}
         shaded = depth = 0
         if plans.clear is not None:
             self._fill(cs, state, call, plans)
         else:
             shaded, depth = self._shade(cs, state, call, plans)
         front = self.front.counts
-        return {"PS_INVOCATION_COUNT": shaded, "PS_DEPTH_COUNT": depth, "IA_VERTICES_COUNT": front.ia_vertices,
+        return {**self.thread_counts, "PS_INVOCATION_COUNT": shaded, "PS_DEPTH_COUNT": depth, "IA_VERTICES_COUNT": front.ia_vertices,
                 "IA_PRIMITIVES_COUNT": front.ia_primitives, "VS_INVOCATION_COUNT": front.vs_invocations,
-                "CL_INVOCATION_COUNT": geometry.invocations, "CL_PRIMITIVES_COUNT": geometry.primitives}  # fmt: skip
+                "CL_INVOCATION_COUNT": geometry.invocations + self.thread_counts.get("CL_INVOCATION_COUNT", 0),
+                "CL_PRIMITIVES_COUNT": geometry.primitives}  # fmt: skip
 
     def _fill(self, cs: CommandStreamer, state: DrawState, call: DrawCall, plans: DrawPlans) -> None:
         """Clear the rectangles of the draw."""
@@ -110,13 +126,14 @@ class Pipeline3D:
         """Shade the pixels of the draw: what PS_INVOCATION_COUNT and PS_DEPTH_COUNT grow by."""
         shader, targets, shaded, depth = plans.shader, plans.backend, 0, 0
         shader.load_constants(state)
-        unit_state = state.generation.unit_state
-        setup = SetupThreads(state) if unit_state else None
+        by_threads = state.generation.unit_state
+        objects, setup = (GeometryThreads(cs, state, call), SetupThreads(state)) if by_threads else (None, None)
         for chunk in self.front.chunks(cs, state, call):
-            for piece in plans.geometry.pieces(geometry_threads(cs, state, call, chunk) if unit_state else chunk):
+            for piece in plans.geometry.pieces(objects.run(chunk) if objects is not None else chunk):
                 if setup is not None and piece.new:
                     setup.run(cs, piece)
                 counts = shader.draw(cs, piece.records, piece.bins, targets)
                 shaded += counts.invocations
                 depth += counts.depth
+        self.thread_counts = objects.statistics if objects is not None else {}
         return shaded, depth

@@ -15,6 +15,23 @@ static double outline_offset(const struct setup_plan *plan, const struct screen_
     return 0;
 }
 
+/* Adds a vertex as a point, which has its attributes; those that are flat are the triangle's. Vertices that clipping made are none. */
+static void add_corner(struct geometry *g, const struct object *object, uint32_t entry, const struct screen_vertex *v, double offset,
+                       struct setup_record *record)
+{
+    struct object corner = *object;
+    uint64_t attributes = UINT64_MAX;
+    uint32_t provoking = object->flags >> OBJECT_PROVOKING_SHIFT & 3;
+    corner.vertex[0] = entry;
+    corner.vertex[1] = object->vertex[provoking < 3 ? provoking : 0];
+    corner.flags &= ~(uint32_t)(OBJECT_VERTICES | 3 << OBJECT_PROVOKING_SHIFT);
+    corner.flags |= 1 | 1 << OBJECT_PROVOKING_SHIFT | OBJECT_CORNER;
+    if (entry == UINT32_MAX || !set_point(g, &corner, entry, v, record))
+        return;
+    record->z.c += offset;
+    keep_record(g, &corner, &attributes);
+}
+
 /* Adds the edges or vertices of a polygon. `edges` says of each edge, from corner i to the next, and of each corner whether it is drawn;
  * `entries` are the vertices that corners are, for their point widths. */
 void add_outline(struct geometry *g, const struct object *object, const struct screen_vertex *v, const uint32_t *edges,
@@ -23,22 +40,18 @@ void add_outline(struct geometry *g, const struct object *object, const struct s
     const struct setup_plan *plan = g->setup;
     uint64_t attributes = UINT64_MAX;
     uint32_t mode = back_facing ? plan->fill_back : plan->fill_front;
-    int made;
     double offset = plan->offset >> mode & 1 ? outline_offset(plan, v, count) : 0;
-    if ((g->refused = mode == FILL_WIREFRAME ? plan->refuse_line : REFUSED_NOTHING))
-        return;
     *g->stipple = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct screen_vertex ends[2] = {v[i], v[i + 1 < count ? i + 1 : 0]};
         if (!edges[i])
             continue;
         struct setup_record *record = begin_record(g, object, back_facing);
-        if (mode == FILL_WIREFRAME)
-            made = set_line(g, ends, record);
-        else
-            made = entries[i] != UINT32_MAX && set_point(g, object, entries[i], ends, record);
-        record->z.c += offset;
-        if (made)
+        if (mode == FILL_POINT)
+            add_corner(g, object, entries[i], ends, offset, record);
+        else if (set_line(g, ends, record)) {
+            record->z.c += offset;
             keep_record(g, object, &attributes);
+        }
     }
 }

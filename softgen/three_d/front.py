@@ -40,7 +40,7 @@ class Front:
     def __init__(self) -> None:
         self.counts = FrontCounts()
         self._chunks: dict[int, Chunk] = {}
-        self._memory = AssemblyMemory()
+        self.memory = AssemblyMemory()
         self._plans, self._fetches = PlanCache(FrontPlan), PlanCache(_fetch, FETCHES)
 
     def chunks(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> Iterator[Chunk]:
@@ -48,10 +48,10 @@ class Front:
         self.counts = FrontCounts()
         if not call.vertices or not call.instances:
             return
-        plan = self._plans.get(state)
-        fetch = self._fetches.get(state, plan, fetch_key(state, call), _Values(call)).starting(call)
-        draw = FrontDraw(state, call, plan, fetch, self._memory)
-        chunk = self._chunk(draw.entry_bytes)
+        plan = self.plan(state)
+        fetch = self.fetch(state, call, plan)
+        draw = FrontDraw(state, call, plan, fetch, self.memory)
+        chunk = self.chunk(draw.entry_bytes)
         while not draw.assembly.finished:
             draw.fill(cs, chunk)
             draw.count(self.counts)
@@ -60,7 +60,14 @@ class Front:
             if chunk.objects.count:
                 yield chunk
 
-    def _chunk(self, entry_bytes: int) -> Chunk:
+    def plan(self, state: DrawState) -> FrontPlan:
+        return self._plans.get(state)
+
+    def fetch(self, state: DrawState, call: DrawCall, plan: FrontPlan) -> FetchPlan:
+        return self._fetches.get(state, plan, fetch_key(state, call), _Values(call)).starting(call)
+
+    def chunk(self, entry_bytes: int) -> Chunk:
+        """Arrays for vertex entries of this size."""
         found = self._chunks.pop(entry_bytes, None) or Chunk(entry_bytes)
         self._chunks[entry_bytes] = found
         if len(self._chunks) > MOST_CHUNKS:

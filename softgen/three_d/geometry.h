@@ -58,16 +58,12 @@ struct viewport {
     int32_t x0, y0, x1, y1; /* pixels of scissor, viewport extents, drawing rectangle and surface; x1, y1 are outside */
 };
 
-/* What objects can ask for that is not built; Python names it. */
-enum refused { REFUSED_NOTHING, REFUSED_SMOOTH_LINE };
-
 enum fill_mode { FILL_SOLID, FILL_WIREFRAME, FILL_POINT };
 
 struct setup_plan {
     uint32_t transform;
     uint32_t front_counter_clockwise, cull_front, cull_back;
     uint32_t fill_front, fill_back; /* enum fill_mode of triangles */
-    uint32_t refuse_line;
     uint32_t line_coverage, point_coverage; /* enum coverage */
     uint32_t last_pixel; /* of a one-pixel line is drawn */
     uint32_t conservative; /* triangles cover all pixels that they touch */
@@ -131,7 +127,6 @@ struct geometry {
     uint64_t next; /* object to set up next */
     uint64_t invocations, primitives; /* CL_INVOCATION_COUNT, CL_PRIMITIVES_COUNT */
     uint32_t *stipple; /* the Line Stipple Counter, which outlives draws */
-    uint32_t refused, reserved;
 };
 
 /* A vertex on the screen. */

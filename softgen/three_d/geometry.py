@@ -39,7 +39,6 @@ class GeometryStruct(ctypes.Structure):
         ("objects", ctypes.c_uint64), ("outcodes", ctypes.c_uint64), ("results", ctypes.c_uint64), ("records", ctypes.c_uint64),
         ("sf_inputs", ctypes.c_uint64), ("next", ctypes.c_uint64), ("invocations", ctypes.c_uint64), ("primitives", ctypes.c_uint64),
         ("stipple", ctypes.c_uint64),
-        ("refused", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
     ]  # fmt: skip
 
 
@@ -168,8 +167,7 @@ class Geometry:
             chunk = self._clip_by_threads(chunk)
         while struct.next < chunk.objects.count:
             memory.array.count = 0
-            if refused := library().setup_objects(ctypes.byref(struct)):
-                raise Unsupported(f"{self.state.generation}: {setup.REFUSED[refused]} is not simulated")
+            library().setup_objects(ctypes.byref(struct))
             yield from self._binned(chunk)
 
     def _binned(self, chunk: Chunk) -> Iterator[GeometryPiece]:

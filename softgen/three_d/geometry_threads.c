@@ -12,8 +12,8 @@ struct geometry_threads {
     uint64_t from, next; /* objects whose threads are under way; those after them */
     uint64_t batch; /* threads of them */
     uint64_t threads; /* statistics */
-    uint32_t quadrilaterals; /* two objects that follow one another are one; corner `provoking` of it is their first vertex */
-    uint32_t provoking;
+    uint32_t whole; /* vertices of an object that two which follow one another make, or 0 */
+    uint32_t reorder; /* inverted triangles of strips have their last two vertices exchanged */
     uint32_t topology; /* of the draw, where later stages see another one; else 0 */
     uint32_t reserved;
     uint32_t handle[STAGE_BATCH];
@@ -23,15 +23,12 @@ struct geometry_threads {
 /* Vertices in the order of the draw; how many. */
 static uint32_t vertices_of(const struct geometry_threads *g, const struct object *object, uint32_t vertex[STAGE_VERTICES])
 {
-    if (g->quadrilaterals) {
-        for (uint32_t i = 0; i < 3; i++)
-            vertex[(g->provoking + i) % 4] = object[0].vertex[i];
-        vertex[(g->provoking + 3) % 4] = object[1].vertex[2];
-        return 4;
-    }
+    int swap = g->reorder && object->flags & OBJECT_INVERTED;
     for (uint32_t i = 0; i < 3; i++)
-        vertex[i] = object->vertex[i];
-    return object->flags & OBJECT_VERTICES;
+        vertex[i] = object->vertex[swap && i ? 3 - i : i];
+    for (uint32_t i = 3; i < g->whole; i++)
+        vertex[i] = object[1].vertex[i - 3];
+    return g->whole ? g->whole : object->flags & OBJECT_VERTICES;
 }
 
 /* r0.2 (G45 3383-3389); triangles of a strip say their direction by themselves (G45 3250). */
@@ -62,7 +59,7 @@ static void start(struct geometry_threads *g, const struct object *object)
 EXPORT int64_t run_geometry_threads(struct geometry_threads *g, void *record)
 {
     struct threads_worker *worker = g->stage.worker;
-    uint64_t capacity = threads_capacity(worker) < STAGE_BATCH ? threads_capacity(worker) : STAGE_BATCH, step = g->quadrilaterals ? 2 : 1;
+    uint64_t capacity = threads_capacity(worker) < STAGE_BATCH ? threads_capacity(worker) : STAGE_BATCH, step = g->whole ? 2 : 1;
     int64_t why = threads_pending(worker) ? threads_resume(worker, record) : THREADS_DONE;
     while (why == THREADS_DONE && !g->output->refused) {
         for (uint64_t i = 0; i < g->batch && !g->output->refused; i++)

@@ -1,7 +1,8 @@
 """GS threads of Gen4.5: what a GS kernel makes of the objects of a draw, before CLIP tests them (geometry_threads.c).
 
+    stage = GeometryThreads(cs, state, call)
     for chunk in front.chunks(cs, state, call):
-        chunk = geometry_threads(cs, state, call, chunk)
+        chunk = stage.run(chunk)
 
 Reads   3DSTATE_PIPELINED_POINTERS GS_STATE GS_THREAD_PAYLOAD
 Writes  a chunk with the vertices and objects that threads put out
@@ -12,24 +13,22 @@ from __future__ import annotations
 import ctypes
 
 from softgen.command import CommandStreamer
-from softgen.errors import Unsupported
-from softgen.three_d.assembly import TOPOLOGIES
+from softgen.errors import DecodeError
+from softgen.three_d.assembly import ADJACENT, TOPOLOGIES, whole_objects
 from softgen.three_d.chunk import Chunk
 from softgen.three_d.stage_threads import BATCH, Loop, StageThreads, ThreadStage
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.thread_output import ThreadOutput
 from softgen.three_d.unit_state import unit_state
 
-ADJACENCY = frozenset({9, 10, 11, 12})  # topologies
-STRIPS = frozenset({5, 12, 13})
-QUADRILATERAL, LAST_PROVOKES = 4, 2
+NO_INPUT = (17, 19)  # topologies: points and lines that are back-facing
 
 
 class GeometryLoop(Loop):
     """struct geometry_threads of geometry_threads.c."""
 
     _fields_ = [("stage", StageThreads), *((name, ctypes.c_uint64) for name in ("objects", "output", "from", "next", "batch", "threads")),
-                *((name, ctypes.c_uint32) for name in ("quadrilaterals", "provoking", "topology", "reserved")),
+                *((name, ctypes.c_uint32) for name in ("whole", "reorder", "topology", "reserved")),
                 ("handle", ctypes.c_uint32 * BATCH), ("primitive", ctypes.c_uint32 * BATCH)]  # fmt: skip
 
 
@@ -38,22 +37,36 @@ def enabled(state: DrawState) -> bool:
     return state.generation.unit_state and bool(state.command("3DSTATE_PIPELINED_POINTERS").gs_enable)
 
 
-def geometry_threads(cs: CommandStreamer, state: DrawState, call: DrawCall, chunk: Chunk) -> Chunk:
-    """The chunk as GS threads leave it; the same one if there are none."""
-    if not enabled(state):
-        return chunk
-    topology, stage = TOPOLOGIES[call.topology], ThreadStage(state, "GS", 4)
-    if call.topology in ADJACENCY and not stage.unit.discard_adjacency:
-        raise Unsupported(f"gen {state.gen:g}: GS threads of topology {call.topology}, with adjacent vertices")
-    if call.topology in STRIPS and stage.unit.reorder_enable:
-        raise Unsupported(f"gen {state.gen:g}: GS_STATE reorder_enable 1 with triangle strips")
-    quadrilaterals = len(topology.back) == QUADRILATERAL
-    threads = int(chunk.objects.count) // (2 if quadrilaterals else 1)
-    output = ThreadOutput(state, chunk, stage.entry_bytes, threads)
-    loop = GeometryLoop(objects=ctypes.addressof(chunk.objects), output=ctypes.addressof(output.struct), quadrilaterals=quadrilaterals,
-                        topology=call.topology if topology.becomes != call.topology and call.topology not in ADJACENCY else 0)  # fmt: skip
-    if quadrilaterals and unit_state(state, "SF").triangle_strip_list_provoking_vertex_select == LAST_PROVOKES:
-        loop.provoking = topology.quad_last
-    stage.fill(loop, output.struct.vertices.entries, output.struct.vertices.stride)
-    stage.run(cs, "run_geometry_threads", [loop], output.urb)
-    return output.chunk("GS")
+class GeometryThreads:
+    """The GS stage of a draw, and what it and CLIP behind it count."""
+
+    def __init__(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        self.cs, self.state, self.call, self.enabled = cs, state, call, enabled(state)
+        clip = unit_state(state, "CLIP") if state.command("3DSTATE_PIPELINED_POINTERS").clip_enable else None
+        self._counts_objects = clip is not None and bool(clip.gs_output_object_statistics_enable)  # G45 4813
+        self._counts_clipping = clip is not None and bool(clip.clipper_statistics_enable)  # what kernels count (G45 4809)
+        self.statistics = dict.fromkeys(("GS_INVOCATION_COUNT", "GS_PRIMITIVES_COUNT", "CL_INVOCATION_COUNT"), 0)
+        if self.enabled and call.topology in NO_INPUT:
+            raise DecodeError(f"3DPRIMITIVE: primitive_topology_type {call.topology}, which GS threads cannot have (G45 3287, 3300)")
+
+    def run(self, chunk: Chunk) -> Chunk:
+        """The chunk as it leaves the stage; the same one if there are no threads."""
+        made = self._run_threads(chunk) if self.enabled else chunk
+        if self._counts_objects:
+            self.statistics["GS_PRIMITIVES_COUNT"] += int(made.objects.count)
+        return made
+
+    def _run_threads(self, chunk: Chunk) -> Chunk:
+        state, call = self.state, self.call
+        whole = whole_objects(state).get(call.topology)
+        topology, vertices = TOPOLOGIES[call.topology], len(whole.back) if whole is not None else 0
+        stage = ThreadStage(state, "GS", vertices or 3)
+        output = ThreadOutput(state, chunk, stage.entry_bytes, int(chunk.objects.count) // (2 if vertices else 1))
+        changes = whole is not None or topology.becomes != call.topology and call.topology not in ADJACENT
+        loop = GeometryLoop(objects=ctypes.addressof(chunk.objects), output=ctypes.addressof(output.struct), whole=vertices,
+                            reorder=stage.unit.reorder_enable, topology=call.topology if changes else 0)  # fmt: skip
+        stage.fill(loop, output.struct.vertices.entries, output.struct.vertices.stride)
+        started = stage.run(self.cs, "run_geometry_threads", [loop], output.urb)
+        self.statistics["GS_INVOCATION_COUNT"] += started if stage.unit.statistics_enable else 0
+        self.statistics["CL_INVOCATION_COUNT"] += output.invocations if self._counts_clipping else 0
+        return output.chunk("GS")

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { LANES = 8 };
-enum { COEFFICIENTS_BACK_FACING_BIT = 31 };
+enum { COEFFICIENTS_BACK_FACING_BIT = 31, COEFFICIENTS_ANTIALIASED = 3 << 25 };
 
 #define COLUMNS(s) 2 * ((s) & 1), 2 * ((s) & 1) + 1, 2 * ((s) & 1), 2 * ((s) & 1) + 1
 #define ROWS(s) ((s) & 2), ((s) & 2), ((s) & 2) + 1, ((s) & 2) + 1
@@ -60,6 +60,12 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
+/* Whether a payload has antialias alphas: those of smooth lines do (G45 7336-7341). */
+static int antialiased(const struct payload_plan *plan, const struct setup_record *r)
+{
+    return plan->antialias && r->coverage == COVERAGE_SMOOTH_LINE;
+}
+
 /* Where the pixels are, which of them are lit, and what object they are of. */
 INLINE void write_headers(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
@@ -77,7 +83,8 @@ INLINE void write_headers(const struct payload_plan *plan, const struct thread_p
     } else {
         first |= (reg){masks};
         second |= (reg){bits_of(r->x_start), bits_of(r->y_start), 0, 0, 0, 0,
-                        plan->flags | r->back_facing << COEFFICIENTS_BACK_FACING_BIT | topology, where};
+                        plan->flags | r->back_facing << COEFFICIENTS_BACK_FACING_BIT | topology
+                            | (antialiased(plan, r) ? COEFFICIENTS_ANTIALIASED : 0), where};
     }
     if (!t->upper)
         *(reg *)payload = first + slot;
@@ -138,16 +145,23 @@ VECTORIZED static void write_channels(const struct payload_plan *plan, const str
         put(payload, plan->w + at, REGISTER, &w, t);
 }
 
-/* What depth and stencil buffers hold: stencils are bytes, of all channels in one register (G45 7429-7470). */
+/* What depth and stencil buffers hold, and coverage by smooth lines: stencils and coverage are bytes, of all channels in one register
+ * (G45 7395-7470). Without stencils, that register is there for smooth lines only. */
 static void write_held(const struct payload_plan *plan, const struct thread_pixels *t, uint8_t *payload)
 {
-    uint32_t at = t->upper ? plan->half : 0;
+    int smooth = antialiased(plan, t->record);
+    uint32_t at = t->upper ? plan->half : 0, bytes = smooth ? plan->antialias : plan->held_stencil;
     if (plan->held_depth)
-        put(payload, plan->held_depth + at, REGISTER, t->held_depth, t);
-    if (plan->held_stencil) {
-        memset(payload + plan->held_stencil + at, 0, REGISTER);
+        put(payload, plan->held_depth + at + (smooth && !plan->held_stencil ? REGISTER : 0), REGISTER, t->held_depth, t);
+    if (bytes)
+        memset(payload + bytes + at, 0, REGISTER);
+    for (uint32_t i = 0; plan->held_stencil && i < t->count; i++)
+        payload[bytes + at + i] = (uint8_t)t->held_stencil[t->first + i];
+    if (smooth) {
+        float coverage[BLOCK_PIXELS];
+        write_antialias(t->raster, t, coverage);
         for (uint32_t i = 0; i < t->count; i++)
-            payload[plan->held_stencil + at + i] = (uint8_t)t->held_stencil[t->first + i];
+            payload[bytes + at + REGISTER / 2 + i] = (uint8_t)__builtin_rintf(coverage[i] * 255);
     }
 }
 
@@ -188,6 +202,6 @@ void write_pixels(const struct payload_plan *plan, const struct thread_pixels *p
     write_channels(plan, pixels, payload);
     if (plan->xy_offsets || plan->coverage)
         write_samples(plan, pixels, payload);
-    if (pixels->held_depth)
+    if (pixels->held_depth || plan->antialias)
         write_held(plan, pixels, payload);
 }

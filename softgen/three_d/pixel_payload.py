@@ -9,7 +9,7 @@ import ctypes
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from softgen.errors import DecodeError
+from softgen.errors import DecodeError, Unsupported
 from softgen.threads.payload import REGISTER
 
 MODES = 6  # barycentrics: perspective at pixel, centroid and sample, then linear
@@ -39,6 +39,7 @@ class PayloadPlan(ctypes.Structure):
         ("coverage", ctypes.c_uint32),
         ("held_stencil", ctypes.c_uint32),
         ("held_depth", ctypes.c_uint32),
+        ("antialias", ctypes.c_uint32),
         ("half", ctypes.c_uint32),
         ("coverage_state", ctypes.c_uint32),
         ("constants", ctypes.c_uint32),
@@ -73,6 +74,7 @@ class PayloadParts:
     coverage: int = 0  # input_coverage_mask_state: 1 normal, 2 of the whole pixel, 3 after early tests
     held_stencil: bool = False  # what the stencil buffer holds
     held_depth: bool = False
+    antialias: bool = False  # coverage by smooth lines, in the register of stencils
     attribute_offset: int = 0  # bytes
     scratch_step: int = 0
     xy_offset: int = 0x0808  # X and Y of the only sample, in 1/16 pixel
@@ -89,12 +91,15 @@ def place_parts(parts: PayloadParts, constant_bytes: int, attribute_bytes: int) 
     end = place(plan, parts, halves)
     start, pushed = parts.start * REGISTER, end
     plan.gap = end if parts.width == HALF else 2 * REGISTER  # threads of other widths may leave registers of their parts as they are
+    most = end + REGISTER * (parts.antialias and not parts.held_stencil)
     if constant_bytes + attribute_bytes:
-        if end > start:
-            raise DecodeError(f"pixel shader: constants start at r{parts.start}, but {end // REGISTER} registers come before them")
+        if most > start:
+            raise DecodeError(f"pixel shader: constants start at r{parts.start}, but {most // REGISTER} registers come before them")
         plan.constants, plan.constant_bytes = start, constant_bytes
         plan.attributes, plan.attribute_bytes = start + constant_bytes, attribute_bytes
         pushed, end = start, start + constant_bytes + attribute_bytes
+    else:
+        end = most
     plan.gap_bytes, plan.size = pushed - plan.gap, end
     if end > REGISTERS * REGISTER:
         raise DecodeError(f"pixel shader: a payload of {end // REGISTER} registers; threads have {REGISTERS}")
@@ -120,6 +125,10 @@ def _place_barycentrics(plan: PayloadPlan, parts: PayloadParts, halves: int) -> 
 def _place_coefficients(plan: PayloadPlan, parts: PayloadParts, halves: int) -> int:
     """The header of the upper channels stands between the two halves; depths have two registers even for 8 channels (G45 7370)."""
     at = 2 * REGISTER
+    if parts.antialias:
+        plan.antialias = at + 2 * REGISTER * parts.depth
+    if parts.antialias and halves > 1:
+        raise Unsupported("32-wide pixel shader threads of antialiased lines")
     for name, registers in (("depth", 2), ("held_stencil", 1), ("held_depth", 2)):
         if getattr(parts, name):
             setattr(plan, name, at)

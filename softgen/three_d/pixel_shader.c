@@ -150,7 +150,7 @@ INLINE void shade_block(struct pixel_loop *l, const struct setup_record *r, cons
     const struct pixel_plan *plan = l->plan;
     float z[BLOCK_PIXELS] = {0};
     struct held_block held;
-    struct thread_pixels pixels = {.record = r, .block = b, .z = z, .count = BLOCK_PIXELS, .covered = b->mask, .lit = b->mask};
+    struct thread_pixels pixels = {.raster = &plan->raster, .record = r, .block = b, .z = z, .count = BLOCK_PIXELS, .covered = b->mask, .lit = b->mask};
     if (plan->depth || plan->late || plan->payload.depth)
         interpolate_depth(&r->z, b->x, b->y, z);
     if (plan->depth)

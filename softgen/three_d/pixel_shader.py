@@ -111,7 +111,7 @@ class PixelShader:
         self._loops: list[PixelLoop] = []
         self._next_tile = ctypes.c_uint64()
         self._bindings = BindingCache()
-        self._nothing = False
+        self.draws_nothing = False
 
     # -- state -----------------------------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class PixelShader:
             self.plan.raster = raster_plan(state, inputs.windower)
             self.state = pixel_state(state, inputs)
             self._inputs = inputs
-        self._nothing = rasterizer.draws_nothing(state)
+        self.draws_nothing = rasterizer.draws_nothing(state)
         return self.state
 
     def load_constants(self, state: DrawState) -> None:
@@ -151,6 +151,16 @@ class PixelShader:
             self._placed = wanted
         self.plan.payload.constant_data = self._constants_address
 
+    def placed(self, records: RecordArray, targets: PixelTargets) -> PixelPlan:
+        """The plan for records with so many attributes."""
+        assert self.state is not None, "the plan comes first"
+        plan = self.plan
+        plan.late, plan.depth, plan.depth_target = targets.late, targets.depth_function, targets.depth_target
+        plan.held, plan.held_target = targets.held_function, targets.held_target
+        if self.state.dispatched:
+            self._place(self.state, records)
+        return plan
+
     # -- drawing ---------------------------------------------------------------------------------------------------------
 
     def draw(self, cs: CommandStreamer, records: RecordArray, bins: Bins, targets: PixelTargets | None = None) -> PixelCounts:
@@ -160,16 +170,13 @@ class PixelShader:
         if cs.dispatcher.selection is not None:
             bins = (selected := SelectedBins(bins, cs.dispatcher.selection)).bins  # noqa: F841  which owns the memory of the bins
         entries = ctypes.c_uint32.from_address(bins.first + 4 * bins.tiles_x * bins.tiles_y).value if records.count else 0
-        if not entries or self._nothing:
+        if not entries or self.draws_nothing:
             return PixelCounts()
         if targets.late and not pixels.dispatched:
             raise SoftgenError("depth and stencil tests are to come with render target writes, but no pixel shader threads are started")
-        self.plan.late, self.plan.depth = targets.late, targets.depth_function
-        self.plan.depth_target = targets.depth_target
-        self.plan.held, self.plan.held_target = targets.held_function, targets.held_target
+        self.placed(records, targets)
         loops = self._start_loops(records, bins, loop_count(records, min(cs.dispatcher.threads, entries)) if pixels.dispatched else 1)
         if pixels.dispatched:
-            self._place(pixels, records)
             self._run_threads(cs, pixels, loops, targets)
         else:
             self._test_only(cs, loops[0], targets)
@@ -187,10 +194,9 @@ class PixelShader:
         return self._loops[:count]
 
     def _run_threads(self, cs: CommandStreamer, pixels: PixelState, loops: list[PixelLoop], targets: PixelTargets) -> None:
-        capacity = BATCH
-        if pixels.scratch is not None:  # threads that run at the same time have scratch space of their own
+        if pixels.scratch is not None:
             loops = loops[: max(pixels.scratch.threads // MIN_BATCH, 1)]
-            capacity = min(BATCH, max(pixels.scratch.threads // len(loops), MIN_BATCH))
+        capacity = self._capacity(pixels, len(loops))
         dispatch = self._dispatch(cs, pixels, targets, capacity)
         native_loops = [_bound(loop, number * capacity) for number, loop in enumerate(loops)]
 
@@ -208,6 +214,16 @@ class PixelShader:
             if any(loop.testing for loop in loops):
                 raise GpuFault(fault.address, fault.access, fault.space, TESTS, fault.why) from None
             raise
+
+    def dispatch(self, cs: CommandStreamer, targets: PixelTargets) -> ThreadDispatch:
+        """The record of the threads of one loop, or of tests without threads."""
+        assert self.state is not None, "the plan comes first"
+        return self._dispatch(cs, self.state, targets, self._capacity(self.state, 1))
+
+    @staticmethod
+    def _capacity(pixels: PixelState, loops: int) -> int:
+        """Threads of a batch: those that run at the same time have scratch space of their own."""
+        return BATCH if pixels.scratch is None else min(BATCH, max(pixels.scratch.threads // loops, MIN_BATCH))
 
     def _dispatch(self, cs: CommandStreamer, pixels: PixelState, targets: PixelTargets, capacity: int) -> ThreadDispatch:
         """The record of the threads; that of the draw before if nothing has changed."""

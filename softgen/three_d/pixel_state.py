@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError
 from softgen.threads.dispatch import Scratch, control_register
 from softgen.three_d import rasterizer
 from softgen.three_d.pixel_payload import MODES, HeaderFormat, PayloadParts
@@ -35,7 +35,8 @@ NORMAL, FORCE_OFF, FORCE_ON = 0, 1, 2  # overrides of 3DSTATE_WM
 PS_EXECUTES, PRE_PS = 1, 2  # early_depth_stencil_control
 NULL_SURFACE = 7
 # Of r1.6 (G45 7332-7335).
-SOURCE_DEPTH_PRESENT, SOURCE_DEPTH_TO_TARGET, DESTINATION_DEPTH_PRESENT, DESTINATION_STENCIL_PRESENT = (1 << bit for bit in (30, 29, 28, 27))
+SOURCE_DEPTH_PRESENT, SOURCE_DEPTH_TO_TARGET = 1 << 30, 1 << 29
+DESTINATION_DEPTH_PRESENT, DESTINATION_STENCIL_PRESENT = 1 << 28, 1 << 27
 STENCIL_TO_TARGET, DEPTH_TO_TARGET, OMASK_TO_TARGET = 1 << 14, 1 << 13, 1 << 12  # of r0.0 (KBL 20640-20660, BDW 7659)
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "mask_stack_exception_enable": "stack_overflow_enable",
               "software_exception_enable": "software_enable"}  # fmt: skip
@@ -101,6 +102,7 @@ def pixel_inputs(state: DrawState) -> PixelInputs:
     shader, pointers = unit_state(state, "PS"), state.get("3DSTATE_CC_STATE_POINTERS")
     common = binding_table(state, "PS"), samplers(state, "PS"), tuple(state.get(name) for name in rasterizer.STATE)
     if state.generation.unit_state:
+        common = *common[:2], (*common[2], unit_state(state, "SF"))
         pointer = state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_color_calc_state
         color_calc = state.structure("COLOR_CALC_STATE", state.address("general", pointer))
         return PixelInputs(shader, shader, None, color_calc, None, state.get("3DSTATE_DEPTH_BUFFER"), pointer, *common)
@@ -291,7 +293,7 @@ def _of_unit(state: DrawState, inputs: PixelInputs) -> PixelState:
     parts = PayloadParts(
         HeaderFormat.COEFFICIENTS, width, fields.dispatch_grf_start_register_for_constant_setup_data_0 * (2 if width == 32 else 1),
         _header(0, inputs, scratch, fields), _depth_flags(depth, source), depth=source,
-        held_stencil=depth.destination_stencil, held_depth=depth.destination_depth,
+        held_stencil=depth.destination_stencil, held_depth=depth.destination_depth, antialias=rasterizer.is_antialiased(state),
         attribute_offset=32 * fields.setup_urb_entry_read_offset, scratch_step=scratch.size if scratch is not None else 0,
     )  # fmt: skip
     dispatched = bool(fields.thread_dispatch_enable)

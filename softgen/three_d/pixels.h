@@ -60,6 +60,7 @@ struct payload_plan {
     uint32_t barycentric[BARYCENTRIC_MODES]; /* perspective at pixel, centroid and sample, then linear */
     uint32_t depth, w, xy_offsets, coverage;
     uint32_t held_stencil, held_depth; /* what the buffers hold */
+    uint32_t antialias; /* the register of coverage and stencils: there for smooth lines, even if `held_stencil` is not */
     uint32_t half;
     uint32_t coverage_state; /* what coverage is: enum input_coverage */
     uint32_t constants, constant_bytes;
@@ -96,6 +97,7 @@ struct thread_pixels {
     const struct subspan_order *order;
     const float *z; /* of the block's pixels, as all that follows in `order` */
     const uint32_t *held_depth, *held_stencil;
+    const struct raster_plan *raster;
     uint32_t first, count; /* pixels: 8 or 16 */
     uint32_t covered, lit; /* lit: covered, and passed early tests */
     uint32_t place[4]; /* of the subspans: X, and Y in the upper half */

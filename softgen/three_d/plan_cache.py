@@ -4,7 +4,7 @@
     plans = cache.get(state, extent)
 
 What `make` asks the state for is noted: commands, and bytes in memory. Plans are used again when all of it still holds, and base addresses
-too. Memory is compared at every draw (same_memory.c), so that it does not matter who wrote there, or when.
+too. Memory is compared at every draw (draw_state.c), so that it does not matter who wrote there, or when.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.eu import native
 from softgen.memory import guard
 from softgen.memory.space import ArenaTable, MappedRegion, Space
+from softgen.threads.programs import MemoryRange
 from softgen.three_d.state import DrawState
 from softgen.three_d.structures import library
+from softgen.three_d.unit_state import binding_table
 
 T = TypeVar("T")
 KEPT = 4  # plans of each key, and keys
+ENTRY = 4  # bytes of a binding table entry
 
 
 class Notes:
@@ -34,6 +37,7 @@ class Notes:
         self.commands: dict[str, Record | None] = {}
         self.parts: dict[str, dict[int, Record]] = {}  # of commands that merge by an index
         self.memory: dict[tuple[int, int], bytes] = {}  # by address and size
+        self.entries: dict[tuple[str, int], tuple[int, bytes]] = {}  # of binding tables: by stage and address, where the table was
         self.warnings: list[str] = []
         self.volatile = False  # something cannot be compared: keep nothing
 
@@ -99,18 +103,49 @@ class NotedSpace(Space):
         return self.inner.outside(address)
 
 
+class NotedTableSpace(NotedSpace):
+    """The same for a reader of a stage's binding table: its entries are noted apart, as drivers move tables."""
+
+    def __init__(self, space: Space, notes: Notes, stage: str, table: int) -> None:
+        super().__init__(space, notes)
+        self._stage, self._table = stage, table
+
+    def read(self, address: int, size: int) -> bytes:
+        if size != ENTRY:  # a surface state
+            return super().read(address, size)
+        try:
+            found = self.inner.read(address, size)
+        except SoftgenError:
+            self._notes.volatile = True
+            raise
+        self._notes.entries[self._stage, address] = self._table, found
+        return found
+
+
+class NotedState(DrawState):
+    """A state that notes what it is asked for."""
+
+    def __init__(self, state: DrawState, notes: Notes) -> None:
+        def register(name: str) -> int:
+            notes.volatile = True
+            return state.register(name)
+
+        def warn(text: str) -> None:
+            notes.warnings.append(text)
+            state.warn(text)
+
+        super().__init__(state.generation, NotedSpace(state.space, notes), NotedLatched(state.latched, notes), state.bases, register, warn)
+        self._state, self._notes = state, notes
+
+    def table_space(self, stage: str) -> Space:
+        wrap = (1 << self.space.bits) - 1
+        table = self.bases.get("surface", 0) + binding_table(self, stage) & wrap
+        return NotedTableSpace(self._state.table_space(stage), self._notes, stage, table)
+
+
 def noted(state: DrawState, notes: Notes) -> DrawState:
     """A state that notes what it is asked for, warnings and registers too."""
-
-    def register(name: str) -> int:
-        notes.volatile = True
-        return state.register(name)
-
-    def warn(text: str) -> None:
-        notes.warnings.append(text)
-        state.warn(text)
-
-    return DrawState(state.generation, NotedSpace(state.space, notes), NotedLatched(state.latched, notes), state.bases, register, warn)
+    return NotedState(state, notes)
 
 
 def _root(space: Space) -> Space:
@@ -122,14 +157,8 @@ def _root(space: Space) -> Space:
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
-class MemoryRange(ctypes.Structure):
-    """struct memory_range of same_memory.c."""
-
-    _fields_ = [("address", ctypes.c_uint64), ("size", ctypes.c_uint64), ("data", ctypes.c_char_p)]
-
-
 class MemoryCheck(ctypes.Structure):
-    """struct memory_check of same_memory.c."""
+    """struct memory_check of draw_state.c."""
 
     _fields_ = [("table", ctypes.c_uint64), ("ranges", ctypes.c_uint64), ("count", ctypes.c_uint64)]
 
@@ -175,6 +204,7 @@ class KeptPlans(Generic[T]):
         self.plans, self.notes, self.space, self.bases = plans, notes, _root(state.space), state.bases
         self._latched, self._marks = state.latched, b""  # how often commands had been latched when all of them were as noted
         self._comparison: MemoryComparison | None = None
+        self._compared = (0, 0)  # how much was noted then
 
     def hold(self, state: DrawState) -> bool:
         """Whether the state is still the same."""
@@ -184,7 +214,7 @@ class KeptPlans(Generic[T]):
         if state.bases is not self.bases and state.bases != self.bases:
             return False
         if type(space) is NotedSpace:  # the comparison is what other plans depend on
-            return self._same_commands(state.latched) and self._same_noted(space)
+            return self._same_commands(state.latched) and self._same_noted(state)
         latched, marks = state.latched, state.marks
         if not marks or self._latched is not latched or not self._marks:
             if not self._same_commands(latched):
@@ -192,8 +222,11 @@ class KeptPlans(Generic[T]):
         elif marks != self._marks and not self._same_commands(latched, state.changed(self._marks)):
             return False
         self._latched, self._marks = latched, marks
-        if self._comparison is None or self._comparison.count != len(notes.memory):
-            self._comparison = MemoryComparison(dict(notes.memory))
+        noted = len(notes.memory), len(notes.entries)
+        if self._comparison is None or self._compared != noted:
+            self._compared = noted
+            entries = {(address, ENTRY): data for (_, address), (_, data) in notes.entries.items()}
+            self._comparison = MemoryComparison({**notes.memory, **entries})
         return self._comparison.same(space)
 
     def _same_commands(self, latched: Latched, names: list[str] | None = None) -> bool:
@@ -206,9 +239,13 @@ class KeptPlans(Generic[T]):
                     return False
         return all(latched.by_index(name) == parts[name] for name in (parts if names is None else names) if name in parts)
 
-    def _same_noted(self, space: Space) -> bool:
+    def _same_noted(self, state: DrawState) -> bool:
+        space, notes = state.space, self.notes
         try:
-            return all(space.read(*place) == data for place, data in self.notes.memory.items())
+            for (stage, address), (_, data) in notes.entries.items():
+                if state.table_space(stage).read(address, ENTRY) != data:
+                    return False
+            return all(space.read(*place) == data for place, data in notes.memory.items())
         except GpuFault:
             return False
 

@@ -1,6 +1,6 @@
 """Rasterizer: which pixels an object covers (rasterizer.c), and what state says about it.
 
-Reads   WM_STATE or 3DSTATE_WM; 3DSTATE_POLY_STIPPLE_PATTERN 3DSTATE_POLY_STIPPLE_OFFSET 3DSTATE_MULTISAMPLE 3DSTATE_SAMPLE_MASK
+Reads   WM_STATE SF_STATE or 3DSTATE_WM; 3DSTATE_POLY_STIPPLE_PATTERN 3DSTATE_POLY_STIPPLE_OFFSET 3DSTATE_MULTISAMPLE 3DSTATE_SAMPLE_MASK
         3DSTATE_RASTER 3DSTATE_RAST_MULTISAMPLE 3DSTATE_SF 3DSTATE_LINE_STIPPLE 3DSTATE_AA_LINE_PARAMETERS
 Writes  a RasterPlan, which rasterizer.c and lines.c read
 """
@@ -14,6 +14,7 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.errors import DecodeError, Unsupported
 from softgen.three_d.state import DrawState
+from softgen.three_d.unit_state import unit_state
 
 U0_8 = 256  # one, in fixed-point fields of 8 fraction bits
 ROWS = 32  # and columns of a polygon stipple
@@ -81,7 +82,7 @@ def _set_lines(found: RasterPlan, state: DrawState, windower: Record) -> None:
         found.line_pattern, found.line_repeat = stipple.line_stipple_pattern, max(stipple.line_stipple_repeat_count, 1)
     if not is_antialiased(state):
         return
-    setup, given = state.command("3DSTATE_SF"), state.get("3DSTATE_AA_LINE_PARAMETERS")
+    setup, given = unit_state(state, "SF"), state.get("3DSTATE_AA_LINE_PARAMETERS")
     found.antialiased, found.aa_manhattan = 1, not setup.aa_line_distance_mode
     found.aa_region = REGIONS[windower.line_antialiasing_region_width] / 2
     found.aa_cap_region = REGIONS[windower.line_end_cap_antialiasing_region_width]
@@ -91,11 +92,11 @@ def _set_lines(found: RasterPlan, state: DrawState, windower: Record) -> None:
 
 
 def is_antialiased(state: DrawState) -> bool:
-    """Whether lines or points of a draw have an antialias alpha; lines of width 0 have none (G45 5397). Where units read state from
-    memory, payloads have it."""
+    """Whether lines or points of a draw have an antialias alpha; lines of width 0 have none (G45 5397)."""
     if state.generation.unit_state:
-        return False
-    records = [record for name in ("3DSTATE_RASTER", "3DSTATE_SF") if (record := state.get(name)) is not None]
+        records = [unit_state(state, "SF")]
+    else:
+        records = [record for name in ("3DSTATE_RASTER", "3DSTATE_SF") if (record := state.get(name)) is not None]
     lines, width = (next((getattr(one, name) for one in records if name in one._fields), 0)
                     for name in ("antialiasing_enable", "line_width"))  # fmt: skip
     points = [record.smooth_point_enable for record in records if "smooth_point_enable" in record._fields]

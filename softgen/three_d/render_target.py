@@ -19,7 +19,7 @@ LARGEST = 16384  # pixels of a side, where no surface limits a draw
 def render_target(state: DrawState, index: int = 0) -> SurfaceImage | None:
     """The level of a render target; the size of the first bounds the draw, if it is a null surface, too (KBL 18917-18934)."""
     try:
-        surfaces = Surfaces(state.generation, state.space, state.bases, binding_table(state, "PS"))
+        surfaces = Surfaces(state.generation, state.table_space("PS"), state.bases, binding_table(state, "PS"))
         image = surfaces.picture(index, False)
     except SoftgenError:
         return None  # the message that uses it says what is wrong

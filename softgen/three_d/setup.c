@@ -110,8 +110,6 @@ static void add_rectangle(struct geometry *g, const struct object *object, struc
 
 static void add_line(struct geometry *g, const struct object *object, const struct screen_vertex *v, uint64_t *attributes)
 {
-    if ((g->refused = g->setup->refuse_line))
-        return;
     struct setup_record *record = begin_record(g, object, (object->flags & OBJECT_BACK_FACING) != 0);
     if (!(object->flags & OBJECT_CONTINUES))
         *g->stipple = 0;
@@ -234,11 +232,11 @@ static uint32_t add_clipped(struct geometry *g, const struct object *object, uin
     return count - 2;
 }
 
-/* Sets up objects from g->next on, until all are done, records might not hold another one, or one asks for what is not built. */
-EXPORT int64_t setup_objects(struct geometry *g)
+/* Sets up objects from g->next on, until all are done or records might not hold another one. */
+EXPORT void setup_objects(struct geometry *g)
 {
     uint64_t primitives = 0;
-    while (g->next < g->objects->count && g->records->count + PARTS <= g->records->capacity && !g->refused) {
+    while (g->next < g->objects->count && g->records->count + PARTS <= g->records->capacity) {
         const struct object *object = &g->objects->objects[g->next];
         struct clip_result result = g->results ? g->results[g->next] : (struct clip_result){CLIP_PASS, 0};
         /* A rectangle is software's to keep within limits: what must be clipped of one passes, and ends at its bounding box. */
@@ -251,7 +249,6 @@ EXPORT int64_t setup_objects(struct geometry *g)
     }
     if (g->setup->statistics)
         g->primitives += primitives;
-    return g->refused;
 }
 
 /* Sizes of the structures, and a number that both sides have, for a check against geometry.py. */

@@ -31,8 +31,6 @@ DRAWING_LIMIT = 16384  # pixels of the largest surface
 POINT_WIDTH_BIT = 8  # of a vertex header's dword 3 with a U8.3 (G45 1110)
 DEPTH_UNITS = {"d24_unorm_s8_uint": 24, "d24_unorm_x8_uint": 24, "d16_unorm": 16}  # bits of a depth; others are floats
 
-NOTHING, REFUSED_SMOOTH_LINE = range(2)  # enum refused
-REFUSED = {REFUSED_SMOOTH_LINE: "an antialiased line (antialiasing_enable)"}
 POLYGON, POINT, LINE, DIAMOND, DIAMOND_LAST, SMOOTH_LINE, SMOOTH_POINT = range(7)  # enum coverage
 
 Rectangle = tuple[int, int, int, int]  # x0, y0 and, outside it, x1, y1
@@ -52,7 +50,7 @@ class SetupPlan(ctypes.Structure):
     _fields_ = [
         ("transform", ctypes.c_uint32), ("front_counter_clockwise", ctypes.c_uint32), ("cull_front", ctypes.c_uint32),
         ("cull_back", ctypes.c_uint32), ("fill_front", ctypes.c_uint32), ("fill_back", ctypes.c_uint32),
-        ("refuse_line", ctypes.c_uint32), ("line_coverage", ctypes.c_uint32), ("point_coverage", ctypes.c_uint32),
+        ("line_coverage", ctypes.c_uint32), ("point_coverage", ctypes.c_uint32),
         ("last_pixel", ctypes.c_uint32), ("conservative", ctypes.c_uint32), ("line_stipple", ctypes.c_uint32), ("line_cap", ctypes.c_float),
         ("origin_x", ctypes.c_int32), ("origin_y", ctypes.c_int32), ("grid", ctypes.c_int32),
         ("sample_x", ctypes.c_int32), ("sample_y", ctypes.c_int32), ("limit", ctypes.c_int32),
@@ -145,8 +143,6 @@ def _make(generation: Generation, fields: UnitFields, drawing: Record, viewports
         point_width_min=0.0, point_width_max=255.875,
         start_vertex=generation.unit_state, sprite=fields.get("sprite_point_enable"), statistics=fields.statistics_enable,
     )  # fmt: skip
-    if generation.unit_state and found.line_coverage == SMOOTH_LINE:
-        found.refuse_line = REFUSED_SMOOTH_LINE
     found.steps, found.limit_steps = PIXEL / found.grid, found.limit / found.grid
     if not generation.unit_state:
         found.point_width_min, found.point_width_max = fields.fixed("minimum_point_width"), fields.fixed("maximum_point_width")

@@ -53,7 +53,7 @@ static int set_square(const struct setup_plan *plan, const struct screen_vertex 
 }
 
 /* A point: a square about its centre. Which of its vertical edges is in is a rule of the state (G45 5195-5212); the upper one always is.
- * b1 and b2 go from left to right and from top to bottom; of a triangle's vertex they are constant. */
+ * b1 and b2 go from left to right and from top to bottom. */
 int set_point(const struct geometry *g, const struct object *object, uint32_t entry, const struct screen_vertex *centre,
               struct setup_record *record)
 {
@@ -71,9 +71,6 @@ int set_point(const struct geometry *g, const struct object *object, uint32_t en
     record->rhw = constant(centre->rhw);
     record->linear[0] = (struct plane){(double)(plan->sample_x - v[0].x) / width, PIXEL / width, 0};
     record->linear[1] = (struct plane){(double)(plan->sample_y - v[0].y) / height, 0, PIXEL / height};
-    if ((object->flags & OBJECT_VERTICES) > 1)
-        for (int i = 0; i < 2; i++)
-            record->linear[i] = constant(centre->perspective[i]); /* of the vertex itself both kinds are the same */
     for (int i = 0; i < 2; i++) {
         struct plane b = record->linear[i];
         record->perspective[i] = (struct plane){b.c * centre->rhw, b.dx * centre->rhw, b.dy * centre->rhw};

@@ -6,7 +6,7 @@
 #include "../threads/threads.h"
 #include "geometry.h"
 
-enum { STAGE_BATCH = 64, STAGE_HEADER = 24, STAGE_VERTICES = 4, URB_ROW = 64, TOPOLOGIES = 32 };
+enum { STAGE_BATCH = 64, STAGE_HEADER = 24, STAGE_VERTICES = 6, URB_ROW = 64, TOPOLOGIES = 32 };
 
 /* What all threads of a stage have in common: GRAPHICS_THREADS 2.3. */
 struct stage_threads {
@@ -45,7 +45,7 @@ struct thread_output {
     struct urb_pool *pool;
     struct output_topology topology[TOPOLOGIES];
     uint32_t refused; /* 1 + a topology that is none, or OUTPUT_FULL */
-    uint32_t reserved;
+    uint32_t invocations; /* messages that count CL_INVOCATIONS */
 };
 enum { OUTPUT_FULL = 0x10000 };
 

@@ -48,7 +48,7 @@ class ThreadOutputStruct(ctypes.Structure):
     """struct thread_output of stage_threads.h."""
 
     _fields_ = [("vertices", VertexArray), ("objects", ObjectArray), ("entries", ctypes.c_uint64), ("pool", ctypes.c_uint64),
-                ("topology", OutputTopology * TOPOLOGIES), ("refused", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]  # fmt: skip
+                ("topology", OutputTopology * TOPOLOGIES), ("refused", ctypes.c_uint32), ("invocations", ctypes.c_uint32)]  # fmt: skip
 
 
 def layout() -> list[int]:

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
@@ -30,7 +30,7 @@ def unpacked(name: str, gen: float, data: bytes) -> Record:
 class DrawingPipeline(Protocol):
     """What executes draws."""
 
-    def draw(self, cs: CommandStreamer, state: DrawState, call: DrawCall) -> None: ...
+    def draw(self, cs: CommandStreamer, call: DrawCall) -> None: ...
 
 
 @dataclass
@@ -76,6 +76,10 @@ class DrawState:
     def address(self, base: str, offset: int) -> int:
         return self.bases.get(base, 0) + offset & (1 << self.space.bits) - 1
 
+    def table_space(self, stage: str) -> Space:
+        """The address space, for a reader of the stage's binding table and of the surface states that it leads to."""
+        return self.space
+
     def structure(self, name: str, address: int) -> Record:
         """A structure in memory, as it is now."""
         address &= (1 << self.space.bits) - 1
@@ -86,8 +90,7 @@ class DrawState:
         return unpacked(name, self.gen, data)
 
 
-@dataclass(frozen=True)
-class DrawCall:
+class DrawCall(NamedTuple):
     """A 3DPRIMITIVE, its parameters taken from registers where it says so."""
 
     topology: int  # 3DPRIM_* code

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { EDGE_0 = 1 << OBJECT_EDGES_SHIFT, EDGE_2 = EDGE_0 << 2, PRIM_END = 1, PRIM_START = 2 };
+enum { EDGE_0 = 1 << OBJECT_EDGES_SHIFT, EDGE_2 = EDGE_0 << 2, PRIM_END = 1, PRIM_START = 2, COUNT_CLIP = 1 << 7 };
 
 /* The primitive that a thread is putting out. */
 struct primitive {
@@ -81,6 +81,7 @@ EXPORT void read_output(struct thread_output *o, uint32_t handle, uint32_t primi
     struct primitive p = {0};
     do {
         const struct urb_entry *entry = &o->entries[handle];
+        o->invocations += entry->flags & URB_COMPLETE && entry->dw2 & COUNT_CLIP; /* G45 4809 */
         if ((entry->flags & (URB_COMPLETE | URB_USED)) == (URB_COMPLETE | URB_USED)) {
             uint32_t vertex = handle / rows;
             const uint8_t *header = o->vertices.entries + vertex * o->vertices.stride;

@@ -45,6 +45,11 @@ class ThreadOutput:
         for code in PUT_OUT:
             self._set_topology(code)
 
+    @property
+    def invocations(self) -> int:
+        """Messages that count CL_INVOCATIONS."""
+        return int(self.struct.invocations)
+
     def _copy(self, chunk: Chunk, count: int, stride: int) -> None:
         """The entries that are there, each at the beginning of a new one."""
         old = int(chunk.vertices.stride)

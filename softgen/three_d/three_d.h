@@ -52,6 +52,7 @@ enum object_flags {
     OBJECT_BACK_FACING = 1 << 9, /* lines and points of *_BF topologies */
     OBJECT_LAST = 1 << 10, /* the last line of its strip */
     OBJECT_CONTINUES = 1 << 11, /* a line that goes on where the one before ended: stipple is not reset */
+    OBJECT_CORNER = 1 << 12, /* a triangle's vertex, drawn as a point; vertex[1] is the triangle's provoking one */
     OBJECT_TOPOLOGY_SHIFT = 16, /* 3DPRIM_* code, as payloads give it */
 };
 

@@ -246,8 +246,9 @@ def _store(offset: int, source: Source) -> FetchStore:
 class FetchPlan:
     """A VertexFetch and the memory that it points to."""
 
-    def __init__(self, state: DrawState, structure: VertexFetch, *owned: object) -> None:
+    def __init__(self, state: DrawState, structure: VertexFetch, numbers: tuple[int, ...] = (), *owned: object) -> None:
         self.structure, self.owned, self.space = structure, owned, state.space
+        self.numbers = numbers  # of the elements that have source data
 
     def starting(self, call: DrawCall) -> FetchPlan:
         """The same for another draw: where its vertices and instances start."""
@@ -282,12 +283,13 @@ def vertex_fetch(state: DrawState, call: DrawCall, destination: Destination) -> 
                        table.first, table.others, has_edge_flag=edge_flag is not None)  # fmt: skip
     if edge_flag is not None:
         plan.edge_flag = edge_flag
-    return FetchPlan(state, plan, found, table).starting(call)
+    return FetchPlan(state, plan, tuple(number for number, *_ in table.sources), found, table).starting(call)
 
 
 def fetch_key(state: DrawState, call: DrawCall) -> tuple[int, ...]:
     """What of a draw's parameters its fetch plan depends on, but for where it starts."""
-    if state.get("3DSTATE_VF_SGVS_2") is None:
+    parameters = state.get("3DSTATE_VF_SGVS_2")
+    if parameters is None or not (parameters.xp0_enable or parameters.xp1_enable):
         return ()
     return int(call.indexed), call.base_vertex, call.start_vertex, call.start_instance
 

@@ -21,7 +21,7 @@ from softgen.eu.native import address
 from softgen.shared_functions.urb.memory import ROW
 from softgen.threads.dispatch import UNITS, DispatchContext, NativeLoop, Scratch, ThreadDispatch, control_register
 from softgen.threads.payload import REGISTER, LoopPayload, WrittenMasks
-from softgen.three_d.assembly import Assembly
+from softgen.three_d.assembly import VertexIds
 from softgen.three_d.chunk import Chunk
 from softgen.three_d.constants import push_constants
 from softgen.three_d.state import DrawCall, DrawState
@@ -166,7 +166,7 @@ class VertexShader:
     def dispatch(self, chunk: Chunk) -> ThreadDispatch:
         return self.plan.dispatch(chunk, len(self.constants))
 
-    def run(self, cs: CommandStreamer, chunk: Chunk, assembly: Assembly) -> None:
+    def run(self, cs: CommandStreamer, chunk: Chunk, assembly: VertexIds) -> None:
         """Shades the vertices of a chunk."""
         context = dispatch_context(cs)
         for finished in cs.dispatcher.run_loops(context, self.dispatch(chunk), self.loops(context, chunk, assembly, cs.dispatcher.threads),
@@ -174,16 +174,16 @@ class VertexShader:
             cs.counters.threads += finished.threads
             cs.counters.instructions += finished.instructions
 
-    def loops(self, context: DispatchContext, chunk: Chunk, assembly: Assembly, workers: int) -> list[NativeLoop]:
+    def loops(self, context: DispatchContext, chunk: Chunk, assembly: VertexIds, workers: int) -> list[NativeLoop]:
         """One loop, or several that share the chunk's vertices where that is worth it and there is scratch space."""
         scratch, threads = self.fields["scratch"], -(-chunk.vertices.count // self.vertices)
         most = scratch.threads // self.batch if scratch is not None else workers
         self.next = ctypes.c_uint64()  # the vertex at which the next batch begins
         count = max(min(workers, most, threads // PER_LOOP), 1)
-        made = [self._loop(chunk, assembly, number * self.batch) for number in range(count)]
+        made = [self.loop(chunk, assembly, number * self.batch) for number in range(count)]
         return [NativeLoop(_loop_function(), loop.bind) for loop in made]
 
-    def _loop(self, chunk: Chunk, assembly: Assembly, first_slot: int) -> VertexShaderLoop:
+    def loop(self, chunk: Chunk, assembly: VertexIds, first_slot: int) -> VertexShaderLoop:
         assert self.fetch is not None
         vertices, scratch, plan = chunk.vertices, self.fields["scratch"], self.plan
         return VertexShaderLoop(

@@ -34,7 +34,7 @@ def first_frame(folder: Path, scene: str, *options: str, **environment: str) -> 
 
 @needs_shim
 @pytest.mark.witness
-@pytest.mark.parametrize("gpu", ["kbl", "bdw", "icl"])
+@pytest.mark.parametrize("gpu", ["kbl", "bdw", "icl", "g45"])
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_first_frame_of_a_scene(scene: str, gpu: str, tmp_path: Path) -> None:
     needs_driver(gpu, "OpenGL")

@@ -187,6 +187,14 @@ def test_the_oldest_go_first(tmp_path: Path) -> None:
     assert cache.load("large") is None and cache.load("d") == bytes(300)
 
 
+def test_small_files_do_not_make_it_look_through_the_folder_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, looks = Cache(tmp_path / "objects", largest=1 << 16), list[int]()
+    monkeypatch.setattr(cache, "_shrink", lambda: looks.append(1))
+    for number in range(512):
+        cache.save(str(number), bytes(128))     # all that it may hold
+    assert 16 < len(looks) < 256
+
+
 def test_many_writers(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "objects", largest=5000)
 

@@ -92,7 +92,7 @@ def test_operations_that_code_names_are_prepared() -> None:
     bound.prepare(frozenset({named_texels(0, "sample_l", 16, 0)}))
     assert bound.pictures.address(0, "sample_l", 16, 0) and bound.bindings.pictures[0].width == one.shape[0]
     one.space.write(BASE + STATES, bytes(4 * 4))
-    assert not bound.current(), "it depends on the sampler state"
+    assert not bound.dispatch.current(), "it depends on the sampler state"
 
 
 def test_names_of_operations_are_told_apart() -> None:

@@ -163,7 +163,7 @@ def test_cubes_of_an_array() -> None:
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_the_level_on_a_face(gen: float) -> None:
-    """Gradients are those on the face of the first pixel of a subspan."""
+    """Gradients are those on the face of each pixel."""
     one = cube(gen, levels=4, **filters("nearest"), **limits(1))
     for level, step in ((0, 2 / 8), (1, 4 / 8), (2, 8 / 8)):
         corners = [(face, x, y) for face in (0, 3) for y in (0, 1) for x in (0, 1)]
@@ -173,6 +173,18 @@ def test_the_level_on_a_face(gen: float) -> None:
         for lane in (0, 4):
             wanted = filtered(one, places[lane] / np.abs(places[lane]).max(), level, False)
             assert np.allclose(found[lane], wanted, atol=1e-6), (level, lane)
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_helper_lanes_that_look_past_an_edge_do_not_change_the_level(gen: float) -> None:
+    """A subspan at the left edge of a face, a texel wide and high: its left pixels look at another face."""
+    one = cube(gen, levels=4, **filters("nearest"), **limits(1))
+    step, corners = 2 / 8, [(x, y) for y in (0, 1) for x in (0, 1)]
+    places = np.array([direction(0, -1 + (x - 0.5) * step, -0.6 + y * step) for x, y in corners] * 4).astype(np.float32)
+    found = values(send(one, "sample", *places.T))
+    for lane in (1, 3):
+        wanted = filtered(one, places[lane] / np.abs(places[lane]).max(), 0, False)
+        assert np.allclose(found[lane], wanted, atol=1e-6), lane
 
 
 def test_gradients_of_a_direction() -> None:

@@ -294,6 +294,16 @@ def test_references_have_the_precision_of_normalised_texels(format: str, wanted:
     assert found == wanted
 
 
+@pytest.mark.parametrize(("format", "clamped"), [("R16_UNORM", True), ("R32_FLOAT", False)])
+def test_references_of_unorm_texels_are_clamped_to_their_range(format: str, clamped: bool) -> None:
+    """A texel of 1 is not less than a reference of 2, but equal (3: EQUAL holds, red is 0)."""
+    one = surface(9, levels=1, format=format, sampler=modes("clamp") | {"shadow_function": 3})
+    texel = np.array([1.0], np.float32) if format == "R32_FLOAT" else np.array([0xFFFF], np.uint16)
+    one.data.array[:] = np.resize(texel.view(np.uint8), len(one.data.array))
+    parts = np.full(16, 2.0, np.float32), *(np.full(16, 0.5, np.float32) for _ in range(2))
+    assert (values(send(one, "sample_c", *parts))[:, 0] == (0 if clamped else 1)).all()
+
+
 @pytest.mark.parametrize(("format", "held", "wanted"), [
     ("R8G8B8A8_UINT", [0x04030201, 9, 9, 9], [1, 2, 3, 4]), ("R8G8_SINT", [0x04030280, 9, 9, 9], [-128, 2, 0, 1]),
     ("R16G16B16A16_UINT", [0x00020001, 9, 0x00040003, 9], [1, 2, 3, 4]), ("R32G32B32A32_UINT", [1, 2, 3, 4], [1, 2, 3, 4]),

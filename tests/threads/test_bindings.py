@@ -11,7 +11,7 @@ import pytest
 from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.shared_functions.bound_surfaces import BoundSurfaces
+from softgen.shared_functions.bound_surfaces import BoundSurfaces, SurfaceName
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.sampler.state import Samplers
 from softgen.threads.bindings import MAX_TABLES, BindingCache, BoundUnits
@@ -27,7 +27,7 @@ def resolved(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Indices that were resolved, one after another."""
     seen: list[int] = []
     resolve = BoundSurfaces.resolve_buffer
-    monkeypatch.setattr(BoundSurfaces, "resolve_buffer", lambda self, index: (seen.append(index), resolve(self, index))[1])
+    monkeypatch.setattr(BoundSurfaces, "resolve_buffer", lambda self, name: (seen.append(name.number), resolve(self, name))[1])
     yield seen
 
 
@@ -81,7 +81,7 @@ class Kept:
         self.context, self.dispatch = recorded(vector_add("skl"))
         self.cache = BindingCache()
         self.table = self.find()
-        assert self.surfaces.resolve_buffer(0) and self.surfaces.resolve_buffer(1)
+        assert self.surfaces.resolve_buffer(SurfaceName(0)) and self.surfaces.resolve_buffer(SurfaceName(1))
 
     @property
     def surfaces(self) -> BoundSurfaces:
@@ -145,7 +145,7 @@ def test_buffers_may_move_to_other_pages() -> None:
 
 def test_state_that_cannot_be_read_is_not_kept() -> None:
     kept = Kept()
-    assert not kept.surfaces.resolve_buffer(200_000 // 4)  # an entry of the table that is not mapped
+    assert not kept.surfaces.resolve_buffer(SurfaceName(200_000 // 4))  # an entry of the table that is not mapped
     assert kept.find() is not kept.table
 
 
@@ -165,7 +165,7 @@ BASE_ADDRESS = 8 * 4  # of RENDER_SURFACE_STATE
 @pytest.mark.parametrize("choice", engines(), ids=str)
 @pytest.mark.parametrize("kernel", [ADD, INDIRECT], ids=["direct", "indirect"])
 def test_a_batch_rewrites_the_surface_of_its_next_dispatch(kernel: str, choice: Choice) -> None:
-    """The descriptor of an indirect message is in a0: the interpreter executes it, and no entry of compiled code depends on its state."""
+    """The descriptor of an indirect message is in a0: its surface is resolved when it is sent."""
     job = vector_add("skl")
     job = replace(job, kernel=kernel, buffers=[*job.buffers, dwords(*range(5000, 5064))])
     at = job.batch().index(dwords(job.pack("GPGPU_WALKER")[0]))

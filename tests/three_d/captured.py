@@ -19,15 +19,17 @@ from softgen.three_d.state import DrawCall
 from softgen.trace.file import open_trace
 from softgen.trace.replay import events
 from softgen.trace.work import Work
-from tests.conftest import SHARED
+from tests.conftest import ROOT, SHARED
 
 DrawHook = Callable[[CommandStreamer, Record], None]
 OTHERS = ("3DSTATE_WM_HZ_OP",)  # that draw too, and mean nothing here
 
 
 def walk(name: str, hook: DrawHook, dispatcher: Dispatcher | None = None) -> list[str]:
-    """Executes a capture of shared/traces with `hook` in the place of draws that draw something; the errors of its submissions."""
-    trace = open_trace(SHARED / "traces" / name)
+    """Executes a capture of tests/data or shared/traces with `hook` in the place of draws that draw something; the errors of its
+    submissions."""
+    kept = ROOT / "tests" / "data" / name
+    trace = open_trace(kept if kept.exists() else SHARED / "traces" / name)
     gpu = GpuDevice(trace.device, dispatcher=dispatcher)
     others = dict.fromkeys(OTHERS, lambda cs, cmd: None)
     gpu.interface = dataclasses.replace(gpu.interface, commands={**gpu.interface.commands, **others, "3DPRIMITIVE": _drawing(hook)})

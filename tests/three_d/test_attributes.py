@@ -149,6 +149,17 @@ def test_point_sprites(gen: float, lower: int) -> None:
     assert other == [plain(0), plain(1)]
 
 
+@pytest.mark.behaviour("BDW-SF-08", "BDW-SBE-07", shows="action")
+@pytest.mark.parametrize("gen", FIXED)
+@pytest.mark.parametrize("provoking", range(3))
+def test_vertices_of_triangles_are_points_like_others(gen: float, provoking: int) -> None:
+    """In point mode: each has its own values and texture coordinates of a sprite, but what is flat is the triangle's."""
+    fields = {"point_sprite_texture_coordinate_enable": 2, "front_face_fill_mode": 2, "constant_interpolation_enable": 4}
+    found = made(gen, [triangle(0, 1, 2, provoking=provoking)], count=3, **fields)
+    sprite = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)]
+    assert found == [[flat(slot(v, 0)), sprite, flat(slot(provoking, 2))] for v in range(3)]
+
+
 @pytest.mark.parametrize("gen", FIXED)
 def test_lines_have_one_difference(gen: float) -> None:
     (found,) = made(gen, [line(0, 1)], count=1)

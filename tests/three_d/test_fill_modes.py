@@ -19,7 +19,6 @@ from tests.three_d.geometry_state import (
     records_of,
     rectangle,
     triangle,
-    value,
     vertex,
 )  # fmt: skip
 
@@ -75,15 +74,13 @@ def test_front_and_back_have_modes_of_their_own(gen: float) -> None:
     assert len(drawn(gen, [rectangle(0, 1, 2)], front_face_fill_mode=POINT)) == 1
 
 
-@pytest.mark.parametrize("mode", [WIREFRAME, POINT])
-def test_values_are_those_of_the_triangle(mode: int) -> None:
+def test_values_of_edges_are_those_of_the_triangle() -> None:
     """Barycentrics of the triangle's vertices, and its attributes, for all parts."""
-    state = geometry_state(9, front_face_fill_mode=mode, number_of_sf_output_attributes=1, line_width=2.0, point_width=2.0)
+    state = geometry_state(9, front_face_fill_mode=WIREFRAME, number_of_sf_output_attributes=1, line_width=2.0)
     chunk = chunk_of(VERTICES, [triangle(0, 1, 2)])
     corners, ends = [(16, 16), (48, 16), (16, 48)], [(0, 0), (1, 0), (0, 1)]
     for i, record in enumerate(records_of(state, chunk)):
-        for corner, b in [(corners[i], ends[i])] + [(corners[(i + 1) % 3], ends[(i + 1) % 3])] * (mode == WIREFRAME):
-            x, y = corner
+        for (x, y), b in [(corners[n], ends[n]) for n in (i, (i + 1) % 3)]:
             at = [plane.c + plane.dx * (x - 0.5) + plane.dy * (y - 0.5) for plane in (*record.linear, *record.perspective)]
             assert at == pytest.approx([*b, *b], abs=1e-9)
     solid = geometry_state(9, number_of_sf_output_attributes=1)
@@ -114,4 +111,3 @@ def test_of_a_clipped_triangle_its_own_edges_are_drawn(gen: float) -> None:
     assert pixels(found) == pixels(edges)
     (first, second) = drawn(gen, [triangle(0, 1, 2)], vertices, front_face_fill_mode=POINT, point_width=3.0)
     assert pixels([first, second]) == pixels(drawn(gen, [point(0), point(2)], vertices, point_width=3.0))
-    assert value(first.linear[0], 16, 16) == 0 and value(second.linear[1], 16, 48) == 1

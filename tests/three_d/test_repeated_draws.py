@@ -55,7 +55,7 @@ class Draws:
         before = {region.start: space.read(region.start, region.size) for region in space.regions()}
         cs.hooks = dataclasses.replace(hooks, dispatcher=dispatcher)
         try:
-            pipeline.draw(cs, DrawState.of(cs), self.call)
+            pipeline.draw(cs, self.call)
         finally:
             cs.hooks = hooks
         after = {start: space.read(start, len(data)) for start, data in before.items()}

@@ -355,14 +355,6 @@ def test_a_vertexs_point_width_is_clamped(gen: float, width: float, pixels: int)
     assert len(set(covered(record))) == pixels**2
 
 
-@pytest.mark.parametrize("fields,objects", [({}, [line(0, 1)]), ({"line_width": 0.5}, [line(0, 1)])])
-def test_antialiased_lines_are_refused_where_payloads_would_have_their_alpha(fields: dict[str, Any], objects: Any) -> None:
-    vertices, state = [vertex(0, 0), vertex(1, 0), vertex(0, 1)], geometry_state(4.5, antialiasing_enable=1, **fields)
-    assert len(records_of(state, chunk_of(vertices, [point(0)]))) == 1
-    with pytest.raises(Unsupported, match="antialiased line"):
-        records_of(state, chunk_of(vertices, objects))
-
-
 @pytest.mark.parametrize("gen", FIXED)
 def test_multisampling_is_refused(gen: float) -> None:
     with pytest.raises(Unsupported, match="number_of_multisamples 4"):

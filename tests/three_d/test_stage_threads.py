@@ -13,7 +13,7 @@ import pytest
 
 from softgen.bits import catalogue
 from softgen.command import CommandStreamer
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError
 from softgen.eu.encoding import program
 from softgen.eu.interpreter import Interpreter
 from softgen.eu.isa.instruction import Instruction, Operand
@@ -25,13 +25,12 @@ from softgen.three_d.chunk import Chunk
 from softgen.three_d.clip_threads import ClipThreads
 from softgen.three_d.front import Front
 from softgen.three_d.geometry import Geometry, GeometryMemory
-from softgen.three_d.geometry_threads import geometry_threads
+from softgen.three_d.geometry_threads import GeometryThreads
 from softgen.three_d.setup_threads import SetupThreads
 from softgen.three_d.stage_threads import library
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import PrimitiveObject, SetupRecord
 from softgen.three_d.thread_output import PUT_OUT, ThreadOutput
-from tests.conftest import needs_shared
 from tests.eu.semantics.build import dst, imm, one, reg
 from tests.three_d.captured import draw_call, walk
 
@@ -39,7 +38,6 @@ ENGINES = ("reference", "t0", "t1")
 TRIANGLES, FAN, POLYGON, QUADS, QUAD_STRIP, LINE_LOOP, LINES = 4, 6, 14, 7, 8, 16, 3
 INVERTED, LAST, CONTINUES = 1 << 3, 1 << 10, 1 << 11
 GEN = 4.5
-pytestmark = needs_shared("traces")
 
 
 def with_draw(engine: str, then: Any) -> int:
@@ -224,8 +222,12 @@ def with_gs(cs: CommandStreamer, state: DrawState, kernel: bytes, **fields: int)
     return DrawState(state.generation, state.space, Overlaid(state.latched, name, pointers), state.bases)
 
 
+def geometry_threads(cs: CommandStreamer, state: DrawState, call: DrawCall, chunk: Chunk) -> Chunk:
+    return GeometryThreads(cs, state, call).run(chunk)
+
+
 def quad_chunk(quads: int) -> Chunk:
-    """Quadrilaterals as assembly makes them: two triangles each, from the provoking vertex on."""
+    """Quadrilaterals as assembly makes them for GS threads: three vertices, and the fourth."""
     chunk, rng = Chunk(64, 256, 256), np.random.default_rng(3)
     chunk.vertices.count, chunk.objects.count = 4 * quads, 2 * quads
     entries_of(chunk.vertices)[:] = rng.normal(size=(4 * quads, 16))
@@ -233,8 +235,8 @@ def quad_chunk(quads: int) -> Chunk:
     flags = 3 | ALL_EDGES << EDGES_SHIFT | POLYGON << TOPOLOGY_SHIFT
     for quad in range(quads):
         a, b, c, d = range(4 * quad, 4 * quad + 4)
-        held[2 * quad] = PrimitiveObject((ctypes.c_uint32 * 3)(d, a, b), flags, quad)
-        held[2 * quad + 1] = PrimitiveObject((ctypes.c_uint32 * 3)(d, b, c), flags, quad)
+        held[2 * quad] = PrimitiveObject((ctypes.c_uint32 * 3)(a, b, c), flags, quad)
+        held[2 * quad + 1] = PrimitiveObject((ctypes.c_uint32 * 3)(d, d, d), flags, quad)
     return chunk
 
 
@@ -285,8 +287,8 @@ def test_topologies_that_may_not_leave_are_refused() -> None:
         quads = DrawCall(QUADS, False, 12, 0, 1, 0, 0)
         with pytest.raises(DecodeError, match="GS thread put out a vertex of topology 7"):
             geometry_threads(cs, with_gs(cs, state, gs_kernel(4, QUADS)), quads, quad_chunk(3))
-        with pytest.raises(Unsupported, match="with adjacent vertices"):
-            geometry_threads(cs, with_gs(cs, state, gs_kernel(4, POLYGON)), DrawCall(9, False, 12, 0, 1, 0, 0), quad_chunk(3))
+        with pytest.raises(DecodeError, match="primitive_topology_type 17, which GS threads cannot have"):
+            geometry_threads(cs, with_gs(cs, state, gs_kernel(4, POLYGON)), DrawCall(17, False, 12, 0, 1, 0, 0), quad_chunk(3))
 
     with_draw("t0", then)
 

@@ -36,7 +36,7 @@ class Operand:
     special: int | None = None  # madm and math macros: accumulator selector, 4 bits
     negate: bool = False
     absolute: bool = False
-    immediate: int = 0  # the encoded 16, 32 or 64 bits
+    immediate: int = 0  # the encoded 16, 32 or 64 bits; of a descriptor's register, the bits that are known (descriptor_bits.py)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Messages of send instructions.
 
 In the interpreter, `send` builds the message and calls the handler of its shared function, from the thread's table. In compiled code the
-message's lane program becomes part of the kernel (`execute_message`), where the descriptors are immediates and the message has such a
-program (`has_lane_program`); compiled code leaves all other messages to the interpreter.
+message's lane program becomes part of the kernel (`execute_message`), where the descriptors are immediates or built from one
+(descriptor_bits.py) and the message has such a program (`has_lane_program`); compiled code leaves all other messages to the interpreter.
 
 Reads   MESSAGE_DESCRIPTOR
 """
@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits import catalogue
 from softgen.bits.catalogue import layout
 from softgen.bits.units import DWORD, GRF_BYTES
 from softgen.errors import GpuFault, Unsupported
 from softgen.eu.isa import extended_descriptor
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import rules
+from softgen.eu.semantics.descriptor_bits import known_bits
 from softgen.eu.thread.lane_state import LaneState, Offsets
 from softgen.eu.thread.message import SentMessage
 from softgen.eu.thread.predicate import SECOND_HALF, predicate
@@ -29,7 +31,7 @@ from softgen.eu.thread.regions import lane_type, read_source, register_location
 from softgen.eu.thread.state import ALT_FLOAT_MODE, ThreadState
 from softgen.lanes.types import LaneType, bool_, i32, u16, u32
 from softgen.lanes.value import Value
-from softgen.shared_functions import message, units
+from softgen.shared_functions import descriptors, message, units
 
 if TYPE_CHECKING:
     from softgen.shared_functions.compiled import MessageCode
@@ -39,6 +41,7 @@ Bytes = npt.NDArray[np.uint8]
 SCALAR = 0, 1, 0  # vertical stride, width and horizontal stride of a region that is one element
 COMPRESSED, HALF = 2, 8  # compression control of a send that is executed as two; channels of each
 COMPONENTS, ALL_ENABLES = 4, 0xF  # align16
+LOW_BITS = 0xFFF  # of an extended descriptor: those below a surface's offset (KBL 5701-5718)
 LENGTH_UNIT = extended_descriptor.unit(extended_descriptor.MESSAGE_LENGTH)
 
 
@@ -186,20 +189,57 @@ def _response(thread: ThreadState, inst: Instruction, count: int) -> Bytes:
 
 
 def has_lane_program(inst: Instruction) -> bool:
-    """Whether a send can be compiled: its descriptors are immediates and the message has a lane program."""
-    if isinstance(inst.descriptor, Operand) or isinstance(inst.extended, Operand) or inst.descriptor is None:
+    """Whether a send can be compiled: what its descriptors ask for is known, and the message has a lane program."""
+    bits = known_bits(inst.descriptor)
+    if bits is None or isinstance(inst.extended, Operand) and known_bits(inst.extended) is None:
         return False
-    return message.compiled(inst.sfid, inst.descriptor, inst.gen)
+    return message.compiled(inst.sfid, bits, inst.gen)
 
 
 def execute_message(state: LaneState, inst: Instruction, code: MessageCode) -> None:
     """Execute a send that `has_lane_program` on the lanes of `state`. The caller handles the end of the thread."""
-    assert isinstance(inst.descriptor, int)
-    plan = message.plan(inst.sfid, inst.descriptor, inst.gen)
+    bits = known_bits(inst.descriptor)
+    assert bits is not None
+    plan = message.plan(inst.sfid, bits, inst.gen)
     unit = units.answering(plan.function, plan.name)
     assert unit is not None
+    indices: tuple[int | Value, int | Value] = plan.indices
+    extended: int | Value = known_bits(inst.extended) or 0
+    if isinstance(inst.descriptor, Operand):
+        indices = _indices(state, inst, inst.descriptor, plan, unit.indexed, code)
+    if isinstance(inst.extended, Operand):
+        extended = _extended(state, inst, inst.extended, plan, code)
     for half in halves(inst):
-        plan.program(RegisterMessage(state, half, plan, unit.compiled(code)))
+        made = RegisterMessage(state, half, plan, unit.compiled(code))
+        (made.surface_index, made.sampler_index), made.extended = indices, extended
+        plan.program(made)
+
+
+def _indices(state: LaneState, inst: Instruction, descriptor: Operand, plan: message.MessagePlan, indexed: bool,
+             code: MessageCode) -> tuple[int | Value, int | Value]:  # fmt: skip
+    """Surface and sampler index of a descriptor in a register. A side exit where it asks for another message, or for no entry of the
+    binding table; with another index, too, where the unit is not `indexed` by run-time values."""
+    name, start = register_location(descriptor, inst.gen)
+    held = state.read(name, u32, (start,))
+    masks = {one.name: one.mask for one in descriptors.named(inst.sfid, descriptor.immediate, inst.gen).layout.fields}
+    surface, sampler = (masks.get(one, 0) for one in ("binding_table_index", "sampler_index"))
+    special = catalogue.enumeration(descriptors.SURFACES, inst.gen)
+    if not indexed or not surface or plan.indices[0] in special:
+        code.escape(held == descriptor.immediate)
+        return plan.indices
+    fixed = ~(surface | sampler) & u32.highest
+    code.escape(((held & fixed) == (descriptor.immediate & fixed)) & ((held & surface) < min(special)))
+    return held & surface, (held & sampler) >> (sampler & -sampler).bit_length() - 1 if sampler else 0
+
+
+def _extended(state: LaneState, inst: Instruction, extended: Operand, plan: message.MessagePlan, code: MessageCode) -> int | Value:
+    """An extended descriptor in a register: a side exit where it is not as known, but for the surface that it names."""
+    name, start = register_location(extended, inst.gen)
+    held = state.read(name, u32, (start,))
+    bindless = catalogue.enumeration(descriptors.SURFACES, inst.gen).get(plan.indices[0]) == "bindless"
+    fixed = LOW_BITS if bindless else u32.highest
+    code.escape((held & fixed) == (extended.immediate & fixed))
+    return held if bindless else extended.immediate
 
 
 class RegisterMessage(message.Message[object]):
@@ -207,8 +247,7 @@ class RegisterMessage(message.Message[object]):
 
     def __init__(self, state: LaneState, inst: Instruction, plan: message.MessagePlan, environment: object) -> None:
         self.state, self.inst = state, inst
-        assert isinstance(inst.descriptor, int) and not isinstance(inst.extended, Operand)
-        extended, count = inst.extended or 0, message_lengths(inst.descriptor, inst.gen)
+        extended, count = known_bits(inst.extended) or 0, message_lengths(known_bits(inst.descriptor) or 0, inst.gen)
         self.file, self.first = "grf", 0 if state.rules.message_registers else self._start(inst.sources[0])
         if state.rules.message_registers:
             implied_move(state, inst)

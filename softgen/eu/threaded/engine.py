@@ -72,6 +72,10 @@ class ThreadedEngine:
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Ignored: t0 does not profile."""
 
+    def settled(self, found: CompiledFunction) -> bool:
+        """Programs are linked again when threads are found elsewhere in them."""
+        return False
+
 
 @cache
 def _loop() -> Callable[[int, int], int]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from softgen.bits.units import GRF_BYTES
 from softgen.errors import SoftgenError
-from softgen.eu.isa.instruction import Operand
+from softgen.eu.semantics.descriptor_bits import known_bits
 from softgen.eu.semantics.send import execute_message, halves, has_lane_program, message_lengths, second_length
 from softgen.eu.semantics.step import step
 from softgen.eu.thread.block import BLOCK_OFFSETS, ControlBlock, ThreadStatus, offset
@@ -120,9 +120,8 @@ def _send(state: BlockState, kind: HandlerKind) -> None:
     inst = kind.shape.instruction
     if not has_lane_program(inst):
         raise Escape
-    assert isinstance(inst.descriptor, int) and not isinstance(inst.extended, Operand)
-    count = message_lengths(inst.descriptor, inst.gen)
-    lengths = count.response, count.payload, second_length(inst.extended or 0)
+    count = message_lengths(known_bits(inst.descriptor) or 0, inst.gen)
+    lengths = count.response, count.payload, second_length(known_bits(inst.extended) or 0)
     state.extents[:3] = [registers * GRF_BYTES for registers in lengths]
     if state.rules.message_registers:
         state.extents[1] = 0  # the implied move knows how much it reads

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from softgen.errors import SoftgenError
 from softgen.eu.interpreter import NOPS, SENDS, DecodedInstruction, KernelProgram
 from softgen.eu.isa import labels
-from softgen.eu.isa.instruction import Instruction, Operand
+from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.rules import rules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.control import INTERPRETED_ONLY, PER_CHANNEL, SINGLE_FLOW
+from softgen.eu.semantics.descriptor_bits import AddressImmediates, known_bits
 from softgen.eu.semantics.mask_stack import MASK_STACK, branch_of
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.eu.thread.exceptions import MASTER
@@ -129,10 +130,11 @@ class Linker:
     def ops(self) -> Iterator[LinkedOp]:
         """Operations in the order of their addresses; where an instruction's successor does not follow it, a jump to it does."""
         before: DecodedInstruction | None = None
+        built = AddressImmediates()
         for ip in sorted(self.lines):
             if before is not None and before.ip + before.size != ip:
                 yield self._bridge(before.ip + before.size)
-            line = self.lines[ip]
+            line = replace(self.lines[ip], instruction=built.after(self.lines[ip].instruction))
             if self._needs_label(line, before):
                 yield LinkedOp(ip, self._kind("label"), self.plain, counts=0)
             yield self._op(line)
@@ -194,7 +196,7 @@ class Linker:
 
     def _send(self, line: DecodedInstruction) -> LinkedOp:
         one = line.instruction
-        known = isinstance(one.descriptor, int) and not isinstance(one.extended, Operand)
+        known = known_bits(one.descriptor) is not None and (one.extended is None or known_bits(one.extended) is not None)
         if not self.messages or not known or any(operand is not None and operand.indirect for operand in (one.dst, *one.sources)):
             return LinkedOp(line.ip, None)
         use = sending(one)

@@ -15,6 +15,7 @@ from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.rules import ExecutionRules
+from softgen.eu.semantics.descriptor_bits import known_bits
 from softgen.eu.semantics.send import halves, message_lengths
 from softgen.eu.thread.regions import LANES
 from softgen.eu.translate.control_flow import ControlFlowGraph
@@ -132,12 +133,12 @@ def written(inst: Instruction, rules: ExecutionRules) -> list[ByteSpan]:
     dst = inst.dst
     if dst is None or dst.file != "grf":
         return []
-    if dst.indirect or inst.opcode in SENDS and isinstance(inst.descriptor, Operand):
+    bits = known_bits(inst.descriptor)
+    if dst.indirect or bits is None and isinstance(inst.descriptor, Operand):
         return [(0, GRF)]
     first = dst.number * GRF_BYTES
     if inst.opcode in SENDS:
-        assert isinstance(inst.descriptor, int | None)
-        count = message_lengths(inst.descriptor or 0, inst.gen).response + len(halves(inst)) - 1
+        count = message_lengths(bits or 0, inst.gen).response + len(halves(inst)) - 1
         return [(first, first + dst.sub + count * GRF_BYTES)]
     type = LANES.get(dst.type)
     if type is None:

@@ -18,6 +18,7 @@ from softgen.eu.isa.rules import ExecutionRules
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.branch_machine import BranchSemantics, OffsetBranch
 from softgen.eu.semantics.control import INTERPRETED_ONLY, PER_CHANNEL, SINGLE_FLOW
+from softgen.eu.semantics.descriptor_bits import AddressImmediates
 from softgen.eu.semantics.mask_stack import ADD_IP, MASK_STACK, UNCHANGING, branch_of
 
 FALL_THROUGH = frozenset({"endif", "do"})  # branches without a target
@@ -173,11 +174,11 @@ def build(program: KernelProgram, rules: ExecutionRules, single: bool, width: in
     for probe in probes.values():
         starts |= probe.successors | probe.sent | {probe.next}
     blocks: dict[int, BasicBlock] = {}
-    current = None
+    current, built = None, AddressImmediates()
     for ip in sorted(lines):
         if ip in starts or current is None or current.end != ip:
             current = blocks[ip] = BasicBlock(ip)
-        current.lines.append(lines[ip])
+        current.lines.append(replace(lines[ip], instruction=built.after(lines[ip].instruction)))
     for block in blocks.values():
         last = block.lines[-1]
         if last.ip in probes:

@@ -59,6 +59,10 @@ class Translator:
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Ignored: t1 does not profile."""
 
+    def settled(self, found: CompiledFunction) -> bool:
+        """Translations are; other kernels run on t0."""
+        return not found.program
+
     def _key(self, control: int, simd: int, full: bool, payload: tuple[AffineRange, ...]) -> Key:
         return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, *self.options, payload)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.instruction import Instruction
+from softgen.eu.semantics.descriptor_bits import known_bits
 from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph
 from softgen.eu.translate.liveness import Exit, Segment, effect
 from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPart, RegisterPartition
@@ -24,9 +25,10 @@ def by_lane(inst: Instruction) -> bool:
     """Whether each lane that an instruction reads belongs to one channel. Messages with other modes move whole registers."""
     if inst.opcode not in SENDS:
         return inst.opcode not in ACROSS
-    if not isinstance(inst.descriptor, int):
+    bits = known_bits(inst.descriptor)
+    if bits is None:
         return False
-    said = message.plan(inst.sfid, inst.descriptor, inst.gen).words
+    said = message.plan(inst.sfid, bits, inst.gen).words
     return (said.get("simd_mode") or said.get("block_size", "")) in LANES
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from softgen.errors import DecodeError, Unsupported
 from softgen.eu.interpreter import LONG_BRANCH, SENDS, DecodedInstruction, KernelProgram
-from softgen.eu.isa.instruction import Instruction
+from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.semantics import OPS
 from softgen.eu.semantics.mask_stack import UNCHANGING
 from softgen.eu.semantics.step import step
@@ -149,9 +149,13 @@ class KernelTranslator(EntryExit):
         self.block = block
         self.state.control = self.controls[block.start]
         start, first = block.start, block.lines[0].instruction
-        self._begin(start, entry=start in self.resumed or first.opcode == "wait" or self._is_loop(start))
+        self._begin(start, entry=start in self.resumed or first.opcode == "wait" or _is_indexed(first) or self._is_loop(start))
         self._arrive(block)
         for line in block.lines:
+            if _is_indexed(line.instruction) and line.ip != start:
+                self._jump(line.ip)
+                self._begin(line.ip, entry=True)
+                self._take_active()
             self.line, self.state.ip, self.state.instruction = line, line.ip, line.instruction
             if control_flow.branches(line.instruction):
                 self._branch(line)
@@ -347,6 +351,12 @@ class KernelTranslator(EntryExit):
 
     def _escape_if(self, condition: Value) -> None:
         self._exit(ThreadStatus.ESCAPE, self.line.ip, self.m.scalar(condition))
+
+
+def _is_indexed(inst: Instruction) -> bool:
+    """Whether a message names its surface in a register. Such a send is a resume point: after a side exit that only resolved the surface,
+    the thread goes on there."""
+    return isinstance(inst.descriptor, Operand) or isinstance(inst.extended, Operand)
 
 
 def notification(inst: Instruction) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 
-from softgen.errors import Unsupported
 from softgen.lanes.llvm_region import flat_region, table_region
 from softgen.lanes.llvm_scalar import Scalar
 from softgen.lanes.record import RecordLayout
-from softgen.lanes.types import bool_, u64
+from softgen.lanes.types import bool_, u32, u64
 from softgen.lanes.value import Region, Value
-from softgen.shared_functions.bindings import KNOWN, Bindings, Surface
+from softgen.shared_functions.bindings import KEYED, KNOWN, SURFACES, Bindings, Surface
 from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.texture.compiled import CompiledTexels
 
@@ -25,40 +24,48 @@ class CompiledDataPort(CompiledTexels):
         super().__init__(code)
         self._checked = False  # that the message has a buffer
 
-    def within(self, index: int, offsets: Value, mask: Value, what: str) -> None:
+    def within(self, index: int | Value, offsets: Value, mask: Value, what: str) -> None:
         """A side exit for the first message with a lane outside a buffer, which the interpreter reports. Affine offsets are inside if the
         last one is; then there is a buffer, too."""
         code, m = self.code, self.code.m
-        size, known = (self._surface(index, name) for name in ("size", "known"))
+        entry = self._entry(index)
+        size, known = (self._surface(entry, name) for name in ("size", "known"))
         sure, check = m.labels("sure", "check")
         code.before_branch()
         m.branch(m.affine_inside(offsets, mask, size, SLOT), sure, check, likely=True)
         m.start(check)
         end = m.broadcast(size.min(offsets.type.highest).convert(offsets.type).lane(), offsets.lanes)
         inside = ~m.any(mask & (offsets >= end)) | (known > KNOWN).lane()
-        code.escape(inside & self._exists(index))
+        code.escape(inside & self._exists(entry))
         m.jump(sure)
         m.start(sure)
         self._checked = True
 
-    def _exists(self, index: int) -> Value:
+    def _entry(self, index: int | Value | Scalar) -> int | Scalar:
+        m = self.code.m
+        return m.scalar(m.convert(index, u64)) if isinstance(index, Value) else index
+
+    def _exists(self, index: int | Scalar) -> Value:
         return (self._surface(index, "host") != 0).lane()
 
-    def _surface(self, index: int, name: str) -> Scalar:
+    def _surface(self, index: int | Scalar, name: str) -> Scalar:
+        """A field of an entry. Those that code names were resolved before it ran; others may be while it runs."""
         bindings = self.code.pointer("surfaces", dereferenceable=ctypes.sizeof(Bindings))
-        return bindings.at(index * SURFACE.size + SURFACE.offset(name)).load(u64, invariant=True)
+        return bindings.at(index * SURFACE.size + SURFACE.offset(name)).load(u64, invariant=isinstance(index, int))
 
-    def bound(self, index: int) -> Region:
-        code = self.code
-        code.indices.add(index)
-        host, size = (self._surface(index, name) for name in ("host", "size"))
+    def bound(self, index: int | Value | Scalar) -> Region:
+        code, entry = self.code, self._entry(index)
+        if isinstance(entry, int):
+            code.indices.add(entry)
+        host, size = (self._surface(entry, name) for name in ("host", "size"))
         if not self._checked:
-            code.escape(self._exists(index))
+            code.escape(self._exists(entry))
         self._checked = False
-        return flat_region(code.m, host, size, code.announce(), name=f"surface {index}")
+        return flat_region(code.m, host, size, code.announce(), name=f"surface {index}" if isinstance(index, int) else "a surface")
 
-    def bindless(self, offset: int) -> Region:
-        raise Unsupported(f"compiled code has no table of bindless surfaces (offset {offset:#x})")
+    def bindless(self, offset: int | Value) -> Region:
+        key = self.code.m.constant(u32, offset, 1) if isinstance(offset, int) else offset
+        return self.bound(self.keyed("surface_keys", KEYED, key) + SURFACES)
 
     def general(self, base: Value | None = None) -> Region:
         code = self.code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.message import Message
@@ -12,15 +12,15 @@ from softgen.shared_functions.texture.operations import ImageEnvironment, TexelE
 class DataPortEnvironment(TexelEnvironment, Protocol):
     """Memory as messages name it, on both machines."""
 
-    def bound(self, index: int) -> Region:
-        """The buffer of a binding table index."""
+    def bound(self, index: Any) -> Region:
+        """The buffer of a binding table index: a number, or a lane in compiled code."""
         ...
 
-    def within(self, index: int, offsets: Value, mask: Value, what: str) -> None:
+    def within(self, index: Any, offsets: Value, mask: Value, what: str) -> None:
         """Called before `bound`, so that the first access outside a buffer can be reported. `what` is the message's name."""
         ...
 
-    def bindless(self, offset: int) -> Region:
+    def bindless(self, offset: Any) -> Region:
         """The buffer whose state is at an offset from the bindless surface base."""
         ...
 

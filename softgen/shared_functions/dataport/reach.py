@@ -29,8 +29,8 @@ def region(x: DataPortMessage, offsets: Value) -> tuple[Region, Value]:
         return _scaled(x, offsets)
     if has_addresses(x):
         return x.environment.addresses(), offsets
-    index = int(x.plan.fields.binding_table_index)
-    special = catalogue.enumeration(descriptors.SURFACES, x.plan.gen).get(index)
+    index = x.surface_index
+    special = None if isinstance(index, Value) else catalogue.enumeration(descriptors.SURFACES, x.plan.gen).get(index)
     if special is None:
         untyped = "untyped" in x.plan.attributes
         x.environment.within(index, offsets, pixel_lanes(x, offsets.lanes) if untyped else x.lanes(offsets.lanes), x.plan.name)
@@ -67,7 +67,10 @@ def pixel_lanes(x: DataPortMessage, count: int, first: int = 0) -> Value:
 def _scaled(x: DataPortMessage, offsets: Value) -> tuple[Region, Value]:
     """An offset times a pitch, plus one from the sideband for all (KBL 760-816, 1086-1135). The pitch counts bytes here."""
     m, far, aside = x.m, x.m.convert(offsets, u64), bool(x.plan.fields.sideband_offset_enable)
-    more = int(catalogue.layout("DP2_EXTDESC", x.plan.gen).raw([x.extended]).sideband_offset) if aside else 0
+    more = 0
+    if aside:
+        assert isinstance(x.extended, int)  # only bindless surfaces are lanes
+        more = int(catalogue.layout("DP2_EXTDESC", x.plan.gen).raw([x.extended]).sideband_offset)
     if ADDRESS_64 in x.plan.attributes:
         if not x.plan.header:
             if aside:  # out of bounds (KBL 1101-1103, 1128-1132): where no local memory is

@@ -112,6 +112,10 @@ class Surfaces:
         """Address and size of the buffer of a binding table index; None for a null surface."""
         return self._plain(self.address(index), "surface ", index)
 
+    def plain_bindless(self, offset: int) -> tuple[int, int] | None:
+        """The same for an offset from the bindless base."""
+        return self._plain(self._base("bindless") + offset, "bindless surface ", f"{offset:#x}")
+
     def _plain(self, address: int, what: str, index: object) -> tuple[int, int] | None:
         state = self._unpacked("RENDER_SURFACE_STATE", address, f"state of {what}", index)
         kind, form = _kind(self.gen, state)

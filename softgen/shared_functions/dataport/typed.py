@@ -2,7 +2,7 @@
 
 Eight lanes; coordinates U, V, R and the level are registers of their own, as many as the message has room for (KBL 23744-23774).
 
-Reads and writes are operations on texels (texture.py). For atomics and counters, surface state is looked up by Python: they are not
+Reads, writes and atomics are operations on texels (texture/operations.py). For counters, surface state is looked up by Python: they are not
 compiled.
 """
 
@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import u32
+from softgen.lanes.types import u32, u64
 from softgen.lanes.value import Region, Value
+from softgen.shared_functions.bindings import ATOMICS
 from softgen.shared_functions.dataport import simd4x2
-from softgen.shared_functions.dataport.atomic import operation, perform, returned
+from softgen.shared_functions.dataport.atomic import INTEGERS, operation, perform, returned
 from softgen.shared_functions.dataport.environment import DataPortMessage, StateMessage
 from softgen.shared_functions.dataport.reach import pixel_lanes
 from softgen.shared_functions.dataport.scattered import channels
 from softgen.shared_functions.message import REGISTER, MessagePlan, answers
-from softgen.shared_functions.texture.operations import ASKERS, TexelRequest, picture
+from softgen.shared_functions.texture.operations import ASKERS, TexelOperation, TexelRequest
 from softgen.shared_functions.texture.operations import operation as operation_on_texels
 from softgen.surface import fetch, texel
 from softgen.surface.image import SurfaceImage, locate
@@ -27,40 +28,23 @@ EIGHT = 8
 FIRST = {"low_8": 0, "high_8": 8}  # of the instruction's channels
 LEVEL = 3  # the coordinate that is no coordinate
 FOUR = 4  # coordinates, and channels
+ATOMIC = "atomic_"  # begins the names of operations
 
 
-class Typed:
-    """A typed message: where its texels are, and who takes part."""
-
-    def __init__(self, x: StateMessage, data: int) -> None:
-        """`data`: registers of data that follow the coordinates."""
-        self.x, self.image = x, picture(x)
-        texel.check(self.image.format)
-        self.group = x.plan.words.get("slot_group", "simd4x2" if "simd4x2" in x.plan.attributes else "low_8")
-        self.slots = self.group == "simd4x2"
-        held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - data
-        self.data = (1 if self.slots else held) * REGISTER  # where data begins
-        self.mask = simd4x2.slots(x) if self.slots else pixel_lanes(x, EIGHT, FIRST[self.group])
-        count = range(4 if self.slots else held)
-        places = [simd4x2.firsts(x, u32, 0, n) if self.slots else x.take(u32, n * REGISTER, EIGHT) for n in count]
-        self.at, inside = locate(x.m, self.image, places[:LEVEL], places[LEVEL] if len(places) > LEVEL else None)
-        self.inside = self.mask & inside
-        self.memory: Region = x.environment.absolute(self.image.base)
+def _lanes(plan: MessagePlan) -> int:
+    slots = "simd4x2" in plan.attributes or plan.words.get("slot_group", "low_8") not in FIRST
+    return simd4x2.SLOTS if slots else EIGHT
 
 
-def _plain(plan: MessagePlan) -> bool:
-    """Whether a message has eight lanes."""
-    return plan.words.get("slot_group") in FIRST
-
-
-ASKERS["typed_surface_read"] = lambda plan: TexelRequest("read", EIGHT)
-ASKERS["typed_surface_write"] = lambda plan: TexelRequest("write", EIGHT)
+ASKERS["typed_surface_read"] = lambda plan: TexelRequest("read", _lanes(plan))
+ASKERS["typed_surface_write"] = lambda plan: TexelRequest("write", _lanes(plan))
+ASKERS["typed_atomic"] = ASKERS["typed_atomic_simd4x2"] = lambda plan: TexelRequest(f"{ATOMIC}{plan.words['operation']}", _lanes(plan))
 
 
 def _asked(x: DataPortMessage, data: int) -> tuple[bool, list[Value], Value, int]:
     """Whether a message has two slots, its coordinates and level, who takes part, and where data begins; `data`: registers of data."""
-    group = x.plan.words.get("slot_group", "")
-    if group not in FIRST:
+    group = x.plan.words.get("slot_group", "low_8")
+    if _lanes(x.plan) == simd4x2.SLOTS:
         return True, [simd4x2.firsts(x, u32, 0, place) for place in range(FOUR)], simd4x2.slots(x), REGISTER
     held = (x.sent - (REGISTER if x.plan.header else 0)) // REGISTER - data
     places = [x.take(u32, place * REGISTER, EIGHT) for place in range(max(held, 1))]
@@ -68,7 +52,7 @@ def _asked(x: DataPortMessage, data: int) -> tuple[bool, list[Value], Value, int
     return False, [*places, *missing][:FOUR], pixel_lanes(x, EIGHT, FIRST[group]), held * REGISTER
 
 
-@answers("typed_surface_read", compiled=_plain)
+@answers("typed_surface_read")
 def typed_read(x: DataPortMessage) -> None:
     m, (slots, places, mask, _) = x.m, _asked(x, 0)
     x.expect(REGISTER if slots else len(channels(x)) * REGISTER)
@@ -90,7 +74,7 @@ def read(m: Machine, image: SurfaceImage, how: object, memory: Region, given: li
     return [m.select(inside, value, 0) for value in fetch.load(m, image, memory, at, mask & inside)]
 
 
-@answers("typed_surface_write", compiled=_plain)
+@answers("typed_surface_write")
 def typed_write(x: DataPortMessage) -> None:
     """A channel that the message leaves out is written as zero."""
     meant = channels(x)
@@ -110,20 +94,40 @@ def write(m: Machine, image: SurfaceImage, how: object, memory: Region, given: l
     return []
 
 
-@answers("typed_atomic", "typed_atomic_simd4x2", compiled=False)
-def typed_atomic(x: StateMessage) -> None:
+def _is_integer_atomic(plan: MessagePlan) -> bool:
+    return plan.words["operation"] in ATOMICS
+
+
+@answers("typed_atomic", "typed_atomic_simd4x2", compiled=_is_integer_atomic)
+def typed_atomic(x: DataPortMessage) -> None:
     name, what = operation(x)
-    slots = "simd4x2" in x.plan.attributes
-    one = Typed(x, min(what.operands, 1) if slots else what.operands)
-    if one.image.size != u32.bytes:
-        raise Unsupported(f"{x.plan.name} on texels of format {one.image.format}: not yet simulated")
-    start, count = one.data, range(what.operands)
+    data = min(what.operands, 1) if "simd4x2" in x.plan.attributes else what.operands
+    slots, places, mask, start = _asked(x, data)
+    count = range(what.operands)
     operands = [simd4x2.firsts(x, u32, start, number) if slots else x.take(u32, start + number * REGISTER, EIGHT) for number in count]
-    old = returned(name, perform(x.m, what, u32, one.memory, one.at, operands, one.inside))
+    x.expect(REGISTER if x.plan.fields.return_data else 0)
+    (old,) = x.environment.textured(x, f"{ATOMIC}{name}", 0, places + operands, mask, 1)
     if x.plan.fields.return_data and slots:
-        simd4x2.give_firsts(x, old, one.mask)
+        simd4x2.give_firsts(x, old, mask)
     elif x.plan.fields.return_data:
-        x.give(old, 0, one.mask)
+        x.give(old, 0, mask)
+
+
+def _atomic(name: str) -> TexelOperation:
+    def atomic(m: Machine, image: SurfaceImage, how: object, memory: Region, given: list[Value], mask: Value) -> list[Value]:
+        """Out of bounds nothing is changed, and the old value is zero."""
+        texel.check(image.format)
+        if image.size != u32.bytes:
+            raise Unsupported(f"typed atomics on texels of format {image.format}: not yet simulated")
+        at, inside = locate(m, image, given[:LEVEL], given[LEVEL])
+        old = perform(m, INTEGERS[name], u32, memory, m.convert(at, u64), given[FOUR:], mask & inside)
+        return [returned(name, old)]
+
+    return atomic
+
+
+for _name in ATOMICS:
+    operation_on_texels(f"{ATOMIC}{_name}", FOUR + INTEGERS[_name].operands)(_atomic(_name))
 
 
 @answers("atomic_counter", "atomic_counter_simd4x2", compiled=False)

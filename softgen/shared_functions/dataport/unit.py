@@ -35,6 +35,7 @@ UNIT = Unit(
     interpreter=data_port,
     compiled=compiled,
     bind=bind_surfaces,
+    indexed=True,
     fields=(ContextField("table", Scope.DISPATCH), ContextField("surfaces", Scope.DISPATCH), ContextField("general", Scope.DISPATCH),
             ContextField("local", Scope.WORKER), ContextField("local_size", Scope.DISPATCH)),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from softgen.bits.describe import value_name
 from softgen.errors import SoftgenError
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
-from softgen.shared_functions.message import REGISTER
+from softgen.shared_functions.message import REGISTER, SentBytes
 from softgen.shared_functions.pixel_backend.functions import READ, WRITE, read_function, write_function
 from softgen.shared_functions.pixel_backend.messages import FORMS, HEADER_BYTES, Variant, part_bits, variants
 from softgen.shared_functions.pixel_backend.read import NAME as READ_MESSAGE
@@ -39,17 +39,9 @@ class BoundTargets:
         self.state = state if isinstance(state, BackendState) else None
         self.table = TargetTable(parts=part_bits(self.state.parts) if self.state else 0)
         self.records: dict[int, ctypes.Array[TargetRecord]] = {}  # by binding table index
-        self.states: dict[int, bytes] = {}  # bytes of state by address
-        self.volatile = False  # state could not be read: keep nothing
 
     def fields(self) -> dict[str, int]:
         return {"targets": ctypes.addressof(self.table) if self.state else 0, "table": ctypes.addressof(self.space.table)}
-
-    def current(self) -> bool:
-        try:
-            return not self.volatile and all(self.space.read(address, len(data)) == data for address, data in self.states.items())
-        except SoftgenError:
-            return False
 
     def renew(self) -> None:
         """The surface states that code uses are as they were; the interpreter reads state again, as others are not compared."""
@@ -63,7 +55,7 @@ class BoundTargets:
                 likely = surface if surface < TARGETS else 0  # drivers number targets alike in the binding table and in headers
                 self.fill(surface, variant, (target if target != ANY_INDEX else likely,))
 
-    def resolve(self, descriptor: Descriptor) -> bool:
+    def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         """For code whose targets were not prepared. Errors in state are left to the interpreter, which reports them."""
         registers = descriptor.mlen - (HEADER_BYTES // REGISTER if descriptor.header else 0)
         name = value_name(descriptor.layout, descriptor.values, "message_subtype")
@@ -109,20 +101,16 @@ class BoundTargets:
 
     def _depend_on_blend(self, state: BackendState, index: int) -> None:
         if index >= len(state.targets) and state.more is not None:
-            address, size = state.more.place(index)
-            self.states[address] = self.space.read(address, size)
+            self.dispatch.depend(*state.more.place(index))
 
     def _depend(self, surface: int) -> None:
         if surface == NULL_TARGET:
             return
-        surfaces, wrap = self.surfaces, (1 << self.space.bits) - 1
+        self.dispatch.depend_on_entry(surface)
         try:
-            entry = surfaces.bases.get("surface", 0) + surfaces.table + 4 * surface & wrap
-            address = surfaces.address(surface) & wrap
-            size = 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords
-            self.states |= {entry: self.space.read(entry, 4), address: self.space.read(address, size)}
+            self.dispatch.depend(self.surfaces.address(surface), 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords)
         except SoftgenError:
-            self.volatile = True
+            self.dispatch.resolved.volatile = True
 
 
 __all__ = ["BoundTargets", "named_target"]

@@ -30,7 +30,7 @@ ORDER = ("destination_stencil", "source0_alpha", "omask", COLORS, "source_depth"
 PARTS = tuple(part for part in ORDER if part != COLORS)
 IN_TURN = "channels_first"  # attribute: a message of 16 lanes has all channels of the first eight, then those of the others
 SIMD8_ONLY = ("stencil",)
-AA_ALPHA = "aa_alpha_present"
+AA_ALPHA, WITH_AA_ALPHA = "aa_alpha_present", "destination_stencil"  # the part that has its register
 
 
 class WriteForm(NamedTuple):
@@ -238,6 +238,8 @@ def _said(x: Message[PixelEnvironment]) -> Value:
         found = m.constant(u32, 0, 1)
         for part in _announced(gen):
             found = found | x.header(HEADER, f"{part}_present") << PARTS.index(part)
+        if _header_has(gen, AA_ALPHA):
+            found = found | x.header(HEADER, AA_ALPHA) << PARTS.index(WITH_AA_ALPHA)
     extended = catalogue.layout("EXTENDED_RENDER_TARGET", gen).raw([x.extended]) if _has_extended(gen) else None
     return found | part_bits(frozenset({"source0_alpha"})) if getattr(extended, "source0_alpha_present", 0) else found
 
@@ -288,8 +290,6 @@ def render_target_write(x: Message[PixelEnvironment]) -> None:
                           f"colours and {', '.join(_announced(x.plan.gen))} is so long")  # fmt: skip
     mask, (surface, index, known) = message_mask(x, form), _target(x)
     first = form.first + (GROUP if x.plan.words.get("slot_group") == "high_16" else 0)
-    if x.plan.header and _header_has(x.plan.gen, AA_ALPHA):
-        x.environment.require(x.header(HEADER, AA_ALPHA) == 0, Unsupported(f"{NAME} with AA alpha of antialiased lines: not yet simulated"))
     yes, said = m.constant(bool_, 1, 1), _said(x) if len(choices) > 1 else None
     found = []
     for parts in choices:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from softgen.bits import catalogue
+from softgen.lanes.llvm_scalar import Scalar
 from softgen.lanes.types import u64
 from softgen.lanes.value import Value
-from softgen.shared_functions.texture.compiled import BINDINGS, CompiledTexels
+from softgen.shared_functions.bindings import KEYED, SAMPLERS
+from softgen.shared_functions.texture.compiled import CompiledTexels
 
 
 class CompiledSampler(CompiledTexels):
@@ -16,8 +19,10 @@ class CompiledSampler(CompiledTexels):
             self.code.escape(offset == 0)
         return []
 
-    def table(self, given: Value) -> None:
-        """A side exit where the sampler table is not that of the dispatch."""
-        code = self.code
-        table = code.pointer("surfaces").field(BINDINGS, "samplers").load(u64, invariant=True)
-        code.escape(code.m.convert(given, u64) == table.lane())
+    def sampler(self, index: int | Value, table: Value | None) -> int | Scalar:
+        """An entry of a Picture's samplers: an index into the table of the dispatch is one, samplers of other tables have a key."""
+        m = self.code.m
+        if table is None:
+            return index if isinstance(index, int) else m.scalar(m.convert(index, u64))
+        size = 4 * catalogue.layout("SAMPLER_STATE", self.code.gen).dwords
+        return self.keyed("sampler_keys", SAMPLERS + KEYED, table + index * size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from softgen.lanes.value import Value
 from softgen.shared_functions.message import Message
@@ -12,8 +12,8 @@ from softgen.shared_functions.texture.operations import ImageEnvironment, TexelE
 class SamplerEnvironment(TexelEnvironment, Protocol):
     """On both machines."""
 
-    def table(self, given: Value) -> None:
-        """The offset of the sampler table that the message's header names."""
+    def sampler(self, index: int | Value, table: Value | None) -> Any:
+        """The sampler of an index in the dispatch's table, or in the one at an offset that the message's header names; for `textured`."""
         ...
 
     def moved(self, offsets: list[Value]) -> list[Value]:

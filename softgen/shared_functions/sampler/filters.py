@@ -154,8 +154,9 @@ class ImageSampler:
             return list(zip(*sides, strict=True))
         if self.lanes < lod.SUBSPAN:
             return None
-        face = m.shuffle(face, [lane // lod.SUBSPAN * lod.SUBSPAN for lane in range(self.lanes)])
-        return lod.differences(m, cube.project(m, face, places[:3]))
+        # On the face of each lane: of a subspan at an edge of the cube, helper lanes may look at another one.
+        origin, right, below = (cube.project(m, face, corner) for corner in lod.corners(m, places[:3]))
+        return [(x - a, y - a) for a, x, y in zip(origin, right, below, strict=True)]
 
     def _compare(self, reference: Value | None) -> None:
         self.reference = None if reference is None else self._quantized(reference)

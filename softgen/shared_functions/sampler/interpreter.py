@@ -30,9 +30,11 @@ class SamplerPort:
     def picture(self, index: int, bindless: bool) -> SurfaceImage:
         return self.surfaces.picture(index, bindless)
 
-    def table(self, given: Value) -> None:
-        """The sampler table of the message being executed."""
-        self._table = int(given.payload[0])
+    def sampler(self, index: int | Value, table: Value | None) -> int:
+        """The sampler of the message being executed."""
+        assert isinstance(index, int)  # lanes are compiled code's
+        self._table = None if table is None else int(table.payload[0])
+        return index
 
     def moved(self, offsets: list[Value]) -> list[Value]:
         """Texel offsets of the message being executed."""

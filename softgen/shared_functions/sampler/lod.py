@@ -9,6 +9,7 @@ Order: bias, pre-clamp, the choice of filter, clamp (KBL 22257-22271, 22368-2242
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from softgen.lanes.machine import Machine
@@ -69,15 +70,15 @@ def lengths(m: Machine, gradients: list[tuple[Value, Value]], sizes: list[Value]
     return squares[0], squares[1]
 
 
+def corners(m: Machine, places: Sequence[Value]) -> list[list[Value]]:
+    """Coordinates of the upper left, upper right and lower left pixel of each lane's subspan."""
+    lanes = range(places[0].lanes)
+    return [[m.shuffle(place, [lane // SUBSPAN * SUBSPAN + corner for lane in lanes]) for place in places] for corner in (0, 1, 2)]
+
+
 def differences(m: Machine, places: list[Value]) -> list[tuple[Value, Value]]:
     """d/dx and d/dy of coordinates, the same for all lanes of a subspan."""
-    lanes = range(places[0].lanes)
-    first, right, below = ([lane // SUBSPAN * SUBSPAN + corner for lane in lanes] for corner in (0, 1, 2))
-    found = []
-    for place in places:
-        origin = m.shuffle(place, first)
-        found.append((m.shuffle(place, right) - origin, m.shuffle(place, below) - origin))
-    return found
+    return [(right - origin, below - origin) for origin, right, below in zip(*corners(m, places), strict=True)]
 
 
 class LevelChoice:

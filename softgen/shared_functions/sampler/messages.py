@@ -142,7 +142,7 @@ def _asked(plan: MessagePlan) -> TexelRequest:
     assert its is not None
     moved = plan.name in PER_LANE or plan.header and not payloads.by_length(plan)
     if plan.name in SAMPLES:
-        return TexelRequest(SAMPLES[plan.name] + operations.OFFSET * moved, its.lanes, int(plan.fields.sampler_index))
+        return TexelRequest(SAMPLES[plan.name] + operations.OFFSET * moved, its.lanes, plan.indices[1])
     if plan.name == "resinfo":
         return TexelRequest("resinfo", its.lanes)
     return TexelRequest("load" + operations.OFFSET * moved, its.lanes)
@@ -158,8 +158,8 @@ def sample(x: SamplerMessage) -> None:
     given = parameters(x, its, f32)
     zero = m.constant(f32, 0.0, its.lanes)
     moved = [given[name] for name in ("offset_u", "offset_v")] + [zero] if x.plan.name in PER_LANE else offsets(x, its.lanes)
-    if x.plan.header:  # a table of samplers of its own (public: Mesa brw_lower_logical_sends.cpp)
-        x.environment.table(x.header(HEADER, "sampler_state_pointer"))
+    # A header has a table of samplers of its own (public: Mesa brw_lower_logical_sends.cpp).
+    sampler = x.environment.sampler(x.sampler_index, x.header(HEADER, "sampler_state_pointer") if x.plan.header else None)
     what = SAMPLES[x.plan.name]
     names = [*COORDINATES, *(GRADIENTS if "_d" in what else ()), *(("bias",) if "_b" in what else ()), *(("lod",) if "_l" in what else ()),
              *(("ref",) if what.endswith("_c") else ())]  # fmt: skip
@@ -169,7 +169,7 @@ def sample(x: SamplerMessage) -> None:
         places.append(m.broadcast(channel, its.lanes))
     name = what + operations.OFFSET * bool(moved)
     places += [m.bitcast(value, u32) for value in moved]
-    respond(x, its, x.environment.textured(x, name, int(x.plan.fields.sampler_index), places, lanes_on(x, its), 4))
+    respond(x, its, x.environment.textured(x, name, sampler, places, lanes_on(x, its), 4))
 
 
 @answers("ld", "ld_lz", compiled=_plain)

@@ -34,5 +34,6 @@ UNIT = Unit(
     interpreter=sampler,
     compiled=compiled,
     bind=bind_surfaces,
+    indexed=True,
     fields=(ContextField("table", Scope.DISPATCH), ContextField("surfaces", Scope.DISPATCH)),
 )

@@ -67,7 +67,8 @@ class Pictures:
         self._samples: dict[tuple[int, int], SampleFunctions] = {}  # by surface and sampler
 
     def fill(self, index: int, what: str, lanes: int, sampler: int, image: SurfaceImage, how: Any, hurry: bool = False) -> bool:
-        """Fill in the function for a surface, if it exists or is due; False where the interpreter must execute the message."""
+        """Fill in the function for an entry, if it exists or is due; False where the interpreter must execute the message. `hurry`: it is
+        due."""
         place = index, what, lanes, sampler
         if place in self.refused or self.address(*place):  # the side exit had another cause
             return False

@@ -24,6 +24,7 @@ from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import Message, MessagePlan, compiled, plan
 from softgen.surface.image import SurfaceImage
 
+BINDLESS_UNIT = 6  # surface states begin at multiples of 64 bytes
 TexelOperation = Callable[[Machine, SurfaceImage, Any, Region, list[Value], Value], list[Value]]
 OPERATIONS: dict[str, TexelOperation] = {}
 PARAMETERS: dict[str, int] = {}  # how many vectors an operation is given
@@ -84,14 +85,24 @@ class ImageEnvironment(Protocol):
 class TexelEnvironment(Protocol):
     """The part of an environment that operates on texels, on both machines."""
 
-    def textured(self, x: Message[Any], what: str, sampler: int, given: list[Value], mask: Value, count: int) -> list[Value]:
-        """The results of an operation on the texels of the message's surface: `count` of them."""
+    def textured(self, x: Message[Any], what: str, sampler: Any, given: list[Value], mask: Value, count: int) -> list[Value]:
+        """The results of an operation on the texels of the message's surface: `count` of them. `sampler`: 0, or what the environment of
+        the sampler returned for the message."""
         ...
 
 
-def bindless_offset(x: Message[Any]) -> int:
+def is_bindless(x: Message[Any]) -> bool:
+    """Whether a message names its surface by the offset of its state."""
+    return catalogue.enumeration(descriptors.SURFACES, x.plan.gen).get(x.plan.indices[0]) == "bindless"
+
+
+def bindless_offset(x: Message[Any]) -> int | Value:
     """The offset of a surface's state from the bindless base (KBL 5701-5718)."""
-    return int(catalogue.layout("DP_EXTDESC_BTI252", x.plan.gen).raw([x.extended]).surface_offset)
+    layout = catalogue.layout("DP_EXTDESC_BTI252", x.plan.gen)
+    if isinstance(x.extended, Value):
+        low = layout.field("bindless_surface_offset").pieces[0][1]
+        return (x.extended >> low) << BINDLESS_UNIT
+    return int(layout.raw([x.extended]).surface_offset)
 
 
 def picture(x: Message[ImageEnvironment]) -> SurfaceImage:
@@ -99,7 +110,9 @@ def picture(x: Message[ImageEnvironment]) -> SurfaceImage:
     index = int(x.plan.fields.binding_table_index)
     special = catalogue.enumeration(descriptors.SURFACES, x.plan.gen).get(index)
     if special == "bindless":
-        return x.environment.picture(bindless_offset(x), True)
+        offset = bindless_offset(x)
+        assert isinstance(offset, int)  # lanes are compiled code's
+        return x.environment.picture(offset, True)
     if special is not None:
         raise Unsupported(f"{x.plan.name} to {special}: no surface with a format")
     return x.environment.picture(index, False)

@@ -14,6 +14,7 @@ from softgen.lanes.value import Memory, Region, Value
 from softgen.shared_functions.compiled import MessageCode
 from softgen.shared_functions.dataport.target import LocalMemory
 from softgen.shared_functions.descriptors import Descriptor
+from softgen.shared_functions.message import SentBytes
 from softgen.shared_functions.unit import DispatchBindings, GroupBindings
 from softgen.shared_functions.urb.memory import ROW, UrbMemory
 
@@ -56,11 +57,8 @@ class UrbBinding:
     def prepare(self, indices: frozenset[int]) -> None:
         """Nothing to resolve."""
 
-    def resolve(self, descriptor: Descriptor) -> bool:
+    def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         return False
-
-    def current(self) -> bool:
-        return True
 
     def renew(self) -> None:
         self.reported = False

@@ -161,6 +161,20 @@ def test_a_report_names_functions_that_are_approximate(tmp_path: Path) -> None:
     assert not found["exact"] and found["approximate"] == {"cos": "0.51 ULP up to 2^20"}
 
 
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_a_report_counts_what_was_left_to_the_reference(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A message whose descriptor comes out of nowhere: compiled code cannot know what it asks for."""
+    job = vector_add("skl")
+    unknown = "(W) mov (1|M0) r3.0<1>:ud 0x04205E00:ud\n(W) mov (1|M0) a0.0<1>:ud r3.0<0;1,0>:ud"
+    job = replace(job, kernel=unknown + job.kernel.replace("0xC 0x04205E00", "0xC a0.0"))
+    assert cli.main(["replay", str(aub(tmp_path / "add.aub", job, GOOD)), "--report", str(tmp_path / "r.json"), "--engine", engine]) == 0
+    assert json.loads((tmp_path / "r.json").read_text())["fallbacks"]["send"] == 4
+    capsys.readouterr()
+    assert cli.main(["replay", str(tmp_path / "add.aub"), "--report", "-", "--engine", engine]) == 0
+    shown = capsys.readouterr().out
+    assert "left to the reference: " in shown and "send 4 times" in shown
+
+
 @pytest.mark.parametrize("engine", ["reference", "t0", "t1"])
 def test_an_endless_kernel_is_named_when_time_is_up(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = vector_add("skl")

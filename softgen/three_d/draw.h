@@ -1,0 +1,166 @@
+/* Prepared draws: what a draw's state means to all stages, and what of state and memory that was made from (prepared.py has the same).
+ *
+ * A draw is done with the plans of an earlier one if everything that those were made from is as it was. Values that change from draw to draw
+ * (constants, addresses of vertices, where the binding table is) are not part of that: they are copied into the plans before it is run.
+ */
+#ifndef SOFTGEN_DRAW_H
+#define SOFTGEN_DRAW_H
+
+#include "three_d.h"
+
+#include "../latches.h"
+#include "../threads/threads.h"
+
+struct assembly;
+struct binning;
+struct fetch_element;
+struct geometry;
+struct pixel_loop;
+struct pixel_plan;
+struct vertex_fetch;
+
+/* -- what plans were made from ------------------------------------------------------------------------------------------------------- */
+
+/* A command: whether it was latched; if it was, how long it is (0: that does not matter), and which items it has. */
+struct latched_command {
+    uint32_t slot, latched, length, reserved;
+    uint64_t present;
+};
+
+/* Dwords of commands, and single dwords of which only the bits of a mask count. Offsets are from the first slot on. */
+struct latched_dwords {
+    uint32_t offset, count;
+    const uint32_t *data;
+};
+
+struct latched_bits { uint32_t offset, mask, value; };
+
+struct memory_range {
+    uint64_t address, size;
+    const void *data; /* what was there */
+};
+
+/* An address that plans have as a host address. */
+struct host_place { uint64_t address, host; };
+
+struct table_entry { uint32_t index, value; };
+
+/* The binding table of a stage, which may be elsewhere while its entries are the same. */
+struct stage_table {
+    uint32_t offset, mask; /* the dword of its pointer, and the pointer's bits */
+    uint32_t pointer, scale; /* their value, and the bytes that 1 of it is worth */
+    uint64_t address; /* of the table, with that pointer */
+    uint32_t table; /* the same as threads get it */
+    uint32_t count;
+    const struct table_entry *entries;
+    uint32_t *header; /* where a payload's header has it */
+};
+
+/* -- what is copied into plans ------------------------------------------------------------------------------------------------------- */
+
+/* A pointer of one or two dwords in a command. */
+struct latched_pointer {
+    uint32_t offset, dwords;
+    uint64_t mask, base; /* bits of the pointer; what it counts from */
+};
+
+struct constant_range {
+    struct latched_pointer pointer;
+    uint64_t size;
+    uint8_t *into;
+};
+
+struct vertex_source {
+    struct latched_pointer pointer;
+    uint64_t size_offset; /* the dword of the buffer's size */
+    struct fetch_element *element;
+};
+
+/* -- draws --------------------------------------------------------------------------------------------------------------------------- */
+
+struct prepared_draw {
+    uint32_t topology, indexed;
+    uint64_t fixed_start; /* the plans are for these: */
+    uint32_t start_vertex, start_instance, base_vertex, reserved;
+    const struct latched_command *commands;
+    const struct latched_dwords *dwords;
+    const struct latched_bits *bits;
+    const struct memory_range *memory;
+    const struct memory_range **programs;
+    const struct host_place *hosts;
+    const struct stage_table *tables;
+    const struct constant_range *constants;
+    const struct vertex_source *sources;
+    uint32_t command_count, dwords_count, bits_count, memory_count, program_count, host_count, table_count, constant_count, source_count;
+    uint32_t index_source; /* indices come from a buffer: */
+    struct latched_pointer index_pointer;
+    uint64_t index_size_offset;
+    /* stages */
+    const void *assembly_plan; /* the first bytes of struct assembly */
+    struct vertex_fetch *fetch;
+    int64_t (*vertex_function)(void *argument, void *record); /* shades vertices, or only fetches them */
+    void *vertex_argument;
+    uint64_t *vertex_count, *vertex_next; /* of the chunk, and the first that is not shaded yet; NULL where only fetched */
+    struct threads_worker *vertex_worker; /* or NULL */
+    uint64_t vertices_per_thread;
+    struct vertex_array *vertices;
+    struct object_array *objects;
+    struct geometry *geometry;
+    uint64_t attribute_stride, bin_capacity;
+    uint32_t tiles_x, tiles_y;
+    const struct pixel_plan *pixel_plan;
+    struct threads_worker *pixel_worker; /* NULL: pixels are only tested, with */
+    struct context *pixel_context;
+    /* statistics */
+    uint32_t count_fetched, count_shaded, count_pixels;
+    uint32_t count_covered, per_pixel; /* PS_INVOCATION_COUNT: covered pixels, not those that pass early tests; what each counts for */
+    uint32_t reserved_too;
+};
+
+enum draw_stage { STAGE_FIND, STAGE_ASSEMBLE, STAGE_VERTICES, STAGE_CLIP, STAGE_SETUP, STAGE_BIN, STAGE_PIXELS, STAGE_END };
+
+/* Why draw_run returns: that of threads.h of the stage's worker, or */
+enum draw_reason {
+    DRAW_DONE = THREADS_DONE,
+    DRAW_NOT_FOUND = 100, /* no prepared draw is for this state */
+    DRAW_MORE, /* another chunk follows */
+    DRAW_NO_CLIPPER, /* an object is to be clipped by threads */
+    DRAW_SHARE, /* the stage's work is worth several host threads: do it, and go on with the next stage */
+};
+
+enum draw_count { IA_VERTICES, IA_PRIMITIVES, VS_INVOCATIONS, CL_INVOCATIONS, CL_PRIMITIVES, PS_INVOCATIONS, PS_DEPTH, DRAW_COUNTS };
+
+struct stage_work { uint64_t threads, instructions, nanoseconds; };
+
+/* The draw under way: of a context, one after another. */
+struct draw {
+    /* parameters of 3DPRIMITIVE */
+    uint32_t topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex;
+    uint32_t stage;
+    struct prepared_draw *prepared; /* found, or NULL */
+    uint64_t found; /* its number */
+    /* results */
+    uint64_t counts[DRAW_COUNTS];
+    struct stage_work vertex_work, pixel_work;
+    /* memory of the context */
+    struct prepared_draw **draws;
+    uint64_t draw_count;
+    const struct latches *latches;
+    const uint64_t *memory; /* graphics_memory */
+    struct assembly *assembly;
+    struct record_array *records;
+    struct binning *binning;
+    struct pixel_loop *loop;
+    uint64_t next_tile;
+    uint64_t host_threads, slice; /* nanoseconds between two returns to Python */
+    uint64_t share_vertices, share_pixels; /* threads, and pixels of bounding boxes, that are worth another host thread */
+    uint32_t most_vertices, reserved; /* of a chunk */
+    uint64_t finished, binned;
+};
+
+/* draw_state.c */
+__attribute__((visibility("hidden"))) int find_draw(struct draw *d);
+__attribute__((visibility("hidden"))) void apply_state(struct draw *d);
+__attribute__((visibility("hidden"))) void next_chunk(struct draw *d, void *record);
+
+#endif

@@ -1,0 +1,164 @@
+/* State of prepared draws: whether it is as it was, and what of it is copied into plans. */
+#include "draw.h"
+
+#include "assembly.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { POINTER_BITS = 0xffffffe0 }; /* of a binding table, in a payload's header */
+
+/* -- comparing ----------------------------------------------------------------------------------------------------------------------- */
+
+static int same_memory(const uint64_t *memory, const struct memory_range *range)
+{
+    return !memcmp(graphics_memory(memory, range->address), range->data, range->size);
+}
+
+static int same_commands(const struct prepared_draw *p, const struct latches *l)
+{
+    for (const struct latched_command *c = p->commands; c < p->commands + p->command_count; c++) {
+        uint32_t latched = c->slot < l->slot_count && l->counts[c->slot];
+        if (latched != c->latched)
+            return 0;
+        if (latched && ((c->length && l->lengths[c->slot] != c->length) || l->present[c->slot] != c->present))
+            return 0;
+    }
+    for (const struct latched_bits *b = p->bits; b < p->bits + p->bits_count; b++)
+        if ((l->slots[b->offset] & b->mask) != b->value)
+            return 0;
+    for (const struct latched_dwords *r = p->dwords; r < p->dwords + p->dwords_count; r++)
+        if (memcmp(l->slots + r->offset, r->data, 4 * (uint64_t)r->count))
+            return 0;
+    return 1;
+}
+
+/* Bytes that a binding table has moved by. */
+static uint64_t moved_by(const struct stage_table *t, const struct latches *l)
+{
+    return ((uint64_t)(l->slots[t->offset] & t->mask) - t->pointer) * t->scale;
+}
+
+static int same_table(const struct stage_table *t, const struct draw *d)
+{
+    uint64_t address = t->address + moved_by(t, d->latches);
+    for (const struct table_entry *e = t->entries; e < t->entries + t->count; e++)
+        if (memcmp(graphics_memory(d->memory, address + 4 * e->index), &e->value, sizeof e->value))
+            return 0;
+    return 1;
+}
+
+static int same_state(const struct prepared_draw *p, const struct draw *d)
+{
+    if (p->topology != d->topology || p->indexed != d->indexed)
+        return 0;
+    if (p->fixed_start
+        && (p->start_vertex != d->start_vertex || p->start_instance != d->start_instance || p->base_vertex != d->base_vertex))
+        return 0;
+    if (!same_commands(p, d->latches))
+        return 0;
+    for (uint32_t i = 0; i < p->host_count; i++)
+        if ((uint64_t)graphics_memory(d->memory, p->hosts[i].address) != p->hosts[i].host)
+            return 0;
+    for (uint32_t i = 0; i < p->table_count; i++)
+        if (!same_table(&p->tables[i], d))
+            return 0;
+    for (uint32_t i = 0; i < p->program_count; i++)
+        if (!same_memory(d->memory, p->programs[i]))
+            return 0;
+    for (uint32_t i = 0; i < p->memory_count; i++)
+        if (!same_memory(d->memory, &p->memory[i]))
+            return 0;
+    return 1;
+}
+
+/* The first draw that was prepared for the state as it is now; 0 if there is none. */
+int find_draw(struct draw *d)
+{
+    for (d->found = 0; d->found < d->draw_count; d->found++)
+        if (same_state(d->draws[d->found], d)) {
+            d->prepared = d->draws[d->found];
+            return 1;
+        }
+    return 0;
+}
+
+/* Compares memory with what was there, for plans without a prepared draw (plan_cache.py). */
+struct memory_check {
+    const uint64_t *table; /* graphics_memory */
+    const struct memory_range *ranges;
+    uint64_t count;
+};
+
+/* 1 if all ranges hold what they did. Runs under the guard: it is left at a page that is no longer mapped. */
+EXPORT int64_t memory_same(const struct memory_check *check, void *record)
+{
+    (void)record;
+    for (uint64_t i = 0; i < check->count; i++)
+        if (!same_memory(check->table, &check->ranges[i]))
+            return 0;
+    return 1;
+}
+
+/* -- values that change from draw to draw -------------------------------------------------------------------------------------------- */
+
+static uint64_t pointer_in(const struct latched_pointer *p, const struct latches *l)
+{
+    uint64_t value = l->slots[p->offset];
+    if (p->dwords > 1)
+        value |= (uint64_t)l->slots[p->offset + 1] << 32;
+    return p->base + (value & p->mask);
+}
+
+static void begin_assembly(struct draw *d)
+{
+    const struct prepared_draw *p = d->prepared;
+    struct assembly *a = d->assembly;
+    memcpy(a, p->assembly_plan, offsetof(struct assembly, ids));
+    memset(&a->position, 0, offsetof(struct assembly, stamp) - offsetof(struct assembly, position)); /* not the cache: stamps go on */
+    a->held.valid = 0;
+    a->vertices_seen = a->objects_made = 0;
+    a->vertices = d->vertices;
+    a->instances = d->instances;
+    a->first_index = d->start_vertex;
+    a->next = a->minimum;
+    if (p->index_source) {
+        a->index_address = pointer_in(&p->index_pointer, d->latches);
+        a->index_size = d->latches->slots[p->index_size_offset];
+    }
+}
+
+/* Copies values of commands and constants into the plans of the draw that was found. */
+void apply_state(struct draw *d)
+{
+    const struct prepared_draw *p = d->prepared;
+    const struct latches *l = d->latches;
+    begin_assembly(d);
+    p->fetch->bias = d->indexed ? d->base_vertex : d->start_vertex;
+    p->fetch->start_instance = d->start_instance;
+    for (const struct vertex_source *s = p->sources; s < p->sources + p->source_count; s++) {
+        s->element->address = pointer_in(&s->pointer, l);
+        s->element->size = l->slots[s->size_offset];
+    }
+    for (const struct stage_table *t = p->tables; t < p->tables + p->table_count; t++)
+        *t->header = (uint32_t)(t->table + moved_by(t, l)) & POINTER_BITS;
+    for (const struct constant_range *c = p->constants; c < p->constants + p->constant_count; c++)
+        memcpy(c->into, graphics_memory(d->memory, pointer_in(&c->pointer, l)), c->size);
+}
+
+/* The next vertices and objects of the draw. */
+void next_chunk(struct draw *d, void *record)
+{
+    int64_t assemble(struct assembly *a, void *record);
+    const struct prepared_draw *p = d->prepared;
+    struct assembly *a = d->assembly;
+    a->objects = *p->objects;
+    a->most_entries = p->vertices->capacity < d->most_vertices ? p->vertices->capacity : d->most_vertices;
+    d->finished = (uint64_t)assemble(a, record);
+    p->vertices->count = a->entries;
+    p->objects->count = a->objects.count;
+    if (p->count_fetched) {
+        d->counts[IA_VERTICES] = a->vertices_seen;
+        d->counts[IA_PRIMITIVES] = a->objects_made;
+    }
+}

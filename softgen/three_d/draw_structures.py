@@ -1,0 +1,172 @@
+"""The structures of draw.h: prepared draws, what they were made from, and the draw under way."""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+from functools import cache
+
+from softgen.eu import native
+from softgen.memory import guard
+from softgen.threads.programs import MemoryRange
+
+COUNTS = ("IA_VERTICES_COUNT", "IA_PRIMITIVES_COUNT", "VS_INVOCATION_COUNT", "CL_INVOCATION_COUNT", "CL_PRIMITIVES_COUNT",
+          "PS_INVOCATION_COUNT", "PS_DEPTH_COUNT")  # fmt: skip
+Fields = list[tuple[str, type[ctypes.c_uint32]]] | list[tuple[str, type[ctypes.c_uint64]]]
+
+
+def _words(*names: str) -> list[tuple[str, type[ctypes.c_uint32]]]:
+    return [(name, ctypes.c_uint32) for name in names]
+
+
+def _longs(*names: str) -> list[tuple[str, type[ctypes.c_uint64]]]:
+    return [(name, ctypes.c_uint64) for name in names]
+
+
+# -- what plans were made from ---------------------------------------------------------------------------------------------------
+
+
+class LatchedCommand(ctypes.Structure):
+    """A command: whether it was latched; if it was, how long it is (0: that does not matter), and which items it has."""
+
+    _fields_ = [*_words("slot", "latched", "length", "reserved"), *_longs("present")]
+
+
+class LatchedDwords(ctypes.Structure):
+    """Dwords of commands."""
+
+    _fields_ = [*_words("offset", "count"), *_longs("data")]
+
+
+class LatchedBits(ctypes.Structure):
+    """A dword of which only the bits of a mask count."""
+
+    _fields_ = _words("offset", "mask", "value")
+
+
+class HostPlace(ctypes.Structure):
+    """An address that plans have as a host address."""
+
+    _fields_ = _longs("address", "host")
+
+
+class TableEntry(ctypes.Structure):
+    """An entry of a binding table."""
+
+    _fields_ = _words("index", "value")
+
+
+class StageTable(ctypes.Structure):
+    """The binding table of a stage, which may be elsewhere while its entries are the same."""
+
+    _fields_ = [*_words("offset", "mask", "pointer", "scale"), *_longs("address"), *_words("table", "count"), *_longs("entries", "header")]
+
+
+# -- what is copied into plans ---------------------------------------------------------------------------------------------------
+
+
+class LatchedPointer(ctypes.Structure):
+    """A pointer of one or two dwords in a command."""
+
+    _fields_ = [*_words("offset", "dwords"), *_longs("mask", "base")]
+
+
+class ConstantRange(ctypes.Structure):
+    """Constants, and where a payload's plan has them."""
+
+    _fields_ = [("pointer", LatchedPointer), *_longs("size", "into")]
+
+
+class VertexSource(ctypes.Structure):
+    """A vertex buffer, and the fetch element that reads it."""
+
+    _fields_ = [("pointer", LatchedPointer), *_longs("size_offset", "element")]
+
+
+# -- draws -----------------------------------------------------------------------------------------------------------------------
+
+
+class PreparedStruct(ctypes.Structure):
+    """struct prepared_draw, which describes the fields."""
+
+    _fields_ = [
+        *_words("topology", "indexed"), *_longs("fixed_start"), *_words("start_vertex", "start_instance", "base_vertex", "reserved"),
+        *_longs("commands", "dwords", "bits", "memory", "programs", "hosts", "tables", "constants", "sources"),
+        *_words("command_count", "dwords_count", "bits_count", "memory_count", "program_count", "host_count", "table_count",
+                "constant_count", "source_count", "index_source"),
+        ("index_pointer", LatchedPointer),
+        *_longs("index_size_offset", "assembly_plan", "fetch", "vertex_function", "vertex_argument", "vertex_count", "vertex_next",
+                "vertex_worker", "vertices_per_thread", "vertices", "objects", "geometry", "attribute_stride", "bin_capacity"),
+        *_words("tiles_x", "tiles_y"),
+        *_longs("pixel_plan", "pixel_worker", "pixel_context"),
+        *_words("count_fetched", "count_shaded", "count_pixels", "count_covered", "per_pixel", "reserved_too"),
+    ]  # fmt: skip
+
+
+# Arrays of a prepared draw: the fields with their address and length.
+ARRAYS: dict[type[ctypes.Structure], tuple[str, str]] = {
+    LatchedCommand: ("commands", "command_count"), LatchedDwords: ("dwords", "dwords_count"), LatchedBits: ("bits", "bits_count"),
+    MemoryRange: ("memory", "memory_count"), HostPlace: ("hosts", "host_count"), StageTable: ("tables", "table_count"),
+    ConstantRange: ("constants", "constant_count"), VertexSource: ("sources", "source_count"),
+}  # fmt: skip
+
+
+class Stage(IntEnum):
+    """enum draw_stage."""
+
+    FIND = 0
+    ASSEMBLE = 1
+    VERTICES = 2
+    CLIP = 3
+    SETUP = 4
+    BIN = 5
+    PIXELS = 6
+    END = 7
+
+
+class DrawReason(IntEnum):
+    """enum draw_reason: why draw_run returns, besides the reasons of threads.h."""
+
+    DONE = 0
+    NOT_FOUND = 100
+    MORE = 101
+    NO_CLIPPER = 102
+    SHARE = 103
+
+
+class DrawStruct(ctypes.Structure):
+    """struct draw, which describes the fields."""
+
+    _fields_ = [
+        *_words("topology", "indexed", "vertices", "start_vertex", "instances", "start_instance", "base_vertex", "stage"),
+        *_longs("prepared", "found"),
+        ("counts", ctypes.c_uint64 * len(COUNTS)),
+        *_longs("vertex_threads", "vertex_instructions", "vertex_time", "pixel_threads", "pixel_instructions", "pixel_time"),
+        *_longs("draws", "draw_count", "latches", "memory", "assembly", "records", "binning", "loop", "next_tile", "host_threads", "slice",
+                "share_vertices", "share_pixels"),
+        *_words("most_vertices", "reserved"),
+        *_longs("finished", "binned"),
+    ]  # fmt: skip
+
+
+def layout() -> list[int]:
+    """The numbers that draw_layout gives, as Python has them."""
+    checked = (LatchedCommand, LatchedDwords, LatchedBits, MemoryRange, HostPlace, TableEntry, StageTable, ConstantRange, VertexSource,
+               PreparedStruct)  # fmt: skip
+    return [*(ctypes.sizeof(kind) for kind in checked), PreparedStruct.index_pointer.offset, PreparedStruct.count_fetched.offset,
+            ctypes.sizeof(DrawStruct), DrawStruct.counts.offset, DrawStruct.draws.offset]  # fmt: skip
+
+
+@cache
+def library() -> ctypes.CDLL:
+    return native.load("softgen.three_d._pipeline", "draw_layout", layout())
+
+
+@cache
+def function(name: str) -> int:
+    """The host address of a function of the stages."""
+    return native.address(getattr(library(), name))
+
+
+def guarded() -> ctypes._NamedFuncPointer:
+    return guard.library().guard_call

@@ -1,0 +1,314 @@
+"""Prepared draws: plans of all stages for one state, which draw.c uses again for as long as that state is the same.
+
+    prepared = PreparedDraw(pipeline, cs, state, call)   # raises NotPrepared where a draw has to go through the stages' Python
+    prepared.struct                                      # for draw.c, which compares and runs it
+
+What plans were made from is noted while they are made (plan_cache.py), and compared in C before each draw (draw_state.c): commands, bytes
+in memory, kernels, binding table entries. Not compared but copied into the plans before each draw: constants, addresses and sizes of vertex
+and index buffers, and where binding tables are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from softgen.bits.record import Record
+from softgen.command import CommandStreamer, MarkedLatched
+from softgen.eu.thread.block import Context
+from softgen.threads.bindings import BoundUnits
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.kept_loop import KeptLoop
+from softgen.threads.programs import MemoryRange
+from softgen.three_d.assembly import Assembly, AssemblyState
+from softgen.three_d.constants import constant_ranges, offset_disabled
+from softgen.three_d.draw_structures import ARRAYS, ConstantRange, HostPlace, PreparedStruct, StageTable, TableEntry, VertexSource, function
+from softgen.three_d.front import FrontPlan, entry_bytes
+from softgen.three_d.latched_state import LatchedBytes, NotPrepared
+from softgen.three_d.pixel_payload import PayloadPlan
+from softgen.three_d.pixel_shader import PixelPlan
+from softgen.three_d.plan_cache import Notes, noted
+from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.unit_state import dispatch_context
+from softgen.three_d.vertex_fetch import FetchElement, FetchPlan, FetchRun, VertexFetch, elements_of, fetch_key
+from softgen.three_d.vertex_shader import VertexShader, VertexShaderLoop
+
+if TYPE_CHECKING:
+    from softgen.three_d.draw import DrawPlans, Pipeline3D
+
+HEADER_TABLE = 4  # dword of r0 with the binding table
+DWORD = 0xFFFFFFFF
+LOOK = 8  # draws between two looks for better code
+
+
+class TablePlace(NamedTuple):
+    """The pointer of a binding table: the offset of its dword, its bits and their value, and the bytes that 1 of it is worth."""
+
+    offset: int
+    mask: int
+    pointer: int
+    scale: int
+
+
+class PreparedDraw:
+    """Everything that a draw needs of Python, for as long as its state is the same."""
+
+    def __init__(self, pipeline: Pipeline3D, cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+        latched = cs.latched
+        if not isinstance(latched, MarkedLatched):
+            raise NotPrepared("commands are not in slots")
+        self.state, self._notes, self._kept = state, Notes(), dict[str, Any]()  # _kept: memory that C code points to
+        self.latches, self.slots = LatchedBytes(latched, state.gen, state.space.bits), latched.slots
+        self.registers: dict[str, int] = {}  # values that it depends on
+        self.loops: dict[str, KeptLoop] = {}  # by stage
+        self._bound: dict[str, BoundUnits] = {}
+        self._headers: dict[str, int] = {}  # addresses of r0 in plans of payloads
+        self._places: dict[str, TablePlace] = {}  # of binding tables
+        self._sources, self._constants = list[VertexSource](), list[ConstantRange]()
+        self.struct = PreparedStruct(topology=call.topology, indexed=call.indexed)
+        seen = noted(state, self._notes)
+        seen.get("STATE_SIP")  # of dispatch_context
+        self.plans: DrawPlans = pipeline.plans.get(seen)
+        context = dispatch_context(cs)
+        self._prepare_front(pipeline, cs, context, seen, call)
+        self._prepare_geometry()
+        self._prepare_pixels(cs, context)
+        if self._notes.warnings or self._notes.volatile:
+            raise NotPrepared("state with a warning, or that cannot be compared")
+        self.settled = all(loop.settled for loop in self.loops.values())  # the engine has no better code
+        self._ran, self._unsettled = dict[str, int](), 0  # instructions by stage, draws
+        self.depend()
+
+    # -- stages ------------------------------------------------------------------------------------------------------------------
+
+    def _prepare_front(self, pipeline: Pipeline3D, cs: CommandStreamer, context: DispatchContext, seen: DrawState, call: DrawCall) -> None:
+        front, struct = pipeline.front, self.struct
+        plan = front.plan(seen)
+        fetch = front.fetch(seen, call, plan)
+        assembly = Assembly(seen, call, plan.shader.one_instance, front.memory)
+        if fetch.structure.has_edge_flag or getattr(seen.get("3DSTATE_VF"), "sequential_draw_cut_index_enable", 0):
+            raise NotPrepared("edge flags, or cuts without indices")
+        self._kept["assembly"] = (ctypes.c_uint8 * AssemblyState.vertex_ids.offset).from_buffer_copy(assembly.state)
+        struct.assembly_plan = ctypes.addressof(self._kept["assembly"])
+        self.chunk = chunk = front.chunk(entry_bytes(seen, call, plan.shader))
+        struct.vertices, struct.objects = ctypes.addressof(chunk.vertices), ctypes.addressof(chunk.objects)
+        struct.count_fetched = plan.counts
+        if key := fetch_key(seen, call):
+            _, base_vertex, struct.start_vertex, struct.start_instance = key
+            struct.fixed_start, struct.base_vertex = 1, base_vertex & DWORD
+        fetched = self._own_fetch(seen, fetch)
+        struct.fetch = ctypes.addressof(fetched)
+        if call.indexed:
+            self._index_buffer()
+        if plan.shader.enabled:
+            self._prepare_shader(cs, context, call, plan, FetchPlan(seen, fetched), assembly)
+            return
+        run = self._kept["run"] = FetchRun(struct.fetch, assembly.vertex_ids, assembly.instance_ids, chunk.vertices.entries,
+                                           chunk.vertices.stride)  # fmt: skip
+        struct.vertex_function, struct.vertex_argument = function("fetch_vertices"), ctypes.addressof(run)
+        struct.vertex_count = struct.vertex_argument + FetchRun.count.offset
+
+    def _own_fetch(self, seen: DrawState, fetch: FetchPlan) -> VertexFetch:
+        """A copy of the plan, which gets addresses and sizes of vertex buffers from their commands."""
+        held, latches = fetch.structure, self.latches
+        made = VertexFetch.from_buffer_copy(held)
+        self._kept["fetch"] = made, fetch  # the stores are those of the original
+        if not held.count:
+            return made
+        elements = (FetchElement * held.count)(*(FetchElement * held.count).from_address(held.elements))
+        self._kept["elements"], made.elements = elements, ctypes.addressof(elements)
+        buffers, of_elements = seen.latched.by_index("3DSTATE_VERTEX_BUFFERS"), elements_of(seen)
+        fields = {field.name: field for field in latches.layout("VERTEX_BUFFER_STATE").fields}
+        if "buffer_size" not in fields:
+            return made  # compared whole
+        place = latches.place("3DSTATE_VERTEX_BUFFERS")
+        for element, number in zip(elements, fetch.numbers, strict=True):
+            buffer = of_elements[number].vertex_buffer_index
+            start = place.offset + buffer * place.item_size
+            if not buffers[buffer].null_vertex_buffer:
+                pointer = latches.pointer(fields["buffer_starting_address"], start)
+                self._sources.append(VertexSource(pointer, latches.number(fields["buffer_size"], start), ctypes.addressof(element)))
+        return made
+
+    def _index_buffer(self) -> None:
+        name, struct, latches = "3DSTATE_INDEX_BUFFER", self.struct, self.latches
+        fields, start = {field.name: field for field in latches.layout(name).fields}, latches.place(name).offset
+        if "buffer_size" in fields:  # else compared whole
+            struct.index_source = 1
+            struct.index_pointer = latches.pointer(fields["buffer_starting_address"], start)
+            struct.index_size_offset = latches.number(fields["buffer_size"], start)
+
+    def _prepare_shader(self, cs: CommandStreamer, context: DispatchContext, call: DrawCall, plan: FrontPlan, fetch: FetchPlan,
+                        assembly: Assembly) -> None:  # fmt: skip
+        """Vertex shader threads."""
+        struct, chunk, shader = self.struct, self.chunk, VertexShader(self.state, call, plan.shader, fetch)
+        data = self._push_constants("VS")
+        shader.next = self._kept["next"] = ctypes.c_uint64()
+        loop = self._kept["vertices"] = shader.loop(chunk, assembly, 0)
+        loop.constants, struct.vertex_argument = ctypes.addressof(data), ctypes.addressof(loop)
+        kept = self._start("VS", cs, context, shader.dispatch(chunk))
+        loop.worker = struct.vertex_worker = kept.worker.address
+        struct.vertex_function = function("run_vertex_shader")
+        struct.vertex_count = struct.vertex_argument + VertexShaderLoop.end.offset
+        struct.vertex_next, struct.vertices_per_thread = ctypes.addressof(shader.next), shader.vertices
+        struct.count_shaded = shader.counts
+        self._headers["VS"] = struct.vertex_argument + VertexShaderLoop.header.offset
+
+    def _prepare_geometry(self) -> None:
+        geometry, struct = self.plans.geometry, self.struct
+        geometry.begin()
+        memory = geometry.memory
+        memory.reserve_chunk(self.chunk)
+        now = geometry.struct
+        now.vertices, now.objects = struct.vertices, struct.objects
+        now.outcodes, now.results = memory.addresses
+        own = self._kept["geometry"] = type(now).from_buffer_copy(now)
+        struct.geometry, struct.attribute_stride = ctypes.addressof(own), memory.array.attribute_stride
+        bins = memory.bins
+        bins.fit(memory.array)
+        struct.tiles_x, struct.tiles_y, struct.bin_capacity = bins.bins.tiles_x, bins.bins.tiles_y, bins.bins.capacity
+
+    def _prepare_pixels(self, cs: CommandStreamer, context: DispatchContext) -> None:
+        struct, shader, targets, generation = self.struct, self.plans.shader, self.plans.backend, self.state.generation
+        pixels = shader.state
+        assert pixels is not None
+        if shader.draws_nothing or targets.late and not pixels.dispatched:
+            raise NotPrepared("no samples, or late tests without threads")
+        shader.load_constants(self.state)
+        plan = PixelPlan.from_buffer_copy(shader.placed(self.plans.geometry.memory.array, targets))
+        self._kept["pixels"], struct.pixel_plan = plan, ctypes.addressof(plan)
+        self._headers["PS"] = struct.pixel_plan + PixelPlan.payload.offset + PayloadPlan.header.offset
+        struct.count_pixels, struct.count_covered = pixels.statistics, generation.counts_tested_pixels
+        struct.per_pixel = generation.ps_invocations_per_pixel
+        dispatch = shader.dispatch(cs, targets)
+        if not pixels.dispatched:
+            bound = self._bound["PS"] = BoundUnits(context, dispatch)
+            made = self._kept["context"] = Context(**bound.fields())
+            struct.pixel_context = ctypes.addressof(made)
+            return
+        if pixels.push_constants:
+            plan.payload.constant_data = ctypes.addressof(self._push_constants("PS"))
+        struct.pixel_worker = self._start("PS", cs, context, dispatch).worker.address
+
+    def _start(self, stage: str, cs: CommandStreamer, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
+        loop = cs.dispatcher.prepare(context, dispatch)
+        self.loops[stage], self._bound[stage] = loop, loop.shared.bound
+        return loop
+
+    def _push_constants(self, stage: str) -> Any:
+        """The memory that gets the constants of a stage before each draw."""
+        name, state = f"3DSTATE_CONSTANT_{stage}", self.state
+        command: Record | None = state.get(name)
+        self._notes.commands[name] = command
+        ranges = () if command is None else constant_ranges(command)
+        into = self._kept[name] = (ctypes.c_uint8 * max(sum(size for *_, size in ranges), 1))()
+        group, at = next(group for group in self.latches.layout(name).groups if group.name == "constant_buffer"), ctypes.addressof(into)
+        for number, _, size in ranges:
+            if number == 0:
+                self._first_is_absolute()
+            start = self.latches.place(name).offset + (group.start + number * group.size) // 32
+            self._constants.append(ConstantRange(self.latches.pointer(group.fields[0], start), size, at))
+            at += size
+        return into
+
+    def _first_is_absolute(self) -> None:
+        """The first buffer's address is relative to the dynamic state base where a register says so: then memory decides (constants.py)."""
+        def register(name: str) -> int:
+            value = self.registers[name] = self.state.register(name)
+            return value
+
+        state = self.state
+        if not offset_disabled(DrawState(state.generation, state.space, state.latched, state.bases, register)):
+            raise NotPrepared("constants relative to the dynamic state base")
+
+    # -- what all this depends on ------------------------------------------------------------------------------------------------
+
+    def depend(self) -> None:
+        """Collects what is compared before the draw is used again; anew when threads have made more of it."""
+        notes, units = self._notes, [bound.dispatch for bound in self._bound.values()]
+        if any(unit.resolved.volatile for unit in units) or any(loop.program.has_routine for loop in self.loops.values()):
+            raise NotPrepared("state that cannot be read, or a system routine")
+        tables = self._stage_tables()
+        names = dict.fromkeys((*notes.commands, *notes.parts))
+        compared = self.latches.compared(names)
+        memory = dict(notes.memory)
+        for unit in units:
+            memory |= unit.resolved.states
+        hosts = [HostPlace(held.address, held.host) for unit in units for held in unit.resolved.hosts.values()]
+        ranges = [MemoryRange(*place, data) for place, data in memory.items()]
+        for items in (compared.commands, compared.dwords, compared.bits, ranges, hosts, tables, self._constants, self._sources):
+            self._set(items)
+        programs = [ctypes.addressof(loop.program.range) for loop in self.loops.values()]
+        self._kept["programs"] = (ctypes.c_uint64 * len(programs))(*programs)
+        self.struct.programs, self.struct.program_count = ctypes.addressof(self._kept["programs"]), len(programs)
+        self._kept["data"], self._seen = compared.data, self._known()
+
+    def _set(self, items: Sequence[Any]) -> None:
+        """An array of the structure."""
+        if items:
+            pointer, count = ARRAYS[type(items[0])]
+            made = self._kept[pointer] = (type(items[0]) * len(items))(*items)
+            setattr(self.struct, pointer, ctypes.addressof(made))
+            setattr(self.struct, count, len(items))
+
+    def _known(self) -> tuple[int, ...]:
+        found = [bound.dispatch.resolved for bound in self._bound.values()]
+        return tuple(n for one in found for n in (len(one.entries), len(one.states), len(one.hosts), one.volatile))
+
+    # -- binding tables ----------------------------------------------------------------------------------------------------------
+
+    def _stage_tables(self) -> list[StageTable]:
+        """Entries that plans and units were made from, wherever the table is."""
+        return [self._stage_table(stage, bound) for stage, bound in self._bound.items()]
+
+    def _stage_table(self, stage: str, bound: BoundUnits) -> StageTable:
+        entries = dict(bound.dispatch.resolved.entries)
+        entries |= {address - table >> 2: data for (of, address), (table, data) in self._notes.entries.items() if of == stage}
+        made = [TableEntry(index, int.from_bytes(data, "little")) for index, data in entries.items()]
+        array = (TableEntry * len(made))(*made)
+        header, place, offset = self._headers[stage], self._table_place(stage), bound.dispatch.binding_table
+        self._kept[stage], self._places[stage] = array, place
+        return StageTable(*place, bound.dispatch.table_address(0), offset & DWORD, len(made), ctypes.addressof(array),
+                          header + 4 * HEADER_TABLE)  # fmt: skip
+
+    def _table_place(self, stage: str) -> TablePlace:
+        """The pointer of a stage's table; none where no command has set it."""
+        name, latches = f"3DSTATE_BINDING_TABLE_POINTERS_{stage}", self.latches
+        command, pool = self.state.get(name), self.state.get("3DSTATE_BINDING_TABLE_POOL_ALLOC")
+        if command is None or not command.pointer_to_binding_table:
+            return TablePlace(0, 0, 0, 0)  # compared whole
+        scale = command.pool_offset // command.pointer_to_binding_table if pool is not None and pool.binding_table_pool_enable else 1
+        pointer = latches.pointer(latches.layout(name).field("pointer_to_binding_table"), latches.place(name).offset)
+        return TablePlace(pointer.offset, pointer.mask, command.pointer_to_binding_table, scale)
+
+    def follow_tables(self) -> None:
+        """Binding tables are where commands say now: for units that read more of them. Before that, their entries were compared."""
+        for stage, place in self._places.items():
+            now, bound = self.latches.latched.raw(place.offset, 1)[0] & place.mask, self._bound[stage]
+            if now != place.pointer:
+                bound.move_table(bound.dispatch.binding_table + (now - place.pointer) * place.scale)
+                self._places[stage] = place._replace(pointer=now)
+
+    # -- after a draw ------------------------------------------------------------------------------------------------------------
+
+    def renew(self) -> None:
+        """Takes into account what units have resolved since."""
+        for bound in self._bound.values():
+            bound.renew()
+        if self._known() != self._seen:
+            self.depend()
+
+    def ran(self, vertex_instructions: int, pixel_instructions: int) -> None:
+        """While the engine may have better code for what its threads run: looks for it, now and then."""
+        for stage, count in (("VS", vertex_instructions), ("PS", pixel_instructions)):
+            self._ran[stage] = self._ran.get(stage, 0) + count
+        self._unsettled += 1
+        if self._unsettled % LOOK:
+            return
+        for stage, loop in self.loops.items():
+            loop.engine.ran(loop.program, self._ran.pop(stage, 0))
+            loop.ready()
+        self.settled = all(loop.settled for loop in self.loops.values())
+        if self._known() != self._seen:
+            self.depend()

@@ -1,0 +1,105 @@
+"""Surfaces and samplers that compiled messages find by the offset of their state: BoundSurfaces resolves them after a side exit."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.bits.catalogue import layout
+from softgen.bits.generation import generation
+from softgen.shared_functions import descriptors
+from softgen.shared_functions.bindings import KEYED
+from softgen.shared_functions.bound_surfaces import BoundSurfaces
+from softgen.shared_functions.texture.functions import COMPILE_AFTER
+from softgen.shared_functions.unit import DispatchBindings
+from tests.shared_functions.compiled import Compiled
+from tests.shared_functions.sending import BASE, TABLE, Bench, Sent, header
+from tests.shared_functions.test_sampler import coordinates, floats
+from tests.shared_functions.texture import STATES, Texture
+
+SECOND = 0x200 + 0x80  # from the first sampler table to the second
+BINDLESS = 252
+
+
+class Resolving(Bench):
+    """A bench whose compiled messages use what BoundSurfaces resolves."""
+
+    bound: BoundSurfaces | None = None
+
+    def resolved(self) -> BoundSurfaces:
+        if self.bound is None:
+            bases = {"surface": BASE, "dynamic": BASE, "bindless": BASE}
+            self.port.surfaces.bases = bases
+            self.bound = BoundSurfaces(DispatchBindings(generation(self.gen), self.space, bases, TABLE, self.samplers))
+        return self.bound
+
+    def _compare(self, sent: Sent, *more: Any) -> None:
+        self.resolved()
+        super()._compare(sent, *more)
+
+    def _prepare(self, twin: Compiled, sent: Sent, index: int) -> None:
+        bound = self.resolved()
+        found = descriptors.named(sent.sfid, sent.descriptor, self.gen)
+        for _ in range(COMPILE_AFTER):
+            bound.resolve(found, sent)
+        twin.context.surfaces = ctypes.addressof(bound.bindings)
+
+
+class Sampled(Resolving, Texture):
+    """A texture with a second table of samplers, whose first sampler filters linearly."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.resolved()
+        linear = {"mag_mode_filter": 1, "min_mode_filter": 1}
+        self.put(self.state, STATES + SECOND, layout("SAMPLER_STATE", self.gen).pack(**linear))
+
+
+@pytest.mark.parametrize("table", [STATES, STATES + SECOND])
+def test_a_header_names_a_table_of_samplers(table: int) -> None:
+    one, other = Sampled(), Texture(sampler={"mag_mode_filter": 1, "min_mode_filter": 1} if table != STATES else {})
+    places = coordinates(one)
+    found = one.send("sample_lz", header(d3=table), *places, answer=8, simd_mode=2, header_present=1)
+    wanted = other.ask("sample_lz", *places)
+    assert (found.view(np.uint32).reshape(-1, 16).T == wanted).all() and one.compiled == 1
+
+
+def test_more_samplers_than_there_are_entries() -> None:
+    """Those without an entry are left to the interpreter."""
+    one = Sampled()
+    places = coordinates(one)
+    for number in range(KEYED + 3):
+        at = 0xA00 + 32 * number
+        one.put(one.state, at, layout("SAMPLER_STATE", one.gen).pack(mag_mode_filter=1, min_mode_filter=1))
+        one.send("sample_lz", header(d3=at), *places, answer=8, simd_mode=2, header_present=1)
+    assert one.compiled == KEYED
+
+
+def test_a_bindless_texture() -> None:
+    one = Sampled()
+    places = coordinates(one)
+    wanted = floats(Texture().ask("sample_lz", *places))
+    one.put(one.state, 0x100, layout("RENDER_SURFACE_STATE", one.gen).pack())  # a null surface is at another offset
+    found = one.ask("sample_lz", *places, binding_table_index=BINDLESS, extended=0)
+    assert (floats(found) == wanted).all() and one.compiled == 1
+
+
+def test_a_bindless_buffer_is_compiled() -> None:
+    bench = Resolving()
+    bench.resolved()
+    at = np.arange(8, dtype=np.uint32) * 4
+    found = bench.send("untyped_surface_read", at, answer=1, simd_mode="simd8", channel_mask="r", binding_table_index=BINDLESS, width=8,
+                       mask=0xFF, extended=0)  # fmt: skip
+    assert (found == bench.data.array[:32]).all() and bench.compiled == 1
+
+
+def test_state_of_bindless_surfaces_and_keyed_samplers_is_compared() -> None:
+    one = Sampled()
+    one.send("sample_lz", header(d3=STATES + SECOND), *coordinates(one), answer=8, simd_mode=2, header_present=1)
+    bound = one.resolved()
+    assert bound.current()
+    one.put(one.state, STATES + SECOND, layout("SAMPLER_STATE", one.gen).pack(mag_mode_filter=0))
+    assert not bound.current()
