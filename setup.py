@@ -22,6 +22,8 @@ setup(
         Extension("softgen.three_d._pipeline", sorted(glob("softgen/three_d/*.c")), extra_compile_args=PIPELINE,
                   depends=[*glob("softgen/three_d/*.h"), "softgen/eu/native.h", "softgen/latches.h", "softgen/threads/threads.h"],
                   libraries=["m"]),
+        Extension("softgen.surface._coded", sorted(glob("softgen/surface/*.c")), depends=glob("softgen/surface/*.h"),
+                  extra_compile_args=FLAGS),
         Extension("softgen.blitter._blit", ["softgen/blitter/blit.c"], extra_compile_args=[*FLAGS, "-O3"]),
         Extension("softgen.driver._shim", [f"softgen/driver/{name}.c" for name in SHIM], depends=["softgen/driver/shim.h"],
                   extra_compile_args=[*FLAGS, "-fvisibility=hidden"], libraries=["dl"]),

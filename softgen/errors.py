@@ -33,5 +33,5 @@ class GpuFault(SoftgenError):
     def __init__(self, address: int, access: str, space: str = "", by: str = "", why: str = "not mapped") -> None:
         self.address, self.access, self.space, self.by, self.why = address, access, space, by, why
         where = f" in {space}" if space else ""
-        who = f" by {by}" if by else ""
-        super().__init__(f"{access} at {address:#x}{where}{who}: {why}")
+        by_whom = f" by {by}" if by else ""
+        super().__init__(f"{access} at {address:#x}{where}{by_whom}: {why}")

@@ -39,12 +39,12 @@ def run(command: list[str], seconds: float, environment: dict[str, str], folder:
     """A process and what it said; the exit code is negative where a signal ended it, or it was still there long after its time."""
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
-            said, _ = process.communicate(timeout=seconds + LATE)
+            output, _ = process.communicate(timeout=seconds + LATE)
         except subprocess.TimeoutExpired:
             process.kill()
-            said, _ = process.communicate()
-            return -14, said.decode("utf-8", "replace") + "\nthe process did not end"
-    return process.returncode, said.decode("utf-8", "replace")
+            output, _ = process.communicate()
+            return -14, output.decode("utf-8", "replace") + "\nthe process did not end"
+    return process.returncode, output.decode("utf-8", "replace")
 
 
 def environment(root: Path = ROOT) -> dict[str, str]:
@@ -63,9 +63,9 @@ def fuzz(target: str, seconds: float, coverage: bool) -> bool:
     before = set(finds.iterdir())
     command = [sys.executable, "-m", "tests.fuzz.engine", target, "--seconds", f"{seconds:.0f}", "--finds", str(finds),
                "--engine", "coverage" if coverage else "mutation"]  # fmt: skip
-    code, said = run(command, seconds, environment())
-    lines = [line for line in said.splitlines() if not line.startswith(("INFO: Instrumenting", '"', "#", "stat::"))]
-    executed = [line.split()[-1] for line in said.splitlines() if line.startswith("stat::number_of_executed_units")]
+    code, output = run(command, seconds, environment())
+    lines = [line for line in output.splitlines() if not line.startswith(("INFO: Instrumenting", '"', "#", "stat::"))]
+    executed = [line.split()[-1] for line in output.splitlines() if line.startswith("stat::number_of_executed_units")]
     if code:
         print("\n".join(lines[-40:]))
     new = sorted(path for path in set(finds.iterdir()) - before if path.is_file())
@@ -91,8 +91,8 @@ def build() -> Path | None:
 
 
 def sanitized_environment(root: Path) -> dict[str, str]:
-    asked = subprocess.run([os.environ.get("CC", "cc"), "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
-    return environment(root) | {"LD_PRELOAD": asked.stdout.strip(), "ASAN_OPTIONS": ASAN, "UBSAN_OPTIONS": "print_stacktrace=1"}
+    compiler = subprocess.run([os.environ.get("CC", "cc"), "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    return environment(root) | {"LD_PRELOAD": compiler.stdout.strip(), "ASAN_OPTIONS": ASAN, "UBSAN_OPTIONS": "print_stacktrace=1"}
 
 
 def c_parts(seconds: float) -> bool:
@@ -100,7 +100,7 @@ def c_parts(seconds: float) -> bool:
     root = build()
     if root is None:
         return False
-    finds, told = FINDS / "c", sanitized_environment(root)
+    finds, variables = FINDS / "c", sanitized_environment(root)
     finds.mkdir(parents=True, exist_ok=True)
     python, third = sys.executable, max(seconds / 3, 1)
     calls = [python, str(root / "tests" / "fuzz" / "shim_calls.py"), f"{third:.0f}", str(random.randrange(1 << 30))]
@@ -111,10 +111,10 @@ def c_parts(seconds: float) -> bool:
     }
     fine = True
     for name, command in commands.items():
-        code, said = run(command, third, told, root)
-        wrong = code != 0 or any(mark in said for mark in REPORT)
+        code, output = run(command, third, variables, root)
+        wrong = code != 0 or any(mark in output for mark in REPORT)
         fine = fine and not wrong
-        lines = [line for line in said.splitlines() if "is not known" not in line]
+        lines = [line for line in output.splitlines() if "is not known" not in line]
         print("\n".join(lines[-60:]) if wrong else f"c, {name}: {lines[-1] if lines else 'nothing'}", flush=True)
     return fine
 

@@ -68,8 +68,8 @@ def chosen(count: int, seed: int, only: str = "", package: str = "") -> list[Mut
     if package:
         paths = sorted((ROOT / "softgen" / package).rglob("*.py"))
     else:
-        every = (path for pattern in FILES for path in ROOT.glob(pattern))
-        paths = sorted(path for path in every if path.parent.name != "lanes" or path.name not in NOT_MACHINES)
+        matching = (path for pattern in FILES for path in ROOT.glob(pattern))
+        paths = sorted(path for path in matching if path.parent.name != "lanes" or path.name not in NOT_MACHINES)
     paths = [path for path in paths if not only or path == ROOT / only]
     known = {path: mutations(path.read_text("utf-8"), str(path.relative_to(ROOT))) for path in paths}
     known = {path: found for path, found in known.items() if found}
@@ -84,11 +84,11 @@ def chosen(count: int, seed: int, only: str = "", package: str = "") -> list[Mut
 def spread(found: list[Mutation], count: int, rng: random.Random) -> list[Mutation]:
     mixed, lines, first, later = list(found), set[int](), list[Mutation](), list[Mutation]()
     rng.shuffle(mixed)
-    for one in mixed:
-        (later if one.line in lines else first).append(one)
-        lines.add(one.line)
-    sound = (one for one in first + later if compiles(one.applied()))
-    return sorted(islice(sound, count), key=lambda one: (one.line, one.column))
+    for mutation in mixed:
+        (later if mutation.line in lines else first).append(mutation)
+        lines.add(mutation.line)
+    sound = (mutation for mutation in first + later if compiles(mutation.applied()))
+    return sorted(islice(sound, count), key=lambda mutation: (mutation.line, mutation.column))
 
 
 def equivalents(path: Path = EQUIVALENT) -> dict[str, str]:
@@ -123,12 +123,12 @@ class Bench:
         (self.folder / path).write_text(text, "utf-8")
         os.utime(self.folder / path, (self.ticks, self.ticks))
 
-    def test(self, one: Mutation) -> tuple[Result, str]:
-        self._write(one.path, one.applied())
+    def test(self, mutation: Mutation) -> tuple[Result, str]:
+        self._write(mutation.path, mutation.applied())
         try:
-            return self._test(one.key, one.path)
+            return self._test(mutation.key, mutation.path)
         finally:
-            self._write(one.path, one.whole)
+            self._write(mutation.path, mutation.whole)
 
     def _test(self, key: str, path: str) -> tuple[Result, str]:
         start, text, how, caught = time.monotonic(), "", "", False
@@ -190,24 +190,24 @@ def noticed(text: str) -> str:
 def kept(path: Path) -> dict[str, Result]:
     if not path.exists():
         return {}
-    return {one["key"]: Result(**one) for one in map(json.loads, path.read_text("utf-8").splitlines())}
+    return {row["key"]: Result(**row) for row in map(json.loads, path.read_text("utf-8").splitlines())}
 
 
-def difference(one: Mutation) -> Iterator[str]:
-    lines = difflib.unified_diff(one.whole.splitlines(), one.applied().splitlines(), lineterm="", n=1)
+def difference(mutation: Mutation) -> Iterator[str]:
+    lines = difflib.unified_diff(mutation.whole.splitlines(), mutation.applied().splitlines(), lineterm="", n=1)
     return (line for line in list(lines)[3:])
 
 
 def summary(picked: list[Mutation], results: dict[str, Result]) -> int:
     known = equivalents()
-    done = [one for one in picked if one.key in results]
-    survived = [one for one in done if not results[one.key].caught]
-    unexplained = [one for one in survived if one.key not in known]
-    for one in unexplained:
-        print(f"\nsurvived: {one.path}:{one.line}  {one.what}")
-        print("\n".join(f"    {line}" for line in difference(one)))
-        print(f"    {one.key}")
-    counted = [one for one in done if one.key not in known]
+    done = [mutation for mutation in picked if mutation.key in results]
+    survived = [mutation for mutation in done if not results[mutation.key].caught]
+    unexplained = [mutation for mutation in survived if mutation.key not in known]
+    for mutation in unexplained:
+        print(f"\nsurvived: {mutation.path}:{mutation.line}  {mutation.what}")
+        print("\n".join(f"    {line}" for line in difference(mutation)))
+        print(f"    {mutation.key}")
+    counted = [mutation for mutation in done if mutation.key not in known]
     rate = 1 - len(unexplained) / len(counted) if counted else 1.0
     explained = len(survived) - len(unexplained)
     print(f"\n{len(done)} of {len(picked)} faults tried: {len(done) - len(survived)} caught, {explained} survived that change nothing, "
@@ -217,38 +217,38 @@ def summary(picked: list[Mutation], results: dict[str, Result]) -> int:
 
 def sweep(picked: list[Mutation], results: Path, workers: int, temporary: Path, package: str = "") -> None:
     found = kept(results)
-    left = [one for one in picked if one.key not in found]
+    left = [mutation for mutation in picked if mutation.key not in found]
     if not left:
         return
-    benches: Queue[Bench] = Queue()
-    every = [Bench(temporary / "bench0", package=package)]
-    every += [Bench(temporary / f"bench{index}", every[0].folder, package) for index in range(1, min(workers, len(left)))]
+    free: Queue[Bench] = Queue()
+    benches = [Bench(temporary / "bench0", package=package)]
+    benches += [Bench(temporary / f"bench{index}", benches[0].folder, package) for index in range(1, min(workers, len(left)))]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    code, text = every[0].run([f"tests/{package}"] if package else [*EXECUTION, *MACHINES, *REGIONS, *AFFINE], 10 * SECONDS)
+    code, text = benches[0].run([f"tests/{package}"] if package else [*EXECUTION, *MACHINES, *REGIONS, *AFFINE], 10 * SECONDS)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    for bench in every:
+    for bench in benches:
         bench.seconds = max(bench.seconds, int(SLOWER * took) if package else 0)  # only a fault takes so much longer
-        benches.put(bench)
+        free.put(bench)
     if code:
         raise SystemExit(f"the tests fail without a fault, so none can be noticed:\n{text[-2000:]}")
     random.Random(0).shuffle(left)  # so that a sweep that is stopped says something of every file
 
-    def try_one(one: Mutation) -> Result:
-        bench = benches.get()
+    def try_one(mutation: Mutation) -> Result:
+        bench = free.get()
         try:
-            return bench.test(one)[0]
+            return bench.test(mutation)[0]
         finally:
-            benches.put(bench)
+            free.put(bench)
 
     with ThreadPoolExecutor(workers) as pool, results.open("a", encoding="utf-8") as file:
-        going = {pool.submit(try_one, one): one for one in left}
+        going = {pool.submit(try_one, mutation): mutation for mutation in left}
         for number, future in enumerate(as_completed(going), len(picked) - len(left) + 1):
-            one, result = going[future], future.result()
+            mutation, result = going[future], future.result()
             file.write(json.dumps(vars(result)) + "\n")
             file.flush()
-            word, place = "caught" if result.caught else "SURVIVED", f"{one.path}:{one.line}"
-            print(f"[{number:3}/{len(picked)}] {word:8} {result.seconds:5.1f} s  {place}  {one.what}  {result.how}", flush=True)
+            word, place = "caught" if result.caught else "SURVIVED", f"{mutation.path}:{mutation.line}"
+            print(f"[{number:3}/{len(picked)}] {word:8} {result.seconds:5.1f} s  {place}  {mutation.what}  {result.how}", flush=True)
 
 
 def main() -> int:
@@ -269,14 +269,14 @@ def main() -> int:
     name = f"softgen-mutants-{given.package or 'semantics'}-{given.seed}.jsonl"
     results = given.results or Path(tempfile.gettempdir()) / name
     if given.list:
-        for number, one in enumerate(picked):
-            print(f"{number:3} {one.path}:{one.line}  {one.what}")
+        for number, mutation in enumerate(picked):
+            print(f"{number:3} {mutation.path}:{mutation.line}  {mutation.what}")
         return 0
     with tempfile.TemporaryDirectory(prefix="softgen-mutants-") as temporary:
         if given.only is not None:
-            one = picked[given.only]
-            print(f"{one.path}:{one.line}  {one.what}", *difference(one), sep="\n")
-            result, text = Bench(Path(temporary), package=given.package).test(one)
+            mutation = picked[given.only]
+            print(f"{mutation.path}:{mutation.line}  {mutation.what}", *difference(mutation), sep="\n")
+            result, text = Bench(Path(temporary), package=given.package).test(mutation)
             print(text)
             return 0 if result.caught else 1
         try:

@@ -116,7 +116,7 @@ class Finder:
         if isinstance(node, ast.ClassDef):
             return any("Protocol" in self.source(base) for base in node.bases)
         if isinstance(node, ast.Assign):
-            return any(isinstance(one, ast.Name) and one.id == "__all__" for one in node.targets)
+            return any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets)
         return isinstance(node, ast.FunctionDef) and node.name in ("__repr__", "__str__")
 
     def _Compare(self, node: ast.Compare) -> None:
@@ -181,7 +181,7 @@ class Finder:
 
     def _Call(self, node: ast.Call) -> None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
-        if name in SWAPPED and len(node.args) >= 2 and not any(isinstance(one, ast.Starred) for one in node.args):
+        if name in SWAPPED and len(node.args) >= 2 and not any(isinstance(arg, ast.Starred) for arg in node.args):
             a, b = node.args[-2:]
             (start, middle), (later, end) = self.span(a), self.span(b)
             text = self.source(b) + self.whole[middle:later] + self.source(a)
@@ -203,20 +203,20 @@ class Finder:
     def _Assign(self, node: ast.Assign) -> None:
         """A name that gets a new value keeps its old one."""
         target = node.targets[0]
-        if isinstance(target, ast.Name) and any(isinstance(one, ast.Name) and one.id == target.id for one in ast.walk(node.value)):
+        if isinstance(target, ast.Name) and any(isinstance(part, ast.Name) and part.id == target.id for part in ast.walk(node.value)):
             self.replace(node, "pass", f"{target.id} keeps its value")
 
     def _only_raises(self, body: list[ast.stmt]) -> bool:
-        return all(isinstance(one, ast.Raise) for one in body)
+        return all(isinstance(statement, ast.Raise) for statement in body)
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
     """What is below a node, without annotations, and without decorators that only remember."""
     if isinstance(node, ast.FunctionDef):
-        yield from (one for one in node.decorator_list if not _remembers(one))
+        yield from (decorator for decorator in node.decorator_list if not _remembers(decorator))
         yield from node.args.defaults
         yield from node.body
-    elif isinstance(node, ast.If) and all(isinstance(one, ast.Raise) for one in node.body):
+    elif isinstance(node, ast.If) and all(isinstance(statement, ast.Raise) for statement in node.body):
         yield from node.orelse
     elif isinstance(node, ast.ClassDef):
         yield from node.body
@@ -237,9 +237,9 @@ def mutations(whole: str, path: str) -> list[Mutation]:
     finder = Finder(whole, path)
     finder.visit(ast.parse(whole))
     found: dict[tuple[int, int, str], Mutation] = {}
-    for one in finder.found:
-        found.setdefault((one.start, one.end, one.text), one)
-    return sorted(found.values(), key=lambda one: (one.start, one.end))
+    for mutation in finder.found:
+        found.setdefault((mutation.start, mutation.end, mutation.text), mutation)
+    return sorted(found.values(), key=lambda mutation: (mutation.start, mutation.end))
 
 
 def compiles(text: str) -> bool:

@@ -48,7 +48,7 @@ class Listing(list[ListedInstruction]):
         return f"Listing({len(self)} instructions)"
 
     def _repr_html_(self) -> str:
-        rows = ((f"{one.offset:#06x}", one.size, one.text) for one in self)
+        rows = ((f"{line.offset:#06x}", line.size, line.text) for line in self)
         return table(f"{len(self)} instructions", ("offset", "bytes", "instruction"), rows)
 
 
@@ -79,6 +79,6 @@ def disassemble(code: bytes, gpu: str, syntax: Syntax | None = None) -> Listing:
     code = bytes(code)
     gen = device(gpu).generation.number
     items = list(program.instructions(code, gen))
-    writer = dialect.ListingWriter(dialect.select_dialect(syntax, gen), gen, (one for _, _, one in items))
+    writer = dialect.ListingWriter(dialect.select_dialect(syntax, gen), gen, (inst for _, _, inst in items))
     rows = [ListedInstruction(row.offset, row.size, " ".join(row.text.split()), row.instruction) for row in writer.rows(items)]
     return Listing(rows, dialect.text(code, gen, syntax))

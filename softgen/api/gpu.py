@@ -16,15 +16,14 @@ from softgen.api.kernels import Grid, Kernel, Value, check_arguments, chosen_loc
 from softgen.api.machine import BatchMachine
 from softgen.api.memory import Allocation, Buffer, Heap, Image, Sampler, find_format, image_bytes, is_integer
 from softgen.api.run import Run
-from softgen.api.state import ENTRIES, REGISTER, Dispatch, Packer, Parts
+from softgen.api.state import ENTRIES, Dispatch, Packer, Parts
 from softgen.bits.generation import device
+from softgen.bits.units import GRF_BYTES, GRF_COUNT, PAGE_SIZE
 from softgen.errors import UsageError
 
-PAGE = 4096
 SLOTS = 1024  # threads that have scratch space of their own: a thread's number in r0 has 10 bits
 MOST_CURBE = 1 << 16  # bytes
 MOST_WIDTH = 64  # threads that a walker counts in one direction
-MOST_REGISTERS = 128
 
 
 @dataclass(frozen=True)
@@ -175,13 +174,13 @@ class Gpu:
         launch = kernel.launch
         grid = self._grid(kernel, global_size, local_size, offset)
         local, local_bytes = local_memory(kernel, arguments)
-        per_thread = local_ids(grid, kernel.simd) if launch.local_ids else [bytes(REGISTER)] * -(-grid.items // kernel.simd)
+        per_thread = local_ids(grid, kernel.simd) if launch.local_ids else [bytes(GRF_BYTES)] * -(-grid.items // kernel.simd)
         self._check_group(len(per_thread), kernel.name)
         shared = cross_thread(kernel, arguments, grid, local, self._program_data(kernel))
         rest = grid.items - kernel.simd * (len(per_thread) - 1)
         dispatch = Dispatch(
             simd=kernel.simd, group_threads=len(per_thread), groups=grid.groups, right_mask=(1 << rest) - 1,
-            per_thread=len(per_thread[0]) // REGISTER, cross_thread=len(shared) // REGISTER, local_bytes=local_bytes,
+            per_thread=len(per_thread[0]) // GRF_BYTES, cross_thread=len(shared) // GRF_BYTES, local_bytes=local_bytes,
             barrier=launch.barrier, scratch_bytes=launch.scratch_bytes)  # fmt: skip
         samplers = self._samplers(kernel, arguments)
         table = self._surfaces(kernel, arguments)
@@ -224,20 +223,21 @@ class Gpu:
     def _relocated(self, kernel: Kernel) -> bytes:
         code = bytearray(kernel.code)
         bases = self._program_data(kernel)
-        for one in kernel.launch.relocations:
-            if one.section == "code" or one.offset + one.size > len(code):
-                raise UsageError(f"{kernel.name}: a relocation at {one.offset:#x} of {one.size} bytes is not for program data in its code")
-            value = bases["const_base" if one.section == "constant" else "global_base"] + one.value
-            code[one.offset : one.offset + one.size] = (value >> one.shift & (1 << 8 * one.size) - 1).to_bytes(one.size, "little")
+        for relocation in kernel.launch.relocations:
+            offset, size = relocation.offset, relocation.size
+            if relocation.section == "code" or offset + size > len(code):
+                raise UsageError(f"{kernel.name}: a relocation at {offset:#x} of {size} bytes is not for program data in its code")
+            value = bases["const_base" if relocation.section == "constant" else "global_base"] + relocation.value
+            code[offset : offset + size] = (value >> relocation.shift & (1 << 8 * size) - 1).to_bytes(size, "little")
         return bytes(code)
 
     def _surfaces(self, kernel: Kernel, arguments: Sequence[Value]) -> dict[int, bytes]:
         """Surface states by binding table index."""
         table = {}
-        for one in kernel.arguments:
-            value = arguments[one.index]
-            if one.surface is not None and isinstance(value, Buffer | Image):
-                table[one.surface] = self._packer.surface(value)
+        for argument in kernel.arguments:
+            value = arguments[argument.index]
+            if argument.surface is not None and isinstance(value, Buffer | Image):
+                table[argument.surface] = self._packer.surface(value)
         launch = kernel.launch
         for index, name in ((launch.constant_surface, "const_base"), (launch.global_surface, "global_base"),
                             (launch.private_surface, "private_base_stateless")):  # fmt: skip
@@ -248,8 +248,8 @@ class Gpu:
 
     def _samplers(self, kernel: Kernel, arguments: Sequence[Value]) -> list[bytes]:
         states: dict[int, bytes] = {}
-        for one in kernel.launch.samplers:
-            states[one.index] = one.state or self._packer.sampler(_sampler(one.filter, one.addressing, one.normalized))
+        for sampler in kernel.launch.samplers:
+            states[sampler.index] = sampler.state or self._packer.sampler(_sampler(sampler.filter, sampler.addressing, sampler.normalized))
         for argument in kernel.arguments:
             value = arguments[argument.index]
             if argument.sampler is not None and isinstance(value, Sampler):
@@ -279,7 +279,7 @@ class Gpu:
         if group * size > MOST_CURBE:
             raise UsageError(f"{group} threads with {size:,} bytes of payload each are too many; a group takes {MOST_CURBE:,} bytes")
         shared = len(rows) == 1
-        dispatches = [Dispatch(simd, group, ((threads // group) if shared else 1, 1, 1), (number, 0, 0), per_thread=size // REGISTER,
+        dispatches = [Dispatch(simd, group, ((threads // group) if shared else 1, 1, 1), (number, 0, 0), per_thread=size // GRF_BYTES,
                                local_bytes=local_bytes, barrier=group > 1, scratch_bytes=scratch_bytes)
                       for number in range(1 if shared else threads // group)]  # fmt: skip
         loaded = [rows[0] * group] if shared else [b"".join(rows[first : first + group]) for first in range(0, threads, group)]
@@ -297,8 +297,8 @@ class Gpu:
         if array.dtype.kind not in "biufV":
             raise UsageError(f"a payload is an array of numbers, not of {array.dtype}")
         rows = [array[number].tobytes() for number in range(threads)] if array.ndim > 1 and len(array) == threads else [array.tobytes()]
-        size = -(-len(rows[0]) // REGISTER) * REGISTER
-        if size > (MOST_REGISTERS - 1) * REGISTER:
+        size = -(-len(rows[0]) // GRF_BYTES) * GRF_BYTES
+        if size > (GRF_COUNT - 1) * GRF_BYTES:
             raise UsageError(f"a payload of {size:,} bytes is larger than the registers after r0; for a row per thread the first axis has "
                              f"{threads} elements, not {len(array) if array.ndim else 1}")  # fmt: skip
         return [row.ljust(size, b"\0") for row in rows]
@@ -311,10 +311,10 @@ class Gpu:
         all_dispatches = [dispatch, *more]
         parts = Parts()
         sampler_table = parts.add(b"".join(samplers)) if samplers else 0
-        for number, one in enumerate(all_dispatches):
-            one.samplers, one.sampler_count = sampler_table, len(samplers)
+        for number, current in enumerate(all_dispatches):
+            current.samplers, current.sampler_count = sampler_table, len(samplers)
             data = loaded[number] if loaded else b""
-            one.curbe = (parts.add(data), len(data)) if data else None
+            current.curbe = (parts.add(data), len(data)) if data else None
         surfaces = Parts()
         offsets = {index: surfaces.add(state) for index, state in table.items()}
         if len(table) > ENTRIES or any(index >= ENTRIES for index in table):
@@ -322,24 +322,24 @@ class Gpu:
         null = surfaces.add(self._packer.surface(None))
         entries = [offsets.get(index, null) for index in range(max(table, default=0) + 1)]
         binding_table = surfaces.add(b"".join(self._packer.pack("BINDING_TABLE_STATE", surface_state_pointer=entry) for entry in entries))
-        for one in all_dispatches:
-            one.binding_table = binding_table
+        for current in all_dispatches:
+            current.binding_table = binding_table
             if fetched:
-                one.indirect = 0, len(fetched)
+                current.indirect = 0, len(fetched)
         description = self._packer.descriptor(dispatch)
-        for one in all_dispatches:
-            one.descriptor = parts.add(description) if one is dispatch else dispatch.descriptor
+        for current in all_dispatches:
+            current.descriptor = parts.add(description) if current is dispatch else dispatch.descriptor
         return self._placed(code, parts.data, surfaces.data, fetched, all_dispatches)
 
     def _placed(self, code: bytes, dynamic: bytes, surfaces: bytes, fetched: bytes, dispatches: list[Dispatch]) -> Prepared:
         states = [_whole_pages(part) for part in (dynamic, surfaces, fetched)]
-        curbe = max((one.curbe[1] for one in dispatches if one.curbe), default=0)
+        curbe = max((dispatch.curbe[1] for dispatch in dispatches if dispatch.curbe), default=0)
         first = dispatches[0]
         walks = self._packer.front_end(first.scratch_bytes, curbe) + b"".join(map(self._packer.dispatch, dispatches)) + self._packer.end()
         general = self._scratch_space(first)
         instruction = self._upload(code)
         begin = len(b"".join(states))
-        memory = self._heap.allocate(begin + len(walks) + PAGE, "state")
+        memory = self._heap.allocate(begin + len(walks) + PAGE_SIZE, "state")
         at = [memory.address, memory.address + len(states[0]), memory.address + len(states[0]) + len(states[1])]
         bases = self._packer.bases(general, at[1], at[0], at[2], instruction)
         memory.write(b"".join(states) + bases + walks)
@@ -354,7 +354,7 @@ class Gpu:
         if self._scratch is None or self._scratch.store.size < size:
             if self._scratch is not None:
                 self._heap.free(self._scratch)
-            self._scratch = self._heap.allocate(max(size, PAGE), "scratch space")
+            self._scratch = self._heap.allocate(max(size, PAGE_SIZE), "scratch space")
         return self._scratch.address
 
     def _upload(self, code: bytes) -> int:
@@ -373,7 +373,7 @@ class Gpu:
 
 
 def _whole_pages(data: bytes) -> bytes:
-    return data.ljust(-(-len(data) // PAGE) * PAGE, b"\0")
+    return data.ljust(-(-len(data) // PAGE_SIZE) * PAGE_SIZE, b"\0")
 
 
 def _sampler(filter: str, addressing: str, normalized: bool) -> Sampler:

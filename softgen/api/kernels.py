@@ -15,11 +15,11 @@ import numpy as np
 from softgen.api.html import table
 from softgen.api.memory import Buffer, Image, Local, Sampler
 from softgen.bits.generation import device, devices
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import Unsupported, UsageError
 from softgen.eu import binary
 from softgen.eu.binary import Argument, Launch
 
-REGISTER = 32
 MOST_ITEMS = 256  # work items of a group whose size is chosen here
 FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 OTHER_KINDS = {  # kinds of NumPy scalars that an argument of this type, or a vector of it, is not
@@ -60,8 +60,8 @@ class Kernel:
         return f"Kernel({self.name!r}, SIMD{self.simd}, {len(self.code):,} bytes, {' '.join(self.gpus)})"
 
     def _repr_html_(self) -> str:
-        rows = [(one.index, one.name, one.type, one.kind, one.size or "", "" if one.surface is None else one.surface)
-                for one in self.arguments]  # fmt: skip
+        rows = [(argument.index, argument.name, argument.type, argument.kind, argument.size or "",
+                 "" if argument.surface is None else argument.surface) for argument in self.arguments]  # fmt: skip
         return table(repr(self), ("argument", "name", "type", "kind", "bytes", "surface"), rows)
 
 
@@ -85,9 +85,9 @@ def load_kernels(source: str | os.PathLike[str] | bytes, gpu: str | None = None)
     name, data = ("binary", source) if isinstance(source, bytes) else _read(source)
     found = binary.kernels(data, name)
     if gpu is not None:
-        wanted = device(gpu).generation.number
-        for_others = [kernel for kernel in found if kernel.gen != wanted]
-        found = [kernel for kernel in found if kernel.gen == wanted]
+        gen = device(gpu).generation.number
+        for_others = [kernel for kernel in found if kernel.gen != gen]
+        found = [kernel for kernel in found if kernel.gen == gen]
         if not found:
             others = ", ".join(sorted({gpu for kernel in for_others for gpu in Kernel(kernel).gpus})) or "a GPU softgen does not know"
             raise UsageError(f"{name}: has no kernels for {gpu}; they are for {others}")
@@ -129,15 +129,15 @@ class Grid:
 
 def check_arguments(kernel: Kernel, given: Sequence[Value]) -> None:
     """Refuse a wrong number of arguments, or one of the wrong kind."""
-    wanted = kernel.arguments
-    count = wanted[-1].index + 1 if wanted else 0
+    declared = kernel.arguments
+    count = declared[-1].index + 1 if declared else 0
     if len(given) != count:
-        names = ", ".join(f"{one.type} {one.name}".strip() or one.kind for one in wanted)
+        names = ", ".join(f"{argument.type} {argument.name}".strip() or argument.kind for argument in declared)
         raise UsageError(f"{kernel.name} takes {count} arguments ({names}), not {len(given)}")
     kinds = {"buffer": Buffer, "image": Image, "local": Local, "sampler": Sampler}
-    for one in wanted:
-        value, label = given[one.index], f"argument {one.index} ({one.name}) of {kernel.name}"
-        expected = kinds.get(one.kind)
+    for argument in declared:
+        value, label = given[argument.index], f"argument {argument.index} ({argument.name}) of {kernel.name}"
+        expected = kinds.get(argument.kind)
         if expected is not None and not isinstance(value, expected):
             raise UsageError(f"{label} must be a {expected.__name__}, not {type(value).__name__}")
         if expected is None and isinstance(value, tuple(kinds.values())):
@@ -169,31 +169,31 @@ def value_bytes(argument: Argument, value: object) -> bytes:
 
 def cross_thread(kernel: Kernel, given: Sequence[Value], grid: Grid, local: Mapping[int, int], bases: Mapping[str, int]) -> bytes:
     """The part of the payload that all threads share. `local` are offsets of __local arguments, `bases` addresses of program data."""
-    launch, arguments = kernel.launch, {one.index: one for one in kernel.arguments}
+    launch, arguments = kernel.launch, {argument.index: argument for argument in kernel.arguments}
     triples = {"global_id_offset": grid.offset, "local_size": grid.local_size, "enqueued_local_size": grid.local_size,
                "global_size": grid.global_size, "group_count": grid.groups}  # fmt: skip
     payload = bytearray(launch.payload_bytes)
-    for one in launch.values:
-        value = given[one.argument] if one.argument >= 0 else None
-        if one.kind in triples:
-            data = struct.pack("<3I", *triples[one.kind])
-        elif one.kind in bases:
-            data = struct.pack("<Q", bases[one.kind])
-        elif one.kind == "arg_byvalue":
-            data = value_bytes(arguments[one.argument], value)
-        elif one.kind == "local_address":
-            data = struct.pack("<Q", local[one.argument])
-        elif one.kind == "buffer_address" and isinstance(value, Buffer):
+    for slot in launch.values:
+        value = given[slot.argument] if slot.argument >= 0 else None
+        if slot.kind in triples:
+            data = struct.pack("<3I", *triples[slot.kind])
+        elif slot.kind in bases:
+            data = struct.pack("<Q", bases[slot.kind])
+        elif slot.kind == "arg_byvalue":
+            data = value_bytes(arguments[slot.argument], value)
+        elif slot.kind == "local_address":
+            data = struct.pack("<Q", local[slot.argument])
+        elif slot.kind == "buffer_address" and isinstance(value, Buffer):
             data = struct.pack("<Q", value.address)
-        elif one.kind == "work_dimensions":
+        elif slot.kind == "work_dimensions":
             data = struct.pack("<I", grid.dimensions)
-        elif one.kind == "buffer_offset":
-            data = bytes(one.size)
+        elif slot.kind == "buffer_offset":
+            data = bytes(slot.size)
         elif isinstance(value, Image | Sampler):
-            data = struct.pack("<I", _described(one.kind, value, kernel))
+            data = struct.pack("<I", _described(slot.kind, value, kernel))
         else:
-            raise Unsupported(f"{kernel.name}: its payload has a value {one.kind!r}, which is not yet filled in")
-        payload[one.offset : one.offset + one.size] = data[one.source : one.source + one.size].ljust(one.size, b"\0")
+            raise Unsupported(f"{kernel.name}: its payload has a value {slot.kind!r}, which is not yet filled in")
+        payload[slot.offset : slot.offset + slot.size] = data[slot.source : slot.source + slot.size].ljust(slot.size, b"\0")
     return bytes(payload)
 
 
@@ -218,7 +218,7 @@ def _described(kind: str, value: Image | Sampler, kernel: Kernel) -> int:
 def local_ids(grid: Grid, simd: int) -> list[bytes]:
     """The per-thread payload: x, y and z of a thread's work items as words, a row each."""
     width, height, _ = grid.local_size
-    row = 2 * REGISTER if simd == 32 else REGISTER
+    row = 2 * GRF_BYTES if simd == 32 else GRF_BYTES
     items = np.arange(grid.items)
     found = []
     for first in range(0, grid.items, simd):
@@ -231,11 +231,11 @@ def local_ids(grid: Grid, simd: int) -> list[bytes]:
 def local_memory(kernel: Kernel, arguments: Sequence[Value]) -> tuple[dict[int, int], int]:
     """Offsets of __local arguments, after the kernel's own local variables; and all bytes together."""
     size, offsets = kernel.launch.local_bytes, {}
-    for one in kernel.arguments:
-        value = arguments[one.index]
+    for argument in kernel.arguments:
+        value = arguments[argument.index]
         if isinstance(value, Local):
-            offsets[one.index] = -(-size // one.alignment) * one.alignment
-            size = offsets[one.index] + value.size
+            offsets[argument.index] = -(-size // argument.alignment) * argument.alignment
+            size = offsets[argument.index] + value.size
     return offsets, size
 
 

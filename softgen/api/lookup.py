@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
 
 from softgen.api.html import table
 from softgen.bits.catalogue import catalogue
@@ -12,7 +12,7 @@ from softgen.bits.layout import Layout
 from softgen.errors import SpecError, UsageError
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Field:
     """A field; `high` and `low` count from bit 0 of dword 0."""
 
@@ -35,7 +35,7 @@ class Field:
         return f"{self.high - base}:{self.low - base}" if self.high > self.low else f"{self.low - base}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Spec:
     """A command, structure, register, message or instruction of one GPU."""
 
@@ -46,24 +46,24 @@ class Spec:
     dwords: int
     fields: tuple[Field, ...]
     page: str
-    layout: Layout = field(compare=False)
+    layout: Layout = dataclasses.field(compare=False)
 
     def __getitem__(self, name: str) -> Field:
-        for one in self.fields:
-            if one.name == name:
-                return one
-        raise KeyError(f"{self.name} has no field {name!r}; it has {', '.join(one.name for one in self.fields)}")
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise KeyError(f"{self.name} has no field {name!r}; it has {', '.join(field.name for field in self.fields)}")
 
     def __repr__(self) -> str:
         return f"Spec({self.name}: {self.kind}, {self.gpu}, {self.dwords} dwords, {len(self.fields)} fields)"
 
     def __str__(self) -> str:
         lines = [f"{self.name}  {self.kind}, {self.gpu}, {self.dwords} dwords"]
-        return "\n".join([*lines, *(f"  {one.dword:3}  {one.bits:7} {one.name}" for one in self.fields)])
+        return "\n".join([*lines, *(f"  {field.dword:3}  {field.bits:7} {field.name}" for field in self.fields)])
 
     def _repr_html_(self) -> str:
-        rows = ((one.dword, one.bits, f"{one.group}.{one.name}" if one.group else one.name, " | ".join(one.values.values()) or one.type,
-                 one.source) for one in self.fields)  # fmt: skip
+        rows = ((field.dword, field.bits, f"{field.group}.{field.name}" if field.group else field.name,
+                 " | ".join(field.values.values()) or field.type, field.source) for field in self.fields)  # fmt: skip
         return table(f"{self.name}: {self.kind}, {self.gpu}, {self.dwords} dwords", ("dword", "bits", "name", "type", "source"), rows)
 
 
@@ -85,9 +85,9 @@ def spec(name: str, gpu: str) -> Spec:
         raise SpecError(f"no page describes {name!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))
     layout = catalogue().layout(name, gen)
     fields = []
-    for one, groups in layout.walk():
+    for field, groups in layout.walk():
         start = sum(group.start for group in groups)
-        low = min(low for _, low in one.pieces)
-        fields.append(Field(one.name, start + one.high, start + low, str(one.type), values_of(one.type, gen),
-                            ".".join(group.name for group in groups), one.source))  # fmt: skip
+        low = min(low for _, low in field.pieces)
+        fields.append(Field(field.name, start + field.high, start + low, str(field.type), values_of(field.type, gen),
+                            ".".join(group.name for group in groups), field.source))  # fmt: skip
     return Spec(layout.name, layout.kind, gpu, layout.key, layout.dwords, tuple(fields), f"{layout.page}:{layout.line}", layout)

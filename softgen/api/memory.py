@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from softgen.bits.formats import Format, surface_formats
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import UsageError
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer as Store
@@ -17,7 +18,6 @@ from softgen.memory.store import MemfdBuffer as Store
 if TYPE_CHECKING:
     import PIL.Image
 
-PAGE = 4096
 FIRST = 0x10_0000  # the lowest address that is handed out: a null pointer faults
 GAP = 1 << 16  # unmapped bytes after each allocation: an overrun faults
 ROW = 64  # alignment of an image's rows
@@ -48,7 +48,7 @@ class Heap:
 
     def allocate(self, size: int, name: str) -> Allocation:
         self.check_open()
-        whole = -(-max(size, 1) // PAGE) * PAGE + GAP
+        whole = -(-max(size, 1) // PAGE_SIZE) * PAGE_SIZE + GAP
         start, index = FIRST, 0
         while index < len(self._taken) and self._taken[index][0] - start < whole:
             start = self._taken[index][1]
@@ -224,7 +224,7 @@ def image_bytes(size: Sequence[int], format: Format) -> int:
 def find_format(dtype: np.dtype[Any], channels: int, normalized: bool, name: str | None = None) -> Format:
     """The surface format of an array's elements, or the one that is named."""
     if name is not None:
-        found = next((one for one in surface_formats().values() if one.name == name.upper()), None)
+        found = next((format for format in surface_formats().values() if format.name == name.upper()), None)
         if found is None:
             raise UsageError(f"no surface format is called {name!r}; `softgen spec SURFACE_FORMAT` lists them")
         if found.bits != 8 * dtype.itemsize * channels:
@@ -236,10 +236,10 @@ def find_format(dtype: np.dtype[Any], channels: int, normalized: bool, name: str
     kinds = {"f": "FLOAT", "u": "UNORM" if normalized else "UINT", "i": "SNORM" if normalized else "SINT"}
     if dtype.kind not in kinds or bits > 32:
         raise UsageError(f"an image's elements are integers or floats of at most 32 bits, not {dtype}")
-    wanted = "".join(f"{channel}{bits}" for channel in CHANNELS[channels]) + f"_{kinds[dtype.kind]}"
-    found = next((one for one in surface_formats().values() if one.name == wanted), None)
+    format_name = "".join(f"{channel}{bits}" for channel in CHANNELS[channels]) + f"_{kinds[dtype.kind]}"
+    found = next((format for format in surface_formats().values() if format.name == format_name), None)
     if found is None:
-        raise UsageError(f"there is no surface format {wanted}")
+        raise UsageError(f"there is no surface format {format_name}")
     return found
 
 

@@ -16,11 +16,11 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.describe import values_of
 from softgen.bits.generation import Device
 from softgen.bits.layout import Layout
+from softgen.bits.units import GRF_BYTES
 from softgen.errors import UsageError
 
 SURFACE_TYPES = {"1d": 0, "2d": 1, "3d": 2, "buffer": 4, "null": 7}
 RAW = 0x1FF
-REGISTER = 32
 KIB = 1024
 ALL = 0xFFFFFFFF
 PIPELINE_GPGPU = 2
@@ -78,7 +78,7 @@ class Packer:
 
     def optional(self, name: str, **values: Any) -> dict[str, Any]:
         """The fields that this generation has."""
-        known = {one.name for one, _ in self.layout(name).walk()}
+        known = {field.name for field, _ in self.layout(name).walk()}
         return {field: value for field, value in values.items() if field in known}
 
     def layout(self, name: str) -> Layout:
@@ -92,7 +92,7 @@ class Packer:
             return 0
         names = values_of(self.layout(structure).field(field).type, self.gen)
         sizes = {code: int(name.removesuffix("k")) * KIB for code, name in names.items() if name.removesuffix("k").isdigit()}
-        enough = [code for code, held in sizes.items() if held >= size]
+        enough = [code for code, capacity in sizes.items() if capacity >= size]
         if not enough:
             raise UsageError(f"{size:,} bytes are too many for {field} of {self.device.title}; at most {max(sizes.values()):,}")
         return min(enough, key=sizes.__getitem__)
@@ -165,7 +165,7 @@ class Packer:
         return select + self.pack("STATE_BASE_ADDRESS", **addresses, **enables, **self.optional("STATE_BASE_ADDRESS", **sizes))
 
     def front_end(self, scratch_bytes: int, curbe_bytes: int) -> bytes:
-        curbe = -(-curbe_bytes // (2 * REGISTER)) * 2  # in registers, an even number
+        curbe = -(-curbe_bytes // (2 * GRF_BYTES)) * 2  # in registers, an even number
         return self.pack(
             "MEDIA_VFE_STATE", per_thread_scratch_space=self.smallest("MEDIA_VFE_STATE", "per_thread_scratch_space", scratch_bytes),
             maximum_number_of_threads=self.device.limit("compute_threads") * self.device.limit("subslices") - 1, number_of_urb_entries=2,

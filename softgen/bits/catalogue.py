@@ -44,7 +44,7 @@ class Catalogue:
         if name not in self._layouts:
             if name not in self.sections:
                 raise SpecError(f"no page describes {name!r}")
-            self._layouts[name] = {one.gen: one for one in page.layouts(self.sections[name], self.layout)}
+            self._layouts[name] = {layout.gen: layout for layout in page.layouts(self.sections[name], self.layout)}
         return self._layouts[name]
 
     def layout(self, name: str, gen: float) -> Layout:
@@ -118,13 +118,13 @@ class Catalogue:
         table: dict[int, Layout] = {}
         own = defaultdict(bool)  # type: ignore[var-annotated]
         for name in self.names("register", gen):
-            one = self.history(name)[gen]
-            assert one.offset is not None
-            if one.relative:
+            layout = self.history(name)[gen]
+            assert layout.offset is not None
+            if layout.relative:
                 continue
-            mine = bool(engine) and engine in one.engines
-            if one.offset not in table or mine and not own[one.offset]:
-                table[one.offset], own[one.offset] = one, mine
+            is_own = bool(engine) and engine in layout.engines
+            if layout.offset not in table or is_own and not own[layout.offset]:
+                table[layout.offset], own[layout.offset] = layout, is_own
         return table
 
 
@@ -141,7 +141,7 @@ def spec_files(suffix: str, root: Traversable | None = None) -> Iterator[tuple[s
 def _surface_formats() -> dict[int, str]:
     from softgen.bits.formats import surface_formats  # only who meets a surface needs the table
 
-    return {value: one.name for value, one in surface_formats().items()}
+    return {value: format.name for value, format in surface_formats().items()}
 
 
 @cache

@@ -76,14 +76,14 @@ def to_json(layout: Layout, dwords: Sequence[int]) -> dict[str, Any]:
 def _json(shape: tuple[Any, ...], values: Record, bits: int) -> dict[str, Any]:
     fields, groups = shape
     found: dict[str, Any] = {}
-    for index, (one, names) in enumerate(fields):
-        if one.low >= bits or one.when and not holds(one.when, values):
+    for index, (field, names) in enumerate(fields):
+        if field.low >= bits or field.when and not holds(field.when, values):
             continue  # a shorter command than the page allows for, or another reading
         value = values[index]
-        found[one.name] = {"value": value, "name": names.get(value)} if one.type.name == "enum" else value
+        found[field.name] = {"value": value, "name": names.get(value)} if field.type.name == "enum" else value
     for index, (group, inner) in enumerate(groups, len(fields)):
-        held = values[index][: group.times(bits)]  # a shorter form may end before a group does
-        found[group.name] = [_json(inner, element, group.size) | _derived_json(group, element) for element in held]
+        elements = values[index][: group.times(bits)]  # a shorter form may end before a group does
+        found[group.name] = [_json(inner, element, group.size) | _derived_json(group, element) for element in elements]
     return found
 
 
@@ -104,17 +104,17 @@ def lines(layout: Layout, dwords: Sequence[int]) -> Iterator[FieldLine]:
 
 def _lines(shape: tuple[Any, ...], values: Record, raw: Record, gen: float, depth: int, bits: int) -> Iterator[FieldLine]:
     fields, groups = shape
-    for index, (one, names) in enumerate(fields):
-        if one.low >= bits or one.when and not holds(one.when, raw):
+    for index, (field, names) in enumerate(fields):
+        if field.low >= bits or field.when and not holds(field.when, raw):
             continue
-        yield FieldLine(one.name, value_text(one, values[index], names), raw[index] == 0, depth)
-        if one.type.name == "struct":
-            inner = catalogue().get(one.type.target, gen)
+        yield FieldLine(field.name, value_text(field, values[index], names), raw[index] == 0, depth)
+        if field.type.name == "struct":
+            inner = catalogue().get(field.type.target, gen)
             if inner and raw[index]:
                 yield from (line._replace(depth=depth + 1) for line in lines(inner, record.split(raw[index], inner.dwords)))
     for index, (group, inner_shape) in enumerate(groups, len(fields)):
-        held = group.times(bits)
-        for i, (element, element_raw) in enumerate(zip(values[index][:held], raw[index][:held], strict=True)):
+        count = group.times(bits)
+        for i, (element, element_raw) in enumerate(zip(values[index][:count], raw[index][:count], strict=True)):
             yield FieldLine(f"{group.name}[{i}]", "", not any(_flat(element_raw)), depth)
             yield from _lines(inner_shape, element, element_raw, gen, depth + 1, group.size)
             yield from (FieldLine(name, str(getattr(element, name)), False, depth + 1) for name, _ in group.derived)
@@ -155,9 +155,9 @@ def value_text(field: BitField, value: Any, names: dict[int, str]) -> str:
 def _must(layout: Layout) -> tuple[int, int]:
     """Masks of the named fields that must be zero and must be one."""
     masks = {"mbz": 0, "mbo": 0}
-    for one in layout.fields:
-        if one.type.name in masks:
-            masks[one.type.name] |= one.mask
+    for field in layout.fields:
+        if field.type.name in masks:
+            masks[field.type.name] |= field.mask
     return masks["mbz"], masks["mbo"]
 
 
@@ -165,8 +165,8 @@ def reserved(layout: Layout, dwords: Sequence[int]) -> list[Reserved]:
     """Bits that violate the page: reserved, must-be-zero and must-be-one bits. Dwords past the longest form on the page are not checked."""
     dwords = dwords if layout.maximum is None else dwords[: layout.maximum]
     bits = record.join(dwords)
-    zero, one = _must(layout)
-    wrong = bits & (layout.reserved(len(dwords)) | zero) | one & ~bits & (1 << len(dwords) * 32) - 1
+    zero, ones = _must(layout)
+    wrong = bits & (layout.reserved(len(dwords)) | zero) | ones & ~bits & (1 << len(dwords) * 32) - 1
     if not wrong:
         return []
     return [run for i, part in enumerate(record.split(wrong, len(dwords))) if part for run in _runs(part, dwords[i], 32 * i)]

@@ -94,14 +94,14 @@ class Group:
 
     def times(self, bits: int) -> int:
         """How many elements a layout of `bits` bits holds."""
-        held = max(0, bits - self.start) // self.size
-        return held if self.count is None else min(self.count, held)
+        room = max(0, bits - self.start) // self.size
+        return room if self.count is None else min(self.count, room)
 
 
 def claimed_bits(fields: tuple[BitField, ...], groups: tuple[Group, ...], bits: int) -> int:
     claimed = 0
-    for one in fields:
-        claimed |= one.mask
+    for field in fields:
+        claimed |= field.mask
     for group in groups:
         for i in range(group.times(bits)):
             claimed |= group.claimed << group.start + i * group.size

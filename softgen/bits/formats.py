@@ -63,11 +63,11 @@ def read(text: str) -> dict[int, Format]:
     found: dict[int, Format] = {}
     names: set[str] = set()
     for line, cells in _rows(text):
-        one = _format(line, cells)
-        if one.value in found or one.name in names:
-            raise SpecError(f"{FILE}:{line}: {one.name}, {one.value}, is listed twice")
-        found[one.value] = one
-        names.add(one.name)
+        entry = _format(line, cells)
+        if entry.value in found or entry.name in names:
+            raise SpecError(f"{FILE}:{line}: {entry.name}, {entry.value}, is listed twice")
+        found[entry.value] = entry
+        names.add(entry.name)
     return found
 
 

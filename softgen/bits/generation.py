@@ -105,14 +105,14 @@ def devices() -> dict[str, Device]:
 
 
 def device(name: str) -> Device:
-    for one in devices().values():
-        if name == one.name or name in one.aliases:
-            return one
+    for device in devices().values():
+        if name == device.name or name in device.aliases:
+            return device
     raise SpecError(f"no GPU is called {name!r}; there are {', '.join(devices())}")
 
 
 def device_by_pci(pci_id: int) -> Device:
-    for one in devices().values():
-        if pci_id in one.pci_ids:
-            return one
+    for device in devices().values():
+        if pci_id in device.pci_ids:
+            return device
     raise SpecError(f"no GPU softgen knows has PCI id {pci_id:#06x}; `softgen gpus` lists them")

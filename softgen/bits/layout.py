@@ -89,11 +89,11 @@ class Layout:
 
     def walk(self) -> Iterator[tuple[BitField, tuple[Group, ...]]]:
         """Every field with the groups it stands in, outermost first."""
-        yield from ((one, ()) for one in self.fields)
+        yield from ((field, ()) for field in self.fields)
         yield from _walk(self.groups, ())
 
     def field(self, name: str) -> BitField:
-        found = next((one for one in self.fields if one.name == name), None)
+        found = next((field for field in self.fields if field.name == name), None)
         if found is None:
             raise SpecError(f"{self.page}: {self.name} has no field {name!r} on gen {self.gen:g}")
         return found
@@ -101,7 +101,7 @@ class Layout:
 
 def _walk(groups: tuple[Group, ...], outer: tuple[Group, ...]) -> Iterator[tuple[BitField, tuple[Group, ...]]]:
     for group in groups:
-        yield from ((one, (*outer, group)) for one in group.fields)
+        yield from ((field, (*outer, group)) for field in group.fields)
         yield from _walk(group.groups, (*outer, group))
 
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
 
-MASK32 = 0xFFFFFFFF
-
 
 class Record(tuple[Any, ...]):
     """A read-only record. Fields are attributes; `_asdict` gives them by name."""

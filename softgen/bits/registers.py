@@ -69,12 +69,12 @@ RegisterRow = tuple[int, int, Layout]  # first byte, end, layout
 
 @cache
 def _absolute(gen: float) -> tuple[RegisterRow, ...]:
-    return _rows(one for one in _registers(gen) if not one.relative)
+    return _rows(register for register in _registers(gen) if not register.relative)
 
 
 @cache
 def _own(gen: float, engine: str) -> tuple[RegisterRow, ...]:
-    return _rows(one for one in _registers(gen) if one.relative and engine in one.engines)
+    return _rows(register for register in _registers(gen) if register.relative and engine in register.engines)
 
 
 def _registers(gen: float) -> Iterator[Layout]:
@@ -82,7 +82,7 @@ def _registers(gen: float) -> Iterator[Layout]:
 
 
 def _rows(layouts: Iterator[Layout]) -> tuple[RegisterRow, ...]:
-    found = ((one.offset or 0, (one.offset or 0) + 4 * one.dwords * one.count, one) for one in layouts)
+    found = ((layout.offset or 0, (layout.offset or 0) + 4 * layout.dwords * layout.count, layout) for layout in layouts)
     return tuple(sorted(found, key=lambda row: row[:2]))
 
 

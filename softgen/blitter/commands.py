@@ -92,17 +92,17 @@ def xy_color_blt(cs: CommandStreamer, cmd: Record) -> None:
 @handles("XY_PIXEL_BLT")
 def xy_pixel_blt(cs: CommandStreamer, cmd: Record) -> None:
     """One pixel with the background colour of the setup command (KBL 2805-2812)."""
-    x, y, held = cmd.destination_x1_coordinate, cmd.destination_y1_coordinate, _setup(cs)
-    _fill(cs, cmd, held, PixelRectangle(x, y, x + 1, y + 1), held.background_color)
+    x, y, setup = cmd.destination_x1_coordinate, cmd.destination_y1_coordinate, _setup(cs)
+    _fill(cs, cmd, setup, PixelRectangle(x, y, x + 1, y + 1), setup.background_color)
 
 
 @handles("XY_SCANLINES_BLT")
 def xy_scanlines_blt(cs: CommandStreamer, cmd: Record) -> None:
     """Rows with the pattern of the setup command; a solid one is its background colour (KBL 2682-2695)."""
-    held = _setup(cs)
-    if not getattr(held, "solid_pattern_select", 0) and raster.uses_pattern(held.raster_operation):
+    setup = _setup(cs)
+    if not getattr(setup, "solid_pattern_select", 0) and raster.uses_pattern(setup.raster_operation):
         raise Unsupported("an 8x8 pattern: not yet simulated")
-    _fill(cs, cmd, held, rectangle(cmd), held.background_color)
+    _fill(cs, cmd, setup, rectangle(cmd), setup.background_color)
 
 
 def _fill(cs: CommandStreamer, cmd: Record, control: Record, area: PixelRectangle, color: int) -> None:

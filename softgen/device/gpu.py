@@ -184,7 +184,7 @@ class GpuDevice:
         if starts and starts[0].ring is not None:
             self.engines[starts[0].base].start_ring(starts[0].ring)
         elif starts:
-            self.engines[starts[0].base].submit([one.descriptor for one in starts if one.descriptor is not None])
+            self.engines[starts[0].base].submit([start.descriptor for start in starts if start.descriptor is not None])
         if starts:
             self.poll()
 
@@ -218,7 +218,7 @@ class GpuDevice:
 
     def _poll(self) -> None:
         before = -1
-        while before != self.counters.commands and any(one.busy() for one in self.engines.values()):
+        while before != self.counters.commands and any(engine.busy() for engine in self.engines.values()):
             before = self.counters.commands
             for engine in self.engines.values():
                 engine.poll()
@@ -240,9 +240,9 @@ class GpuDevice:
 
     def signal(self, engine: str, context: int) -> None:
         """MI_SEMAPHORE_SIGNAL: the context, where it waits, looks again when the others have had their turn."""
-        for one in self.engines.values():
-            if one.current is not None and one.current.id == context and one.current.streamer.waiting is not None:
-                one.current.streamer.waiting = None
+        for slot in self.engines.values():
+            if slot.current is not None and slot.current.id == context and slot.current.streamer.waiting is not None:
+                slot.current.streamer.waiting = None
 
     def warn(self, text: str) -> None:
         """Keeps a broken rule of the manual among the remarks, once."""

@@ -15,12 +15,12 @@ from typing import Any
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
-from softgen.device.registers import DWORD, DeviceRegisters, masked
+from softgen.bits.units import DWORD_MASK, PAGE_SIZE
+from softgen.device.registers import DeviceRegisters, masked
 from softgen.device.submission import ImageList, image_lists
 from softgen.errors import SoftgenError
 from softgen.memory.space import Space
 
-PAGE = 4096
 LEGACY_64, ADVANCED_64 = 3, 2  # CONTEXT_DESCRIPTOR.addressing
 ALL_BITS = 0xFFFF0000  # mask of a masked register
 MOST_PAIRS = 128
@@ -39,7 +39,7 @@ class ContextImage:
 
     def ring(self) -> Any:
         """The ring and the page tables it names."""
-        data = memoryview(self.space.read(self.address + PAGE, 4 * self._layout.dwords)).cast("I")
+        data = memoryview(self.space.read(self.address + PAGE_SIZE, 4 * self._layout.dwords)).cast("I")
         ring: Any = self._layout.unpack(data)
         if ring.head >= ring.ring_bytes or ring.tail >= ring.ring_bytes:
             raise SoftgenError(f"the context at {self.address:#x} has a ring of {ring.ring_bytes:#x} bytes with head {ring.head:#x} "
@@ -55,10 +55,10 @@ class ContextImage:
     # -- lists -----------------------------------------------------------------------------------------------------
 
     def _lists(self) -> Iterator[ImageList]:
-        return (one for one in image_lists() if one.engine in ("", self.engine))
+        return (image_list for image_list in image_lists() if image_list.engine in ("", self.engine))
 
     def _dword(self, at: int) -> int:
-        return self.space.read32(self.address + PAGE + 4 * at)
+        return self.space.read32(self.address + PAGE_SIZE + 4 * at)
 
     def _pairs(self, at: int) -> list[tuple[int, int]]:
         """(where the value stands, register) of a list; none where no list is."""
@@ -66,18 +66,18 @@ class ContextImage:
         if catalogue().find_command(header, self.generation.number, self.engine) is not self._load:
             return []
         count = min((self._load.length(header) - 1) // 2, MOST_PAIRS)
-        data = memoryview(self.space.read(self.address + PAGE + 4 * at + 4, 8 * count)).cast("I")
-        return [(self.address + PAGE + 4 * (at + 2 + 2 * i), data[2 * i] & 0x7FFFFC) for i in range(count)]
+        data = memoryview(self.space.read(self.address + PAGE_SIZE + 4 * at + 4, 8 * count)).cast("I")
+        return [(self.address + PAGE_SIZE + 4 * (at + 2 + 2 * i), data[2 * i] & 0x7FFFFC) for i in range(count)]
 
     def restore(self, registers: DeviceRegisters) -> bool:
         """DeviceRegisters from the image; an engine's own lists unless the image inhibits it. Was it inhibited?"""
         inhibited = False
-        for one in self._lists():
-            if one.engine and inhibited:
+        for image_list in self._lists():
+            if image_list.engine and inhibited:
                 break
-            for where, register in self._pairs(one.at):
+            for where, register in self._pairs(image_list.at):
                 registers.write(register, self.space.read32(where))
-            if not one.engine:
+            if not image_list.engine:
                 inhibited = self._inhibited(registers)
         return inhibited
 
@@ -89,8 +89,8 @@ class ContextImage:
         """DeviceRegisters into the image. What was restored once may be restored again: the inhibition is not saved."""
         control = catalogue().layout("CTX_SR_CTL", self.generation.number)
         inhibit = control.field(RESTORE_INHIBIT).mask
-        for one in self._lists():
-            pairs = self._pairs(one.at) or self._new(one)
+        for image_list in self._lists():
+            pairs = self._pairs(image_list.at) or self._new(image_list)
             for where, register in pairs:
                 value, place = registers.read(register), registers.place(register)
                 if place is not None and place.layout is control:
@@ -99,10 +99,10 @@ class ContextImage:
 
     def _new(self, images: ImageList) -> list[tuple[int, int]]:
         """An engine's list, where there was none."""
-        if not images.engine or self.space.extent(self.address + PAGE + 4 * images.at, 4 * 0x60) < 4 * 0x60:
+        if not images.engine or self.space.extent(self.address + PAGE_SIZE + 4 * images.at, 4 * 0x60) < 4 * 0x60:
             return []
         numbers = [number for name in images.registers for number in self._offsets(name)]
-        start = self.address + PAGE + 4 * images.at
+        start = self.address + PAGE_SIZE + 4 * images.at
         self.space.write32(start, images.header & ~0xFF | 2 * len(numbers) - 1)
         for i, number in enumerate(numbers):
             self.space.write32(start + 4 + 8 * i, number)
@@ -115,4 +115,4 @@ class ContextImage:
             dwords = 1 if name == "TIMESTAMP" else layout.dwords
             for number in range(layout.count):
                 first = (layout.offset or 0) + 4 * layout.dwords * number + (self.base if layout.relative else 0)
-                yield from (first + 4 * dword & DWORD for dword in range(dwords))
+                yield from (first + 4 * dword & DWORD_MASK for dword in range(dwords))

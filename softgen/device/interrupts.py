@@ -18,7 +18,8 @@ from importlib import resources
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
-from softgen.device.registers import DWORD, DeviceRegisters
+from softgen.bits.units import DWORD_MASK
+from softgen.device.registers import DeviceRegisters
 
 MOST_EVENTS = 4096
 
@@ -41,7 +42,7 @@ def _places() -> dict[int, tuple[int, int]]:
 @cache
 def _bit(cause: str, gen: float) -> int:
     layout = catalogue().get("ENGINE_INTERRUPT", gen)
-    return next((one.mask for one in layout.fields if one.name == cause), 0) if layout else 0
+    return next((field.mask for field in layout.fields if field.name == cause), 0) if layout else 0
 
 
 class Interrupts:
@@ -55,7 +56,7 @@ class Interrupts:
         self.again: Counter[tuple[int, int]] = Counter()  # (identity register, bit) that happened once more
         if self.layout is not None:
             for number in range(self.layout.count):
-                registers.values[self._offset(number, "mask")] = DWORD  # KBL 12832: all masked
+                registers.values[self._offset(number, "mask")] = DWORD_MASK  # KBL 12832: all masked
                 registers.on_write(self._offset(number, "identity"), partial(self._clear, number))
 
     def _offset(self, number: int, part: str) -> int:

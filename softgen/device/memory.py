@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from softgen.bits.generation import Generation
+from softgen.bits.units import PAGE_SIZE
 from softgen.memory.page_table import PageTableSpace
 from softgen.memory.physical import PhysicalMemory
 from softgen.memory.space import Space
 
-PAGE = 4096
 TABLE_BITS = 23  # 2^20 entries of 8 bytes: the global table of 4 GiB
 KEPT_TABLES = 64
 
@@ -65,4 +65,4 @@ class DeviceMemory:
     def update_table(self, address: int, entries: list[int]) -> None:
         """MI_UPDATE_GTT: entries for the pages from a global address on."""
         for number, value in enumerate(entries):
-            self.write_entry(address // PAGE + number, value)
+            self.write_entry(address // PAGE_SIZE + number, value)

@@ -21,9 +21,9 @@ from importlib import resources
 from softgen.bits import registers
 from softgen.bits.generation import Device, Generation
 from softgen.bits.registers import RegisterPlace
+from softgen.bits.units import DWORD_MASK
 from softgen.streamer.privilege import privileged
 
-DWORD = (1 << 32) - 1
 HALF = (1 << 16) - 1
 TIMESTAMP_BITS = 36
 NANOSECONDS = 1_000_000_000
@@ -85,22 +85,22 @@ class DeviceRegisters:
 
     def read(self, offset: int) -> int:
         if offset in self._reads:
-            return self._reads[offset]() & DWORD
+            return self._reads[offset]() & DWORD_MASK
         if offset in self.values:
             place = self._places.get(offset)
             if place is None or place.layout.name not in MOVING:
                 return self.values[offset]
         place = self.place(offset)
         if place and place.layout.name in MOVING:
-            return self.clock() >> 32 * place.dword & DWORD
-        return self.values.get(offset, DWORD if place and place.layout.name in MASKED_AFTER_RESET else 0)
+            return self.clock() >> 32 * place.dword & DWORD_MASK
+        return self.values.get(offset, DWORD_MASK if place and place.layout.name in MASKED_AFTER_RESET else 0)
 
     def write(self, offset: int, value: int) -> None:
         if offset in self._plain:
-            self.values[offset] = value & DWORD
+            self.values[offset] = value & DWORD_MASK
             return
         if offset in self._writes:
-            self._writes[offset](value & DWORD)
+            self._writes[offset](value & DWORD_MASK)
             return
         with self.lock:
             self.values[offset] = self.changed(offset, self.values.get(offset, 0), value)
@@ -112,13 +112,13 @@ class DeviceRegisters:
             mask = value >> 16
             return old & ~mask & HALF | value & mask
         if place and place.layout.name == "EIR":
-            return old & (~value | place.layout.field(FATAL).mask) & DWORD
+            return old & (~value | place.layout.field(FATAL).mask) & DWORD_MASK
         self._plain.add(offset)
-        return value & DWORD
+        return value & DWORD_MASK
 
     def raise_error(self, offset: int, value: int) -> None:
         """Into the error identity register, by the hardware."""
-        self.values[offset] = value & DWORD
+        self.values[offset] = value & DWORD_MASK
 
 
     def save(self, offsets: Iterable[int]) -> dict[int, int]:
@@ -145,7 +145,7 @@ class ContextRegisters:
 
     def write(self, offset: int, value: int) -> None:
         if offset in self.own and self.shared.is_plain(offset):
-            self.own[offset] = value & DWORD
+            self.own[offset] = value & DWORD_MASK
         elif self.shared.belongs_to_contexts(offset):
             self.own[offset] = self.shared.changed(offset, self.read(offset), value)
         else:

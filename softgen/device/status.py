@@ -11,13 +11,13 @@ from typing import Protocol
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
+from softgen.bits.units import DWORD_MASK
 from softgen.device.memory import TableMemory
 from softgen.device.registers import DeviceRegisters
 from softgen.device.submission import SubmissionTable
 from softgen.errors import GpuFault
 from softgen.streamer.parser import Command
 
-DWORD = 0xFFFFFFFF
 # Dwords of the context's own status page.
 RUN_TIME, ELEMENT, RESTORED, SAVED, SEMAPHORE = 16, 17, 20, 22, 24
 
@@ -73,16 +73,16 @@ class ContextStatus:
         self.began, self.running = self.gpu.clock(), True
         self._page(page, ELEMENT, [int(first)])
         now = self.gpu.clock()
-        self._page(page, RESTORED, [now & DWORD, now >> 32])
+        self._page(page, RESTORED, [now & DWORD_MASK, now >> 32])
 
     def unloaded(self) -> None:
-        self.run_time, self.running = self.run_time + self.gpu.clock() - self.began & DWORD, False
+        self.run_time, self.running = self.run_time + self.gpu.clock() - self.began & DWORD_MASK, False
 
     def saved(self, page: int, semaphore: Command | None) -> None:
         """A context has been saved; `semaphore` is the command it waits at."""
         now = self.gpu.clock()
         self._page(page, RUN_TIME, [self.run_time])
-        self._page(page, SAVED, [now & DWORD, now >> 32])
+        self._page(page, SAVED, [now & DWORD_MASK, now >> 32])
         if semaphore is not None:
             self._page(page, SEMAPHORE, semaphore.dwords[:4])
 

@@ -15,8 +15,7 @@ from typing import Any, Protocol
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Device
-
-MASK32 = 0xFFFFFFFF
+from softgen.bits.units import DWORD_MASK
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def image_lists() -> tuple[ImageList, ...]:
 @cache
 def context_registers() -> frozenset[str]:
     """Registers that every context has to itself, by the lists of the engines' part of images; the clock is everybody's."""
-    return frozenset(name for one in image_lists() for name in one.registers) - {"TIMESTAMP"}
+    return frozenset(name for image_list in image_lists() for name in image_list.registers) - {"TIMESTAMP"}
 
 
 def submission(device: Device) -> SubmissionTable:
@@ -110,7 +109,7 @@ class ExeclistPort:
             return []
         base, engine = self.engines[offset]
         written = self.written.setdefault(base, [])
-        written.append(value & MASK32)
+        written.append(value & DWORD_MASK)
         if len(written) < 2 * self.slots:
             return []
         del self.written[base]
@@ -133,7 +132,7 @@ class SubmitQueuePort:
     def write(self, offset: int, value: int) -> list[EngineStart]:
         for base, engine in self.table.engines.items():
             if self._low(base) <= offset < self._low(base) + 8 * self.slots:
-                self.written[offset] = value & MASK32
+                self.written[offset] = value & DWORD_MASK
             elif offset == base + self.table.registers["control"] and value & 1:
                 return [EngineStart(engine, base, element) for element in self._take(base)]
         return []
@@ -163,13 +162,13 @@ class RingPort:
         for base, engine in self.table.engines.items():
             if offset - base not in registers.values():
                 continue
-            self.values[offset] = value & MASK32
+            self.values[offset] = value & DWORD_MASK
             if offset != base + registers["tail"]:
                 return []
             ring = self.layout.unpack([self.values.get(base + registers[name], 0) for name in ("tail", "head", "start", "control")])
             if not ring.enable:
                 return []
-            self.values[base + registers["head"]] = value & MASK32
+            self.values[base + registers["head"]] = value & DWORD_MASK
             return [EngineStart(engine, base, ring=ring)]
         return []
 

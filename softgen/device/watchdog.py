@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
-from softgen.device.registers import DWORD, DeviceRegisters
+from softgen.bits.units import DWORD_MASK
+from softgen.device.registers import DeviceRegisters
 
 REGISTERS = ("PR_CTR_THRSH", "PR_CTR_CTL")
 
@@ -28,7 +29,7 @@ class Watchdog:
 
     def _control(self, value: int) -> None:
         self.registers.values[self.control] = value
-        if value == DWORD:
+        if value == DWORD_MASK:
             self.since = self.clock()
             if not self.registers.read(self.threshold):
                 self.warn(f"the watchdog at {self.control:#x} is started without a threshold: every command ends it (ICL 252-253)")

@@ -93,9 +93,9 @@ def in_rows(memory: Bytes, tiling: int, stride: int) -> Bytes:
     order = orders()[TILINGS[tiling]]
     across = stride >> order.count("X")  # tiles side by side
     down = memory.size // (across << len(order))
-    runs = [(which, 1 << len(list(bits))) for which, bits in groupby(order)]
+    runs = [(axis, 1 << len(list(bits))) for axis, bits in groupby(order)]
     tiles = memory[: down * across << len(order)].reshape(down, across, *(size for _, size in runs))
-    axes: dict[str, list[int]] = {which: [2 + at for at, run in enumerate(runs) if run[0] == which] for which in "XY"}
+    axes: dict[str, list[int]] = {axis: [2 + at for at, run in enumerate(runs) if run[0] == axis] for axis in "XY"}
     return tiles.transpose([0, *axes["Y"], 1, *axes["X"]])
 
 

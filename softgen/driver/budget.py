@@ -90,10 +90,10 @@ class Budget:
                 self.since[pid] += more
                 return
             taken = self.resident + self.other
-            who, used = ("the server", taken.total()) if taken.total() + more > self.limit else (f"process {pid}", taken[pid])
-            first, self.logged = who not in self.logged, self.logged | {who}
+            owner, used = ("the server", taken.total()) if taken.total() + more > self.limit else (f"process {pid}", taken[pid])
+            first, self.logged = owner not in self.logged, self.logged | {owner}
         if first:
-            self.log(f"{who} may not take more memory ({used >> 20} MiB taken; the server's limit is {self.limit >> 20} MiB, "
+            self.log(f"{owner} may not take more memory ({used >> 20} MiB taken; the server's limit is {self.limit >> 20} MiB, "
                      f"a process's {self.client_limit >> 20} MiB: --memory-limit)")  # fmt: skip
         raise Errno(errno.ENOMEM, f"{what}: {more:#x} bytes are more than the memory limit leaves")
 

@@ -96,7 +96,7 @@ def engine_map(node: Node, call: Call, arg: SimpleNamespace) -> list[str | None]
     data = call.read(arg.value, arg.size)
     if len(data) < 8 or len(data) % 4 or len(data) > 8 + 64 * 4:
         raise Errno(errno.EINVAL, f"an engine map of {len(data)} bytes")
-    engines = [engine_name(node, each) for each in ENGINE.unpack_all(data[8:])]
+    engines = [engine_name(node, instance) for instance in ENGINE.unpack_all(data[8:])]
     for name, _, address in extensions(call, int.from_bytes(data[:8], "little")):
         if name != i915.I915_CONTEXT_ENGINES_EXT_LOAD_BALANCE:
             raise Errno(errno.EINVAL, f"engine map extension {name}")
@@ -160,7 +160,7 @@ def vm_destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def reset_stats(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """I915_GET_RESET_STATS. Waits a little while work runs: drivers poll it in a loop, and the CPU is needed for that work."""
+    """DRM_IOCTL_I915_GET_RESET_STATS. Waits a little while work runs: drivers poll it in a loop, and the CPU is needed for that work."""
     context = lookup(node, arg.context)
     if (last := context.last) and not last.done:
         node.gpu.signals.wait(lambda: last.done, time.monotonic() + POLL, call.channel.gone)
@@ -168,7 +168,11 @@ def reset_stats(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 HANDLERS = {
-    "I915_GEM_CONTEXT_CREATE": create, "I915_GEM_CONTEXT_DESTROY": destroy, "I915_GEM_CONTEXT_GETPARAM": get,
-    "I915_GEM_CONTEXT_SETPARAM": set_, "I915_GEM_VM_CREATE": vm_create, "I915_GEM_VM_DESTROY": vm_destroy,
-    "I915_GET_RESET_STATS": reset_stats,
-}  # fmt: skip
+    "DRM_IOCTL_I915_GEM_CONTEXT_CREATE": create,
+    "DRM_IOCTL_I915_GEM_CONTEXT_DESTROY": destroy,
+    "DRM_IOCTL_I915_GEM_CONTEXT_GETPARAM": get,
+    "DRM_IOCTL_I915_GEM_CONTEXT_SETPARAM": set_,
+    "DRM_IOCTL_I915_GEM_VM_CREATE": vm_create,
+    "DRM_IOCTL_I915_GEM_VM_DESTROY": vm_destroy,
+    "DRM_IOCTL_I915_GET_RESET_STATS": reset_stats,
+}

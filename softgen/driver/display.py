@@ -147,7 +147,7 @@ class Display:
             self.masters_before.discard(node)
             if self.master is node:
                 self.master = None
-            for framebuffer in [each for each in self.framebuffers.values() if each.owner is node]:
+            for framebuffer in [entry for entry in self.framebuffers.values() if entry.owner is node]:
                 self.remove(framebuffer)
             if not self.connections:
                 self.crtc, self.untouched = Crtc(), True

@@ -68,7 +68,7 @@ def unreachable(program: str) -> str:
     if head[4] != 2:
         return "is a 32-bit program"
     where, size, count = int.from_bytes(head[32:40], "little"), *struct.unpack_from("<HH", head, 54)
-    kinds = [int.from_bytes(head[where + size * each :][:4], "little") for each in range(count)]
+    kinds = [int.from_bytes(head[where + size * i :][:4], "little") for i in range(count)]
     return "" if INTERPRETER in kinds or len(head) < 64 else "is linked statically"
 
 

@@ -11,6 +11,7 @@ import struct
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.driver import aperture, gem, syncobj
 from softgen.driver import context as contexts
 from softgen.driver import i915_drm as i915
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 MOST_BUFFERS = 1 << 17  # each needs a descriptor: a server cannot have more
 ADDRESS = (1 << 48) - 1
-PAGE = 4096
 UNUSED_DR4 = 0xFFFFFFFF  # some programs leave it so
 FENCE_AT = 60  # the upper half of rsvd2: where a new sync file's number goes
 
@@ -95,10 +95,10 @@ def check_row(row: Any) -> None:
         raise Errno(errno.EINVAL, f"buffer {row.handle}: flags {row.flags:#x}")
     if row.alignment & (row.alignment - 1):
         raise Errno(errno.EINVAL, f"buffer {row.handle}: an alignment of {row.alignment:#x} is no power of two")
-    if row.flags & i915.EXEC_OBJECT_PAD_TO_SIZE and row.r1 % PAGE:
+    if row.flags & i915.EXEC_OBJECT_PAD_TO_SIZE and row.r1 % PAGE_SIZE:
         raise Errno(errno.EINVAL, f"buffer {row.handle}: padded to {row.r1:#x} bytes, which is no multiple of a page")
     if row.flags & i915.EXEC_OBJECT_PINNED:
-        if row.offset != canonical(row.offset & ADDRESS & -PAGE):
+        if row.offset != canonical(row.offset & ADDRESS & -PAGE_SIZE):
             raise Errno(errno.EINVAL, f"buffer {row.handle} is pinned at {row.offset:#x}: not a page in canonical form")
         if row.alignment and row.offset % row.alignment:
             raise Errno(errno.EINVAL, f"buffer {row.handle} is pinned at {row.offset:#x}, against its alignment of {row.alignment:#x}")
@@ -168,4 +168,4 @@ def fence_list(call: Call, address: int, count: int) -> list[SimpleNamespace]:
     return EXEC_FENCE.unpack_all(call.read(address, count * EXEC_FENCE.size))
 
 
-HANDLERS = {"I915_GEM_EXECBUFFER2": submit}
+HANDLERS = {"DRM_IOCTL_I915_GEM_EXECBUFFER2": submit}

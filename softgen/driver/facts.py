@@ -104,9 +104,9 @@ def display(gpu: str) -> DisplayFacts:
     row = table["gpus"].get(gpu)
     if row is None:
         raise SpecError(f"display.toml says nothing about {gpu}")
-    formats = [ScanoutFormat(name, **each) for name, each in table["formats"].items()]
+    formats = [ScanoutFormat(name, **row) for name, row in table["formats"].items()]
     modifiers = [ScanoutModifier(name, **table["modifiers"][name]) for name in row["modifiers"]]
-    return DisplayFacts(row["largest"], {each.fourcc: each for each in formats}, {each.value: each for each in modifiers})
+    return DisplayFacts(row["largest"], {entry.fourcc: entry for entry in formats}, {entry.value: entry for entry in modifiers})
 
 
 @cache

@@ -30,21 +30,21 @@ LARGEST_DUMB = 1 << 32
 
 
 def add(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """MODE_ADDFB: the format by its bits and depth, the tiling that of the buffer."""
+    """DRM_IOCTL_MODE_ADDFB: the format by its bits and depth, the tiling that of the buffer."""
     known = facts.display(node.gpu.device.name).formats.values()
-    format = next((each for each in known if each.depth and (each.bits, each.depth) == (arg.bits, arg.depth)), None)
+    format = next((entry for entry in known if entry.depth and (entry.bits, entry.depth) == (arg.bits, arg.depth)), None)
     if format is None:
         raise Errno(errno.EINVAL, f"a framebuffer of {arg.bits} bits a pixel and depth {arg.depth}")
     arg.fb = new(node, arg, format, arg.handle, arg.pitch, 0, None)
 
 
 def add_with_modifiers(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """MODE_ADDFB2: one plane; the tiling by its modifier, or that of the buffer."""
+    """DRM_IOCTL_MODE_ADDFB2: one plane; the tiling by its modifier, or that of the buffer."""
     display = facts.display(node.gpu.device.name)
     format = display.formats.get(arg.format)
     if format is None or arg.flags & ~FLAGS or arg.flags & drm.DRM_MODE_FB_INTERLACED:
         raise Errno(errno.EINVAL, f"a framebuffer of format {arg.format.to_bytes(4, 'little')!r}, flags {arg.flags:#x}")
-    (handle, *others), (pitch, *_), (offset, *_) = (PLANES.unpack(each) for each in (arg.handles, arg.pitches, arg.offsets))
+    (handle, *others), (pitch, *_), (offset, *_) = (PLANES.unpack(entry) for entry in (arg.handles, arg.pitches, arg.offsets))
     modifier, *more = MODIFIERS.unpack(arg.modifiers)
     if not handle:
         raise Errno(errno.EINVAL, "a framebuffer without a buffer")
@@ -73,7 +73,7 @@ def new(node: Node, arg: SimpleNamespace, format: facts.ScanoutFormat, handle: i
 
 def find_modifier(display: facts.DisplayFacts, bo: GemObject, pitch: int, value: int | None) -> facts.ScanoutModifier:
     """The modifier of a framebuffer; EINVAL where the display has none such, or the buffer's own tiling is another."""
-    by_tiling = {each.tiling: each for each in display.modifiers.values()}
+    by_tiling = {modifier.tiling: modifier for modifier in display.modifiers.values()}
     if value is None:
         if bo.tiling == i915.I915_TILING_Y:
             raise Errno(errno.EINVAL, "a Y-tiled framebuffer without a modifier")
@@ -90,7 +90,7 @@ def find_modifier(display: facts.DisplayFacts, bo: GemObject, pitch: int, value:
 
 
 def remove(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """MODE_RMFB, of a framebuffer that was added on the same node."""
+    """DRM_IOCTL_MODE_RMFB, of a framebuffer that was added on the same node."""
     framebuffer = node.gpu.display.framebuffer(arg.fb)
     if framebuffer.owner is not node:
         raise Errno(errno.ENOENT, f"framebuffer {arg.fb} belongs to another program")
@@ -98,14 +98,14 @@ def remove(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def get(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """MODE_GETFB. The master gets a handle of the buffer, others none."""
+    """DRM_IOCTL_MODE_GETFB. The master gets a handle of the buffer, others none."""
     found = node.gpu.display.framebuffer(arg.fb)
     arg.width, arg.height, arg.pitch, arg.bits, arg.depth = found.width, found.height, found.pitch, found.format.bits, found.format.depth
     arg.handle = gem.add_handle(node, found.bo) if node.gpu.display.master is node else 0
 
 
 def dirty(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """MODE_DIRTYFB: the CPU has drawn. If the framebuffer is shown, that is a new frame."""
+    """DRM_IOCTL_MODE_DIRTYFB: the CPU has drawn. If the framebuffer is shown, that is a new frame."""
     display = node.gpu.display
     framebuffer = display.framebuffer(arg.fb)
     with display.lock:
@@ -132,6 +132,12 @@ def map_dumb(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 HANDLERS = {
-    "MODE_ADDFB": add, "MODE_ADDFB2": add_with_modifiers, "MODE_RMFB": remove, "MODE_GETFB": get, "MODE_DIRTYFB": as_master(dirty),
-    "MODE_CREATE_DUMB": create_dumb, "MODE_MAP_DUMB": map_dumb, "MODE_DESTROY_DUMB": gem.close,
-}  # fmt: skip
+    "DRM_IOCTL_MODE_ADDFB": add,
+    "DRM_IOCTL_MODE_ADDFB2": add_with_modifiers,
+    "DRM_IOCTL_MODE_RMFB": remove,
+    "DRM_IOCTL_MODE_GETFB": get,
+    "DRM_IOCTL_MODE_DIRTYFB": as_master(dirty),
+    "DRM_IOCTL_MODE_CREATE_DUMB": create_dumb,
+    "DRM_IOCTL_MODE_MAP_DUMB": map_dumb,
+    "DRM_IOCTL_MODE_DESTROY_DUMB": gem.close,
+}

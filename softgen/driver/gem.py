@@ -97,7 +97,7 @@ def close(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """I915_GEM_USERPTR: a buffer made of the program's own pages."""
+    """DRM_IOCTL_I915_GEM_USERPTR: a buffer made of the program's own pages."""
     if not arg.size or (arg.address | arg.size) % PAGE_SIZE or arg.address + arg.size > 1 << 47:
         raise Errno(errno.EINVAL, f"USERPTR of {arg.size:#x} bytes at {arg.address:#x}")
     if arg.flags & ~USERPTR_FLAGS:
@@ -111,7 +111,7 @@ def from_user(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def map_old(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """I915_GEM_MMAP: maps in the program and returns the address."""
+    """DRM_IOCTL_I915_GEM_MMAP: maps in the program and returns the address."""
     bo = lookup(node, arg.handle)
     if bo.user:
         raise Errno(errno.ENODEV, "memory of the program itself cannot be mapped")
@@ -121,7 +121,7 @@ def map_old(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def map_offset(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """I915_GEM_MMAP_OFFSET and I915_GEM_MMAP_GTT, the same ioctl with a shorter argument: an offset for mmap()."""
+    """DRM_IOCTL_I915_GEM_MMAP_OFFSET and I915_GEM_MMAP_GTT, the same ioctl with a shorter argument: an offset for mmap()."""
     bo = lookup(node, arg.handle)
     if arg.flags > i915.I915_MMAP_OFFSET_UC:
         raise Errno(errno.EINVAL, f"GEM_MMAP_OFFSET flags {arg.flags}")
@@ -177,7 +177,7 @@ def wait_idle(node: Node, call: Call, bo: GemObject, writes_only: bool = False) 
 
 
 def set_domain(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """I915_GEM_SET_DOMAIN: wait for the GPU. Submissions do not say reliably what they write, so it waits for all of them."""
+    """DRM_IOCTL_I915_GEM_SET_DOMAIN: wait for the GPU. Submissions do not say reliably what they write, so it waits for all of them."""
     wait_idle(node, call, lookup(node, arg.handle))
 
 
@@ -194,7 +194,10 @@ def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def busy(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """I915_GEM_BUSY. Low half: class of the engine that writes, plus 1. High half: a bit for each engine class that uses the buffer."""
+    """DRM_IOCTL_I915_GEM_BUSY: the engines that use a buffer.
+
+    Low half: class of the engine that writes, plus 1. High half: a bit for each engine class that uses the buffer.
+    """
     arg.busy = 0
     for use in lookup(node, arg.handle).busy():
         kind = ENGINE_CLASSES.index(use.engine.rstrip("0123456789"))
@@ -231,7 +234,7 @@ def get_caching(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def finished(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """I915_GEM_SW_FINISH: the CPU has finished writing."""
+    """DRM_IOCTL_I915_GEM_SW_FINISH: the CPU has finished writing."""
     lookup(node, arg.handle).sync_view()
 
 
@@ -240,9 +243,22 @@ def nothing(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 HANDLERS = {
-    "GEM_CLOSE": close, "I915_GEM_CREATE": create, "I915_GEM_CREATE_EXT": create_extended, "I915_GEM_USERPTR": from_user,
-    "I915_GEM_MMAP": map_old, "I915_GEM_MMAP_OFFSET": map_offset, "I915_GEM_PREAD": read, "I915_GEM_PWRITE": write,
-    "I915_GEM_SET_DOMAIN": set_domain, "I915_GEM_SW_FINISH": finished, "I915_GEM_WAIT": wait, "I915_GEM_BUSY": busy,
-    "I915_GEM_THROTTLE": nothing, "I915_GEM_MADVISE": advise, "I915_GEM_SET_TILING": set_tiling, "I915_GEM_GET_TILING": get_tiling,
-    "I915_GEM_SET_CACHING": set_caching, "I915_GEM_GET_CACHING": get_caching,
-}  # fmt: skip
+    "DRM_IOCTL_GEM_CLOSE": close,
+    "DRM_IOCTL_I915_GEM_CREATE": create,
+    "DRM_IOCTL_I915_GEM_CREATE_EXT": create_extended,
+    "DRM_IOCTL_I915_GEM_USERPTR": from_user,
+    "DRM_IOCTL_I915_GEM_MMAP": map_old,
+    "DRM_IOCTL_I915_GEM_MMAP_OFFSET": map_offset,
+    "DRM_IOCTL_I915_GEM_PREAD": read,
+    "DRM_IOCTL_I915_GEM_PWRITE": write,
+    "DRM_IOCTL_I915_GEM_SET_DOMAIN": set_domain,
+    "DRM_IOCTL_I915_GEM_SW_FINISH": finished,
+    "DRM_IOCTL_I915_GEM_WAIT": wait,
+    "DRM_IOCTL_I915_GEM_BUSY": busy,
+    "DRM_IOCTL_I915_GEM_THROTTLE": nothing,
+    "DRM_IOCTL_I915_GEM_MADVISE": advise,
+    "DRM_IOCTL_I915_GEM_SET_TILING": set_tiling,
+    "DRM_IOCTL_I915_GEM_GET_TILING": get_tiling,
+    "DRM_IOCTL_I915_GEM_SET_CACHING": set_caching,
+    "DRM_IOCTL_I915_GEM_GET_CACHING": get_caching,
+}

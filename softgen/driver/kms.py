@@ -85,7 +85,7 @@ def client_capability(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 def get_resources(node: Node, call: Call, arg: SimpleNamespace) -> None:
     display = node.gpu.display
-    own = [number for number, each in display.framebuffers.copy().items() if each.owner is node]
+    own = [number for number, framebuffer in display.framebuffers.copy().items() if framebuffer.owner is node]
     arg.fb_count = write_ids(call, arg.fbs, arg.fb_count, own)
     arg.crtc_count = write_ids(call, arg.crtcs, arg.crtc_count, [ModeObject.CRTC])
     arg.connector_count = write_ids(call, arg.connectors, arg.connector_count, [ModeObject.CONNECTOR])
@@ -167,7 +167,7 @@ def pipe_of_crtc(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def get_planes(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """MODE_GETPLANERESOURCES. The primary plane is shown to clients with UNIVERSAL_PLANES only; there are no overlays."""
+    """DRM_IOCTL_MODE_GETPLANERESOURCES. The primary plane is shown to clients with UNIVERSAL_PLANES only; there are no overlays."""
     universal = node.client_caps.get(drm.DRM_CLIENT_CAP_UNIVERSAL_PLANES)
     arg.plane_count = write_ids(call, arg.planes, arg.plane_count, [ModeObject.PLANE] if universal else [])
 
@@ -182,7 +182,7 @@ def get_plane(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def object_properties(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """MODE_OBJ_GETPROPERTIES: identifiers and values. The plane alone has some."""
+    """DRM_IOCTL_MODE_OBJ_GETPROPERTIES: identifiers and values. The plane alone has some."""
     kinds = list(KINDS.values()) if arg.kind == drm.DRM_MODE_OBJECT_ANY else [KINDS[arg.kind]] if arg.kind in KINDS else []
     if arg.object not in kinds:
         raise Errno(errno.ENOENT, f"no object {arg.object} of type {arg.kind:#x}")
@@ -229,9 +229,19 @@ def in_formats(display: facts.DisplayFacts) -> bytes:
 
 
 HANDLERS: dict[str, Handler] = {
-    "SET_MASTER": set_master, "DROP_MASTER": drop_master, "SET_CLIENT_CAP": client_capability, "MODE_GETRESOURCES": get_resources,
-    "MODE_GETCONNECTOR": get_connector, "MODE_GETENCODER": get_encoder, "MODE_GETCRTC": get_crtc, "MODE_SETCRTC": as_master(set_crtc),
-    "MODE_PAGE_FLIP": as_master(page_flip), "MODE_GETPLANERESOURCES": get_planes, "MODE_GETPLANE": get_plane,
-    "MODE_OBJ_GETPROPERTIES": object_properties, "MODE_GETPROPERTY": get_property, "MODE_GETPROPBLOB": get_blob,
-    "I915_GET_PIPE_FROM_CRTC_ID": pipe_of_crtc,
-}  # fmt: skip
+    "DRM_IOCTL_SET_MASTER": set_master,
+    "DRM_IOCTL_DROP_MASTER": drop_master,
+    "DRM_IOCTL_SET_CLIENT_CAP": client_capability,
+    "DRM_IOCTL_MODE_GETRESOURCES": get_resources,
+    "DRM_IOCTL_MODE_GETCONNECTOR": get_connector,
+    "DRM_IOCTL_MODE_GETENCODER": get_encoder,
+    "DRM_IOCTL_MODE_GETCRTC": get_crtc,
+    "DRM_IOCTL_MODE_SETCRTC": as_master(set_crtc),
+    "DRM_IOCTL_MODE_PAGE_FLIP": as_master(page_flip),
+    "DRM_IOCTL_MODE_GETPLANERESOURCES": get_planes,
+    "DRM_IOCTL_MODE_GETPLANE": get_plane,
+    "DRM_IOCTL_MODE_OBJ_GETPROPERTIES": object_properties,
+    "DRM_IOCTL_MODE_GETPROPERTY": get_property,
+    "DRM_IOCTL_MODE_GETPROPBLOB": get_blob,
+    "DRM_IOCTL_I915_GET_PIPE_FROM_CRTC_ID": pipe_of_crtc,
+}

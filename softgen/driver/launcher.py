@@ -231,14 +231,14 @@ def children() -> list[int]:
 
 def end_descendants(spared: set[int], began: float) -> None:
     """Terminate processes that the program left running, and kill them GRACE seconds after `began`."""
-    until, told = began + GRACE, set[int]()
+    until, signalled = began + GRACE, set[int]()
     while left := [pid for pid in children() if pid not in spared]:
         late = time.monotonic() > until
         for pid in left:
             try:
-                if late or pid not in told:
+                if late or pid not in signalled:
                     os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
-                    told.add(pid)
+                    signalled.add(pid)
                 os.waitpid(pid, os.WNOHANG)
             except OSError:
                 pass

@@ -145,12 +145,12 @@ class Shared:
         """Close descriptors whose other side nobody has open any more."""
         self.sync_files.sweep()
         self.syncobjs.sweep()
-        self.sweep(every=True)
+        self.sweep(everything=True)
 
-    def sweep(self, every: bool = False) -> None:
+    def sweep(self, everything: bool = False) -> None:
         """Forget exported buffers without a handle whose last descriptor is closed."""
         with self.lock:
-            if len(self.orphans) <= FEW_ORPHANS or len(self.orphans) >= self.sweep_at or every:
+            if len(self.orphans) <= FEW_ORPHANS or len(self.orphans) >= self.sweep_at or everything:
                 for bo in [bo for bo in self.orphans if not bo.pieces[0].buffer.open_elsewhere()]:
                     self.orphans.remove(bo)
                     self._forget(bo)
@@ -167,4 +167,4 @@ class Node:
         self.contexts: Table[GemContext] = Table(0, MOST_CONTEXTS)
         self.vms: Table[Vm] = Table(1, MOST_CONTEXTS)
         self.syncobjs: Table[Syncobj] = Table()
-        self.client_caps: dict[int, int] = {}  # set with SET_CLIENT_CAP
+        self.client_caps: dict[int, int] = {}  # set with DRM_IOCTL_SET_CLIENT_CAP

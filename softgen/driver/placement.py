@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.driver.gem_object import GemObject
 
-PAGE = 4096
 LOWEST = 0x10_0000  # nothing is placed below: a small number used as an address must be a fault
 
 
@@ -36,7 +36,7 @@ class Placement:
         address = self.address.pop(bo, None)
         if address is not None:
             del self.owner[address], self.starts[bisect_left(self.starts, address)]
-            self.floor = min(self.floor, max(address - PAGE, LOWEST))  # a page below it was too little room for any buffer
+            self.floor = min(self.floor, max(address - PAGE_SIZE, LOWEST))  # a page below it was too little room for any buffer
         return address
 
     def overlapping(self, start: int, end: int) -> list[GemObject]:
@@ -50,11 +50,11 @@ class Placement:
         at, packed = aligned(self.floor, alignment), True
         for number in range(max(bisect_right(self.starts, at) - 1, 0), len(self.starts)):
             start = self.starts[number]
-            if at + size + PAGE <= start:
+            if at + size + PAGE_SIZE <= start:
                 break
-            packed = packed and start < at + 2 * PAGE
-            at = max(at, aligned(start + self.owner[start].size + PAGE, alignment))
-        if packed and alignment <= PAGE:
+            packed = packed and start < at + 2 * PAGE_SIZE
+            at = max(at, aligned(start + self.owner[start].size + PAGE_SIZE, alignment))
+        if packed and alignment <= PAGE_SIZE:
             self.floor = at  # until something is placed there, the next search begins at the same place
         return at
 

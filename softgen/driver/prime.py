@@ -1,4 +1,4 @@
-"""Buffers shared between programs: PRIME descriptors (dma-bufs) and the names of GEM_FLINK.
+"""Buffers shared between programs: PRIME descriptors (dma-bufs) and the names of DRM_IOCTL_GEM_FLINK.
 
 A shared buffer is recognised by (st_dev, st_ino) of a descriptor that this server exported, and by nothing a client can choose. Any other
 descriptor is refused and not touched.
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 def export(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """PRIME_HANDLE_TO_FD: the memory itself, as a descriptor."""
+    """DRM_IOCTL_PRIME_HANDLE_TO_FD: the memory itself, as a descriptor."""
     bo = gem.lookup(node, arg.handle)
     if bo.user:
         raise Errno(errno.EINVAL, "memory of the program itself cannot be shared")
     descriptor = bo.pieces[0].buffer.reopen()
     bo.exported = True
-    call.hand(call.argument + ARGUMENTS["PRIME_HANDLE_TO_FD"].offsets["fd"], descriptor)
+    call.hand(call.argument + ARGUMENTS["DRM_IOCTL_PRIME_HANDLE_TO_FD"].offsets["fd"], descriptor)
     node.gpu.sweep()
 
 
 def import_(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """PRIME_FD_TO_HANDLE: the buffer behind a descriptor that was exported here."""
+    """DRM_IOCTL_PRIME_FD_TO_HANDLE: the buffer behind a descriptor that was exported here."""
     key = call.identity(arg.fd)
     with node.gpu.lock:
         bo = exported(node.gpu, key)
@@ -48,7 +48,7 @@ def exported(gpu: Shared, key: Identity) -> GemObject | None:
 
 
 def flink(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """GEM_FLINK: a number by which any program on the primary node opens the buffer."""
+    """DRM_IOCTL_GEM_FLINK: a number by which any program on the primary node opens the buffer."""
     bo = gem.lookup(node, arg.handle)
     with node.gpu.lock:
         bo.name = bo.name or next(node.gpu.names)
@@ -57,7 +57,7 @@ def flink(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 def open_name(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """GEM_OPEN: the buffer of a name."""
+    """DRM_IOCTL_GEM_OPEN: the buffer of a name."""
     with node.gpu.lock:
         bo = node.gpu.flinks.get(arg.name)
         if bo is None:
@@ -65,4 +65,9 @@ def open_name(node: Node, call: Call, arg: SimpleNamespace) -> None:
         arg.handle, arg.size = gem.add_handle(node, bo), bo.size
 
 
-HANDLERS = {"GEM_FLINK": flink, "GEM_OPEN": open_name, "PRIME_HANDLE_TO_FD": export, "PRIME_FD_TO_HANDLE": import_}
+HANDLERS = {
+    "DRM_IOCTL_GEM_FLINK": flink,
+    "DRM_IOCTL_GEM_OPEN": open_name,
+    "DRM_IOCTL_PRIME_HANDLE_TO_FD": export,
+    "DRM_IOCTL_PRIME_FD_TO_HANDLE": import_,
+}

@@ -25,17 +25,17 @@ def _address(data: Bytes) -> int:
     return ctypes.addressof((ctypes.c_ubyte * len(data)).from_buffer(data)) if len(data) else 0
 
 
-def read_ranges(pid: int, wanted: list[tuple[int, int]], into: Bytes) -> bool:
+def read_ranges(pid: int, ranges: list[tuple[int, int]], into: Bytes) -> bool:
     """Join ranges (address, size) of another process; False where they are not there, or may not be read."""
     base, at = _address(into), 0
-    ranges = deque((address + start, min(size - start, STEP)) for address, size in wanted for start in range(0, size, STEP))
-    while ranges:
-        some, total = list[tuple[int, int]](), 0
-        while ranges and len(some) < IOV_MAX and total + ranges[0][1] <= STEP:
-            some.append(ranges.popleft())
-            total += some[-1][1]
-        here, there = _Iovec(base + at, total), (_Iovec * len(some))(*(_Iovec(*each) for each in some))
-        if _libc.process_vm_readv(pid, ctypes.byref(here), 1, there, len(some), 0) != total:
+    parts = deque((address + start, min(size - start, STEP)) for address, size in ranges for start in range(0, size, STEP))
+    while parts:
+        chunk, total = list[tuple[int, int]](), 0
+        while parts and len(chunk) < IOV_MAX and total + parts[0][1] <= STEP:
+            chunk.append(parts.popleft())
+            total += chunk[-1][1]
+        here, there = _Iovec(base + at, total), (_Iovec * len(chunk))(*(_Iovec(*span) for span in chunk))
+        if _libc.process_vm_readv(pid, ctypes.byref(here), 1, there, len(chunk), 0) != total:
             return False
         at += total
     return True

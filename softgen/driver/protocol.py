@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from softgen.bits.units import QWORD_MASK
 from softgen.driver.budget import Budget
 from softgen.driver.errors import Errno, Gone
 from softgen.driver.process import read_ranges, write_range
@@ -35,7 +36,6 @@ LARGEST_MAPS = 64 << 20
 LARGEST_READ = 256 << 20
 UNCOUNTED = 1 << 16  # bytes of memory so small that it is not worth counting
 CHUNK = 4 << 20  # of what is read or written with questions to the program
-WORD = (1 << 64) - 1
 
 
 class ShimMessage(NamedTuple):
@@ -61,7 +61,7 @@ def program_name(pid: int) -> str:
 def greet(connection: socket.socket, result: int = 0) -> None:
     """Send the first message on a connection: 0 where the server accepts it, otherwise the negative error number."""
     try:
-        connection.send(MESSAGE.pack(WELCOME, 0, result & WORD, 0, 0, b""), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        connection.send(MESSAGE.pack(WELCOME, 0, result & QWORD_MASK, 0, 0, b""), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     except OSError:
         pass  # gone again
 
@@ -105,7 +105,7 @@ class Channel:
         return found
 
     def send(self, kind: int, a: int = 0, b: int = 0, c: int = 0, payload: bytes = b"", descriptors: tuple[int, ...] = ()) -> None:
-        data = MESSAGE.pack(kind, len(payload), a & WORD, b & WORD, c & WORD, b"") + payload
+        data = MESSAGE.pack(kind, len(payload), a & QWORD_MASK, b & QWORD_MASK, c & QWORD_MASK, b"") + payload
         try:
             if descriptors:
                 sent = self.connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))])
@@ -166,36 +166,36 @@ class Call:
     def read(self, address: int, size: int) -> bytes:
         return bytes(self.read_all([(address, size)]))
 
-    def read_all(self, wanted: list[tuple[int, int]]) -> bytearray:
+    def read_all(self, ranges: list[tuple[int, int]]) -> bytearray:
         """Several pieces of memory, joined."""
-        total = sum(size for _, size in wanted)
+        total = sum(size for _, size in ranges)
         if not total:
             return bytearray()
-        if total > LARGEST_READ or any(address + size > WORD or size < 0 for address, size in wanted):
+        if total > LARGEST_READ or any(address + size > QWORD_MASK or size < 0 for address, size in ranges):
             raise Errno(errno.EFAULT, f"{total} bytes of the program's memory")
         if total > UNCOUNTED:
             self.reserve(2 * total)
         data = bytearray(total)
-        if not (self.channel.near and read_ranges(self.channel.pid, wanted, data)):
-            self._read_far(deque((address + at, min(size - at, CHUNK)) for address, size in wanted for at in range(0, size, CHUNK)), data)
+        if not (self.channel.near and read_ranges(self.channel.pid, ranges, data)):
+            self._read_far(deque((address + at, min(size - at, CHUNK)) for address, size in ranges for at in range(0, size, CHUNK)), data)
         return data
 
     def read_into(self, address: int, view: memoryview) -> None:
         """Read memory of the program into a view of ours."""
-        if address + len(view) > WORD:
+        if address + len(view) > QWORD_MASK:
             raise Errno(errno.EFAULT, f"{len(view)} bytes of the program's memory")
         if not (self.channel.near and read_ranges(self.channel.pid, [(address, len(view))], view)):
             self._read_far(deque((address + at, min(len(view) - at, CHUNK)) for at in range(0, len(view), CHUNK)), view)
 
-    def _read_far(self, wanted: deque[tuple[int, int]], into: bytearray | memoryview) -> None:
+    def _read_far(self, ranges: deque[tuple[int, int]], into: bytearray | memoryview) -> None:
         """Read by questions to the program. Where it can read and we could not, we are not allowed to, as in some containers."""
         at = 0
-        while wanted:
-            some, total = list[tuple[int, int]](), 0
-            while wanted and total + wanted[0][1] <= CHUNK:
-                some.append(wanted.popleft())
-                total += some[-1][1]
-            question = b"".join(PART.pack(address, size, 0) for address, size in some)
+        while ranges:
+            chunk, total = list[tuple[int, int]](), 0
+            while ranges and total + ranges[0][1] <= CHUNK:
+                chunk.append(ranges.popleft())
+                total += chunk[-1][1]
+            question = b"".join(PART.pack(address, size, 0) for address, size in chunk)
             answer = self.channel.ask(READ, payload=question, most=total).payload
             if len(answer) != total:
                 raise Gone("a short answer")
@@ -205,7 +205,7 @@ class Call:
 
     def write_now(self, address: int, view: memoryview) -> None:
         """Write a view of ours into memory of the program, before the answer."""
-        if address + len(view) > WORD:
+        if address + len(view) > QWORD_MASK:
             raise Errno(errno.EFAULT, f"{len(view)} bytes of the program's memory")
         if self.channel.near and write_range(self.channel.pid, address, view):
             return
@@ -216,7 +216,7 @@ class Call:
 
     def write(self, address: int, data: bytes) -> None:
         if data:
-            self.writes.append(PART.pack(address & WORD, len(data), 0) + data)
+            self.writes.append(PART.pack(address & QWORD_MASK, len(data), 0) + data)
 
     def take(self, number: int) -> int:
         self.channel.ask(GIVE, number)
@@ -235,7 +235,7 @@ class Call:
     def hand(self, address: int, descriptor: int) -> None:
         """Give a descriptor to the program with the answer; it is closed here then. Its number is written to the address."""
         self.handed.append(descriptor)
-        self.writes.append(PART.pack(address & WORD, 4, len(self.handed)))
+        self.writes.append(PART.pack(address & QWORD_MASK, 4, len(self.handed)))
 
     def maps(self) -> str:
         self.reserve(LARGEST_MAPS)

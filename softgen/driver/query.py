@@ -214,7 +214,18 @@ def granted(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 HANDLERS = {
-    "VERSION": version, "GET_UNIQUE": unique, "GET_MAGIC": magic, "GET_CLIENT": client, "SET_VERSION": set_version, "GET_CAP": capability,
-    "AUTH_MAGIC": granted, "I915_GETPARAM": getparam, "I915_QUERY": query, "I915_GEM_GET_APERTURE": aperture,
-    "I915_REG_READ": register, "I915_PERF_OPEN": refuse, "I915_PERF_ADD_CONFIG": refuse, "I915_PERF_REMOVE_CONFIG": refuse,
-}  # fmt: skip
+    "DRM_IOCTL_VERSION": version,
+    "DRM_IOCTL_GET_UNIQUE": unique,
+    "DRM_IOCTL_GET_MAGIC": magic,
+    "DRM_IOCTL_GET_CLIENT": client,
+    "DRM_IOCTL_SET_VERSION": set_version,
+    "DRM_IOCTL_GET_CAP": capability,
+    "DRM_IOCTL_AUTH_MAGIC": granted,
+    "DRM_IOCTL_I915_GETPARAM": getparam,
+    "DRM_IOCTL_I915_QUERY": query,
+    "DRM_IOCTL_I915_GEM_GET_APERTURE": aperture,
+    "DRM_IOCTL_I915_REG_READ": register,
+    "DRM_IOCTL_I915_PERF_OPEN": refuse,
+    "DRM_IOCTL_I915_PERF_ADD_CONFIG": refuse,
+    "DRM_IOCTL_I915_PERF_REMOVE_CONFIG": refuse,
+}

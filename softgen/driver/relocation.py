@@ -9,6 +9,7 @@ import errno
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from softgen.bits.units import DWORD
 from softgen.driver import gem
 from softgen.driver import i915_drm as i915
 from softgen.driver.errors import Errno
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     Words = npt.NDArray[np.uint64]
 
 MOST_RELOCATIONS = 1 << 22
-DWORD = 4
 
 
 class Relocator:

@@ -123,7 +123,7 @@ int connect_to(const char *name, int flags, int named)
 /* Ioctls that only wait: a signal whose handler does not restart them ends them, as it does in the kernel. */
 static int only_waits(const struct message *request)
 {
-    static const unsigned char waiting[] = {0x5f, 0x6c, 0xc3, 0xca}; /* SET_DOMAIN, WAIT, SYNCOBJ_WAIT, SYNCOBJ_TIMELINE_WAIT */
+    static const unsigned char waiting[] = {0x5f, 0x6c, 0xc3, 0xca}; /* SET_DOMAIN, WAIT, DRM_IOCTL_SYNCOBJ_WAIT, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT */
     return request->kind == IOCTL && memchr(waiting, (int)(request->a & 0xff), sizeof waiting) != NULL;
 }
 

@@ -50,12 +50,12 @@ def destroy(node: Node, call: Call, arg: SimpleNamespace) -> None:
 def to_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
     syncobj = lookup(node, arg.handle)
     if not arg.flags & drm.DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE:
-        call.hand(call.argument + ARGUMENTS["SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.syncobjs.new(syncobj)[0])
+        call.hand(call.argument + ARGUMENTS["DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.syncobjs.new(syncobj)[0])
         return
     fence = syncobj.fence()
     if fence is None:
         raise Errno(errno.EINVAL, "a sync object without a fence has no sync file")
-    call.hand(call.argument + ARGUMENTS["SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.sync_files.make(fence))
+    call.hand(call.argument + ARGUMENTS["DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD"].offsets["fd"], node.gpu.sync_files.make(fence))
 
 
 def from_descriptor(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -77,7 +77,10 @@ def sync_file(node: Node, call: Call, number: int) -> Fence:
 
 
 def wait(node: Node, call: Call, arg: SimpleNamespace) -> None:
-    """SYNCOBJ_WAIT and SYNCOBJ_TIMELINE_WAIT: wait for all fences or for the first; the timeout is absolute, on CLOCK_MONOTONIC."""
+    """DRM_IOCTL_SYNCOBJ_WAIT and DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT: wait for all fences or for the first.
+
+    The timeout is absolute, on CLOCK_MONOTONIC.
+    """
     objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
     points = numbers(call, arg.points, arg.count, "Q") if getattr(arg, "points", 0) else (0,) * arg.count
     if not objects:
@@ -120,7 +123,7 @@ def signal_points(node: Node, call: Call, arg: SimpleNamespace) -> None:
 def query(node: Node, call: Call, arg: SimpleNamespace) -> None:
     objects = [lookup(node, handle) for handle in numbers(call, arg.handles, arg.count, "I")]
     submitted = bool(arg.flags & drm.DRM_SYNCOBJ_QUERY_FLAGS_LAST_SUBMITTED)
-    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(each.value(submitted) for each in objects)))
+    call.write(arg.points, struct.pack(f"<{arg.count}Q", *(syncobj.value(submitted) for syncobj in objects)))
 
 
 def transfer(node: Node, call: Call, arg: SimpleNamespace) -> None:
@@ -134,7 +137,15 @@ def transfer(node: Node, call: Call, arg: SimpleNamespace) -> None:
 
 
 HANDLERS = {
-    "SYNCOBJ_CREATE": create, "SYNCOBJ_DESTROY": destroy, "SYNCOBJ_HANDLE_TO_FD": to_descriptor, "SYNCOBJ_FD_TO_HANDLE": from_descriptor,
-    "SYNCOBJ_WAIT": wait, "SYNCOBJ_TIMELINE_WAIT": wait, "SYNCOBJ_RESET": reset, "SYNCOBJ_SIGNAL": signal,
-    "SYNCOBJ_TIMELINE_SIGNAL": signal_points, "SYNCOBJ_QUERY": query, "SYNCOBJ_TRANSFER": transfer,
-}  # fmt: skip
+    "DRM_IOCTL_SYNCOBJ_CREATE": create,
+    "DRM_IOCTL_SYNCOBJ_DESTROY": destroy,
+    "DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD": to_descriptor,
+    "DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE": from_descriptor,
+    "DRM_IOCTL_SYNCOBJ_WAIT": wait,
+    "DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT": wait,
+    "DRM_IOCTL_SYNCOBJ_RESET": reset,
+    "DRM_IOCTL_SYNCOBJ_SIGNAL": signal,
+    "DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL": signal_points,
+    "DRM_IOCTL_SYNCOBJ_QUERY": query,
+    "DRM_IOCTL_SYNCOBJ_TRANSFER": transfer,
+}

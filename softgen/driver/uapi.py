@@ -1,6 +1,6 @@
 """The i915 and DRM interface of Linux as data: the number, name and argument of each ioctl, and the structures behind pointers.
 
-The names of ioctls are the kernel's without DRM_IOCTL_; constants are in drm.py and i915_drm.py.
+The names of ioctls are the kernel's; constants are in drm.py and i915_drm.py.
 A field is NAME:TYPE with struct's letters (I 32 bits, Q 64 bits, i and q signed, H 16 bits, 16s 16 bytes).
 Numbers are the kernel's (public headers).
 """
@@ -42,98 +42,105 @@ class Structure:
 
 
 TABLE = """
-00 VERSION                    major:i minor:i patch:i pad:I name_size:Q name:Q date_size:Q date:Q description_size:Q description:Q
-01 GET_UNIQUE                 size:Q unique:Q
-02 GET_MAGIC                  magic:I
-05 GET_CLIENT                 index:i auth:i pid:Q uid:Q magic:Q uses:Q
-07 SET_VERSION                interface_major:i interface_minor:i driver_major:i driver_minor:i
-09 GEM_CLOSE                  handle:I pad:I
-0a GEM_FLINK                  handle:I name:I
-0b GEM_OPEN                   name:I handle:I size:Q
-0c GET_CAP                    capability:Q value:Q
-0d SET_CLIENT_CAP             capability:Q value:Q
-11 AUTH_MAGIC                 magic:I
-1e SET_MASTER
-1f DROP_MASTER
-2d PRIME_HANDLE_TO_FD         handle:I flags:I fd:i
-2e PRIME_FD_TO_HANDLE         handle:I flags:I fd:i
-46 I915_GETPARAM              param:i pad:I value:Q
-57 I915_GEM_BUSY              handle:I busy:I
-58 I915_GEM_THROTTLE
-5b I915_GEM_CREATE            size:Q handle:I pad:I
-5c I915_GEM_PREAD             handle:I pad:I offset:Q size:Q data:Q
-5d I915_GEM_PWRITE            handle:I pad:I offset:Q size:Q data:Q
-5e I915_GEM_MMAP              handle:I pad:I offset:Q size:Q address:Q flags:Q
-5f I915_GEM_SET_DOMAIN        handle:I read_domains:I write_domain:I
-60 I915_GEM_SW_FINISH         handle:I
-61 I915_GEM_SET_TILING        handle:I mode:I stride:I swizzle:I
-62 I915_GEM_GET_TILING        handle:I mode:I swizzle:I physical:I
-63 I915_GEM_GET_APERTURE      size:Q available:Q
-64 I915_GEM_MMAP_OFFSET       handle:I pad:I offset:Q flags:Q extensions:Q
-65 I915_GET_PIPE_FROM_CRTC_ID crtc:I pipe:I
-66 I915_GEM_MADVISE           handle:I advice:I retained:I
-69 I915_GEM_EXECBUFFER2       buffers:Q count:I start:I size:I dr1:I dr4:I fences:I fences_at:Q flags:Q context:Q fence:Q
-6c I915_GEM_WAIT              handle:I flags:I timeout:q
-6d I915_GEM_CONTEXT_CREATE    context:I flags:I extensions:Q
-6e I915_GEM_CONTEXT_DESTROY   context:I pad:I
-6f I915_GEM_SET_CACHING       handle:I caching:I
-70 I915_GEM_GET_CACHING       handle:I caching:I
-71 I915_REG_READ              offset:Q value:Q
-72 I915_GET_RESET_STATS       context:I flags:I resets:I active:I pending:I pad:I
-73 I915_GEM_USERPTR           address:Q size:Q flags:I handle:I
-74 I915_GEM_CONTEXT_GETPARAM  context:I size:I param:Q value:Q
-75 I915_GEM_CONTEXT_SETPARAM  context:I size:I param:Q value:Q
-76 I915_PERF_OPEN             flags:I count:I properties:Q
-77 I915_PERF_ADD_CONFIG
-78 I915_PERF_REMOVE_CONFIG
-79 I915_QUERY                 count:I flags:I items:Q
-7a I915_GEM_VM_CREATE         extensions:Q flags:I vm:I
-7b I915_GEM_VM_DESTROY        extensions:Q flags:I vm:I
-7c I915_GEM_CREATE_EXT        size:Q handle:I flags:I extensions:Q
-a0 MODE_GETRESOURCES          fbs:Q crtcs:Q connectors:Q encoders:Q fb_count:I crtc_count:I connector_count:I encoder_count:I \
-                              min_width:I max_width:I min_height:I max_height:I
-a1 MODE_GETCRTC               connectors:Q connector_count:I crtc:I fb:I x:I y:I gamma_size:I mode_valid:I mode:68s
-a2 MODE_SETCRTC               connectors:Q connector_count:I crtc:I fb:I x:I y:I gamma_size:I mode_valid:I mode:68s
-a6 MODE_GETENCODER            encoder:I kind:I crtc:I possible_crtcs:I possible_clones:I
-a7 MODE_GETCONNECTOR          encoders:Q modes:Q properties:Q values:Q mode_count:I property_count:I encoder_count:I \
-                              encoder:I connector:I kind:I number:I status:I width_mm:I height_mm:I subpixel:I pad:I
-aa MODE_GETPROPERTY           values:Q enums:Q property:I flags:I name:32s value_count:I enum_count:I
-ac MODE_GETPROPBLOB           blob:I size:I data:Q
-ad MODE_GETFB                 fb:I width:I height:I pitch:I bits:I depth:I handle:I
-ae MODE_ADDFB                 fb:I width:I height:I pitch:I bits:I depth:I handle:I
-af MODE_RMFB                  fb:I
-b0 MODE_PAGE_FLIP             crtc:I fb:I flags:I sequence:I user_data:Q
-b1 MODE_DIRTYFB               fb:I flags:I color:I count:I clips:Q
-b2 MODE_CREATE_DUMB           height:I width:I bits:I flags:I handle:I pitch:I size:Q
-b3 MODE_MAP_DUMB              handle:I pad:I offset:Q
-b4 MODE_DESTROY_DUMB          handle:I
-b5 MODE_GETPLANERESOURCES     planes:Q plane_count:I pad:I
-b6 MODE_GETPLANE              plane:I crtc:I fb:I possible_crtcs:I gamma_size:I format_count:I formats:Q
-b8 MODE_ADDFB2                fb:I width:I height:I format:I flags:I handles:16s pitches:16s offsets:16s pad:I modifiers:32s
-b9 MODE_OBJ_GETPROPERTIES     properties:Q values:Q property_count:I object:I kind:I pad:I
-bf SYNCOBJ_CREATE             handle:I flags:I
-c0 SYNCOBJ_DESTROY            handle:I pad:I
-c1 SYNCOBJ_HANDLE_TO_FD       handle:I flags:I fd:i pad:I
-c2 SYNCOBJ_FD_TO_HANDLE       handle:I flags:I fd:i pad:I
-c3 SYNCOBJ_WAIT               handles:Q timeout:q count:I flags:I first:I pad:I
-c4 SYNCOBJ_RESET              handles:Q count:I pad:I
-c5 SYNCOBJ_SIGNAL             handles:Q count:I pad:I
-ca SYNCOBJ_TIMELINE_WAIT      handles:Q points:Q timeout:q count:I flags:I first:I pad:I
-cb SYNCOBJ_QUERY              handles:Q points:Q count:I flags:I
-cc SYNCOBJ_TRANSFER           source:I target:I source_point:Q target_point:Q flags:I pad:I
-cd SYNCOBJ_TIMELINE_SIGNAL    handles:Q points:Q count:I flags:I
+00 DRM_IOCTL_VERSION                    major:i minor:i patch:i pad:I name_size:Q name:Q date_size:Q date:Q description_size:Q description:Q
+01 DRM_IOCTL_GET_UNIQUE                 size:Q unique:Q
+02 DRM_IOCTL_GET_MAGIC                  magic:I
+05 DRM_IOCTL_GET_CLIENT                 index:i auth:i pid:Q uid:Q magic:Q uses:Q
+07 DRM_IOCTL_SET_VERSION                interface_major:i interface_minor:i driver_major:i driver_minor:i
+09 DRM_IOCTL_GEM_CLOSE                  handle:I pad:I
+0a DRM_IOCTL_GEM_FLINK                  handle:I name:I
+0b DRM_IOCTL_GEM_OPEN                   name:I handle:I size:Q
+0c DRM_IOCTL_GET_CAP                    capability:Q value:Q
+0d DRM_IOCTL_SET_CLIENT_CAP             capability:Q value:Q
+11 DRM_IOCTL_AUTH_MAGIC                 magic:I
+1e DRM_IOCTL_SET_MASTER
+1f DRM_IOCTL_DROP_MASTER
+2d DRM_IOCTL_PRIME_HANDLE_TO_FD         handle:I flags:I fd:i
+2e DRM_IOCTL_PRIME_FD_TO_HANDLE         handle:I flags:I fd:i
+46 DRM_IOCTL_I915_GETPARAM              param:i pad:I value:Q
+57 DRM_IOCTL_I915_GEM_BUSY              handle:I busy:I
+58 DRM_IOCTL_I915_GEM_THROTTLE
+5b DRM_IOCTL_I915_GEM_CREATE            size:Q handle:I pad:I
+5c DRM_IOCTL_I915_GEM_PREAD             handle:I pad:I offset:Q size:Q data:Q
+5d DRM_IOCTL_I915_GEM_PWRITE            handle:I pad:I offset:Q size:Q data:Q
+5e DRM_IOCTL_I915_GEM_MMAP              handle:I pad:I offset:Q size:Q address:Q flags:Q
+5f DRM_IOCTL_I915_GEM_SET_DOMAIN        handle:I read_domains:I write_domain:I
+60 DRM_IOCTL_I915_GEM_SW_FINISH         handle:I
+61 DRM_IOCTL_I915_GEM_SET_TILING        handle:I mode:I stride:I swizzle:I
+62 DRM_IOCTL_I915_GEM_GET_TILING        handle:I mode:I swizzle:I physical:I
+63 DRM_IOCTL_I915_GEM_GET_APERTURE      size:Q available:Q
+64 DRM_IOCTL_I915_GEM_MMAP_OFFSET       handle:I pad:I offset:Q flags:Q extensions:Q
+65 DRM_IOCTL_I915_GET_PIPE_FROM_CRTC_ID crtc:I pipe:I
+66 DRM_IOCTL_I915_GEM_MADVISE           handle:I advice:I retained:I
+69 DRM_IOCTL_I915_GEM_EXECBUFFER2       buffers:Q count:I start:I size:I dr1:I dr4:I fences:I fences_at:Q flags:Q context:Q fence:Q
+6c DRM_IOCTL_I915_GEM_WAIT              handle:I flags:I timeout:q
+6d DRM_IOCTL_I915_GEM_CONTEXT_CREATE    context:I flags:I extensions:Q
+6e DRM_IOCTL_I915_GEM_CONTEXT_DESTROY   context:I pad:I
+6f DRM_IOCTL_I915_GEM_SET_CACHING       handle:I caching:I
+70 DRM_IOCTL_I915_GEM_GET_CACHING       handle:I caching:I
+71 DRM_IOCTL_I915_REG_READ              offset:Q value:Q
+72 DRM_IOCTL_I915_GET_RESET_STATS       context:I flags:I resets:I active:I pending:I pad:I
+73 DRM_IOCTL_I915_GEM_USERPTR           address:Q size:Q flags:I handle:I
+74 DRM_IOCTL_I915_GEM_CONTEXT_GETPARAM  context:I size:I param:Q value:Q
+75 DRM_IOCTL_I915_GEM_CONTEXT_SETPARAM  context:I size:I param:Q value:Q
+76 DRM_IOCTL_I915_PERF_OPEN             flags:I count:I properties:Q
+77 DRM_IOCTL_I915_PERF_ADD_CONFIG
+78 DRM_IOCTL_I915_PERF_REMOVE_CONFIG
+79 DRM_IOCTL_I915_QUERY                 count:I flags:I items:Q
+7a DRM_IOCTL_I915_GEM_VM_CREATE         extensions:Q flags:I vm:I
+7b DRM_IOCTL_I915_GEM_VM_DESTROY        extensions:Q flags:I vm:I
+7c DRM_IOCTL_I915_GEM_CREATE_EXT        size:Q handle:I flags:I extensions:Q
+a0 DRM_IOCTL_MODE_GETRESOURCES          fbs:Q crtcs:Q connectors:Q encoders:Q fb_count:I crtc_count:I connector_count:I encoder_count:I \
+                                        min_width:I max_width:I min_height:I max_height:I
+a1 DRM_IOCTL_MODE_GETCRTC               connectors:Q connector_count:I crtc:I fb:I x:I y:I gamma_size:I mode_valid:I mode:68s
+a2 DRM_IOCTL_MODE_SETCRTC               connectors:Q connector_count:I crtc:I fb:I x:I y:I gamma_size:I mode_valid:I mode:68s
+a6 DRM_IOCTL_MODE_GETENCODER            encoder:I kind:I crtc:I possible_crtcs:I possible_clones:I
+a7 DRM_IOCTL_MODE_GETCONNECTOR          encoders:Q modes:Q properties:Q values:Q mode_count:I property_count:I encoder_count:I \
+                                        encoder:I connector:I kind:I number:I status:I width_mm:I height_mm:I subpixel:I pad:I
+aa DRM_IOCTL_MODE_GETPROPERTY           values:Q enums:Q property:I flags:I name:32s value_count:I enum_count:I
+ac DRM_IOCTL_MODE_GETPROPBLOB           blob:I size:I data:Q
+ad DRM_IOCTL_MODE_GETFB                 fb:I width:I height:I pitch:I bits:I depth:I handle:I
+ae DRM_IOCTL_MODE_ADDFB                 fb:I width:I height:I pitch:I bits:I depth:I handle:I
+af DRM_IOCTL_MODE_RMFB                  fb:I
+b0 DRM_IOCTL_MODE_PAGE_FLIP             crtc:I fb:I flags:I sequence:I user_data:Q
+b1 DRM_IOCTL_MODE_DIRTYFB               fb:I flags:I color:I count:I clips:Q
+b2 DRM_IOCTL_MODE_CREATE_DUMB           height:I width:I bits:I flags:I handle:I pitch:I size:Q
+b3 DRM_IOCTL_MODE_MAP_DUMB              handle:I pad:I offset:Q
+b4 DRM_IOCTL_MODE_DESTROY_DUMB          handle:I
+b5 DRM_IOCTL_MODE_GETPLANERESOURCES     planes:Q plane_count:I pad:I
+b6 DRM_IOCTL_MODE_GETPLANE              plane:I crtc:I fb:I possible_crtcs:I gamma_size:I format_count:I formats:Q
+b8 DRM_IOCTL_MODE_ADDFB2                fb:I width:I height:I format:I flags:I handles:16s pitches:16s offsets:16s pad:I modifiers:32s
+b9 DRM_IOCTL_MODE_OBJ_GETPROPERTIES     properties:Q values:Q property_count:I object:I kind:I pad:I
+bf DRM_IOCTL_SYNCOBJ_CREATE             handle:I flags:I
+c0 DRM_IOCTL_SYNCOBJ_DESTROY            handle:I pad:I
+c1 DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD       handle:I flags:I fd:i pad:I
+c2 DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE       handle:I flags:I fd:i pad:I
+c3 DRM_IOCTL_SYNCOBJ_WAIT               handles:Q timeout:q count:I flags:I first:I pad:I
+c4 DRM_IOCTL_SYNCOBJ_RESET              handles:Q count:I pad:I
+c5 DRM_IOCTL_SYNCOBJ_SIGNAL             handles:Q count:I pad:I
+ca DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT      handles:Q points:Q timeout:q count:I flags:I first:I pad:I
+cb DRM_IOCTL_SYNCOBJ_QUERY              handles:Q points:Q count:I flags:I
+cc DRM_IOCTL_SYNCOBJ_TRANSFER           source:I target:I source_point:Q target_point:Q flags:I pad:I
+cd DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL    handles:Q points:Q count:I flags:I
 """
 # Named so that a log says what a program wanted; answered with EOPNOTSUPP: kms.py has no atomic mode setting, cursors, overlays or leases.
 DISPLAY = """
-08 MODESET_CTL    3a WAIT_VBLANK         a3 MODE_CURSOR            a4 MODE_GETGAMMA       a5 MODE_SETGAMMA    a8 MODE_ATTACHMODE
-a9 MODE_DETACHMODE ab MODE_SETPROPERTY   b7 MODE_SETPLANE          ba MODE_OBJ_SETPROPERTY bb MODE_CURSOR2    bc MODE_ATOMIC
-bd MODE_CREATEPROPBLOB be MODE_DESTROYPROPBLOB c6 MODE_CREATE_LEASE c7 MODE_LIST_LESSEES  c8 MODE_GET_LEASE   c9 MODE_REVOKE_LEASE
-ce MODE_GETFB2    d0 MODE_CLOSEFB        3b CRTC_GET_SEQUENCE      3c CRTC_QUEUE_SEQUENCE
+08 DRM_IOCTL_MODESET_CTL                3a DRM_IOCTL_WAIT_VBLANK                a3 DRM_IOCTL_MODE_CURSOR
+a4 DRM_IOCTL_MODE_GETGAMMA              a5 DRM_IOCTL_MODE_SETGAMMA              a8 DRM_IOCTL_MODE_ATTACHMODE
+a9 DRM_IOCTL_MODE_DETACHMODE            ab DRM_IOCTL_MODE_SETPROPERTY           b7 DRM_IOCTL_MODE_SETPLANE
+ba DRM_IOCTL_MODE_OBJ_SETPROPERTY       bb DRM_IOCTL_MODE_CURSOR2               bc DRM_IOCTL_MODE_ATOMIC
+bd DRM_IOCTL_MODE_CREATEPROPBLOB        be DRM_IOCTL_MODE_DESTROYPROPBLOB       c6 DRM_IOCTL_MODE_CREATE_LEASE
+c7 DRM_IOCTL_MODE_LIST_LESSEES          c8 DRM_IOCTL_MODE_GET_LEASE             c9 DRM_IOCTL_MODE_REVOKE_LEASE
+ce DRM_IOCTL_MODE_GETFB2                d0 DRM_IOCTL_MODE_CLOSEFB               3b DRM_IOCTL_CRTC_GET_SEQUENCE
+3c DRM_IOCTL_CRTC_QUEUE_SEQUENCE
 """
 # Without DRM_RENDER_ALLOW in the kernel's table: EACCES on a render node.
-PRIMARY_ONLY = frozenset({"GET_UNIQUE", "GET_MAGIC", "GET_CLIENT", "SET_VERSION", "SET_CLIENT_CAP", "AUTH_MAGIC", "SET_MASTER",
-                          "DROP_MASTER", "GEM_FLINK", "GEM_OPEN", "I915_GET_PIPE_FROM_CRTC_ID", *DISPLAY.split()[1::2],
-                          *(row.split()[1] for row in TABLE.strip().splitlines() if " MODE_" in row)})  # fmt: skip
+PRIMARY_ONLY = frozenset({
+    "DRM_IOCTL_GET_UNIQUE", "DRM_IOCTL_GET_MAGIC", "DRM_IOCTL_GET_CLIENT", "DRM_IOCTL_SET_VERSION", "DRM_IOCTL_SET_CLIENT_CAP",
+    "DRM_IOCTL_AUTH_MAGIC", "DRM_IOCTL_SET_MASTER", "DRM_IOCTL_DROP_MASTER", "DRM_IOCTL_GEM_FLINK", "DRM_IOCTL_GEM_OPEN",
+    "DRM_IOCTL_I915_GET_PIPE_FROM_CRTC_ID", *DISPLAY.split()[1::2],
+    *(row.split()[1] for row in TABLE.strip().splitlines() if " DRM_IOCTL_MODE_" in row),
+})  # fmt: skip
 ROWS = [line.split(maxsplit=2) for line in TABLE.strip().splitlines()]
 NAMES = {int(row[0], 16): row[1] for row in ROWS}
 ARGUMENTS = {row[1]: Structure(row[2] if len(row) > 2 else "") for row in ROWS}

@@ -21,7 +21,7 @@ from softgen.memory.store import Identity, MemfdBuffer
 if TYPE_CHECKING:
     from softgen.driver.node import Node, Shared
 
-LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)")
+MAPS_LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ([rwxps-]{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)")
 OURS = "/memfd:softgen userptr"
 
 Parts = list[tuple[MemfdBuffer, int, int]]
@@ -40,7 +40,7 @@ def mappings(text: str, start: int, end: int) -> list[Mapping]:
     """The lines of /proc/PID/maps that lie in a range."""
     found = []
     for line in text.splitlines():
-        if match := LINE.match(line):
+        if match := MAPS_LINE.match(line):
             file = os.makedev(int(match[5], 16), int(match[6], 16)), int(match[7])
             mapping = Mapping(int(match[1], 16), int(match[2], 16), match[3], int(match[4], 16), file, match[8])
             if mapping.start < end and start < mapping.end:

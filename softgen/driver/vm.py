@@ -11,10 +11,11 @@ import itertools
 import threading
 from collections.abc import Callable
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Signals
 from softgen.driver.gem_object import GemObject
-from softgen.driver.placement import PAGE, Placement
+from softgen.driver.placement import Placement
 from softgen.memory.address_space import AddressSpace
 
 HIGHEST = 0xFFF0_0000  # unless pinned, addresses fit 32 bits
@@ -31,12 +32,12 @@ class Vm:
         self.placed, self.mapped = Placement(), Placement()
         self.running: dict[GemObject, int] = {}  # buffers of submissions that run now
 
-    def place(self, wanted: list[tuple[GemObject, int | None, int]]) -> list[int]:
+    def place(self, placements: list[tuple[GemObject, int | None, int]]) -> list[int]:
         """Addresses for the buffers of a submission: the pinned address, the one a buffer has, or a free one, aligned."""
         with self.lock:
-            if (kept := self._kept(wanted)) is not None:
+            if (kept := self._kept(placements)) is not None:
                 return kept
-            taken = sorted((address, address + bo.size) for bo, address, _ in wanted if address is not None)
+            taken = sorted((address, address + bo.size) for bo, address, _ in placements if address is not None)
             for (_, end), (start, _) in itertools.pairwise(taken):
                 if start < end:
                     raise Errno(errno.EINVAL, f"two buffers are pinned at {start:#x}")
@@ -45,16 +46,16 @@ class Vm:
             for start, end in taken:
                 for bo in self.placed.overlapping(start, end):
                     self.placed.remove(bo)
-            for bo, address, _ in wanted:
+            for bo, address, _ in placements:
                 if address is not None:
                     self.placed.put(bo, address)
                     bo.bound.add(self)
-            return [self._place(bo, alignment) for bo, _, alignment in wanted]
+            return [self._place(bo, alignment) for bo, _, alignment in placements]
 
-    def _kept(self, wanted: list[tuple[GemObject, int | None, int]]) -> list[int] | None:
+    def _kept(self, placements: list[tuple[GemObject, int | None, int]]) -> list[int] | None:
         """The addresses they have, if all may stay where they are: those do not overlap."""
         found = []
-        for bo, address, alignment in wanted:
+        for bo, address, alignment in placements:
             at = self.placed.get(bo)
             if at is None or (at != address if address is not None else alignment and at % alignment):
                 return None
@@ -65,28 +66,28 @@ class Vm:
         address = self.placed.get(bo)
         if address is None or alignment and address % alignment:
             self.placed.remove(bo)
-            address = self.placed.free(bo.size, max(alignment, PAGE))
+            address = self.placed.free(bo.size, max(alignment, PAGE_SIZE))
             if address + bo.size > self.limit:
                 raise Errno(errno.ENOSPC, f"no room for {bo.size:#x} bytes")
             self.placed.put(bo, address)
         bo.bound.add(self)
         return address
 
-    def enter(self, wanted: list[tuple[GemObject, int]], before_waiting: Callable[[], None] = lambda: None) -> None:
+    def enter(self, placements: list[tuple[GemObject, int]], before_waiting: Callable[[], None] = lambda: None) -> None:
         """Map what a submission needs; buffers in the way are unmapped, when nothing that runs needs them."""
         with self.lock:
-            if all(self.mapped.get(bo) == address for bo, address in wanted):
-                self._run(wanted)
+            if all(self.mapped.get(bo) == address for bo, address in placements):
+                self._run(placements)
                 return
-        for bo, address in wanted:
+        for bo, address in placements:
             while blockers := self._try(bo, address):
                 before_waiting()
-                self.signals.wait(lambda those=blockers: not any(bo in self.running for bo in those), None)  # type: ignore[misc]
+                self.signals.wait(lambda others=blockers: not any(bo in self.running for bo in others), None)  # type: ignore[misc]
         with self.lock:
-            self._run(wanted)
+            self._run(placements)
 
-    def _run(self, wanted: list[tuple[GemObject, int]]) -> None:
-        for bo, _ in wanted:
+    def _run(self, placements: list[tuple[GemObject, int]]) -> None:
+        for bo, _ in placements:
             self.running[bo] = self.running.get(bo, 0) + 1
 
     def _try(self, bo: GemObject, address: int) -> list[GemObject]:

@@ -113,7 +113,7 @@ class InterpreterState:
 
     def __init__(self, thread: ThreadState, machine: NumpyMachine | None = None) -> None:
         self.thread, self.m = thread, machine or NumpyMachine()
-        self.memories: dict[str, Memory] = {name: self.m.memory(held, name) for name, held in self._places()}
+        self.memories: dict[str, Memory] = {name: self.m.memory(data, name) for name, data in self._places()}
         if thread.rules.math == "message":
             sfid = next(number for number, name in descriptors.shared_functions(thread.gen).items() if name == "math")
             thread.messages.setdefault(sfid, MessageHandler(thread.gen, extended_math()))
@@ -177,11 +177,11 @@ class InterpreterState:
         return self.m.constant(bool_, [bits >> (first + channel) % size & 1 for channel in range(count)])
 
     def write_flags(self, first: int, value: Value, mask: Value) -> None:
-        held = self.thread.arf["f"]
+        flags = self.thread.arf["f"]
         for channel in range(value.lanes):
-            bit = (first + channel) % (len(held) * 8)
+            bit = (first + channel) % (len(flags) * 8)
             if mask.payload[channel]:
-                held[bit // 8] = int(held[bit // 8]) & ~(1 << bit % 8) | int(value.payload[channel]) << bit % 8
+                flags[bit // 8] = int(flags[bit // 8]) & ~(1 << bit % 8) | int(value.payload[channel]) << bit % 8
 
 
 class InterpretedStack(StackBranch):
@@ -368,10 +368,10 @@ class Interpreter:
         dst = inst.dst
         if isinstance(dst, Operand) and dst.file == "grf":
             start = (dst.number * GRF_BYTES + dst.sub) // 4
-            held = self.thread.dwords("grf")
-            if start + 2 > len(held):
-                raise GpuFault(start * 4, "write", "grf", why=f"outside its {held.nbytes:#x} bytes")
-            held[start : start + 2] = first, second
+            grf = self.thread.dwords("grf")
+            if start + 2 > len(grf):
+                raise GpuFault(start * 4, "write", "grf", why=f"outside its {grf.nbytes:#x} bytes")
+            grf[start : start + 2] = first, second
 
 
 def _bits(mask: Value) -> int:

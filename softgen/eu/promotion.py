@@ -26,14 +26,14 @@ class PromotingEngine:
 
     def function(self, program: KernelProgram, control: int, simd: int, full: bool = True, entry: int | None = None,
                  payload: tuple[AffineRange, ...] = ()) -> CompiledFunction:  # fmt: skip
-        asked = self._asked.setdefault(program, set())
+        requested = self._asked.setdefault(program, set())
         key = control, simd, full, payload
         at_start = entry is None or entry == program.start
         if at_start and (found := self.fast.at_hand(program, *key)):
             return found
-        if at_start and key not in asked and self._is_hot(program):
-            asked.add(key)
-            self.workers = [one for one in self.workers if one.is_alive()]
+        if at_start and key not in requested and self._is_hot(program):
+            requested.add(key)
+            self.workers = [worker for worker in self.workers if worker.is_alive()]
             self.workers.append(threading.Thread(target=self.fast.translated, args=(program, *key), name="translating", daemon=True))
             self.workers[-1].start()
         return self.slow.function(program, control, simd, full, entry)

@@ -16,11 +16,12 @@ from functools import lru_cache
 from softgen.bits import catalogue
 from softgen.bits.describe import values_of
 from softgen.bits.record import Record
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.errors import DecodeError
 from softgen.media import front_end
-from softgen.media.front_end import MAX_REGISTERS, FrontEnd, optional
+from softgen.media.front_end import FrontEnd, optional
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
-from softgen.threads.payload import FULL, REGISTER, Counter, HeaderPatch, Masks, TemplatePayload, ThreadMasks
+from softgen.threads.payload import FULL, Counter, HeaderPatch, Masks, TemplatePayload, ThreadMasks
 
 NAME, HEADER = "GPGPU_WALKER", "GPGPU_THREAD_HEADER"
 SIMD = {"simd8": 8, "simd16": 16, "simd32": 32}
@@ -58,13 +59,13 @@ def _simd(gen: float, code: int) -> int:
 def _payload(context: DispatchContext, front: FrontEnd, walker: Record, descriptor: Record, threads: int,
              header: front_end.ThreadHeader) -> TemplatePayload:  # fmt: skip
     own, common = descriptor.constant_urb_entry_read_length, optional(descriptor, "cross_thread_constant_data_read_length")
-    if 1 + own + common > MAX_REGISTERS:
-        raise DecodeError(f"{NAME}: {1 + own + common} registers of payload; a thread has {MAX_REGISTERS}")
+    if 1 + own + common > GRF_COUNT:
+        raise DecodeError(f"{NAME}: {1 + own + common} registers of payload; a thread has {GRF_COUNT}")
     fetched = bool(optional(walker, "indirect_data_length"))
-    skip = optional(descriptor, "constant_urb_entry_read_offset") * REGISTER
+    skip = optional(descriptor, "constant_urb_entry_read_offset") * GRF_BYTES
     data = front_end.indirect_data(context, walker) if fetched else front.constants[skip:]
-    data = _constants(context, (common + own * threads) * REGISTER, threads, data, fetched)
-    return TemplatePayload(header.data, common * REGISTER, own * REGISTER, fetched, data, header.slots)
+    data = _constants(context, (common + own * threads) * GRF_BYTES, threads, data, fetched)
+    return TemplatePayload(header.data, common * GRF_BYTES, own * GRF_BYTES, fetched, data, header.slots)
 
 
 def _constants(context: DispatchContext, need: int, threads: int, data: bytes, fetched: bool) -> bytes:
@@ -107,7 +108,7 @@ def _masks(shape: Triple, simd: int, right: int, bottom: int) -> Masks:
 def broken_rules(command: Record, limit: int) -> Iterator[str]:
     """Rules for GPGPU_WALKER that the command breaks (BDW 21365-21377); `limit` is the most indirect data."""
     length = optional(command, "indirect_data_length")
-    if length % REGISTER:
-        yield f"{length} bytes of indirect data are no multiple of {REGISTER}"
+    if length % GRF_BYTES:
+        yield f"{length} bytes of indirect data are no multiple of {GRF_BYTES}"
     if length > limit:
         yield f"{length} bytes of indirect data; there should be at most {limit}"

@@ -110,15 +110,15 @@ def count(rows: Iterable[Behaviour], found: Mapping[str, Sequence[Citation]]) ->
 
 def tally(manual: str, unit: str, cell: Counter[tuple[str, str]]) -> Count:
     """A row of the table from the numbers of behaviours by kind and status."""
-    actions, layouts = (sum(number for (one, _), number in cell.items() if one == kind) for kind in ("action", "layout"))
+    actions, layouts = (sum(number for (what, _), number in cell.items() if what == kind) for kind in ("action", "layout"))
     shared = cell["action", SHARED] + cell["layout", SHARED]
     return Count(manual, unit, cell["action", COVERED], actions, cell["layout", COVERED], layouts, cell["action", DECODED], shared)
 
 
 def total(counts: Iterable[Count], manual: str, unit: str = "") -> Count:
     """The sum of some rows."""
-    mine = list(counts)
-    return Count(manual, unit, *(sum(getattr(one, field) for one in mine) for field in list(Count.__dataclass_fields__)[2:]))
+    own = list(counts)
+    return Count(manual, unit, *(sum(getattr(count, field) for count in own) for field in list(Count.__dataclass_fields__)[2:]))
 
 
 def markdown(counts: list[Count]) -> str:

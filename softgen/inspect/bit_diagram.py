@@ -59,7 +59,7 @@ def rows(layout: Layout) -> list[Row]:
         fixed = [Cell(high, low, "header", f"{header.value >> low & (1 << high - low + 1) - 1:#x}") for high, low in _runs(header.mask)]
         if header.length:
             fixed.append(Cell(*header.length, "length", "length"))
-    end = max([layout.dwords - 1, *(one.high // 32 for one in layout.fields)])
+    end = max([layout.dwords - 1, *(field.high // 32 for field in layout.fields)])
     return _collapse(_rows(layout.fields, layout.groups, end + 1, fixed, layout.dwords * 32))
 
 
@@ -74,13 +74,13 @@ def _rows(fields: Iterable[BitField], groups: Iterable[Group], dwords: int, fixe
     for cell in fixed:
         placed.setdefault(0, []).append(cell)
         taken |= (1 << cell.high + 1) - (1 << cell.low)
-    for one in sorted(fields, key=lambda one: one.alternate):
-        if one.mask & taken:
+    for field in sorted(fields, key=lambda field: field.alternate):
+        if field.mask & taken:
             continue
-        taken |= one.mask
-        for high, low in one.pieces:
+        taken |= field.mask
+        for high, low in field.pieces:
             for cell_dword, top, bottom in _split(high, low):
-                placed.setdefault(cell_dword, []).append(Cell(top, bottom, "field", one.name, one))
+                placed.setdefault(cell_dword, []).append(Cell(top, bottom, "field", field.name, field))
     for group in groups:
         end = min(bits, group.start + group.size * group.times(bits)) or group.start + group.size
         for cell_dword, top, bottom in _split(max(end, group.start + 1) - 1, group.start):
@@ -101,7 +101,7 @@ def _split(high: int, low: int) -> Iterator[tuple[int, int, int]]:
 def _filled(cells: list[Cell], width: int) -> Iterator[Cell]:
     """Cells from the top down, with reserved ones between."""
     at = width - 1
-    for cell in sorted(cells, key=lambda one: -one.high):
+    for cell in sorted(cells, key=lambda cell: -cell.high):
         if cell.high < at:
             yield Cell(at, cell.high + 1, "reserved")
         yield cell

@@ -85,9 +85,10 @@ class Decoder:
         for number, found in enumerate(follower.follow(command, ahead) if self.left >= 0 else ()):
             self.left -= 1
             if number == MOST_FOUND or self.left < 0:
-                who = command.name if self.left >= 0 else "this submission"
+                origin = command.name if self.left >= 0 else "this submission"
                 most = MOST_FOUND if self.left >= 0 else MOST_FOUND_IN_ALL
-                yield Remark(command.batch, command.address, "limit", f"{who} leads to more than {most} structures; the rest is left out")
+                yield Remark(command.batch, command.address, "limit",
+                             f"{origin} leads to more than {most} structures; the rest is left out")  # fmt: skip
                 return
             self._remember(work, found)
             yield found

@@ -38,7 +38,7 @@ def surface(framebuffer: Framebuffer) -> SurfaceImage:
     """The surface in memory that a framebuffer describes."""
     from softgen.bits.formats import surface_formats
 
-    format = next(each for each in surface_formats().values() if each.name == framebuffer.format.surface)
+    format = next(entry for entry in surface_formats().values() if entry.name == framebuffer.format.surface)
     return SurfaceImage("2d", format, BASE + framebuffer.offset, framebuffer.width, framebuffer.height, 1, False, framebuffer.pitch,
                         framebuffer.modifier.tiling, rows=0, levels=1, level=0, first=0, align=(4, 4), at=(0, 0))  # fmt: skip
 

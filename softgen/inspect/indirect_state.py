@@ -271,8 +271,8 @@ class IndirectStateDecoder:
             yield IndirectData(place.field.name, address, place.by, size, dwords, "" if dwords else unmapped(address))
 
     def _read(self, address: int, dwords: int) -> list[int]:
-        held = self.space.extent(address, dwords * 4) & ~3
-        return array("I", self.space.read(address, held)).tolist() if held else []
+        mapped = self.space.extent(address, dwords * 4) & ~3
+        return array("I", self.space.read(address, mapped)).tolist() if mapped else []
 
 
 # -- what pages cannot say -------------------------------------------------------------------------------------------
@@ -337,8 +337,8 @@ def count(place: IndirectPointer, context: LatchedState) -> tuple[int, int]:
         viewports = clip.maximum_vp_index + 1 if clip else 1
         return viewports, viewports
     if "interface_descriptor_total_length" in place.values._fields:
-        held = place.values.interface_descriptor_total_length // DESCRIPTOR_BYTES
-        return max(1, held), min(1, held)  # drivers load the whole heap, filled or not
+        descriptors = place.values.interface_descriptor_total_length // DESCRIPTOR_BYTES
+        return max(1, descriptors), min(1, descriptors)  # drivers load the whole heap, filled or not
     return 1, 1
 
 

@@ -35,7 +35,7 @@ class KernelNames:
 
     def _files(self) -> Iterator[Path]:
         for place in self.places:
-            yield from sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
+            yield from sorted(file for file in place.rglob("*") if file.is_file()) if place.is_dir() else [place]
 
     def find(self, code: bytes, gen: float) -> str | None:
         """The name of the kernel that code begins with, the longest that matches."""
@@ -63,6 +63,6 @@ def _matches(kernel: binary.BinaryKernel, code: bytes) -> bool:
         return False
     ours, theirs = bytearray(kernel.code), bytearray(code[:size])
     for relocation in relocations:
-        for held in (ours, theirs):
-            held[relocation.offset : relocation.offset + relocation.size] = bytes(relocation.size)
+        for copy in (ours, theirs):
+            copy[relocation.offset : relocation.offset + relocation.size] = bytes(relocation.size)
     return bool(relocations) and ours == theirs

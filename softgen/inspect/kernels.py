@@ -32,8 +32,8 @@ def kernels(trace: WorkTrace, step: Callable[[], None] = lambda: None) -> list[K
         for item in items:
             step()
             if isinstance(item.what, IndirectKernel):
-                one = read(work.space, item.what, gen)
-                kept = found.setdefault((one.code, 0 if one.code else one.address), one)
+                snapshot = read(work.space, item.what, gen)
+                kept = found.setdefault((snapshot.code, 0 if snapshot.code else snapshot.address), snapshot)
                 if item.what.stage not in kept.stages:
                     kept.stages.append(item.what.stage)
     return list(found.values())

@@ -179,10 +179,10 @@ def drivers() -> Iterator[Finding]:
     from softgen.driver.facts import runtimes
 
     area = "drivers (for softgen run)"
-    for one in runtimes():
-        found = one.found()
-        yield Finding(area, f"{one.api} ({one.name})", "ok" if found else "absent",
-                      f"{found or 'not installed'} (for {' '.join(one.gpus)})", "" if found else f"apt-get install {one.package}")
+    for runtime in runtimes():
+        found = runtime.found()
+        yield Finding(area, f"{runtime.api} ({runtime.name})", "ok" if found else "absent",
+                      f"{found or 'not installed'} (for {' '.join(runtime.gpus)})", "" if found else f"apt-get install {runtime.package}")
     yield shim()
     yield found_by_a_program()
     yield reachable_memory()
@@ -225,11 +225,11 @@ def gpus() -> Iterator[Finding]:
     from softgen.driver.environment import missing
     from softgen.driver.facts import runtimes_of
 
-    for one in devices().values():
-        there = {driver.api: driver.name for driver in reversed(runtimes_of(one.name)) if driver.found()}
-        lacking = [line.partition("; ")[2] for line in missing(one) if "not installed" in line]
+    for device in devices().values():
+        there = {driver.api: driver.name for driver in reversed(runtimes_of(device.name)) if driver.found()}
+        lacking = [line.partition("; ")[2] for line in missing(device) if "not installed" in line]
         detail = ", ".join(f"{api} ({name})" for api, name in reversed(there.items())) or "no driver is installed"
-        yield Finding("GPUs (softgen run --gpu …)", one.name, "absent" if lacking else "ok", detail, "; ".join(dict.fromkeys(lacking)))
+        yield Finding("GPUs (softgen run --gpu …)", device.name, "absent" if lacking else "ok", detail, "; ".join(dict.fromkeys(lacking)))
     yield Finding("GPUs (softgen run --gpu …)", "video", "low", "not simulated yet",
                   "OpenCL, OpenGL and Vulkan programs run; video programs find the GPU and stop at their first picture")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from softgen.driver.submission import Submission
 
 Array = npt.NDArray[Any]
-WORD = 32
+DWORD_BITS = 32
 WHITE = 255
 HALF_SHIFTS = {10: 5, 11: 4}  # an unsigned float of 10 or 11 bits, shifted so far left, is a half float (public Intel PRM, formats)
 
@@ -55,7 +55,8 @@ def shown(image: SurfaceImage) -> dict[str, tuple[FormatChannel, int]]:
         what = f"{image.samples} samples" if image.samples > 1 else f"a {image.kind} surface"
         raise Unsupported(f"pictures of {what}: not yet made")
     found = channel_bits(format)
-    if format.coding or format.block != (1, 1) or not found or format.bits > 4 * WORD or any(c.bits > WORD for c, _ in found.values()):
+    wide = format.bits > 4 * DWORD_BITS or any(channel.bits > DWORD_BITS for channel, _ in found.values())
+    if format.coding or format.block != (1, 1) or not found or wide:
         raise Unsupported(f"pictures of surfaces of format {format}: not yet made")
     ordered = {name: found[name] for name in "rgba" if name in found}
     if set(ordered) == {"r", "a"}:
@@ -97,9 +98,9 @@ def read(space: Space, address: int, size: int) -> bytes:
 
 def bits(words: list[npt.NDArray[np.uint32]], at: int, count: int) -> npt.NDArray[np.uint32]:
     """A field of each texel."""
-    if at % WORD + count > WORD:
+    if at % DWORD_BITS + count > DWORD_BITS:
         raise Unsupported(f"pictures of channels that cross words (bits {at} to {at + count - 1}): not yet made")
-    field = words[at // WORD] >> np.uint32(at % WORD)
+    field = words[at // DWORD_BITS] >> np.uint32(at % DWORD_BITS)
     return field & np.uint32((1 << count) - 1)
 
 
@@ -124,7 +125,7 @@ def eight_bits(channel: FormatChannel, raw: npt.NDArray[np.uint32]) -> npt.NDArr
 
 
 def _float(channel: FormatChannel, raw: npt.NDArray[np.uint32]) -> Array:
-    if channel.bits == WORD:
+    if channel.bits == DWORD_BITS:
         return raw.view(np.float32).astype(np.float64)
     return (raw << np.uint32(HALF_SHIFTS.get(channel.bits, 0))).astype(np.uint16).view(np.float16).astype(np.float64)
 

@@ -54,7 +54,7 @@ def find(name: str, number: str, gen: float, thread: ThreadState) -> Register:
         row = registers.register(place, gen) if place not in UNSEEN else None
         count, size = (max(row.count, 1), row.size) if row else (0, 0)
     if not number and place in FILES or index >= count:
-        others = sorted(one for one in thread.arf if one not in UNSEEN and registers.register(one, gen))
+        others = sorted(name for name in thread.arf if name not in UNSEEN and registers.register(name, gen))
         message = f", m0 to m{len(thread.mrf) // GRF_BYTES - 1}" if len(thread.mrf) else ""
         raise DecodeError(f"gen {gen:g} has no register {name}{number} to set; "
                           f"expected r0 to r{GRF_COUNT - 1}{message}, or a number after one of {' '.join(others)}")  # fmt: skip
@@ -82,14 +82,14 @@ def setting(text: str, gen: float, thread: ThreadState) -> Setting:
     name, number, element, kind, values = found.groups()
     where = find(name, number, gen, thread)
     kind = kind or ("uw" if where.place == "a" or where.place == "f" and element else "ud")
-    known = [one for one in types.codes("register", gen) if one in LANES]
+    known = [name for name in types.codes("register", gen) if name in LANES]
     if kind not in known:
         raise DecodeError(f"gen {gen:g} has no type {kind!r}; expected one of {' '.join(known)}")
     size = types.size(kind)
     start = where.start + int(element or 0) * size
     if start + size > where.start + where.size:
         raise DecodeError(f"{where.name} has {where.size // size} elements of type {kind}; expected a number below that, not {element}")
-    data = b"".join(_value(one.strip(), kind) for one in values.split(","))
+    data = b"".join(_value(part.strip(), kind) for part in values.split(","))
     room = len(_held(thread)[where.place]) - start
     if len(data) > room:
         raise DecodeError(f"{len(data) // size} values of type {kind} are too many; expected {room // size} or fewer from there on")
@@ -98,15 +98,15 @@ def setting(text: str, gen: float, thread: ThreadState) -> Setting:
 
 def _value(text: str, kind: str) -> bytes:
     """One value, or several equal ones."""
-    one, star, times = (part.strip() for part in text.partition("*"))
+    number, star, times = (part.strip() for part in text.partition("*"))
     if star and (not times.isdecimal() or not 0 < int(times) <= MOST):
         raise DecodeError(f"expected a number of lanes after the '*', not {times!r}")
     type = LANES[kind]
-    hexadecimal = re.fullmatch(r"0[xX][0-9a-fA-F]+", one)
-    if hexadecimal and not int(one, 16) >> type.bits:  # the bits of any type
-        data = int(one, 16).to_bytes(type.bytes, "little")
+    hexadecimal = re.fullmatch(r"0[xX][0-9a-fA-F]+", number)
+    if hexadecimal and not int(number, 16) >> type.bits:  # the bits of any type
+        data = int(number, 16).to_bytes(type.bytes, "little")
     else:
-        data = _float(one, kind) if type.is_float else _integer(one, kind)
+        data = _float(number, kind) if type.is_float else _integer(number, kind)
     return data * int(times or 1)
 
 
@@ -132,26 +132,26 @@ def _is_float(text: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|nan)", text) is not None
 
 
-def apply(one: Setting, state: InterpreterState) -> None:
+def apply(setting: Setting, state: InterpreterState) -> None:
     """Write a setting; accumulators also keep their integers in full width."""
-    held = _held(state.thread)[one.place]
-    held[one.start : one.start + len(one.data)] = np.frombuffer(one.data, np.uint8)
-    if one.place == "acc":
-        size = types.size(one.type)
-        value = state.m.value(LANES[one.type], np.frombuffer(one.data, DTYPES[one.type]))
-        offsets = tuple(range(one.start, one.start + len(one.data), size))
-        write_at(state, "acc", one.type, offsets, value, state.m.constant(bool_, 1, len(offsets)))
+    data = _held(state.thread)[setting.place]
+    data[setting.start : setting.start + len(setting.data)] = np.frombuffer(setting.data, np.uint8)
+    if setting.place == "acc":
+        size = types.size(setting.type)
+        value = state.m.value(LANES[setting.type], np.frombuffer(setting.data, DTYPES[setting.type]))
+        offsets = tuple(range(setting.start, setting.start + len(setting.data), size))
+        write_at(state, "acc", setting.type, offsets, value, state.m.constant(bool_, 1, len(offsets)))
 
 
 # -- what is shown -------------------------------------------------------------------------------------------------
 
 
 def _held(thread: ThreadState) -> dict[str, Any]:
-    return {"grf": thread.grf, "mrf": thread.mrf} | {name: held for name, held in thread.arf.items() if name not in UNSEEN}
+    return {"grf": thread.grf, "mrf": thread.mrf} | {name: data for name, data in thread.arf.items() if name not in UNSEEN}
 
 
 def snapshot(thread: ThreadState) -> Snapshot:
-    return {name: held.tobytes() for name, held in _held(thread).items()}
+    return {name: data.tobytes() for name, data in _held(thread).items()}
 
 
 @dataclass(frozen=True)
@@ -177,20 +177,20 @@ class Kinds:
 
     def __init__(self, thread: ThreadState) -> None:
         self.gen = thread.gen
-        self.held: dict[str, list[str]] = {name: [""] * len(held) for name, held in _held(thread).items()}
+        self.held: dict[str, list[str]] = {name: [""] * len(data) for name, data in _held(thread).items()}
         self.last: dict[tuple[str, int], str] = {}  # by file and start of a register
 
     def write(self, place: str, offset: int, kind: str) -> None:
         """Record a write to the element of this type that contains the byte."""
-        size, held = types.size(kind), self.held[place]
+        size, kinds = types.size(kind), self.held[place]
         start = offset // size * size
-        for at in range(start, min(start + size, len(held))):
-            if held[at] and held[at] != kind:
-                old = types.size(held[at])
+        for at in range(start, min(start + size, len(kinds))):
+            if kinds[at] and kinds[at] != kind:
+                old = types.size(kinds[at])
                 first = at // old * old
-                held[first : first + old] = [""] * len(held[first : first + old])
-        if start + size <= len(held):
-            held[start : start + size] = [kind] * size
+                kinds[first : first + old] = [""] * len(kinds[first : first + old])
+        if start + size <= len(kinds):
+            kinds[start : start + size] = [kind] * size
         row = register_at(place, offset, self.gen)
         self.last[place, row.start] = kind
 
@@ -205,16 +205,16 @@ class Kinds:
             runs[-1][1].append(at)
             at += types.size(kind)
         for kind, offsets in runs:
-            was, now = (tuple(_number(one, row.place, kind, offset) for offset in offsets) for one in (before, after))
+            was, now = (tuple(_number(snapshot, row.place, kind, offset) for offset in offsets) for snapshot in (before, after))
             yield RegisterLanes(row.name, (offsets[0] - row.start) // types.size(kind), kind, was, now, len(runs) == 1)
 
     def _kind(self, row: Register, at: int, end: int) -> str:
-        held = self.held[row.place]
-        if held[at]:
-            return held[at]
+        kinds = self.held[row.place]
+        if kinds[at]:
+            return kinds[at]
         for kind in (self.last.get((row.place, row.start), "ud"), "ud", "uw"):
             size = types.size(kind)
-            if (at - row.start) % size == 0 and at + size <= end and not any(held[at : at + size]):
+            if (at - row.start) % size == 0 and at + size <= end and not any(kinds[at : at + size]):
                 return kind
         return "ub"
 
@@ -228,11 +228,11 @@ def register_at(place: str, offset: int, gen: float) -> Register:
     return Register(name, place, index * size, size)
 
 
-def _number(held: Snapshot, place: str, kind: str, offset: int) -> Number:
+def _number(snapshot: Snapshot, place: str, kind: str, offset: int) -> Number:
     if place == "acc" and kind in WIDE_ACCUMULATORS:
         at = offset // types.size(kind) * 8
-        return int.from_bytes(held[WIDE_ACCUMULATORS[kind]][at : at + 8], "little", signed=True)
-    value = np.frombuffer(held[place], DTYPES[kind], 1, offset)[0]
+        return int.from_bytes(snapshot[WIDE_ACCUMULATORS[kind]][at : at + 8], "little", signed=True)
+    value = np.frombuffer(snapshot[place], DTYPES[kind], 1, offset)[0]
     return float(str(value)) if LANES[kind].is_float else int(value)
 
 
@@ -259,11 +259,11 @@ def changes(before: Snapshot, after: Snapshot, kinds: Kinds) -> list[RegisterLan
             if place == "f":
                 found += _flags(row, offsets, before, after)
             else:
-                found += [one for one in kinds.lanes(row, before, after) if repr(one.before) != repr(one.after)]  # NaN is NaN
+                found += [lanes for lanes in kinds.lanes(row, before, after) if repr(lanes.before) != repr(lanes.after)]  # NaN is NaN
     return found
 
 
 def _flags(row: Register, offsets: list[int], before: Snapshot, after: Snapshot) -> Iterator[RegisterLanes]:
     for word in sorted({offset // 2 * 2 for offset in offsets if row.start <= offset < row.start + row.size}):
-        was, now = (int.from_bytes(one["f"][word : word + 2], "little") for one in (before, after))
+        was, now = (int.from_bytes(snapshot["f"][word : word + 2], "little") for snapshot in (before, after))
         yield RegisterLanes(row.name, (word - row.start) // 2, "uw", (was,), (now,), False)

@@ -37,17 +37,17 @@ BOUNDS = {
 def gathered(report: Report, engines: Iterable[EngineDispatcher], names: KernelNames) -> dict[str, Any]:
     """Print a report."""
     groups = list(engines)
-    ran = [one for each in groups for one in each.ran.values()]
-    inexact = approximations(one.program for one in ran)
+    ran = [kernel for dispatcher in groups for kernel in dispatcher.ran.values()]
+    inexact = approximations(kernel.program for kernel in ran)
     return {
         "exact": report.fine and not inexact,
         "approximate": inexact,
-        "unsupported": [asdict(one) for one in report.unsupported],
-        "faults": [asdict(one) for one in report.faults],
+        "unsupported": [asdict(item) for item in report.unsupported],
+        "faults": [asdict(fault) for fault in report.faults],
         "remarks": report.remarks,
         "expectations": {"passed": report.passed, "failed": report.failed},
         "counters": asdict(report.counters),
-        "engines": [{"name": each.name, "threads": each.threads, "notes": each.notes} for each in groups],
+        "engines": [{"name": dispatcher.name, "threads": dispatcher.threads, "notes": dispatcher.notes} for dispatcher in groups],
         "fallbacks": fallbacks(ran),
         "kernels": kernels(ran, names),
     }
@@ -56,16 +56,16 @@ def gathered(report: Report, engines: Iterable[EngineDispatcher], names: KernelN
 def kernels(ran: Iterable[KernelStatistics], names: KernelNames) -> list[dict[str, Any]]:
     """A row per kernel and engine, whatever the addresses it ran at; the one that took most time first."""
     rows: dict[tuple[bytes, float, str], dict[str, Any]] = {}
-    for one in ran:
-        code = own_code(one.program)
-        key = code, one.program.gen, one.engine
+    for kernel in ran:
+        code = own_code(kernel.program)
+        key = code, kernel.program.gen, kernel.engine
         if key not in rows:
-            name = names.find(one.program.code, one.program.gen)
-            rows[key] = {"kernel": name or one.program.title, "named": name is not None, "code": hashlib.sha256(code).hexdigest()[:12],
-                         "bytes": len(code), "engine": one.engine, **dict.fromkeys(COUNTS, 0), "seconds": 0.0}  # fmt: skip
+            name = names.find(kernel.program.code, kernel.program.gen)
+            rows[key] = {"kernel": name or kernel.program.title, "named": name is not None, "code": hashlib.sha256(code).hexdigest()[:12],
+                         "bytes": len(code), "engine": kernel.engine, **dict.fromkeys(COUNTS, 0), "seconds": 0.0}  # fmt: skip
         for count in COUNTS:
-            rows[key][count] += getattr(one, count)
-        rows[key]["seconds"] += one.seconds
+            rows[key][count] += getattr(kernel, count)
+        rows[key]["seconds"] += kernel.seconds
     for row in rows.values():
         row["seconds"] = round(row["seconds"], 6)
     return sorted(rows.values(), key=lambda row: -row["seconds"])
@@ -151,7 +151,7 @@ def summary(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if found.get("fallbacks"):
         yield "", "left to the reference: " + ", ".join(f"{name} {count:,} times" for name, count in found["fallbacks"].items())
     for kind in ("faults", "unsupported"):
-        yield from (("red", f"{kind.removesuffix('s')} {problem(one)}") for one in found[kind])
+        yield from (("red", f"{kind.removesuffix('s')} {problem(item)}") for item in found[kind])
 
 
 def problem(trouble: Any) -> str:

@@ -76,7 +76,7 @@ class Snippet:
         dialect.read(text, gen, self.syntax, name)  # complains about what has no bits
         self.places = self._placed(parsed)
         self.end = sum(map(labels.size, parsed.instructions))
-        self.simd = simd or max([NARROWEST, *(one.exec_size for one in parsed.instructions)])
+        self.simd = simd or max([NARROWEST, *(inst.exec_size for inst in parsed.instructions)])
         self.thread = ThreadState(gen, {**_ending(gen), 0: _null_function}, dispatch_mask=(1 << self.simd) - 1)
         code = program.assemble([*parsed.instructions, _nop(gen)])  # branches may lead behind the last instruction, and look at it
         self.interpreter = Interpreter(self.thread, KernelProgram(gen, code, name=name))
@@ -87,9 +87,9 @@ class Snippet:
 
     def _placed(self, parsed: dialect.ParsedProgram) -> dict[int, Place]:
         items, offset = [], 0
-        for one in parsed.instructions:
-            items.append((offset, labels.size(one), one))
-            offset += labels.size(one)
+        for inst in parsed.instructions:
+            items.append((offset, labels.size(inst), inst))
+            offset += labels.size(inst)
         rows = dialect.ListingWriter(self.syntax, self.gen, parsed.instructions).rows(items)
         return {row.offset: Place(parsed.place(number), _tidy(row.text)) for number, row in enumerate(rows)}
 
@@ -99,10 +99,10 @@ class Snippet:
 
     def set(self, text: str) -> None:
         """Writes a register, as `registers` reads it."""
-        one = registers.setting(text, self.gen, self.thread)
-        registers.apply(one, self.interpreter.state)
-        for offset in range(one.start, one.start + len(one.data), types.size(one.type)):
-            self.kinds.write(one.place, offset, one.type)
+        setting = registers.setting(text, self.gen, self.thread)
+        registers.apply(setting, self.interpreter.state)
+        for offset in range(setting.start, setting.start + len(setting.data), types.size(setting.type)):
+            self.kinds.write(setting.place, offset, setting.type)
 
     def run(self, limit: int = LIMIT, seconds: float = SECONDS, seen: Callable[[Step], None] | None = None,
             tick: Callable[[], None] = lambda: None, engine: str = "reference") -> Ran:  # fmt: skip
@@ -158,28 +158,28 @@ class Snippet:
         """The same for a stretch of code: bytes were written by the last instruction that names them."""
         changed = registers.changed_bytes(before, after)
         for offset in self.places:
-            one = self.interpreter.code.line(offset).instruction
-            if one.opcode not in OPS or one.dst is None or one.dst.indirect or one.dst.type not in LANES:
+            inst = self.interpreter.code.line(offset).instruction
+            if inst.opcode not in OPS or inst.dst is None or inst.dst.indirect or inst.dst.type not in LANES:
                 continue
-            name, start = register_location(one.dst, self.gen)
-            for at in (start + each for each in destination_offsets(one)):
+            name, start = register_location(inst.dst, self.gen)
+            for at in (start + offset for offset in destination_offsets(inst)):
                 if name in ("grf", "mrf", "a", "acc") and at in changed.get(name, ()):
-                    self.kinds.write(name, at, one.dst.type)
+                    self.kinds.write(name, at, inst.dst.type)
 
-    def _written(self, before: registers.Snapshot, after: registers.Snapshot, one: Instruction) -> None:
+    def _written(self, before: registers.Snapshot, after: registers.Snapshot, inst: Instruction) -> None:
         """Record the types with which the changed bytes were written."""
-        kind = one.dst.type if one.dst is not None and one.dst.type in LANES else "ud"
-        named = one.dst is not None and one.dst.file == "arf" and not one.dst.indirect
+        kind = inst.dst.type if inst.dst is not None and inst.dst.type in LANES else "ud"
+        named = inst.dst is not None and inst.dst.file == "arf" and not inst.dst.indirect
         for name, offsets in registers.changed_bytes(before, after).items():
             aside = name == "acc" and not named  # written in passing
             if name in ("grf", "mrf", "a", "acc"):
                 for offset in offsets:
-                    self.kinds.write(name, offset, _accumulated(one, kind) if aside else kind)
+                    self.kinds.write(name, offset, _accumulated(inst, kind) if aside else kind)
 
 
-def _accumulated(one: Instruction, kind: str) -> str:
+def _accumulated(inst: Instruction, kind: str) -> str:
     """The type of an implicitly written accumulator: floats as they are computed, else dwords or words."""
-    found = execution_type(operand.type for operand in one.sources)
+    found = execution_type(operand.type for operand in inst.sources)
     if found in ("f", "hf", "df"):
         return found
     return "d" if types.size(kind) >= types.size("d") else "w"

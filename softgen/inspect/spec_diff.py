@@ -93,18 +93,18 @@ def _frame(layout: Layout) -> tuple[str, str, str]:
 
 def _spots(layout: Layout) -> dict[str, Spot]:
     found: dict[str, Spot] = {}
-    for one, groups in layout.walk():
+    for field, groups in layout.walk():
         start = sum(group.start for group in groups)
-        name = ".".join([*(group.name for group in groups), one.name])
-        pieces = tuple((high + start, low + start) for high, low in one.pieces)
-        found.setdefault(name, Spot(name, pieces, _meaning(one, groups, layout.gen), one.source))
+        name = ".".join([*(group.name for group in groups), field.name])
+        pieces = tuple((high + start, low + start) for high, low in field.pieces)
+        found.setdefault(name, Spot(name, pieces, _meaning(field, groups, layout.gen), field.source))
     return found
 
 
-def _meaning(one: BitField, groups: tuple[Group, ...], gen: float) -> str:
+def _meaning(field: BitField, groups: tuple[Group, ...], gen: float) -> str:
     """The type, as text that differs when what a value means differs."""
-    values = values_of(one.type, gen)
-    kind = " | ".join(f"{value} {name}" for value, name in sorted(values.items())) if values else str(one.type)
+    values = values_of(field.type, gen)
+    kind = " | ".join(f"{value} {name}" for value, name in sorted(values.items())) if values else str(field.type)
     counts = "".join(f" ×{group.count}" for group in groups if group.count is not None)
     return kind + counts
 
@@ -114,7 +114,7 @@ def _changes(before: dict[str, Spot], after: dict[str, Spot]) -> Iterator[Change
     come = {name: spot for name, spot in after.items() if name not in before}
     found = []
     for name, spot in list(gone.items()):
-        other = next((one for one in come.values() if one.pieces == spot.pieces and _alike(one, spot)), None)
+        other = next((candidate for candidate in come.values() if candidate.pieces == spot.pieces and _alike(candidate, spot)), None)
         if other:
             found.append(Change("renamed", gone.pop(name), come.pop(other.name)))
     found += [Change("added", None, spot) for spot in come.values()] + [Change("removed", spot, None) for spot in gone.values()]
@@ -124,14 +124,19 @@ def _changes(before: dict[str, Spot], after: dict[str, Spot]) -> Iterator[Change
             found.append(Change("moved", old, new))
         elif old.meaning != new.meaning:
             found.append(Change("changed", old, new))
-    yield from sorted(found, key=lambda one: (ORDER.index(one.kind), (one.after or one.before or NOWHERE).pieces[-1][1], one.name))
+    yield from sorted(found, key=_order)
 
 
-def _alike(one: Spot, other: Spot) -> bool:
+def _order(change: Change) -> tuple[int, int, str]:
+    """The sort key of changes: by kind, then by place, then by name."""
+    return ORDER.index(change.kind), (change.after or change.before or NOWHERE).pieces[-1][1], change.name
+
+
+def _alike(spot: Spot, other: Spot) -> bool:
     """Two names for one thing: of one sort, and with a word in common that tells something. A bit is easily given to something else."""
-    if _sort(one) != _sort(other):
+    if _sort(spot) != _sort(other):
         return False
-    return _sort(one) not in ("bool", "uint", "enum") or bool(_words(one) & _words(other)) or one.meaning == other.meaning != _sort(one)
+    return _sort(spot) not in ("bool", "uint", "enum") or bool(_words(spot) & _words(other)) or spot.meaning == other.meaning != _sort(spot)
 
 
 def _sort(spot: Spot) -> str:
@@ -153,15 +158,15 @@ def difference_json(found: Difference) -> dict[str, Any]:
         "change": found.kind,
         "kind": found.after.kind,
         **{what: [old, new] for what, old, new in found.frame},
-        "fields": [_change_json(one) for one in found.changes],
+        "fields": [_change_json(change) for change in found.changes],
     }
 
 
-def _change_json(one: Change) -> dict[str, Any]:
-    found: dict[str, Any] = {"change": one.kind, "name": one.name}
-    if one.kind == "renamed" and one.before:
-        found["was"] = one.before.name
-    for side, spot in (("from", one.before), ("to", one.after)):
+def _change_json(change: Change) -> dict[str, Any]:
+    found: dict[str, Any] = {"change": change.kind, "name": change.name}
+    if change.kind == "renamed" and change.before:
+        found["was"] = change.before.name
+    for side, spot in (("from", change.before), ("to", change.after)):
         if spot:
             found[side] = {"bits": [list(piece) for piece in spot.pieces], "meaning": spot.meaning, "source": spot.source}
     return found

@@ -52,8 +52,8 @@ class Reference:
 
 
 def _targets(layout: Layout) -> Iterator[str]:
-    for one, groups in layout.walk():
-        yield from [one.type.target] if one.type.target else []
+    for field, groups in layout.walk():
+        yield from [field.type.target] if field.type.target else []
         yield from (group.of for group in groups if group.of)
 
 
@@ -69,7 +69,7 @@ def _alike(name: str) -> list[Tab]:
 
 
 def _look(layout: Layout) -> tuple[object, ...]:
-    fields = [(one.name, one.pieces, one.type, one.when, groups) for one, groups in layout.walk()]
+    fields = [(field.name, field.pieces, field.type, field.when, groups) for field, groups in layout.walk()]
     return layout.dwords, layout.maximum, layout.key, layout.engines, [(*row[:4], [g.name for g in row[4]]) for row in fields]
 
 
@@ -111,7 +111,7 @@ def _prepare(root: Path) -> None:
 
 def _names(book: Reference) -> Iterator[list[str]]:
     for name, tabs in book.tabs.items():
-        fields = {one.name for layout, _ in tabs for one, _ in layout.walk()}
+        fields = {field.name for layout, _ in tabs for field, _ in layout.walk()}
         gens = " ".join(f"{gen:g}" for _, gens in tabs for gen in gens)
         yield [name, tabs[0][0].kind, gens, book.file(name), " ".join(sorted(fields))]
     for name in book.enums:

@@ -118,8 +118,8 @@ function score(row, words) {
 function best(row, words) {
   const rest = words.filter(word => !row[0].toLowerCase().includes(word));
   if (!rest.length && words.length < 2) return "";
-  const count = one => words.filter(word => one.includes(word)).length - one.length / 100;
-  const fields = row[4].split(" ").filter(one => (rest.length ? rest : words).every(word => one.includes(word)));
+  const count = text => words.filter(word => text.includes(word)).length - text.length / 100;
+  const fields = row[4].split(" ").filter(name => (rest.length ? rest : words).every(word => name.includes(word)));
   return fields.reduce((a, b) => a && count(a) >= count(b) ? a : b, "");
 }
 
@@ -141,7 +141,7 @@ function show() {
   list.textContent = "";
   at = -1;
   if (!words.length) return;
-  const found = NAMES.map(row => [score(row, words), row]).filter(one => one[0] > 0).sort((a, b) => b[0] - a[0]);
+  const found = NAMES.map(row => [score(row, words), row]).filter(scored => scored[0] > 0).sort((a, b) => b[0] - a[0]);
   for (const [, row] of found.slice(0, MOST)) {
     const link = document.createElement("a"), about = document.createElement("small");
     link.href = root + row[3];
@@ -186,27 +186,27 @@ if (query) { input.value = query; input.focus(); show(); }
 // Tabs: one section for each group of generations that read alike; the choice is remembered by generation.
 const tabs = [...document.querySelectorAll(".tabs button")];
 function choose(tab, keep) {
-  for (const one of tabs) {
-    one.setAttribute("aria-selected", one === tab);
-    document.getElementById(one.dataset.tab).hidden = one !== tab;
+  for (const button of tabs) {
+    button.setAttribute("aria-selected", button === tab);
+    document.getElementById(button.dataset.tab).hidden = button !== tab;
   }
   if (keep) try { localStorage.setItem("generation", tab.dataset.last); } catch {}
 }
-function tabOf(generation) { return tabs.find(one => one.dataset.generations.split(" ").includes(generation)); }
+function tabOf(generation) { return tabs.find(tab => tab.dataset.generations.split(" ").includes(generation)); }
 for (const tab of tabs) tab.addEventListener("click", () => choose(tab, true));
 if (tabs.length) {
   let kept = null;
   try { kept = localStorage.getItem("generation"); } catch {}
   const asked = document.getElementById(location.hash.slice(1));
   const inside = asked && asked.closest("section.tab");
-  choose(tabs.find(one => inside && one.dataset.tab === inside.id) || tabOf(kept) || tabs[tabs.length - 1]);
+  choose(tabs.find(tab => inside && tab.dataset.tab === inside.id) || tabOf(kept) || tabs[tabs.length - 1]);
   if (asked) asked.scrollIntoView({block: "center"});
 }
 
 // A field's cells light up together, and with its line in the table.
 for (const cell of document.querySelectorAll(".diagram [data-field]")) {
   const same = cell.closest("section").querySelectorAll(`[data-field="${cell.dataset.field}"]`);
-  cell.addEventListener("mouseenter", () => same.forEach(one => one.classList.add("hot")));
-  cell.addEventListener("mouseleave", () => same.forEach(one => one.classList.remove("hot")));
+  cell.addEventListener("mouseenter", () => same.forEach(cell => cell.classList.add("hot")));
+  cell.addEventListener("mouseleave", () => same.forEach(cell => cell.classList.remove("hot")));
 }
 """

@@ -56,7 +56,7 @@ def broken(name: str) -> str:
 def gpus(gens: Iterable[float]) -> str:
     """'skl kbl' for generation 9."""
     wanted = set(gens)
-    return " ".join(one.name for one in devices().values() if one.generation.number in wanted)
+    return " ".join(device.name for device in devices().values() if device.generation.number in wanted)
 
 
 def item(name: str, tabs: list[Tab], links: Links) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _layout(layout: Layout, tab: str, links: Links) -> Iterator[str]:
     facts += [f"{layout.count} in a row"] if layout.count > 1 else []
     facts += [" ".join(layout.engines).replace("_", " ")] if layout.engines else []
     facts.append(f"from {escape(layout.source)}")
-    yield f'<div class="facts">{"".join(f"<span>{one}</span>" for one in facts)}</div>'
+    yield f'<div class="facts">{"".join(f"<span>{fact}</span>" for fact in facts)}</div>'
     yield from _diagram(bit_diagram.rows(layout), tab, "")
     for group, path in _groups(layout.groups, ""):
         many = f"{group.count} times" if group.count is not None else "as often as there is room"
@@ -95,7 +95,7 @@ def _layout(layout: Layout, tab: str, links: Links) -> Iterator[str]:
         yield f"<h3>{escape(path)} <small>{group.size} bits, {many}, from dword {group.start // 32}{of}</small></h3>"
         yield from _diagram(bit_diagram.element_rows(group), tab, path)
     yield '<div class="wide"><table class="fields"><tr><th>dword</th><th>bits</th><th>name</th><th>meaning</th><th>source</th></tr>'
-    yield from (_field(one, groups, layout.gen, tab, links) for one, groups in layout.walk())
+    yield from (_field(field, groups, layout.gen, tab, links) for field, groups in layout.walk())
     yield "</table></div>"
     for name, expression in layout.derived:
         yield f"<p>derived: <code>{escape(name)} = {escape(expression)}</code></p>"
@@ -128,21 +128,21 @@ def _diagram(found: list[Row], tab: str, path: str) -> Iterator[str]:
     yield "</table></div>"
 
 
-def _field(one: BitField, groups: tuple[Group, ...], gen: float, tab: str, links: Links) -> str:
-    path = ".".join([*(group.name for group in groups), one.name])
-    base = 32 * (one.pieces[-1][1] // 32)
-    bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in one.pieces)
-    conditions = [f"{c.field} {'is not' if c.negated else 'is'} {', '.join(map(str, c.values))}" for c in one.when]
+def _field(field: BitField, groups: tuple[Group, ...], gen: float, tab: str, links: Links) -> str:
+    path = ".".join([*(group.name for group in groups), field.name])
+    base = 32 * (field.pieces[-1][1] // 32)
+    bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in field.pieces)
+    conditions = [f"{c.field} {'is not' if c.negated else 'is'} {', '.join(map(str, c.values))}" for c in field.when]
     when = f'<div class="dim">when {escape(" and ".join(conditions))}</div>' if conditions else ""
-    other = '<div class="dim">a second reading of these bits</div>' if one.alternate else ""
+    other = '<div class="dim">a second reading of these bits</div>' if field.alternate else ""
     dword = f"+{base // 32}" if groups else f"{base // 32}"
     return (f'<tr id="{tab}-{path}" data-field="{path}"><td class="bits">{dword}</td><td class="bits">{bits}</td>'
-            f'<td class="name">{broken(path)}</td><td>{_meaning(one, gen, links)}{when}{other}</td>'
-            f'<td class="source">{escape(one.source)}</td></tr>')  # fmt: skip
+            f'<td class="name">{broken(path)}</td><td>{_meaning(field, gen, links)}{when}{other}</td>'
+            f'<td class="source">{escape(field.source)}</td></tr>')  # fmt: skip
 
 
-def _meaning(one: BitField, gen: float, links: Links) -> str:
-    kind = one.type
+def _meaning(field: BitField, gen: float, links: Links) -> str:
+    kind = field.type
     words = [escape(str(kind))]
     if kind.target:
         words = [escape(kind.name), *([escape(kind.base)] if kind.base else []), links.to(kind.target)]
@@ -163,20 +163,20 @@ def _changes(before: Tab, after: Tab) -> Iterator[str]:
     yield f"<h3>Changes since gen {before[1][-1]:g}</h3><table class=\"fields\">"
     yield from (f'<tr><td class="changed">{what}</td><td></td><td>{escape(old or "none")} to {escape(new or "none")}</td></tr>'
                 for what, old, new in found.frame)  # fmt: skip
-    yield from (f'<tr><td class="{one.kind}">{one.kind}</td>{_change(one)}</tr>' for one in found.changes)
+    yield from (f'<tr><td class="{change.kind}">{change.kind}</td>{_change(change)}</tr>' for change in found.changes)
     yield "</table>"
 
 
-def _change(one: Change) -> str:
-    before, after = one.before, one.after
-    if before and after and one.kind == "moved":
-        where, what = f"{before} to {after}", one.name
-    elif before and after and one.kind == "renamed":
+def _change(change: Change) -> str:
+    before, after = change.before, change.after
+    if before and after and change.kind == "moved":
+        where, what = f"{before} to {after}", change.name
+    elif before and after and change.kind == "renamed":
         where, what = str(after), f"{before.name} is now {after.name}"
     elif before and after:
-        where, what = str(after), f"{one.name}: {before.meaning} is now {after.meaning}"
+        where, what = str(after), f"{change.name}: {before.meaning} is now {after.meaning}"
     else:
-        where, what = str(after or before), one.name
+        where, what = str(after or before), change.name
     return f'<td class="bits">{where}</td><td>{escape(what)}</td>'
 
 

@@ -31,11 +31,11 @@ def is_enum(name: str) -> bool:
     return name == SURFACE_FORMAT or name in catalogue().enums and name not in catalogue().sections
 
 
-def find(asked: str, kind: str | None = None, gens: tuple[float, ...] = GENERATIONS) -> list[str]:
+def find(text: str, kind: str | None = None, gens: tuple[float, ...] = GENERATIONS) -> list[str]:
     """Names by text, nearest first: an exact name, else those that contain it, all its words, or it without underscores."""
-    if NUMBER.match(asked):
-        return sorted({name for name in _numbered(int(asked, 16), gens) if kind in (None, catalogue().sections[name].kind)})
-    names, low = known(kind), asked.lower()
+    if NUMBER.match(text):
+        return sorted({name for name in _numbered(int(text, 16), gens) if kind in (None, catalogue().sections[name].kind)})
+    names, low = known(kind), text.lower()
     words = [word for word in re.split(r"[\s_\-.]+", low) if word]
     ways = (lambda name: name == low, lambda name: low in name, lambda name: bool(words) and all(word in name for word in words),
             lambda name: bool(words) and "".join(words) in name.replace("_", ""))  # fmt: skip
@@ -70,21 +70,21 @@ def _numbered(number: int, gens: tuple[float, ...]) -> Iterator[str]:
             yield from [found.layout.name] if found else []
         else:
             commands = (catalogue().find_command(number, gen, engine) for engine in ENGINES)
-            yield from (one.name for one in commands if one)
+            yield from (command.name for command in commands if command)
 
 
 def holders(field: str, kind: str | None = None) -> list[str]:
     """Names that have a field called so."""
     low, names = field.lower(), catalogue().names(kind) if kind != "enum" else []
     pages = {name: catalogue().history(name).values() for name in names}
-    return [name for name in names if any(one.name == low for page in pages[name] for one, _ in page.walk())]
+    return [name for name in names if any(field.name == low for page in pages[name] for field, _ in page.walk())]
 
 
-def close(asked: str, kind: str | None = None) -> list[str]:
+def close(text: str, kind: str | None = None) -> list[str]:
     """Names that resemble a text: their beginning, the whole, or one of their parts. For misspelt names."""
     import difflib  # takes time that correct names need not spend
 
-    low = asked.lower()
+    low = text.lower()
     names = {name.lower(): name for name in known(kind)}
     starts: dict[str, str] = {}
     for name in sorted(names, key=len):  # the shortest of those that begin alike

@@ -38,18 +38,18 @@ def stopped(work: Work, generation: Generation) -> Stopped:
         return Stopped()
     walk = CommandParser(generation, work.engine, work.space, work.global_space)
     road = walk.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else walk.batch(work.batch)
-    commands = [one for one in road if isinstance(one, Command)]
+    commands = [item for item in road if isinstance(item, Command)]
     marks: dict[tuple[bool, int], list[str]] = {}
     lost, active = [], len(commands) - 1
     for mark in work.stop.marks:
-        found = next((i for i, one in enumerate(commands) if _holds(one, mark)), None)
+        found = next((i for i, command in enumerate(commands) if _holds(command, mark)), None)
         if found is None:
             if not mark.ring or work.kind == "ring":
                 lost.append(f"{mark.label} points to {mark.address:#x}, which is not on this road")
             continue
         marks.setdefault(_key(commands[found]), []).append(MEANING.get(mark.label, mark.label))
         active = found if mark.label == "ACTHD" else active
-    executing = next((one for one in reversed(commands[: active + 1]) if one.dwords[0] == work.stop.header), None)
+    executing = next((command for command in reversed(commands[: active + 1]) if command.dwords[0] == work.stop.header), None)
     if executing:
         marks.setdefault(_key(executing), []).append(EXECUTING)
     elif work.stop.header is not None:

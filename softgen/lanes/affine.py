@@ -101,7 +101,7 @@ def declare(m: IrWriter, type: LaneType, lanes: int, payload: str, stride: int, 
 
 def narrowed(m: IrWriter, result: str, *masks: str) -> None:
     """Record that a mask is a subset of others."""
-    m.implied[result] = frozenset(masks).union(*(m.implied.get(one, ()) for one in masks))
+    m.implied[result] = frozenset(masks).union(*(m.implied.get(mask, ()) for mask in masks))
 
 
 # -- transfer functions ----------------------------------------------------------------------------------------------
@@ -109,26 +109,26 @@ def narrowed(m: IrWriter, result: str, *masks: str) -> None:
 
 def computed(m: IrWriter, name: str, type: LaneType, lanes: int, payloads: Sequence[str], result: str) -> None:
     """Record what an integer operation makes of affine operands, after `result` was written."""
-    held = [known(m, one) for one in payloads]
-    given = [one for one in held if one is not None]
-    masks = {one.mask for one in given} - {EVERY}
-    if len(given) < len(held) or len(masks) > 1:
+    operands = [known(m, payload) for payload in payloads]
+    known_operands = [value for value in operands if value is not None]
+    masks = {value.mask for value in known_operands} - {EVERY}
+    if len(known_operands) < len(operands) or len(masks) > 1:
         return
-    found, low = _of_operation(m, name, type, lanes, given), _low(m, name, type, lanes, given)
+    found, low = _of_operation(m, name, type, lanes, known_operands), _low(m, name, type, lanes, known_operands)
     if found is None and low is not None:
         found = AffineValue(0, lambda: "0", conditions=(lambda: "false",))
     if found is not None:
-        _keep(m, type, lanes, result, replace(found, low=low), masks.pop() if masks else EVERY, given)
+        _keep(m, type, lanes, result, replace(found, low=low), masks.pop() if masks else EVERY, known_operands)
 
 
 def _low(m: IrWriter, name: str, type: LaneType, lanes: int, given: list[AffineValue]) -> LowBits | None:
     """Low bits of sums, products and shifts depend on low bits alone."""
-    narrow = min((one.low.type for one in given if one.low), key=lambda type: type.bits, default=None)
+    narrow = min((value.low.type for value in given if value.low), key=lambda type: type.bits, default=None)
     if narrow is None or name not in _MODULAR:
         return None
-    cut = [_cut(m, one, type, narrow) for one in given]
+    cut = [_cut(m, value, type, narrow) for value in given]
     found = _of_operation(m, name, narrow, lanes, cut)
-    return None if found is None or any(one.conditions for one in (found, *cut)) else LowBits(narrow, found)
+    return None if found is None or any(value.conditions for value in (found, *cut)) else LowBits(narrow, found)
 
 
 def _cut(m: IrWriter, affine: AffineValue, type: LaneType, to: LaneType) -> AffineValue:
@@ -143,8 +143,8 @@ def _cut(m: IrWriter, affine: AffineValue, type: LaneType, to: LaneType) -> Affi
 
 
 def _keep(m: IrWriter, type: LaneType, lanes: int, result: str, found: AffineValue, mask: str, given: list[AffineValue]) -> None:
-    depth = 1 + max(one.depth for one in given)
-    conditions = tuple(dict.fromkeys([*(text for one in given for text in one.conditions), *found.conditions]))
+    depth = 1 + max(value.depth for value in given)
+    conditions = tuple(dict.fromkeys([*(text for value in given for text in value.conditions), *found.conditions]))
     if depth > DEEPEST:
         found = replace(found, low=_shallow(m, type, lanes, result, found.low) if mask == EVERY else None)
     if depth > DEEPEST and mask == EVERY:
@@ -164,11 +164,11 @@ def _shallow(m: IrWriter, type: LaneType, lanes: int, result: str, low: LowBits 
 
 
 def _of_operation(m: IrWriter, name: str, type: LaneType, lanes: int, given: list[AffineValue]) -> AffineValue | None:
-    strides, whole = [one.stride for one in given], (1 << type.bits) - 1
+    strides, whole = [value.stride for value in given], (1 << type.bits) - 1
     base, highest = _scalar(m, name, type, given), _highest(name, type, given)
     if base is None:
         return None
-    numbers = [one.number for one in given if one.number is not None]
+    numbers = [value.number for value in given if value.number is not None]
     if len(numbers) == len(given) and (number := _number(name, type, numbers)) is not None:
         return _constant(number)
     if not any(strides):
@@ -209,9 +209,9 @@ def _number(name: str, type: LaneType, given: list[int]) -> int | None:
 
 def _highest(name: str, type: LaneType, given: list[AffineValue]) -> int | None:
     """The unsigned upper bound; above the type's highest where it may wrap."""
-    most = [one.highest for one in given]
+    most = [value.highest for value in given]
     if name == "bit_and":
-        return min((one for one in most if one is not None), default=None)
+        return min((bound for bound in most if bound is not None), default=None)
     if (a := most[0]) is None or (b := most[-1]) is None:
         return None
     match name:
@@ -247,7 +247,7 @@ def _below(m: IrWriter, type: LaneType, lanes: int, stride: int, limit: int, bas
 
 
 def _scalar(m: IrWriter, name: str, type: LaneType, given: list[AffineValue]) -> Text | None:
-    kind, bases = f"i{type.bits}", [one.base for one in given]
+    kind, bases = f"i{type.bits}", [value.base for value in given]
     if name == "negate":
         return lambda: m.emit(f"sub {kind} 0, {bases[0]()}")
     if name in _SHIFTS:

@@ -60,10 +60,10 @@ def pack(type: LaneType, number: Number, rounding: str, sticky: bool = False) ->
 def add(type: LaneType, rounding: str, a: Number, b: Number) -> int:
     if a.special or b.special:
         clash = a.special == b.special == "inf" and a.sign != b.sign
-        one = NAN if clash or "nan" in (a.special, b.special) else a if a.special else b
-        return pack(type, one, rounding)
+        special = NAN if clash or "nan" in (a.special, b.special) else a if a.special else b
+        return pack(type, special, rounding)
     exponent = min(a.exponent, b.exponent)
-    total = sum((-1) ** one.sign * (one.significand << one.exponent - exponent) for one in (a, b))
+    total = sum((-1) ** number.sign * (number.significand << number.exponent - exponent) for number in (a, b))
     if total:
         return pack(type, Number(int(total < 0), abs(total), exponent), rounding)
     # IEEE 754-2019 6.3: an exact zero sum of unlike signs is +0, and -0 when rounding down.

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from softgen.errors import SoftgenError, Unsupported
+from softgen.lanes import host_function
 from softgen.lanes.cache import Cache, default_folder
 
 VERSION = 2                         # of what is done to IR here: part of the key
@@ -129,11 +130,12 @@ class LoadedCode:
     symbols other than `imports`: one out of the cache may be anything."""
 
     def __init__(self, data: bytes, names: tuple[str, ...], imports: dict[str, int] | None = None) -> None:
+        imports = {**host_function.addresses(undefined_symbols(data)), **(imports or {})}
         check(data, names, imports)
         library = _llvm().JITLibraryBuilder().add_object_img(data)
         for name in names:
             library.export_symbol(name)
-        for name, place in (imports or {}).items():
+        for name, place in imports.items():
             library.import_symbol(name, place)
         try:
             with _lock:

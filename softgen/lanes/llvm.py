@@ -98,7 +98,7 @@ class LlvmMachine(LlvmCalls):
         if type.is_float:
             bits = struct.unpack(f"<{len(numbers)}Q", struct.pack(f"<{len(numbers)}d", *map(float, numbers)))
             return self.constants(type, exact.from_float(f64, type, "rne", list(bits)))
-        found = self.constants(type, [int(one) for one in numbers])
+        found = self.constants(type, [int(number) for number in numbers])
         affine.constant(self, type, numbers, found)
         return found
 
@@ -117,7 +117,7 @@ class LlvmMachine(LlvmCalls):
         if type is bool_ and name in _KNOWN and (found := _KNOWN[name](*payloads)) is not None:
             return found
         if name in _COMPARE:
-            same = [affine.uniform(self, one) for one in payloads] if type.is_integer and lanes in _WORDS else [None]
+            same = [affine.uniform(self, payload) for payload in payloads] if type.is_integer and lanes in _WORDS else [None]
             if None not in same:
                 return self._compared_once(name, type, lanes, *(text() for text in same if text))
             return self.emit(f"{self._comparison(name, type)} {vector} {first}, {payloads[1]}")
@@ -126,7 +126,7 @@ class LlvmMachine(LlvmCalls):
         if name in _BITWISE:
             return self.emit(f"{_BITWISE[name]} {vector} {first}, {payloads[1]}")
         if name in _WHOLE or name == "fma":
-            return self.intrinsic(f"llvm.{_WHOLE.get(name, name)}", vector, [(vector, one) for one in payloads], (vector,))
+            return self.intrinsic(f"llvm.{_WHOLE.get(name, name)}", vector, [(vector, payload) for payload in payloads], (vector,))
         if name in _COUNT:
             flag = [("i1", "false")] if _COUNT[name] in ("ctlz", "cttz") else []
             return self.intrinsic(f"llvm.{_COUNT[name]}", vector, [(vector, first), *flag], (vector,))
@@ -158,7 +158,7 @@ class LlvmMachine(LlvmCalls):
 
     def _mul_high(self, type: LaneType, lanes: int, a: str, b: str) -> str:
         vector, double = self.vector(type, lanes), f"<{lanes} x i{2 * type.bits}>"
-        a, b = (self.emit(f"{'sext' if type.is_signed else 'zext'} {vector} {one} to {double}") for one in (a, b))
+        a, b = (self.emit(f"{'sext' if type.is_signed else 'zext'} {vector} {operand} to {double}") for operand in (a, b))
         product = self.emit(f"mul {double} {a}, {b}")
         return self.emit(f"trunc {double} {self.emit(f'lshr {double} {product}, splat (i{2 * type.bits} {type.bits})')} to {vector}")
 
@@ -181,7 +181,7 @@ class LlvmMachine(LlvmCalls):
             return self.emit(f"xor <{lanes} x i16> {payloads[0]}, splat (i16 -32768)")
         if name == "fma":
             return llvm_half.fused(self, lanes, *payloads)
-        result = self._compute(name, f32, lanes, [self._widen(lanes, one) for one in payloads])
+        result = self._compute(name, f32, lanes, [self._widen(lanes, payload) for payload in payloads])
         return result if name in _COMPARE else self._narrow(lanes, result)
 
     def _widen(self, lanes: int, half: str) -> str:
@@ -192,7 +192,7 @@ class LlvmMachine(LlvmCalls):
         return self.emit(f"bitcast <{lanes} x half> {half} to <{lanes} x i16>")
 
     def _rounded(self, name: str, type: LaneType, lanes: int, rounding_: str, payloads: list[Any]) -> Any:
-        return rounding.OPERATIONS[name](self, rounding_, *(self._value(type, lanes, one) for one in payloads)).payload
+        return rounding.OPERATIONS[name](self, rounding_, *(self._value(type, lanes, payload) for payload in payloads)).payload
 
     def _select(self, type: LaneType, lanes: int, condition: Any, a: Any, b: Any) -> Any:
         vector = self.vector(type, lanes)
@@ -254,7 +254,7 @@ class LlvmMachine(LlvmCalls):
         vector = self.vector(type, lanes)
         if a in (YES, NO):
             return a
-        order = ", ".join(f"i32 {one}" for one in indices)
+        order = ", ".join(f"i32 {index}" for index in indices)
         found = self.emit(f"shufflevector {vector} {a}, {vector} poison, <{len(indices)} x i32> <{order}>")
         if type.is_integer:
             affine.shuffled(self, type, lanes, a, indices, found)
@@ -262,9 +262,9 @@ class LlvmMachine(LlvmCalls):
 
     def _concat(self, type: LaneType, a_lanes: int, b_lanes: int, a: Any, b: Any) -> Any:
         lanes = max(a_lanes, b_lanes)
-        a, b = (one if count == lanes else self._shuffle(type, count, one, [*range(count), *[0] * (lanes - count)])
-                for one, count in ((a, a_lanes), (b, b_lanes)))
-        order = ", ".join(f"i32 {one}" for one in (*range(a_lanes), *range(lanes, lanes + b_lanes)))
+        a, b = (operand if count == lanes else self._shuffle(type, count, operand, [*range(count), *[0] * (lanes - count)])
+                for operand, count in ((a, a_lanes), (b, b_lanes)))
+        order = ", ".join(f"i32 {index}" for index in (*range(a_lanes), *range(lanes, lanes + b_lanes)))
         vector = self.vector(type, lanes)
         return self.emit(f"shufflevector {vector} {a}, {vector} {b}, <{a_lanes + b_lanes} x i32> <{order}>")
 

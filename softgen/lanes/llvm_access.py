@@ -77,19 +77,19 @@ class AccessFunction:
         m, shape = self.m, self.shape
         word = self.size << SIZE_SHIFT | WIDE * (self.kind == "i64") | TABLE * shape.table | ATOMIC * shape.atomic | how
         mask = m.emit(f"zext {shape.integer} {self.bits} to i64")
-        for place, one in enumerate((m.emit(f"or i64 {mask}, {word}"), base)):
-            m.line(f"store i64 {one}, ptr {m.emit(f'getelementptr i64, ptr %a0, i64 {place}')}")
+        for place, text in enumerate((m.emit(f"or i64 {mask}, {word}"), base)):
+            m.line(f"store i64 {text}, ptr {m.emit(f'getelementptr i64, ptr %a0, i64 {place}')}")
 
     def _remember(self) -> str:
         """Puts the offsets where they can be found again one by one: into the note, if one is due."""
         m, vector = self.m, f"<{self.lanes} x {self.kind}>"
         if self.shape.quiet and not self.shape.atomic:
-            held = m.place(vector)
+            offsets = m.place(vector)
         else:
             self._note(0, "0" if self.shape.table else m.emit("ptrtoint ptr %a1 to i64"))
-            held = m.emit("getelementptr i64, ptr %a0, i64 2")
-        m.line(f"store {vector} {self.where}, ptr {held}, align 8")
-        return held
+            offsets = m.emit("getelementptr i64, ptr %a0, i64 2")
+        m.line(f"store {vector} {self.where}, ptr {offsets}, align 8")
+        return offsets
 
     def _active(self) -> str:
         """The lanes that touch memory, as bits; nothing more is done if there are none."""
@@ -148,10 +148,10 @@ class AccessFunction:
             return m.translate("%a1", raw, self.shape.bits)
         return m.emit(f"getelementptr i8, ptr %a1, i64 {raw if self.kind == 'i64' else m.emit(f'zext i32 {raw} to i64')}")
 
-    def _place(self, held: str, lane: str) -> str:
+    def _place(self, offsets: str, lane: str) -> str:
         """The host's pointer of a lane."""
         m = self.m
-        return self._pointer(m.emit(f"load {self.kind}, ptr {m.emit(f'getelementptr {self.kind}, ptr {held}, i64 {lane}')}, align 1"))
+        return self._pointer(m.emit(f"load {self.kind}, ptr {m.emit(f'getelementptr {self.kind}, ptr {offsets}, i64 {lane}')}, align 1"))
 
     def _first(self) -> tuple[str, str, str]:
         """The lowest lane that is on: its number, offset or address, and pointer."""
@@ -240,7 +240,7 @@ class AccessFunction:
     def _gather(self) -> str:
         m, vector, element = self.m, self.vector, self.m.element(self.shape.type)
         narrow = self.shape.type.bits < GATHERED
-        held = self._remember() if narrow or not self.shape.quiet else ""
+        offsets = self._remember() if narrow or not self.shape.quiet else ""
         if not narrow:
             places = f"<{self.lanes} x ptr>"
             operands = [(places, self._pointers()), ("i32", "1"), (self.bools, self.mask), (vector, "zeroinitializer")]
@@ -248,10 +248,10 @@ class AccessFunction:
         found = m.place(vector)
         m.line(f"store {vector} zeroinitializer, ptr {found}")
 
-        def one(lane: str) -> None:
-            value = m.emit(f"load {element}, ptr {self._place(held, lane)}, align 1")
+        def load_lane(lane: str) -> None:
+            value = m.emit(f"load {element}, ptr {self._place(offsets, lane)}, align 1")
             m.line(f"store {element} {value}, ptr {m.emit(f'getelementptr {element}, ptr {found}, i64 {lane}')}")
-        self._each(one)
+        self._each(load_lane)
         return m.emit(f"load {vector}, ptr {found}")
 
     def write(self) -> None:
@@ -270,7 +270,7 @@ class AccessFunction:
     def _scatter(self) -> None:
         m, vector, element = self.m, self.vector, self.m.element(self.shape.type)
         narrow = self.shape.type.bits < GATHERED
-        held = self._remember() if narrow or not self.shape.quiet else ""
+        offsets = self._remember() if narrow or not self.shape.quiet else ""
         if not narrow:
             places = f"<{self.lanes} x ptr>"
             operands = [(vector, "%a5"), (places, self._pointers()), ("i32", "1"), (self.bools, self.mask)]
@@ -279,10 +279,10 @@ class AccessFunction:
         given = m.place(vector)
         m.line(f"store {vector} %a5, ptr {given}")
 
-        def one(lane: str) -> None:
+        def store_lane(lane: str) -> None:
             value = m.emit(f"load {element}, ptr {m.emit(f'getelementptr {element}, ptr {given}, i64 {lane}')}")
-            m.line(f"store {element} {value}, ptr {self._place(held, lane)}, align 1")
-        self._each(one)
+            m.line(f"store {element} {value}, ptr {self._place(offsets, lane)}, align 1")
+        self._each(store_lane)
 
     def change(self, operands: list[Value], one_lane: OneLane) -> None:
         """Atomics: what was there, and what was put there."""
@@ -294,7 +294,7 @@ class AccessFunction:
             where = m.emit(f"add {kind} {where}, {m._splat(self.kind, self.lanes, base)}")
         rest = m.emit(f"and {kind} {where}, splat ({self.kind} {self.size - 1})")
         self._refuse(m.emit(f"and {self.bools} {self.mask}, {m.emit(f'icmp ne {kind} {rest}, zeroinitializer')}"), UNKNOWN)
-        held = self._remember()
+        offsets = self._remember()
         found = [m.place(vector) for _ in range(2)]
         given = [m.place(vector) for _ in operands]
         for place in found:
@@ -302,11 +302,11 @@ class AccessFunction:
         for number, place in enumerate(given):
             m.line(f"store {vector} %a{5 + number}, ptr {place}")
 
-        def one(lane: str) -> None:
+        def change_lane(lane: str) -> None:
             numbers = [m.emit(f"load {element}, ptr {m.emit(f'getelementptr {element}, ptr {place}, i64 {lane}')}") for place in given]
-            for value, place in zip(one_lane(self._place(held, lane), numbers), found, strict=True):
+            for value, place in zip(one_lane(self._place(offsets, lane), numbers), found, strict=True):
                 m.line(f"store {element} {value}, ptr {m.emit(f'getelementptr {element}, ptr {place}, i64 {lane}')}")
-        self._each(one)
+        self._each(change_lane)
         both = f"{{ {vector}, {vector} }}"
         half = m.emit(f"insertvalue {both} poison, {vector} {m.emit(f'load {vector}, ptr {found[0]}')}, 0")
         last = m.emit(f"load {vector}, ptr {found[1]}")

@@ -89,12 +89,12 @@ class LlvmAddressing(LlvmMemory):
 
     def affine_inside(self, offsets: Value, mask: Value, size: Scalar, width: int) -> Scalar:
         """Whether `width` bytes at each active lane's offset are known to be inside: of ascending affine offsets, if the last ones are."""
-        held = affine.usable(self, offsets.payload, mask.payload)
-        if held is None or held.stride >> offsets.type.bits - 1:
+        known = affine.usable(self, offsets.payload, mask.payload)
+        if known is None or known.stride >> offsets.type.bits - 1:
             return self.number(bool_, 0)
-        total = held.stride * (offsets.lanes - 1) + width
-        base = Scalar(self, offsets.type.unsigned, held.base()).convert(u64)
+        total = known.stride * (offsets.lanes - 1) + width
+        base = Scalar(self, offsets.type.unsigned, known.base()).convert(u64)
         good = self.room_for(base.text, size.text, total)
-        for condition in held.conditions:
+        for condition in known.conditions:
             good = self.emit(f"and i1 {good}, {condition()}")
         return Scalar(self, bool_, good)

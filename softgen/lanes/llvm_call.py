@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from softgen.lanes.function_type import FunctionType
+from softgen.lanes.host_function import HostFunction
 from softgen.lanes.llvm_region import LlvmRegions
 from softgen.lanes.types import Lanes, LaneType, bool_, f32, i32, u32, u64
 from softgen.lanes.value import Memory, Region, Value
@@ -43,8 +44,8 @@ class LlvmCalls(LlvmRegions):
         return [self._from_passed(shape, f"%a{number}") for number, shape in enumerate(shapes)]
 
     def return_lanes(self, results: tuple[Value, ...]) -> None:
-        shapes = tuple(Lanes(one.type, one.lanes) for one in results)
-        kind, passed = self._result(shapes), [self._to_pass(one) for one in results]
+        shapes = tuple(Lanes(result.type, result.lanes) for result in results)
+        kind, passed = self._result(shapes), [self._to_pass(result) for result in results]
         if len(passed) < 2:
             self.line(f"ret {kind} {passed[0]}" if passed else "ret void")
             return
@@ -59,7 +60,7 @@ class LlvmCalls(LlvmRegions):
 
     def _call(self, type: FunctionType, address: Value, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
         function = self.scalar(address).as_pointer()
-        given = [f"{self._passed(shape)} {self._to_pass(one)}" for shape, one in zip(type.parameters, arguments, strict=True)]
+        given = [f"{self._passed(shape)} {self._to_pass(argument)}" for shape, argument in zip(type.parameters, arguments, strict=True)]
         kind = self._result(type.results)
         call = f"call {kind} {function.text}({', '.join(given)})"
         if not type.results:
@@ -71,6 +72,13 @@ class LlvmCalls(LlvmRegions):
         return tuple(self._from_passed(shape, self.emit(f"extractvalue {kind} {whole}, {number}"))
                      for number, shape in enumerate(type.results))
 
+    def _host(self, function: HostFunction, arguments: list[Any], lanes: int, results: int) -> list[Any]:
+        given, found = (self.stack(u32, lanes, count, align=64) for count in (len(arguments), results))
+        for number, argument in enumerate(arguments):
+            given.at(u32.bytes * lanes * number).store(self._value(u32, lanes, argument), align=4)
+        self.call_native(function.name, given, found, self.number(u32, lanes))
+        return [found.at(u32.bytes * lanes * number).load_lanes(u32, lanes, align=4).payload for number in range(results)]
+
     # -- lanes ---------------------------------------------------------------------------------------------------------
 
     def _permute(self, type: LaneType, lanes: int, a: Any, count: int, indices: Any) -> Any:
@@ -79,10 +87,10 @@ class LlvmCalls(LlvmRegions):
             kind = self.vector(u32, lanes)
             bits = self._bitcast(type, u32, lanes, a)
             return self._bitcast(u32, type, lanes, self.intrinsic(name, kind, [(kind, bits), (kind, indices)], ()))
-        held = self.stack(type, lanes)
-        held.store(self._value(type, lanes, a))
+        stack = self.stack(type, lanes)
+        stack.store(self._value(type, lanes, a))
         places = self.convert(self._value(u32, count, indices) * type.bytes, u64)
-        return self.gather_lanes(type, held.lanes_at(places), self.constant(bool_, 1, count)).payload
+        return self.gather_lanes(type, stack.lanes_at(places), self.constant(bool_, 1, count)).payload
 
     # -- memory --------------------------------------------------------------------------------------------------------
 

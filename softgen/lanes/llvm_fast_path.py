@@ -124,5 +124,5 @@ class FastPath:
         m = self.m
         mask = m.emit(f"zext {self.shape.integer} {m.emit(f'bitcast {self.bools} {self.mask} to {self.shape.integer}')} to i64")
         word = m.emit(f"or i64 {mask}, {self.shape.type.bytes << SIZE_SHIFT | TABLE * self.shape.table | how}")
-        for place, one in enumerate((word, address)):
-            m.line(f"store i64 {one}, ptr {m.emit(f'getelementptr i64, ptr {self.note}, i64 {place}')}")
+        for place, text in enumerate((word, address)):
+            m.line(f"store i64 {text}, ptr {m.emit(f'getelementptr i64, ptr {self.note}, i64 {place}')}")

@@ -22,7 +22,7 @@ def fused(m: LlvmText, lanes: int, a: str, b: str, c: str) -> str:
         return _native(m, lanes, a, b, c)
     if m.module.has("avx512f"):
         return _narrowed(m, lanes, [_part(m, lanes, first, a, b, c) for first in range(0, lanes, WIDE)])
-    found: str = rounding.fma_half(m, *(m._value(f16, lanes, one) for one in (a, b, c))).payload
+    found: str = rounding.fma_half(m, *(m._value(f16, lanes, operand) for operand in (a, b, c))).payload
     return found
 
 
@@ -32,7 +32,7 @@ def _halves(m: LlvmText, lanes: int, bits: str) -> str:
 
 def _native(m: LlvmText, lanes: int, *operands: str) -> str:
     vector = f"<{lanes} x half>"
-    found = m.intrinsic("llvm.fma", vector, [(vector, _halves(m, lanes, one)) for one in operands], (vector,))
+    found = m.intrinsic("llvm.fma", vector, [(vector, _halves(m, lanes, operand)) for operand in operands], (vector,))
     return m.emit(f"bitcast {vector} {found} to <{lanes} x i16>")
 
 
@@ -41,11 +41,11 @@ def _part(m: LlvmText, lanes: int, first: int, *operands: str) -> str:
     for an f16 to show."""
     order = ", ".join(f"i32 {min(first + lane, lanes - 1)}" for lane in range(WIDE))
     wide = []
-    for one in operands:
-        part = m.emit(f"shufflevector <{lanes} x i16> {one}, <{lanes} x i16> poison, <{WIDE} x i32> <{order}>")
+    for operand in operands:
+        part = m.emit(f"shufflevector <{lanes} x i16> {operand}, <{lanes} x i16> poison, <{WIDE} x i32> <{order}>")
         wide.append((SINGLES, m.emit(f"fpext <{WIDE} x half> {_halves(m, WIDE, part)} to {SINGLES}")))
     down, up, cut = (m.intrinsic("llvm.x86.avx512.vfmadd.ps.512", SINGLES, [*wide, ("i32", str(how))], ()) for how in (DOWN, UP, CUT))
-    down, up, cut = (m.emit(f"bitcast {SINGLES} {one} to {INTEGERS}") for one in (down, up, cut))
+    down, up, cut = (m.emit(f"bitcast {SINGLES} {single} to {INTEGERS}") for single in (down, up, cut))
     apart = m.emit(f"xor {INTEGERS} {down}, {up}")
     last = m.intrinsic("llvm.umin", INTEGERS, [(INTEGERS, apart), (INTEGERS, "splat (i32 1)")], (INTEGERS,))
     return m.emit(f"or {INTEGERS} {cut}, {last}")
@@ -54,8 +54,8 @@ def _part(m: LlvmText, lanes: int, first: int, *operands: str) -> str:
 def _narrowed(m: LlvmText, lanes: int, parts: list[str]) -> str:
     """Concatenated parts, rounded to nearest."""
     halves = []
-    for one in parts:
-        single = m.emit(f"bitcast {INTEGERS} {one} to {SINGLES}")
+    for part in parts:
+        single = m.emit(f"bitcast {INTEGERS} {part} to {SINGLES}")
         half = m.emit(f"fptrunc {SINGLES} {single} to <{WIDE} x half>")
         halves.append(m._value(f16, WIDE, m.emit(f"bitcast <{WIDE} x half> {half} to <{WIDE} x i16>")))
     found: str = m.slice(m.concat(*halves), 0, lanes).payload

@@ -60,8 +60,8 @@ class LlvmMemory(LlvmScalars):
         return self.emit(f"and {bools} {mask}, {good}")
 
     def _splat(self, element: str, lanes: int, scalar: str) -> str:
-        one = self.emit(f"insertelement <{lanes} x {element}> poison, {element} {scalar}, i64 0")
-        return self.emit(f"shufflevector <{lanes} x {element}> {one}, <{lanes} x {element}> poison, <{lanes} x i32> zeroinitializer")
+        first = self.emit(f"insertelement <{lanes} x {element}> poison, {element} {scalar}, i64 0")
+        return self.emit(f"shufflevector <{lanes} x {element}> {first}, <{lanes} x {element}> poison, <{lanes} x i32> zeroinitializer")
 
     def _places(self, base: Memory, lanes: int, offsets: str) -> str:
         return self.emit(f"getelementptr i8, ptr {base.payload[0]}, <{lanes} x i64> {offsets}")
@@ -128,7 +128,8 @@ class LlvmMemory(LlvmScalars):
             self.line(f"br i1 {self.emit(f'extractelement <{lanes} x i1> {active}, i64 {lane}')}, label %{act}, label %{skip}")
             self.start(act)
             place = self.emit(f"extractelement <{lanes} x ptr> {places}, i64 {lane}")
-            found = atomic_lane(self, op, type, place, [self.emit(f"extractelement {vector} {one}, i64 {lane}") for one in operands])
+            scalars = [self.emit(f"extractelement {vector} {operand}, i64 {lane}") for operand in operands]
+            found = atomic_lane(self, op, type, place, scalars)
             changed = self.emit(f"insertelement {vector} {self.emit(f'load {vector}, ptr {old}')}, {element} {found}, i64 {lane}")
             self.line(f"store {vector} {changed}, ptr {old}")
             self.line(f"br label %{skip}")

@@ -77,7 +77,7 @@ class LlvmRegions(LlvmAddressing):
     def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:
         if not isinstance(base, Region):
             return super()._atomic(op, type, base, offsets, operands, mask)
-        shape, values = self._shape(op, type, base, offsets), [self._value(type, offsets.lanes, one) for one in operands]
+        shape, values = self._shape(op, type, base, offsets), [self._value(type, offsets.lanes, operand) for operand in operands]
 
         def one_lane(inner: LlvmRegions) -> OneLane:
             def act(place: str, given: list[str]) -> tuple[str, str]:
@@ -103,11 +103,11 @@ class LlvmRegions(LlvmAddressing):
     def _ask(self, shape: AccessShape, result: str, base: Region, offsets: Value, mask: Value | None, values: list[Value],
              build: Callable[[LlvmRegions], None]) -> str:
         """Calls the function for an access, which is written first where the module has none yet."""
-        parameters = (*shape.parameters, *(self.vector(one.type, one.lanes) for one in values))
+        parameters = (*shape.parameters, *(self.vector(value.type, value.lanes) for value in values))
         name = self.internal(shape.name, result, parameters, build)
         bits = self.emit(f"bitcast <{shape.lanes} x i1> {_every(mask)} to {shape.integer}")
-        given = (base.payload.note, *self._origin(base), offsets.payload, bits, *(one.payload for one in values))
-        call = f"call {result} {name}({', '.join(f'{kind} {one}' for kind, one in zip(parameters, given, strict=True))})"
+        given = (base.payload.note, *self._origin(base), offsets.payload, bits, *(value.payload for value in values))
+        call = f"call {result} {name}({', '.join(f'{kind} {text}' for kind, text in zip(parameters, given, strict=True))})"
         if result != "void":
             return self.emit(call)
         self.line(call)
@@ -123,16 +123,17 @@ class LlvmRegions(LlvmAddressing):
 
     def retry(self, type: LaneType, place: str, given: list[str], function: Callable[..., Value]) -> tuple[str, str]:
         """Compute and compare-exchange until no other thread has changed the value."""
-        element, held = self.element(type), self.place(self.element(type))
-        self.line(f"store {element} {self.emit(f'load atomic {element}, ptr {place} monotonic, align {type.bytes}')}, ptr {held}")
+        element, expected = self.element(type), self.place(self.element(type))
+        self.line(f"store {element} {self.emit(f'load atomic {element}, ptr {place} monotonic, align {type.bytes}')}, ptr {expected}")
         again, done = self.labels("again", "changed")
         self.line(f"br label %{again}")
         self.start(again)
-        old = self.emit(f"load {element}, ptr {held}")
-        values = [self._value(type, 1, self.emit(f"insertelement <1 x {element}> poison, {element} {one}, i64 0")) for one in (old, *given)]
+        old = self.emit(f"load {element}, ptr {expected}")
+        vectors = [self.emit(f"insertelement <1 x {element}> poison, {element} {scalar}, i64 0") for scalar in (old, *given)]
+        values = [self._value(type, 1, vector) for vector in vectors]
         new = self.emit(f"extractelement <1 x {element}> {function(self, *values).payload}, i64 0")
         pair = self.emit(f"cmpxchg ptr {place}, {element} {old}, {element} {new} seq_cst seq_cst, align {type.bytes}")
-        self.line(f"store {element} {self.emit(f'extractvalue {{ {element}, i1 }} {pair}, 0')}, ptr {held}")
+        self.line(f"store {element} {self.emit(f'extractvalue {{ {element}, i1 }} {pair}, 0')}, ptr {expected}")
         self.line(f"br i1 {self.emit(f'extractvalue {{ {element}, i1 }} {pair}, 1')}, label %{done}, label %{again}")
         self.start(done)
         return old, new
@@ -201,8 +202,8 @@ class LlvmRegions(LlvmAddressing):
     def _write_note(self, base: Region, word: str, at: str) -> None:
         if isinstance(base.payload, FlatRegion) and base.payload.quiet:
             return
-        for place, one in enumerate((word, at)):
-            self.line(f"store i64 {one}, ptr {self.emit(f'getelementptr i64, ptr {base.payload.note}, i64 {place}')}")
+        for place, text in enumerate((word, at)):
+            self.line(f"store i64 {text}, ptr {self.emit(f'getelementptr i64, ptr {base.payload.note}, i64 {place}')}")
 
     def _lanes_before(self, type: LaneType, lanes: int, first: str, size: str, grain: int) -> str:
         """The lanes of a block whose grains are whole inside a size."""

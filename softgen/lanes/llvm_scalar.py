@@ -98,9 +98,10 @@ class Scalar:
     def rotate_right(self, count: Scalar) -> Scalar:
         return self._intrinsic("llvm.fshr", self.text, count.text)
 
-    def _intrinsic(self, name: str, *others: str) -> Scalar:
+    def _intrinsic(self, name: str, *operands: str) -> Scalar:
         kind = self.machine.element(self.type)
-        return Scalar(self.machine, self.type, self.machine.intrinsic(name, kind, [(kind, one) for one in (self.text, *others)], (kind,)))
+        typed = [(kind, text) for text in (self.text, *operands)]
+        return Scalar(self.machine, self.type, self.machine.intrinsic(name, kind, typed, (kind,)))
 
     def convert(self, type: LaneType) -> Scalar:
         """Truncated, or extended as its own type's sign says."""
@@ -242,7 +243,7 @@ class LlvmScalars(LlvmText):
     def phi(self, result: Scalar | HostPointer, sources: Mapping[str, Scalar | HostPointer]) -> None:
         """Defines a scalar or pointer that was named before (`argument`, `pointer`) by the block that control comes from."""
         kind = "ptr" if isinstance(result, HostPointer) else self.element(result.type)
-        self.line(f"{result.text} = phi {kind} {', '.join(f'[ {one.text}, %{label} ]' for label, one in sources.items())}")
+        self.line(f"{result.text} = phi {kind} {', '.join(f'[ {scalar.text}, %{label} ]' for label, scalar in sources.items())}")
 
     def give(self, result: Scalar | None = None) -> None:
         """Returns from the function."""
@@ -253,19 +254,19 @@ class LlvmScalars(LlvmText):
     def call_native(self, function: str | HostPointer, *arguments: Scalar | HostPointer) -> None:
         """Calls a function of the host that returns nothing: an import by name, or a pointer."""
         if isinstance(function, str):
-            kinds = tuple(one.typed.partition(" ")[0] for one in arguments)
+            kinds = tuple(argument.typed.partition(" ")[0] for argument in arguments)
             function = HostPointer(self, self.outside(function, "void", kinds))
-        self.line(f"call void {function.text}({', '.join(one.typed for one in arguments)})")
+        self.line(f"call void {function.text}({', '.join(argument.typed for argument in arguments)})")
 
     def tail_call(self, function: HostPointer, result: LaneType, *arguments: Scalar | HostPointer) -> None:
         """Returns what another function of the same type returns, in whose place it runs."""
-        kind, given = self.element(result), ", ".join(one.typed for one in arguments)
+        kind, given = self.element(result), ", ".join(argument.typed for argument in arguments)
         self.line(f"ret {kind} {self.emit(f'musttail call {kind} {function.text}({given})')}")
 
     def frame(self, name: str, result: LaneType | None, parameters: Sequence[Parameter], align_stack: int = 0) -> None:
         """Everything written so far becomes a function of the module."""
         kind = "void" if result is None else self.element(result)
-        given = ", ".join(one.text(self) for one in parameters)
+        given = ", ".join(parameter.text(self) for parameter in parameters)
         self.define(f"{kind} @{name}({given}){f' alignstack({align_stack})' if align_stack else ''}")
 
     # -- lanes ---------------------------------------------------------------------------------------------------------
@@ -273,7 +274,7 @@ class LlvmScalars(LlvmText):
     def pick(self, a: Value, order: Sequence[int | None], b: Value | None = None) -> Value:
         """A shuffle of one or two vectors of the same shape (lanes of b count on after those of a); None: any value will do."""
         kind = self.vector(a.type, a.lanes)
-        indices = ", ".join(f"i32 {'poison' if one is None else one}" for one in order)
+        indices = ", ".join(f"i32 {'poison' if lane is None else lane}" for lane in order)
         second = "poison" if b is None else b.payload
         text = f"shufflevector {kind} {a.payload}, {kind} {second}, <{len(order)} x i32> <{indices}>"
         return self._value(a.type, len(order), self.emit(text))
@@ -281,14 +282,14 @@ class LlvmScalars(LlvmText):
     def splat_lanes(self, scalar: Scalar, lanes: int) -> Value:
         """The same scalar in all lanes, without a note that they are uniform."""
         kind = self.vector(scalar.type, lanes)
-        one = self.emit(f"insertelement {kind} poison, {scalar.typed}, i64 0")
-        return self._value(scalar.type, lanes, self.emit(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer"))
+        first = self.emit(f"insertelement {kind} poison, {scalar.typed}, i64 0")
+        return self._value(scalar.type, lanes, self.emit(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer"))
 
     def with_lane(self, value: Value | None, lane: int, scalar: Scalar, lanes: int) -> Value:
         """A vector with one lane replaced; None: of any other lanes."""
         kind = self.vector(scalar.type, lanes)
-        held = "poison" if value is None else value.payload
-        return self._value(scalar.type, lanes, self.emit(f"insertelement {kind} {held}, {scalar.typed}, i64 {lane}"))
+        vector = "poison" if value is None else value.payload
+        return self._value(scalar.type, lanes, self.emit(f"insertelement {kind} {vector}, {scalar.typed}, i64 {lane}"))
 
     def lane(self, value: Value, lane: int) -> Scalar:
         return Scalar(self, value.type, self.emit(f"extractelement {self.typed(value)}, i64 {lane}"))

@@ -91,17 +91,17 @@ class LlvmText(Machine):
         element = self.element(type)
         if type is f32:
             lanes = exact.from_float(f32, f64, "rne", lanes)
-        texts = [f"0x{one:016X}" if type in (f32, f64) else str(one) for one in lanes]
-        return f"splat ({element} {texts[0]})" if len(set(texts)) == 1 else f"<{', '.join(f'{element} {one}' for one in texts)}>"
+        texts = [f"0x{lane:016X}" if type in (f32, f64) else str(lane) for lane in lanes]
+        return f"splat ({element} {texts[0]})" if len(set(texts)) == 1 else f"<{', '.join(f'{element} {text}' for text in texts)}>"
 
     def typed(self, value: Value) -> str:
         return f"{self.vector(value.type, value.lanes)} {value.payload}"
 
     def intrinsic(self, name: str, result: str, operands: list[tuple[str, str]], overloads: tuple[str, ...]) -> str:
         """An intrinsic; `overloads` are the types its name is made of."""
-        name = ".".join([f"@{name}", *(_mangled(one) for one in overloads)])
+        name = ".".join([f"@{name}", *(_mangled(overload) for overload in overloads)])
         self.declared[name] = f"declare {result} {name}({', '.join(kind for kind, _ in operands)})"
-        text = f"call {result} {name}({', '.join(f'{kind} {one}' for kind, one in operands)})"
+        text = f"call {result} {name}({', '.join(f'{kind} {text}' for kind, text in operands)})"
         if result != "void":
             return self.emit(text)
         self.line(text)

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from softgen.lanes.function_type import FunctionType
+from softgen.lanes.host_function import HostFunction
 from softgen.lanes.memory_operations import MemoryOperations
 from softgen.lanes.primitives import Operand
 from softgen.lanes.types import LaneType, bool_, u32, u64
@@ -42,9 +43,9 @@ class Machine(MemoryOperations):
             raise ValueError(f"the list must have {lanes} numbers, not {len(numbers)}")
         self._count(count)
         if not type.is_float:
-            for one in numbers:
-                if not isinstance(one, int) or not type.lowest <= one <= type.highest:
-                    raise ValueError(f"a constant of {type} must be an integer from {type.lowest} to {type.highest}, not {one!r}")
+            for number in numbers:
+                if not isinstance(number, int) or not type.lowest <= number <= type.highest:
+                    raise ValueError(f"a constant of {type} must be an integer from {type.lowest} to {type.highest}, not {number!r}")
         return self._value(type, count, self._constant(type, numbers, count))
 
     def _value(self, type: LaneType, lanes: int, payload: Any) -> Value:
@@ -199,10 +200,10 @@ class Machine(MemoryOperations):
         return self._value(a.type, len(indices), self._shuffle(a.type, a.lanes, a.payload, list(indices)))
 
     def concat(self, *parts: Value) -> Value:
-        for one in parts:
-            if one.type is not parts[0].type:
-                raise TypeError(f"all parts of concat must be {parts[0].type}, not {one.type}")
-        self._count(sum(one.lanes for one in parts))
+        for part in parts:
+            if part.type is not parts[0].type:
+                raise TypeError(f"all parts of concat must be {parts[0].type}, not {part.type}")
+        self._count(sum(part.lanes for part in parts))
         whole = parts[0]
         for part in parts[1:]:
             lanes = whole.lanes + part.lanes
@@ -279,6 +280,13 @@ class Machine(MemoryOperations):
         return self._call(type, address, arguments)
 
     # -- made of the above ------------------------------------------------------------------------------------------------------
+
+    def host(self, function: HostFunction, arguments: list[Value], results: int) -> list[Value]:
+        """Call a host function over vectors of u32; it returns `results` of them."""
+        lanes = arguments[0].lanes
+        if any(value.type is not u32 or value.lanes != lanes for value in arguments):
+            raise TypeError(f"{function.name} takes vectors of u32, all of as many lanes")
+        return [self._value(u32, lanes, held) for held in self._host(function, [value.payload for value in arguments], lanes, results)]
 
     def min(self, a: Operand, b: Operand) -> Value:
         """The smaller of two; of floats, b where they are equal or one is NaN (as MINPS has it)."""

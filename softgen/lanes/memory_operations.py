@@ -66,7 +66,7 @@ class MemoryOperations(Primitives):
         if not type.is_integer or type.bits < 32:
             raise TypeError(f"atomic must be on integers of 32 or 64 bits, not {type}")
         mask = self._access("atomic", type, offsets, mask, operands[0])
-        return self._value(type, offsets.lanes, self._atomic(op, type, base, offsets, [one.payload for one in operands], mask))
+        return self._value(type, offsets.lanes, self._atomic(op, type, base, offsets, [operand.payload for operand in operands], mask))
 
     def inside(self, base: Region, offsets: Value, size: int) -> Value:
         """Where all of `size` bytes from each offset on belong to a region."""

@@ -16,12 +16,13 @@ import numpy as np
 
 from softgen.lanes import exact, numpy_memory, numpy_region
 from softgen.lanes.function_type import FunctionType, as_tuple, program_at
+from softgen.lanes.host_function import HostFunction
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import TYPES, LaneType, bool_, f64, u64
 from softgen.lanes.value import Memory, Region, Value, Variable
 
 Array = np.ndarray[Any, Any]
-DTYPES = {one: np.dtype({"i": "i", "u": "u", "f": "f"}[one.name[0]] + str(one.bits // 8)) for one in TYPES if one is not bool_}
+DTYPES = {type: np.dtype({"i": "i", "u": "u", "f": "f"}[type.name[0]] + str(type.bits // 8)) for type in TYPES if type is not bool_}
 DTYPES[bool_] = np.dtype(np.bool_)
 
 
@@ -48,7 +49,7 @@ def to_odd(a: Array, b: Array) -> Array:
 
 def fma(type: LaneType, a: Array, b: Array, c: Array) -> Array:
     if type is f64:
-        return from_bits(type, exact.apply("fma", type, "rne", *(bits_of(type, one) for one in (a, b, c))))
+        return from_bits(type, exact.apply("fma", type, "rne", *(bits_of(type, operand) for operand in (a, b, c))))
     product = a.astype(np.float64) * b.astype(np.float64)   # exact: at most 48 bits
     return to_odd(product, c.astype(np.float64)).astype(DTYPES[type])
 
@@ -72,9 +73,9 @@ def shifted(function: Callable[[Array, Array], Array]) -> Callable[[LaneType, Ar
 def divide(type: LaneType, a: Array, b: Array) -> tuple[Array, Array]:
     """Quotient toward zero and remainder, worked out on magnitudes; unsigned, the lowest integer has one too."""
     unsigned = DTYPES[type.unsigned]
-    a_magnitude, b_magnitude = (np.where(one < 0, np.negative(one), one).view(unsigned) for one in (a, b))
+    a_magnitude, b_magnitude = (np.where(operand < 0, np.negative(operand), operand).view(unsigned) for operand in (a, b))
     divisor = np.where(b_magnitude == 0, unsigned.type(1), b_magnitude)
-    quotient, remainder = (one.view(DTYPES[type]) for one in np.divmod(a_magnitude, divisor))
+    quotient, remainder = (part.view(DTYPES[type]) for part in np.divmod(a_magnitude, divisor))
     quotient = np.where((a < 0) != (b < 0), np.negative(quotient), quotient)
     remainder = np.where(a < 0, np.negative(remainder), remainder)
     return np.where(b == 0, ~np.zeros_like(a), quotient), np.where(b == 0, a, remainder)
@@ -136,6 +137,8 @@ def to_integer(type: LaneType, a: Array) -> Array:
     inside = np.where(low | high | np.isnan(a), 0.0, a).astype(DTYPES[type])
     return np.where(low, DTYPES[type].type(type.lowest), np.where(high, DTYPES[type].type(type.highest), inside))
 
+
+HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
 
 class NumpyMachine(Machine):
     """Payloads are one-dimensional arrays, never written to after they were made."""
@@ -206,7 +209,7 @@ class NumpyMachine(Machine):
             return COMPUTE[name](type, *payloads)
 
     def _rounded(self, name: str, type: LaneType, lanes: int, rounding: str, payloads: list[Any]) -> Any:
-        return from_bits(type, exact.apply(name, type, rounding, *(bits_of(type, one) for one in payloads)))
+        return from_bits(type, exact.apply(name, type, rounding, *(bits_of(type, payload) for payload in payloads)))
 
     def _select(self, type: LaneType, lanes: int, condition: Any, a: Any, b: Any) -> Any:
         return np.where(condition, a, b)
@@ -239,6 +242,11 @@ class NumpyMachine(Machine):
         type.check("results", type.results, results)
         return results
 
+    def _host(self, function: HostFunction, arguments: list[Any], lanes: int, results: int) -> list[Any]:
+        given, found = np.concatenate(arguments), np.zeros(results * lanes, np.uint32)
+        HOST(function.address)(given.ctypes.data, found.ctypes.data, lanes)
+        return list(found.reshape(results, lanes))
+
     def _any(self, lanes: int, mask: Any) -> Any:
         return mask.any(keepdims=True)
 
@@ -246,13 +254,13 @@ class NumpyMachine(Machine):
         return np.array([bits_of(type, bits)[0] >> lane & 1 for lane in range(lanes)], np.bool_)
 
     def _bits_from_mask(self, lanes: int, mask: Any, type: LaneType) -> Any:
-        return from_bits(type, [sum(1 << lane for lane, held in enumerate(mask.tolist()) if held)])
+        return from_bits(type, [sum(1 << lane for lane, is_set in enumerate(mask.tolist()) if is_set)])
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
     def _memory_at(self, address: Value, size: int, name: str) -> Memory:
-        held = (ctypes.c_uint8 * size).from_address(int(address.payload[0]))
-        return Memory(self, np.frombuffer(memoryview(held).cast("B"), np.uint8), name)
+        data = (ctypes.c_uint8 * size).from_address(int(address.payload[0]))
+        return Memory(self, np.frombuffer(memoryview(data).cast("B"), np.uint8), name)
 
     def _append(self, value: Value, base: Memory, cursor: Value, mask: Value) -> bool:
         return False
@@ -288,8 +296,8 @@ class NumpyMachine(Machine):
         if not isinstance(base, Region) or grain == type.bytes:
             return mask
         starts = self.convert(offset, u64).payload + np.arange(0, lanes * type.bytes, grain, dtype=np.uint64)
-        held = np.repeat(numpy_region.inside(base, starts, grain), grain // type.bytes)[:lanes]
-        return self._value(bool_, lanes, held if mask is None else held & mask.payload)
+        inside = np.repeat(numpy_region.inside(base, starts, grain), grain // type.bytes)[:lanes]
+        return self._value(bool_, lanes, inside if mask is None else inside & mask.payload)
 
     def _whole(self, type: LaneType, base: Memory, offset: Value, lanes: int) -> Array | None:
         return None if isinstance(base, Region) else numpy_memory.block(DTYPES[type], base, int(offset.payload[0]), lanes)
@@ -304,7 +312,7 @@ class NumpyMachine(Machine):
             return numpy_memory.atomic(op, DTYPES[type], base, offsets.payload, operands, active)
 
         def change(lane: int, old: Array) -> Array:
-            new = numpy_memory.UPDATE[op](int(old[0]), *(int(one[lane]) for one in operands))
+            new = numpy_memory.UPDATE[op](int(old[0]), *(int(operand[lane]) for operand in operands))
             return from_bits(type, [new & type.unsigned.highest])
         return numpy_region.update(DTYPES[type], base, offsets.payload, active, change)[0]
 
@@ -314,6 +322,6 @@ class NumpyMachine(Machine):
     def _update(self, type: LaneType, base: Region, offsets: Value, operands: list[Value], mask: Value,
                 function: Callable[..., Value]) -> tuple[Any, Any]:
         def change(lane: int, old: Array) -> Array:
-            found: Array = function(self, self._value(type, 1, old), *(self.slice(one, lane, 1) for one in operands)).payload
+            found: Array = function(self, self._value(type, 1, old), *(self.slice(operand, lane, 1) for operand in operands)).payload
             return found
         return numpy_region.update(DTYPES[type], base, offsets.payload, mask.payload, change)

@@ -64,7 +64,7 @@ def atomic(op: str, dtype: np.dtype[Any], base: Memory, offsets: Array, operands
         if offset % size:
             raise GpuFault(offset, "atomic", base.name, why=f"not a multiple of {size}")
     old = np.zeros(len(offsets), dtype)
-    columns = [one.tolist() for one in operands]
+    columns = [operand.tolist() for operand in operands]
     for lane, offset in lanes:
         place = base.payload[offset:offset + size]
         old[lane] = np.frombuffer(place.tobytes(), dtype)[0]

@@ -57,11 +57,11 @@ def update(dtype: np.dtype[Any], base: Region, offsets: Array, mask: Array | Non
     """`function(lane, what was there)` is what the lane puts there."""
     at, holder, size = _far(base, offsets), base.payload, dtype.itemsize
     old, new = np.zeros((2, len(at)), dtype)
-    held = _every(mask, len(at)) & holder.inside(at, size)
-    for lane, place in holder.places(at, held, "atomic"):
+    active = _every(mask, len(at)) & holder.inside(at, size)
+    for lane, place in holder.places(at, active, "atomic"):
         if place % size:
             raise GpuFault(place, "atomic", holder.name, why=f"not a multiple of {size} (lane {lane})")
-    for lane in np.flatnonzero(held):
+    for lane in np.flatnonzero(active):
         only = np.arange(len(at)) == lane
         try:
             old[lane] = np.ascontiguousarray(holder.load(at, size, only)).reshape(-1).view(dtype)[lane]

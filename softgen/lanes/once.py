@@ -17,16 +17,16 @@ T = TypeVar("T")
 
 def once(function: Callable[P, T]) -> Callable[P, T]:
     """Keep the results of a function by its positional arguments."""
-    held: dict[tuple[object, ...], T] = {}
+    results: dict[tuple[object, ...], T] = {}
     making = threading.RLock()
 
     @wraps(function)
     def kept(*args: P.args, **more: P.kwargs) -> T:
         assert not more, "arguments are positional"
-        if args not in held:
+        if args not in results:
             with making:
-                if args not in held:
-                    held[args] = function(*args, **more)
-        return held[args]
+                if args not in results:
+                    results[args] = function(*args, **more)
+        return results[args]
 
     return kept

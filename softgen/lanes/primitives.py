@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from softgen.lanes.function_type import FunctionType
+from softgen.lanes.host_function import HostFunction
 from softgen.lanes.operations import OPERATIONS
 from softgen.lanes.types import MOST_LANES, ROUNDINGS, LaneType, bool_, u32, u64
 from softgen.lanes.value import Memory, Operators, Region, Value, Variable
@@ -95,6 +96,10 @@ class Primitives(ABC):
     @abstractmethod
     def _call(self, type: FunctionType, address: Value, arguments: tuple[Value, ...]) -> tuple[Value, ...]: ...
 
+    @abstractmethod
+    def _host(self, function: HostFunction, arguments: list[Any], lanes: int, results: int) -> list[Any]:
+        """What a host function makes of vectors of u32."""
+
     # -- memory --------------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -161,7 +166,7 @@ class Primitives(ABC):
         type, lanes = values[0].type, values[0].lanes
         if type not in row.domain:
             raise TypeError(f"{name} must be of {' '.join(map(str, row.domain))}, not {type}")
-        payloads = [one.payload for one in values]
+        payloads = [value.payload for value in values]
         if rounding != "rne":
             self._rounding(rounding)
         if rounding != "rne" and type.is_float:
@@ -175,7 +180,7 @@ class Primitives(ABC):
                 break
         else:
             raise TypeError("an operation must have at least one lane value, not only Python numbers")
-        return [one if isinstance(one, Value) else self.like(model, one) for one in operands]
+        return [operand if isinstance(operand, Value) else self.like(model, operand) for operand in operands]
 
     def _as_count(self, a: Operand, count: Operand) -> Value:
         a, count = self._lift(a, count)
@@ -185,20 +190,20 @@ class Primitives(ABC):
 
     def _agree(self, name: str, *values: Value) -> None:
         first = values[0]
-        for one in values:
-            if one.machine is not cast(Operators, self):
+        for value in values:
+            if value.machine is not cast(Operators, self):
                 raise TypeError(f"{name}: a value belongs to another machine")
-            if one.type is not first.type:
-                raise TypeError(f"{name}: all operands must be {first.type}, not {one.type}")
-            if one.lanes != first.lanes:
-                raise TypeError(f"{name}: all operands must have {first.lanes} lanes, not {one.lanes}")
+            if value.type is not first.type:
+                raise TypeError(f"{name}: all operands must be {first.type}, not {value.type}")
+            if value.lanes != first.lanes:
+                raise TypeError(f"{name}: all operands must have {first.lanes} lanes, not {value.lanes}")
 
     def _access(self, name: str, type: LaneType, offsets: Value, mask: Value | None, value: Value | None = None) -> Value | None:
         if offsets.type not in (u32, u64):
             raise TypeError(f"the offsets of {name} must be u32 or u64, not {offsets.type}")
-        for what, one in (("mask", mask), ("value", value)):
-            if one is not None and one.lanes != offsets.lanes:
-                raise TypeError(f"the {what} of {name} must have {offsets.lanes} lanes, not {one.lanes}")
+        for what, operand in (("mask", mask), ("value", value)):
+            if operand is not None and operand.lanes != offsets.lanes:
+                raise TypeError(f"the {what} of {name} must have {offsets.lanes} lanes, not {operand.lanes}")
         self._is_memory_type(name, type, mask)
         return mask
 

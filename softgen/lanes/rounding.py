@@ -51,11 +51,11 @@ def moved(m: Machine, rounded: Value, found: Sides, rounding: str) -> Value:
     above, below = found
     bits = m.bitcast(rounded, rounded.type.unsigned)
     negative = m.sign_bit(rounded)
-    nothing, one, back = m.like(bits, 0), m.like(bits, 1), m.like(bits, bits.type.highest)
+    nothing, forth, back = m.like(bits, 0), m.like(bits, 1), m.like(bits, bits.type.highest)
     if rounding == "ru":
-        step = m.select(above, m.select(negative, back, one), nothing)
+        step = m.select(above, m.select(negative, back, forth), nothing)
     elif rounding == "rd":
-        step = m.select(below, m.select(negative, one, back), nothing)
+        step = m.select(below, m.select(negative, forth, back), nothing)
     else:
         step = m.select((negative & above) | (~negative & below), back, nothing)
     return m.bitcast(bits + step, rounded.type)
@@ -107,18 +107,18 @@ def scaled(m: Machine, significand: Value, exponent: Value) -> Value:
 
 
 def fma_sides(m: Machine, a: Value, b: Value, c: Value, rounded: Value) -> Sides:
-    (x, x_exponent), (y, y_exponent), (z, z_exponent), (r, r_exponent) = (apart(m, one) for one in (a, b, c, rounded))
+    (x, x_exponent), (y, y_exponent), (z, z_exponent), (r, r_exponent) = (apart(m, operand) for operand in (a, b, c, rounded))
     product_exponent = x_exponent + y_exponent
     top = m.select(product_exponent > z_exponent, product_exponent, z_exponent)
     x, z, r = scaled(m, x, product_exponent - top), scaled(m, z, z_exponent - top), scaled(m, r, r_exponent - top)
     high = x * y
     parts = [z]
-    for one in (high, m.fma(x, y, -high), -r):
+    for term in (high, m.fma(x, y, -high), -r):
         grown = []
         for part in parts:
-            one, rest = two_sum(one, part)
+            term, rest = two_sum(term, part)
             grown.append(rest)
-        parts = [*grown, one]
+        parts = [*grown, term]
     leading = parts[0]
     for part in parts[1:]:
         leading = m.select(part != 0.0, part, leading)
@@ -219,6 +219,6 @@ def narrow_to_half(m: Machine, a: Value) -> Value:
 
 def fma_half(m: Machine, a: Value, b: Value, c: Value) -> Value:
     """In f32: a product has 22 bits, and no sum but zero is below 2**-48, far from f32's own denormals."""
-    first, second, third = (m.convert(one, f32) for one in (a, b, c))
+    first, second, third = (m.convert(operand, f32) for operand in (a, b, c))
     total, error = two_sum(first * second, third)
     return m.convert(to_odd(m, total, error), f16)

@@ -32,12 +32,12 @@ class Routine:
     def __call__(self, *inputs: Any) -> list[Array]:
         if len(inputs) != len(self.signature.inputs):
             raise TypeError(f"{self.signature.name} must have {len(self.signature.inputs)} inputs, not {len(inputs)}")
-        arrays = [self._input(shape, one) for shape, one in zip(self.signature.inputs, inputs, strict=True)]
-        outputs = [np.zeros(one.lanes, DTYPES[one.type]) for one in self.signature.outputs]
+        arrays = [self._input(shape, value) for shape, value in zip(self.signature.inputs, inputs, strict=True)]
+        outputs = [np.zeros(output.lanes, DTYPES[output.type]) for output in self.signature.outputs]
         words = [0] * FAULT_WORDS
-        for shape, one in zip(self.signature.inputs, arrays, strict=True):
-            words += [one.ctypes.data, one.nbytes] if isinstance(shape, Bytes) and shape.checked else [one.ctypes.data]
-        arguments = np.array(words + [one.ctypes.data for one in outputs], np.uint64)
+        for shape, array in zip(self.signature.inputs, arrays, strict=True):
+            words += [array.ctypes.data, array.nbytes] if isinstance(shape, Bytes) and shape.checked else [array.ctypes.data]
+        arguments = np.array(words + [output.ctypes.data for output in outputs], np.uint64)
         if self._function(arguments.ctypes.data, None):
             raise self.fault(arguments)
         return outputs
@@ -55,7 +55,7 @@ class Routine:
 
     def fault(self, arguments: Array) -> GpuFault:
         """The fault words as the error that the NumPy machine raises."""
-        kind, offset, number = (int(one) for one in arguments[:FAULT_WORDS])
+        kind, offset, number = (int(argument) for argument in arguments[:FAULT_WORDS])
         name = getattr(self.signature.inputs[number], "name", "memory")
         access = "atomic" if FAULTS[kind] == "misaligned" else FAULTS[kind]
         return GpuFault(offset, access, name, why="not a multiple of its size" if FAULTS[kind] == "misaligned" else "outside its bytes")

@@ -48,15 +48,15 @@ def build(program: Callable[..., Any], signature: Signature, target: Target | No
         return m.emit(f"load {kind}, ptr {m.emit(f'getelementptr i64, ptr %arguments, i64 {word - 1}')}")
 
     inputs: list[Value | Memory] = []
-    for number, one in enumerate(signature.inputs):
+    for number, parameter in enumerate(signature.inputs):
         pointer = argument("ptr")
-        if isinstance(one, Bytes):
-            inputs.append(Memory(m, (pointer, argument("i64") if one.checked else ""), one.name, one.checked, number))
+        if isinstance(parameter, Bytes):
+            inputs.append(Memory(m, (pointer, argument("i64") if parameter.checked else ""), parameter.name, parameter.checked, number))
         else:
-            inputs.append(_read(m, one, pointer))
+            inputs.append(_read(m, parameter, pointer))
     found = program(m, *inputs)
     outputs = found if isinstance(found, tuple) else () if found is None else (found,)
-    shape = tuple(Lanes(one.type, one.lanes) for one in outputs)
+    shape = tuple(Lanes(output.type, output.lanes) for output in outputs)
     if shape != signature.outputs:
         raise TypeError(f"{signature.name} must return {signature.outputs}, not {shape}")
     for output in outputs:

@@ -83,7 +83,7 @@ UNSIGNED = (u8, u16, u32, u64)
 INTEGERS = (u8, i8, u16, i16, u32, i32, u64, i64)
 FLOATS = (f16, f32, f64)
 TYPES = (*INTEGERS, *FLOATS, bool_)
-BY_NAME = {one.name: one for one in TYPES}
+BY_NAME = {type.name: type for type in TYPES}
 
 
 @dataclass(frozen=True)

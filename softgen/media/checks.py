@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from softgen.bits.record import Record
+from softgen.bits.units import GRF_BYTES
 from softgen.media.front_end import FrontEnd
-from softgen.threads.payload import REGISTER
 
 MAX_DESCRIPTORS = 64
 DESCRIPTOR = 32  # bytes
@@ -27,7 +27,7 @@ def constants(front: FrontEnd, command: Record, alignment: int) -> Iterator[str]
     """MEDIA_CURBE_LOAD (BDW 22582-22611)."""
     if command.curbe_data_start_address % alignment:
         yield f"constants at {command.curbe_data_start_address:#x} should begin at a multiple of {alignment}"
-    allocated = front.state.curbe_allocation_size * REGISTER if front.state else 0
+    allocated = front.state.curbe_allocation_size * GRF_BYTES if front.state else 0
     if command.curbe_total_data_length > allocated:
         yield f"{command.curbe_total_data_length} bytes of constants, {allocated} are allocated for them"
 

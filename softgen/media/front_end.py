@@ -18,9 +18,8 @@ from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError
 from softgen.threads.dispatch import DispatchContext, Scratch, control_register
-from softgen.threads.payload import REGISTER, SlotField
+from softgen.threads.payload import SlotField
 
-MAX_REGISTERS = 128
 KIB = 1024
 # Exceptions that an interface descriptor enables, and their bits of cr0.1 (KBL 12602-12617, IVB 2496-2503).
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "software_exception_enable": "software_enable"}
@@ -156,4 +155,4 @@ def optional(values: Record, name: str) -> int:
     return int(getattr(values, name)) if name in values._fields else 0
 
 
-__all__ = ["REGISTER", "FrontEnd", "ThreadGroup", "ThreadHeader", "descriptor", "dispatch_context", "dispatch_fields", "thread_header"]
+__all__ = ["FrontEnd", "ThreadGroup", "ThreadHeader", "descriptor", "dispatch_context", "dispatch_fields", "thread_header"]

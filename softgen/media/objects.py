@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.errors import DecodeError, Unsupported
 from softgen.media import front_end, walk
-from softgen.media.front_end import MAX_REGISTERS, FrontEnd, ThreadGroup, optional
+from softgen.media.front_end import FrontEnd, ThreadGroup, optional
 from softgen.media.walk import BlockPosition
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
-from softgen.threads.payload import REGISTER, PayloadList
+from softgen.threads.payload import PayloadList
 
 HEADER = "MEDIA_THREAD_HEADER"
 CHANNELS = 32
@@ -58,18 +59,18 @@ def grouped(context: DispatchContext, front: FrontEnd, group: ThreadGroup) -> Th
 
 def _part(context: DispatchContext, front: FrontEnd, command: Record, number: int) -> bytes:
     _check(context, command)
-    held, fetched = inline(command), bool(optional(command, "indirect_data_length"))
+    inlined, fetched = inline(command), bool(optional(command, "indirect_data_length"))
     own, shared = _lengths(context, front, command)
-    if held and (fetched or own or shared):
+    if inlined and (fetched or own or shared):
         raise DecodeError("inline data, and indirect data or constants too; only one of them is allowed")
-    if held:
-        return held
+    if inlined:
+        return inlined
     data = indirect(context, command) if fetched else _curbe(context, front, command)
-    begin, end = (shared + number * own) * REGISTER, (shared + (number + 1) * own) * REGISTER
+    begin, end = (shared + number * own) * GRF_BYTES, (shared + (number + 1) * own) * GRF_BYTES
     if end > len(data):
         raise DecodeError(f"thread {number} of its group needs {end} bytes of data, there are {len(data)}")
-    every, each = data[: shared * REGISTER], data[begin:end]
-    return each + every if fetched else every + each
+    common, own_part = data[: shared * GRF_BYTES], data[begin:end]
+    return own_part + common if fetched else common + own_part
 
 
 def _position(command: Record) -> BlockPosition:
@@ -145,8 +146,8 @@ def root_threads(context: DispatchContext, front: FrontEnd, index: int, roots: S
         raise DecodeError(f"{len(roots)} threads in a group with a barrier, its interface descriptor says {expected}")
     headers = [_header(context, front, fields, index, root.position) for root in roots]
     payload = PayloadList(tuple(header.data + root.data for header, root in zip(headers, roots, strict=True)), headers[0].slots)
-    if payload.registers > MAX_REGISTERS:
-        raise DecodeError(f"{payload.registers} registers of payload; a thread has {MAX_REGISTERS}")
+    if payload.registers > GRF_COUNT:
+        raise DecodeError(f"{payload.registers} registers of payload; a thread has {GRF_COUNT}")
     return ThreadDispatch(simd=CHANNELS, threads=len(roots), groups=1, payload=payload, **fields)
 
 
@@ -161,10 +162,10 @@ def _header(context: DispatchContext, front: FrontEnd, fields: dict[str, Any], i
 def constants(context: DispatchContext, front: FrontEnd, command: Record) -> bytes:
     """Constants of threads that are of no group: the same for all."""
     own, shared = _lengths(context, front, command)
-    held, need = _curbe(context, front, command), (own + shared) * REGISTER
-    if need > len(held):
-        raise DecodeError(f"{need} bytes of constants are asked for, the CURBE holds {len(held)} there")
-    return held[:need]
+    curbe, need = _curbe(context, front, command), (own + shared) * GRF_BYTES
+    if need > len(curbe):
+        raise DecodeError(f"{need} bytes of constants are asked for, the CURBE holds {len(curbe)} there")
+    return curbe[:need]
 
 
 def inline(command: Record) -> bytes:
@@ -178,7 +179,7 @@ def indirect(context: DispatchContext, command: Record) -> bytes:
 
 def _curbe(context: DispatchContext, front: FrontEnd, command: Record) -> bytes:
     descriptor = front_end.descriptor(context, front, command.interface_descriptor_offset, BY)
-    return front.constants[optional(descriptor, "constant_urb_entry_read_offset") * REGISTER :]
+    return front.constants[optional(descriptor, "constant_urb_entry_read_offset") * GRF_BYTES :]
 
 
 def _lengths(context: DispatchContext, front: FrontEnd, command: Record) -> tuple[int, int]:
@@ -193,11 +194,11 @@ def _check(context: DispatchContext, command: Record) -> None:
     for name in REFUSED:
         if optional(command, name):
             raise Unsupported(f"{name} is not yet simulated")
-    data = sum(-(-size // REGISTER) for size in (4 * len(command.inline_data), optional(command, "indirect_data_length")))
+    data = sum(-(-size // GRF_BYTES) for size in (4 * len(command.inline_data), optional(command, "indirect_data_length")))
     if data >= MAX_DATA:
         raise DecodeError(f"{data} registers of inline and indirect data; there must be fewer than {MAX_DATA}")
 
 
 def _padded(data: bytes) -> bytes:
     """Data padded to a whole register."""
-    return data.ljust(-(-len(data) // REGISTER) * REGISTER, b"\0")
+    return data.ljust(-(-len(data) // GRF_BYTES) * GRF_BYTES, b"\0")

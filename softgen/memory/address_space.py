@@ -123,9 +123,9 @@ class AddressSpace(Space):
         with self._changing:
             if over > 0 and part not in self._arenas:
                 self._reserve(part, table)
-            if over > 0 and over > (held := self._arenas[part]).tail:
-                begin, held.tail = held.tail, host.round_up(over)
-                self._show_tail(part, begin, held.tail)
+            if over > 0 and over > (arena := self._arenas[part]).tail:
+                begin, arena.tail = arena.tail, host.round_up(over)
+                self._show_tail(part, begin, arena.tail)
         return table[part] + address % ARENA_SIZE
 
     def _check_range(self, address: int, size: int, verb: str) -> None:

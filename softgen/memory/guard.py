@@ -76,14 +76,14 @@ def _canonical(address: int) -> bool:
 def fault(record: FaultRecord, space: Space | None, by: Callable[[int], str] = "ip {:#x}".format) -> SoftgenError:
     """The error that a fault record describes."""
     access = ACCESS[record.access]
-    who = by(record.ip) if record.ip != NO_IP else ""
+    instruction = by(record.ip) if record.ip != NO_IP else ""
     if record.origin == FROM_CODE:
         why = "not a canonical address" if not _canonical(record.address) else space.outside(record.address) if space else "not mapped"
-        return GpuFault(record.address, access, space.name if space else "", who, why)
+        return GpuFault(record.address, access, space.name if space else "", instruction, why)
     place = arena.locate(record.address)
     if place is None:
         return SoftgenError(f"guard: {access} at host address {record.address:#x}, which is in no arena")
     if isinstance(place.space, AddressSpace):
-        return GpuFault(place.address, access, place.space.name, who, place.space.why(place.address, access))
+        return GpuFault(place.address, access, place.space.name, instruction, place.space.why(place.address, access))
     name = space.name if space else ""
-    return GpuFault(place.address, access, name, who, "low half of an address in a 4 GiB part where nothing is mapped")
+    return GpuFault(place.address, access, name, instruction, "low half of an address in a 4 GiB part where nothing is mapped")

@@ -141,7 +141,7 @@ class PageTableSpace(Space):
     def pages(self, start: int = 0, end: int | None = None, limit: int = _MOST_ENTRIES) -> Iterator[PageTranslation]:
         """Every page between two addresses, in rising order; pages that are contiguous in physical memory are merged."""
         end = 1 << self.bits if end is None else min(end, 1 << self.bits)
-        held: PageTranslation | None = None
+        pending: PageTranslation | None = None
         for _ in range(limit):
             if start >= end:
                 break
@@ -149,17 +149,17 @@ class PageTableSpace(Space):
             start = found.start + found.size
             if not isinstance(found, PageTranslation):
                 continue
-            if held and found == (held.start + held.size, found.size, held.physical + held.size, held.writable):
-                held = held._replace(size=held.size + found.size)
+            if pending and found == (pending.start + pending.size, found.size, pending.physical + pending.size, pending.writable):
+                pending = pending._replace(size=pending.size + found.size)
                 continue
-            if held:
-                yield held
-            held = found
+            if pending:
+                yield pending
+            pending = found
         else:
             if start < end:
                 raise Unsupported(f"{self.name}: the page tables have more than {limit} entries; {start:#x} was reached")
-        if held:
-            yield held
+        if pending:
+            yield pending
 
     def fill(self, space: AddressSpace, start: int = 0, end: int | None = None) -> None:
         """Map the pages into an AddressSpace, which does not follow later changes of the tables."""

@@ -211,19 +211,19 @@ class FourLevelWalk(PageTableWalk):
         table = self.roots[0 if self.bits == 48 else address >> 30]
         if self.bits == 32 and not table:
             return Unmapped(address >> 30 << 30, 1 << 30, f"not mapped: page directory pointer {address >> 30} is zero")
-        writable, every = True, 1
+        writable, stride = True, 1
         for name, shift in self.LEVELS[first:]:
-            index = address >> shift & self.MASK & -every
-            at, size = table + index * 8, every << shift
+            index = address >> shift & self.MASK & -stride
+            at, size = table + index * 8, stride << shift
             entry, why = self.read(self.tables, name, self.gen, at)
             if entry is None:
                 return self.hole(address, size, why, self.tables, at, 512 << shift)
             writable = writable and bool(entry.writable)
             if shift == 12:
-                return self.page(address, size, entry.page_64k if every > 1 else entry.page, writable)
+                return self.page(address, size, entry.page_64k if stride > 1 else entry.page, writable)
             if name != "PML4_ENTRY" and entry.page_size:
                 return self.page(address, size, entry.page, writable)
             if name == "PAGE_DIRECTORY_ENTRY" and entry.holds_64k:
-                every = 16
+                stride = 16
             table = entry.table
         raise AssertionError("the last level returns")

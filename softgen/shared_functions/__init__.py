@@ -18,6 +18,7 @@ dataport/          loads and stores: bound buffers, stateless memory, 64-bit add
 urb/               entries of the unified return buffer, written, read and allocated by handle
 pixel_backend/     depth and stencil tests, blending, render targets; pixel_dispatch.py: the pixels of a thread
 extended_math/     functions of floats and integer division; the shared function of Gen4.5
+pixel_interpolator.py  barycentrics at offsets from pixels
 gateway.py         barriers of a thread group
 spawner.py         threads that end
 """

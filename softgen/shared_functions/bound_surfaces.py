@@ -65,7 +65,7 @@ class BoundSurfaces:
         self.pictures = Pictures(self.bindings, dispatch.generation.address_bits)
         self.table = dispatch.space.table
         self.known: set[int] = set()  # indices that were looked at
-        self.prepared: set[int] = set()  # operations on texels that code named
+        self.hurried: set[int] = set()  # operations on texels whose functions were compiled because code named them
         self.reported: set[int] = set()  # indices with an access outside that was reported
 
     def fields(self) -> dict[str, int]:
@@ -105,14 +105,17 @@ class BoundSurfaces:
 
     # -- resolving -------------------------------------------------------------------------------------------------------
 
-    def prepare(self, indices: frozenset[int]) -> None:
-        for index in indices - self.known - self.prepared:
+    def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
+        for index in indices - (self.hurried if hurry else self.known):
             if index < SURFACES:
-                self.resolve_buffer(SurfaceName(index))
+                if index not in self.known:
+                    self.resolve_buffer(SurfaceName(index))
             elif named := texels_named(index):  # others are those of other units
-                self.prepared.add(index)
+                self.known.add(index)
+                if hurry:
+                    self.hurried.add(index)
                 surface, what, lanes, sampler = named
-                self.resolve_image(TexelRequest(what, lanes, sampler), SurfaceName(surface), hurry=True)
+                self.resolve_image(TexelRequest(what, lanes, sampler), SurfaceName(surface), hurry=hurry)
 
     def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         index = getattr(descriptor.values, "binding_table_index", None)

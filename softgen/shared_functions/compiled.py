@@ -25,16 +25,14 @@ class MessageCode:
 
     `ip` is its address. `escape` is a side exit to the interpreter where a lane of truth does not hold, before the message has had any
     effect. `layout` is that of the context; `indices` collects the binding table entries that the message names; `before_branch` is called
-    where the code branches, with a side exit on one branch only. `pixel_at`: where a thread's block has its PixelDispatch. `names_texels`:
-    `indices` has operations on texels, too, so that their functions are there before the code runs.
+    where the code branches, with a side exit on one branch only. `pixel_at`: where a thread's block has its PixelDispatch.
     """
 
     def __init__(self, m: LlvmMachine, gen: float, ip: Scalar, escape: Callable[[Value], None], layout: RecordLayout,
-                 indices: set[int] | None = None, before_branch: Callable[[], None] = _no_branch, pixel_at: int = 0,
-                 names_texels: bool = False) -> None:  # fmt: skip
+                 indices: set[int] | None = None, before_branch: Callable[[], None] = _no_branch, pixel_at: int = 0) -> None:  # fmt: skip
         self.m, self.gen, self.ip, self.escape, self.layout = m, gen, ip, escape, layout
         self.indices: set[int] = set() if indices is None else indices
-        self.before_branch, self.pixel_at, self.names_texels = before_branch, pixel_at, names_texels
+        self.before_branch, self.pixel_at = before_branch, pixel_at
         self.address_bits = generation(gen).address_bits
 
     @property

@@ -24,5 +24,8 @@ class PixelDispatch(ctypes.Structure):
         ("passed", ctypes.c_uint32),  # set by the pixel backend: pixels that passed late depth and stencil tests
         ("reserved", ctypes.c_uint32 * 3),
         ("depth", ctypes.c_float * PIXELS),  # interpolated Z, where tests come late and the thread does not compute it
+        # For the pixel interpolator: planes of 1/w, of b1 and b2, and of both divided by w. Each is its value at pixel (0, 0), and its
+        # steps along x and y.
+        ("planes", ctypes.c_float * 16),
         ("antialias", ctypes.c_float * PIXELS),  # coverage by smooth lines and points, in draws that may have them
     ]

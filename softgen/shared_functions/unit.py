@@ -143,8 +143,8 @@ class UnitBinding(Protocol):
         """The values of the unit's dispatch-scoped context fields."""
         ...
 
-    def prepare(self, indices: frozenset[int]) -> None:
-        """Resolve binding table entries that code names, before it runs."""
+    def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
+        """Resolve binding table entries that code names, before it runs. `hurry`: what can be compiled for them is."""
         ...
 
     def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:

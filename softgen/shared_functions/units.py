@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from softgen.errors import SoftgenError
-from softgen.shared_functions import gateway, spawner
+from softgen.shared_functions import gateway, pixel_interpolator, spawner
 from softgen.shared_functions.dataport import unit as dataport
 from softgen.shared_functions.extended_math import unit as extended_math
 from softgen.shared_functions.pixel_backend import unit as pixel_backend
@@ -13,7 +13,8 @@ from softgen.shared_functions.sampler import unit as sampler
 from softgen.shared_functions.unit import Unit
 from softgen.shared_functions.urb import unit as urb
 
-UNITS: tuple[Unit, ...] = (dataport.UNIT, sampler.UNIT, gateway.UNIT, spawner.UNIT, urb.UNIT, extended_math.UNIT, pixel_backend.UNIT)
+UNITS: tuple[Unit, ...] = (dataport.UNIT, sampler.UNIT, gateway.UNIT, spawner.UNIT, urb.UNIT, extended_math.UNIT, pixel_backend.UNIT,
+                           pixel_interpolator.UNIT)  # fmt: skip
 
 
 @cache

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from functools import cache
 
 from softgen.bits.catalogue import catalogue
+from softgen.bits.units import DWORD_MASK
 from softgen.streamer.interface import RegisterFile
 from softgen.streamer.parser import FetchPointer
 
 STATUS_PAGES = {"render": "RCS_HWS_PGA", "video": "VCS_HWS_PGA", "blitter": "BCS_HWS_PGA", "video_enhance": "VECS_HWS_PGA"}
 BATCHES = (("BB_ADDR", "BB_ADDR_UDW", "BB_STATE"), ("SBB_ADDR", "SBB_ADDR_UDW", "SBB_STATE"))
-DWORD = 0xFFFFFFFF
 
 
 @cache
@@ -56,7 +56,7 @@ class EngineStatusRegisters:
     def _put(self, name: str, value: int) -> None:
         offset = self._offset(name)
         if offset is not None:
-            self.registers.write(offset, value & DWORD)
+            self.registers.write(offset, value & DWORD_MASK)
 
     def at(self, address: int, header: int) -> None:
         """A command begins: its address and first dword."""
@@ -64,7 +64,7 @@ class EngineStatusRegisters:
         if self._header is not None:
             write(self._header, header)
         for offset, shift in self._active:
-            write(offset, address >> shift & DWORD)
+            write(offset, address >> shift & DWORD_MASK)
 
     def ring_head(self, ring: FetchPointer | None) -> None:
         """A command of a ring, or of a batch that it called, has been executed."""

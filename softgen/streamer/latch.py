@@ -233,8 +233,8 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
             if state is self._bases_of:
                 return self._bases
             named = {base: names for base, names in BASES.items() if names[0] in state._fields}
-            told = {base: getattr(state, address) for base, (address, enable) in named.items() if getattr(state, enable)}
-            self._bases, self._bases_of = {**self._bases, **told}, state
+            changed = {base: getattr(state, address) for base, (address, enable) in named.items() if getattr(state, enable)}
+            self._bases, self._bases_of = {**self._bases, **changed}, state
         return self._bases
 
     @bases.setter
@@ -276,10 +276,10 @@ class LatchedState(Mapping[str, Record], MarkedLatched):
         return other
 
 
-def _grown(held: Any, count: int) -> Any:
+def _grown(buffer: Any, count: int) -> Any:
     """A copy of a ctypes array with room for `count`."""
-    new = (held._type_ * count)()
-    ctypes.memmove(new, held, min(ctypes.sizeof(held), ctypes.sizeof(new)))
+    new = (buffer._type_ * count)()
+    ctypes.memmove(new, buffer, min(ctypes.sizeof(buffer), ctypes.sizeof(new)))
     return new
 
 

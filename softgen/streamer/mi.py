@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from softgen.bits import catalogue
 from softgen.bits.record import Record
+from softgen.bits.units import DWORD
 from softgen.command import registers_in
 from softgen.errors import Unsupported
 from softgen.streamer.execute import Streamer, flag
@@ -19,7 +20,6 @@ from softgen.streamer.interface import StreamerCommands
 COMMANDS: StreamerCommands = {}
 executes = registers_in(COMMANDS)
 
-DWORD = 4
 
 
 @executes("MI_ARB_CHECK", "MI_SET_APPID", "MI_CLFLUSH", "MI_SUSPEND_FLUSH", "MI_FORCE_WAKEUP", "MI_RS_CONTROL", "MI_RS_CONTEXT")

@@ -82,8 +82,8 @@ class FetchPointer:
         if self.end is not None:  # nothing past the tail belongs to the ring's commands
             count = min(count, (self.end - self.address) % (self.wrap[1] - self.wrap[0]) // 4)
         room = (self.wrap[1] - self.address) // 4
-        got = self.window.dwords(self.address, min(count, room))
-        return got + self.window.dwords(self.wrap[0], count - room) if count > room else got
+        dwords = self.window.dwords(self.address, min(count, room))
+        return dwords + self.window.dwords(self.wrap[0], count - room) if count > room else dwords
 
     def header(self) -> int | None:
         """The next dword, if there is one."""

@@ -85,5 +85,5 @@ def _set(values: Record, name: str, value: int | None = None) -> bool:
 def _kept(rule: Rule, values: Record) -> bool:
     if rule.never:
         return False
-    one = not rule.one_of or any(_set(values, name) for name in rule.one_of)
-    return one and all(_set(values, name) for name in rule.needs) and not any(_set(values, name) for name in rule.forbids)
+    alternative = not rule.one_of or any(_set(values, name) for name in rule.one_of)
+    return alternative and all(_set(values, name) for name in rule.needs) and not any(_set(values, name) for name in rule.forbids)

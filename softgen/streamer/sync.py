@@ -16,6 +16,7 @@ from operator import eq, ge, gt, le, lt, ne
 
 from softgen.bits import catalogue, describe
 from softgen.bits.record import Record
+from softgen.bits.units import DWORD_MASK
 from softgen.command import registers_in
 from softgen.errors import Unsupported
 from softgen.streamer.execute import Streamer, flag
@@ -28,7 +29,6 @@ COMPARE = {
     "sad_greater_than_sdd": gt, "sad_greater_than_or_equal_sdd": ge, "sad_less_than_sdd": lt,
     "sad_less_than_or_equal_sdd": le, "sad_equal_sdd": eq, "sad_not_equal_sdd": ne,
 }  # fmt: skip
-DWORD = 0xFFFFFFFF
 HEAD_STORAGE = 16  # byte of a status page where the ring's head goes (KBL 11505-11510, 18208)
 
 
@@ -56,7 +56,7 @@ def pipe_control(cs: Streamer, cmd: Record) -> None:
     refuse_reset(cmd)
     cs.finish_pipelines()
     if flag(cmd, "lri_post_sync_operation"):
-        cs.registers.write(cmd.address, cmd.immediate_data & DWORD)
+        cs.registers.write(cmd.address, cmd.immediate_data & DWORD_MASK)
     if flag(cmd, "command_streamer_stall_enable"):
         cs.saved.unflushed = False  # nothing is on its way any more
     post_sync(cs, "PIPE_CONTROL", cmd)
@@ -182,6 +182,6 @@ def report_perf_count(cs: Streamer, cmd: Record) -> None:
     layout = catalogue.catalogue().get("PERFORMANCE_COUNTER_REPORT", cs.generation.number)
     if layout is None:
         raise Unsupported("the report's format on this generation is on no page")
-    now = cs.device.clock() & DWORD
+    now = cs.device.clock() & DWORD_MASK
     report = layout.pack(report_id=cmd.report_id, timestamp=now, context_id=cs.context_id, gpu_ticks=now)
     cs.write(cmd.memory_address, b"".join(dword.to_bytes(4, "little") for dword in report), cmd.use_global_gtt)

@@ -43,8 +43,8 @@ class Window:
 
     def _load(self, address: int, size: int) -> None:
         size = max(size, PIECE)
-        held = self.space.extent(address, size) & ~3
-        self._data = array("I", self.space.read(address, held))
+        mapped = self.space.extent(address, size) & ~3
+        self._data = array("I", self.space.read(address, mapped))
         if sys.byteorder == "big":
             self._data.byteswap()
-        self._start, self._end = address, address + held
+        self._start, self._end = address, address + mapped

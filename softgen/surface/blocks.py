@@ -1,4 +1,4 @@
-"""Compressed blocks of 4x4 texels: S3TC (BC1 to BC3) and RGTC (BC4, BC5).
+"""Compressed blocks: S3TC (BC1 to BC3) and RGTC (BC4, BC5), of 4x4 texels; coded.py has the others.
 
 A colour is a fraction of two colours of the block, in sixths; a value of a block of values one of two, in 35ths. Numerators are exact, and
 divided once (public: Khronos data format specification 1.3, S3TC and RGTC).
@@ -12,10 +12,8 @@ from softgen.bits.formats import Format
 from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, i32, u32, u64
 from softgen.lanes.value import Value
-from softgen.surface import texel
+from softgen.surface import coded, texel
 
-BLOCK = (4, 4)
-SHIFT = 2  # from texels to blocks, along both axes
 COLOR_PARTS, VALUE_PARTS = 6, 35
 WIDTHS = ((11, 5), (5, 6), (0, 5))  # of red, green and blue: lowest bit, bits
 
@@ -24,7 +22,12 @@ Decoder = Callable[[Machine, Format, list[Value], Value], list[Value]]
 
 def compressed(format: Format) -> bool:
     """Whether texels are decoded here."""
-    return format.block == BLOCK and format.coding in DECODERS
+    return format.coding in DECODERS or bool(format.coding) and coded.known(format)
+
+
+def block_of(m: Machine, texels: Value, size: int) -> Value:
+    """The number of the block that a column or row of texels is in."""
+    return texels >> size.bit_length() - 1 if size & size - 1 == 0 else m.divide_int(texels, m.like(texels, size))
 
 
 def check(format: Format) -> None:
@@ -35,7 +38,11 @@ def check(format: Format) -> None:
 
 def unpack(m: Machine, format: Format, words: list[Value], x: Value, y: Value) -> list[Value]:
     """Red, green, blue and alpha of the texel at a column and row of its block, as bits."""
-    found = DECODERS[format.coding](m, format, words, (y & 3) << 2 | (x & 3))
+    if format.coding in DECODERS:
+        found = DECODERS[format.coding](m, format, words, (y & 3) << 2 | (x & 3))
+    else:
+        wide, high = format.block
+        found = coded.decode(m, format, words, x - block_of(m, x, wide) * wide, y - block_of(m, y, high) * high)
     if format.space == "srgb":
         found[:3] = [texel.linear(m, value) for value in found[:3]]
     return found

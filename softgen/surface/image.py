@@ -308,7 +308,7 @@ def offset(m: Machine, image: SurfaceImage, u: Value, v: Value, r: Value, level:
 
 def column_offset(m: Machine, image: SurfaceImage, u: Value, r: Value, level: Value | None, type: LaneType) -> Value:
     """The part of a texel's offset that its column decides, with its slice where slices are beside each other."""
-    lanes, column = u.lanes, m.convert(u >> blocks.SHIFT if blocks.compressed(image.format) else u, type)
+    lanes, column = u.lanes, m.convert(blocks.block_of(m, u, image.block[0]) if blocks.compressed(image.format) else u, type)
     if image.layout == "packed":
         if level is not None:
             beside = r & ((m.constant(u32, 1, lanes) << (level & u32.bits - 1)) - 1)
@@ -324,7 +324,7 @@ def column_offset(m: Machine, image: SurfaceImage, u: Value, r: Value, level: Va
 
 def row_offset(m: Machine, image: SurfaceImage, v: Value, r: Value, level: Value | None, type: LaneType) -> Value:
     """The part of a texel's offset that its row and slice decide."""
-    lanes, row = v.lanes, m.convert(v >> blocks.SHIFT if blocks.compressed(image.format) else v, type)
+    lanes, row = v.lanes, m.convert(blocks.block_of(m, v, image.block[1]) if blocks.compressed(image.format) else v, type)
     if image.layout == "packed" and level is not None:
         row = row + m.convert((r >> (level & u32.bits - 1)) * lookup(m, image.table.down, level), type)
     else:

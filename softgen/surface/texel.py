@@ -73,7 +73,7 @@ def unpack(m: Machine, format: Format, words: list[Value], table: Memory | None 
             elif shared is not None:
                 value = m.bitcast(m.convert(m.bitcast(raw, i32), f32) * shared, u32)
             else:
-                value = linear(m, _decoded(m, channel, raw)) if curved else _decoded(m, channel, raw)
+                value = linear(m, decode_channel(m, channel, raw)) if curved else decode_channel(m, channel, raw)
             found.update(dict.fromkeys(COPIES.get(channel.name, channel.name), value))
     return [found[name] for name in ORDER]
 
@@ -98,7 +98,7 @@ def linear_table() -> ctypes.Array[ctypes.c_uint32]:
     from softgen.lanes.numpy import NumpyMachine
 
     m, channel, numbers = NumpyMachine(), FormatChannel("r", "unorm", TABLE_BITS), range(1 << TABLE_BITS)
-    return (ctypes.c_uint32 * len(numbers))(*linear(m, _decoded(m, channel, m.constant(u32, numbers))).payload.tolist())
+    return (ctypes.c_uint32 * len(numbers))(*linear(m, decode_channel(m, channel, m.constant(u32, numbers))).payload.tolist())
 
 
 def linear(m: Machine, value: Value) -> Value:
@@ -168,7 +168,8 @@ def divided(m: Machine, value: Value, by: int) -> Value:
     return m.fma(m.fma(first, m.like(first, float(-by)), value), ratio, first)
 
 
-def _decoded(m: Machine, channel: FormatChannel, raw: Value) -> Value:
+def decode_channel(m: Machine, channel: FormatChannel, raw: Value) -> Value:
+    """A channel's number as bits: of a float, or of an integer."""
     if channel.type in ("uint", "raw") or channel.bits == WORD and channel.type in ("sint", "float"):
         return raw
     signed = m.bitcast(m.bitcast(raw << WORD - channel.bits, i32) >> WORD - channel.bits, u32) if channel.bits < WORD else raw

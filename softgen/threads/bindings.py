@@ -41,10 +41,10 @@ class BoundUnits:
             found |= binding.fields()
         return found
 
-    def prepare(self, indices: frozenset[int]) -> None:
+    def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
         """Resolve the binding table entries that code names, before it runs."""
         for binding in self.bindings:
-            binding.prepare(indices)
+            binding.prepare(indices, hurry)
 
     def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:
         """Resolve what a message lacked; True if compiled code can now execute it."""

@@ -46,7 +46,7 @@ class SharedDispatch:
         found = self.engine.function(self.program, control, self.dispatch.simd, self.full, entry, self.rows)
         if found is not self._prepared:
             with self._binding:
-                self.bound.prepare(found.indices)
+                self.bound.prepare(found.indices, hurry=found.joint)  # a translated kernel is worth it
             self._prepared = found
         return found
 

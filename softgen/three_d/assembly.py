@@ -30,6 +30,7 @@ FIRST = 255  # in Topology.back
 RECTANGLE, BACK_FACING, LAST = 1 << 2, 1 << 9, 1 << 10  # enum object_flags of three_d.h
 PROVOKING_SHIFT, EDGES_SHIFT, TOPOLOGY_SHIFT = 4, 6, 16
 ALL_EDGES = 7
+VERTEX_ID = 5  # component control (G45 2235)
 PATCHES = 32  # topologies from here on are patch lists
 INDEX_BYTES = (1, 2, 4)  # index_format
 CUT_TOPOLOGIES = (1, 2, 3, 4, 5, 9, 10, 11, 12)  # where cuts are enabled with the index buffer (G45 2031-2057)
@@ -86,6 +87,7 @@ TOPOLOGIES = {
 
 # Objects as GS threads of Gen4.5 get them, where that is not as later stages do (G45 3281-3341).
 TRISTRIP_ADJ = 12
+NEED_GS = (7, 8, 16)  # quadrilaterals and loops
 WHOLE = {7: Topology(4, 4, (3, 2, 1, 0), 7), 8: Topology(4, 2, (3, 2, 0, 1), 8)}
 ADJACENT = {9: Topology(4, 4, (3, 2, 1, 0), 9), 10: Topology(4, 1, (3, 2, 1, 0), 10), 11: Topology(6, 6, (5, 4, 3, 2, 1, 0), 11),
             TRISTRIP_ADJ: Topology(6, 2, (5, 4, 3, 2, 1, 0), TRISTRIP_ADJ)}  # fmt: skip
@@ -96,6 +98,16 @@ def whole_objects(state: DrawState) -> dict[int, Topology]:
     if not state.generation.unit_state or not state.command("3DSTATE_PIPELINED_POINTERS").gs_enable:
         return {}
     return WHOLE if unit_state(state, "GS").discard_adjacency else WHOLE | ADJACENT
+
+
+def cache_disabled(state: DrawState) -> bool:
+    """Whether equal indices are different vertices to the VS: by its state, or because vertices have IDs (G45 2754-2759, 2940-2944)."""
+    if not state.generation.unit_state:
+        return False
+    elements = state.get("3DSTATE_VERTEX_ELEMENTS")
+    stores = (getattr(element, f"component_{n}_control") for element in (elements.vertex_element if elements is not None else ())
+              if element.valid for n in range(4))  # fmt: skip
+    return bool(unit_state(state, "VS").vertex_cache_disable) or any(control == VERTEX_ID for control in stores)
 
 
 class CachedVertex(ctypes.Structure):
@@ -164,15 +176,16 @@ class VertexIds(Protocol):
 
 
 class Assembly:
-    """Objects of a draw, chunk by chunk. With `memory` of another, that one is over."""
+    """Objects of a draw, chunk by chunk. With `memory` of another, that one is over. `uncached`: equal indices are different vertices."""
 
-    def __init__(self, state: DrawState, call: DrawCall, one_instance: bool = False, memory: AssemblyMemory | None = None) -> None:
+    def __init__(self, state: DrawState, call: DrawCall, one_instance: bool = False, memory: AssemblyMemory | None = None,
+                 uncached: bool = False) -> None:  # fmt: skip
         self.memory, self.space, self.finished = memory or AssemblyMemory(), state.space, False
         self.state = plan = self.memory.state
         ctypes.memset(ctypes.addressof(plan) + PROGRESS, 0, AssemblyState.stamp.offset - PROGRESS)  # not the cache: stamps go on
         plan.held.valid = plan.vertices_seen = plan.objects_made = 0
         plan.memory, plan.vertices, plan.instances = ctypes.addressof(state.space.table), call.vertices, call.instances
-        plan.first_index, plan.one_instance = call.start_vertex, one_instance
+        plan.first_index, plan.one_instance, plan.uncached = call.start_vertex, one_instance, uncached
         self._set_topology(state, call)
         self._set_indices(state, call)
 
@@ -180,6 +193,7 @@ class Assembly:
         if call.topology >= PATCHES:
             raise Unsupported(f"3DPRIMITIVE: primitive_topology_type {call.topology}, a patch list")
         whole = whole_objects(state).get(call.topology)
+        _check_stages(state, call.topology)
         found = whole or TOPOLOGIES.get(call.topology)
         if found is None:
             raise DecodeError(f"3DPRIMITIVE: primitive_topology_type {call.topology} is no topology")
@@ -263,6 +277,17 @@ class Assembly:
         """VertexIDs and InstanceIDs of the chunk's entries."""
         count = 4 * self.state.entries
         return self.memory.vertex_ids[:count].view(np.uint32), self.memory.instance_ids[:count].view(np.uint32)
+
+
+def _check_stages(state: DrawState, topology: int) -> None:
+    """Warn of topologies that need stages which are off (G45 781-852)."""
+    if not state.generation.unit_state:
+        return
+    pointers = state.command("3DSTATE_PIPELINED_POINTERS")
+    if topology in NEED_GS and not pointers.gs_enable:
+        state.warn(f"3DPRIMITIVE: primitive_topology_type {topology} needs GS threads, and the GS stage is off")
+    if topology in ADJACENT and not pointers.gs_enable and not pointers.clip_enable:
+        state.warn(f"3DPRIMITIVE: primitive_topology_type {topology}: with the GS stage off, the CLIP stage must be on")
 
 
 def _cut(buffer: Record, fetch: Record | None, index_bytes: int) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from softgen.bits.record import Record, to_float
 from softgen.errors import DecodeError
 from softgen.three_d.fields import UnitFields, structures, unit_fields
 from softgen.three_d.state import DrawState
+from softgen.three_d.unit_state import unit_state
 
 VIEWPORTS = 16
 LAST_STAGES = ("3DSTATE_GS", "3DSTATE_DS", "3DSTATE_VS")  # the one whose vertices CLIP gets is the first that is enabled
@@ -79,7 +80,10 @@ def last_stage(state: DrawState) -> Record | None:
 
 
 def viewport_count(state: DrawState) -> int:
-    """Viewport indices that CLIP and SETUP accept."""
+    """Viewport indices that CLIP and SETUP accept. Where units read blocks, GS_STATE limits those of GS threads (G45 3264)."""
+    if state.generation.unit_state:
+        threads = state.command("3DSTATE_PIPELINED_POINTERS").gs_enable
+        return int(unit_state(state, "GS").maximum_vpindex) + 1 if threads else VIEWPORTS
     clip = state.get("3DSTATE_CLIP")
     return VIEWPORTS if clip is None else int(clip.maximum_vp_index) + 1
 
@@ -106,7 +110,7 @@ def _unit_plan(state: DrawState) -> ClipPlan:
     if fields.guardband_clip_test_enable:
         viewports = structures(state, "CLIP_VIEWPORT", state.address("general", fields.clip_viewport_pointer), VIEWPORTS)
     masks = fields.user_clip_distance_clip_test_enable_bitmask, 0
-    return _make(state.generation, fields, True, False, masks, VIEWPORTS, viewports)
+    return _make(state.generation, fields, True, False, masks, viewport_count(state), viewports)
 
 
 @lru_cache(512)

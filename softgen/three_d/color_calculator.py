@@ -127,7 +127,7 @@ def _color_calculator(state: _WatchedState) -> ColorCalculator:
     calc, outputs = _color_calc(state), pixel_outputs(state)
     first, more = _targets(state, calc)
     tests = depth_target(state)
-    alpha_tested = first.alpha_test != "always"
+    alpha_tested = first.alpha_test != "always" or first.alpha_to_coverage
     late = not outputs.before and (outputs.kills or outputs.depth or outputs.stencil or outputs.omask or alpha_tested)
     backend = BackendState((first,), more, _constant(state, calc), _alpha_reference(calc), tests if late else None, outputs.parts)
     return ColorCalculator(backend, None if late or tests.state.idle else tests)
@@ -208,8 +208,6 @@ def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntri
 
 def target_state(entry: _Page, common: _Page, alpha_format: str, antialiased: bool = False) -> TargetState:
     """The state of a target: from its entry, and what is common to all of them."""
-    if common.on("alpha_to_coverage_enable"):
-        raise Unsupported("alpha_to_coverage_enable: not yet simulated")
     color = alpha = None
     if entry.on("color_buffer_blend_enable"):
         color = _equation(entry, "color_blend_function", "source_blend_factor", "destination_blend_factor")
@@ -225,6 +223,7 @@ def target_state(entry: _Page, common: _Page, alpha_format: str, antialiased: bo
         post_clamp=entry.on("post_blend_color_clamp_enable"),
         alpha_test=common.word("alpha_test_function") if common.on("alpha_test_enable") else "always",
         alpha_test_unorm8=alpha_format == "unorm8",
+        alpha_to_coverage=common.on("alpha_to_coverage_enable"),
         alpha_to_one=common.on("alpha_to_one_enable"),
         antialiased=antialiased,
         dither=(common.number("x_dither_offset"), common.number("y_dither_offset")) if common.on("color_dither_enable") else None,

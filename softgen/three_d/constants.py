@@ -1,6 +1,6 @@
 """Push constants: what a stage's threads get in their registers after the header.
 
-Reads   3DSTATE_CONSTANT_VS 3DSTATE_CONSTANT_PS INSTPM CS_DEBUG_MODE2; the constant URB entry, and a unit's state block
+Reads   3DSTATE_CONSTANT_VS 3DSTATE_CONSTANT_PS INSTPM CS_DEBUG_MODE2; CONSTANT_BUFFER, and a unit's state block
 Writes  bytes, whole registers
 
     push_constants(state, "VS")

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from softgen.command import CommandStreamer
 from softgen.errors import SoftgenError
 from softgen.shared_functions.urb.memory import ROW
-from softgen.three_d.assembly import Assembly, AssemblyMemory
+from softgen.three_d.assembly import Assembly, AssemblyMemory, cache_disabled
 from softgen.three_d.chunk import Chunk, aligned
 from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.urb_fences import check_entries
 from softgen.three_d.vertex_fetch import Destination, FetchPlan, fetch_key, vertex_dwords, vertex_fetch
 from softgen.three_d.vertex_shader import VertexShader, VertexShaderPlan
 
@@ -80,6 +81,8 @@ class FrontPlan:
 
     def __init__(self, state: DrawState) -> None:
         self.shader = VertexShaderPlan(state)
+        self.uncached = cache_disabled(state)
+        check_entries(state)
         statistics = state.get("3DSTATE_VF_STATISTICS")
         self.counts = statistics is not None and bool(statistics.statistics_enable)
 
@@ -115,7 +118,7 @@ class FrontDraw:
 
     def __init__(self, state: DrawState, call: DrawCall, plan: FrontPlan, fetch: FetchPlan, memory: AssemblyMemory | None = None) -> None:
         self.plan, self.fetch, self.shader = plan, fetch, VertexShader(state, call, plan.shader, fetch)
-        self.assembly = Assembly(state, call, plan.shader.one_instance, memory)
+        self.assembly = Assembly(state, call, plan.shader.one_instance, memory, plan.uncached)
         self.entry_bytes = entry_bytes(state, call, plan.shader)
         self.shaded = 0
 

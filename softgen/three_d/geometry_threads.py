@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 
+from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.errors import DecodeError
 from softgen.three_d.assembly import ADJACENT, TOPOLOGIES, whole_objects
@@ -46,8 +47,17 @@ class GeometryThreads:
         self._counts_objects = clip is not None and bool(clip.gs_output_object_statistics_enable)  # G45 4813
         self._counts_clipping = clip is not None and bool(clip.clipper_statistics_enable)  # what kernels count (G45 4809)
         self.statistics = dict.fromkeys(("GS_INVOCATION_COUNT", "GS_PRIMITIVES_COUNT", "CL_INVOCATION_COUNT"), 0)
+        if self.enabled:
+            self._check(unit_state(state, "GS"), clip)
         if self.enabled and call.topology in NO_INPUT:
             raise DecodeError(f"3DPRIMITIVE: primitive_topology_type {call.topology}, which GS threads cannot have (G45 3287, 3300)")
+
+    def _check(self, unit: Record, clip: Record | None) -> None:
+        """Warn of what software must not do (G45 3103-3106, 3219)."""
+        if not unit.single_program_flow:
+            self.state.warn("GS_STATE: single_program_flow must be 1")
+        if unit.statistics_enable and (clip is None or not clip.gs_output_object_statistics_enable):
+            self.state.warn("GS_STATE: statistics_enable 1 needs CLIP enabled, with gs_output_object_statistics_enable 1")
 
     def run(self, chunk: Chunk) -> Chunk:
         """The chunk as it leaves the stage; the same one if there are no threads."""

@@ -1,10 +1,13 @@
 /* Payloads of pixel shader threads: what is interpolated, and what is copied.
  *
- * A value of a plane at a pixel is fmaf(dx, x, fmaf(dy, y, c)); W is the reciprocal of the interpolated 1/w, and a perspective barycentric
- * is its plane's value times W. 32-bit floats, in this order on every host.
+ * A plane is evaluated in double at the corner of a block; from there steps are 32-bit floats, fmaf(dx, x, fmaf(dy, y, rest)), where `rest`
+ * is what the corner loses as a float, and the corner is added last: values that a float can hold are exact, so that textures drawn one to
+ * one, or in simple ratios, have their texels' boundaries where they should be. W is the reciprocal of the interpolated 1/w, and a
+ * perspective barycentric is its plane's value times W; where w is the same everywhere, it is the linear one. In this order on every host.
  */
 #include "pixels.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { LANES = 8 };
@@ -24,9 +27,11 @@ struct values { float of[BLOCK_PIXELS]; } __attribute__((aligned(64)));
 
 INLINE void evaluate(const struct plane *p, const struct subspan_order *order, uint32_t x, uint32_t y, float *into)
 {
-    float left = (float)x, top = (float)y;
+    double corner = __builtin_fma(p->dx, x, __builtin_fma(p->dy, y, p->c));
+    float near = (float)corner, rest = (float)(corner - near), dx = (float)p->dx, dy = (float)p->dy;
+    rest = isfinite(near) ? rest : 0;
     for (int i = 0; i < BLOCK_PIXELS; i++)
-        into[i] = __builtin_fmaf(p->dx, left + order->x[i], __builtin_fmaf(p->dy, top + order->y[i], p->c));
+        into[i] = __builtin_fmaf(dx, order->x[i], __builtin_fmaf(dy, order->y[i], rest)) + near;
 }
 
 /* By bit of a block's mask. */
@@ -126,9 +131,11 @@ VECTORIZED static void write_channels(const struct payload_plan *plan, const str
             w.of[i] = 1.0f / w.of[i];
     }
     if (modes[0] | modes[1] | modes[2]) {
-        evaluate(&r->perspective[0], order, x, y, b1.of);
-        evaluate(&r->perspective[1], order, x, y, b2.of);
-        for (int i = 0; i < BLOCK_PIXELS; i++) {
+        int flat = r->rhw.dx == 0 && r->rhw.dy == 0;
+        const struct plane *planes = flat ? r->linear : r->perspective;
+        evaluate(&planes[0], order, x, y, b1.of);
+        evaluate(&planes[1], order, x, y, b2.of);
+        for (int i = 0; i < BLOCK_PIXELS && !flat; i++) {
             b1.of[i] *= w.of[i];
             b2.of[i] *= w.of[i];
         }
@@ -195,6 +202,17 @@ static void write_samples(const struct payload_plan *plan, const struct thread_p
         memcpy(payload + plan->xy_offsets + at, offsets, 2 * t->count);
     if (plan->coverage)
         put(payload, plan->coverage + at, REGISTER, covered, t);
+}
+
+/* What the pixel interpolator needs of an object: the numbers that evaluate() takes, so that without an offset both find the same bits. */
+void write_planes(const struct setup_record *r, float planes[16])
+{
+    const struct plane *const of[5] = {&r->rhw, &r->linear[0], &r->linear[1], &r->perspective[0], &r->perspective[1]};
+    for (int i = 0; i < 5; i++) {
+        planes[3 * i] = (float)of[i]->c;
+        planes[3 * i + 1] = (float)of[i]->dx;
+        planes[3 * i + 2] = (float)of[i]->dy;
+    }
 }
 
 void write_pixels(const struct payload_plan *plan, const struct thread_pixels *pixels, uint8_t *payload)

@@ -71,6 +71,8 @@ INLINE void add_pixels(struct pixel_loop *l, struct thread_pixels *t, uint32_t c
         told->layer = t->record->layer;
         told->viewport = t->record->viewport;
         write_common(&l->plan->payload, t->record, l->records->attributes, payload);
+        if (l->plan->interpolated)
+            write_planes(t->record, told->planes);
         t->slot = (uint32_t)l->first_slot + thread;
         l->masks[thread] = 0;
     }

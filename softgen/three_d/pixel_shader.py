@@ -19,6 +19,7 @@ from softgen.errors import GpuFault, SoftgenError
 from softgen.eu import native
 from softgen.eu.thread.block import BLOCK_OFFSETS, Context
 from softgen.memory import guard
+from softgen.shared_functions.pixel_interpolator import NAME as INTERPOLATOR
 from softgen.shared_functions.unit import UnitStates
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import UNITS, NativeLoop, ThreadDispatch
@@ -45,7 +46,7 @@ class PixelPlan(ctypes.Structure):
 
     _fields_ = [("raster", RasterPlan), ("payload", PayloadPlan), ("depth", ctypes.c_uint64), ("depth_target", ctypes.c_uint64),
                 ("held", ctypes.c_uint64), ("held_target", ctypes.c_uint64), ("late", ctypes.c_uint32), ("sideband", ctypes.c_uint32),
-                ("generic", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]  # fmt: skip
+                ("generic", ctypes.c_uint32), ("interpolated", ctypes.c_uint32)]  # fmt: skip
 
 
 class PixelLoop(ctypes.Structure):
@@ -156,7 +157,7 @@ class PixelShader:
         assert self.state is not None, "the plan comes first"
         plan = self.plan
         plan.late, plan.depth, plan.depth_target = targets.late, targets.depth_function, targets.depth_target
-        plan.held, plan.held_target = targets.held_function, targets.held_target
+        plan.held, plan.held_target, plan.interpolated = targets.held_function, targets.held_target, self.state.interpolated
         if self.state.dispatched:
             self._place(self.state, records)
         return plan
@@ -230,7 +231,8 @@ class PixelShader:
         registers = self.plan.payload.size // REGISTER
         wanted = pixels, targets.unit_states, capacity, registers, cs.system_routine
         if self._dispatched is None or wanted != self._dispatched[0]:
-            units = tuple(dict.fromkeys((*UNITS, *(name for name, _ in targets.unit_states))))
+            names = (name for name, _ in targets.unit_states)
+            units = tuple(dict.fromkeys((*UNITS, *names, *((INTERPOLATOR,) if pixels.interpolated else ()))))
             made = ThreadDispatch(pixels.kernel, pixels.control, pixels.parts.width, capacity, 0, LoopPayload(registers), WrittenMasks(),
                                   binding_table=pixels.binding_table, samplers=pixels.samplers, scratch=pixels.scratch, units=units,
                                   system_routine=cs.system_routine, unit_states=targets.unit_states)  # fmt: skip

@@ -67,6 +67,7 @@ class PixelState:
     binding_table: int
     samplers: int
     scratch: Scratch | None
+    interpolated: bool = False  # threads may send messages to the pixel interpolator
 
 
 class Fields:
@@ -153,7 +154,8 @@ def _of_commands(state: DrawState, inputs: PixelInputs) -> PixelState:
         kills or computes or fields.early_depth_stencil_control == PS_EXECUTES)  # fmt: skip
     return PixelState(parts, getattr(fields, f"kernel_start_pointer_{number}"), _control(state, fields), dispatched, late,
                       bool(fields.statistics_enable), bool(fields.push_constant_enable), bool(fields.attribute_enable), None,
-                      inputs.binding_table, inputs.samplers, scratch)  # fmt: skip
+                      inputs.binding_table, inputs.samplers, scratch,
+                      bool(fields.pixel_shader_pulls_bary or not fields.has("pixel_shader_pulls_bary")))  # fmt: skip
 
 
 def _refuse(inputs: PixelInputs) -> None:

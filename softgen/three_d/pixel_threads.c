@@ -6,6 +6,7 @@
  */
 #include "pixels.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { SUBSPAN = 4, SUBSPANS = BLOCK_PIXELS / SUBSPAN, HALF = 8, BLOCKS_ACROSS = TILE / BLOCK };
@@ -15,7 +16,11 @@ enum { ALL_SUBSPANS = 15, FIRST_SUBSPANS = 7 };
 static const float pixel_x[BLOCK_PIXELS] = {0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3};
 static const float pixel_y[BLOCK_PIXELS] = {0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3};
 
-struct float_plane { float c, dx, dy; };
+/* A plane at the corner of a block: values there are near + rest (payload.c). */
+struct corner { float near, rest, dx, dy; };
+
+/* The planes of payloads at the corner of a block. */
+struct corners { struct corner rhw, perspective[2], linear[2]; };
 
 /* What the threads of a record have in common. */
 struct record_threads {
@@ -23,9 +28,9 @@ struct record_threads {
     const struct setup_record *record;
     uint8_t *blocks; /* of threads, */
     uint64_t stride; /* so many bytes apart */
-    struct float_plane z, rhw, perspective[2], linear[2];
     reg header, facts; /* r0; the second half of the sideband's first 64 bytes */
-    int has_z, has_perspective, has_linear;
+    int has_z, has_rhw, has_perspective, has_linear;
+    int flat; /* w is the same everywhere: perspective barycentrics are the linear ones */
 };
 
 /* A thread of subspans of several blocks. */
@@ -33,17 +38,33 @@ struct shared_thread {
     uint8_t *payload; /* NULL: there is none */
     uint32_t number, subspans, lit;
     uint32_t place[SUBSPANS];
-    float x, y, z[SUBSPAN]; /* of the last subspan */
+    float x, y, z[SUBSPAN]; /* of the last subspan: its place in its block, */
+    struct corners corners; /* and what is interpolated there */
 };
 
-INLINE struct float_plane in_floats(const struct plane *p)
+INLINE struct corner corner_of(const struct plane *p, uint32_t x, uint32_t y)
 {
-    return (struct float_plane){(float)p->c, (float)p->dx, (float)p->dy};
+    double value = __builtin_fma(p->dx, x, __builtin_fma(p->dy, y, p->c));
+    float near = (float)value;
+    return (struct corner){near, isfinite(near) ? (float)(value - near) : 0, (float)p->dx, (float)p->dy};
 }
 
-INLINE float at(const struct float_plane *p, float x, float y)
+INLINE float at(const struct corner *c, float x, float y)
 {
-    return __builtin_fmaf(p->dx, x, __builtin_fmaf(p->dy, y, p->c));
+    return __builtin_fmaf(c->dx, x, __builtin_fmaf(c->dy, y, c->rest)) + c->near;
+}
+
+INLINE void set_corners(const struct record_threads *t, const struct pixel_block *b, struct corners *corners)
+{
+    const struct setup_record *r = t->record;
+    if (t->has_rhw)
+        corners->rhw = corner_of(&r->rhw, b->x, b->y);
+    for (int i = 0; i < 2; i++) {
+        if (t->has_perspective)
+            corners->perspective[i] = corner_of(t->flat ? &r->linear[i] : &r->perspective[i], b->x, b->y);
+        if (t->has_linear)
+            corners->linear[i] = corner_of(&r->linear[i], b->x, b->y);
+    }
 }
 
 INLINE uint8_t *payload_of(const struct record_threads *t, uint32_t number)
@@ -71,12 +92,8 @@ INLINE void begin_threads(struct record_threads *t, struct pixel_loop *l, const 
     t->has_z = plan->depth || plan->late || plan->payload.depth;
     t->has_linear = (modes[3] | modes[4] | modes[5]) != 0;
     t->has_perspective = (modes[0] | modes[1] | modes[2]) != 0;
-    t->z = in_floats(&r->z);
-    t->rhw = in_floats(&r->rhw);
-    for (int i = 0; i < 2; i++) {
-        t->linear[i] = in_floats(&r->linear[i]);
-        t->perspective[i] = in_floats(&r->perspective[i]);
-    }
+    t->flat = r->rhw.dx == 0 && r->rhw.dy == 0;
+    t->has_rhw = plan->payload.w || (t->has_perspective && !t->flat);
 }
 
 /* -- payloads ------------------------------------------------------------------------------------------------------------------------ */
@@ -104,26 +121,30 @@ INLINE void put_barycentrics(const uint32_t *modes, uint8_t *payload, uint32_t c
         }
 }
 
-/* What is interpolated for `count` channels from `channel` on: those of pixels from `first` on of a block, or subspan, at (left, top). */
-INLINE void write_values(const struct record_threads *t, uint8_t *payload, uint32_t channel, float left, float top, uint32_t first,
-                         const float *z, uint32_t count)
+/* What is interpolated for `count` channels from `channel` on: those of pixels from `first` on, counted from (left, top) of the block. */
+INLINE void write_values(const struct record_threads *t, const struct corners *c, uint8_t *payload, uint32_t channel, float left, float top,
+                         uint32_t first, const float *z, uint32_t count)
 {
     const struct payload_plan *plan = &t->loop->plan->payload;
     float w[BLOCK_PIXELS], b1[BLOCK_PIXELS], b2[BLOCK_PIXELS];
-    if (plan->w || t->has_perspective)
+    if (t->has_rhw)
         for (uint32_t i = 0; i < count; i++)
-            w[i] = 1.0f / at(&t->rhw, left + pixel_x[first + i], top + pixel_y[first + i]);
+            w[i] = 1.0f / at(&c->rhw, left + pixel_x[first + i], top + pixel_y[first + i]);
     if (t->has_perspective) {
         for (uint32_t i = 0; i < count; i++) {
-            b1[i] = at(&t->perspective[0], left + pixel_x[first + i], top + pixel_y[first + i]) * w[i];
-            b2[i] = at(&t->perspective[1], left + pixel_x[first + i], top + pixel_y[first + i]) * w[i];
+            b1[i] = at(&c->perspective[0], left + pixel_x[first + i], top + pixel_y[first + i]);
+            b2[i] = at(&c->perspective[1], left + pixel_x[first + i], top + pixel_y[first + i]);
+        }
+        for (uint32_t i = 0; i < count && !t->flat; i++) {
+            b1[i] *= w[i];
+            b2[i] *= w[i];
         }
         put_barycentrics(plan->barycentric, payload, channel, b1, b2, count);
     }
     if (t->has_linear) {
         for (uint32_t i = 0; i < count; i++) {
-            b1[i] = at(&t->linear[0], left + pixel_x[first + i], top + pixel_y[first + i]);
-            b2[i] = at(&t->linear[1], left + pixel_x[first + i], top + pixel_y[first + i]);
+            b1[i] = at(&c->linear[0], left + pixel_x[first + i], top + pixel_y[first + i]);
+            b2[i] = at(&c->linear[1], left + pixel_x[first + i], top + pixel_y[first + i]);
         }
         put_barycentrics(plan->barycentric + 3, payload, channel, b1, b2, count);
     }
@@ -169,24 +190,26 @@ INLINE void end_thread(const struct record_threads *t, uint8_t *payload, uint32_
 /* -- blocks whose subspans are lit --------------------------------------------------------------------------------------------------- */
 
 /* `count` pixels of a block, from `first` on, as a thread. */
-INLINE void add_thread(const struct record_threads *t, const struct pixel_block *b, uint32_t first, const float *z, uint32_t lit,
-                       uint32_t count)
+INLINE void add_thread(const struct record_threads *t, const struct corners *c, const struct pixel_block *b, uint32_t first, const float *z,
+                       uint32_t lit, uint32_t count)
 {
     uint32_t number = t->loop->batch++, corner = ((uint32_t)b->y + first / HALF * 2) << 16 | b->x;
     uint32_t below = count > HALF ? corner + (2 << 16) : 0, place[SUBSPANS] = {corner, corner + 2, below, below ? below + 2 : 0};
     uint8_t *payload = payload_of(t, number);
     begin_thread(t, payload);
-    write_values(t, payload, 0, (float)b->x, (float)b->y, first, z + first, count);
+    write_values(t, c, payload, 0, 0, 0, first, z + first, count);
     end_thread(t, payload, number, place, lit >> first & ((1u << count) - 1));
 }
 
 INLINE void add_block(const struct record_threads *t, const struct pixel_block *b, const float *z, uint32_t lit)
 {
+    struct corners corners = {0};
+    set_corners(t, b, &corners);
     if (t->loop->plan->payload.width == BLOCK_PIXELS)
-        add_thread(t, b, 0, z, lit, BLOCK_PIXELS);
+        add_thread(t, &corners, b, 0, z, lit, BLOCK_PIXELS);
     else {
-        add_thread(t, b, 0, z, lit, HALF);
-        add_thread(t, b, HALF, z, lit, HALF);
+        add_thread(t, &corners, b, 0, z, lit, HALF);
+        add_thread(t, &corners, b, HALF, z, lit, HALF);
     }
 }
 
@@ -202,7 +225,7 @@ INLINE void begin_shared(const struct record_threads *t, struct shared_thread *s
 
 INLINE void write_subspan(const struct record_threads *t, struct shared_thread *s, uint32_t place, uint32_t lit)
 {
-    write_values(t, s->payload, s->subspans * SUBSPAN, s->x, s->y, 0, s->z, SUBSPAN);
+    write_values(t, &s->corners, s->payload, s->subspans * SUBSPAN, s->x, s->y, 0, s->z, SUBSPAN);
     s->place[s->subspans] = place;
     s->lit |= lit << s->subspans * SUBSPAN;
     s->subspans++;
@@ -224,14 +247,17 @@ INLINE void add_subspans(const struct record_threads *t, struct shared_thread *s
                          uint32_t lit)
 {
     struct pixel_loop *l = t->loop;
+    struct corners corners = {0};
+    set_corners(t, b, &corners);
     for (uint32_t subspan = 0; subspan < SUBSPANS; subspan++) {
         uint32_t some = lit >> subspan * SUBSPAN & 15, x = b->x + 2 * (subspan & 1), y = b->y + (subspan & 2);
         if (!some)
             continue;
         if (!s->payload)
             begin_shared(t, s);
-        s->x = (float)x;
-        s->y = (float)y;
+        s->x = (float)(x - b->x);
+        s->y = (float)(y - b->y);
+        s->corners = corners;
         memcpy(s->z, z + subspan * SUBSPAN, sizeof s->z);
         write_subspan(t, s, y << 16 | x, some);
         if (s->subspans == l->plan->payload.width / SUBSPAN)
@@ -264,11 +290,12 @@ INLINE uint32_t test_early(const struct record_threads *t, struct depth_block *t
 INLINE void shade_block(const struct record_threads *t, struct shared_thread *s, struct depth_block *tested, const struct pixel_block *b)
 {
     struct pixel_loop *l = t->loop;
-    float left = (float)b->x, top = (float)b->y;
     uint32_t lit = b->mask;
-    if (t->has_z)
+    if (t->has_z) {
+        struct corner z = corner_of(&t->record->z, b->x, b->y);
         for (int i = 0; i < BLOCK_PIXELS; i++)
-            tested->z[i] = at(&t->z, left + pixel_x[i], top + pixel_y[i]);
+            tested->z[i] = at(&z, pixel_x[i], pixel_y[i]);
+    }
     if (l->plan->depth)
         lit = test_early(t, tested, b);
     l->covered += (uint32_t)__builtin_popcount(b->mask);
@@ -314,7 +341,7 @@ int is_usual(const struct pixel_loop *l)
 {
     const struct pixel_plan *plan = l->plan;
     const struct payload_plan *payload = &plan->payload;
-    return l->worker && !plan->generic && !plan->held && !plan->raster.antialiased && threads_capacity(l->worker) > MOST_THREADS &&
+    return l->worker && !plan->generic && !plan->held && !plan->interpolated && !plan->raster.antialiased && threads_capacity(l->worker) > MOST_THREADS &&
            payload->header_format == HEADER_BARYCENTRIC && (payload->width == 8 || payload->width == 16) && !payload->xy_offsets &&
            !payload->coverage;
 }

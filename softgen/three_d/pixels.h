@@ -95,6 +95,7 @@ struct thread_pixels {
     uint32_t upper; /* they become channels 16 to 31 */
 };
 
+void write_planes(const struct setup_record *r, float planes[16]);
 void write_antialias(const struct raster_plan *plan, const struct thread_pixels *pixels, float *into);
 void interpolate_depth(const struct plane *plane, uint32_t x, uint32_t y, float *z);
 void write_common(const struct payload_plan *plan, const struct setup_record *record, const uint8_t *attributes, uint8_t *payload);
@@ -112,7 +113,7 @@ struct pixel_plan {
     uint32_t late; /* tests come late: the pixel backend makes them, and says which pixels passed */
     uint32_t sideband; /* offset of struct pixel_dispatch in a thread's block */
     uint32_t generic; /* the specialised version (pixel_threads.c) is not used */
-    uint32_t reserved;
+    uint32_t interpolated; /* the shader may ask for barycentrics: threads have planes */
 };
 
 /* A worker's loop over tiles. Everything that it knows is here, so that it can return and be called again. */

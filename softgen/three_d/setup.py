@@ -77,7 +77,7 @@ def plan(state: DrawState, extent: tuple[int, int]) -> SetupPlan:
     fields = unit_fields(state, *STATE)
     drawing = state.get("3DSTATE_DRAWING_RECTANGLE") or _everything(state.gen)
     viewports, scissors = _unit_viewports(state, fields) if state.generation.unit_state else _command_viewports(state, fields)
-    return _make(state.generation, fields, drawing, viewports, scissors, extent, *_depth_offset(state, fields))
+    return _make(state.generation, fields, drawing, viewport_count(state), viewports, scissors, extent, *_depth_offset(state, fields))
 
 
 @lru_cache(8)
@@ -120,13 +120,12 @@ def _depth_offset(state: DrawState, fields: UnitFields) -> tuple[str, float]:
 
 
 @lru_cache(512)
-def _make(generation: Generation, fields: UnitFields, drawing: Record, viewports: tuple[Record, ...], scissors: tuple[Record, ...],
-          extent: tuple[int, int], depth_format: str, offset_clamp: float) -> SetupPlan:  # fmt: skip
+def _make(generation: Generation, fields: UnitFields, drawing: Record, count: int, viewports: tuple[Record, ...],
+          scissors: tuple[Record, ...], extent: tuple[int, int], depth_format: str, offset_clamp: float) -> SetupPlan:  # fmt: skip
     if samples := fields.get("number_of_multisamples"):
         raise Unsupported(f"gen {fields.gen:g}: 3DSTATE_MULTISAMPLE number_of_multisamples {1 << samples} is not simulated")
     sample = _sample(fields)
     cull = fields.cull_mode
-    count = fields.get("maximum_vp_index", VIEWPORTS - 1) + 1
     found = SetupPlan(
         transform=fields.viewport_transform_enable, front_counter_clockwise=fields.front_winding,
         cull_front=cull in (CULL_BOTH, CULL_FRONT), cull_back=cull in (CULL_BOTH, CULL_BACK),

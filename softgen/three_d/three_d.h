@@ -139,6 +139,7 @@ struct pixel_dispatch {
     uint32_t place[8];
     uint32_t lit, back_facing, layer, viewport, passed, reserved[3];
     float depth[32];
+    float planes[16]; /* 1/w, b1, b2, and both divided by w: at pixel (0, 0), and steps; where the shader may ask for them */
     float antialias[32]; /* of draws with smooth lines or points: coverage, which alpha is multiplied by */
 };
 

@@ -14,12 +14,13 @@ from typing import Any
 from softgen.bits import catalogue
 from softgen.bits.generation import Device, device, device_by_pci
 from softgen.bits.layout import Layout
+from softgen.bits.units import PAGE_SIZE
 from softgen.device import submission
 from softgen.device.submission import EngineStart
 from softgen.errors import DecodeError, GpuFault, SoftgenError, SpecError
 from softgen.memory.space import Space
 from softgen.trace import tables
-from softgen.trace.aub_memory import PAGE, AubMemory
+from softgen.trace.aub_memory import AubMemory
 from softgen.trace.aub_records import AubFile, AubRecord, FileData
 from softgen.trace.work import Events, Expectation, Work
 
@@ -58,7 +59,7 @@ class AubTrace(Events):
 
 def find_device(file: AubFile) -> Device:
     """The GPU a file is for: a PCI id in its first record's text, or that record's device number."""
-    said = "nothing in its first records names a device"
+    reason = "nothing in its first records names a device"
     for number, record in enumerate(file.records()):
         if record.name in ("AUB_VERSION", "AUB_HEADER"):
             text = record.data.text()
@@ -68,13 +69,13 @@ def find_device(file: AubFile) -> Device:
                     return device_by_pci(int(m[1], 16))
                 if known:
                     return device(known)
-                said = f"its device number is {record.fields.device}" if record.name == "AUB_VERSION" else f"its text is {text[:60]!r}"
+                reason = f"its device number is {record.fields.device}" if record.name == "AUB_VERSION" else f"its text is {text[:60]!r}"
             except SpecError as error:
-                said = str(error)
+                reason = str(error)
             break
         if number == LOOK_FOR_DEVICE:
             break
-    raise DecodeError(f"{file.path}: for which GPU? {said}; name one with --gpu")
+    raise DecodeError(f"{file.path}: for which GPU? {reason}; name one with --gpu")
 
 
 class Player:
@@ -273,7 +274,7 @@ class Player:
 
     def image(self, descriptor: Any) -> Any:
         layout = self.layout("CONTEXT_IMAGE")
-        data = self.memory.global_space.read(descriptor.context_address + PAGE, 4 * layout.dwords)
+        data = self.memory.global_space.read(descriptor.context_address + PAGE_SIZE, 4 * layout.dwords)
         return layout.unpack(memoryview(data).cast("I"))
 
     def finish(self, start: EngineStart) -> None:
@@ -282,7 +283,7 @@ class Player:
             return
         layout = self.layout("CONTEXT_IMAGE")
         descriptor = self.layout("CONTEXT_DESCRIPTOR").unpack(start.descriptor)
-        where = descriptor.context_address + PAGE + layout.field("head").low // 32 * 4
+        where = descriptor.context_address + PAGE_SIZE + layout.field("head").low // 32 * 4
         self.memory.global_space.write32(where, self.image(descriptor).tail)
 
     def context_create(self, record: AubRecord) -> None:

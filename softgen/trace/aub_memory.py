@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from softgen.bits.generation import Generation
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory.page_table import PageTableSpace
 from softgen.memory.physical import PhysicalMemory
 from softgen.memory.space import ArenaTable, MappedRegion, Space
 
-PAGE = 4096
 TABLE_BITS = 23  # 2^20 entries of 8 bytes: the global table of 4 GiB
 KEPT_TABLES = 64
 
@@ -34,31 +34,31 @@ class LooseMemory(Space):
     def write(self, address: int, data: bytes) -> None:
         if address + len(data) > 1 << self.bits:
             raise GpuFault(max(address, 1 << self.bits), "write", self.name, why=self.outside(1 << self.bits))
-        for number in range(address // PAGE, -(-(address + len(data)) // PAGE)):
+        for number in range(address // PAGE_SIZE, -(-(address + len(data)) // PAGE_SIZE)):
             if number not in self.pages:
-                if len(self.pages) * PAGE >= self.limit:
+                if len(self.pages) * PAGE_SIZE >= self.limit:
                     raise SoftgenError(f"{self.name}: more than {self.limit:#x} bytes written (at {address:#x})")
-                self.pages[number] = bytearray(PAGE)
+                self.pages[number] = bytearray(PAGE_SIZE)
         done = 0
         for page, start, end in self._pieces(address, len(data), "write"):
             page[start:end] = data[done : done + end - start]
-            self.fresh.setdefault((address + done) // PAGE, []).append((start, end))
+            self.fresh.setdefault((address + done) // PAGE_SIZE, []).append((start, end))
             done += end - start
 
     def extent(self, address: int, limit: int) -> int:
         at = address
-        while at < address + limit and at // PAGE in self.pages:
-            at = at // PAGE * PAGE + PAGE
+        while at < address + limit and at // PAGE_SIZE in self.pages:
+            at = at // PAGE_SIZE * PAGE_SIZE + PAGE_SIZE
         return min(at - address, max(limit, 0))
 
     def regions(self) -> Iterator[MappedRegion]:
         start = end = -1
         for number in sorted(self.pages):
-            if number * PAGE != end:
+            if number * PAGE_SIZE != end:
                 if end >= 0:
                     yield MappedRegion(start, end - start, self.name)
-                start = number * PAGE
-            end = number * PAGE + PAGE
+                start = number * PAGE_SIZE
+            end = number * PAGE_SIZE + PAGE_SIZE
         if end >= 0:
             yield MappedRegion(start, end - start, self.name)
 
@@ -68,8 +68,8 @@ class LooseMemory(Space):
             raise GpuFault(bad, access, self.name, why=self.outside(bad))
         at, end = address, address + size
         while at < end:
-            stop = min(at // PAGE * PAGE + PAGE, end)
-            yield self.pages[at // PAGE], at % PAGE, at % PAGE + stop - at
+            stop = min(at // PAGE_SIZE * PAGE_SIZE + PAGE_SIZE, end)
+            yield self.pages[at // PAGE_SIZE], at % PAGE_SIZE, at % PAGE_SIZE + stop - at
             at = stop
 
 
@@ -95,7 +95,7 @@ class TracedSpace(Space):
         loose, done = False, 0
         while done < len(data):
             at = address + done
-            count = min(self.tables.extent(at, len(data) - done) or PAGE - at % PAGE, len(data) - done)
+            count = min(self.tables.extent(at, len(data) - done) or PAGE_SIZE - at % PAGE_SIZE, len(data) - done)
             mapped = self.tables.extent(at, 1) == 1
             (self.tables if mapped else self.loose).write(at, data[done : done + count])
             loose, done = loose or not mapped, done + count
@@ -104,18 +104,18 @@ class TracedSpace(Space):
     def settle(self) -> None:
         """Move loose pages to the physical pages that tables map now. Each page is tried once, when work starts after it was written."""
         for number, pieces in self.loose.fresh.items():
-            if self.tables.extent(number * PAGE, PAGE) < PAGE:
+            if self.tables.extent(number * PAGE_SIZE, PAGE_SIZE) < PAGE_SIZE:
                 continue
-            loose, page = self.loose.pages.pop(number), self.tables.translate(number * PAGE)
+            loose, page = self.loose.pages.pop(number), self.tables.translate(number * PAGE_SIZE)
             for start, end in pieces:  # a read-only entry binds the GPU, not the trace
-                self.tables.memory.write(page.physical + number * PAGE - page.start + start, bytes(loose[start:end]))
+                self.tables.memory.write(page.physical + number * PAGE_SIZE - page.start + start, bytes(loose[start:end]))
         self.loose.fresh.clear()
 
     def extent(self, address: int, limit: int) -> int:
         done = 0
         while done < limit:
             at, left = address + done, limit - done
-            more = self.tables.extent(at, left) or self.loose.extent(at, min(PAGE - at % PAGE, left))
+            more = self.tables.extent(at, left) or self.loose.extent(at, min(PAGE_SIZE - at % PAGE_SIZE, left))
             if not more:
                 break
             done += more
@@ -138,7 +138,7 @@ class TracedSpace(Space):
             if count:
                 yield self.tables, at, count
             else:
-                count = min(PAGE - at % PAGE, end - at)
+                count = min(PAGE_SIZE - at % PAGE_SIZE, end - at)
                 if not self.loose.extent(at, 1):
                     self.tables.translate(at, access)  # its fault says where the walk stopped
                 yield self.loose, at, count

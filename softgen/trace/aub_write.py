@@ -19,6 +19,7 @@ import numpy as np
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Device
+from softgen.bits.units import PAGE_SIZE
 from softgen.device import submission
 from softgen.errors import SoftgenError, Unsupported
 from softgen.trace import tables
@@ -27,13 +28,12 @@ from softgen.trace.capture import CaptureTrace
 from softgen.trace.capture_json import ZERO, Exec
 from softgen.trace.work import Work, WorkTrace
 
-PAGE = 4096
 CHUNK = 128 << 10  # of data in one record; a length field has room for 256 KiB less a header
 FIRST_PHYSICAL, FIRST_GLOBAL = 0x1000000, 0x10000
 CONTEXT_PAGES, RING_PAGES = 21, 4  # a status page and the largest image of Gen8 to Gen11; a small ring
 LEGACY_64_BIT = 3
 PHYSICAL, GLOBAL_ENTRY = 2, 4  # address spaces every reader knows
-DWORD = 2  # size of a register
+DWORD_REGISTER = 2  # size of a register
 VERSION, PHYSICAL_METHOD = 1, 1
 LEVELS = (("PML4_ENTRY", 39), ("PAGE_DIRECTORY_POINTER_ENTRY", 30), ("PAGE_DIRECTORY_ENTRY", 21), ("PAGE_TABLE_ENTRY", 12))
 
@@ -98,7 +98,7 @@ class AubWriter:
             self.record("AUB_MEMORY_WRITE", piece, address=address + at, space=space, hint=tables.hints()[hint], bytes=len(piece))
 
     def register(self, offset: int, value: int) -> None:
-        self.record("AUB_REGISTER_WRITE", offset=offset, size=DWORD, mask=0xFFFFFFFF, value=value)
+        self.record("AUB_REGISTER_WRITE", offset=offset, size=DWORD_REGISTER, mask=0xFFFFFFFF, value=value)
 
     # -- work ----------------------------------------------------------------------------------------------------------
 
@@ -137,24 +137,24 @@ class AubWriter:
 
     def _allocate(self, size: int) -> int:
         address = self._physical
-        self._physical += -(-size // PAGE) * PAGE
+        self._physical += -(-size // PAGE_SIZE) * PAGE_SIZE
         return address
 
     # -- page tables ---------------------------------------------------------------------------------------------------
 
     def _tables(self, space: Hashable) -> Tables:
         if space not in self._spaces:
-            self._spaces[space] = Tables(self._allocate(PAGE))
-            self.memory(self._spaces[space].root, bytes(PAGE))
+            self._spaces[space] = Tables(self._allocate(PAGE_SIZE))
+            self.memory(self._spaces[space].root, bytes(PAGE_SIZE))
         return self._spaces[space]
 
-    def _map(self, space: Tables, wanted: dict[int, tuple[int, int]]) -> None:
+    def _map(self, space: Tables, mapping: dict[int, tuple[int, int]]) -> None:
         """Update a context's tables to map exactly the given buffers."""
         for address, (physical, size) in list(space.mapped.items()):
-            if wanted.get(address) != (physical, size):
+            if mapping.get(address) != (physical, size):
                 self._entries(space, address, size, None)
                 del space.mapped[address]
-        for address, (physical, size) in wanted.items():
+        for address, (physical, size) in mapping.items():
             if address not in space.mapped:
                 self._entries(space, address, size, physical)
                 space.mapped[address] = physical, size
@@ -164,7 +164,7 @@ class AubWriter:
         shift, end, at = LEVELS[-1][1], address + size, address
         while at < end:
             stop = min(end, ((at >> 21) + 1) << 21)
-            pages = (stop - at) // PAGE
+            pages = (stop - at) // PAGE_SIZE
             data = bytes(8 * pages) if physical is None else self._run(physical + at - address, pages)
             self.memory(self._table(space, at) + 8 * (at >> shift & 511), data)
             at = stop
@@ -172,7 +172,7 @@ class AubWriter:
     def _run(self, physical: int, pages: int) -> bytes:
         """Page table entries for pages that follow one another. An entry holds its page's address in place, so it grows by a page."""
         low, high = catalogue.layout("PAGE_TABLE_ENTRY", self.gen).pack(page=physical, present=1, writable=1)
-        return (np.arange(pages, dtype=np.uint64) * PAGE + (high << 32 | low)).astype("<u8").tobytes()
+        return (np.arange(pages, dtype=np.uint64) * PAGE_SIZE + (high << 32 | low)).astype("<u8").tobytes()
 
     def _table(self, space: Tables, address: int) -> int:
         """The page table of an address; missing levels are allocated."""
@@ -180,8 +180,8 @@ class AubWriter:
         for level, (name, shift) in enumerate(LEVELS[:-1]):
             key = level, address >> shift
             if key not in space.tables:
-                space.tables[key] = self._allocate(PAGE)
-                self.memory(space.tables[key], bytes(PAGE))
+                space.tables[key] = self._allocate(PAGE_SIZE)
+                self.memory(space.tables[key], bytes(PAGE_SIZE))
                 entry = catalogue.layout(name, self.gen).pack(table=space.tables[key], present=1, writable=1)
                 self.memory(table + 8 * (address >> shift & 511), struct.pack("<2I", *entry))
             table = space.tables[key]
@@ -189,11 +189,11 @@ class AubWriter:
 
     def _global_pages(self, pages: int) -> tuple[int, int]:
         """Allocate memory mapped in the GGTT; its graphics and physical address."""
-        address, physical = self._global, self._allocate(pages * PAGE)
+        address, physical = self._global, self._allocate(pages * PAGE_SIZE)
         layout = catalogue.layout("GLOBAL_TABLE_ENTRY", self.gen)
-        entries = [dword for page in range(pages) for dword in layout.pack(page=physical + page * PAGE, present=1)]
-        self.memory(address // PAGE * 4 * layout.dwords, struct.pack(f"<{len(entries)}I", *entries), GLOBAL_ENTRY)
-        self._global += pages * PAGE
+        entries = [dword for page in range(pages) for dword in layout.pack(page=physical + page * PAGE_SIZE, present=1)]
+        self.memory(address // PAGE_SIZE * 4 * layout.dwords, struct.pack(f"<{len(entries)}I", *entries), GLOBAL_ENTRY)
+        self._global += pages * PAGE_SIZE
         return address, physical
 
     # -- contexts and rings --------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class AubWriter:
             image = catalogue.layout("CONTEXT_IMAGE", self.gen).pack(
                 **fields, start=ring, last_page=RING_PAGES - 1, enable=1, page_directory_0=self._spaces[space].root
             )
-            self.memory(physical, bytes(PAGE) + struct.pack(f"<{len(image)}I", *image), hint=f"context_{engine}")
+            self.memory(physical, bytes(PAGE_SIZE) + struct.pack(f"<{len(image)}I", *image), hint=f"context_{engine}")
         return self._contexts[space, engine]
 
     def _start(self, context: AubContext, engine: str, batch: int) -> None:
@@ -218,7 +218,7 @@ class AubWriter:
         self.memory(context.ring_physical, struct.pack(f"<{len(start)}I", *start), hint="ring")
         image = catalogue.layout("CONTEXT_IMAGE", self.gen)
         for name, value in (("head", 0), ("tail", 4 * len(start))):
-            self.memory(context.physical + PAGE + image.field(name).low // 32 * 4, struct.pack("<I", value))
+            self.memory(context.physical + PAGE_SIZE + image.field(name).low // 32 * 4, struct.pack("<I", value))
         low, high = catalogue.layout("CONTEXT_DESCRIPTOR", self.gen).pack(
             context_id=context.number, context_address=context.address, privileged=1, addressing=LEGACY_64_BIT, valid=1
         )
@@ -226,7 +226,7 @@ class AubWriter:
             self.register(offset, value)
         table = submission.submission(self.device)
         done, offset = table.done, table.base(engine) + table.done["register"]
-        self.record("AUB_REGISTER_POLL", offset=offset, size=DWORD, mask=done["mask"], value=done["value"])
+        self.record("AUB_REGISTER_POLL", offset=offset, size=DWORD_REGISTER, mask=done["mask"], value=done["value"])
 
     # -- the file ------------------------------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ def _refuse_overlap(mapped: list[Mapped]) -> None:
     end = 0
     for buffer in sorted(mapped, key=lambda m: m.address):
         address, size = buffer.address, len(buffer.data)
-        if address % PAGE or not size or size % PAGE or address < end or address + size > 1 << 48:
+        if address % PAGE_SIZE or not size or size % PAGE_SIZE or address < end or address + size > 1 << 48:
             raise SoftgenError(f"{size:#x} bytes at {address:#x}: buffers are whole pages in 48 bits and do not overlap")
         end = address + size
 
@@ -276,7 +276,7 @@ def changes(before: memoryview, now: memoryview) -> Iterator[tuple[int, int]]:
         if before:
             unit, differs = 1, new != np.frombuffer(before[at : at + CHUNK], np.uint8)
         else:
-            unit, differs = PAGE, new.reshape(-1, PAGE).any(axis=1)
+            unit, differs = PAGE_SIZE, new.reshape(-1, PAGE_SIZE).any(axis=1)
         if differs.any():
             edges = unit * np.flatnonzero(np.diff(differs.view(np.int8), prepend=np.int8(0), append=np.int8(0)))
             yield from ((at + int(start), at + int(end)) for start, end in edges.reshape(-1, 2))

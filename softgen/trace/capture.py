@@ -99,8 +99,8 @@ class Blobs:
         except (zstandard.ZstdError, OSError, MemoryError) as error:
             raise DecodeError(f"{path}: cannot be decompressed after {done:#x} bytes: {error}") from None
         if done < buffer.size or more:
-            held = f"{done:#x}" if done < buffer.size else "more"
-            raise DecodeError(f"{path}: must hold {buffer.size:#x} bytes, as its submission says, not {held}")
+            size = f"{done:#x}" if done < buffer.size else "more"
+            raise DecodeError(f"{path}: must hold {buffer.size:#x} bytes, as its submission says, not {size}")
 
 
     def _spend(self, size: int, path: Path) -> None:

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import DecodeError
 
-PAGE = 4096
 MAX_JSON_BYTES = 64 << 20  # one submission with 300,000 buffers
 MAX_BUFFER_BYTES = 16 << 30  # more than any Gen11 machine could map; keeps a lie in the JSON from eating the host
 MAX_EXEC_BYTES = 64 << 30
@@ -169,11 +169,11 @@ def read_exec(path: Path, address_bits: int | None = None) -> Exec:
 
 def _buffer(j: JsonValue, bits: int) -> BufferObject:
     size = j["size"].integer(MAX_BUFFER_BYTES + 1)
-    if size == 0 or size % PAGE:
-        raise j["size"].wrong(f"a multiple of {PAGE} bytes")
+    if size == 0 or size % PAGE_SIZE:
+        raise j["size"].wrong(f"a multiple of {PAGE_SIZE} bytes")
     address = j["gpu_addr"].hexadecimal(bits)
-    if address % PAGE:
-        raise j["gpu_addr"].wrong(f"a multiple of {PAGE}")
+    if address % PAGE_SIZE:
+        raise j["gpu_addr"].wrong(f"a multiple of {PAGE_SIZE}")
     if address + size > 1 << bits:
         raise j["gpu_addr"].wrong(f"such that {size:#x} bytes fit {bits} address bits")
     if (tiling := j["tiling"]).value not in TILINGS:

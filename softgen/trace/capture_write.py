@@ -20,9 +20,10 @@ import numpy as np
 import zstandard
 
 from softgen.bits.generation import Device
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import SoftgenError, Unsupported
 from softgen.trace.capture import INCOMPLETE, CaptureTrace
-from softgen.trace.capture_json import ENGINES, PAGE, ZERO, Batch, BufferObject, Exec, write_exec
+from softgen.trace.capture_json import ENGINES, ZERO, Batch, BufferObject, Exec, write_exec
 from softgen.trace.work import Work, WorkTrace
 
 STEP = 1 << 20
@@ -138,8 +139,8 @@ def _umask() -> int:
 
 def nonzero(view: memoryview) -> int:
     """Bytes in pages that are not all zero."""
-    return PAGE * sum(
-        int(np.frombuffer(view[at : at + STEP], np.uint8).reshape(-1, PAGE).any(axis=1).sum()) for at in range(0, len(view), STEP)
+    return PAGE_SIZE * sum(
+        int(np.frombuffer(view[at : at + STEP], np.uint8).reshape(-1, PAGE_SIZE).any(axis=1).sum()) for at in range(0, len(view), STEP)
     )
 
 

@@ -13,13 +13,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import DecodeError
 
-PAGE = 4096
 PIECE = 1 << 20
 ZEROS = bytes(PIECE)
 DEFLATED, PLAIN = b":", b"~"
-DWORD = re.compile(rb"([0-9a-f]{8}) : {1,2}([0-9a-f]{8})$")
+OFFSET_AND_DWORD = re.compile(rb"([0-9a-f]{8}) : {1,2}([0-9a-f]{8})$")
 ROW = re.compile(rb"\[([0-9a-f]{4,8})\]((?: [0-9a-f]{8})+)$")
 Complain = Callable[[str], DecodeError]
 
@@ -82,7 +82,7 @@ def _inflate(packed: bytes, room: Room, complain: Complain) -> Iterator[bytes]:
             yield ZEROS if piece == ZEROS else piece
     except zlib.error as error:
         raise complain(f"cannot be inflated after {done:#x} bytes: {error}") from None
-    if not stream.eof and (done % PAGE or not done):
+    if not stream.eof and (done % PAGE_SIZE or not done):
         raise complain(f"its deflated data ends after {done:#x} bytes, inside a page; the file may be cut off")
     if len(stream.unused_data) >= 4:  # fewer only fill up the last dword
         raise complain(f"{len(stream.unused_data)} bytes follow the end of its deflated data")
@@ -96,7 +96,7 @@ class Listed:
 
     def add(self, text: bytes, complain: Complain) -> bool:
         """Parse a line; False where it holds no dwords."""
-        if m := DWORD.match(text):
+        if m := OFFSET_AND_DWORD.match(text):
             values = m[2]
         elif m := ROW.match(text):
             values = m[2].replace(b" ", b"")

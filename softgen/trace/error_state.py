@@ -21,18 +21,18 @@ from typing import Any
 from softgen.bits import catalogue
 from softgen.bits.generation import Device, device, device_by_pci
 from softgen.bits.layout import Layout
+from softgen.bits.units import DWORD_MASK, PAGE_SIZE
 from softgen.errors import DecodeError, SoftgenError, SpecError
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
 from softgen.streamer.parser import Command, CommandParser
 from softgen.trace import tables
-from softgen.trace.error_data import PAGE, ZEROS, Room
+from softgen.trace.error_data import ZEROS, Room
 from softgen.trace.error_text import Block, Engine, engine_of, read_text, wrong
 from softgen.trace.work import Events, Mark, Stop, Work
 
 MOST_UNFOLDED = 1 << 30  # bytes of memory in one file; what is zero costs nothing
 MOST_NAME = 40  # characters of an engine's name that are repeated in messages
-LOW = 0xFFFFFFFF
 INCOMPLETE = ("an error state holds the ring, the batch and those buffers the driver asked the kernel to save; "
               "the state its context held is not restored, and other memory is missing")  # fmt: skip
 
@@ -55,13 +55,13 @@ class ErrorStateTrace(Events):
         self.generation = self.device.generation
 
     def _device(self) -> Device:
-        said = self.text.value("PCI ID")
-        if said is None or said.number is None:
+        pci_id = self.text.value("PCI ID")
+        if pci_id is None or pci_id.number is None:
             raise DecodeError(f"{self.path}: for which GPU? it has no line 'PCI ID'; name one with --gpu")
         try:
-            return device_by_pci(said.number)
+            return device_by_pci(pci_id.number)
         except SpecError as error:
-            raise wrong(self.path, said.line, f"{error}; name a GPU with --gpu") from None
+            raise wrong(self.path, pci_id.line, f"{error}; name a GPU with --gpu") from None
 
     def layout(self, name: str) -> Layout:
         return catalogue.layout(name, self.generation.number)
@@ -102,7 +102,7 @@ class ErrorStateTrace(Events):
         if size == 0:
             self.note(f"line {block.line}: {block.owner} {block.name} holds no bytes")
             return
-        if block.address % PAGE or block.address + size > 1 << memory.space.bits:
+        if block.address % PAGE_SIZE or block.address + size > 1 << memory.space.bits:
             raise wrong(self.path, block.line, f"{size:#x} bytes at {block.address:#x} are no pages of a {memory.space.bits}-bit space")
         if (other := memory.blocks.get(block.address)) is not None and other[1] == pieces:
             return  # the batch stands in the list of the user's buffers once more
@@ -116,7 +116,7 @@ class ErrorStateTrace(Events):
         """One buffer for all blocks of a space: each buffer costs a descriptor, and there may be hundreds of blocks."""
         starts, total = {}, 0
         for address, (_, _, size) in memory.blocks.items():
-            starts[address], total = total, total + -(-size // PAGE) * PAGE
+            starts[address], total = total, total + -(-size // PAGE_SIZE) * PAGE_SIZE
         if not total:
             return
         try:
@@ -153,9 +153,9 @@ class ErrorStateTrace(Events):
             kind, instance = engine_of(block.owner)
             if not kind and block.owner != "global":
                 self.note(f"line {block.line}: engine {block.owner!r} is unknown")
-            elif kind and not any((one.kind, one.instance) == (kind, instance) for one in found):
+            elif kind and not any((engine.kind, engine.instance) == (kind, instance) for engine in found):
                 found.append(Engine(block.owner, kind, instance, block.line))
-        return [one for one in found if one.kind]
+        return [engine for engine in found if engine.kind]
 
     def _work(self, engine: Engine, memories: dict[tuple[str, int] | None, ErrorStateMemory]) -> Iterator[Work]:
         key = (engine.kind, engine.instance)
@@ -166,7 +166,7 @@ class ErrorStateTrace(Events):
         base = Work(engine.kind, own.space, 0, global_space=shared.space, context=engine.instance)
         ring = self._ring(engine, *rings[0], base) if rings else None
         stop = self._stop(engine, own.space, rings[0] if rings else None)
-        apart = [one for one in batches if not (ring and self._reaches(ring, one.address, own.blocks[one.address][2]))]
+        apart = [batch for batch in batches if not (ring and self._reaches(ring, batch.address, own.blocks[batch.address][2]))]
         if ring:
             yield replace(ring, stop=_part(stop, True) if apart else stop)
         for block in apart:
@@ -196,32 +196,32 @@ class ErrorStateTrace(Events):
 
     def _ring_registers(self, engine: Engine) -> Any:
         values = [engine.number(label) for label in ("TAIL", "HEAD", "START", "CTL")]
-        return None if None in values[:2] else self.layout("RING_REGISTERS").unpack([(value or 0) & LOW for value in values])
+        return None if None in values[:2] else self.layout("RING_REGISTERS").unpack([(value or 0) & DWORD_MASK for value in values])
 
     def _stop(self, engine: Engine, space: AddressSpace, ring: tuple[Block, int] | None) -> Stop:
         """Positions that registers point to. In a ring the active head is an offset, with its wrap count above it."""
         marks, inside = [], (1 << space.bits) - 1  # addresses may be read with their sign above
         head, active, batch = engine.number("HEAD"), engine.number("ACTHD"), engine.number("BBADDR")
         if head is not None and ring:
-            offset = self.layout("RING_BUFFER_HEAD").unpack([head & LOW]).head_offset
+            offset = self.layout("RING_BUFFER_HEAD").unpack([head & DWORD_MASK]).head_offset
             marks.append(Mark("HEAD", ring[0].address + offset, ring=True))
         if active is not None:
-            place = (active >> 32 << 32 | self.layout("ACTHD").unpack([active & LOW]).head_pointer) & inside
-            offset = self.layout("RING_BUFFER_HEAD").unpack([active & LOW]).head_offset
+            place = (active >> 32 << 32 | self.layout("ACTHD").unpack([active & DWORD_MASK]).head_pointer) & inside
+            offset = self.layout("RING_BUFFER_HEAD").unpack([active & DWORD_MASK]).head_offset
             if ring and offset < ring[1] and (active == head or not space.extent(place, 4)):
                 marks.append(Mark("ACTHD", ring[0].address + offset, ring=True))
             else:
                 marks.append(Mark("ACTHD", place))
         page = catalogue.catalogue().get("BB_ADDR", self.generation.number)
         if batch and page:
-            marks.append(Mark("BBADDR", (batch >> 32 << 32 | page.unpack([batch & LOW]).batch_buffer_address) & inside))
+            marks.append(Mark("BBADDR", (batch >> 32 << 32 | page.unpack([batch & DWORD_MASK]).batch_buffer_address) & inside))
         header = engine.number("IPEHR")
-        return Stop(tuple(marks), header and header & LOW)
+        return Stop(tuple(marks), header and header & DWORD_MASK)
 
     def _reaches(self, ring: Work, address: int, size: int) -> bool:
         """Whether a walk along the ring comes to this batch."""
         road = CommandParser(self.generation, ring.engine, ring.space, ring.global_space).ring(ring.batch, ring.head, ring.tail, ring.size)
-        return any(isinstance(one, Command) and one.level and address <= one.address < address + size for one in road)
+        return any(isinstance(item, Command) and item.level and address <= item.address < address + size for item in road)
 
 
 def _part(stop: Stop, ring: bool) -> Stop:

@@ -69,7 +69,7 @@ class Engine:
     values: list[LabelledValue] = field(default_factory=list)
 
     def get(self, label: str) -> LabelledValue | None:
-        return next((one for one in self.values if one.label == label and one.number is not None), None)
+        return next((value for value in self.values if value.label == label and value.number is not None), None)
 
     def number(self, label: str) -> int | None:
         found = self.get(label)
@@ -116,7 +116,7 @@ class ErrorText:
     whole: bool = True  # the last line has its end
 
     def value(self, label: str) -> LabelledValue | None:
-        return next((one for one in self.values if one.label == label), None)
+        return next((value for value in self.values if value.label == label), None)
 
 
 def wrong(path: Path, line: int, why: str) -> DecodeError:
@@ -260,13 +260,13 @@ class Reader:
             return True
         if not text.startswith("      ") or not (m := VALUE.match(text)):
             return False
-        indent, label, index, said = m.groups()
+        indent, label, index, rest = m.groups()
         names = tables.error_state()["firmware"]
-        if (whole := names["upper"].get(label)) and self.engine and (lower := self.engine.get(whole)) and (n := NUMBER.match(said)):
+        if (whole := names["upper"].get(label)) and self.engine and (lower := self.engine.get(whole)) and (n := NUMBER.match(rest)):
             value = int(n[1], 16) << 32 | (lower.number or 0)
             self.engine.values[self.engine.values.index(lower)] = LabelledValue(lower.line, whole, "", f"{value:#018x}", value)
         else:
-            self.value(number, indent, names["label"].get(label, label), index, said)
+            self.value(number, indent, names["label"].get(label, label), index, rest)
         return True
 
     def value(self, number: int, indent: str, label: str, index: str, text: str) -> None:
@@ -287,7 +287,7 @@ class Reader:
         value = int(found[1], 16) if found[2] is None else int(found[1], 16) << 32 | int(found[2], 16)
         if value >> 64:
             raise wrong(self.path, number, f"{label} must fit 64 bits, not {text!r}")
-        holder.append(LabelledValue(number, label, index, text, value, tuple(int(one, 16) for one in HEX.findall(found[3]))))
+        holder.append(LabelledValue(number, label, index, text, value, tuple(int(digits, 16) for digits in HEX.findall(found[3]))))
 
     def registers(self) -> dict[str, str]:
         kinds = tables.error_state()["register"]

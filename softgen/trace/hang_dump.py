@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from softgen.bits import catalogue
 from softgen.bits.generation import device
+from softgen.bits.units import PAGE_SIZE
 from softgen.errors import DecodeError, SoftgenError
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
@@ -23,7 +24,6 @@ from softgen.trace.work import Events, Work
 MAGIC = 0x4245012345676463
 START = re.compile(rb"(?s)\x01\0\0\0.{4}" + re.escape(MAGIC.to_bytes(8, "little")))
 VERSIONS = (1, 2)
-PAGE = 4096
 MOST_BYTES = 4 << 30  # of a file
 MOST_MAPPED = 1 << 36  # bytes that only read as zero: they cost addresses, not memory
 MOST_BLOCKS = 4096
@@ -122,7 +122,7 @@ class HangDumpTrace(Events):
         address, size = fields.address & (1 << space.bits) - 1, fields.bytes  # addresses may be written with their sign above
         if not size:
             return
-        if address % PAGE or address + size > 1 << space.bits:
+        if address % PAGE_SIZE or address + size > 1 << space.bits:
             raise self.wrong(offset, f"{size:#x} bytes at {address:#x} are no pages of a {space.bits}-bit space")
         try:
             space.map(address, data or self._buffer(offset, size))

@@ -117,10 +117,10 @@ def _check_register(gpu: GpuDevice, expectation: Expectation) -> str | None:
         return None
     found = sum(gpu.read_register(offset) << 32 * number for number, offset in enumerate(offsets)) >> 8 * (expectation.address & 3)
     mask = (1 << 8 * len(expectation.expected)) - 1 if expectation.mask is None else expectation.mask
-    wanted = int.from_bytes(expectation.expected.read(), "little")
-    if (found & mask == wanted & mask) == expectation.equal:
+    expected = int.from_bytes(expectation.expected.read(), "little")
+    if (found & mask == expected & mask) == expectation.equal:
         return ""
-    return f"{expectation.where}: register {expectation.address:#x} expected {wanted & mask:#x}, found {found & mask:#x}"
+    return f"{expectation.where}: register {expectation.address:#x} expected {expected & mask:#x}, found {found & mask:#x}"
 
 
 # -- memory to write to --------------------------------------------------------------------------------------------
@@ -175,11 +175,11 @@ class ReplayedCapture(CaptureTrace):
 
     def buffer(self, bo: BufferObject, is_batch: bool = False) -> MemfdBuffer:
         """The memory of a buffer. A new batch is as captured: drivers reuse buffers that the GPU wrote to, and write all of a batch."""
-        held = self.kept.get(bo.uid)
-        if held is None or held[0].size != bo.size or is_batch and held[1] != bo.blob:
+        known = self.kept.get(bo.uid)
+        if known is None or known[0].size != bo.size or is_batch and known[1] != bo.blob:
             buffer = self.blobs.copy(bo.blob, bo.size)
         else:
-            buffer, blob = held
+            buffer, blob = known
             if blob != bo.blob:
                 before, now = self.blobs.get(blob, bo.size).array, self.blobs.get(bo.blob, bo.size).array
                 changed = before != now

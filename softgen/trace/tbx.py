@@ -135,7 +135,7 @@ class TbxSimulator:
 
     def changed(self) -> None:
         """Poll engines that wait for memory, after it was written."""
-        if any(one.busy() for one in self.gpu.engines.values()):
+        if any(engine.busy() for engine in self.gpu.engines.values()):
             try:
                 self.gpu.poll()
             except SoftgenError as error:
@@ -208,12 +208,12 @@ class Connection:
         buffer = bytearray(count)
         view, done = memoryview(buffer), 0
         while done < count:
-            got = self.stream.recv_into(view[done:])
-            if not got:
+            received = self.stream.recv_into(view[done:])
+            if not received:
                 if optional and not done:
                     return None
                 raise DecodeError(f"the client disconnected in the middle of a message: {done} of {count} bytes")
-            done += got
+            done += received
         return bytes(buffer)
 
 

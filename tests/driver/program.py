@@ -2,7 +2,7 @@
 
     with served("kbl") as gpu:
         program = gpu.program()
-        handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+        handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from softgen.bits.generation import device
+from softgen.bits.units import QWORD_MASK
 from softgen.driver import protocol
 from softgen.driver.execute import Executor
 from softgen.driver.node import Shared, SubmissionRunner
@@ -130,22 +131,22 @@ class Program:
         if kind == protocol.READ:
             parts = list(PART.iter_unpack(payload))
             if not all(self.owns(address, size) for address, size, _ in parts):
-                return self._send(protocol.REPLY, (-14) & protocol.WORD, 0, 0, b"")
+                return self._send(protocol.REPLY, (-14) & QWORD_MASK, 0, 0, b"")
             self._send(protocol.REPLY, 0, 0, 0, b"".join(ctypes.string_at(address, size) for address, size, _ in parts))
         elif kind == protocol.GIVE:
             if not Path(f"/proc/self/fd/{a}").exists():
-                return self._send(protocol.REPLY, (-9) & protocol.WORD, 0, 0, b"")
+                return self._send(protocol.REPLY, (-9) & QWORD_MASK, 0, 0, b"")
             data = MESSAGE.pack(protocol.REPLY, 0, 0, 0, 0, b"")
             self.channel.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [a]))])
         elif kind == protocol.WRITE:
             address, size, _ = PART.unpack_from(payload)
             fine = self.owns(address, size)
             self._finish(payload, [])
-            self._send(protocol.REPLY, 0 if fine else (-14) & protocol.WORD, 0, 0, b"")
+            self._send(protocol.REPLY, 0 if fine else (-14) & QWORD_MASK, 0, 0, b"")
         elif kind == protocol.MAPS:
             self._send(protocol.REPLY, 0, 0, 0, self.maps or Path("/proc/self/maps").read_bytes())
         else:
-            self._send(protocol.REPLY, (-38) & protocol.WORD, 0, 0, b"")
+            self._send(protocol.REPLY, (-38) & QWORD_MASK, 0, 0, b"")
         return None
 
     def _finish(self, payload: bytes, descriptors: list[int]) -> None:

@@ -26,8 +26,8 @@ def refused(program: Program, name: str, **fields: int) -> None:
 
 
 def tiled(program: Program, size: int) -> int:
-    handle: int = program.ioctl("I915_GEM_CREATE", size=size).handle
-    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=1, stride=512)
+    handle: int = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=size).handle
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=1, stride=512)
     return handle
 
 
@@ -108,17 +108,17 @@ def test_a_linear_view_of_a_sparse_buffer_is_refused_before_anything_is_allocate
         program = gpu.program()
         handle = tiled(program, 64 << 30)
         with Growth() as growth:
-            refused(program, "I915_GEM_MMAP_OFFSET", handle=handle, flags=0)
-        assert program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset, "the buffer itself can be mapped"
+            refused(program, "DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=0)
+        assert program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset, "the buffer itself can be mapped"
         assert growth.bytes < 16 * MIB
         small = tiled(program, 32 * MIB)
-        assert program.ioctl("I915_GEM_MMAP_OFFSET", handle=small, flags=0).offset
+        assert program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=small, flags=0).offset
         assert gpu.shared.budget.other.total() == 32 * MIB
         other = tiled(program, 64 * MIB)
-        refused(program, "I915_GEM_MMAP_OFFSET", handle=other, flags=0)
-        program.ioctl("GEM_CLOSE", handle=small)
+        refused(program, "DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=other, flags=0)
+        program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=small)
         gc.collect()
-        assert program.ioctl("I915_GEM_MMAP_OFFSET", handle=other, flags=0).offset
+        assert program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=other, flags=0).offset
         assert len(gpu.log) == 1 and "may not take more memory" in gpu.log[0]
 
 
@@ -131,12 +131,12 @@ def test_reading_and_writing_a_large_buffer_needs_no_copy_of_it(near: bool, monk
     with served("kbl", Held()) as gpu:
         program = gpu.program()
         data = program.memory(b"0123456789abcdef" * (size // 16))
-        handle = program.ioctl("I915_GEM_CREATE", size=size).handle
-        program.ioctl("I915_GEM_PWRITE", handle=handle, size=size, data=data.address)
+        handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=size).handle
+        program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, size=size, data=data.address)
         data.buffer[size - 1] = b"?"
         with Growth() as growth:
-            program.ioctl("I915_GEM_PREAD", handle=handle, size=size, data=data.address)
-            program.ioctl("I915_GEM_PWRITE", handle=handle, size=size, data=data.address)
+            program.ioctl("DRM_IOCTL_I915_GEM_PREAD", handle=handle, size=size, data=data.address)
+            program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, size=size, data=data.address)
         assert growth.bytes < 64 * MIB
         assert data.buffer[size - 1] == b"f" and bytes(data.buffer[:16]) == b"0123456789abcdef"
 
@@ -145,25 +145,25 @@ def test_a_program_beyond_its_limit_is_refused_and_recovers(gpu: Gpu) -> None:
     with served("kbl", Held(), memory_limit=64 * MIB) as gpu:
         program = gpu.program()
         data = program.memory(16 * MIB)
-        handles = [program.ioctl("I915_GEM_CREATE", size=16 * MIB).handle for _ in range(4)]
+        handles = [program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=16 * MIB).handle for _ in range(4)]
         fields = {"size": 16 * MIB, "data": data.address}
         for handle in handles[:3]:
-            program.ioctl("I915_GEM_PWRITE", handle=handle, **fields)
-        refused(program, "I915_GEM_PWRITE", handle=handles[3], **fields)
-        refused(program, "I915_GEM_PREAD", handle=handles[3], **fields)
+            program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, **fields)
+        refused(program, "DRM_IOCTL_I915_GEM_PWRITE", handle=handles[3], **fields)
+        refused(program, "DRM_IOCTL_I915_GEM_PREAD", handle=handles[3], **fields)
         for view in gpu.shared.objects.values():
             view.write(0, bytes(16 * MIB))  # as work of the GPU may do: all pages of all four
         gpu.shared.budget.counted = 0.0
         row = SimpleNamespace(**{**dict.fromkeys(EXEC_OBJECT.names, 0), "handle": handles[0]})
         rows = program.memory(EXEC_OBJECT.pack(row))
-        refused(program, "I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
-        refused(program, "I915_GEM_CREATE", size=4096)
+        refused(program, "DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
+        refused(program, "DRM_IOCTL_I915_GEM_CREATE", size=4096)
         for handle in handles[1:]:
-            program.ioctl("GEM_CLOSE", handle=handle)
-        program.ioctl("I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
+            program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
+        program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=rows.address, count=1)
 
 
-TABLES = {"I915_GEM_CONTEXT_CREATE": "contexts", "SYNCOBJ_CREATE": "syncobjs", "I915_GEM_VM_CREATE": "vms"}
+TABLES = {"DRM_IOCTL_I915_GEM_CONTEXT_CREATE": "contexts", "DRM_IOCTL_SYNCOBJ_CREATE": "syncobjs", "DRM_IOCTL_I915_GEM_VM_CREATE": "vms"}
 
 
 @pytest.mark.parametrize("create, table", TABLES.items())
@@ -184,4 +184,4 @@ def test_a_message_longer_than_any_request_ends_the_channel(gpu: Gpu, size: int)
     program.channel.sendall(MESSAGE.pack(protocol.IOCTL, size, 0x6400, 0, program.node.fileno(), program.name))
     program.channel.settimeout(5)
     assert program.channel.recv(1, socket.MSG_WAITALL) == b""
-    assert program.thread().ioctl("VERSION").major == 1
+    assert program.thread().ioctl("DRM_IOCTL_VERSION").major == 1

@@ -26,16 +26,16 @@ STORE, END, SEMAPHORE = 0x10000002, 0x05000000, 0x0E000002  # MI_STORE_DATA_IMM,
 
 
 def buffer(program: Program, data: bytes = b"", size: int = 4096) -> int:
-    handle: int = program.ioctl("I915_GEM_CREATE", size=size).handle
+    handle: int = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=size).handle
     if data:
-        program.ioctl("I915_GEM_PWRITE", handle=handle, offset=0, size=len(data), data=program.memory(data).address)
+        program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, offset=0, size=len(data), data=program.memory(data).address)
     return handle
 
 
 def content(program: Program, handle: int, size: int = 16) -> tuple[int, ...]:
     """Dwords of a buffer, when the GPU is done with it."""
     data = program.memory(size)
-    program.ioctl("I915_GEM_PREAD", handle=handle, offset=0, size=size, data=data.address)
+    program.ioctl("DRM_IOCTL_I915_GEM_PREAD", handle=handle, offset=0, size=size, data=data.address)
     return struct.unpack(f"<{size // 4}I", bytes(data))
 
 
@@ -45,7 +45,7 @@ def row(handle: int, **fields: int) -> SimpleNamespace:
 
 def submit(program: Program, rows: list[SimpleNamespace], **fields: int) -> list[SimpleNamespace]:
     memory = program.memory(b"".join(EXEC_OBJECT.pack(one) for one in rows))
-    program.ioctl("I915_GEM_EXECBUFFER2", buffers=memory.address, count=len(rows), **fields)
+    program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=memory.address, count=len(rows), **fields)
     return EXEC_OBJECT.unpack_all(bytes(memory))
 
 
@@ -111,7 +111,7 @@ def test_what_is_refused_is_not_held_against_the_context(gpu: Gpu) -> None:
     handle = buffer(program)
     refused(errno.EINVAL, program, [row(handle, offset=0x10800, flags=PINNED)])
     assert submit(program, [row(handle, alignment=1 << 20)])[0].offset % (1 << 20) == 0
-    assert program.ioctl("I915_GET_RESET_STATS").active == 0
+    assert program.ioctl("DRM_IOCTL_I915_GET_RESET_STATS").active == 0
 
 
 def test_arguments_that_make_no_sense(gpu: Gpu) -> None:
@@ -127,10 +127,10 @@ def test_arguments_that_make_no_sense(gpu: Gpu) -> None:
     refused(errno.EINVAL, program, [row(handle)], flags=9)
     refused(errno.EPERM, program, [row(handle)], flags=1 << 9)
     with pytest.raises(OSError) as found:
-        program.ioctl("I915_GEM_EXECBUFFER2", buffers=8, count=1)
+        program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=8, count=1)
     assert found.value.errno == errno.EFAULT
     with pytest.raises(OSError, match="Invalid"):
-        program.ioctl("I915_GEM_EXECBUFFER2", buffers=8, count=0)
+        program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=8, count=0)
 
 
 # -- relocations
@@ -235,7 +235,7 @@ def context(program: Program, **param: int) -> int:
     """A context made with one parameter set."""
     head = EXTENSION.pack(SimpleNamespace(next=0, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
     setting = CONTEXT_PARAM.pack(SimpleNamespace(**{**dict.fromkeys(CONTEXT_PARAM.names, 0), **param}))
-    return int(program.ioctl("I915_GEM_CONTEXT_CREATE", flags=1, extensions=program.memory(head + setting).address).context)
+    return int(program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE", flags=1, extensions=program.memory(head + setting).address).context)
 
 
 def test_an_engine_map_says_where_work_goes(gpu: Gpu, held: Held) -> None:
@@ -281,25 +281,25 @@ def test_rings_without_a_map(gpu: Gpu, held: Held) -> None:
 def test_contexts_share_an_address_space_when_told(gpu: Gpu, held: Held) -> None:
     program = gpu.program()
     handle = buffer(program)
-    vm = program.ioctl("I915_GEM_VM_CREATE").vm
+    vm = program.ioctl("DRM_IOCTL_I915_GEM_VM_CREATE").vm
     for number in (context(program, param=VM, value=vm), context(program, param=VM, value=vm), context(program, param=8, value=0)):
         submit(program, [row(handle)], context=number)
     spaces = [one.vm for one in held.submissions]
     assert spaces[0] is spaces[1] is not spaces[2]
     with pytest.raises(OSError, match="No such"):
         context(program, param=VM, value=99)
-    program.ioctl("I915_GEM_VM_DESTROY", vm=vm)
+    program.ioctl("DRM_IOCTL_I915_GEM_VM_DESTROY", vm=vm)
 
 
 def test_old_gpus_have_one_address_space() -> None:
     with served("hsw", held := Held()) as gpu:
         program = gpu.program()
         handle = buffer(program)
-        for number in (0, program.ioctl("I915_GEM_CONTEXT_CREATE").context):
+        for number in (0, program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context):
             submit(program, [row(handle)], context=number)
         assert held.submissions[0].vm is held.submissions[1].vm
         with pytest.raises(OSError) as found:
-            program.ioctl("I915_GEM_VM_CREATE")
+            program.ioctl("DRM_IOCTL_I915_GEM_VM_CREATE")
         assert found.value.errno == errno.ENODEV
 
 
@@ -351,18 +351,18 @@ def test_a_fault_bans_the_context_and_nobody_hangs() -> None:
     with served("kbl", save=save) as gpu:
         program = gpu.program()
         batch = buffer(program, store(0x7F0000, 1) + struct.pack("<2I", END, 0))
-        first, second = (program.ioctl("I915_GEM_CONTEXT_CREATE").context for _ in range(2))
+        first, second = (program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context for _ in range(2))
         submit(program, [row(batch, offset=0x10000, flags=PINNED)], context=first)
-        program.ioctl("I915_GEM_WAIT", handle=batch, timeout=10**10)
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=batch, timeout=10**10)
         [told] = gpu.told
         assert "0x7f0000" in told and "MI_STORE_DATA_IMM" in told and told.endswith("kept in somewhere") and len(kept) == 1
         refused(errno.EIO, program, [row(batch)], context=first)
-        stats = program.ioctl("I915_GET_RESET_STATS", context=first)
+        stats = program.ioctl("DRM_IOCTL_I915_GET_RESET_STATS", context=first)
         assert (stats.active, stats.pending) == (1, 0)
-        assert program.ioctl("I915_GET_RESET_STATS", context=second).active == 0
+        assert program.ioctl("DRM_IOCTL_I915_GET_RESET_STATS", context=second).active == 0
         fine = buffer(program, struct.pack("<2I", END, 0))
         submit(program, [row(fine)], context=second)
-        program.ioctl("I915_GEM_WAIT", handle=fine, timeout=10**10)
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=fine, timeout=10**10)
         assert len(gpu.told) == 1
 
 
@@ -372,14 +372,14 @@ def test_two_programs_at_once() -> None:
 
         def work(program: Program, base: int, wrong: list[str]) -> None:
             target = buffer(program)
-            number = program.ioctl("I915_GEM_CONTEXT_CREATE").context
+            number = program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context
             for turn in range(1, 20):
                 batch = buffer(program, store(base, turn) + struct.pack("<2I", END, 0))
                 rows = [row(target, offset=base, flags=PINNED), row(batch, offset=base + 0x10000, flags=PINNED)]
                 submit(program, rows, context=number)
                 if content(program, target)[0] != turn:
                     wrong.append(f"{base:#x}: turn {turn}")
-                program.ioctl("GEM_CLOSE", handle=batch)
+                program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=batch)
 
         wrong: list[str] = []
         programs = [gpu.program(), gpu.program()]
@@ -396,10 +396,10 @@ def test_resets_are_asked_for_while_work_is_pending(gpu: Gpu, held: Held) -> Non
     program = gpu.program()
     submit(program, [row(buffer(program))])
     began = time.monotonic()
-    program.ioctl("I915_GET_RESET_STATS", context=0)
+    program.ioctl("DRM_IOCTL_I915_GET_RESET_STATS", context=0)
     assert time.monotonic() - began >= 0.002
     held.finish()
-    program.ioctl("I915_GET_RESET_STATS", context=0)
+    program.ioctl("DRM_IOCTL_I915_GET_RESET_STATS", context=0)
 
 
 def test_a_failure_that_cannot_be_kept_is_a_failure_nonetheless() -> None:
@@ -412,7 +412,7 @@ def test_a_failure_that_cannot_be_kept_is_a_failure_nonetheless() -> None:
         program = gpu.program()
         bad = buffer(program, store(0x7654000, 3) + struct.pack("<2I", END, 0))
         submit(program, [row(bad, offset=0x10000, flags=PINNED)])
-        program.ioctl("I915_GEM_WAIT", handle=bad, timeout=20 * 10**9)
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=bad, timeout=20 * 10**9)
         assert any("could not be kept: no room for it" in text for text in gpu.told) and any("0x7654000" in text for text in gpu.told)
 
 
@@ -423,7 +423,7 @@ def test_what_follows_a_failing_command_is_done() -> None:
         target, batch = buffer(program), buffer(program, store(0x7F0000, 1) + store(0x20000, 0x7A6) + struct.pack("<2I", END, 0))
         submit(program, [row(target, offset=0x20000, flags=PINNED), row(batch, offset=0x10000, flags=PINNED)])
         assert content(program, target)[0] == 0x7A6
-        assert len(gpu.told) == 1 and program.ioctl("I915_GET_RESET_STATS", context=0).active == 1
+        assert len(gpu.told) == 1 and program.ioctl("DRM_IOCTL_I915_GET_RESET_STATS", context=0).active == 1
 
 
 def semaphore(address: int, value: int) -> bytes:
@@ -435,16 +435,16 @@ def test_a_semaphore_parks_its_context_until_somebody_lets_it_pass() -> None:
     with served("kbl") as gpu:
         program = gpu.program()
         flag, target = buffer(program), buffer(program)
-        first, second = (program.ioctl("I915_GEM_CONTEXT_CREATE").context for _ in range(2))
+        first, second = (program.ioctl("DRM_IOCTL_I915_GEM_CONTEXT_CREATE").context for _ in range(2))
         waits = buffer(program, semaphore(0x30000, 5) + store(0x20000, 1) + struct.pack("<2I", END, 0))
         pinned = [row(flag, offset=0x30000, flags=PINNED | 1 << 6), row(target, offset=0x20000, flags=PINNED | 1 << 6)]
         submit(program, [*pinned, row(waits, offset=0x10000, flags=PINNED)], context=first)
         with pytest.raises(OSError) as found:
-            program.ioctl("I915_GEM_WAIT", handle=waits, timeout=50_000_000)
+            program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=waits, timeout=50_000_000)
         assert found.value.errno == errno.ETIME
         opens = buffer(program, store(0x30000, 5) + struct.pack("<2I", END, 0))
         submit(program, [pinned[0], row(opens, offset=0x10000, flags=PINNED)], context=second)
-        program.ioctl("I915_GEM_WAIT", handle=waits, timeout=10**10)
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=waits, timeout=10**10)
         assert content(program, target)[0] == 1 and gpu.told == []
 
 
@@ -465,18 +465,18 @@ def test_a_program_goes_on_while_work_that_was_short_before_waits(monkeypatch: p
         monkeypatch.setattr(gpu.shared.runner, "at_once", at_once)
         for _ in range(100):
             submit(program, [*pinned, row(quick, offset=0x10000, flags=PINNED)])
-            program.ioctl("I915_GEM_WAIT", handle=quick, timeout=10**10)
+            program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=quick, timeout=10**10)
             if here[-1]:
                 break
         assert here[-1] and content(program, target)[0] == 7
         waits = buffer(program, semaphore(0x30000, 5) + store(0x20000, 1) + struct.pack("<2I", END, 0))
-        shared, at = program.mmap(program.ioctl("I915_GEM_MMAP_OFFSET", handle=flag).offset, 4096)
+        shared, at = program.mmap(program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=flag).offset, 4096)
         submit(program, [*pinned, row(waits, offset=0x11000, flags=PINNED)])
         for _ in range(3):
-            assert program.ioctl("I915_GEM_BUSY", handle=waits).busy
+            assert program.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=waits).busy
         os.pwrite(shared, struct.pack("<I", 5), at)
         os.close(shared)
-        program.ioctl("I915_GEM_WAIT", handle=waits, timeout=10**10)
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=waits, timeout=10**10)
         assert content(program, target)[0] == 1 and gpu.told == []
 
 
@@ -502,7 +502,7 @@ def test_lists_are_read_from_afar_or_asked_for(near: bool, monkeypatch: pytest.M
         assert content(program, target)[0] == 3
         assert asked.count(READ) == (0 if near else 4)
         with pytest.raises(OSError) as found:
-            program.ioctl("I915_GEM_EXECBUFFER2", buffers=0x1000, count=1)
+            program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=0x1000, count=1)
         assert found.value.errno == errno.EFAULT
 
 
@@ -513,7 +513,7 @@ def test_a_semaphore_nobody_opens_is_a_failure(monkeypatch: pytest.MonkeyPatch) 
         flag = buffer(program)
         waits = buffer(program, semaphore(0x30000, 5) + struct.pack("<2I", END, 0))
         submit(program, [row(flag, offset=0x30000, flags=PINNED), row(waits, offset=0x10000, flags=PINNED)])
-        program.ioctl("I915_GEM_WAIT", handle=waits, timeout=10**10)
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=waits, timeout=10**10)
         assert len(gpu.told) == 1 and "waits for ever" in gpu.told[0]
 
 
@@ -528,7 +528,7 @@ def test_nothing_is_kept_of_what_is_closed() -> None:
             submit(program, rows, flags=1 << 17)  # with a sync file
             assert content(program, target)[0] == 3
             for handle in (target, batch):
-                program.ioctl("GEM_CLOSE", handle=handle)
+                program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
             os.close(program.received.pop())
 
         for _ in range(5):
@@ -548,7 +548,7 @@ def test_copied_memory_is_there_before_the_tag_is() -> None:
         program, shared = gpu.program(), mmap.mmap(-1, 4096)
         address = ctypes.addressof(ctypes.c_char.from_buffer(memoryview(shared)))
         program.lent.append((address, 4096))
-        user = program.ioctl("I915_GEM_USERPTR", address=address, size=4096).handle
+        user = program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=address, size=4096).handle
         tag = buffer(program)
         code = store(0x20000, 0xD0) + store(0x30000, 1) + semaphore(0x30004, 1) + struct.pack("<2I", END, 0)  # result, tag, and it goes on
         places = ((user, 0x20000), (tag, 0x30000), (buffer(program, code), 0x10000))
@@ -561,4 +561,4 @@ def test_copied_memory_is_there_before_the_tag_is() -> None:
             pass
         assert shared[0] == 0xD0 and not bo.idle()
         bo.write(4, struct.pack("<I", 1))
-        program.ioctl("I915_GEM_WAIT", handle=tag, timeout=10**10)
+        program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=tag, timeout=10**10)

@@ -23,7 +23,8 @@ def add(program: Program, handle: int, width: int = 640, height: int = 480, pitc
         format: int = XR24, **fields: object) -> int:  # fmt: skip
     planes = {name: struct.pack("<4I", value, 0, 0, 0) for name, value in (("handles", handle), ("pitches", pitch), ("offsets", offset))}
     more = {"flags": MODIFIERS, "modifiers": struct.pack("<4Q", modifier, 0, 0, 0)} if modifier is not None else {}
-    return int(program.ioctl("MODE_ADDFB2", **{"width": width, "height": height, "format": format, **planes, **more, **fields}).fb)
+    arguments = {"width": width, "height": height, "format": format, **planes, **more, **fields}
+    return int(program.ioctl("DRM_IOCTL_MODE_ADDFB2", **arguments).fb)
 
 
 def refused_fb(number: int, program: Program, handle: int, **fields: object) -> None:
@@ -33,7 +34,7 @@ def refused_fb(number: int, program: Program, handle: int, **fields: object) -> 
 
 
 def buffer(program: Program, size: int = 2560 * 480) -> int:
-    return int(program.ioctl("I915_GEM_CREATE", size=size).handle)
+    return int(program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=size).handle)
 
 
 # -- dumb buffers
@@ -43,7 +44,7 @@ def buffer(program: Program, size: int = 2560 * 480) -> int:
     (640, 480, 32, 2560, 1228800), (641, 1, 32, 2624, 4096), (1, 1, 8, 64, 4096), (33, 3, 16, 128, 4096), (100, 100, 15, 256, 28672),
 ])  # fmt: skip
 def test_dumb_buffers_have_aligned_rows(card: Program, width: int, height: int, bits: int, pitch: int, size: int) -> None:
-    made = card.ioctl("MODE_CREATE_DUMB", width=width, height=height, bits=bits)
+    made = card.ioctl("DRM_IOCTL_MODE_CREATE_DUMB", width=width, height=height, bits=bits)
     assert (made.pitch, made.size) == (pitch, size) and made.handle
 
 
@@ -51,20 +52,20 @@ def test_dumb_buffers_have_aligned_rows(card: Program, width: int, height: int, 
     (0, 1, 32), (1, 0, 32), (1, 1, 0), (1, 1, 24), (1, 1, 64), (1 << 31, 2, 32), (65536, 65536, 8),
 ])  # fmt: skip
 def test_dumb_buffers_that_cannot_be(card: Program, width: int, height: int, bits: int) -> None:
-    refused(errno.EINVAL, card, "MODE_CREATE_DUMB", width=width, height=height, bits=bits)
+    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_CREATE_DUMB", width=width, height=height, bits=bits)
 
 
 def test_a_dumb_buffer_is_mapped_and_destroyed(card: Program) -> None:
-    made = card.ioctl("MODE_CREATE_DUMB", width=64, height=64, bits=32)
-    descriptor, at = card.mmap(card.ioctl("MODE_MAP_DUMB", handle=made.handle).offset, made.size)
+    made = card.ioctl("DRM_IOCTL_MODE_CREATE_DUMB", width=64, height=64, bits=32)
+    descriptor, at = card.mmap(card.ioctl("DRM_IOCTL_MODE_MAP_DUMB", handle=made.handle).offset, made.size)
     with mmap.mmap(descriptor, made.size, offset=at) as view:
         view[:4] = b"seen"
         data = card.memory(4)
-        card.ioctl("I915_GEM_PREAD", handle=made.handle, size=4, data=data.address)
+        card.ioctl("DRM_IOCTL_I915_GEM_PREAD", handle=made.handle, size=4, data=data.address)
         assert bytes(data) == b"seen"
-    card.ioctl("MODE_DESTROY_DUMB", handle=made.handle)
-    refused(errno.EINVAL, card, "MODE_DESTROY_DUMB", handle=made.handle)
-    refused(errno.ENOENT, card, "MODE_MAP_DUMB", handle=made.handle)
+    card.ioctl("DRM_IOCTL_MODE_DESTROY_DUMB", handle=made.handle)
+    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_DESTROY_DUMB", handle=made.handle)
+    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_MAP_DUMB", handle=made.handle)
 
 
 # -- framebuffers
@@ -73,18 +74,18 @@ def test_a_dumb_buffer_is_mapped_and_destroyed(card: Program) -> None:
 @pytest.mark.parametrize("modifier", [None, LINEAR, X_TILED, Y_TILED])
 def test_modifiers(card: Program, modifier: int | None) -> None:
     fb = add(card, buffer(card), modifier=modifier)
-    found = card.ioctl("MODE_GETFB", fb=fb)
+    found = card.ioctl("DRM_IOCTL_MODE_GETFB", fb=fb)
     assert (found.width, found.height, found.pitch, found.bits, found.depth) == (640, 480, 2560, 32, 24)
 
 
 def test_without_a_modifier_the_buffers_tiling_counts(gpu: Gpu, card: Program) -> None:
     handle = buffer(card)
-    card.ioctl("I915_GEM_SET_TILING", handle=handle, mode=1, stride=2560)
+    card.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=1, stride=2560)
     assert gpu.shared.display.framebuffer(add(card, handle)).modifier.tiling == "x_major"
     assert gpu.shared.display.framebuffer(add(card, handle, modifier=X_TILED)).modifier.tiling == "x_major"
     refused_fb(errno.EINVAL, card, handle, modifier=LINEAR)  # another tiling than the buffer's
     refused_fb(errno.EINVAL, card, handle, width=512, pitch=2048)  # another stride
-    card.ioctl("I915_GEM_SET_TILING", handle=handle, mode=2, stride=2560)
+    card.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=2, stride=2560)
     refused_fb(errno.EINVAL, card, handle)
     assert add(card, handle, modifier=Y_TILED)
 
@@ -110,8 +111,8 @@ def test_framebuffers_that_cannot_be(card: Program, fields: dict[str, object]) -
 
 def test_a_framebuffer_of_no_buffer(card: Program) -> None:
     refused_fb(errno.ENOENT, card, 99)
-    refused(errno.ENOENT, card, "MODE_ADDFB", width=64, height=64, pitch=256, bits=32, depth=24, handle=99)
-    refused(errno.EINVAL, card, "MODE_ADDFB", width=64, height=64, pitch=256, bits=24, depth=24, handle=buffer(card))
+    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_ADDFB", width=64, height=64, pitch=256, bits=32, depth=24, handle=99)
+    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_ADDFB", width=64, height=64, pitch=256, bits=24, depth=24, handle=buffer(card))
 
 
 def test_a_framebuffer_at_an_offset(card: Program) -> None:
@@ -120,28 +121,28 @@ def test_a_framebuffer_at_an_offset(card: Program) -> None:
 
 def test_a_framebuffer_keeps_its_buffer_and_gives_the_master_a_handle(card: Program) -> None:
     fb, handle = frame(card, 64, 64)
-    card.ioctl("I915_GEM_PWRITE", handle=handle, size=4, data=card.memory(b"kept").address)
-    card.ioctl("GEM_CLOSE", handle=handle)
-    again = card.ioctl("MODE_GETFB", fb=fb).handle
+    card.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, size=4, data=card.memory(b"kept").address)
+    card.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
+    again = card.ioctl("DRM_IOCTL_MODE_GETFB", fb=fb).handle
     data = card.memory(4)
-    card.ioctl("I915_GEM_PREAD", handle=again, size=4, data=data.address)
+    card.ioctl("DRM_IOCTL_I915_GEM_PREAD", handle=again, size=4, data=data.address)
     assert bytes(data) == b"kept"
 
 
 def test_framebuffers_of_others(gpu: Gpu, card: Program) -> None:
     other = gpu.program("card0")
     fb, _ = frame(card)
-    assert other.ioctl("MODE_GETFB", fb=fb).handle == 0
-    refused(errno.ENOENT, other, "MODE_RMFB", fb=fb)
-    assert other.ioctl("MODE_GETRESOURCES").fb_count == 0 and card.ioctl("MODE_GETRESOURCES").fb_count == 1
-    card.ioctl("MODE_RMFB", fb=fb)
-    refused(errno.ENOENT, card, "MODE_RMFB", fb=fb)
+    assert other.ioctl("DRM_IOCTL_MODE_GETFB", fb=fb).handle == 0
+    refused(errno.ENOENT, other, "DRM_IOCTL_MODE_RMFB", fb=fb)
+    assert other.ioctl("DRM_IOCTL_MODE_GETRESOURCES").fb_count == 0 and card.ioctl("DRM_IOCTL_MODE_GETRESOURCES").fb_count == 1
+    card.ioctl("DRM_IOCTL_MODE_RMFB", fb=fb)
+    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_RMFB", fb=fb)
 
 
 def test_what_the_cpu_has_drawn_is_another_frame(gpu: Gpu, card: Program) -> None:
     (shown, _), (hidden, _) = frame(card), frame(card)
     show(card, shown)
-    card.ioctl("MODE_DIRTYFB", fb=hidden)
+    card.ioctl("DRM_IOCTL_MODE_DIRTYFB", fb=hidden)
     assert gpu.shared.display.frames == 1
-    card.ioctl("MODE_DIRTYFB", fb=shown)
-    assert gpu.shared.display.frames == 2 and card.ioctl("MODE_GETCRTC", crtc=ModeObject.CRTC).fb == shown
+    card.ioctl("DRM_IOCTL_MODE_DIRTYFB", fb=shown)
+    assert gpu.shared.display.frames == 2 and card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb == shown

@@ -29,44 +29,45 @@ def refused(number: int, program: Program, name: str, /, **fields: int) -> None:
 def submit(program: Program, *handles: int, flags: int = 0) -> None:
     zeros = dict.fromkeys(EXEC_OBJECT.names, 0)
     rows = b"".join(EXEC_OBJECT.pack(SimpleNamespace(**{**zeros, "handle": one, "flags": flags})) for one in handles)
-    program.ioctl("I915_GEM_EXECBUFFER2", buffers=program.memory(rows).address, count=len(handles))
+    program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=program.memory(rows).address, count=len(handles))
 
 
 def test_a_size_is_rounded_up_and_the_lowest_free_handle_is_given(gpu: Gpu) -> None:
     program = gpu.program()
-    made = [program.ioctl("I915_GEM_CREATE", size=5000) for _ in range(3)]
+    made = [program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=5000) for _ in range(3)]
     assert [one.handle for one in made] == [1, 2, 3] and made[0].size == 8192
-    program.ioctl("GEM_CLOSE", handle=2)
-    assert program.ioctl("I915_GEM_CREATE", size=1).handle == 2
-    refused(errno.EINVAL, program, "GEM_CLOSE", handle=9)
-    refused(errno.EINVAL, program, "I915_GEM_CREATE", size=0)
-    refused(errno.E2BIG, program, "I915_GEM_CREATE", size=1 << 50)
+    program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=2)
+    assert program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=1).handle == 2
+    refused(errno.EINVAL, program, "DRM_IOCTL_GEM_CLOSE", handle=9)
+    refused(errno.EINVAL, program, "DRM_IOCTL_I915_GEM_CREATE", size=0)
+    refused(errno.E2BIG, program, "DRM_IOCTL_I915_GEM_CREATE", size=1 << 50)
 
 
 def test_handles_of_one_program_mean_nothing_to_another(gpu: Gpu) -> None:
     one, other = gpu.program(), gpu.program()
-    handle = one.ioctl("I915_GEM_CREATE", size=4096).handle
-    refused(errno.ENOENT, other, "I915_GEM_BUSY", handle=handle)
+    handle = one.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    refused(errno.ENOENT, other, "DRM_IOCTL_I915_GEM_BUSY", handle=handle)
 
 
 def test_what_is_written_is_seen_through_every_door(gpu: Gpu) -> None:
     program = gpu.program()
-    handle = program.ioctl("I915_GEM_CREATE", size=8192).handle
-    program.ioctl("I915_GEM_PWRITE", handle=handle, offset=4090, size=12, data=program.memory(b"across pages").address)
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=8192).handle
+    program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, offset=4090, size=12, data=program.memory(b"across pages").address)
     read = program.memory(12)
-    program.ioctl("I915_GEM_PREAD", handle=handle, offset=4090, size=12, data=read.address)
+    program.ioctl("DRM_IOCTL_I915_GEM_PREAD", handle=handle, offset=4090, size=12, data=read.address)
     assert bytes(read) == b"across pages"
-    descriptor, at = program.mmap(program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset + 4096, 4096)
+    descriptor, at = program.mmap(program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset + 4096, 4096)
     with mmap.mmap(descriptor, 4096, offset=at) as view:
         assert view[:6] == b" pages"
-    exported = program.ioctl("PRIME_HANDLE_TO_FD", handle=handle).fd
+    exported = program.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=handle).fd
     assert os.pread(exported, 12, 4090) == b"across pages" and os.lseek(exported, 0, os.SEEK_END) == 8192
-    refused(errno.EINVAL, program, "I915_GEM_PREAD", handle=handle, offset=8190, size=4, data=read.address)
+    refused(errno.EINVAL, program, "DRM_IOCTL_I915_GEM_PREAD", handle=handle, offset=8190, size=4, data=read.address)
 
 
 def test_mmap_beyond_a_buffer_is_refused(gpu: Gpu) -> None:
     program = gpu.program()
-    offset = program.ioctl("I915_GEM_MMAP_OFFSET", handle=program.ioctl("I915_GEM_CREATE", size=4096).handle, flags=1).offset
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    offset = program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=1).offset
     with pytest.raises(OSError, match="Invalid"):
         program.mmap(offset, 8192)
     with pytest.raises(OSError, match="No such"):
@@ -75,8 +76,8 @@ def test_mmap_beyond_a_buffer_is_refused(gpu: Gpu) -> None:
 
 def test_the_older_shorter_argument_of_mmap_gtt(gpu: Gpu) -> None:
     program = gpu.program()
-    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
-    assert program.ioctl("I915_GEM_MMAP_OFFSET", shorter=16, handle=handle).offset == handle << 40
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    assert program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", shorter=16, handle=handle).offset == handle << 40
 
 
 # Where a byte of a row is in memory: X tiles are 8 rows of 512 bytes, Y tiles 8 columns of 32 times 16 bytes.
@@ -88,14 +89,14 @@ PLACES = {1: lambda x, y, stride: (y // 8 * (stride // 512) + x // 512) * 4096 +
 def test_a_tiled_buffer_through_the_aperture(gpu: Gpu, held: Held, mode: int) -> None:
     """Its rows are in order there; what either side writes is seen by the other when the program asks, or the GPU has done."""
     program, stride, rows = gpu.program(), 1024, 64
-    handle = program.ioctl("I915_GEM_CREATE", size=stride * rows + 4096).handle  # the last page fills no tile
-    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=mode, stride=stride)
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=stride * rows + 4096).handle  # the last page fills no tile
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=mode, stride=stride)
     spots = [(0, 0), (15, 0), (16, 1), (511, 7), (513, 8), (1023, 63), (130, 33)]
-    offsets = [program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=flags).offset for flags in (2, 0)]
+    offsets = [program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=flags).offset for flags in (2, 0)]
     raw, linear = (mmap.mmap(program.mmap(offset, stride * rows)[0], stride * rows) for offset in offsets)
     for number, (x, y) in enumerate(spots, 1):
         linear[y * stride + x] = number
-    program.ioctl("I915_GEM_SET_DOMAIN", handle=handle, read_domains=1, write_domain=1)
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_DOMAIN", handle=handle, read_domains=1, write_domain=1)
     assert [raw[PLACES[mode](x, y, stride)] for x, y in spots] == list(range(1, 8))
     assert sum(raw[:]) == sum(range(1, 8))
     submit(program, handle)
@@ -104,18 +105,19 @@ def test_a_tiled_buffer_through_the_aperture(gpu: Gpu, held: Held, mode: int) ->
     linear[5 * stride] = 99
     held.finish()
     assert [linear[y * stride + x] for x, y in spots] == list(range(11, 18)) and raw[PLACES[mode](0, 5, stride)] == 99
-    program.ioctl("I915_GEM_PWRITE", handle=handle, offset=PLACES[mode](700, 20, stride), size=1, data=program.memory(b"!").address)
+    data = program.memory(b"!")
+    program.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=handle, offset=PLACES[mode](700, 20, stride), size=1, data=data.address)
     assert linear[20 * stride + 700] == ord("!")
-    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=0)
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=0)
     assert linear[:] == raw[:]
 
 
 def test_a_buffer_is_seen_through_the_aperture_of_every_program(gpu: Gpu) -> None:
     one, other = gpu.program("card0"), gpu.program("card0")
-    handle = one.ioctl("I915_GEM_CREATE", size=8192).handle
-    one.ioctl("I915_GEM_SET_TILING", handle=handle, mode=1, stride=1024)
-    theirs = other.ioctl("GEM_OPEN", name=one.ioctl("GEM_FLINK", handle=handle).name).handle
-    views = [mmap.mmap(program.mmap(program.ioctl("I915_GEM_MMAP_OFFSET", shorter=16, handle=number).offset, 8192)[0], 8192)
+    handle = one.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=8192).handle
+    one.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=1, stride=1024)
+    theirs = other.ioctl("DRM_IOCTL_GEM_OPEN", name=one.ioctl("DRM_IOCTL_GEM_FLINK", handle=handle).name).handle
+    views = [mmap.mmap(program.mmap(program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", shorter=16, handle=number).offset, 8192)[0], 8192)
              for program, number in ((one, handle), (other, theirs))]  # fmt: skip
     views[0][1024:1029] = b"hello"
     assert views[1][1024:1029] == b"hello"
@@ -124,19 +126,19 @@ def test_a_buffer_is_seen_through_the_aperture_of_every_program(gpu: Gpu) -> Non
 def test_a_shared_buffer_is_one_buffer(gpu: Gpu) -> None:
     """PRIME: importing gives the handle there is already; another program shares memory and tiling."""
     one, other = gpu.program(), gpu.program()
-    handle = one.ioctl("I915_GEM_CREATE", size=4096).handle
-    one.ioctl("I915_GEM_SET_TILING", handle=handle, mode=2, stride=128)
-    descriptor = one.ioctl("PRIME_HANDLE_TO_FD", handle=handle).fd
-    assert one.ioctl("PRIME_FD_TO_HANDLE", fd=descriptor).handle == handle
-    theirs = other.ioctl("PRIME_FD_TO_HANDLE", fd=descriptor).handle
-    assert other.ioctl("I915_GEM_GET_TILING", handle=theirs).mode == 2
-    one.ioctl("GEM_CLOSE", handle=handle)
-    other.ioctl("I915_GEM_PWRITE", handle=theirs, offset=0, size=4, data=other.memory(b"kept").address)
+    handle = one.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    one.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=2, stride=128)
+    descriptor = one.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=handle).fd
+    assert one.ioctl("DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=descriptor).handle == handle
+    theirs = other.ioctl("DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=descriptor).handle
+    assert other.ioctl("DRM_IOCTL_I915_GEM_GET_TILING", handle=theirs).mode == 2
+    one.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
+    other.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=theirs, offset=0, size=4, data=other.memory(b"kept").address)
     assert os.pread(descriptor, 4, 0) == b"kept"
-    other.ioctl("GEM_CLOSE", handle=theirs)
-    again = other.ioctl("PRIME_FD_TO_HANDLE", fd=descriptor).handle  # nobody had a handle, but the memory lived on
+    other.ioctl("DRM_IOCTL_GEM_CLOSE", handle=theirs)
+    again = other.ioctl("DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=descriptor).handle  # nobody had a handle, but the memory lived on
     read = other.memory(4)
-    other.ioctl("I915_GEM_PREAD", handle=again, offset=0, size=4, data=read.address)
+    other.ioctl("DRM_IOCTL_I915_GEM_PREAD", handle=again, offset=0, size=4, data=read.address)
     assert bytes(read) == b"kept"
 
 
@@ -144,7 +146,7 @@ def test_an_ordinary_file_is_refused_and_not_touched(gpu: Gpu, tmp_path: Path) -
     program, path = gpu.program(), tmp_path / "letter"
     path.write_bytes(b"hello")
     with open(path, "r+b") as file:
-        refused(errno.EINVAL, program, "PRIME_FD_TO_HANDLE", fd=file.fileno())
+        refused(errno.EINVAL, program, "DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=file.fileno())
     assert path.read_bytes() == b"hello"
 
 
@@ -153,12 +155,12 @@ def test_memory_that_was_not_exported_here_is_refused_and_not_touched(gpu: Gpu) 
     program = gpu.program()
     descriptor = os.memfd_create("elsewhere", os.MFD_ALLOW_SEALING)
     os.truncate(descriptor, 5000)
-    refused(errno.EINVAL, program, "PRIME_FD_TO_HANDLE", fd=descriptor)
+    refused(errno.EINVAL, program, "DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=descriptor)
     assert fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) == 0 and os.fstat(descriptor).st_size == 5000
     os.close(descriptor)
-    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
-    mapped, _ = program.mmap(program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset, 4096)
-    refused(errno.EINVAL, gpu.program(), "PRIME_FD_TO_HANDLE", fd=mapped)
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    mapped, _ = program.mmap(program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=2).offset, 4096)
+    refused(errno.EINVAL, gpu.program(), "DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=mapped)
     assert program.foreign("dma-buf", 0, mapped, bytes(8)) is None
     os.close(mapped)
 
@@ -166,7 +168,7 @@ def test_memory_that_was_not_exported_here_is_refused_and_not_touched(gpu: Gpu) 
 def test_a_file_with_the_inode_number_of_a_buffer_is_not_that_buffer(gpu: Gpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Inode numbers are given by each file system, so on another one somebody may have a file with any number."""
     owner, thief = gpu.program(), gpu.program()
-    exported = owner.ioctl("PRIME_HANDLE_TO_FD", handle=owner.ioctl("I915_GEM_CREATE", size=4096).handle).fd
+    exported = owner.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=owner.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle).fd
     number, status = os.fstat(exported).st_ino, os.fstat
     (tmp_path / "bait").write_bytes(bytes(4096))
     with open(tmp_path / "bait", "r+b") as bait:
@@ -177,59 +179,59 @@ def test_a_file_with_the_inode_number_of_a_buffer_is_not_that_buffer(gpu: Gpu, t
             return os.stat_result((found[0], number, *found[2:])) if found.st_ino == real.st_ino else found
 
         monkeypatch.setattr(os, "fstat", same_number)
-        refused(errno.EINVAL, thief, "PRIME_FD_TO_HANDLE", fd=bait.fileno())
-    assert thief.ioctl("PRIME_FD_TO_HANDLE", fd=exported).handle
+        refused(errno.EINVAL, thief, "DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=bait.fileno())
+    assert thief.ioctl("DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=exported).handle
 
 
 def test_a_program_that_lies_about_its_mappings_gets_nobody_elses_memory(gpu: Gpu, held: Held) -> None:
     owner, thief = gpu.program(), gpu.program()
-    secret = owner.ioctl("I915_GEM_CREATE", size=4096).handle
-    owner.ioctl("I915_GEM_PWRITE", handle=secret, offset=0, size=6, data=owner.memory(b"secret").address)
+    secret = owner.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    owner.ioctl("DRM_IOCTL_I915_GEM_PWRITE", handle=secret, offset=0, size=6, data=owner.memory(b"secret").address)
     [bo] = gpu.shared.objects.values()
     own = mmap.mmap(-1, 4096)
     address = ctypes.addressof(ctypes.c_char.from_buffer(own))
     thief.lent.append((address, 4096))
     device, inode = bo.pieces[0].buffer.identity
     thief.maps = f"{address:x}-{address + 4096:x} rw-s 00000000 {os.major(device):02x}:{os.minor(device):02x} {inode} /dev/shm/x\n".encode()
-    submit(thief, thief.ioctl("I915_GEM_USERPTR", address=address, size=4096).handle)
+    submit(thief, thief.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=address, size=4096).handle)
     assert held.submissions[0].bound[0].bo.read(0, 6) == bytes(6)
 
 
 def test_an_exported_buffer_is_forgotten_with_its_last_descriptor(gpu: Gpu) -> None:
     program = gpu.program()
     for number in range(3):
-        handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
-        descriptor = program.ioctl("PRIME_HANDLE_TO_FD", handle=handle).fd
-        program.ioctl("GEM_CLOSE", handle=handle)
+        handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+        descriptor = program.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=handle).fd
+        program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
         assert len(gpu.shared.objects) == len(gpu.shared.orphans) == 1, number
         os.close(descriptor)
         program.received.remove(descriptor)
-        program.ioctl("GEM_CLOSE", handle=program.ioctl("I915_GEM_CREATE", size=4096).handle)
+        program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle)
         assert not gpu.shared.objects and not gpu.shared.orphans, number
 
 
 def test_a_descriptor_that_is_no_memory_is_refused(gpu: Gpu) -> None:
     program = gpu.program()
     reading, writing = os.pipe()
-    refused(errno.EINVAL, program, "PRIME_FD_TO_HANDLE", fd=reading)
+    refused(errno.EINVAL, program, "DRM_IOCTL_PRIME_FD_TO_HANDLE", fd=reading)
     os.close(reading)
     os.close(writing)
 
 
 def test_names_for_buffers(gpu: Gpu) -> None:
     one, other = gpu.program("card0"), gpu.program("card0")
-    name = one.ioctl("GEM_FLINK", handle=one.ioctl("I915_GEM_CREATE", size=8192).handle).name
-    assert other.ioctl("GEM_OPEN", name=name).size == 8192
-    refused(errno.ENOENT, other, "GEM_OPEN", name=name + 1)
+    name = one.ioctl("DRM_IOCTL_GEM_FLINK", handle=one.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=8192).handle).name
+    assert other.ioctl("DRM_IOCTL_GEM_OPEN", name=name).size == 8192
+    refused(errno.ENOENT, other, "DRM_IOCTL_GEM_OPEN", name=name + 1)
 
 
 def test_names_are_for_the_primary_node_alone(gpu: Gpu) -> None:
     """As the kernel's drm_ioctl_permit(): what lacks DRM_RENDER_ALLOW is EACCES on a render node."""
     primary, render = gpu.program("card0"), gpu.program("renderD128")
-    name = primary.ioctl("GEM_FLINK", handle=primary.ioctl("I915_GEM_CREATE", size=4096).handle).name
-    refused(errno.EACCES, render, "GEM_OPEN", name=name)
-    refused(errno.EACCES, render, "GEM_FLINK", handle=render.ioctl("I915_GEM_CREATE", size=4096).handle)
-    for other in ("GET_MAGIC", "AUTH_MAGIC", "SET_MASTER", "GET_CLIENT"):
+    name = primary.ioctl("DRM_IOCTL_GEM_FLINK", handle=primary.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle).name
+    refused(errno.EACCES, render, "DRM_IOCTL_GEM_OPEN", name=name)
+    refused(errno.EACCES, render, "DRM_IOCTL_GEM_FLINK", handle=render.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle)
+    for other in ("DRM_IOCTL_GET_MAGIC", "DRM_IOCTL_AUTH_MAGIC", "DRM_IOCTL_SET_MASTER", "DRM_IOCTL_GET_CLIENT"):
         primary.ioctl(other)
         refused(errno.EACCES, render, other)
 
@@ -237,38 +239,39 @@ def test_names_are_for_the_primary_node_alone(gpu: Gpu) -> None:
 @pytest.mark.parametrize("mode, stride, fine", [(0, 77, True), (1, 512, True), (1, 128, False), (2, 128, True), (2, 0, False), (3, 512, 0)])
 def test_tiling_wants_a_stride_that_fits(gpu: Gpu, mode: int, stride: int, fine: bool) -> None:
     program = gpu.program()
-    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
     if not fine:
-        refused(errno.EINVAL, program, "I915_GEM_SET_TILING", handle=handle, mode=mode, stride=stride)
+        refused(errno.EINVAL, program, "DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=mode, stride=stride)
         return
-    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=mode, stride=stride)
-    assert program.ioctl("I915_GEM_GET_TILING", handle=handle).mode == mode
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=mode, stride=stride)
+    assert program.ioctl("DRM_IOCTL_I915_GEM_GET_TILING", handle=handle).mode == mode
 
 
 def test_busy_until_the_work_is_done(gpu: Gpu, held: Held) -> None:
     program = gpu.program()
-    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
-    assert program.ioctl("I915_GEM_BUSY", handle=handle).busy == 0
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    assert program.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=handle).busy == 0
     submit(program, handle, flags=1 << 2)
-    assert program.ioctl("I915_GEM_BUSY", handle=handle).busy == 1 << 16 | 1
-    refused(errno.ETIME, program, "I915_GEM_WAIT", handle=handle, timeout=0)
+    assert program.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=handle).busy == 1 << 16 | 1
+    refused(errno.ETIME, program, "DRM_IOCTL_I915_GEM_WAIT", handle=handle, timeout=0)
     began = time.monotonic()
-    refused(errno.ETIME, program, "I915_GEM_WAIT", handle=handle, timeout=50_000_000)
+    refused(errno.ETIME, program, "DRM_IOCTL_I915_GEM_WAIT", handle=handle, timeout=50_000_000)
     assert time.monotonic() - began >= 0.05
     held.finish()
-    assert program.ioctl("I915_GEM_BUSY", handle=handle).busy == 0
-    assert program.ioctl("I915_GEM_WAIT", handle=handle, timeout=10**9).timeout > 0
+    assert program.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=handle).busy == 0
+    assert program.ioctl("DRM_IOCTL_I915_GEM_WAIT", handle=handle, timeout=10**9).timeout > 0
 
 
-@pytest.mark.parametrize("name", ["I915_GEM_SET_DOMAIN", "I915_GEM_WAIT", "I915_GEM_PREAD"])
+@pytest.mark.parametrize("name", ["DRM_IOCTL_I915_GEM_SET_DOMAIN", "DRM_IOCTL_I915_GEM_WAIT", "DRM_IOCTL_I915_GEM_PREAD"])
 def test_what_needs_the_result_waits_for_it_and_others_go_on(gpu: Gpu, held: Held, name: str) -> None:
     program = gpu.program()
-    handle, other = (program.ioctl("I915_GEM_CREATE", size=4096).handle for _ in range(2))
+    handle, other = (program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle for _ in range(2))
     submit(program, handle)
-    fields = {"I915_GEM_WAIT": {"timeout": -1}, "I915_GEM_PREAD": {"data": program.memory(4).address, "size": 4}}.get(name, {})
+    fields = {"DRM_IOCTL_I915_GEM_WAIT": {"timeout": -1},
+              "DRM_IOCTL_I915_GEM_PREAD": {"data": program.memory(4).address, "size": 4}}.get(name, {})  # fmt: skip
     waiting = threading.Thread(target=program.thread().ioctl, args=(name,), kwargs={"handle": handle, **fields}, daemon=True)
     waiting.start()
-    program.ioctl("I915_GEM_SET_DOMAIN", handle=other)
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_DOMAIN", handle=other)
     waiting.join(0.1)
     assert waiting.is_alive()
     held.finish()
@@ -278,10 +281,10 @@ def test_what_needs_the_result_waits_for_it_and_others_go_on(gpu: Gpu, held: Hel
 
 def test_a_buffer_leaves_its_addresses_only_when_its_work_is_done(gpu: Gpu, held: Held) -> None:
     program = gpu.program()
-    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
     submit(program, handle)
     bo = held.submissions[0].bound[0].bo
-    program.ioctl("GEM_CLOSE", handle=handle)
+    program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=handle)
     assert bo.bound
     held.finish()
     assert not bo.bound
@@ -290,18 +293,18 @@ def test_a_buffer_leaves_its_addresses_only_when_its_work_is_done(gpu: Gpu, held
 def test_dma_buf_fences(gpu: Gpu, held: Held) -> None:
     """A dma-buf's fences can be taken out as a sync file and put in again."""
     program = gpu.program()
-    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
-    descriptor = program.ioctl("PRIME_HANDLE_TO_FD", handle=handle).fd
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    descriptor = program.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=handle).fd
     submit(program, handle, flags=1 << 2)
     answer = program.foreign("dma-buf", 2, descriptor, DMABUF_SYNC_FILE.pack(SimpleNamespace(flags=1, fd=-1)))
     assert answer is not None
     fence = struct.unpack("<Ii", answer)[1]
-    other = program.ioctl("I915_GEM_CREATE", size=4096).handle
-    second = program.ioctl("PRIME_HANDLE_TO_FD", handle=other).fd
+    other = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
+    second = program.ioctl("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=other).fd
     program.foreign("dma-buf", 3, second, DMABUF_SYNC_FILE.pack(SimpleNamespace(flags=2, fd=fence)))
-    assert program.ioctl("I915_GEM_BUSY", handle=other).busy
+    assert program.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=other).busy
     held.finish()
-    assert not program.ioctl("I915_GEM_BUSY", handle=other).busy
+    assert not program.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=other).busy
     with open(os.devnull, "rb") as file:
         assert program.foreign("dma-buf", 0, file.fileno(), bytes(8)) is None  # somebody else's
 
@@ -312,12 +315,12 @@ def test_extensions_of_creation(gpu: Gpu) -> None:
     def link(name: int, after: int = 0) -> int:
         return program.memory(EXTENSION.pack(SimpleNamespace(next=after, name=name, flags=0, r0=0, r1=0, r2=0, r3=0)) + bytes(64)).address
 
-    assert program.ioctl("I915_GEM_CREATE_EXT", size=4096, extensions=link(0)).handle
-    refused(errno.EINVAL, program, "I915_GEM_CREATE_EXT", size=4096, extensions=link(0, link(1)))
-    refused(errno.EFAULT, program, "I915_GEM_CREATE_EXT", size=4096, extensions=8)
+    assert program.ioctl("DRM_IOCTL_I915_GEM_CREATE_EXT", size=4096, extensions=link(0)).handle
+    refused(errno.EINVAL, program, "DRM_IOCTL_I915_GEM_CREATE_EXT", size=4096, extensions=link(0, link(1)))
+    refused(errno.EFAULT, program, "DRM_IOCTL_I915_GEM_CREATE_EXT", size=4096, extensions=8)
     endless = program.memory(EXTENSION.size)
     endless.buffer.raw = EXTENSION.pack(SimpleNamespace(next=endless.address, name=0, flags=0, r0=0, r1=0, r2=0, r3=0))
-    refused(errno.E2BIG, program, "I915_GEM_CREATE_EXT", size=4096, extensions=endless.address)
+    refused(errno.E2BIG, program, "DRM_IOCTL_I915_GEM_CREATE_EXT", size=4096, extensions=endless.address)
 
 
 def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu: Gpu, held: Held) -> None:
@@ -327,7 +330,7 @@ def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu:
     view = memoryview(shared)
     address = ctypes.addressof(ctypes.c_char.from_buffer(view))
     program.lent.append((address, 8192))
-    handle = program.ioctl("I915_GEM_USERPTR", address=address, size=8192).handle
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_USERPTR", address=address, size=8192).handle
     shared[10] = ord("b")
     submit(program, handle)
     bo = held.submissions[0].bound[0].bo
@@ -340,26 +343,26 @@ def test_memory_that_cannot_be_swapped_is_copied_and_only_changes_come_back(gpu:
 
 @pytest.mark.parametrize("address, size, number", [(4096, 100, errno.EINVAL), (100, 4096, errno.EINVAL), (1 << 46, 4096, errno.EFAULT)])
 def test_memory_that_is_not_there_is_refused(gpu: Gpu, address: int, size: int, number: int) -> None:
-    refused(number, gpu.program(), "I915_GEM_USERPTR", address=address, size=size)
+    refused(number, gpu.program(), "DRM_IOCTL_I915_GEM_USERPTR", address=address, size=size)
 
 
 def test_a_closed_node_lets_go_of_everything(gpu: Gpu) -> None:
     one, other = gpu.program("card0"), gpu.program("card0")
-    name = one.ioctl("GEM_FLINK", handle=one.ioctl("I915_GEM_CREATE", size=4096).handle).name
+    name = one.ioctl("DRM_IOCTL_GEM_FLINK", handle=one.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle).name
     one.node.close()
     end = time.monotonic() + 5
     while gpu.shared.flinks and time.monotonic() < end:
         time.sleep(0.01)
-    refused(errno.ENOENT, other, "GEM_OPEN", name=name)
+    refused(errno.ENOENT, other, "DRM_IOCTL_GEM_OPEN", name=name)
     assert len(gpu.server.nodes) == 1
 
 
 def test_threads_that_ask_about_a_tiled_buffer_share_one_comparison(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """SET_DOMAIN of 16 threads once took seconds: each compared the whole buffer, one after the other."""
     program, size = gpu.program(), 1 << 20
-    handle = program.ioctl("I915_GEM_CREATE", size=size).handle
-    program.ioctl("I915_GEM_SET_TILING", handle=handle, mode=2, stride=4096)
-    assert program.ioctl("I915_GEM_MMAP_OFFSET", handle=handle, flags=0).offset
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=size).handle
+    program.ioctl("DRM_IOCTL_I915_GEM_SET_TILING", handle=handle, mode=2, stride=4096)
+    assert program.ioctl("DRM_IOCTL_I915_GEM_MMAP_OFFSET", handle=handle, flags=0).offset
     compared, asked, all_asked, merge, sync = [], [], threading.Event(), aperture.merge, aperture.LinearView.sync
 
     def counted(view: aperture.LinearView) -> None:
@@ -375,7 +378,8 @@ def test_threads_that_ask_about_a_tiled_buffer_share_one_comparison(gpu: Gpu, mo
 
     monkeypatch.setattr(aperture, "merge", held)
     monkeypatch.setattr(aperture.LinearView, "sync", counted)
-    waiting = [threading.Thread(target=program.thread().ioctl, args=("I915_GEM_SET_DOMAIN",), kwargs={"handle": handle}) for _ in range(16)]
+    waiting = [threading.Thread(target=program.thread().ioctl, args=("DRM_IOCTL_I915_GEM_SET_DOMAIN",), kwargs={"handle": handle})
+               for _ in range(16)]  # fmt: skip
     for thread in waiting:
         thread.start()
     for thread in waiting:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from softgen.bits.units import QWORD_MASK
 from softgen.driver import protocol
 from softgen.driver.display import ModeObject, mode
 from softgen.driver.protocol import MESSAGE
@@ -64,7 +65,7 @@ def test_any_sequence_of_ioctls_is_answered(gpu: Gpu, seed: int) -> None:
             value = (0, chance.randrange(8), 4096 * chance.randrange(16), memory(program, chance), chance.getrandbits(20), 1,
                      chance.choice(DISPLAYED))[pick]  # fmt: skip
             fields[field] = NEVER.get(field, value)
-        if name == "SYNCOBJ_TRANSFER":
+        if name == "DRM_IOCTL_SYNCOBJ_TRANSFER":
             fields["flags"] = 0  # it may wait for ever for somebody to submit, and that is right
         packed = fields_that_fit(name, fields)
         try:
@@ -96,7 +97,7 @@ def test_noise_on_a_channel_ends_that_channel_alone(gpu: Gpu) -> None:
         channel.connect(str(gpu.folder / "server"))
         channel.sendall(random.Random(seed).randbytes(200))
         channel.close()
-    assert program.ioctl("VERSION").major == 1
+    assert program.ioctl("DRM_IOCTL_VERSION").major == 1
     assert [line for line in gpu.log if "itself failed" in line] == []
 
 
@@ -104,16 +105,16 @@ def test_a_node_that_is_not_open(gpu: Gpu) -> None:
     program = gpu.program()
     program.name = b"\0nobody\0"
     with pytest.raises(OSError, match="Bad file"):
-        program.ioctl("VERSION")
+        program.ioctl("DRM_IOCTL_VERSION")
 
 
 def test_the_node_of_another_program_cannot_be_named(gpu: Gpu) -> None:
     """The name of a node's socket is no secret; only a descriptor of it counts."""
     owner, thief = gpu.program(), gpu.program()
-    handle = owner.ioctl("I915_GEM_CREATE", size=4096).handle
+    handle = owner.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
     own, thief.name = thief.name, owner.name
     with pytest.raises(OSError, match="Bad file"):
-        thief.ioctl("I915_GEM_BUSY", handle=handle)
+        thief.ioctl("DRM_IOCTL_I915_GEM_BUSY", handle=handle)
     with pytest.raises(OSError, match="Bad file"):
         thief.mmap(handle << 40, 4096)
     with open(os.devnull, "rb") as nothing, socket.socket() as other:
@@ -123,15 +124,15 @@ def test_the_node_of_another_program_cannot_be_named(gpu: Gpu) -> None:
             kind, *_ = thief._receive()
             assert kind == protocol.GIVE
             thief._serve(kind, descriptor.fileno(), 0, 0, b"", [])
-            assert thief._receive()[:2] == (protocol.DONE, (-errno.EBADF) & protocol.WORD)
+            assert thief._receive()[:2] == (protocol.DONE, (-errno.EBADF) & QWORD_MASK)
     thief.name = own
-    assert thief.ioctl("VERSION").major == 1
+    assert thief.ioctl("DRM_IOCTL_VERSION").major == 1
 
 
 def test_descriptors_that_nobody_asked_for_are_not_kept(gpu: Gpu) -> None:
     program = gpu.program()
     reading, writing = os.pipe()
-    argument = program.memory(ARGUMENTS["VERSION"].size)
+    argument = program.memory(ARGUMENTS["DRM_IOCTL_VERSION"].size)
     message = MESSAGE.pack(protocol.IOCTL, 0, 0x6400, argument.address, program.node.fileno(), program.name)
     program.channel.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [writing] * 100))])
     os.close(writing)
@@ -146,13 +147,13 @@ def test_descriptors_that_nobody_asked_for_are_not_kept(gpu: Gpu) -> None:
 def test_a_program_that_goes_away_in_the_middle_of_an_answer(gpu: Gpu) -> None:
     for _ in range(10):
         program = gpu.program()
-        argument = ARGUMENTS["I915_GEM_EXECBUFFER2"].pack(
-            SimpleNamespace(**{**dict.fromkeys(ARGUMENTS["I915_GEM_EXECBUFFER2"].names, 0), "buffers": 1 << 20, "count": 3})
+        argument = ARGUMENTS["DRM_IOCTL_I915_GEM_EXECBUFFER2"].pack(
+            SimpleNamespace(**{**dict.fromkeys(ARGUMENTS["DRM_IOCTL_I915_GEM_EXECBUFFER2"].names, 0), "buffers": 1 << 20, "count": 3})
         )
         message = MESSAGE.pack(protocol.IOCTL, len(argument), 0x6469, 1 << 20, program.node.fileno(), program.name)
         program.channel.sendall(message + argument)
         program.close()
-    assert gpu.program().ioctl("VERSION").major == 1
+    assert gpu.program().ioctl("DRM_IOCTL_VERSION").major == 1
     end = time.monotonic() + 5
     while len(gpu.server.nodes) > 3 and time.monotonic() < end:
         time.sleep(0.01)

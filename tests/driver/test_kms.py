@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 from softgen.bits.generation import devices
-from softgen.driver import display, facts
+from softgen.driver import display, drm, facts
 from softgen.driver.display import ModeObject
 from softgen.driver.uapi import ARGUMENTS, FLIP_EVENT, FORMAT_MODIFIER, FORMATS_HEAD, MODE, NAMES, PROPERTY_ENUM, Structure
 from tests.driver.presenting import LLVMPIPE, presented
@@ -43,18 +43,18 @@ def card(gpu: Gpu) -> Program:
 
 def frame(program: Program, width: int = 640, height: int = 480, bits: int = 32, depth: int = 24) -> tuple[int, int]:
     """A framebuffer in a dumb buffer: its identifier and handle."""
-    made = program.ioctl("MODE_CREATE_DUMB", width=width, height=height, bits=bits)
-    fb = program.ioctl("MODE_ADDFB", width=width, height=height, pitch=made.pitch, bits=bits, depth=depth, handle=made.handle).fb
+    made = program.ioctl("DRM_IOCTL_MODE_CREATE_DUMB", width=width, height=height, bits=bits)
+    fb = program.ioctl("DRM_IOCTL_MODE_ADDFB", width=width, height=height, pitch=made.pitch, bits=bits, depth=depth, handle=made.handle).fb
     return fb, made.handle
 
 
 def show(program: Program, fb: int, **fields: object) -> None:
     mode = {"connectors": program.numbers("I", ModeObject.CONNECTOR), "connector_count": 1, "mode_valid": 1, "mode": display.mode(640, 480)}
-    program.ioctl("MODE_SETCRTC", **{"crtc": ModeObject.CRTC, "fb": fb, **mode, **fields})
+    program.ioctl("DRM_IOCTL_MODE_SETCRTC", **{"crtc": ModeObject.CRTC, "fb": fb, **mode, **fields})
 
 
 def flip(program: Program, fb: int, flags: int = EVENT, user_data: int = 7) -> None:
-    program.ioctl("MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb, flags=flags, user_data=user_data)
+    program.ioctl("DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb, flags=flags, user_data=user_data)
 
 
 def readable(program: Program, seconds: float = 0) -> bool:
@@ -87,12 +87,12 @@ def test_structures_behind_pointers_have_the_sizes_of_the_kernels(layout: Struct
 
 
 def test_resources_are_counted_first_and_named_then(card: Program) -> None:
-    counts = card.ioctl("MODE_GETRESOURCES")
+    counts = card.ioctl("DRM_IOCTL_MODE_GETRESOURCES")
     assert (counts.fb_count, counts.crtc_count, counts.connector_count, counts.encoder_count) == (0, 1, 1, 1)
     assert (counts.min_width, counts.max_width, counts.max_height) == (0, 16384, 16384)
     fb, _ = frame(card)
     rooms = {name: card.memory(4) for name in ("fbs", "crtcs", "connectors", "encoders")}
-    card.ioctl("MODE_GETRESOURCES", fb_count=1, crtc_count=1, connector_count=1, encoder_count=0,
+    card.ioctl("DRM_IOCTL_MODE_GETRESOURCES", fb_count=1, crtc_count=1, connector_count=1, encoder_count=0,
                **{name: room.address for name, room in rooms.items()})  # fmt: skip
     found = [int.from_bytes(bytes(room), "little") for room in rooms.values()]
     assert found == [fb, ModeObject.CRTC, ModeObject.CONNECTOR, 0]
@@ -101,15 +101,15 @@ def test_resources_are_counted_first_and_named_then(card: Program) -> None:
 def test_the_connector_has_one_preferred_mode(gpu: Gpu, card: Program) -> None:
     gpu.shared.display.mode = display.mode(800, 600)
     room = card.memory(MODE.size)
-    assert bytes(room) == bytes(MODE.size) and card.ioctl("MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR).mode_count == 1
+    assert bytes(room) == bytes(MODE.size) and card.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR).mode_count == 1
     assert bytes(room) == bytes(MODE.size)
-    found = card.ioctl("MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR, mode_count=1, modes=room.address)
+    found = card.ioctl("DRM_IOCTL_MODE_GETCONNECTOR", connector=ModeObject.CONNECTOR, mode_count=1, modes=room.address)
     mode = MODE.unpack(bytes(room))
     assert (mode.hdisplay, mode.vdisplay, mode.vrefresh, mode.name.rstrip(b"\0")) == (800, 600, 60, b"800x600") and mode.kind == 0x48
     assert (found.status, found.encoder, found.property_count) == (1, ModeObject.ENCODER, 0)
-    encoder = card.ioctl("MODE_GETENCODER", encoder=found.encoder)
+    encoder = card.ioctl("DRM_IOCTL_MODE_GETENCODER", encoder=found.encoder)
     assert (encoder.crtc, encoder.possible_crtcs) == (ModeObject.CRTC, 1)
-    assert card.ioctl("I915_GET_PIPE_FROM_CRTC_ID", crtc=encoder.crtc, pipe=9).pipe == 0
+    assert card.ioctl("DRM_IOCTL_I915_GET_PIPE_FROM_CRTC_ID", crtc=encoder.crtc, pipe=9).pipe == 0
 
 
 @pytest.mark.parametrize("size", [(640, 480), (1920, 1080), (320, 240), (1280, 800), (16, 16), (8192, 8192)])
@@ -124,9 +124,12 @@ def test_timings_of_a_mode(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("name, field", [
-    ("MODE_GETCONNECTOR", "connector"), ("MODE_GETENCODER", "encoder"), ("MODE_GETCRTC", "crtc"), ("MODE_SETCRTC", "crtc"),
-    ("MODE_GETPLANE", "plane"), ("MODE_GETPROPERTY", "property"), ("MODE_GETPROPBLOB", "blob"), ("MODE_OBJ_GETPROPERTIES", "object"),
-    ("MODE_PAGE_FLIP", "crtc"), ("MODE_RMFB", "fb"), ("MODE_GETFB", "fb"), ("MODE_DIRTYFB", "fb"), ("I915_GET_PIPE_FROM_CRTC_ID", "crtc"),
+    ("DRM_IOCTL_MODE_GETCONNECTOR", "connector"), ("DRM_IOCTL_MODE_GETENCODER", "encoder"),
+    ("DRM_IOCTL_MODE_GETCRTC", "crtc"), ("DRM_IOCTL_MODE_SETCRTC", "crtc"),
+    ("DRM_IOCTL_MODE_GETPLANE", "plane"), ("DRM_IOCTL_MODE_GETPROPERTY", "property"),
+    ("DRM_IOCTL_MODE_GETPROPBLOB", "blob"), ("DRM_IOCTL_MODE_OBJ_GETPROPERTIES", "object"),
+    ("DRM_IOCTL_MODE_PAGE_FLIP", "crtc"), ("DRM_IOCTL_MODE_RMFB", "fb"), ("DRM_IOCTL_MODE_GETFB", "fb"),
+    ("DRM_IOCTL_MODE_DIRTYFB", "fb"), ("DRM_IOCTL_I915_GET_PIPE_FROM_CRTC_ID", "crtc"),
 ])  # fmt: skip
 def test_a_bad_identifier(card: Program, name: str, field: str) -> None:
     refused(errno.ENOENT, card, name, **{field: 9999})
@@ -142,13 +145,13 @@ def test_a_render_node_has_no_display(gpu: Gpu, number: int) -> None:
 
 
 def test_planes_are_for_clients_that_know_primary_ones(card: Program) -> None:
-    assert card.ioctl("MODE_GETPLANERESOURCES").plane_count == 0
-    card.ioctl("SET_CLIENT_CAP", capability=UNIVERSAL_PLANES, value=1)
+    assert card.ioctl("DRM_IOCTL_MODE_GETPLANERESOURCES").plane_count == 0
+    card.ioctl("DRM_IOCTL_SET_CLIENT_CAP", capability=UNIVERSAL_PLANES, value=1)
     room = card.memory(4)
-    assert card.ioctl("MODE_GETPLANERESOURCES", planes=room.address, plane_count=1).plane_count == 1
+    assert card.ioctl("DRM_IOCTL_MODE_GETPLANERESOURCES", planes=room.address, plane_count=1).plane_count == 1
     [plane] = struct.unpack("<I", bytes(room))
-    formats = card.memory(4 * card.ioctl("MODE_GETPLANE", plane=plane).format_count)
-    found = card.ioctl("MODE_GETPLANE", plane=plane, formats=formats.address, format_count=len(bytes(formats)) // 4)
+    formats = card.memory(4 * card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=plane).format_count)
+    found = card.ioctl("DRM_IOCTL_MODE_GETPLANE", plane=plane, formats=formats.address, format_count=len(bytes(formats)) // 4)
     assert found.possible_crtcs == 1 and XR24 in struct.unpack(f"<{found.format_count}I", bytes(formats))
 
 
@@ -157,14 +160,14 @@ def test_properties_of_the_plane(name: str, modifiers: set[int]) -> None:
     with served(name) as gpu:
         card = gpu.program("card0")
         ids, values = card.memory(8), card.memory(16)
-        found = card.ioctl("MODE_OBJ_GETPROPERTIES", object=ModeObject.PLANE, properties=ids.address, values=values.address,
+        found = card.ioctl("DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.PLANE, properties=ids.address, values=values.address,
                            property_count=2)  # fmt: skip
         held = dict(zip(struct.unpack("<2I", bytes(ids)), struct.unpack("<2Q", bytes(values)), strict=True))
-        names = {card.ioctl("MODE_GETPROPERTY", property=number).name.rstrip(b"\0"): value for number, value in held.items()}
+        names = {card.ioctl("DRM_IOCTL_MODE_GETPROPERTY", property=number).name.rstrip(b"\0"): value for number, value in held.items()}
         assert found.property_count == 2 and names[b"type"] == 1
-        size = card.ioctl("MODE_GETPROPBLOB", blob=names[b"IN_FORMATS"]).size
+        size = card.ioctl("DRM_IOCTL_MODE_GETPROPBLOB", blob=names[b"IN_FORMATS"]).size
         blob = card.memory(size)
-        card.ioctl("MODE_GETPROPBLOB", blob=names[b"IN_FORMATS"], size=size, data=blob.address)
+        card.ioctl("DRM_IOCTL_MODE_GETPROPBLOB", blob=names[b"IN_FORMATS"], size=size, data=blob.address)
         head = FORMATS_HEAD.unpack(bytes(blob))
         assert head.formats == 24 and head.modifiers % 8 == 0 and size == head.modifiers + 24 * head.modifier_count
         assert XR24 in struct.unpack_from(f"<{head.format_count}I", bytes(blob), head.formats)
@@ -174,19 +177,20 @@ def test_properties_of_the_plane(name: str, modifiers: set[int]) -> None:
 
 def test_the_values_of_a_plane_type_have_names(card: Program) -> None:
     room = card.memory(3 * PROPERTY_ENUM.size)
-    found = card.ioctl("MODE_GETPROPERTY", property=ModeObject.PLANE_TYPE, enums=room.address, enum_count=3)
+    found = card.ioctl("DRM_IOCTL_MODE_GETPROPERTY", property=ModeObject.PLANE_TYPE, enums=room.address, enum_count=3)
     rows = PROPERTY_ENUM.unpack_all(bytes(room))
     names = [(row.value, row.name.rstrip(b"\0")) for row in rows]
     assert found.enum_count == 3 and names == [(0, b"Overlay"), (1, b"Primary"), (2, b"Cursor")]
-    refused(errno.EINVAL, card, "MODE_OBJ_GETPROPERTIES", object=ModeObject.ENCODER)
-    refused(errno.ENOENT, card, "MODE_OBJ_GETPROPERTIES", object=ModeObject.PLANE, kind=0xCCCCCCCC)
+    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.ENCODER)
+    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_OBJ_GETPROPERTIES", object=ModeObject.PLANE, kind=0xCCCCCCCC)
 
 
 def test_capabilities_of_clients(card: Program) -> None:
-    refused(errno.EOPNOTSUPP, card, "SET_CLIENT_CAP", capability=ATOMIC, value=1)
-    refused(errno.EINVAL, card, "SET_CLIENT_CAP", capability=UNIVERSAL_PLANES, value=2)
-    refused(errno.EINVAL, card, "SET_CLIENT_CAP", capability=99, value=1)
-    assert [card.ioctl("GET_CAP", capability=number).value for number in (1, 0x10, 7)] == [1, 1, 0]  # dumb buffers, modifiers, async flips
+    refused(errno.EOPNOTSUPP, card, "DRM_IOCTL_SET_CLIENT_CAP", capability=ATOMIC, value=1)
+    refused(errno.EINVAL, card, "DRM_IOCTL_SET_CLIENT_CAP", capability=UNIVERSAL_PLANES, value=2)
+    refused(errno.EINVAL, card, "DRM_IOCTL_SET_CLIENT_CAP", capability=99, value=1)
+    capabilities = drm.DRM_CAP_DUMB_BUFFER, drm.DRM_CAP_ADDFB2_MODIFIERS, drm.DRM_CAP_ASYNC_PAGE_FLIP
+    assert [card.ioctl("DRM_IOCTL_GET_CAP", capability=number).value for number in capabilities] == [1, 1, 0]
 
 
 # -- the master
@@ -198,12 +202,12 @@ def test_the_first_program_is_the_master_until_it_drops_that(gpu: Gpu) -> None:
     with pytest.raises(OSError) as found:
         show(second, fb)
     assert found.value.errno == errno.EACCES
-    refused(errno.EBUSY if os.getuid() == 0 else errno.EACCES, second, "SET_MASTER")
-    refused(errno.EINVAL, second, "DROP_MASTER")
-    first.ioctl("SET_MASTER")
-    first.ioctl("DROP_MASTER")
-    refused(errno.EACCES, first, "MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb)
-    first.ioctl("SET_MASTER")  # it was one before
+    refused(errno.EBUSY if os.getuid() == 0 else errno.EACCES, second, "DRM_IOCTL_SET_MASTER")
+    refused(errno.EINVAL, second, "DRM_IOCTL_DROP_MASTER")
+    first.ioctl("DRM_IOCTL_SET_MASTER")
+    first.ioctl("DRM_IOCTL_DROP_MASTER")
+    refused(errno.EACCES, first, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb)
+    first.ioctl("DRM_IOCTL_SET_MASTER")  # it was one before
     first.node.close()
     third = gpu.program("card0")
     show(third, frame(third)[0])
@@ -213,30 +217,30 @@ def test_the_first_program_is_the_master_until_it_drops_that(gpu: Gpu) -> None:
 
 
 def test_a_crtc_shows_the_console_until_a_mode_is_set_and_can_be_restored(gpu: Gpu, card: Program) -> None:
-    before = card.ioctl("MODE_GETCRTC", crtc=ModeObject.CRTC)
+    before = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC)
     assert before.mode_valid and before.fb and MODE.unpack(before.mode).hdisplay == 640
     fb, _ = frame(card)
     show(card, fb)
-    assert card.ioctl("MODE_GETCRTC", crtc=ModeObject.CRTC).fb == fb and gpu.shared.display.frames == 1
+    assert card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb == fb and gpu.shared.display.frames == 1
     show(card, before.fb, mode=before.mode)
     assert gpu.shared.display.frames == 1, "the console is no frame of the program"
-    refused(errno.ENOENT, card, "MODE_RMFB", fb=before.fb)
+    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_RMFB", fb=before.fb)
 
 
 def test_a_crtc_is_turned_off(card: Program) -> None:
     show(card, frame(card)[0])
-    card.ioctl("MODE_SETCRTC", crtc=ModeObject.CRTC)
-    found = card.ioctl("MODE_GETCRTC", crtc=ModeObject.CRTC)
+    card.ioctl("DRM_IOCTL_MODE_SETCRTC", crtc=ModeObject.CRTC)
+    found = card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC)
     assert (found.mode_valid, found.fb) == (0, 0)
-    refused(errno.EBUSY, card, "MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=frame(card)[0])
+    refused(errno.EBUSY, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=frame(card)[0])
 
 
 def test_removing_what_is_shown_turns_the_crtc_off(card: Program) -> None:
     fb, _ = frame(card)
     show(card, fb)
-    card.ioctl("MODE_RMFB", fb=fb)
-    assert card.ioctl("MODE_GETCRTC", crtc=ModeObject.CRTC).mode_valid == 0
-    refused(errno.ENOENT, card, "MODE_GETFB", fb=fb)
+    card.ioctl("DRM_IOCTL_MODE_RMFB", fb=fb)
+    assert card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).mode_valid == 0
+    refused(errno.ENOENT, card, "DRM_IOCTL_MODE_GETFB", fb=fb)
 
 
 @pytest.mark.parametrize("number, fields", [
@@ -273,7 +277,7 @@ def test_a_flip_without_rendering_completes_at_once(card: Program) -> None:
         found = event(card)
         assert (found.kind, found.size, found.user_data) == (2, 32, 0x1234_5678_9ABC_DEF0 + fb)
         assert (found.sequence, found.crtc) == (number, ModeObject.CRTC)
-        assert not readable(card) and card.ioctl("MODE_GETCRTC", crtc=ModeObject.CRTC).fb == fb
+        assert not readable(card) and card.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).fb == fb
 
 
 def test_a_flip_completes_when_the_rendering_is_done_and_a_second_one_is_busy(gpu: Gpu, card: Program, held: Held) -> None:
@@ -284,7 +288,7 @@ def test_a_flip_completes_when_the_rendering_is_done_and_a_second_one_is_busy(gp
     gpu.shared.display.presented = lambda crtc, number: seen.append(crtc.framebuffer.number if crtc.framebuffer else 0)
     flip(card, second)
     assert not readable(card, 0.05) and not seen
-    refused(errno.EBUSY, card, "MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=first, flags=EVENT)
+    refused(errno.EBUSY, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=first, flags=EVENT)
     held.finish()
     assert event(card).user_data == 7 and seen == [second]
     flip(card, first)
@@ -319,14 +323,14 @@ def test_events_that_were_not_read_come_one_after_another_and_have_a_limit(card:
 def test_flips_that_are_not_there(card: Program, flags: int) -> None:
     fb, _ = frame(card)
     show(card, fb)
-    refused(errno.EINVAL, card, "MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb, flags=flags)
-    refused(errno.EINVAL, card, "MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb, flags=EVENT, sequence=1)
+    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb, flags=flags)
+    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=fb, flags=EVENT, sequence=1)
 
 
 def test_a_flip_keeps_size_and_format(card: Program) -> None:
     show(card, frame(card)[0])
-    refused(errno.ENOSPC, card, "MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=frame(card, 320, 240)[0])
-    refused(errno.EINVAL, card, "MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=frame(card, bits=16, depth=16)[0])
+    refused(errno.ENOSPC, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=frame(card, 320, 240)[0])
+    refused(errno.EINVAL, card, "DRM_IOCTL_MODE_PAGE_FLIP", crtc=ModeObject.CRTC, fb=frame(card, bits=16, depth=16)[0])
 
 
 def test_a_program_that_ends_with_a_flip_pending_leaves_the_display_usable(gpu: Gpu, card: Program, held: Held) -> None:
@@ -359,11 +363,11 @@ def test_a_closed_node_takes_its_framebuffers_along(gpu: Gpu, card: Program) -> 
     fb, _ = frame(card)
     show(card, fb)
     other = gpu.program("card0")
-    other.ioctl("MODE_GETFB", fb=fb)
+    other.ioctl("DRM_IOCTL_MODE_GETFB", fb=fb)
     card.close()
     wait_for(lambda: len(gpu.shared.display.connections) == 1)
-    refused(errno.ENOENT, other, "MODE_GETFB", fb=fb)
-    assert other.ioctl("MODE_GETCRTC", crtc=ModeObject.CRTC).mode_valid == 0
+    refused(errno.ENOENT, other, "DRM_IOCTL_MODE_GETFB", fb=fb)
+    assert other.ioctl("DRM_IOCTL_MODE_GETCRTC", crtc=ModeObject.CRTC).mode_valid == 0
 
 
 # -- programs

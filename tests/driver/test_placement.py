@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from softgen.driver.placement import LOWEST, PAGE, Placement
+from softgen.bits.units import PAGE_SIZE
+from softgen.driver.placement import LOWEST, Placement
 
 STEPS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 6), st.sampled_from((1, 1, 1, 4, 16)), st.integers(0, 60)), max_size=80)
 
@@ -23,9 +24,9 @@ def searched(ranges: list[tuple[int, int]], size: int, alignment: int) -> int:
     """The lowest address, looked for from the bottom."""
     at = -(-LOWEST // alignment) * alignment
     for start, end in sorted(ranges):
-        if at + size + PAGE <= start:
+        if at + size + PAGE_SIZE <= start:
             break
-        at = max(at, -(-(end + PAGE) // alignment) * alignment)
+        at = max(at, -(-(end + PAGE_SIZE) // alignment) * alignment)
     return at
 
 
@@ -35,12 +36,12 @@ def searched(ranges: list[tuple[int, int]], size: int, alignment: int) -> int:
 def test_the_lowest_free_address_is_found(steps: list[tuple[int, int, int, int]]) -> None:
     placement, present = Placement(), list[Any]()
     for kind, pages, alignment, number in steps:
-        bo: Any = Bo(size=pages * PAGE)
+        bo: Any = Bo(size=pages * PAGE_SIZE)
         ranges = [(address, address + other.size) for other, address in placement.address.items()]
         if kind == 0 and present:
             assert placement.remove(present.pop(number % len(present))) is not None
         elif kind == 1:  # pinned, next to others perhaps, where nothing is
-            start = LOWEST + (number - 5) * PAGE
+            start = LOWEST + (number - 5) * PAGE_SIZE
             found = placement.overlapping(start, start + bo.size)
             touched = [other for other, at in placement.address.items() if at < start + bo.size and start < at + other.size]
             assert {id(other) for other in found} == {id(other) for other in touched}
@@ -48,8 +49,8 @@ def test_the_lowest_free_address_is_found(steps: list[tuple[int, int, int, int]]
                 placement.put(bo, start)
                 present.append(bo)
         else:
-            at = placement.free(bo.size, alignment * PAGE)
-            assert at == searched(ranges, bo.size, alignment * PAGE)
+            at = placement.free(bo.size, alignment * PAGE_SIZE)
+            assert at == searched(ranges, bo.size, alignment * PAGE_SIZE)
             placement.put(bo, at)
             present.append(bo)
         assert len(placement) == len(present) and placement.starts == sorted(placement.owner)
@@ -58,7 +59,7 @@ def test_the_lowest_free_address_is_found(steps: list[tuple[int, int, int, int]]
 def test_a_thousand_buffers_need_no_search_through_all_of_them() -> None:
     placement = Placement()
     for number in range(20_000):  # a search from the bottom each time takes minutes
-        bo: Any = Bo(size=PAGE)
-        at = placement.free(PAGE, PAGE)
-        assert at == LOWEST + number * 2 * PAGE
+        bo: Any = Bo(size=PAGE_SIZE)
+        at = placement.free(PAGE_SIZE, PAGE_SIZE)
+        assert at == LOWEST + number * 2 * PAGE_SIZE
         placement.put(bo, at)

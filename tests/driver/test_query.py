@@ -13,25 +13,26 @@ from tests.driver.program import Program, served
 
 GPUS = list(devices())
 # What the public headers say about sizes; a structure of another size is read wrongly.
-SIZES = {"I915_GEM_EXECBUFFER2": 64, "VERSION": 64, "I915_QUERY": 16, "SYNCOBJ_TIMELINE_WAIT": 40, "I915_GEM_CONTEXT_CREATE": 16}
+SIZES = {"DRM_IOCTL_I915_GEM_EXECBUFFER2": 64, "DRM_IOCTL_VERSION": 64, "DRM_IOCTL_I915_QUERY": 16,
+         "DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT": 40, "DRM_IOCTL_I915_GEM_CONTEXT_CREATE": 16}  # fmt: skip
 
 
 def param(program: Program, number: int) -> int:
     value = program.memory(4)
-    program.ioctl("I915_GETPARAM", param=number, value=value.address)
+    program.ioctl("DRM_IOCTL_I915_GETPARAM", param=number, value=value.address)
     return int(struct.unpack("<i", bytes(value))[0])
 
 
 def query(program: Program, kind: int) -> bytes | int:
     """Asked as drivers do: first for the size, then for the answer."""
     item = program.memory(QUERY_ITEM.pack(SimpleNamespace(kind=kind, size=0, flags=0, data=0)))
-    program.ioctl("I915_QUERY", count=1, items=item.address)
+    program.ioctl("DRM_IOCTL_I915_QUERY", count=1, items=item.address)
     size = QUERY_ITEM.unpack(bytes(item)).size
     if size < 0:
         return int(size)
     data = program.memory(size)
     item.buffer.raw = QUERY_ITEM.pack(SimpleNamespace(kind=kind, size=size, flags=0, data=data.address))
-    program.ioctl("I915_QUERY", count=1, items=item.address)
+    program.ioctl("DRM_IOCTL_I915_QUERY", count=1, items=item.address)
     return bytes(data)
 
 
@@ -86,7 +87,7 @@ def test_a_buffer_too_small_for_the_answer() -> None:
     with served("icl") as gpu:
         program = gpu.program()
         item = program.memory(QUERY_ITEM.pack(SimpleNamespace(kind=2, size=20, flags=0, data=program.memory(20).address)))
-        program.ioctl("I915_QUERY", count=1, items=item.address)
+        program.ioctl("DRM_IOCTL_I915_QUERY", count=1, items=item.address)
         assert QUERY_ITEM.unpack(bytes(item)).size == -errno.EINVAL
 
 
@@ -95,17 +96,17 @@ def test_an_unknown_parameter_is_logged_once() -> None:
         program = gpu.program()
         for number in (1000, 1001, 1000, 1000):
             with pytest.raises(OSError, match="Invalid"):
-                program.ioctl("I915_GETPARAM", param=number, value=program.memory(4).address)
+                program.ioctl("DRM_IOCTL_I915_GETPARAM", param=number, value=program.memory(4).address)
         assert gpu.log == ["GETPARAM 1000 is not known", "GETPARAM 1001 is not known"]
 
 
 def test_version_is_told_in_two_steps() -> None:
     with served("kbl") as gpu:
         program = gpu.program()
-        first = program.ioctl("VERSION")
+        first = program.ioctl("DRM_IOCTL_VERSION")
         assert (first.major, first.minor, first.name_size) == (1, 6, 4)
         room = program.memory(first.name_size)
-        program.ioctl("VERSION", name=room.address, name_size=4)
+        program.ioctl("DRM_IOCTL_VERSION", name=room.address, name_size=4)
         assert bytes(room) == b"i915"
 
 
@@ -119,10 +120,10 @@ def test_memory_is_the_hosts() -> None:
 def test_the_clock_moves() -> None:
     with served("kbl") as gpu:
         program = gpu.program()
-        first, second = (program.ioctl("I915_REG_READ", offset=0x2358 | 1).value for _ in range(2))
+        first, second = (program.ioctl("DRM_IOCTL_I915_REG_READ", offset=0x2358 | 1).value for _ in range(2))
         assert 0 < second - first < 12_000_000 and second < 1 << 36
         with pytest.raises(OSError, match="Invalid"):
-            program.ioctl("I915_REG_READ", offset=0x2000)
+            program.ioctl("DRM_IOCTL_I915_REG_READ", offset=0x2000)
 
 
 def test_what_is_not_known_is_said_once_and_refused_each_time() -> None:
@@ -132,7 +133,7 @@ def test_what_is_not_known_is_said_once_and_refused_each_time() -> None:
             with pytest.raises(OSError, match="Invalid"):
                 program.raw(0x9E, bytes(8))
         with pytest.raises(OSError) as found:
-            program.raw(0xBC, bytes(56))  # MODE_ATOMIC
+            program.raw(0xBC, bytes(56))  # DRM_IOCTL_MODE_ATOMIC
         assert found.value.errno == errno.EOPNOTSUPP
         assert len(gpu.log) == 1 and "ioctl 0x9e" in gpu.log[0]
-        assert gpu.shared.unknown == {"ioctl 0x9e": 2, "MODE_ATOMIC": 1}
+        assert gpu.shared.unknown == {"ioctl 0x9e": 2, "DRM_IOCTL_MODE_ATOMIC": 1}

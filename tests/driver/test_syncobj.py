@@ -20,9 +20,9 @@ ARRAY, IN, OUT, EXTENSIONS = 1 << 19, 1 << 16, 1 << 17, 1 << 21
 
 
 def submit(program: Program, flags: int = 0, **fields: int) -> SimpleNamespace:
-    handle = program.ioctl("I915_GEM_CREATE", size=4096).handle
+    handle = program.ioctl("DRM_IOCTL_I915_GEM_CREATE", size=4096).handle
     row = EXEC_OBJECT.pack(SimpleNamespace(**{**dict.fromkeys(EXEC_OBJECT.names, 0), "handle": handle}))
-    return program.ioctl("I915_GEM_EXECBUFFER2", buffers=program.memory(row).address, count=1, flags=flags, **fields)
+    return program.ioctl("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=program.memory(row).address, count=1, flags=flags, **fields)
 
 
 def with_fences(program: Program, *pairs: tuple[int, int]) -> dict[str, int]:
@@ -40,7 +40,7 @@ def on_timeline(program: Program, handle: int, point: int, flags: int) -> dict[s
 def wait(program: Program, *handles: int, flags: int = 0, seconds: float = 0.0) -> int | str:
     """Which came first, or the name of the error."""
     try:
-        return int(program.ioctl("SYNCOBJ_WAIT", handles=program.numbers("I", *handles), count=len(handles), flags=flags,
+        return int(program.ioctl("DRM_IOCTL_SYNCOBJ_WAIT", handles=program.numbers("I", *handles), count=len(handles), flags=flags,
                                  timeout=time.monotonic_ns() + int(seconds * 1e9)).first)  # fmt: skip
     except OSError as error:
         return errno.errorcode[error.errno or 0]
@@ -52,28 +52,28 @@ def readable(descriptor: int) -> bool:
 
 def test_created_signalled_or_not(gpu: Gpu) -> None:
     program = gpu.program()
-    empty, done = (program.ioctl("SYNCOBJ_CREATE", flags=flags).handle for flags in (0, 1))
+    empty, done = (program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE", flags=flags).handle for flags in (0, 1))
     assert wait(program, done) == 0
     assert wait(program, empty) == "EINVAL"  # nobody submitted anything
     assert wait(program, empty, flags=FOR_SUBMIT) == "ETIME"
     assert wait(program, empty, done, flags=FOR_SUBMIT) == 1
     assert wait(program, empty, done, flags=FOR_SUBMIT | ALL) == "ETIME"
-    program.ioctl("SYNCOBJ_DESTROY", handle=done)
+    program.ioctl("DRM_IOCTL_SYNCOBJ_DESTROY", handle=done)
     assert wait(program, done) == "ENOENT"
 
 
 def test_signal_and_reset(gpu: Gpu) -> None:
     program = gpu.program()
-    handle = program.ioctl("SYNCOBJ_CREATE").handle
-    program.ioctl("SYNCOBJ_SIGNAL", handles=program.numbers("I", handle), count=1)
+    handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
+    program.ioctl("DRM_IOCTL_SYNCOBJ_SIGNAL", handles=program.numbers("I", handle), count=1)
     assert wait(program, handle) == 0
-    program.ioctl("SYNCOBJ_RESET", handles=program.numbers("I", handle), count=1)
+    program.ioctl("DRM_IOCTL_SYNCOBJ_RESET", handles=program.numbers("I", handle), count=1)
     assert wait(program, handle, flags=FOR_SUBMIT) == "ETIME"
 
 
 def test_a_submission_signals_when_it_is_done(gpu: Gpu, held: Held) -> None:
     program = gpu.program()
-    handle = program.ioctl("SYNCOBJ_CREATE").handle
+    handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
     submit(program, **with_fences(program, (handle, 2)))
     assert wait(program, handle) == "ETIME"
     results: list[int | str] = []
@@ -88,7 +88,7 @@ def test_a_submission_signals_when_it_is_done(gpu: Gpu, held: Held) -> None:
 
 def test_a_submission_waits_for_what_it_is_told(gpu: Gpu, held: Held) -> None:
     program = gpu.program()
-    handle, empty = (program.ioctl("SYNCOBJ_CREATE").handle for _ in range(2))
+    handle, empty = (program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle for _ in range(2))
     submit(program, **with_fences(program, (handle, 2)))
     submit(program, **with_fences(program, (handle, 1)))
     assert held.submissions[1].after == [held.submissions[0].fence]
@@ -98,13 +98,13 @@ def test_a_submission_waits_for_what_it_is_told(gpu: Gpu, held: Held) -> None:
 
 def test_points_of_a_timeline(gpu: Gpu, held: Held) -> None:
     program = gpu.program()
-    handle = program.ioctl("SYNCOBJ_CREATE").handle
+    handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
     submit(program, **on_timeline(program, handle, 5, 2))
     submit(program, **on_timeline(program, handle, 9, 2))
     value = program.memory(8)
 
     def now(flags: int = 0) -> int:
-        program.ioctl("SYNCOBJ_QUERY", handles=program.numbers("I", handle), points=value.address, count=1, flags=flags)
+        program.ioctl("DRM_IOCTL_SYNCOBJ_QUERY", handles=program.numbers("I", handle), points=value.address, count=1, flags=flags)
         return int(struct.unpack("<Q", bytes(value))[0])
 
     assert now() == 0 and now(1) == 9
@@ -113,18 +113,18 @@ def test_points_of_a_timeline(gpu: Gpu, held: Held) -> None:
     held.submissions[0].fence.signal()
     assert now() == 9
     fields = {"handles": program.numbers("I", handle), "count": 1, "timeout": time.monotonic_ns()}
-    program.ioctl("SYNCOBJ_TIMELINE_WAIT", points=program.numbers("Q", 7), **fields)
+    program.ioctl("DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT", points=program.numbers("Q", 7), **fields)
     with pytest.raises(OSError, match="Invalid"):
-        program.ioctl("SYNCOBJ_TIMELINE_WAIT", points=program.numbers("Q", 10), **fields)
-    program.ioctl("SYNCOBJ_TIMELINE_SIGNAL", handles=program.numbers("I", handle), points=program.numbers("Q", 20), count=1)
+        program.ioctl("DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT", points=program.numbers("Q", 10), **fields)
+    program.ioctl("DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL", handles=program.numbers("I", handle), points=program.numbers("Q", 20), count=1)
     assert now() == 20
 
 
 def test_transfer_of_a_point(gpu: Gpu, held: Held) -> None:
     program = gpu.program()
-    line, plain = (program.ioctl("SYNCOBJ_CREATE").handle for _ in range(2))
+    line, plain = (program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle for _ in range(2))
     submit(program, **on_timeline(program, line, 3, 2))
-    program.ioctl("SYNCOBJ_TRANSFER", source=line, target=plain, source_point=3)
+    program.ioctl("DRM_IOCTL_SYNCOBJ_TRANSFER", source=line, target=plain, source_point=3)
     assert wait(program, plain) == "ETIME"
     held.finish()
     assert wait(program, plain) == 0
@@ -134,8 +134,8 @@ def test_a_sync_file_becomes_readable_and_goes_anywhere(gpu: Gpu, held: Held) ->
     one, other = gpu.program(), gpu.program()
     descriptor = submit(one, flags=OUT).fence >> 32
     assert not readable(descriptor)
-    handle = other.ioctl("SYNCOBJ_CREATE").handle
-    other.ioctl("SYNCOBJ_FD_TO_HANDLE", handle=handle, flags=1, fd=descriptor)
+    handle = other.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
+    other.ioctl("DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE", handle=handle, flags=1, fd=descriptor)
     assert wait(other, handle) == "ETIME"
     submit(other, flags=IN, fence=descriptor)
     assert held.submissions[1].after == [held.submissions[0].fence]
@@ -166,14 +166,14 @@ def test_merging_and_asking_a_sync_file(gpu: Gpu, held: Held) -> None:
 
 def test_a_sync_object_travels_by_descriptor(gpu: Gpu) -> None:
     one, other = gpu.program(), gpu.program()
-    handle = one.ioctl("SYNCOBJ_CREATE").handle
-    theirs = other.ioctl("SYNCOBJ_FD_TO_HANDLE", fd=one.ioctl("SYNCOBJ_HANDLE_TO_FD", handle=handle).fd).handle
-    other.ioctl("SYNCOBJ_SIGNAL", handles=other.numbers("I", theirs), count=1)
+    handle = one.ioctl("DRM_IOCTL_SYNCOBJ_CREATE").handle
+    theirs = other.ioctl("DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE", fd=one.ioctl("DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD", handle=handle).fd).handle
+    other.ioctl("DRM_IOCTL_SYNCOBJ_SIGNAL", handles=other.numbers("I", theirs), count=1)
     assert wait(one, handle) == 0
-    exported = one.ioctl("SYNCOBJ_HANDLE_TO_FD", handle=handle, flags=1).fd
+    exported = one.ioctl("DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD", handle=handle, flags=1).fd
     assert readable(exported)
     with open(os.devnull, "rb") as file, pytest.raises(OSError, match="Invalid"):
-        other.ioctl("SYNCOBJ_FD_TO_HANDLE", fd=file.fileno())
+        other.ioctl("DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE", fd=file.fileno())
 
 
 def test_fences_together() -> None:
@@ -219,8 +219,8 @@ def test_closed_descriptors_are_forgotten() -> None:
 def test_the_server_forgets_a_descriptor_as_soon_as_it_is_closed(gpu: Gpu) -> None:
     """Without another request: what it holds for descriptors that nobody has would count against its limit."""
     program = gpu.program()
-    handle = program.ioctl("SYNCOBJ_CREATE", flags=1).handle
-    taken = [program.ioctl("SYNCOBJ_HANDLE_TO_FD", handle=handle, flags=flags).fd for flags in (0, 1, 0, 1)]
+    handle = program.ioctl("DRM_IOCTL_SYNCOBJ_CREATE", flags=1).handle
+    taken = [program.ioctl("DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD", handle=handle, flags=flags).fd for flags in (0, 1, 0, 1)]
     assert len(gpu.shared.syncobjs.items) == len(gpu.shared.sync_files.items) == 2
     program.received.clear()
     for descriptor in taken:

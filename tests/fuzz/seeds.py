@@ -103,18 +103,20 @@ def ioctls() -> Iterator[tuple[str, bytes]]:
         return bytes([1, value])
 
     page, content = b"\2\1", lambda data: bytes([3, 1, len(data)]) + data
-    create = call("I915_GEM_CREATE", size=page)
+    create = call("DRM_IOCTL_I915_GEM_CREATE", size=page)
     bound = struct.pack("<2I6Q", 1, 0, 0, 0, 0x10000, 16, 0, 0)
-    submit = call("I915_GEM_EXECBUFFER2", buffers=content(bound), count=b"\5")
-    yield "submit", b"\1" + create + submit + call("I915_GEM_WAIT", handle=small(1)) + call("GEM_CLOSE", handle=small(1))
-    yield "tiling", b"\0" + create + call("I915_GEM_SET_TILING", handle=small(1), mode=small(1), stride=b"\4\0\2\0\0")
-    yield "share", b"\0" + create + call("GEM_FLINK", handle=small(1)) + call("PRIME_HANDLE_TO_FD", handle=small(1))
-    contexts = call("I915_GEM_CONTEXT_CREATE") + call("I915_GEM_VM_CREATE") + call("I915_GEM_CONTEXT_GETPARAM", param=small(3))
+    submit = call("DRM_IOCTL_I915_GEM_EXECBUFFER2", buffers=content(bound), count=b"\5")
+    after = call("DRM_IOCTL_I915_GEM_WAIT", handle=small(1)) + call("DRM_IOCTL_GEM_CLOSE", handle=small(1))
+    yield "submit", b"\1" + create + submit + after
+    yield "tiling", b"\0" + create + call("DRM_IOCTL_I915_GEM_SET_TILING", handle=small(1), mode=small(1), stride=b"\4\0\2\0\0")
+    yield "share", b"\0" + create + call("DRM_IOCTL_GEM_FLINK", handle=small(1)) + call("DRM_IOCTL_PRIME_HANDLE_TO_FD", handle=small(1))
+    contexts = call("DRM_IOCTL_I915_GEM_CONTEXT_CREATE") + call("DRM_IOCTL_I915_GEM_VM_CREATE")
+    contexts += call("DRM_IOCTL_I915_GEM_CONTEXT_GETPARAM", param=small(3))
     yield "contexts", b"\1" + contexts
-    sync = call("SYNCOBJ_CREATE", flags=small(1)) * 2
-    yield "syncobj", b"\1" + sync + call("SYNCOBJ_WAIT", handles=content(struct.pack("<2I", 1, 2)), count=small(2))
-    yield "query", b"\1" + call("I915_QUERY", count=b"\5", items=content(struct.pack("<QiIQ", 1, 0, 0, 0)))
-    yield "chain", b"\1" + call("I915_GEM_CREATE_EXT", size=page, extensions=bytes([3, 3, 3, 0]))
+    sync = call("DRM_IOCTL_SYNCOBJ_CREATE", flags=small(1)) * 2
+    yield "syncobj", b"\1" + sync + call("DRM_IOCTL_SYNCOBJ_WAIT", handles=content(struct.pack("<2I", 1, 2)), count=small(2))
+    yield "query", b"\1" + call("DRM_IOCTL_I915_QUERY", count=b"\5", items=content(struct.pack("<QiIQ", 1, 0, 0, 0)))
+    yield "chain", b"\1" + call("DRM_IOCTL_I915_GEM_CREATE_EXT", size=page, extensions=bytes([3, 3, 3, 0]))
 
 
 SEEDS = {"decode": decode, "replay": replay, "ioctls": ioctls, "tbx": tbx}

@@ -239,7 +239,7 @@ def ioctls(data: bytes) -> None:
                 break
             name = NAMES[reader.number() % len(NAMES)]
             fields = {field: WAITS.get(field, value) for field, value in _fields(reader, program, name)}
-            if name == "SYNCOBJ_TRANSFER":
+            if name == "DRM_IOCTL_SYNCOBJ_TRANSFER":
                 fields["flags"] = 0  # it may wait for ever for another thread's submission, and that is right
             with contextlib.suppress(OSError):
                 program.ioctl(name, **fields)

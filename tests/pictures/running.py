@@ -23,11 +23,14 @@ SOFTWARE_GL = Path("/usr/lib/x86_64-linux-gnu/dri/swrast_dri.so")
 NEEDS = {
     "gl_scene": [("gcc", "gcc"), ("/usr/include/EGL/egl.h", "libegl-dev"), ("/usr/include/GLES2/gl2.h", "libgles-dev"),
                  (str(SOFTWARE_GL), "libgl1-mesa-dri")],
+    "gl_compressed": [("gcc", "gcc"), ("/usr/include/EGL/egl.h", "libegl-dev"), ("/usr/include/GLES3/gl32.h", "libgles-dev"),
+                      (str(SOFTWARE_GL), "libgl1-mesa-dri")],
     "vulkan_scene": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), ("glslangValidator", "glslang-tools"),
                      (str(LAVAPIPE), "mesa-vulkan-drivers")],
     "vulkan_transfer": [("gcc", "gcc"), ("/usr/include/vulkan/vulkan.h", "libvulkan-dev"), (str(LAVAPIPE), "mesa-vulkan-drivers")],
 }  # fmt: skip
-LIBRARIES = {"gl_scene": ["-lEGL", "-lGLESv2", "-lm", "-ldl"], "vulkan_scene": ["-lvulkan"], "vulkan_transfer": ["-lvulkan", "-lm"]}
+LIBRARIES = {"gl_scene": ["-lEGL", "-lGLESv2", "-lm", "-ldl"], "gl_compressed": ["-lEGL", "-lGLESv2"],
+             "vulkan_scene": ["-lvulkan"], "vulkan_transfer": ["-lvulkan", "-lm"]}
 SHADERS = {"vulkan_scene": {"VERTEX": "scene.vert", "FRAGMENT": "scene.frag"}}
 
 

@@ -184,9 +184,34 @@ def test_logic_operations_are_truth_tables(code: int) -> None:
     assert bench.compiled == 1
 
 
-def test_a_logic_operation_needs_integers() -> None:
-    with pytest.raises(Unsupported, match="FLOAT"):
-        Target(format="R32_FLOAT", state_of_backend=BackendState((TargetState(logic_op=6),))).write(np.concatenate([*sources()]))
+@pytest.mark.parametrize(("format", "state"), [("R32_FLOAT", TargetState(logic_op=6)), ("B8G8R8A8_UNORM_SRGB", TargetState(logic_op=6)),
+                                               ("R8G8B8A8_UINT", TargetState(color=BlendEquation("add", "zero", "one")))])  # fmt: skip
+def test_logic_operations_of_floats_and_blending_of_integers_do_nothing(format: str, state: TargetState) -> None:
+    """As APIs have it (OpenGL 4.6, 17.3.6 and 17.3.9); drivers leave both enabled."""
+    first = np.concatenate([*sources()])
+    bench, plain = Target(format=format, state_of_backend=BackendState((state,))), Target(format=format)
+    for one in (bench, plain):
+        one.write(first.view(np.uint32) if "UINT" in format else first)
+    assert (bench.picture() == plain.picture()).all() and bench.compiled == 1
+
+
+def test_signed_numbers_have_logic_operations() -> None:
+    bench = Target(format="R8G8B8A8_SNORM", state_of_backend=BackendState((TargetState(logic_op=0),)))
+    bench.write(np.concatenate([*sources()]))
+    assert all(bench.texel(x, y) == bytes(4) for x, y in pixels(BLOCK))
+
+
+@pytest.mark.behaviour("KBL-BLEND-07", "KBL-BLEND-08", shows="action")
+def test_alpha_to_coverage_leaves_pixels_of_high_alpha() -> None:
+    """None of alpha 0 and all of alpha 1; alpha is then 1, if that is enabled."""
+    state = TargetState(alpha_to_coverage=True, alpha_to_one=True)
+    bench = Target(gen=9, format="R32G32B32A32_FLOAT", state_of_backend=BackendState((state,)))
+    colors = np.array([[0.25, 0.5, 0.75, lane / 7] for lane in range(8)], f32)
+    before = [bench.texel(x, y) for x, y in pixels(BLOCK, 8)]
+    bench.write(colors, "simd8")
+    for lane, (x, y) in enumerate(pixels(BLOCK, 8)):
+        written = np.array([0.25, 0.5, 0.75, 1.0], f32).tobytes()
+        assert bench.texel(x, y) == (written if lane >= 4 else before[lane])
 
 
 COMPARES = {"always": lambda a, b: True, "never": lambda a, b: False, "less": lambda a, b: a < b, "equal": lambda a, b: a == b,

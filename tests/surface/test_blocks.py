@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import struct
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from softgen.bits.catalogue import layout
 from softgen.bits.formats import Format, surface_formats
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
+from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import u32
 from softgen.lanes.value import Value
-from softgen.surface import blocks, texel
+from softgen.surface import blocks, coded, texel
 from softgen.surface.image import image_from_state
 from softgen.surface.levels import level_table
 from tests.lanes.both import agree
@@ -88,6 +92,58 @@ def test_texels_of_random_blocks(name: str) -> None:
         assert np.abs(unpacked(format, bytes(data)) - np.array(wanted)).max() < 2e-7, (number, data.hex())
 
 
+# -- decoded by C -------------------------------------------------------------------------------------------------------------
+
+
+def dds(data: bytes) -> np.ndarray:
+    """What Pillow finds in a file of one BC7 block: numbers of 8 bits."""
+    head = struct.pack("<4s7I44x", b"DDS ", 124, 0x1007, 4, 4, 16, 0, 1) + struct.pack("<2I4s20x", 32, 4, b"DX10")
+    head += struct.pack("<4I4x", 0x1000, 0, 0, 0) + struct.pack("<5I", 98, 3, 0, 1, 0)
+    with Image.open(io.BytesIO(head + data)) as image:
+        return np.asarray(image).reshape(LANES, -1)
+
+
+@pytest.mark.parametrize("mode", range(8))
+def test_bc7_blocks_are_as_pillow_decodes_them(mode: int) -> None:
+    """tests/pictures/test_compressed.py compares BC6H and the others with llvmpipe."""
+    rng = np.random.default_rng(mode)
+    for _ in range(8):
+        bits = int.from_bytes(rng.integers(0, 256, 16, np.uint8).tobytes(), "little")
+        data = (bits >> mode + 1 << mode + 1 | 1 << mode).to_bytes(16, "little")
+        assert np.abs(unpacked(BY_NAME["BC7_UNORM"], data) * 255 - dds(data)).max() < 1e-4, data.hex()
+
+
+def test_reserved_modes_of_bptc() -> None:
+    assert not unpacked(BY_NAME["BC7_UNORM"], bytes(16)).any()
+    assert (unpacked(BY_NAME["BC6H_UF16"], bytes([0x13] + [255] * 15)) == [0, 0, 0, 1]).all()
+
+
+@pytest.mark.parametrize("name", [name for name in BY_NAME if BY_NAME[name].coding and coded.known(BY_NAME[name])])
+def test_any_block_is_decoded_alike_on_both_machines(name: str) -> None:
+    """And inside the range of its channels; `unpacked` compares the machines."""
+    rng = np.random.default_rng(4)
+    for data in (bytes(16), bytes([255] * 16), *(rng.integers(0, 256, 16, np.uint8).tobytes() for _ in range(6))):
+        found = unpacked(BY_NAME[name], data[: BY_NAME[name].bits // 8])
+        if name != "BC6H_SF16" and name != "BC6H_UF16":
+            assert found.min() >= (-1 if "SIGNED" in name else 0) and found.max() <= 1
+
+
+def test_a_void_extent_is_one_colour() -> None:
+    """Of ASTC: 16 bits a channel; 65535 is 1. One whose extent is empty is the error colour."""
+    plain = bytes([0xFC, 0xFD, *[0xFF] * 6]) + struct.pack("<4H", 0x8000, 0, 0xFFFF, 0x4000)
+    assert (unpacked(BY_NAME["ASTC_LDR_2D_6X5_FLT16"], plain) == [0.5, 0, 1, 0.25]).all()
+    empty = bytes([0xFC, 0xFD, 0xFF, 0xFF, 0, 0, 0, 0]) + plain[8:]
+    assert (unpacked(BY_NAME["ASTC_LDR_2D_6X5_FLT16"], empty) == [1, 0, 1, 1]).all()
+
+
+def test_blocks_of_any_size_have_their_texels() -> None:
+    """Columns and rows of a texture become blocks of 6x5, and places in them."""
+    m = NumpyMachine()
+    texels = m.constant(u32, range(24))
+    assert blocks.block_of(m, texels, 6).payload.tolist() == [number // 6 for number in range(24)]
+    assert blocks.block_of(m, texels, 4).payload.tolist() == [number // 4 for number in range(24)]
+
+
 def test_srgb_colours_are_made_linear_and_alpha_is_not() -> None:
     data = bytes([0x51, 0x8C] * 8)  # all channels on the curved part
     plain, curved = unpacked(BY_NAME["BC3_UNORM"], data), unpacked(BY_NAME["BC3_UNORM_SRGB"], data)
@@ -97,7 +153,9 @@ def test_srgb_colours_are_made_linear_and_alpha_is_not() -> None:
 
 def test_blocks_are_sampled_only_and_others_refused() -> None:
     blocks.check(BY_NAME["BC1_UNORM"])
-    for name in ("BC7_UNORM", "ETC2_RGB8", "FXT1"):
+    for name in ("BC7_UNORM", "ETC2_RGB8", "ASTC_LDR_2D_12X12_FLT16"):
+        blocks.check(BY_NAME[name])
+    for name in ("ASTC_HDR_2D_4X4_FLT16", "FXT1"):
         with pytest.raises(Unsupported, match=name):
             blocks.check(BY_NAME[name])
     with pytest.raises(Unsupported, match="BC1_UNORM"):

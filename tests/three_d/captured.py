@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 from softgen.bits.record import Record
 from softgen.command import CommandStreamer
@@ -19,17 +20,20 @@ from softgen.three_d.state import DrawCall
 from softgen.trace.file import open_trace
 from softgen.trace.replay import events
 from softgen.trace.work import Work
-from tests.conftest import ROOT, SHARED
+from tests.conftest import SHARED
 
 DrawHook = Callable[[CommandStreamer, Record], None]
 OTHERS = ("3DSTATE_WM_HZ_OP",)  # that draw too, and mean nothing here
 
 
 def walk(name: str, hook: DrawHook, dispatcher: Dispatcher | None = None) -> list[str]:
-    """Executes a capture of tests/data or shared/traces with `hook` in the place of draws that draw something; the errors of its
-    submissions."""
-    kept = ROOT / "tests" / "data" / name
-    trace = open_trace(kept if kept.exists() else SHARED / "traces" / name)
+    """Executes a capture of shared/traces with `hook` in the place of draws that draw something; the errors of its submissions."""
+    return walk_capture(SHARED / "traces" / name, hook, dispatcher)
+
+
+def walk_capture(path: Path, hook: DrawHook, dispatcher: Dispatcher | None = None) -> list[str]:
+    """The same of any capture."""
+    trace = open_trace(path)
     gpu = GpuDevice(trace.device, dispatcher=dispatcher)
     others = dict.fromkeys(OTHERS, lambda cs, cmd: None)
     gpu.interface = dataclasses.replace(gpu.interface, commands={**gpu.interface.commands, **others, "3DPRIMITIVE": _drawing(hook)})

@@ -253,11 +253,18 @@ def test_before_there_is_a_blend_state_nothing_is_blended(gen: float) -> None:
     assert draw.made().backend.targets == (TargetState(),)
 
 
+@pytest.mark.behaviour("KBL-BLEND-07", shows="action")
+@pytest.mark.parametrize("gen", [8, 9, 11])
+def test_alpha_to_coverage_has_tests_come_late(gen: float) -> None:
+    """A pixel that it removes must not be in the depth buffer."""
+    draw = Draw(gen, common={"alpha_to_coverage_enable": 1}, depth={"surface_format": 1})
+    made = draw.made()
+    assert made.backend.targets[0].alpha_to_coverage and made.late and made.early is None
+
+
 def test_what_is_missing_or_not_built_is_named() -> None:
     with pytest.raises(DecodeError, match="3DSTATE_CC_STATE_POINTERS"):
         color_calculator(DrawState(generation(9), AddressSpace("none", 48), {}, {}))
-    with pytest.raises(Unsupported, match="alpha_to_coverage_enable"):
-        Draw(9, common={"alpha_to_coverage_enable": 1}).made()
     with pytest.raises(Unsupported, match="source_blend_factor has the value 0, which is reserved"):
         Draw(9, blend={"color_buffer_blend_enable": 1}).made()
     with pytest.raises(Unsupported, match="tiled_resource_mode 1"):

@@ -17,12 +17,16 @@ import pytest
 
 from softgen.errors import DecodeError
 from softgen.eu.thread.block import BLOCK_OFFSETS
+from softgen.shared_functions import pixel_interpolator
+from softgen.shared_functions.descriptors import encode
+from softgen.shared_functions.pixel_dispatch import PixelDispatch
 from softgen.three_d.pixel_payload import HeaderFormat, PayloadParts, place_parts
 from softgen.three_d.pixel_shader import PixelLoop, PixelPlan, library
 from softgen.three_d.rasterizer import RasterPlan
 from softgen.three_d.setup import SMOOTH_LINE
 from softgen.three_d.structures import Plane, SetupRecord
 from tests.conftest import ROOT
+from tests.shared_functions.test_gateway import Sent, connect
 from tests.three_d.pixels import DONE, Binned, RecordingWorker, Records, Thread, triangle, with_planes
 from tests.three_d.test_rasterizer import blocks
 
@@ -76,9 +80,13 @@ class Draw:
 
 
 def at(plane: Plane, x: int, y: int) -> np.float32:
-    """fmaf(dx, x, fmaf(dy, y, c)): doubles hold what the two products and sums need, so each is rounded once."""
-    inner = np.float32(float(plane.dy) * y + float(plane.c))
-    return np.float32(float(plane.dx) * x + float(inner))
+    """In double at the corner of a block, then float steps, added to the corner: doubles hold what a step needs, so it is rounded once."""
+    left, top = x & ~3, y & ~3
+    corner = plane.dx * left + (plane.dy * top + plane.c)
+    near = np.float32(corner)
+    rest, dx, dy = np.float32(corner - float(near)), float(np.float32(plane.dx)), float(np.float32(plane.dy))
+    steps = np.float32(dx * (x - left) + float(np.float32(dy * (y - top) + float(rest))))
+    return np.float32(steps + near)
 
 
 def order(lit: int) -> list[int]:
@@ -102,8 +110,10 @@ def half(record: SetupRecord, block: Block, channels: range, parts: PayloadParts
     x, y, covered, lit = block
     places, covered = [pixel((x, y), channel, order(lit)) for channel in channels], arranged(covered, order(lit))
     w = [np.float32(1) / at(record.rhw, *place) for place in places]
-    perspective = [[at(plane, *place) * reciprocal for place, reciprocal in zip(places, w, strict=True)] for plane in record.perspective]
     linear = [[at(plane, *place) for place in places] for plane in record.linear]
+    perspective = [[at(plane, *place) * reciprocal for place, reciprocal in zip(places, w, strict=True)] for plane in record.perspective]
+    if not record.rhw.dx and not record.rhw.dy:
+        perspective = linear
     made = b""
     for mode, wanted in enumerate(parts.barycentrics):
         for group in range(0, len(places) if wanted else 0, 8):  # b1 and b2 of eight channels, then of the next eight
@@ -204,6 +214,7 @@ def shown(parts: PayloadParts) -> str:
     return f"{parts.format.name.lower()}, {parts.width}, r{parts.start}"
 
 
+@pytest.mark.behaviour("G45-WM-32", "G45-WM-33", "G45-WM-34", "G45-WM-35", "G45-WM-36", "G45-WM-37", "G45-WM-38", shows="action")
 @pytest.mark.parametrize("parts", FORMS, ids=shown)
 def test_payloads_and_masks(parts: PayloadParts) -> None:
     """BDW-PS-03, BDW-WM-06, BDW-WM-07, G45-WM-32 to G45-WM-38: every register of every thread, and whole subspans on (G45-WM-33)."""
@@ -244,6 +255,7 @@ def test_channel_0_of_a_thread_is_always_on(parts: PayloadParts) -> None:
     assert len({thread.mask for thread in threads}) > 1
 
 
+@pytest.mark.behaviour("G45-WM-44", shows="action")
 @pytest.mark.parametrize("capacity", [2, 3, 7, 64])
 @pytest.mark.parametrize("parts", FORMS[:3], ids=shown)
 def test_a_batch_has_a_block_once_and_records_come_in_order(parts: PayloadParts, capacity: int) -> None:
@@ -313,6 +325,7 @@ def half_of_it(block: DepthBlock) -> int:
 # -- tests before the shader ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("G45-WM-21", shows="action")
 def test_early_tests_remove_pixels() -> None:
     """Threads get what passed; coverage in the payload is that of the object (G45-WM-21, BDW-PS-03)."""
     seen = list[DepthBlock]()
@@ -412,3 +425,50 @@ def test_coverage_may_be_what_early_tests_left() -> None:
     threads = draw.run(RecordingWorker())
     at_all = [np.frombuffer(t.registers, np.uint32, 16, draw.plan.payload.coverage) for t in threads]
     assert [sum(int(v) << bit for bit, v in enumerate(told)) for told in at_all] == [t.told.lit for t in threads]
+
+
+def test_a_value_that_a_float_can_hold_is_exact() -> None:
+    """A texture of 512 texels over 320 pixels has a boundary of texels in the middle of every fifth: the last bit of a coordinate decides
+    there what nearest filtering finds."""
+    plane, found = Plane(0.5 / 320, 1 / 320, 0), (ctypes.c_float * 16)()
+    for x in range(0, 320, 4):
+        library().interpolate_depth(ctypes.byref(plane), x, 0, found)
+        for column, z in zip((0, 1, 0, 1, 2, 3, 2, 3), found, strict=False):
+            assert abs(z - (x + column + 0.5) / 320) <= np.spacing(np.float32(z))
+            assert (x + column) % 5 != 2 or z == (x + column + 0.5) / 320
+
+
+def test_barycentrics_of_one_w_are_linear() -> None:
+    """Where w is the same at all vertices, a division by it would only cost precision."""
+    record = with_planes(triangle([(0, 0), (60, 0), (0, 60)], (0, 0, 64, 64)), np.random.default_rng(1))
+    record.rhw = Plane(0.3, 0, 0)
+    draw = Draw([record], ALL)
+    perspective, linear = (int(draw.plan.payload.barycentric[mode]) for mode in (0, 3))
+    for thread in draw.run(RecordingWorker()):
+        assert thread.registers[perspective : perspective + 128] == thread.registers[linear : linear + 128]
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_threads_that_may_ask_for_barycentrics_have_their_objects_planes(width: int) -> None:
+    """The pixel interpolator reads them; without an offset it finds the payload's values, up to their rounding."""
+    draw = Draw(scene(9), replace(BARE, width=width, barycentrics=PERSPECTIVE, start=20))
+    draw.plan.interpolated = 1
+    for thread in draw.run(RecordingWorker()):
+        told = thread.told
+        record = next(r for r in draw.records if (r.layer, r.viewport, r.back_facing) == (told.layer, told.viewport, told.back_facing))
+        planes = [record.rhw, *record.linear, *record.perspective]
+        assert list(told.planes)[:15] == [float(np.float32(n)) for p in planes for n in (p.c, p.dx, p.dy)]
+        if width == 8:
+            descriptor = encode("interpolate_centroid", 9, message_length=1, response_length=2)
+            sent = Sent(11, descriptor, np.zeros(32, np.uint8), response=np.zeros(64, np.uint8))
+            connect(pixel_interpolator.UNIT)[11](PixelThread(told), sent)
+            at = draw.plan.payload.barycentric[0]
+            ours, payload = (np.frombuffer(data, np.float32) for data in (sent.response.tobytes(), thread.registers[at : at + 64]))
+            np.testing.assert_allclose(ours, payload, rtol=1e-5, atol=1e-5)
+
+
+class PixelThread:
+    """A thread as the pixel interpolator sees it."""
+
+    def __init__(self, told: PixelDispatch) -> None:
+        self.pixel = np.frombuffer(memoryview(told).cast("B"), np.uint8)

@@ -141,6 +141,7 @@ def nearer(record: SetupRecord, x: int, y: int, limit: float) -> int:
     return sum(bool(at(record.z, *pixel((x, y), bit)) < np.float32(limit)) << bit for bit in range(16))
 
 
+@pytest.mark.behaviour("G45-WM-44", shows="action")
 @pytest.mark.parametrize("width", [8, 16])
 @pytest.mark.parametrize("choice", engines(), ids=str)
 def test_threads_start_with_their_payload(choice: Choice, width: int) -> None:
@@ -327,6 +328,7 @@ def test_invocations_count_fourfold_on_some(gpu: str, factor: int) -> None:
     assert made.shader._counts(made.stream, made.shader.state, loops).invocations == factor * made.lit  # type: ignore[arg-type]
 
 
+@pytest.mark.behaviour("G45-WM-46", shows="action")
 def test_the_oldest_counts_pixels_that_early_tests_reject(depth_function: int) -> None:
     """G45-WM-46."""
     made = Scene()

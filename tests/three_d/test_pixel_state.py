@@ -185,6 +185,12 @@ def test_coverage_of_the_payload_is_what_state_says(state: int) -> None:
     assert found(stream("skl", input_coverage_mask_state=state)).parts.coverage == state
 
 
+def test_shaders_that_pull_barycentrics_may_send_to_the_pixel_interpolator() -> None:
+    """A bit says so from Gen9 on; before, any may."""
+    assert found(stream("skl", pixel_shader_pulls_bary=1)).interpolated and not found(stream("skl")).interpolated
+    assert found(stream("bdw")).interpolated
+
+
 def test_threads_of_no_width_are_an_error() -> None:
     with pytest.raises(DecodeError, match="no dispatch width is enabled"):
         found(stream("skl", **{"16_pixel_dispatch_enable": 0}))
@@ -245,6 +251,7 @@ def unit(calc: dict[str, int] | None = None, depth: bool = True, **values: Any) 
     return made
 
 
+@pytest.mark.behaviour("G45-WM-29", "G45-WM-31", shows="action")
 @pytest.mark.parametrize(("widths", "width", "entry", "start"), [
     ((8,), 8, 0, 3), ((16,), 16, 0, 3), ((32,), 32, 0, 6), ((8, 16), 16, 32, 3), ((16, 32), 16, 32, 3), ((8, 16, 32), 16, 32, 3),
 ])  # fmt: skip
@@ -256,18 +263,21 @@ def test_a_kernel_with_several_entries(widths: tuple[int, ...], width: int, entr
     assert pixels.parts.format is HeaderFormat.COEFFICIENTS
 
 
+@pytest.mark.behaviour("G45-WM-30", shows="action")
 def test_a_combination_that_the_manual_lacks_is_an_error() -> None:
     """G45-WM-30: 8 and 32 without 16."""
     with pytest.raises(DecodeError, match="8 and 32 pixel dispatch"):
         found(unit(**{"8_pixel_dispatch_enable": 1, "16_pixel_dispatch_enable": 0, "32_pixel_dispatch_enable": 1}))
 
 
+@pytest.mark.behaviour("G45-WM-52", "G45-WM-53", shows="action")
 def test_setup_data_of_the_unit() -> None:
     """G45-WM-52, G45-WM-53: read offset and length in 32 bytes."""
     pixels = found(unit(setup_urb_entry_read_offset=1, setup_urb_entry_read_length=4, constant_urb_entry_read_length=2))
     assert pixels.parts.attribute_offset == 32 and pixels.setup_bytes == 128 and pixels.push_constants and pixels.attributes
 
 
+@pytest.mark.behaviour("G45-WM-24", "G45-WM-35", shows="action")
 def test_depth_that_threads_carry() -> None:
     """G45-WM-24, G45-WM-35: source depth where the shader uses it, or where it writes later; r1.6 says so."""
     plain = found(unit({"depth_test_enable": 1, "depth_buffer_write_enable": 1}))
@@ -278,11 +288,13 @@ def test_depth_that_threads_carry() -> None:
     assert killed.parts.depth and killed.late and killed.parts.flags == 3 << 29
 
 
+@pytest.mark.behaviour("G45-WM-18", shows="action")
 def test_without_a_depth_buffer_nothing_is_tested() -> None:
     """G45-WM-18."""
     assert not found(unit({"depth_test_enable": 1, "depth_buffer_write_enable": 1}, False, pixel_shader_kills_pixel=1)).late
 
 
+@pytest.mark.behaviour("G45-WM-25", shows="action")
 def test_statistics_count_killed_pixels_after_the_shader() -> None:
     """G45-WM-25: with an alpha test too."""
     for calc, values in (({}, {"pixel_shader_kills_pixel": 1}), ({"alpha_test_enable": 1}, {})):
@@ -290,6 +302,7 @@ def test_statistics_count_killed_pixels_after_the_shader() -> None:
         assert counted.late and counted.parts.depth and counted.parts.flags == 3 << 29 and not found(unit(calc, **values)).late
 
 
+@pytest.mark.behaviour("G45-WM-35", shows="action")
 def test_payloads_with_destination_values() -> None:
     """What the early-depth table says is in the payload, and its flags in r1.6 (G45-WM-35)."""
     deep = found(unit({"depth_test_enable": 1}, pixel_shader_computed_depth=1))
@@ -299,6 +312,7 @@ def test_payloads_with_destination_values() -> None:
     assert (killed.parts.held_depth, killed.parts.held_stencil) == (True, True) and killed.parts.flags == 0xF << 27
 
 
+@pytest.mark.behaviour("G45-WM-26", shows="action")
 def test_dispatch_can_be_off() -> None:
     """G45-WM-26."""
     assert not found(unit(thread_dispatch_enable=0)).dispatched
@@ -307,6 +321,7 @@ def test_dispatch_can_be_off() -> None:
 ROWS = [tuple(bool(bit) for bit in row) for row in product((0, 1), repeat=6) if row[0] or not row[1]]  # writes need the stencil test
 
 
+@pytest.mark.behaviour("G45-WM-19", "G45-WM-21", "G45-WM-22", "G45-WM-23", shows="action")
 @pytest.mark.parametrize(("row", "mode"), [
     ("000000", "P 0000"), ("000001", "P 0000"), ("000101", "N 1100"), ("000111", "N 0100"), ("000110", "N 0100"), ("001000", "P 0000"),
     ("001001", "P 0000"), ("001010", "C 0110"), ("001100", "P 0000"), ("001101", "N 1100"), ("001110", "C 0110"), ("100101", "N 1101"),
@@ -320,6 +335,7 @@ def test_early_depth_rows(row: str, mode: str) -> None:
     assert result.late is (mode[0] != "P") and "".join(str(int(value)) for value in result[1:]) == mode[2:]
 
 
+@pytest.mark.behaviour("G45-WM-20", shows="action")
 @pytest.mark.parametrize("row", ROWS)
 def test_late_depth_rows(row: tuple[bool, ...]) -> None:
     """G45-WM-20, by columns: everything is computed after the shader, unless there is nothing to do."""

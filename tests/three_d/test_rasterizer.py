@@ -55,6 +55,7 @@ def clockwise(points: Any) -> list[tuple[float, float]]:
     return [(x0, y0), (x2, y2), (x1, y1)] if turned else list(points)
 
 
+@pytest.mark.behaviour("G45-WM-03", shows="action")
 @pytest.mark.parametrize("size", [3, 20, 100, 3000, 16000])
 def test_random_triangles(size: int) -> None:
     """Coverage by sample points, left and top edges inclusive (G45-WM-03): small ones, ones that fill the tile, and huge ones."""
@@ -75,6 +76,7 @@ def test_tiles_share_a_triangle_out() -> None:
     assert len(set().union(*parts)) == sum(map(len, parts)) > 10_000
 
 
+@pytest.mark.behaviour("G45-WM-03", shows="action")
 def test_neighbours_leave_no_gap_and_share_no_pixel() -> None:
     """Two triangles with a common edge through pixel centres (G45-WM-03)."""
     corners = [(0.5, 0.5), (40.5, 0.5), (40.5, 40.5), (0.5, 40.5)]
@@ -88,6 +90,7 @@ def test_a_rectangle_of_four_edges() -> None:
     assert pixels(blocks(record)) == {(x, y) for x in range(2, 50) for y in range(3, 61)}
 
 
+@pytest.mark.behaviour("G45-WM-02", "G45-WM-04", shows="action")
 @pytest.mark.parametrize("box", [(0, 0, 64, 64), (5, 7, 6, 8), (13, 16, 35, 33), (63, 0, 64, 64), (20, 20, 20, 30)])
 def test_the_bounding_box_clips(box: tuple[int, int, int, int]) -> None:
     """Scissor and drawing rectangle are in the record's box (G45-WM-02, G45-WM-04)."""
@@ -109,6 +112,7 @@ def windowed(**values: int) -> Stream:
     return stream
 
 
+@pytest.mark.behaviour("G45-WM-11", shows="action")
 @pytest.mark.parametrize("offset", [(0, 0), (5, 9)])
 def test_polygon_stipple(offset: tuple[int, int]) -> None:
     """A 32x32 pattern with offsets, bit 31 leftmost (BDW-WM-08, G45-WM-11); not for rectangles."""

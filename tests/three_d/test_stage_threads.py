@@ -31,13 +31,15 @@ from softgen.three_d.stage_threads import library
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import PrimitiveObject, SetupRecord
 from softgen.three_d.thread_output import PUT_OUT, ThreadOutput
+from tests.conftest import ROOT
 from tests.eu.semantics.build import dst, imm, one, reg
-from tests.three_d.captured import draw_call, walk
+from tests.three_d.captured import draw_call, walk_capture
 
 ENGINES = ("reference", "t0", "t1")
 TRIANGLES, FAN, POLYGON, QUADS, QUAD_STRIP, LINE_LOOP, LINES = 4, 6, 14, 7, 8, 16, 3
 INVERTED, LAST, CONTINUES = 1 << 3, 1 << 10, 1 << 11
 GEN = 4.5
+TRIANGLE = ROOT / "tests" / "data" / "g45-gles-tri"
 
 
 def with_draw(engine: str, then: Any) -> int:
@@ -55,7 +57,7 @@ def with_draw(engine: str, then: Any) -> int:
             then(cs, DrawState.of(cs), call)
 
     with mock.patch.object(Interpreter, "step", counted):
-        assert walk("g45-gles-tri", hook, EngineDispatcher(engine, threads=1)) == []
+        assert walk_capture(TRIANGLE, hook, EngineDispatcher(engine, threads=1)) == []
     assert done
     return steps[0]
 

@@ -104,6 +104,6 @@ def _engines(section: PageSection, block: LayoutBlock, gen: float) -> tuple[str,
         if not at or gen in read_generations(section, block.line, gate):
             named.append(name)
     if text and not named or section.kind == "command" and not named or len(section.rest) > 2:
-        told = " ".join(section.rest)
-        raise section.complain(f"{section.kind} {section.name} needs a key and engines out of {', '.join(ENGINES)}, not {told!r}")
+        words = " ".join(section.rest)
+        raise section.complain(f"{section.kind} {section.name} needs a key and engines out of {', '.join(ENGINES)}, not {words!r}")
     return tuple(named)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from softgen.bits.generation import device
+from softgen.bits.units import GRF_BYTES
 from softgen.eu.binary.launch import Argument, ArgumentKind, BinaryKernel, InlineSampler, Launch, PayloadValue, Relocation
 from softgen.eu.binary.view import FileView
 
@@ -23,7 +24,6 @@ PRODUCTS = {16: "bdw", 18: "skl", 19: "kbl", 26: "icl"}  # product family -> GPU
 ADDRESS_PARTS = {1: (8, 0), 2: (4, 0), 3: (4, 32)}  # R_ZE_SYM_ADDR, its low half, its high half -> bytes, shift
 SPACES: dict[str, ArgumentKind] = {"global": "buffer", "constant": "buffer", "local": "local", "image": "image", "sampler": "sampler"}
 LONGEST_NAME = 256
-REGISTER = 32
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _launch(structs: Any, sections: list[Section], symbols: list[Symbol], name: 
     data = {DATA[section.name]: bytes(section.content.data) for section in sections if section.name in DATA}
     size = max((value.offset + value.size for value in values), default=0)
     return Launch(
-        arguments=tuple(_arguments(payload, surfaces, source)), values=values, payload_bytes=-(-size // REGISTER) * REGISTER,
+        arguments=tuple(_arguments(payload, surfaces, source)), values=values, payload_bytes=-(-size // GRF_BYTES) * GRF_BYTES,
         local_ids=bool(_records(information, "per_thread_payload_arguments")), barrier=bool(_number(environment, "barrier_count")),
         local_bytes=_number(environment, "slm_size"),
         scratch_bytes=max((_number(row, "size") for row in memories if row.get("type") == "scratch"), default=0),
@@ -234,9 +234,9 @@ def _arguments(payload: list[dict[str, Any]], surfaces: dict[int, int], source: 
         first = pointers[0] if pointers else own[0]
         kind = SPACES.get(str(first.get("addrspace")), "buffer" if pointers else "value")
         values = [_number(row, "source_offset") + _number(row, "size") for row in own if row.get("arg_type") == "arg_byvalue"]
-        said = declared.get(index, {})
+        declaration = declared.get(index, {})
         yield Argument(
-            index, kind, str(said.get("name", "")), str(said.get("type_name", "")).partition(";")[0], max(values, default=0),
+            index, kind, str(declaration.get("name", "")), str(declaration.get("type_name", "")).partition(";")[0], max(values, default=0),
             _number(first, "slm_alignment", 1) or 1, surfaces.get(index), _number(first, "sampler_index") if kind == "sampler" else None,
             first.get("access_type") != "readonly",
         )  # fmt: skip

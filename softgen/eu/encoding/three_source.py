@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from softgen.bits.record import Record
-from softgen.bits.units import DWORD
+from softgen.bits.units import DWORD, WORD
 from softgen.errors import DecodeError
 from softgen.eu.encoding.controls import control_fields
 from softgen.eu.encoding.fields import ADDRESSES, BoundedCache, instruction_page
@@ -19,7 +19,6 @@ from softgen.eu.isa.extended_descriptor import MESSAGE_LENGTH, unit
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
 
-WORD = 2  # bytes: the unit of source sub-registers where sources can be half floats; elsewhere it is the dword
 SOURCES = ("src0", "src1", "src2")
 EXTENDED_LENGTH = unit(MESSAGE_LENGTH)  # the unit of the extended descriptor's message length
 ADDRESS = 0x10  # register number of a0
@@ -54,7 +53,7 @@ class ThreeSourceForm(CombinedForm):
 
     def __init__(self, row: Opcode) -> None:
         super().__init__(row, "EU_THREE_SOURCE")
-        self.unit = WORD if "src1_half" in self.page else DWORD  # sub-registers of sources
+        self.unit = WORD if "src1_half" in self.page else DWORD  # of source sub-registers: words where sources can be half floats
 
     def _read(self, record: Record) -> DecodedOperands:
         names = types.names("three_source", self.row.gen)

@@ -8,7 +8,7 @@ from softgen.eu.semantics import Computation, op
 from softgen.lanes.types import i64, u32, u64
 from softgen.lanes.value import Value
 
-WORD = 16  # bits of the half dword that older integer multipliers take
+WORD_BITS = 16  # bits of the half dword that older integer multipliers take
 HALF = 0xFFFF
 VECTOR = 4  # channels of a dot product
 
@@ -68,7 +68,7 @@ def mac(c: Computation, a: Value, b: Value) -> Value:
 def mach(c: Computation, a: Value, b: Value) -> Value:
     """Multiply-accumulate high: add a times the upper half of b to the accumulator, which holds the product with the lower half; the result
     is the high dword. On generations with the `short_mach` rule, without AccWrEn, the result is the low dword."""
-    total = a * (b >> WORD << WORD) + c.accumulator()
+    total = a * (b >> WORD_BITS << WORD_BITS) + c.accumulator()
     if c.state.rules.short_mach and not c.instruction.acc_write:
         return total
     c.set_accumulator(total)

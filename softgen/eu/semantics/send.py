@@ -100,12 +100,12 @@ def implied_move(state: LaneState, inst: Instruction) -> None:
         return
     if inst.base_mrf >= state.rules.message_registers:
         raise GpuFault(inst.base_mrf * GRF_BYTES, "message registers", why=f"there is no m{inst.base_mrf}")
-    held = read_source(state, _implied(inst), 0)
-    held = state.m.absolute(held) if source.absolute else held
-    held = -held if source.negate else held
+    value = read_source(state, _implied(inst), 0)
+    value = state.m.absolute(value) if source.absolute else value
+    value = -value if source.negate else value
     first = inst.base_mrf * GRF_BYTES
-    offsets = tuple(first + lane * held.type.bytes for lane in range(held.lanes))
-    state.write("mrf", held, offsets, state.m.constant(bool_, 1, held.lanes))
+    offsets = tuple(first + lane * value.type.bytes for lane in range(value.lanes))
+    state.write("mrf", value, offsets, state.m.constant(bool_, 1, value.lanes))
 
 
 def _enables(inst: Instruction) -> int:
@@ -267,8 +267,8 @@ class RegisterMessage(message.Message[object]):
         if not operand.indirect:
             return operand.number * GRF_BYTES + operand.sub
         m = self.state.m
-        held = m.convert(self.state.read("a", u16, (operand.address_sub * u16.bytes,)), i32) + operand.offset
-        return m.bitcast(held, u32)
+        address = m.convert(self.state.read("a", u16, (operand.address_sub * u16.bytes,)), i32) + operand.offset
+        return m.bitcast(address, u32)
 
     def _offsets(self, base: int | Value, type: LaneType, start: int, lanes: int) -> Offsets:
         steps = range(start, start + lanes * type.bytes, type.bytes)

@@ -37,7 +37,7 @@ class ThreadedPrograms:
         found = known.get((control, messages))
         if found is None or not found.whole or entry not in found.known and self._is_there(code, entry):
             # Channels may wait for a thread wherever it has been: all of that is linked again, whatever its mode was then.
-            entries = frozenset({code.start, entry}).union(*(one.entries for one in known.values()))
+            entries = frozenset({code.start, entry}).union(*(linked.entries for linked in known.values()))
             linked = Linker(code, control, self.library, messages).link(entries)
             linked.before = found
             found = known[control, messages] = linked

@@ -46,8 +46,8 @@ class BlockFlow(BranchMachine):
         here = state.at(ACTIVE).load(u32).lane()
         self.active = self.execution if single else here
         self.next: Any = RecordTarget(state.field(NEXT), state.inside(OP.itemsize))
-        held = state.at(CHANNEL_IP).load_lanes(u32, CHANNELS, align=4)
-        self.channels = self.m.select(self.m.mask_from_bits(here, CHANNELS), self._all(self.ip), held)
+        channel_ip = state.at(CHANNEL_IP).load_lanes(u32, CHANNELS, align=4)
+        self.channels = self.m.select(self.m.mask_from_bits(here, CHANNELS), self._all(self.ip), channel_ip)
         self.taken = self._holds(inst)
         if inst.opcode != "jmpi":
             self.taken = self.taken & self.active
@@ -166,8 +166,8 @@ def label(state: BlockState, vector: bool) -> None:
     """Activate the channels that wait at this instruction."""
     m = state.m
     ip = state.field("ip").lane()
-    held = state.at(CHANNEL_IP).load_lanes(u32, CHANNELS, align=4)
-    waiting = m.bits_from_mask(held == m.broadcast(ip, CHANNELS)) & execution(state, vector)
+    channel_ip = state.at(CHANNEL_IP).load_lanes(u32, CHANNELS, align=4)
+    waiting = m.bits_from_mask(channel_ip == m.broadcast(ip, CHANNELS)) & execution(state, vector)
     active = state.at(ACTIVE).load_lanes(u32, 1) | waiting
     state.at(ACTIVE).store(active)
     state.end(0)

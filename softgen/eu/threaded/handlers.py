@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from softgen.bits.units import GRF_BYTES
+from softgen.bits.units import GRF_BYTES, QWORD
 from softgen.errors import SoftgenError
 from softgen.eu.semantics.descriptor_bits import known_bits
 from softgen.eu.semantics.send import execute_message, halves, has_lane_program, message_lengths, second_length
@@ -18,7 +18,7 @@ from softgen.eu.threaded import flow, stack_flow
 from softgen.eu.threaded.flow import CONTEXT
 from softgen.eu.threaded.record import SLOTS
 from softgen.eu.threaded.shapes import InstructionShape
-from softgen.eu.threaded.state import ACTIVE, WORD, BlockState, Escape, Held, StreamState
+from softgen.eu.threaded.state import ACTIVE, BlockState, Escape, Held, StreamState
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_scalar import Parameter
 from softgen.lanes.llvm_text import LlvmModule
@@ -75,16 +75,16 @@ def write(kind: HandlerKind, name: str, module: LlvmModule) -> Reach | None:
 
 
 def _compute(state: BlockState, kind: HandlerKind) -> None:
-    one = kind.shape.instruction
-    if one.dst is not None and one.dst.indirect:  # before flags are written
-        state.check(lane_type(one.dst), state.moved(_indirect(state, one, one.dst, destination_offsets(one))))
-    step(state, one)
+    inst = kind.shape.instruction
+    if inst.dst is not None and inst.dst.indirect:  # before flags are written
+        state.check(lane_type(inst.dst), state.moved(_indirect(state, inst, inst.dst, destination_offsets(inst))))
+    step(state, inst)
     state.end()
 
 
 def _stream(state: BlockState, kind: HandlerKind) -> None:
     """Several instructions of a stream, which never escape."""
-    at = WORD
+    at = QWORD
     held: Held = []
     for part, makers in zip(kind.parts, kind.makers, strict=True):
         held.append(None)
@@ -111,7 +111,7 @@ def _start(state: BlockState, kind: HandlerKind) -> None:
 
 def _back(state: BlockState, kind: HandlerKind) -> None:
     """The end of a stream."""
-    record, count = state.inside(WORD).load_pointer(), state.inside(2 * WORD).load(u64)
+    record, count = state.inside(QWORD).load_pointer(), state.inside(2 * QWORD).load(u64)
     state.go_on(record, state.executed + count)
 
 

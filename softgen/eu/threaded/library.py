@@ -54,9 +54,9 @@ def stamp() -> str:
 
 def name_of(kind: HandlerKind) -> str:
     mode, parts = kind.mode, [name_of(part) for part in kind.parts]
-    said = (kind.what, text(kind.shape), mode.rounding, mode.alt, sorted(mode.flushes), kind.accumulates, kind.single, kind.vector, parts,
-            kind.makers)  # fmt: skip
-    return "h" + hashlib.sha256(repr(said).encode()).hexdigest()[:24]
+    identity = (kind.what, text(kind.shape), mode.rounding, mode.alt, sorted(mode.flushes), kind.accumulates, kind.single, kind.vector,
+                parts, kind.makers)  # fmt: skip
+    return "h" + hashlib.sha256(repr(identity).encode()).hexdigest()[:24]
 
 
 def compile_quickly(ir: str, target: jit.Target) -> bytes:

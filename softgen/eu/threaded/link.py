@@ -95,7 +95,7 @@ class Linker:
                     break
                 self.lines[ip] = line
                 targets = self._targets(line)
-                todo += [one for one in targets if one >= 0]
+                todo += [target for target in targets if target >= 0]
                 if line.instruction.eot and line.instruction.opcode in SENDS or line.instruction.opcode in ("", "illegal"):
                     break
                 if pause and new_control(line.instruction, self.control) not in (None, self.control):
@@ -103,22 +103,22 @@ class Linker:
                 ip += line.size
 
     def _targets(self, line: DecodedInstruction) -> tuple[int, ...]:
-        one = line.instruction
-        if one.opcode in OPS or one.opcode in SENDS or one.opcode in NOPS or one.opcode == "wait":
+        inst = line.instruction
+        if inst.opcode in OPS or inst.opcode in SENDS or inst.opcode in NOPS or inst.opcode == "wait":
             return ()
         found = self.addresses(line)
         self.waited.update(found)
-        if self.channels and (one.opcode in INTERPRETED_ONLY or one.jip is None and one.uip is None and one.opcode != "jmpi"):
+        if self.channels and (inst.opcode in INTERPRETED_ONLY or inst.jip is None and inst.uip is None and inst.opcode != "jmpi"):
             self.anywhere = self.anywhere or not self.single
         return found
 
     def addresses(self, line: DecodedInstruction) -> tuple[int, int, int]:
         """Next, jip and uip of a branch; -1 where it has none."""
-        one = line.instruction
-        if labels.is_absolute(one):
+        inst = line.instruction
+        if labels.is_absolute(inst):
             return line.ip + line.size, -1, -1
-        jip, uip = (-1 if count is None else labels.target(one, line.ip, count) for count in (one.jip, one.uip))
-        if one.opcode == "break" and self.channels and uip >= 0:
+        jip, uip = (-1 if count is None else labels.target(inst, line.ip, count) for count in (inst.jip, inst.uip))
+        if inst.opcode == "break" and self.channels and uip >= 0:
             try:
                 uip += self.code.line(uip).size
             except SoftgenError:
@@ -168,21 +168,21 @@ class Linker:
         return found
 
     def _op(self, line: DecodedInstruction) -> LinkedOp:
-        one = line.instruction
-        if one.breakpoint:
+        inst = line.instruction
+        if inst.breakpoint:
             return LinkedOp(line.ip, None)
-        if (control := new_control(one, self.control)) is not None:
+        if (control := new_control(inst, self.control)) is not None:
             return self._mode(line, control)
-        if one.opcode in OPS:
-            use = computing(one)
+        if inst.opcode in OPS:
+            use = computing(inst)
             return LinkedOp(line.ip, self._kind("compute", use.shape), use)
-        if one.opcode in SENDS:
+        if inst.opcode in SENDS:
             return self._send(line)
-        if one.opcode in NOPS:
+        if inst.opcode in NOPS:
             return LinkedOp(line.ip, self._kind("idle"), self.plain)
-        if one.opcode == "wait":
+        if inst.opcode == "wait":
             return self._wait(line)
-        if one.opcode in self.table:
+        if inst.opcode in self.table:
             return self._branch(line)
         return LinkedOp(line.ip, None)
 
@@ -195,19 +195,19 @@ class Linker:
         return LinkedOp(line.ip, self._kind("mode"), use, jump=line.ip + line.size, control=control)
 
     def _send(self, line: DecodedInstruction) -> LinkedOp:
-        one = line.instruction
-        known = known_bits(one.descriptor) is not None and (one.extended is None or known_bits(one.extended) is not None)
-        if not self.messages or not known or any(operand is not None and operand.indirect for operand in (one.dst, *one.sources)):
+        inst = line.instruction
+        known = known_bits(inst.descriptor) is not None and (inst.extended is None or known_bits(inst.extended) is not None)
+        if not self.messages or not known or any(operand is not None and operand.indirect for operand in (inst.dst, *inst.sources)):
             return LinkedOp(line.ip, None)
-        use = sending(one)
+        use = sending(inst)
         use = replace(use, slots=(*use.slots[:3], line.ip + line.size & NOWHERE))
         return LinkedOp(line.ip, self._kind("send", use.shape), use)
 
     def _wait(self, line: DecodedInstruction) -> LinkedOp:
-        one = line.instruction
-        operand = one.dst if one.dst is not None and one.dst.file == "arf" and one.dst.number else one.sources[0]
+        inst = line.instruction
+        operand = inst.dst if inst.dst is not None and inst.dst.file == "arf" and inst.dst.number else inst.sources[0]
         try:
-            name, start = register_location(operand, one.gen)
+            name, start = register_location(operand, inst.gen)
         except SoftgenError:
             return LinkedOp(line.ip, None)
         if name != "n" or start // 4 > 2:
@@ -216,10 +216,10 @@ class Linker:
         return LinkedOp(line.ip, self._kind("wait"), use)
 
     def _branch(self, line: DecodedInstruction) -> LinkedOp:
-        one, addresses = line.instruction, self.addresses(line)
-        if any(to < 0 and count is not None for to, count in zip(addresses[1:], (one.jip, one.uip), strict=True)):
+        inst, addresses = line.instruction, self.addresses(line)
+        if any(to < 0 and count is not None for to, count in zip(addresses[1:], (inst.jip, inst.uip), strict=True)):
             return LinkedOp(line.ip, None)
-        use = branching(one)
+        use = branching(inst)
         return LinkedOp(line.ip, self._kind("branch", use.shape), use, addresses=addresses)
 
     # -- records -------------------------------------------------------------------------------------------------------
@@ -228,7 +228,8 @@ class Linker:
         """Records of the program in this mode and, where cr0 changes to one known value, in the other one. Then a gate for each instruction
         dispatches on a thread's cr0; threads pass it only when they resume."""
         self.explore_modes(entries)
-        parts = [LinkedPart(one.control, one.lines, one.waited, list(one.ops())) for one in (self, self.other) if one is not None]
+        linkers = [linker for linker in (self, self.other) if linker is not None]
+        parts = [LinkedPart(linker.control, linker.lines, linker.waited, list(linker.ops())) for linker in linkers]
         gates = sorted({*self.lines, *self.other.lines}) if self.other is not None else []
         ops = [op for part in parts for op in part.ops]
         kinds = [op.kind for op in ops if op.kind is not None] + [self._kind("gate")] * bool(gates)
@@ -260,12 +261,13 @@ class Linker:
         start, back = self._kind("start"), self._kind("back")
         kinds = [start, back, *(kind for stream in found for kind, _ in stream.sequences)]
         handlers = {kind: handler.address for kind, handler in self.library.get(kinds).items() if handler.address}
-        found = [stream for stream in found if all(kind in handlers for kind in (start, back, *(one for one, _ in stream.sequences)))]
-        texts = [streams.text(one, handlers, BACK.pack(handlers[back], writer.address(one.end), one.end - one.start)) for one in found]
+        found = [stream for stream in found if all(kind in handlers for kind in (start, back, *(kind for kind, _ in stream.sequences)))]
+        texts = [streams.text(stream, handlers, BACK.pack(handlers[back], writer.address(stream.end), stream.end - stream.start))
+                 for stream in found]  # fmt: skip
         made = b"".join(texts)
         at = int(np.frombuffer(made, np.uint8).ctypes.data)
-        for one, text in zip(found, texts, strict=True):
-            writer.start(one, handlers[start], at)
+        for stream, text in zip(found, texts, strict=True):
+            writer.start(stream, handlers[start], at)
             at += len(text)
         return made
 

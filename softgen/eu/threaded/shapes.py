@@ -27,8 +27,8 @@ SLOT = 1 << 16
 FREE = 1 << 30  # a limit that nothing reaches
 IMMEDIATES = (0, 4)  # where in a record's immediate the first one stands, and a second
 
-NAMES = [one.name for one in fields(Instruction)]
-DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Instruction)}
+NAMES = [field.name for field in fields(Instruction)]
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Instruction)}
 FIELDS = attrgetter(*NAMES)
 # What `step` looks at, but for operands and what a record holds.
 COMPUTING = ("gen", "opcode", "opcode_number", "form", "exec_size", "align16", "no_mask", "predicate", "predicate_invert", "condition",
@@ -192,8 +192,8 @@ def _places(inst: Instruction) -> tuple[int, int]:
 
 def channels(use: ShapeUse) -> int:
     """Those that must be on for an instruction to be executed in all of its channels, as a mask."""
-    one = use.shape.instruction
-    return 0 if one.no_mask else (1 << one.exec_size) - 1 << use.group + _places(one)[0]
+    inst = use.shape.instruction
+    return 0 if inst.no_mask else (1 << inst.exec_size) - 1 << use.group + _places(inst)[0]
 
 
 class _Ruled(NamedTuple):
@@ -211,7 +211,7 @@ def _instruction(kept: dict[str, Any]) -> Instruction:
     return make_instruction(*(kept.get(name, DEFAULTS[name]) for name in NAMES))
 
 
-OPERAND = [one.name for one in fields(Operand)]
+OPERAND = [field.name for field in fields(Operand)]
 VALUES = attrgetter(*OPERAND)
 
 
@@ -227,9 +227,9 @@ def _four(given: list[int]) -> tuple[int, int, int, int]:
 
 def text(shape: InstructionShape) -> str:
     """A shape in words: the same for equal ones, whatever the process."""
-    one = shape.instruction
-    operands = [None if operand is None else VALUES(operand) for operand in (one.dst, *one.sources)]
-    rest = [value for name, value in zip(NAMES, FIELDS(one), strict=True) if name not in ("dst", "sources")]
+    inst = shape.instruction
+    operands = [None if operand is None else VALUES(operand) for operand in (inst.dst, *inst.sources)]
+    rest = [value for name, value in zip(NAMES, FIELDS(inst), strict=True) if name not in ("dst", "sources")]
     return repr((rest, operands, shape.immediates, shape.moves))
 
 

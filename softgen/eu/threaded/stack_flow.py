@@ -28,8 +28,8 @@ class BlockStack(StackBranch):
         self.control = state.m.record(CONTROL, state.at(CONTROL_BLOCK).memory("control block"))
         self.dispatched = flow.execution(state, vector)
         self.active = state.at(ACTIVE).load(u32).lane()
-        held = state.m.scalar(state.m.bits_from_mask(predicate(state, inst)))
-        self.predicated = (held << state.field("group") + first_channel(state, inst)).lane()
+        predicated = state.m.scalar(state.m.bits_from_mask(predicate(state, inst)))
+        self.predicated = (predicated << state.field("group") + first_channel(state, inst)).lane()
         self.next = RecordTarget(state.field(NEXT), state.inside(OP.itemsize))
         self.jip = RecordTarget(state.field(FIRST), state.record("first"))
 

@@ -6,7 +6,7 @@ is one load of all the bytes it covers, and a shuffle.
 
 from __future__ import annotations
 
-from softgen.bits.units import GRF_BYTES, GRF_COUNT
+from softgen.bits.units import GRF_BYTES, GRF_COUNT, QWORD
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.isa.rules import ExecutionRules, rules
 from softgen.eu.thread.block import BLOCK_OFFSETS, ControlBlock, ThreadStatus, offset
@@ -25,7 +25,6 @@ ACTIVE = CONTROL + offset(ControlBlock, "active")
 IP, EXECUTED = CONTROL + offset(ControlBlock, "ip"), CONTROL + offset(ControlBlock, "executed")
 WIDEST = 128  # bytes that are worth a load and a shuffle instead of a load for each lane
 SHOWN = 8  # ip has three zero bits
-WORD = 8  # bytes that a record of a stream is made of
 ALL = ("splat (i1 true)", "splat (i1 1)")  # payloads of masks with all lanes
 LEFT_TO_REFERENCE = frozenset({"tm", "cr", "ip", "sr"})  # tm: reading it; the others: writing them
 
@@ -86,7 +85,7 @@ class BlockState:
             if place in ("grf", "mrf") and max(offsets) + size > self.sizes[place]:
                 raise Escape
             return self.at(BLOCK_OFFSETS[place]), list(offsets)
-        counted = [one - slot * SLOT for one in offsets]
+        counted = [offset - slot * SLOT for offset in offsets]
         if self.shape.immediates[slot - 1] < 0:
             self.extents[slot - 1] = max(self.extents[slot - 1], max(counted) + size)
         return self.pointers[slot - 1], counted
@@ -138,9 +137,9 @@ class BlockState:
         pointer, counted = self._start(place, type.bytes, offsets)
         if offsets[0] >= SLOT or max(offsets) + type.bytes <= self.sizes[place]:
             return self._load(type, pointer, counted)
-        inside = [one + type.bytes <= self.sizes[place] for one in offsets]
-        value = self._load(type, pointer, [one if fine else 0 for one, fine in zip(offsets, inside, strict=True)])
-        return self.m.select(self.m.constant(bool_, [int(one) for one in inside]), value, self.m.like(value, 0))
+        inside = [offset + type.bytes <= self.sizes[place] for offset in offsets]
+        value = self._load(type, pointer, [offset if fine else 0 for offset, fine in zip(offsets, inside, strict=True)])
+        return self.m.select(self.m.constant(bool_, [int(fits) for fits in inside]), value, self.m.like(value, 0))
 
     def _refresh(self, place: str) -> None:
         """Registers whose value is known without a load."""
@@ -163,8 +162,8 @@ class BlockState:
             return
         pointer, counted = self._start(place, value.type.bytes, offsets)
         if offsets[0] < SLOT and max(offsets) + value.type.bytes > self.sizes[place]:
-            inside = [one + value.type.bytes <= self.sizes[place] for one in offsets]
-            kept = mask & self.m.constant(bool_, [int(one) for one in inside])
+            inside = [offset + value.type.bytes <= self.sizes[place] for offset in offsets]
+            kept = mask & self.m.constant(bool_, [int(fits) for fits in inside])
             self.m.store(value, pointer.memory(place), self.m.constant(u32, counted), kept)
             return
         self._store(value, pointer, counted, mask)
@@ -174,9 +173,9 @@ class BlockState:
     def _covered(self, type: LaneType, counted: list[int]) -> tuple[int, list[int]] | None:
         """The first byte of a vector that has all lanes, and where in it they are; None where it would be too long."""
         low = min(counted)
-        if any((one - low) % type.bytes for one in counted) or max(counted) - low + type.bytes > WIDEST:
+        if any((offset - low) % type.bytes for offset in counted) or max(counted) - low + type.bytes > WIDEST:
             return None
-        return low, [(one - low) // type.bytes for one in counted]
+        return low, [(offset - low) // type.bytes for offset in counted]
 
     def _load(self, type: LaneType, pointer: HostPointer, counted: list[int]) -> Value:
         m, lanes = self.m, len(counted)
@@ -199,8 +198,8 @@ class BlockState:
         here = pointer.at(low) if low else pointer
         count = max(places) + 1
         if places != list(range(lanes)):
-            value = m.pick(value, [places.index(one) if one in places else None for one in range(count)])
-            mask = m.pick(mask, [places.index(one) if one in places else lanes for one in range(count)], m.constant(bool_, 0, lanes))
+            value = m.pick(value, [places.index(i) if i in places else None for i in range(count)])
+            mask = m.pick(mask, [places.index(i) if i in places else lanes for i in range(count)], m.constant(bool_, 0, lanes))
         if mask.payload not in ALL:
             # Volatile, or LLVM would make a masked store of it after all.
             before = here.load_lanes(type, count, align=1, volatile=True)
@@ -221,10 +220,10 @@ class BlockState:
 
     def moved(self, offsets: Value) -> Value:
         """Addresses with the offset that was taken out of the instruction."""
-        one = self.shape.instruction
+        inst = self.shape.instruction
         if not self.shape.moves:
             return offsets
-        slot = next(slot for slot, operand in enumerate((one.dst, *one.sources)) if operand is not None and operand.indirect)
+        slot = next(slot for slot, operand in enumerate((inst.dst, *inst.sources)) if operand is not None and operand.indirect)
         return offsets + self.m.broadcast(self.field(SLOTS[slot]).lane(), offsets.lanes)
 
     def check(self, type: LaneType, offsets: Value) -> None:
@@ -263,7 +262,7 @@ class BlockState:
 
     def write_flags(self, first: int, value: Value, mask: Value) -> None:
         pointer, bits, place = self._flag_register(first)
-        kept, new = (self.m.mask_scalar(one, bits.type).rotate_left(place) for one in (mask, value & mask))
+        kept, new = (self.m.mask_scalar(lanes, bits.type).rotate_left(place) for lanes in (mask, value & mask))
         pointer.store((bits & ~kept) | new)
 
 
@@ -283,10 +282,10 @@ class StreamState(BlockState):
         self, m: LlvmMachine, shape: InstructionShape, mode: FloatMode, accumulates: bool, start: int, held: Held, makers: tuple[int, ...]
     ) -> None:
         self.start, self.held, self.makers = start, held, makers
-        self.fields = {"immediate": start + WORD}
-        end = start + WORD + WORD * (max(shape.immediates) >= 0)
+        self.fields = {"immediate": start + QWORD}
+        end = start + QWORD + QWORD * (max(shape.immediates) >= 0)
         if flagged(shape.instruction):
-            self.fields["flag"], end = end, end + WORD
+            self.fields["flag"], end = end, end + QWORD
         self.end_of_part = end
         super().__init__(m, shape, mode, accumulates)
 

@@ -40,8 +40,8 @@ Place = tuple[int, int]  # of a run: its first step, and the one after its last
 
 def joins(kind: HandlerKind) -> bool:
     """Whether it may be part of a stream: what looks for registers by address may have to leave in the middle."""
-    one = kind.shape.instruction
-    return kind.what == "compute" and not any(operand is not None and operand.indirect for operand in (one.dst, *one.sources))
+    inst = kind.shape.instruction
+    return kind.what == "compute" and not any(operand is not None and operand.indirect for operand in (inst.dst, *inst.sources))
 
 
 def runs(steps: Sequence[Step | None], heads: set[int], loops: set[int]) -> list[Place]:
@@ -69,11 +69,11 @@ def sequences(steps: Sequence[Step | None], places: list[Place]) -> list[list[in
         lengths.append(lengths[pair[0]] + lengths[pair[1]])
     found: list[list[int]] = [[] for _ in places]
     run = 0
-    for one in row.tolist():
-        if one < 0:
+    for number in row.tolist():
+        if number < 0:
             run += 1
         else:
-            found[run].append(lengths[one])
+            found[run].append(lengths[number])
     return found
 
 
@@ -97,9 +97,9 @@ def _joined(row: Row, pair: tuple[int, int], number: int) -> Row:
     at = np.flatnonzero((row[:-1] == pair[0]) & (row[1:] == pair[1]))
     if pair[0] == pair[1]:  # of three in a row, the first two
         kept, last = [], -2
-        for one in at.tolist():
-            if one > last + 1:
-                kept.append(last := one)
+        for index in at.tolist():
+            if index > last + 1:
+                kept.append(last := index)
         at = np.array(kept, np.int64)
     row = row.copy()
     row[at] = number
@@ -119,12 +119,12 @@ def find(steps: Sequence[Step | None], first: int, heads: set[int], loops: set[i
     """The streams of a part of a program, which begins with record number `first`."""
     places = runs(steps, heads, loops)
     cut = [_cut(steps, start, lengths) for (start, _), lengths in zip(places, sequences(steps, places), strict=True)]
-    made = [[_kind(tuple(kind for kind, _ in some), makers(some, extents)) for some in row] for row in cut]
+    made = [[_kind(tuple(kind for kind, _ in sequence), makers(sequence, extents)) for sequence in row] for row in cut]
     times = Counter(kind for row in made for kind in row)
     found = []
     for (start, end), row, kinds in zip(places, cut, made, strict=True):
         need = 0
-        for use in {(use.shape, use.group): use for some in row for _, use in some}.values():
+        for use in {(use.shape, use.group): use for sequence in row for _, use in sequence}.values():
             need |= channels(use)
         if need <= u32.highest:
             kinds = [kind if times[kind] >= OFTEN else _kind(kind.parts, (UNKNOWN,) * len(kind.parts)) for kind in kinds]
@@ -134,7 +134,7 @@ def find(steps: Sequence[Step | None], first: int, heads: set[int], loops: set[i
 
 def _cut(steps: Sequence[Step | None], start: int, lengths: list[int]) -> list[list[Step]]:
     ends = np.cumsum([start, *lengths]).tolist()
-    return [[step for step in steps[one:other] if step is not None] for one, other in pairwise(ends)]
+    return [[step for step in steps[first:other] if step is not None] for first, other in pairwise(ends)]
 
 
 def makers(steps: Sequence[Step], extents: Extents) -> tuple[tuple[int, ...], ...]:
@@ -145,7 +145,7 @@ def makers(steps: Sequence[Step], extents: Extents) -> tuple[tuple[int, ...], ..
         found.append(tuple(results[start][0] if start in results and limit < FREE else -1 for start, limit in _operands(use)))
         start, end = use.slots[0], use.slots[0] + extents(kind)[0]
         if use.limits[0] < FREE:
-            results = {one: rest for one, rest in results.items() if one >= end or rest[1] <= start}
+            results = {first: rest for first, rest in results.items() if first >= end or rest[1] <= start}
             results[start] = number, end
     return tuple(found)
 

@@ -109,8 +109,8 @@ class RecordWriter:
         slots: tuple[int, ...] = use.slots
         jumps = [0, 0]
         if op.addresses[0]:
-            slots = *(one & NOWHERE for one in op.addresses), 0
-            jumps = [self.address(body[one]) if one >= 0 else 0 for one in op.addresses[1:]]
+            slots = *(address & NOWHERE for address in op.addresses), 0
+            jumps = [self.address(body[address]) if address >= 0 else 0 for address in op.addresses[1:]]
         elif op.jump is not None:
             jumps[0] = self.address(self.bodies[control if op.control is None else op.control][op.jump])
         rest = *slots, use.immediate, use.group, use.flag, *jumps

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from softgen.bits.units import GRF_BYTES
+from softgen.bits.units import GRF_BYTES, GRF_COUNT
 from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.interpreter import SENDS
 from softgen.eu.isa.instruction import Instruction, Operand
@@ -25,7 +25,7 @@ from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.types import LaneType
 from softgen.lanes.value import Value
 
-GRF = 4096
+GRF_FILE = GRF_BYTES * GRF_COUNT
 ByteSpan = tuple[int, int]
 
 
@@ -38,7 +38,7 @@ class AffineRegisters:
 
     def resume_point(self) -> None:
         """A resume point: no SSA value of before is available here."""
-        self.ranges = {span: None for span, held in self.ranges.items() if held is None or not held.conditions and held.mask == EVERY}
+        self.ranges = {span: None for span, value in self.ranges.items() if value is None or not value.conditions and value.mask == EVERY}
 
     def facts(self) -> frozenset[AffineRange]:
         self.resume_point()
@@ -46,20 +46,20 @@ class AffineRegisters:
 
     def invalidate(self, spans: Iterable[ByteSpan]) -> None:
         for low, high in spans:
-            self.ranges = {span: held for span, held in self.ranges.items() if span.end <= low or high <= span.start}
+            self.ranges = {span: value for span, value in self.ranges.items() if span.end <= low or high <= span.start}
 
     def wrote(self, value: Value, offsets: tuple[int, ...], mask: str) -> None:
         """Record a write of `value` under a mask."""
         size = value.type.bytes
         self.invalidate([(min(offsets), max(offsets) + size)])
-        held = affine.known(self.m, value.payload) if value.type.is_integer else None
-        if held is None or len(offsets) < 2 or any(b - a != size for a, b in pairwise(offsets)):
+        known = affine.known(self.m, value.payload) if value.type.is_integer else None
+        if known is None or len(offsets) < 2 or any(b - a != size for a, b in pairwise(offsets)):
             return
         if mask != EVERY:
-            if held.mask not in (EVERY, mask):
+            if known.mask not in (EVERY, mask):
                 return
-            held = replace(held, mask=mask)
-        self.ranges[AffineRange(offsets[0], size, len(offsets), held.stride, held.highest)] = held
+            known = replace(known, mask=mask)
+        self.ranges[AffineRange(offsets[0], size, len(offsets), known.stride, known.highest)] = known
 
     def read(self, type: LaneType, offsets: tuple[int, ...], result: str) -> None:
         """Record what is known of a value that was read."""
@@ -71,18 +71,18 @@ class AffineRegisters:
             affine.declare(m, type, lanes, result, 0)
             return
         gap = gaps.pop()
-        for span, held in self.ranges.items():
+        for span, value in self.ranges.items():
             inside = span.start <= min(offsets) and max(offsets) < span.end
             if inside and span.size == type.bytes and not (offsets[0] - span.start) % span.size:
                 if gap % span.size == 0:
-                    self._found(type, lanes, result, span, held, (offsets[0] - span.start) // span.size, gap // span.size)
+                    self._found(type, lanes, result, span, value, (offsets[0] - span.start) // span.size, gap // span.size)
                 return
 
-    def _found(self, type: LaneType, lanes: int, result: str, span: AffineRange, held: AffineValue | None, first: int, gap: int) -> None:
-        if held is None:
+    def _found(self, type: LaneType, lanes: int, result: str, span: AffineRange, value: AffineValue | None, first: int, gap: int) -> None:
+        if value is None:
             affine.declare(self.m, type, lanes, result, span.stride * gap, span.highest)
-        elif held.mask == EVERY or (first, gap) == (0, 1):
-            self.m.affine[result] = affine.shifted(self.m, type, held, first, gap)
+        elif value.mask == EVERY or (first, gap) == (0, 1):
+            self.m.affine[result] = affine.shifted(self.m, type, value, first, gap)
 
 
 # -- at block entries ----------------------------------------------------------------------------------------------
@@ -102,29 +102,29 @@ class AffineBlockEntries:
 
     def at(self, ip: int) -> frozenset[AffineRange]:
         """The intersection over all predecessors; of a loop header, without what the loop body writes."""
-        done = [self.known[one] for one in self.predecessors[ip] if one in self.known]
+        done = [self.known[predecessor] for predecessor in self.predecessors[ip] if predecessor in self.known]
         if ip == self.graph.program.start:
             done.append(self.start)
         if not done:
             return frozenset()
         common = frozenset.intersection(*done)
-        back = [one for one in self.predecessors[ip] if one not in self.known]
+        back = [predecessor for predecessor in self.predecessors[ip] if predecessor not in self.known]
         if not common or not back:
             return common
         body = self._loop_body(ip, back)
         if self.graph.program.start in body - {ip}:  # the body may be entered without passing the header
             common &= self.start
-        lost = [found for one in body for line in self.graph.blocks[one].lines for found in written(line.instruction, self.rules)]
+        lost = [found for block in body for line in self.graph.blocks[block].lines for found in written(line.instruction, self.rules)]
         return frozenset(span for span in common if not any(low < span.end and span.start < high for low, high in lost))
 
     def _loop_body(self, ip: int, back: list[int]) -> set[int]:
         """The loop body: this header, and the blocks from which a back edge is reached without passing it."""
-        todo, seen = [one for one in back if one != ip], {ip, *back}
+        todo, seen = [block for block in back if block != ip], {ip, *back}
         while todo:
-            for one in self.predecessors[todo.pop()]:
-                if one not in seen:
-                    seen.add(one)
-                    todo.append(one)
+            for predecessor in self.predecessors[todo.pop()]:
+                if predecessor not in seen:
+                    seen.add(predecessor)
+                    todo.append(predecessor)
         return seen
 
 
@@ -135,14 +135,14 @@ def written(inst: Instruction, rules: ExecutionRules) -> list[ByteSpan]:
         return []
     bits = known_bits(inst.descriptor)
     if dst.indirect or bits is None and isinstance(inst.descriptor, Operand):
-        return [(0, GRF)]
+        return [(0, GRF_FILE)]
     first = dst.number * GRF_BYTES
     if inst.opcode in SENDS:
         count = message_lengths(bits or 0, inst.gen).response + len(halves(inst)) - 1
         return [(first, first + dst.sub + count * GRF_BYTES)]
     type = LANES.get(dst.type)
     if type is None:
-        return [(0, GRF)]
+        return [(0, GRF_FILE)]
     size = inst.exec_size * max(dst.horizontal, 1) * type.bytes * (2 if type.bytes > 4 else 1)  # doubles may be pairs of instructions
     more = GRF_BYTES if inst.opcode == "math" else 0  # the remainder follows the quotient
     return [(first, first + max(dst.sub + size, GRF_BYTES) + more)]

@@ -208,16 +208,16 @@ def _reached(program: KernelProgram, probing: Callable[[DecodedInstruction], Pro
             outside.add(ip)  # a thread that goes there is reported by the interpreter
             continue
         yield ip, line
-        one = line.instruction
-        if branches(one):
+        inst = line.instruction
+        if branches(inst):
             probe = probes[ip] = probing(line)
-            semantics = meaning(one, probe.rules, single)
+            semantics = meaning(inst, probe.rules, single)
             if probe.rules.flow == "stack":
                 stack_successors(probe)
             elif (to := semantics(probe)) is not None:
                 probe.successors.add(to)
             todo += [*probe.successors, *probe.sent]
-        elif not one.eot:
+        elif not inst.eot:
             todo.append(ip + line.size)
 
 

@@ -28,25 +28,25 @@ def by_lane(inst: Instruction) -> bool:
     bits = known_bits(inst.descriptor)
     if bits is None:
         return False
-    said = message.plan(inst.sfid, bits, inst.gen).words
-    return (said.get("simd_mode") or said.get("block_size", "")) in LANES
+    words = message.plan(inst.sfid, bits, inst.gen).words
+    return (words.get("simd_mode") or words.get("block_size", "")) in LANES
 
 
 def drop_write_masks(graph: ControlFlowGraph, segments: dict[int, Segment], registers: RegisterPartition) -> None:
     """Make unmasked the writes that cover every active channel and overwrite nothing that is live in an inactive one."""
     own = {part for part in registers.parts.get("grf", ()) if part.variable}
-    own = own.difference(*(registers.covering(one) for one in _mixed(registers, own)))
+    own = own.difference(*(registers.covering(access) for access in _mixed(registers, own)))
     if not own:
         return
     number = {part: 1 << index for index, part in enumerate(own)}
-    effects = {one: effect(one, registers, number, _replaces(one)) for one in registers.accesses if one.place == "grf"}
+    effects = {access: effect(access, registers, number, _replaces(access)) for access in registers.accesses if access.place == "grf"}
     live = _live(graph, segments, effects)
     homes = _homes(graph, segments)
-    for ip, one in segments.items():
+    for ip, segment in segments.items():
         live_elsewhere = 0
         for at in homes[ip].pending:
             live_elsewhere |= live.get(at, ~0)
-        for item in one.items:
+        for item in segment.items:
             if isinstance(item, RegisterAccess) and item in effects and item.everyone and item.mask != TRUE:
                 kills = effects[item][1]
                 if kills.bit_count() == len(registers.covering(item)) and not kills & live_elsewhere:
@@ -65,8 +65,8 @@ def _mixed(registers: RegisterPartition, own: set[RegisterPart]) -> Iterable[Reg
         for lane, offset in enumerate(access.offsets):
             for part in registers.covering(access):
                 if part.start <= offset < part.end and part in places:
-                    mine = access.channel + lane, access.type.bytes
-                    if places[part].setdefault(offset, mine) != mine or access.type.bytes != next(iter(places[part].values()))[1]:
+                    owner = access.channel + lane, access.type.bytes
+                    if places[part].setdefault(offset, owner) != owner or access.type.bytes != next(iter(places[part].values()))[1]:
                         yield access
 
 
@@ -87,9 +87,9 @@ def _homes(graph: ControlFlowGraph, segments: dict[int, Segment]) -> dict[int, B
 def _live(graph: ControlFlowGraph, segments: dict[int, Segment], effects: dict[RegisterAccess, tuple[int, int]]) -> dict[int, int]:
     """Live-in parts of each segment, as one channel sees them."""
     homes = _homes(graph, segments)
-    successors = {ip: (one.successors | homes[ip].sent | set(homes[ip].successors)) & set(segments) for ip, one in segments.items()}
-    for ip, one in segments.items():  # resume points
-        successors[ip] |= {item.ip for item in one.items if isinstance(item, Exit)} & set(segments)
+    successors = {ip: (segment.successors | homes[ip].sent | set(homes[ip].successors)) & set(segments) for ip, segment in segments.items()}
+    for ip, segment in segments.items():  # resume points
+        successors[ip] |= {item.ip for item in segment.items if isinstance(item, Exit)} & set(segments)
     predecessors: dict[int, set[int]] = {}
     for ip, targets in successors.items():
         for to in targets:

@@ -106,7 +106,7 @@ class KernelTranslator(EntryExit):
         self.m.frame(NAME, i64, [Parameter("first", noalias=True), context], align_stack=64)  # for spilled vector registers
         in_block = self.state.scattered or any(part.written and not part.variable for part in parts)
         size = max(block.end for block in self.graph.blocks.values()) - self.program.start
-        entries = tuple(ip for ip, one in self.segments.items() if one.entry)
+        entries = tuple(ip for ip, segment in self.segments.items() if segment.entry)
         indices = frozenset(self.state.indices)
         clean = not in_block and not self.diverges
         return KernelTranslation(self.m.module.text(), entries, clean, indices, size, self._needs(parts), self.escapes)
@@ -122,7 +122,7 @@ class KernelTranslator(EntryExit):
 
     def _dormant(self, parts: list[RegisterPart]) -> list[RegisterPart]:
         """Parts that are live across a wait and unused in loops without one: kept in the block instead of spilled and reloaded."""
-        waits = {ip for ip, one in self.segments.items() if self.program.line(ip).instruction.opcode == "wait"}
+        waits = {ip for ip, segment in self.segments.items() if self.program.line(ip).instruction.opcode == "wait"}
         if not waits:
             return []
         kept = 0
@@ -192,14 +192,14 @@ class KernelTranslator(EntryExit):
     def _straight(self, line: DecodedInstruction) -> bool:
         """Translate an instruction that is no branch; False if its block ends with it."""
         inst = line.instruction
-        held: tuple[list[Any], ...] = self.state.registers.accesses, self.exits, self.segment.items
-        mark, lengths, uncounted = self.m.mark(), [len(one) for one in held], self.uncounted
+        lists: tuple[list[Any], ...] = self.state.registers.accesses, self.exits, self.segment.items
+        mark, lengths, uncounted = self.m.mark(), [len(list_) for list_ in lists], self.uncounted
         try:
             self._meaning(line)
         except (Unsupported, DecodeError) as error:
             self.m.rewind(mark)
-            for one, length in zip(held, lengths, strict=True):
-                del one[length:]
+            for list_, length in zip(lists, lengths, strict=True):
+                del list_[length:]
             self.uncounted = uncounted
             self.escapes.append(f"{line.ip:#x} {inst.opcode}: {error}")
             self.state.affine = AffineRegisters(self.m)
@@ -220,17 +220,17 @@ class KernelTranslator(EntryExit):
         return True
 
     def _meaning(self, line: DecodedInstruction) -> None:
-        one = line.instruction
-        if one.breakpoint:
+        inst = line.instruction
+        if inst.breakpoint:
             raise Unsupported("a breakpoint has no translation")
-        if one.opcode == "wait":
+        if inst.opcode == "wait":
             self._wait(line)
-        elif one.opcode in SENDS:
-            send.send(self.state, one, self.key.messages)
-        elif cr0_propagation.writes(one):
-            self.state.control = cr0_propagation.written(one, self.state.control)
-        elif one.opcode in OPS:
-            step(self.state, one)
+        elif inst.opcode in SENDS:
+            send.send(self.state, inst, self.key.messages)
+        elif cr0_propagation.writes(inst):
+            self.state.control = cr0_propagation.written(inst, self.state.control)
+        elif inst.opcode in OPS:
+            step(self.state, inst)
 
     def _wait(self, line: DecodedInstruction) -> None:
         """Take a notification, or exit (IVB 2557-2560)."""
@@ -243,26 +243,26 @@ class KernelTranslator(EntryExit):
     # -- branches ------------------------------------------------------------------------------------------------------
 
     def _branch(self, line: DecodedInstruction) -> None:
-        one, state = line.instruction, self.state
+        inst, state = line.instruction, self.state
         if self.stack:
             self._stack_branch(line)
             return
-        flow = Branching(self.m, self.program, line, state.rules, state.active, self._taken(one), self.waiting)
-        successors = control_flow.meaning(one, state.rules, self.single)(flow)
+        flow = Branching(self.m, self.program, line, state.rules, state.active, self._taken(inst), self.waiting)
+        successors = control_flow.meaning(inst, state.rules, self.single)(flow)
         self.uncounted += 1
         self._count()
         self._go(flow, successors)
 
     def _stack_branch(self, line: DecodedInstruction) -> None:
         """A branch on the masks in the control block."""
-        one, state, width = line.instruction, self.state, self.key.width
+        inst, state, width = line.instruction, self.state, self.key.width
         static = Probe(self.program, line, state.rules, width)
         dispatched = state.every(width) if self.key.full else self.dispatched.value
-        masks = dispatched, state.active, self._predicated(one)
-        targets = static.next, static.next if one.opcode in control_flow.FALL_THROUGH else static.jip
-        flow = TranslatedStack(self.m, one, self._place("control"), masks, targets, self._escape_if)
-        to = control_flow.meaning(one, state.rules, False)(flow)
-        if one.opcode not in UNCHANGING:
+        masks = dispatched, state.active, self._predicated(inst)
+        targets = static.next, static.next if inst.opcode in control_flow.FALL_THROUGH else static.jip
+        flow = TranslatedStack(self.m, inst, self._place("control"), masks, targets, self._escape_if)
+        to = control_flow.meaning(inst, state.rules, False)(flow)
+        if inst.opcode not in UNCHANGING:
             self.active.value = self.m.mask_from_bits(flow.now_active(), width)
         self.uncounted += 1
         self._count()

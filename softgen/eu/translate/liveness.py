@@ -52,18 +52,18 @@ def compute_liveness(segments: dict[int, Segment], registers: RegisterPartition,
                      observe: bool) -> None:  # fmt: skip
     """Compute `live_in` of every segment and `live` of every exit. Bits above the parts' are the flags'."""
     number = {part: 1 << index for index, part in enumerate(parts)}
-    every = (1 << len(parts) + flags) - 1
+    everything = (1 << len(parts) + flags) - 1
     effects: dict[Use, tuple[int, int]] = {
         access: effect(access, registers, number, not access.result and access.mask == TRUE) for access in registers.accesses}  # fmt: skip
-    for one in segments.values():
-        for item in one.items:
+    for segment in segments.values():
+        for item in segment.items:
             if isinstance(item, FlagUse):
                 bit = 1 << len(parts) + item.number
                 effects[item] = (0, bit) if item.replaced else (bit, 0)
     predecessors: dict[int, set[int]] = {}
-    for one in segments.values():
-        for to in [*one.successors, *(item.ip for item in one.items if isinstance(item, Exit))]:
-            predecessors.setdefault(to, set()).add(one.ip)
+    for segment in segments.values():
+        for to in [*segment.successors, *(item.ip for item in segment.items if isinstance(item, Exit))]:
+            predecessors.setdefault(to, set()).add(segment.ip)
     todo = list(segments)
     while todo:
         segment = segments[todo.pop()]
@@ -72,7 +72,7 @@ def compute_liveness(segments: dict[int, Segment], registers: RegisterPartition,
             now |= segments[to].live_in
         for item in reversed(segment.items):
             if isinstance(item, Exit):
-                item.live = _spilled(item, segment, segments, effects, every, observe, now)
+                item.live = _spilled(item, segment, segments, effects, everything, observe, now)
                 now |= item.live
             else:
                 reads, kills = effects[item]
@@ -82,13 +82,13 @@ def compute_liveness(segments: dict[int, Segment], registers: RegisterPartition,
             todo += predecessors.get(segment.ip, ())
 
 
-def _spilled(exit: Exit, here: Segment, segments: dict[int, Segment], effects: dict[Use, tuple[int, int]], every: int,
+def _spilled(exit: Exit, here: Segment, segments: dict[int, Segment], effects: dict[Use, tuple[int, int]], everything: int,
           observe: bool, live_out: int) -> int:  # fmt: skip
     """The parts that must be in the block at an exit; `live_out`: what the code after it reads."""
     if exit.status is ThreadStatus.ENDED:
-        return every if observe else 0
+        return everything if observe else 0
     if observe or exit.status is ThreadStatus.ESCAPE and not exit.conditional:
-        return every
+        return everything
     if exit.status is ThreadStatus.ESCAPE:  # the interpreter executes this instruction, and the thread resumes after it
         found = live_out
         for item in here.items:
@@ -96,15 +96,15 @@ def _spilled(exit: Exit, here: Segment, segments: dict[int, Segment], effects: d
                 reads, _ = effects[item]
                 found |= reads
         return found
-    return segments[exit.ip].live_in if exit.ip in segments else every
+    return segments[exit.ip].live_in if exit.ip in segments else everything
 
 
 def effect(access: RegisterAccess, registers: RegisterPartition, number: dict[RegisterPart, int], replaces: bool) -> tuple[int, int]:
     """The parts that an access reads, and those that it kills; parts without a number are left out."""
     parts = registers.covering(access)
-    every = sum(number.get(part, 0) for part in parts)
+    covered = sum(number.get(part, 0) for part in parts)
     low, high = access.span
     if not replaces or len(set(access.offsets)) * access.type.bytes != high - low:
-        return every, 0
+        return covered, 0
     whole = sum(number.get(part, 0) for part in parts if low <= part.start and part.end <= high)
-    return every & ~whole, whole
+    return covered & ~whole, whole

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from softgen.bits.units import GRF_BYTES
 from softgen.eu.thread.block import BLOCK_OFFSETS
 from softgen.lanes.llvm import YES, LlvmMachine
 from softgen.lanes.llvm_scalar import HostPointer
@@ -21,7 +22,6 @@ from softgen.lanes.value import Value
 
 UNIT, WIDE = 4, 8  # bytes that every part is a multiple of, and where something in it is as large
 LARGEST = 128  # bytes of a part that is more than one register
-REGISTER = 32
 TRUE = YES
 
 
@@ -94,7 +94,7 @@ class RegisterPartition:
         """Split a large span at register boundaries."""
         if high - low <= LARGEST or place in self.in_block:
             return [(low, high)]
-        cuts = [low, *range(low // REGISTER * REGISTER + REGISTER, high, REGISTER), high]
+        cuts = [low, *range(low // GRF_BYTES * GRF_BYTES + GRF_BYTES, high, GRF_BYTES), high]
         return list(pairwise(cuts))
 
     def covering(self, access: RegisterAccess) -> list[RegisterPart]:
@@ -126,8 +126,8 @@ class RegisterPartition:
 
     def spill(self, part: RegisterPart) -> None:
         """Store a part's variable to the block."""
-        held = part.stack(self.m).load_lanes(u32, part.dwords)
-        self.home(part).store(held, align=8)
+        dwords = part.stack(self.m).load_lanes(u32, part.dwords)
+        self.home(part).store(dwords, align=8)
 
     def home(self, part: RegisterPart) -> HostPointer:
         return self._at(part.place, part.start)
@@ -140,8 +140,8 @@ class RegisterPartition:
         found: Value | None = None
         for part in parts:
             home = part.stack(self.m) if part.variable else self.home(part)
-            held = home.load_lanes(u32, part.dwords, align=0 if part.variable else 8)
-            found = held if found is None else self._joined(found, held)
+            dwords = home.load_lanes(u32, part.dwords, align=0 if part.variable else 8)
+            found = dwords if found is None else self._joined(found, dwords)
         assert found is not None
         return self._as(found, type, lanes)
 
@@ -151,7 +151,7 @@ class RegisterPartition:
 
     def _joined(self, a: Value, b: Value) -> Value:
         widest, lanes = max(a.lanes, b.lanes), (a.lanes, b.lanes)
-        a, b = (one if one.lanes == widest else self.m.pick(one, [*range(one.lanes), *[None] * (widest - one.lanes)]) for one in (a, b))
+        a, b = (x if x.lanes == widest else self.m.pick(x, [*range(x.lanes), *[None] * (widest - x.lanes)]) for x in (a, b))
         return self.m.pick(a, [*range(lanes[0]), *range(widest, widest + lanes[1])], b)
 
     def _read(self, access: RegisterAccess, parts: list[RegisterPart]) -> Value:
@@ -164,16 +164,16 @@ class RegisterPartition:
     def _elements(self, access: RegisterAccess, parts: list[RegisterPart]) -> tuple[LaneType, int, list[int]]:
         """The parts as elements, and which of them the access is: elements of its type, or bytes where it straddles these."""
         size, start, end = access.type.bytes, parts[0].start, parts[-1].end
-        offsets = [one - start for one in access.offsets]
-        if any(one % size for one in offsets):
-            return u8, end - start, [one + byte for one in offsets for byte in range(size)]
-        return access.type, (end - start) // size, [one // size for one in offsets]
+        offsets = [offset - start for offset in access.offsets]
+        if any(offset % size for offset in offsets):
+            return u8, end - start, [offset + byte for offset in offsets for byte in range(size)]
+        return access.type, (end - start) // size, [offset // size for offset in offsets]
 
     def _read_directly(self, access: RegisterAccess) -> Value:
         """Load from the block."""
         m, type, offsets = self.m, access.type, access.offsets
         at = self._at(access.place, offsets[0])
-        if all(one == offsets[0] + lane * type.bytes for lane, one in enumerate(offsets)):
+        if all(offset == offsets[0] + lane * type.bytes for lane, offset in enumerate(offsets)):
             return at.load_lanes(type, len(offsets), align=1)
         if len(set(offsets)) == 1:
             return m.splat_lanes(at.load(type, align=1), len(offsets))
@@ -212,7 +212,7 @@ class RegisterPartition:
 
     def _write_directly(self, access: RegisterAccess, value: Value) -> None:
         type, offsets = access.type, access.offsets
-        if all(one == offsets[0] + lane * type.bytes for lane, one in enumerate(offsets)):
+        if all(offset == offsets[0] + lane * type.bytes for lane, offset in enumerate(offsets)):
             self._at(access.place, offsets[0]).store(value, align=1)
             return
         for lane, offset in enumerate(offsets):

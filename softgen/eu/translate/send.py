@@ -20,7 +20,7 @@ def send(state: TranslationState, inst: Instruction, here: bool) -> None:
     if not here or not has_lane_program(inst):
         raise Unsupported("this message has no translation")
     ip = state.m.number(u64, state.ip)
-    code = MessageCode(state.m, state.gen, ip, lambda good: state.escape(~good), CONTEXT, state.indices, state.count, PIXEL_AT, True)
+    code = MessageCode(state.m, state.gen, ip, lambda good: state.escape(~good), CONTEXT, state.indices, state.count, PIXEL_AT)
     try:
         execute_message(state, inst, code)
     except GpuFault as fault:

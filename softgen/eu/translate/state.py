@@ -87,7 +87,7 @@ class TranslationState:
     def _known(self, number: int, type: LaneType, offsets: tuple[int, ...]) -> Value:
         """Parts of a number that is known now."""
         raw = number.to_bytes(8, "little")
-        numbers = [int.from_bytes(raw[one : one + type.bytes], "little") for one in offsets]
+        numbers = [int.from_bytes(raw[offset : offset + type.bytes], "little") for offset in offsets]
         return self.m.bitcast(self.m.constant(type.unsigned, numbers), type)
 
     def write(self, place: str, value: Value, offsets: Offsets, mask: Value) -> None:
@@ -109,14 +109,14 @@ class TranslationState:
             self.affine.invalidate([(min(offsets), max(offsets) + value.type.bytes)] if place == "grf" else [])
             for lanes in _apart(offsets):
                 part, on = self.m.shuffle(value, lanes), self.m.shuffle(mask, lanes)
-                self._add(RegisterAccess(place, value.type, tuple(offsets[one] for one in lanes), value=part.payload, mask=on.payload))
+                self._add(RegisterAccess(place, value.type, tuple(offsets[lane] for lane in lanes), value=part.payload, mask=on.payload))
 
     def _add(self, access: RegisterAccess) -> None:
         access.ip = self.ip
-        one = self.instruction
-        if one is not None and not one.no_mask and len(access.offsets) == one.exec_size and by_lane(one):
-            access.channel = first_channel(self, one)
-            access.everyone = not access.result and access.mask == self.enabled(one).payload
+        inst = self.instruction
+        if inst is not None and not inst.no_mask and len(access.offsets) == inst.exec_size and by_lane(inst):
+            access.channel = first_channel(self, inst)
+            access.everyone = not access.result and access.mask == self.enabled(inst).payload
         self.registers.accesses.append(access)
         self.items.append(access)
         self.m.defer(access)  # expanded when the partition is known
@@ -171,8 +171,8 @@ class TranslationState:
     def flags(self, first: int, count: int) -> Value:
         bits = [(first + channel) % (FLAG * len(self.flag)) for channel in range(count)]
         used = sorted({bit // FLAG for bit in bits})
-        self.items += [FlagUse(one, False, self.ip) for one in used]
-        whole = self.m.concat(*(self.flag[one].value for one in used))
+        self.items += [FlagUse(number, False, self.ip) for number in used]
+        whole = self.m.concat(*(self.flag[number].value for number in used))
         indices = [used.index(bit // FLAG) * FLAG + bit % FLAG for bit in bits]
         return whole if indices == list(range(whole.lanes)) else self.m.shuffle(whole, indices)
 
@@ -180,10 +180,10 @@ class TranslationState:
         if mask.payload != TRUE:
             value = self.m.select(mask, value, self.flags(first, value.lanes))
         bits = [(first + channel) % (FLAG * len(self.flag)) for channel in range(value.lanes)]
-        for one in sorted({bit // FLAG for bit in bits}):
-            lanes = {bit % FLAG: channel for channel, bit in enumerate(bits) if bit // FLAG == one}
-            self.items.append(FlagUse(one, len(lanes) == FLAG, self.ip))
-            self.flag[one].value = self._placed(self.flag[one], value, lanes)
+        for number in sorted({bit // FLAG for bit in bits}):
+            lanes = {bit % FLAG: channel for channel, bit in enumerate(bits) if bit // FLAG == number}
+            self.items.append(FlagUse(number, len(lanes) == FLAG, self.ip))
+            self.flag[number].value = self._placed(self.flag[number], value, lanes)
 
     def _placed(self, flag: Variable, value: Value, lanes: dict[int, int]) -> Value:
         """The flag with some of its bits replaced by lanes of a value."""
@@ -195,9 +195,9 @@ class TranslationState:
 
     def _flag_bytes(self, type: LaneType, offsets: tuple[int, ...]) -> Value:
         m = self.m
-        self.items += [FlagUse(one, False, self.ip) for one in range(len(self.flag))]
-        raw = m.regroup(m.concat(*(m.bits_from_mask(one.value, u16) for one in self.flag)), u8)
-        picked = m.shuffle(raw, [one + byte for one in offsets for byte in range(type.bytes)])
+        self.items += [FlagUse(number, False, self.ip) for number in range(len(self.flag))]
+        raw = m.regroup(m.concat(*(m.bits_from_mask(flag.value, u16) for flag in self.flag)), u8)
+        picked = m.shuffle(raw, [offset + byte for offset in offsets for byte in range(type.bytes)])
         return m.regroup(picked, type)
 
     def _set_flag_bytes(self, value: Value, offsets: tuple[int, ...], mask: Value) -> None:
@@ -213,7 +213,7 @@ def _apart(offsets: tuple[int, ...]) -> list[list[int]]:
     """Lanes in rounds without overlap within a round: of lanes at one offset, the last active one wins."""
     turns: list[list[int]] = []
     for lane, at in enumerate(offsets):
-        before = sum(one == at for one in offsets[:lane])
+        before = sum(offset == at for offset in offsets[:lane])
         if before == len(turns):
             turns.append([])
         turns[before].append(lane)

@@ -66,7 +66,7 @@ class TranslationStore:
         name, total = self._list(program, key), hashlib.sha256(program.code[:size]).hexdigest()
         facts = {**facts, "object": hashlib.sha256(f"{name} {total}".encode()).hexdigest()}
         self.cache.save(facts["object"], data)
-        known = [one for one in self._entries(name) if one[1] != total]
+        known = [entry for entry in self._entries(name) if entry[1] != total]
         self.cache.save(name, json.dumps([(size, total, facts), *known[: MOST - 1]]).encode())
 
     def _entries(self, name: str) -> list[Entry]:

@@ -81,8 +81,8 @@ def show_json(rows: list[book.Behaviour], listed: list[book.Behaviour], found: d
     counts = book.count(rows, found)
     behaviours = [{"id": row.id, "manual": row.manual, "unit": row.unit, "kind": row.kind, "behaviour": row.text,
                    "status": state(row, found), "covered": state(row, found) == book.COVERED,
-                   "tests": [{"place": one.place, "test": one.test, "shows": one.shows, "needs_shared": one.needs_shared}
-                             for one in found.get(row.id, [])]} for row in listed]  # fmt: skip
+                   "tests": [{"place": witness.place, "test": witness.test, "shows": witness.shows, "needs_shared": witness.needs_shared}
+                             for witness in found.get(row.id, [])]} for row in listed]  # fmt: skip
     print_json(numbers(book.total(counts, "")) | {
         "units": [{"manual": count.manual, "unit": count.unit} | numbers(count) for count in counts],
         "behaviours": behaviours,
@@ -100,11 +100,11 @@ def numbers(count: book.Count) -> dict[str, object]:
 def show_rows(rows: list[book.Behaviour], found: dict[str, list[Citation]]) -> None:
     colour = paint()
     for row in rows:
-        said = state(row, found)
-        note = "" if said in (book.COVERED, book.OPEN) else f" ({said})"
-        print(f"{colour(row.id, 'good' if said == book.COVERED else 'warn')}  {row.text}{colour(note, 'warn')}")
+        status = state(row, found)
+        note = "" if status in (book.COVERED, book.OPEN) else f" ({status})"
+        print(f"{colour(row.id, 'good' if status == book.COVERED else 'warn')}  {row.text}{colour(note, 'warn')}")
         if row.id in found:
-            print(colour(f"    {', '.join(f'{one.place} {one.test} ({one.shows})' for one in found[row.id])}", "note"))
+            print(colour(f"    {', '.join(f'{witness.place} {witness.test} ({witness.shows})' for witness in found[row.id])}", "note"))
     print(f"{len(rows):,} behaviours")
 
 
@@ -112,9 +112,9 @@ def show_counts(counts: list[book.Count]) -> None:
     colour = paint()
     rows: list[tuple[object, ...]] = []
     for manual in dict.fromkeys(count.manual for count in counts):
-        mine = [count for count in counts if count.manual == manual]
-        rows.append((colour(manual, "heading"), colour(book.MANUALS[manual], "note"), *figures(book.total(mine, manual))))
-        rows += [("", count.unit, *figures(count)) for count in mine]
+        own = [count for count in counts if count.manual == manual]
+        rows.append((colour(manual, "heading"), colour(book.MANUALS[manual], "note"), *figures(book.total(own, manual))))
+        rows += [("", count.unit, *figures(count)) for count in own]
     rows.append((colour("all", "heading"), "", *figures(book.total(counts, ""))))
     header = ("manual", "unit", "actions", "of", "layouts", "of", "decoded", "shared", "covered", "of", "")
     print("\n".join(table(rows, header, right=range(2, 11))))

@@ -29,7 +29,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def age(seconds: float) -> str:
     """'3 days ago'."""
-    unit, size = next((one for one in AGES if seconds >= one[1]), AGES[-1])
+    unit, size = next((unit for unit in AGES if seconds >= unit[1]), AGES[-1])
     return f"{counted(max(int(seconds // size), 0), unit)} ago"
 
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     cache = Cache(default_folder())
     removed = cache.clear() if args.clear else 0
     kept, exists = cache.kept(), default_folder().exists()
-    size, state = sum(one.size for one in kept), "ok" if cache.private() else "unsafe" if exists else "empty"
+    size, state = sum(entry.size for entry in kept), "ok" if cache.private() else "unsafe" if exists else "empty"
     found = {"folder": str(default_folder()), "state": state, "objects": len(kept), "bytes": size, "limit": cache.largest,
             "oldest": kept[0].used if kept else None, "newest": kept[-1].used if kept else None, "removed": removed}  # fmt: skip
     if args.json:

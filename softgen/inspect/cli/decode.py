@@ -58,11 +58,11 @@ def run(args: argparse.Namespace) -> int:
     return 1 if tally.unknown or tally.broken else 0
 
 
-def opened(file: str, asked: str | None, engine: str) -> WorkTrace:
+def opened(file: str, gpu_name: str | None, engine: str) -> WorkTrace:
     """Open the trace; mistakes that show without reading it are usage errors."""
     if not file:
         raise UsageError("which file? an empty name was given")
-    gpu = find(asked) if asked is not None else None
+    gpu = find(gpu_name) if gpu_name is not None else None
     if gpu and engine not in (engines := registers.bases(gpu.generation.number)):
         raise UsageError(f"{gpu.name} has no {engine} engine; it has {', '.join(engines)}")
     return open_trace(file, gpu and gpu.name, engine)

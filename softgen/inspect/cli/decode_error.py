@@ -13,14 +13,14 @@ from softgen.trace.error_state import ErrorStateTrace
 
 def lines(trace: ErrorStateTrace, as_json: bool, brief: bool, colour: Paint) -> Iterator[str]:
     if as_json:
-        yield from (json.dumps(one) for one in error_report.as_json(trace))
+        yield from (json.dumps(record) for record in error_report.as_json(trace))
         return
     for title, text in error_report.facts(trace):
         yield f"{title}: {text}" if title else colour(text, "heading")
     if bad := error_report.fault(trace):
         yield colour(f"fault at {bad[0]:#x} in the {bad[1]}", "bad")
     yield from _registers(trace, brief, colour)
-    yield from (f"  {one.title:24} {colour(f'0x{one.text}', 'value')}" for one in error_report.fences(trace))
+    yield from (f"  {fence.title:24} {colour(f'0x{fence.text}', 'value')}" for fence in error_report.fences(trace))
     yield ""
     yield colour("== memory in the file", "heading")
     rows = [("nowhere" if block.nowhere else f"{block.address:#014x}", block.owner, block.name, block.encoding, f"line {block.line}")
@@ -30,14 +30,14 @@ def lines(trace: ErrorStateTrace, as_json: bool, brief: bool, colour: Paint) -> 
 
 def _registers(trace: ErrorStateTrace, brief: bool, colour: Paint) -> Iterator[str]:
     engine: str | None = None
-    for one in error_report.registers(trace):
-        if one.engine != engine:
-            engine = one.engine
+    for register in error_report.registers(trace):
+        if register.engine != engine:
+            engine = register.engine
             yield ""
             yield colour(f"== registers of {engine or 'the GPU'}", "heading")
             if engine:
                 yield from (f"  {word.title:24} {word.text}" for word in error_report.words(trace, engine))
-        yield from _register(one, brief, colour)
+        yield from _register(register, brief, colour)
 
 
 def _register(register: Shown, brief: bool, colour: Paint) -> Iterator[str]:

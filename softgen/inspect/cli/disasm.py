@@ -56,9 +56,9 @@ class Code:
 
 def run(args: argparse.Namespace) -> int:
     there = sources(args)
-    found = [one for one in there if args.kernel in (None, one.name)]
+    found = [code for code in there if args.kernel in (None, code.name)]
     if args.kernel is not None and not found:
-        known = ", ".join(one.name for one in there if one.name)
+        known = ", ".join(code.name for code in there if code.name)
         raise UsageError(f"{args.file}: no kernel is called {args.kernel!r}; there are {known or 'none with a name'}")
     broken = 0
     write = sys.stdout.write
@@ -74,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
 
 def by_syntax(found: list[Code], syntax: str | None) -> Iterator[tuple[str, list[Code]]]:
     """Kernels grouped by generation, of which an archive may hold several; each group is one text."""
-    gens = list(dict.fromkeys(one.gen for one in found))
+    gens = list(dict.fromkeys(code.gen for code in found))
     for gen in gens:
-        yield dialect.select_dialect(syntax, gen), [one for one in found if one.gen == gen]
+        yield dialect.select_dialect(syntax, gen), [code for code in found if code.gen == gen]
 
 
 # -- where the code is ---------------------------------------------------------------------------------------------
@@ -101,27 +101,27 @@ def sources(args: argparse.Namespace) -> list[Code]:
 
 
 def of_binary(data: bytes, name: str, gen: float | None) -> Iterator[Code]:
-    for one in binary.kernels(data, name):
-        known = gen or one.gen
+    for kernel in binary.kernels(data, name):
+        known = gen or kernel.gen
         if known is None:
-            raise UsageError(f"{name}: {one.name} is for a GPU softgen does not know; name one with --gpu")
-        width = f", SIMD{one.simd}" if one.simd else ""
-        member = f", member {one.member}" if one.member else ""
-        yield Code(one.name, f"kernel {one.name}{width}, gen {known:g}, {len(one.code)} bytes{member}", known, one.code)
+            raise UsageError(f"{name}: {kernel.name} is for a GPU softgen does not know; name one with --gpu")
+        width = f", SIMD{kernel.simd}" if kernel.simd else ""
+        member = f", member {kernel.member}" if kernel.member else ""
+        yield Code(kernel.name, f"kernel {kernel.name}{width}, gen {known:g}, {len(kernel.code)} bytes{member}", known, kernel.code)
 
 
 def of_trace(file: str, gpu: str | None) -> list[Code]:
     trace = open_trace(file, gpu)
     found = []
     with Progress("commands decoded") as progress:
-        for one in kernels(trace, progress.step):
-            stages = " ".join(one.stages)
-            if not one.code:
-                complain(f"{file}: kernel of {stages} at {one.address:#x}: {one.problem}")
+        for kernel in kernels(trace, progress.step):
+            stages = " ".join(kernel.stages)
+            if not kernel.code:
+                complain(f"{file}: kernel of {stages} at {kernel.address:#x}: {kernel.problem}")
                 continue
-            ends = "" if one.ended else ", which does not end its thread"
-            title = f"kernel of {stages} at {one.address:#x}, gen {trace.device.generation.number:g}, {len(one.code)} bytes{ends}"
-            found.append(Code(f"{one.address:#x}", title, trace.device.generation.number, one.code, one.address))
+            ends = "" if kernel.ended else ", which does not end its thread"
+            title = f"kernel of {stages} at {kernel.address:#x}, gen {trace.device.generation.number:g}, {len(kernel.code)} bytes{ends}"
+            found.append(Code(f"{kernel.address:#x}", title, trace.device.generation.number, kernel.code, kernel.address))
     if not found:
         complain(f"{file}: no kernel is pointed to")
     return found
@@ -135,7 +135,7 @@ class ProgramListing:
 
     def __init__(self, args: argparse.Namespace, syntax: str, programs: list[Code]) -> None:
         self.args, self.programs, self.broken = args, programs, 0
-        self.items = [list(program.instructions(one.code, one.gen)) for one in programs]
+        self.items = [list(program.instructions(code.code, code.gen)) for code in programs]
         self.writer = dialect.ListingWriter(syntax, programs[0].gen, (line[2] for lines in self.items for line in lines))
 
     def lines(self) -> Iterator[str]:
@@ -166,8 +166,8 @@ class ProgramListing:
             parts.append(f"{code.code[row.offset : row.offset + row.size].hex(' ', 4):35}")
         return f"/* {'  '.join(parts)} */ " if parts else ""
 
-    def violations(self, one: Instruction) -> list[check.Restriction]:
-        found = check.check(one) if self.args.check else []
+    def violations(self, inst: Instruction) -> list[check.Restriction]:
+        found = check.check(inst) if self.args.check else []
         self.broken += len(found)
         return found
 
@@ -182,7 +182,7 @@ class ProgramListing:
             found |= {"labels": list(row.labels)} if row.labels else {}
             if self.args.check:
                 broken = self.violations(row.instruction)
-                found["restrictions"] = [{"number": one.number, "name": one.name, "says": one.says} for one in broken]
+                found["restrictions"] = [{"number": rule.number, "name": rule.name, "says": rule.says} for rule in broken]
             yield json.dumps(found) + "\n"
         if rest := code.code[end:]:
             yield (
@@ -197,14 +197,14 @@ SKIPPED = frozenset({"gen", "opcode"})  # printed apart
 def fields_of(record: Instruction | Operand) -> dict[str, Any]:
     """The fields of a record that differ from their defaults."""
     found: dict[str, Any] = {}
-    for one in fields(record):
-        value = getattr(record, one.name)
-        if one.name not in SKIPPED and (one.default is MISSING or value != one.default or one.name == "exec_size"):
-            found[one.name] = _plain(value)
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if field.name not in SKIPPED and (field.default is MISSING or value != field.default or field.name == "exec_size"):
+            found[field.name] = _plain(value)
     return found
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Operand):
         return fields_of(value)
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

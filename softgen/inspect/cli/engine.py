@@ -24,9 +24,9 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
                         help="how kernels run: reference is plain and slow, t0 and t1 compile, auto (default) is t0, then t1")
     parser.add_argument("--threads", type=int, metavar="N", help="host threads that run thread groups (default: one per processor)")
     parser.add_argument("--deterministic", action="store_true", help="one host thread, and timestamps that count instead of measuring time")
-    parser.add_argument("--compare", metavar="A,B", help="run every dispatch on two engines and stop at the first difference")
+    parser.add_argument("--compare", metavar="A,B", help="run every dispatch and draw on two engines and stop at the first difference")
     parser.add_argument("--compare-tiles", type=int, metavar="N",
-                        help="with --compare: of each draw only N tiles of 64x64 pixels, chosen at random, for pictures that take too long")
+                        help="with --compare: compare N random tiles of 64x64 pixels of each draw, not the whole picture")
     parser.add_argument("--time-limit", type=float, metavar="S", help="stop after so many seconds")
 
 
@@ -36,10 +36,8 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
                         help="an OpenCL binary, or a folder of them, with the names of kernels for the report")  # fmt: skip
 
 
-def add_images_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--images", metavar="DIR",
-                        help="write the render targets of each submission as PNG files to a new folder; run also writes the frames that "
-                             "the program presents, the first ten and then every 60th")  # fmt: skip
+def add_images_option(parser: argparse.ArgumentParser, more: str = "") -> None:
+    parser.add_argument("--images", metavar="DIR", help=f"write the render targets of each submission as PNG files to a new folder{more}")
 
 
 def add_trace_option(parser: argparse.ArgumentParser, *more: str) -> None:

@@ -54,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
     gpu = device(args.gpu)
     name = "standard input" if args.file == "-" else args.file
     snippet = Snippet(text_of(args.file, name), gpu.generation.number, args.syntax, name, args.simd)
-    for one in args.set:
+    for setting in args.set:
         try:
-            snippet.set(one)
+            snippet.set(setting)
         except DecodeError as error:
-            raise UsageError(f"--set {one}: {error}") from None
+            raise UsageError(f"--set {setting}: {error}") from None
     steps: list[Step] = []
     colour = paint()
     with Progress("instructions executed", printing=args.trace) as progress:
@@ -103,16 +103,16 @@ def traced(step: Step, simd: int, colour: Paint) -> Iterator[str]:
 
 
 def rows(changes: Iterable[RegisterLanes], colour: Paint) -> Iterator[list[str]]:
-    for one in changes:
-        yield [colour(one.name, "name"), " ".join(shown(one))]
+    for change in changes:
+        yield [colour(change.name, "name"), " ".join(shown(change))]
 
 
-def shown(one: RegisterLanes) -> list[str]:
+def shown(lanes: RegisterLanes) -> list[str]:
     """Numbers as their type reads best: flags and large unsigned ones in hexadecimal."""
-    if one.name.startswith("f") or one.type.startswith("u") and any(isinstance(value, int) and value > PLAIN for value in one.after):
-        digits = 4 if one.name.startswith("f") else 0
-        return [f"0x{value:0{digits}x}" for value in one.after]
-    return [str(value) for value in one.after]
+    if lanes.name.startswith("f") or lanes.type.startswith("u") and any(isinstance(value, int) and value > PLAIN for value in lanes.after):
+        digits = 4 if lanes.name.startswith("f") else 0
+        return [f"0x{value:0{digits}x}" for value in lanes.after]
+    return [str(value) for value in lanes.after]
 
 
 # -- for machines --------------------------------------------------------------------------------------------------
@@ -128,9 +128,9 @@ def step_json(step: Step) -> dict[str, Any]:
             "changed": list(map(lanes_json, step.changes))}  # fmt: skip
 
 
-def lanes_json(one: RegisterLanes) -> dict[str, Any]:
-    was, now = (list(map(plain, values)) for values in (one.before, one.after))
-    return {"register": one.register, "sub": one.sub, "type": one.type, "before": was, "after": now}
+def lanes_json(lanes: RegisterLanes) -> dict[str, Any]:
+    was, now = (list(map(plain, values)) for values in (lanes.before, lanes.after))
+    return {"register": lanes.register, "sub": lanes.sub, "type": lanes.type, "before": was, "after": now}
 
 
 def plain(value: Number) -> Number | str:

@@ -27,14 +27,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--json", action="store_true", help="an object by name, for machines")
 
 
-def find(asked: str) -> Any:
+def find(name: str) -> Any:
     """A device by name or PCI id."""
     from softgen.bits.generation import device, device_by_pci
     from softgen.errors import SpecError
     try:
-        return device_by_pci(int(asked, 16)) if asked.lower().startswith("0x") else device(asked)
+        return device_by_pci(int(name, 16)) if name.lower().startswith("0x") else device(name)
     except ValueError:
-        raise UsageError(f"a PCI id must be hexadecimal, such as 0x5916, not {asked!r}") from None
+        raise UsageError(f"a PCI id must be hexadecimal, such as 0x5916, not {name!r}") from None
     except SpecError as error:
         raise UsageError(error) from None
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from softgen.bits.generation import devices
     chosen = [find(args.gpu)] if args.gpu is not None else list(devices().values())
     if args.json:
-        print_json({one.name: describe(one) for one in chosen})
+        print_json({device.name: describe(device) for device in chosen})
     elif args.gpu is not None:
         show_one(chosen[0])
     else:
@@ -62,8 +62,8 @@ def describe(gpu: Any) -> dict[str, Any]:
 
 def show_all(chosen: list[Any]) -> None:
     colour = paint()
-    rows = [(colour(one.name, "name"), f"{one.generation.number:g}", f"{one.pci_id:#06x}",
-             *(f"{dict(one.limits).get(name, '-')}" for name in SIZES), one.title) for one in chosen]
+    rows = [(colour(device.name, "name"), f"{device.generation.number:g}", f"{device.pci_id:#06x}",
+             *(f"{dict(device.limits).get(name, '-')}" for name in SIZES), device.title) for device in chosen]
     header = ("name", "gen", "pci id", *SIZES, "title")
     print("\n".join(table(rows, header, right=range(1, len(header) - 1))))
 

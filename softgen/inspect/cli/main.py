@@ -35,11 +35,13 @@ VERBS = {
     "cache": "show or clear the cache of compiled objects",
 }
 EXAMPLES = """examples:
-  softgen gpus
-  softgen doctor
-  softgen spec 3DSTATE_VS --gpu kbl
-  softgen decode tests/data/g45-gles-tri | less
-  softgen run -- clinfo
+  softgen doctor                                        check drivers and libraries
+  softgen run --gpu kbl -- clinfo                       run a program
+  softgen run --images out -- kmscube -c 4              the same, with what it draws as PNG files
+  softgen decode tests/data/g45-gles-tri | less         read a capture
+  softgen replay tests/data/kbl-vk-tri --images out     execute it
+  softgen decode /sys/class/drm/card0/error             where a GPU hung
+  softgen spec 3DSTATE_VS --gpu kbl                     the bits of a command
 """
 
 

@@ -136,8 +136,8 @@ def limit(seconds: float | None, progress: Progress) -> Callable[[], bool]:
 def as_json(report: Report, images: list[str]) -> dict[str, Any]:
     return asdict(report.counters) | {
         "expectations": {"passed": report.passed, "failed": len(report.failed)},
-        "faults": [asdict(one) for one in report.faults],
-        "unsupported": [asdict(one) for one in report.unsupported],
+        "faults": [asdict(fault) for fault in report.faults],
+        "unsupported": [asdict(problem) for problem in report.unsupported],
         "images": images,
     }
 
@@ -149,13 +149,13 @@ def lines(file: str, gpu: str, report: Report, images: list[str], seconds: float
     worked = [count(done.dispatches, "dispatch"), count(done.threads, "thread"), count(done.instructions, "instruction")]
     found = [colour(f"{file}: {gpu}", "heading"), f"  {', '.join(ran)}", f"  {', '.join(worked)} in {seconds:.1f} s"]
     if report.passed or report.failed:
-        said = f"expectations: {report.passed} met, {len(report.failed)} not met"
-        found.append(f"  {colour(said, 'bad' if report.failed else 'good')}")
+        expectations = f"expectations: {report.passed} met, {len(report.failed)} not met"
+        found.append(f"  {colour(expectations, 'bad' if report.failed else 'good')}")
     found += [f"  picture {colour(path, 'name')}" for path in images]
     found += [f"  {colour('not met', 'bad')} {wrong}" for wrong in report.failed]
-    found += [f"  {colour('fault', 'bad')} {one}" for one in report.faults]
-    found += [f"  {colour('unsupported', 'warn')} {one}" for one in report.unsupported]
-    found += [f"  {colour('remark', 'warn')} {one}" for one in report.remarks[:REMARKS]]
+    found += [f"  {colour('fault', 'bad')} {fault}" for fault in report.faults]
+    found += [f"  {colour('unsupported', 'warn')} {problem}" for problem in report.unsupported]
+    found += [f"  {colour('remark', 'warn')} {remark}" for remark in report.remarks[:REMARKS]]
     if len(report.remarks) > REMARKS:
         found.append(f"  and {len(report.remarks) - REMARKS} more; --report has them all")
     return found

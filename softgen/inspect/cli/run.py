@@ -65,7 +65,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--gpu", default="kbl", help="which GPU the program finds (default %(default)s; softgen gpus lists them)")
     parser.add_argument("--record", metavar="DIR", help="write every submission to a new capture directory")
-    add_images_option(parser)
+    add_images_option(parser, "; also the frames that the program presents: the first ten, then every 60th")
     parser.add_argument("--display", metavar="WxH", default="640x480",
                         help="the mode of the display that KMS programs find (default %(default)s)")  # fmt: skip
     add_report_options(parser)
@@ -271,7 +271,7 @@ class Simulator:
                 from softgen.driver.execute import Executor
 
                 hardware = GpuDevice(self.gpu, self.clock, trace=traced(self.args, "ioctls"))
-                recorders: list[SubmissionRecorder] = [one for one in (self.recorder, self.pictures) if one]
+                recorders: list[SubmissionRecorder] = [recorder for recorder in (self.recorder, self.pictures) if recorder]
                 drawn = self.pictures.drawn if self.pictures else None
                 self.made = Executor(self.gpu, recorders, self.keep, self.failed, hardware, self.dispatcher, drawn)
             return self.made
@@ -321,10 +321,10 @@ def kernels(fine: bool, ran: list[EngineDispatcher | ComparingDispatcher], place
     from softgen.inspect.kernel_names import KernelNames
     from softgen.threads.dispatcher import EngineDispatcher
 
-    groups = [each for one in ran for each in ([one] if isinstance(one, EngineDispatcher) else one.both)]
-    found = [one for each in groups for one in each.ran.values()]
-    inexact = report.approximations(one.program for one in found)
-    notes = list(dict.fromkeys(note for each in groups for note in each.notes))
+    groups = [dispatcher for engine in ran for dispatcher in ([engine] if isinstance(engine, EngineDispatcher) else engine.both)]
+    found = [kernel for dispatcher in groups for kernel in dispatcher.ran.values()]
+    inexact = report.approximations(kernel.program for kernel in found)
+    notes = list(dict.fromkeys(note for dispatcher in groups for note in dispatcher.notes))
     rows = report.kernels(found, KernelNames(places))
     return {"exact": fine and not inexact, "approximate": inexact, "notes": notes, "kernels": rows}
 

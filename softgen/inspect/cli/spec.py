@@ -25,13 +25,16 @@ EXAMPLE = """examples:
   softgen spec 3DSTATE_VS --diff kbl icl       what changed between two GPUs; without a name, everything that did
   softgen spec --gpu icl --kind register       what there is
   softgen spec --gpu kbl --json                everything, for machines
-  softgen spec --html reference                a reference to browse, in a folder of its own"""
+  softgen spec --html reference                a reference to browse, in a folder of its own
+
+exit codes: 0 fine, 2 usage error, or no such name"""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    about = "What softgen knows about a command, structure, register, message, instruction or enumeration."
+    about = "Show the bits of a command, structure, register, message, instruction or enumeration."
     parser = subparsers.add_parser("spec", description=about, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", nargs="*", help="its name as in the manual; a part of it, words of it, a field's name or a number search")
+    parser.add_argument("name", nargs="*",
+                        help="its name as in the manual; or what to search for: a part of the name, words, a field's name, a number")
     parser.add_argument("--gpu", help="one GPU only (softgen gpus lists them)")
     parser.add_argument("--kind", choices=(*KINDS, "enum"), help="one kind only")
     parser.add_argument("--diff", nargs=2, metavar=("GPU", "GPU"), help="what changed from the first to the second")
@@ -52,15 +55,15 @@ def run(args: argparse.Namespace) -> int:
         return spec_diff.run(name, args.diff, args.kind, args.json)
     gens = (find(args.gpu).generation.number,) if args.gpu is not None else GENERATIONS
     names = select(name, gens, args.kind)
-    enums = [one for one in names if spec_names.is_enum(one)]
-    found = layouts(name or args.kind, [one for one in names if one not in enums], gens)
+    enums = [name for name in names if spec_names.is_enum(name)]
+    found = layouts(name or args.kind, [name for name in names if name not in enums], gens)
     if args.json:
-        print_json(to_json(found, args.gpu is not None) | {one: enum_json(one, gens, args.gpu is not None) for one in enums})
+        print_json(to_json(found, args.gpu is not None) | {enum: enum_json(enum, gens, args.gpu is not None) for enum in enums})
     elif name and len(names) == 1 and enums:
         print("\n".join(enum_page(enums[0], gens)))
     elif name and len(names) == 1:
-        for number, one in enumerate(distinct(found)):
-            print("\n".join(([""] if number else []) + list(page(*one, diagram=not args.no_diagram))))
+        for number, layout in enumerate(distinct(found)):
+            print("\n".join(([""] if number else []) + list(page(*layout, diagram=not args.no_diagram))))
     else:
         print("\n".join(listing(found, enums, gens)))
     return 0
@@ -88,11 +91,11 @@ def select(name: str | None, gens: tuple[float, ...], kind: str | None) -> list[
     raise UsageError(f"no {what} {name!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))
 
 
-def layouts(asked: str | None, names: list[str], gens: tuple[float, ...]) -> list[Layout]:
+def layouts(name: str | None, names: list[str], gens: tuple[float, ...]) -> list[Layout]:
     found = [layout for n in names for gen, layout in sorted(catalogue().history(n).items()) if gen in gens]
     if names and not found:
         have = ", ".join(f"{g:g}" for g in sorted({g for n in names for g in catalogue().history(n)}))
-        raise UsageError(f"{asked} does not exist on generation {gens[0]:g}, only on {have}")
+        raise UsageError(f"{name} does not exist on generation {gens[0]:g}, only on {have}")
     return found
 
 
@@ -115,30 +118,30 @@ def layout_json(layout: Layout) -> dict[str, Any]:
         found["maximum_dwords"] = layout.maximum
     if layout.engines:
         found["engines"] = list(layout.engines)
-    found["fields"] = [field_json(one, groups, layout.gen) for one, groups in layout.walk()]
+    found["fields"] = [field_json(field, groups, layout.gen) for field, groups in layout.walk()]
     if layout.derived:
         found["derived"] = dict(layout.derived)
     return found | {"page": f"{layout.page}:{layout.line}", "source": layout.source}
 
 
-def field_json(one: BitField, groups: tuple[Group, ...], gen: float) -> dict[str, Any]:
+def field_json(field: BitField, groups: tuple[Group, ...], gen: float) -> dict[str, Any]:
     start = sum(group.start for group in groups)
-    lowest = min(low for _, low in one.pieces)
-    found: dict[str, Any] = {"name": one.name, "high": start + one.high, "low": start + lowest, "type": one.type.name}
-    if one.type.name == "fixed":
-        found |= {"fraction": one.type.fraction, "signed": one.type.signed}
-    if values := values_of(one.type, gen):
+    lowest = min(low for _, low in field.pieces)
+    found: dict[str, Any] = {"name": field.name, "high": start + field.high, "low": start + lowest, "type": field.type.name}
+    if field.type.name == "fixed":
+        found |= {"fraction": field.type.fraction, "signed": field.type.signed}
+    if values := values_of(field.type, gen):
         found["values"] = {str(value): name for value, name in values.items()}
-    found |= {key: text for key, text in (("base", one.type.base), ("target", one.type.target)) if text}
-    if len(one.pieces) > 1:
-        found["pieces"] = [[start + high, start + low] for high, low in one.pieces]
-    if one.alternate:
+    found |= {key: text for key, text in (("base", field.type.base), ("target", field.type.target)) if text}
+    if len(field.pieces) > 1:
+        found["pieces"] = [[start + high, start + low] for high, low in field.pieces]
+    if field.alternate:
         found["alternate"] = True
-    if one.when:
-        found["when"] = [{"field": c.field, "values": list(c.values), "not": c.negated} for c in one.when]
+    if field.when:
+        found["when"] = [{"field": c.field, "values": list(c.values), "not": c.negated} for c in field.when]
     if groups:
         found["group"] = group_json(groups)
-    return found | {"source": one.source}
+    return found | {"source": field.source}
 
 
 def group_json(groups: tuple[Group, ...]) -> dict[str, Any]:
@@ -181,9 +184,9 @@ def page(layout: Layout, gens: list[float], diagram: bool = True) -> Iterator[st
     yield bold(f"  {layout.page}:{layout.line}, from {layout.source}", "note")
     fields = list(layout.walk())
     if diagram:
-        numbers = {(".".join(g.name for g in groups), one.name): number for number, (one, groups) in enumerate(fields, 1)}
+        numbers = {(".".join(g.name for g in groups), field.name): number for number, (field, groups) in enumerate(fields, 1)}
         yield from (f"  {line}" for line in bit_diagram.draw(layout, numbers, unicode_welcome()))
-    rows = [(str(number), *row(one, groups, layout, bold)) for number, (one, groups) in enumerate(fields, 1)]
+    rows = [(str(number), *row(field, groups, layout, bold)) for number, (field, groups) in enumerate(fields, 1)]
     yield from (f"  {line}" for line in table(rows, ("", "dword", "bits", "name", "type", "source"), right=(0,)))
     yield from (f"  derived: {name} = {expression}" for name, expression in layout.derived)
 
@@ -193,15 +196,15 @@ def unicode_welcome() -> bool:
     return "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
 
 
-def row(one: BitField, groups: tuple[Group, ...], layout: Layout, bold: Any) -> tuple[str, ...]:
+def row(field: BitField, groups: tuple[Group, ...], layout: Layout, bold: Any) -> tuple[str, ...]:
     prefix = "".join(f"{g.name}[{g.count if g.count is not None else '…'}]." for g in groups)
-    base = 32 * (one.pieces[-1][1] // 32)
-    bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in one.pieces)
-    values = values_of(one.type, layout.gen)
-    kind = " | ".join(f"{v} {n}" for v, n in list(values.items())[:8]) + (" | …" if len(values) > 8 else "") if values else str(one.type)
-    conditions = [f"{c.field}{'!=' if c.negated else '='}{','.join(map(str, c.values))}" for c in one.when]
+    base = 32 * (field.pieces[-1][1] // 32)
+    bits = ",".join(f"{high - base}:{low - base}" if high > low else f"{high - base}" for high, low in field.pieces)
+    values = values_of(field.type, layout.gen)
+    kind = " | ".join(f"{v} {n}" for v, n in list(values.items())[:8]) + (" | …" if len(values) > 8 else "") if values else str(field.type)
+    conditions = [f"{c.field}{'!=' if c.negated else '='}{','.join(map(str, c.values))}" for c in field.when]
     when = " when " + " and ".join(conditions) if conditions else ""
-    return (str(base // 32), bits, prefix + one.name, kind + when, bold(one.source, "note"))
+    return (str(base // 32), bits, prefix + field.name, kind + when, bold(field.source, "note"))
 
 
 def enum_page(name: str, gens: tuple[float, ...]) -> Iterator[str]:
@@ -220,7 +223,7 @@ def listing(found: list[Layout], enums: list[str], gens: tuple[float, ...]) -> I
     rows: dict[str, tuple[Layout, list[str]]] = {}
     for layout in found:
         rows.setdefault(layout.name, (layout, []))[1].append(f"{layout.gen:g}")
-    cells = [(name, one.kind, one.key, " ".join(named), one.page) for name, (one, named) in rows.items()]
+    cells = [(name, layout.kind, layout.key, " ".join(named), layout.page) for name, (layout, named) in rows.items()]
     for name in enums:
         section = catalogue().enums.get(name)
         named = [f"{gen:g}" for gen in gens if catalogue().enumeration(name, gen)]

@@ -17,12 +17,12 @@ ROLES = {"added": "good", "removed": "bad", "moved": "warn", "renamed": "warn", 
 LONGEST = 60  # characters of what a field means; the rest is for who asks for the field's page
 
 
-def run(asked: str | None, gpus: list[str], kind: str | None, as_json: bool) -> int:
+def run(name: str | None, gpus: list[str], kind: str | None, as_json: bool) -> int:
     old, new = (find(gpu) for gpu in gpus)
-    names = wanted(asked, kind, (old.generation.number, new.generation.number))
+    names = wanted(name, kind, (old.generation.number, new.generation.number))
     found = list(compare_all(names, old.generation.number, new.generation.number))
     if as_json:
-        print_json({"from": old.name, "to": new.name, "names": {one.name: difference_json(one) for one in found}})
+        print_json({"from": old.name, "to": new.name, "names": {difference.name: difference_json(difference) for difference in found}})
         return 0
     colour = paint()
     title = f"{old.name} (gen {old.generation.number:g}) to {new.name} (gen {new.generation.number:g})"
@@ -35,45 +35,45 @@ def run(asked: str | None, gpus: list[str], kind: str | None, as_json: bool) -> 
     return 0
 
 
-def wanted(asked: str | None, kind: str | None, gens: tuple[float, float]) -> list[str]:
+def wanted(name: str | None, kind: str | None, gens: tuple[float, float]) -> list[str]:
     if kind == "enum":
         raise UsageError("enumerations are compared with the fields that have them; name one of those")
-    if asked is None:
+    if name is None:
         return catalogue().names(kind)
-    named = spec_names.find(asked, kind, gens) or (spec_names.holders(asked, kind) if asked.isidentifier() else [])
-    names = [name for name in named if not spec_names.is_enum(name)]
+    named = spec_names.find(name, kind, gens) or (spec_names.holders(name, kind) if name.isidentifier() else [])
+    names = [layout for layout in named if not spec_names.is_enum(layout)]
     if not names:
-        meant = spec_names.close(asked, kind)
-        raise UsageError(f"no page describes {asked!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))
-    here = [name for name in names if any(gen in catalogue().history(name) for gen in gens)]
+        meant = spec_names.close(name, kind)
+        raise UsageError(f"no page describes {name!r}" + (f"; did you mean {' or '.join(meant)}?" if meant else ""))
+    here = [layout for layout in names if any(gen in catalogue().history(layout) for gen in gens)]
     if not here:
-        raise UsageError(f"neither GPU has {asked}")
+        raise UsageError(f"neither GPU has {name}")
     return here
 
 
 def lines(found: list[Difference], whole: bool, colour: Paint) -> Iterator[str]:
     """Every field for one name; for many, those that came, those that went, and how much changed in the rest."""
     if whole:
-        for one in found:
-            yield from one_name(one, colour)
+        for difference in found:
+            yield from one_name(difference, colour)
         return
     for kind in ("added", "removed"):
-        names = [one.name for one in found if one.kind == kind]
+        names = [difference.name for difference in found if difference.kind == kind]
         if names:
             yield ""
             yield colour(f"{counted(len(names), 'name')} {kind}", ROLES[kind])
             yield from (f"  {MARKS[kind]} {name}" for name in names)
-    changed = [one for one in found if one.kind == "changed"]
+    changed = [difference for difference in found if difference.kind == "changed"]
     if changed:
         yield ""
         yield colour(f"{counted(len(changed), 'name')} changed", ROLES["changed"])
-        yield from (f"  {line}" for line in table([(MARKS["changed"], one.name, summary(one)) for one in changed]))
+        yield from (f"  {line}" for line in table([(MARKS["changed"], difference.name, summary(difference)) for difference in changed]))
 
 
 def summary(found: Difference) -> str:
     parts = [f"{what} {old or 'none'} to {new or 'none'}" for what, old, new in found.frame]
     for kind in MARKS:
-        number = sum(one.kind == kind for one in found.changes)
+        number = sum(change.kind == kind for change in found.changes)
         parts += [f"{number} {kind}"] if number else []
     return ", ".join(parts)
 
@@ -81,7 +81,7 @@ def summary(found: Difference) -> str:
 def one_name(found: Difference, colour: Paint) -> Iterator[str]:
     yield f"{colour(found.name, 'name')}  {found.kind}"
     yield from (f"  {what}: {old or 'none'} to {new or 'none'}" for what, old, new in found.frame)
-    yield from (f"  {line}" for line in table([row(one, colour) for one in found.changes]))
+    yield from (f"  {line}" for line in table([row(change, colour) for change in found.changes]))
 
 
 def row(change: Change, colour: Paint) -> tuple[Any, ...]:

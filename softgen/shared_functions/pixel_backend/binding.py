@@ -47,7 +47,7 @@ class BoundTargets:
         """The surface states that code uses are as they were; the interpreter reads state again, as others are not compared."""
         self.surfaces.forget()
 
-    def prepare(self, indices: frozenset[int]) -> None:
+    def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
         for index in indices:
             if index & NAMED and self.state is not None:
                 surface, number = index & (1 << VARIANT_SHIFT) - 1, index >> VARIANT_SHIFT & VARIANTS - 1

@@ -35,6 +35,7 @@ class TargetState:
     post_clamp: bool = False
     alpha_test: str = "always"  # 3D_Compare_Function
     alpha_test_unorm8: bool = False  # alpha is rounded to 8 bits before it is compared
+    alpha_to_coverage: bool = False  # source 0 alpha decides whether the sample is covered
     alpha_to_one: bool = False
     dither: tuple[int, int] | None = None  # X and Y offsets
     antialiased: bool = False  # alpha is multiplied by PixelDispatch.antialias

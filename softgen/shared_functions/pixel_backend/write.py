@@ -25,10 +25,12 @@ PIXEL = RecordLayout.of(PixelDispatch)
 PLACE_AT, Z_AT, ANTIALIAS_AT = PIXEL.offset("place"), PIXEL.offset("depth"), PIXEL.offset("antialias")
 ALPHA_PASSED = "reserved"  # of PixelDispatch: pixels that passed the alpha test of any target so far
 DITHERED = 8  # channels of fewer bits are dithered
+COVERED = 0.5  # the least alpha that covers the only sample: none is at 0, all are at 1 (KBL 2121-2131)
 
 
 def _logical(format: Format) -> bool:
-    return format.space != "srgb" and all(channel.type in ("unorm", "uint", "sint", "void") for channel in format.channels)
+    """Whether a format has logic operations: as APIs have it, all but floats and sRGB; the manual promises UNORM (G45 8041)."""
+    return format.space != "srgb" and all(channel.type in ("unorm", "snorm", "uint", "sint", "void") for channel in format.channels)
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,6 @@ class TargetForm:
             raise Unsupported("blend factors of a second source, and a message without one: undefined (G45 7916)")
         if self.surface.format is not None:
             texel.check(self.surface.format)
-        if self.surface.format is not None and self.state.color is not None and texel.is_integer(self.surface.format):
-            raise Unsupported(f"blending with a target of format {self.surface.format}, which has integers (G45 7880)")
-        if self.surface.format is not None and self.state.logic_op is not None and not _logical(self.surface.format):
-            raise Unsupported(f"a logic operation with a target of format {self.surface.format}, which is not UNORM (G45 8041)")
         if self.late is not None:
             depth.check(self.late)
 
@@ -85,6 +83,8 @@ class TargetWrite:
         pixels = surface.subspans(m, m.load_block(u32, self.lanes // 4, self.pixel.memory, self.first + PLACE_AT))
         if self.form.state.antialiased and not self._is_integer:
             self._antialias(sources)
+        if self.form.state.alpha_to_coverage and not self._is_integer:
+            mask = mask & (self._source_alpha(sources) >= COVERED)
         mask = self._alpha_test(sources, mask)
         if self.form.late is not None:
             mask = self._late_tests(sources, pixels, mask)
@@ -105,6 +105,10 @@ class TargetWrite:
         if sources.alpha is not None:
             sources.alpha = m.bitcast(m.bitcast(sources.alpha, f32) * coverage, u32)
 
+    def _source_alpha(self, sources: Sources) -> Value:
+        """The alpha of source 0, which writes to other targets carry along."""
+        return self.m.bitcast(sources.color[blend.ALPHA] if sources.alpha is None else sources.alpha, f32)
+
     # -- tests -----------------------------------------------------------------------------------------------------
 
     def _alpha_test(self, sources: Sources, mask: Value) -> Value:
@@ -112,7 +116,7 @@ class TargetWrite:
         m, state = self.m, self.form.state
         if state.alpha_test == "always":
             return mask
-        given = m.bitcast(sources.color[blend.ALPHA] if sources.alpha is None else sources.alpha, f32)
+        given = self._source_alpha(sources)
         reference = m.broadcast(self.numbers.load("alpha_reference"), self.lanes)
         if state.alpha_test_unorm8:  # both as numbers from 0 to 255
             given, reference = (m.round_even(m.min(m.max(value, m.like(value, 0.0)), m.like(value, 1.0)) * 255.0)
@@ -168,7 +172,7 @@ class TargetWrite:
             words = texel.pack(m, format, color)
         else:
             words = texel.pack(m, format, self._dithered(format, pixels, self._blended(format, color, sources, old)))
-        if state.logic_op is not None:
+        if state.logic_op is not None and _logical(format):
             words = [blend.logic(m, state.logic_op, word, was) for word, was in zip(words, old, strict=True)]
         return [word | ones if ones else word for word, ones in zip(words, unused_bits(format), strict=True)]
 

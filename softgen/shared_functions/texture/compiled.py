@@ -38,7 +38,7 @@ class CompiledTexels:
         code, m, lanes, index = self.code, self.code.m, mask.lanes, self.entry(x)
         bindings = code.pointer("surfaces")
         table_index = x.sampler_index if what in SAMPLING else 0  # in the dispatch's table: most headers name that
-        if isinstance(index, int) and isinstance(table_index, int) and code.names_texels:
+        if isinstance(index, int) and isinstance(table_index, int):
             code.indices.add(named_texels(index, what, lanes, table_index))
         place = index * ctypes.sizeof(Picture) + PICTURES
         function = self._function(bindings.at(place), what, lanes, sampler)

@@ -54,7 +54,7 @@ class UrbBinding:
         return {"urb": self.memory.address, "urb_size": self.memory.size, "urb_entries": 0 if entries is None else int(entries.ctypes.data),
                 "urb_pools": 0 if pools is None else int(pools.ctypes.data)}  # fmt: skip
 
-    def prepare(self, indices: frozenset[int]) -> None:
+    def prepare(self, indices: frozenset[int], hurry: bool = False) -> None:
         """Nothing to resolve."""
 
     def resolve(self, descriptor: Descriptor, sent: SentBytes | None = None) -> bool:

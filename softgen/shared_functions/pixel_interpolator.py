@@ -1,0 +1,135 @@
+"""The pixel interpolator as a unit: barycentrics of pixels, where a shader asks for them.
+
+In:  messages with offsets from the pixel's centre, in sixteenths; the planes of the thread's object (PixelDispatch).
+Out: b1 and b2 of eight channels, then of the next eight, as payloads have them (GRAPHICS_THREADS 3.6).
+
+A pixel has one sample, in its centre: sample positions and centroids are there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from softgen.errors import Unsupported
+from softgen.lanes.machine import Machine
+from softgen.lanes.numpy import NumpyMachine
+from softgen.lanes.record import RecordLayout
+from softgen.lanes.types import f32, i32, u32
+from softgen.lanes.value import Memory, Value
+from softgen.shared_functions.message import REGISTER, Message, answers
+from softgen.shared_functions.pixel_dispatch import PixelDispatch
+from softgen.shared_functions.unit import GroupBindings, Unit
+
+if TYPE_CHECKING:
+    from softgen.shared_functions.compiled import MessageCode
+
+NAME = "pixel interpolator"
+PIXEL = RecordLayout.of(PixelDispatch)
+PLACE_AT, PLANES_AT = PIXEL.offset("place"), PIXEL.offset("planes")
+PLANE = 3  # numbers of a plane: at pixel (0, 0), and the steps along x and y
+RHW, LINEAR, PERSPECTIVE = 0, 1, 3  # planes
+STEP = 1 / 16  # of offsets, in pixels
+HIGH = 16  # first channel of the upper slot group
+OFFSET_BITS = 4
+LANES = 8  # of a register
+
+_MACHINE = NumpyMachine()
+
+
+class InterpolatorEnvironment(Protocol):
+    def pixel(self) -> Memory:
+        """The thread's PixelDispatch."""
+        ...
+
+
+InterpolatorMessage = Message[InterpolatorEnvironment]
+
+
+class _Planes:
+    """The planes of a thread's object, at some channels' pixels moved by offsets."""
+
+    def __init__(self, m: Machine, pixel: Memory, lanes: int, first: int, offsets: tuple[Value, Value]) -> None:
+        self.m, self.pixel, self.lanes = m, pixel, lanes
+        places = m.load_block(u32, lanes // 4, pixel, m.constant(u32, PLACE_AT + first, 1))
+        spread, number = m.shuffle(places, [lane // 4 for lane in range(lanes)]), m.lane_index(lanes)
+        x, y = (spread & 0xFFFF) + (number & 1), (spread >> 16) + (number >> 1 & 1)
+        self.x, self.y = (m.convert(m.bitcast(one, i32), f32) + offset for one, offset in zip((x, y), offsets, strict=True))
+
+    def value(self, plane: int) -> Value:
+        c, dx, dy = (self._number(PLANE * plane + n) for n in range(PLANE))
+        return self.m.fma(dx, self.x, self.m.fma(dy, self.y, c))  # as payload.c evaluates a plane
+
+    def _number(self, number: int) -> Value:
+        m = self.m
+        held = m.load_block(f32, 1, self.pixel, m.constant(u32, PLANES_AT + number * f32.bytes, 1))
+        return m.broadcast(held, self.lanes)
+
+    def barycentrics(self, linear: bool) -> list[Value]:
+        if linear:
+            return [self.value(LINEAR + number) for number in (0, 1)]
+        w = self.m.div(self.m.constant(f32, 1.0, self.lanes), self.value(RHW))
+        return [self.value(PERSPECTIVE + number) * w for number in (0, 1)]
+
+
+def _signed(field: int) -> float:
+    """An offset of the descriptor, in pixels."""
+    return (field - (1 << OFFSET_BITS) if field >> OFFSET_BITS - 1 & 1 else field) * STEP
+
+
+def _offsets(x: InterpolatorMessage, lanes: int) -> tuple[Value, Value]:
+    m = x.m
+    if x.plan.name == "interpolate_per_slot_offset":
+        across, down = (m.convert(x.take(i32, part * lanes * i32.bytes, lanes), f32) * STEP for part in (0, 1))
+        return across, down
+    data = int(x.plan.fields.message_data) if x.plan.name == "interpolate_shared_offset" else 0
+    mask = (1 << OFFSET_BITS) - 1
+    return m.constant(f32, _signed(data & mask), lanes), m.constant(f32, _signed(data >> OFFSET_BITS & mask), lanes)
+
+
+@answers("interpolate_shared_offset", "interpolate_sample_position", "interpolate_centroid", "interpolate_per_slot_offset")
+def interpolate(x: InterpolatorMessage) -> None:
+    if getattr(x.plan.fields, "shading_rate", 0):
+        raise Unsupported(f"{x.plan.name} with shading_rate coarse_pixel: not yet simulated")
+    lanes = 2 * LANES if x.plan.words["simd_mode"] == "simd16" else LANES
+    first = HIGH if x.plan.words["slot_group"] == "high_16" else 0
+    planes = _Planes(x.m, x.environment.pixel(), lanes, first, _offsets(x, lanes))
+    found = planes.barycentrics(x.plan.words["interpolation_mode"] == "linear")
+    for group in range(lanes // LANES):
+        for number, value in enumerate(found):
+            mask = x.lanes(LANES, LANES * group)
+            x.give(x.m.slice(value, LANES * group, LANES), (2 * group + number) * REGISTER, mask)
+
+
+class PixelInterpolator:
+    """An InterpolatorEnvironment on the interpreter."""
+
+    def __init__(self) -> None:
+        self._pixel: npt.NDArray[np.uint8] | None = None
+
+    def begin(self, sender: object) -> None:
+        self._pixel = getattr(sender, "pixel", None)
+
+    def pixel(self) -> Memory:
+        if self._pixel is None:
+            raise Unsupported("a pixel interpolator message of a thread that has no pixels")
+        return Memory(_MACHINE, self._pixel, "pixel dispatch")
+
+
+class CompiledInterpolator:
+    """An InterpolatorEnvironment in compiled code."""
+
+    def __init__(self, code: MessageCode) -> None:
+        self.code = code
+
+    def pixel(self) -> Memory:
+        return self.code.pixel().memory("pixel")
+
+
+def interpolator(group: GroupBindings) -> PixelInterpolator:
+    return PixelInterpolator()
+
+
+UNIT = Unit(name=NAME, functions=("pixel_interpolator",), interpreter=interpolator, compiled=CompiledInterpolator)
