@@ -174,6 +174,42 @@ static int room(const struct assembly *a)
     return a->objects.count + ROOM_OBJECTS <= a->objects.capacity && a->entries + ROOM_VERTICES <= a->most_entries;
 }
 
+/* Whether what follows are whole triangles of a list of consecutive vertices, none of which is another's. */
+static int is_plain_list(const struct assembly *a)
+{
+    return !a->index_bytes && !a->cut_enable && a->corners == 3 && a->minimum == 3 && a->step == 3 && a->count + 3 == a->next &&
+           a->back[0] == 2 && a->back[1] == 1 && a->back[2] == 0 &&
+           !(a->whole | a->adjacent_strip | a->inverts | a->closes | a->polygon | a->line_strip);
+}
+
+static uint32_t lesser(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+/* Adds triangles of such a list, as many as there is room for and at most `most` vertices have; how many vertices they have. */
+static uint32_t take_plain_list(struct assembly *a, uint32_t most)
+{
+    uint32_t vertices = lesser(a->vertices - a->position, most), triangles = vertices / 3;
+    triangles = lesser(triangles, a->objects.capacity - ROOM_OBJECTS - a->objects.count + 1);
+    triangles = lesser(triangles, (a->most_entries - ROOM_VERTICES - a->entries) / 3 + 1);
+    struct object *into = a->objects.objects + a->objects.count;
+    for (uint32_t i = 0; i < triangles; i++) {
+        uint32_t entry = a->entries + 3 * i;
+        into[i] = (struct object){{entry, entry + 1, entry + 2}, a->flags, a->primitive + i};
+    }
+    vertices = 3 * triangles;
+    for (uint32_t i = 0; i < vertices; i++) {
+        a->ids.vertex[a->entries + i] = a->position + i;
+        a->ids.instance[a->entries + i] = a->instance;
+    }
+    if (triangles && !a->count)
+        a->first = a->position;
+    a->objects.count += triangles, a->objects_made += triangles, a->primitive += triangles, a->made += triangles;
+    a->entries += vertices, a->vertices_seen += vertices, a->position += vertices, a->count += vertices, a->next += vertices;
+    return vertices;
+}
+
 /* Fills the chunk, which is empty; 1 when the draw has no more objects. */
 EXPORT int64_t assemble(struct assembly *a, void *record)
 {
@@ -183,6 +219,8 @@ EXPORT int64_t assemble(struct assembly *a, void *record)
     a->objects.count = 0;
     a->stamp++;
     while (a->instance < a->instances) {
+        if (room(a) && is_plain_list(a))
+            left -= take_plain_list(a, left);
         for (; a->position < a->vertices; a->position++) {
             if (!room(a) || !left--)
                 return 0;

@@ -70,11 +70,66 @@ static uint32_t vertex_code(const struct clip_plan *plan, const uint8_t *entry, 
     return code | (negative && plan->test_negative_w ? OUT_NEGATIVE_W : 0);
 }
 
+/* -- sixteen vertices at a time ------------------------------------------------------------------------------------------------------ */
+
+enum { GROUP = 16 };
+
+/* The plans that test_group is specialised for: without user planes and with one viewport. */
+static int is_usual(const struct clip_plan *plan)
+{
+    return plan->enabled && plan->clip_space && !(plan->user_clip | plan->user_cull) && plan->viewports <= 1;
+}
+
+INLINE uint32_t axis_code(float value, float min, float max, uint32_t below, uint32_t above)
+{
+    return (value < min ? below : 0) | (value > max ? above : 0);
+}
+
+/* What vertex_code says, of a position; `tested` are the outcodes that state tests, `x_bits` and `y_bits` those of a NaN. */
+INLINE uint32_t usual_code(const struct clip_plan *plan, float x, float y, float z, float w, uint32_t tested, uint32_t x_bits,
+                           uint32_t y_bits)
+{
+    const struct limits v = plan->viewport, guard = plan->guardband[0];
+    uint32_t code = axis_code(x, v.x_min * w, v.x_max * w, OUT_X_MIN, OUT_X_MAX);
+    code |= axis_code(y, v.y_min * w, v.y_max * w, OUT_Y_MIN, OUT_Y_MAX);
+    code |= axis_code(x, guard.x_min * w, guard.x_max * w, OUT_GUARD_X_MIN, OUT_GUARD_X_MAX);
+    code |= axis_code(y, guard.y_min * w, guard.y_max * w, OUT_GUARD_Y_MIN, OUT_GUARD_Y_MAX);
+    code |= axis_code(z, plan->z_min * w, w, OUT_Z_MIN, OUT_Z_MAX) | (z != z ? OUT_Z : 0) | (w > 0 ? 0 : OUT_NEGATIVE_W);
+    code &= tested;
+    code |= tested & OUT_GUARD ? 0 : (code & OUT_XY) >> 6; /* one that is off coincides with the other (G45 4175) */
+    code |= tested & OUT_XY ? 0 : (code & OUT_GUARD) << 6;
+    code |= (x != x ? x_bits : 0) | (y != y ? y_bits : 0);
+    return w != w ? OUT_BAD : code;
+}
+
+VECTORIZED static void test_group(const struct clip_plan *plan, const struct vertex_array *vertices, uint32_t first, uint32_t *outcodes)
+{
+    float x[GROUP], y[GROUP], z[GROUP], w[GROUP];
+    uint32_t tested = (plan->test_xy ? OUT_XY : 0) | (plan->test_guardband ? OUT_GUARD : 0) | (plan->test_z_min ? OUT_Z_MIN : 0) |
+                      (plan->test_z_max ? OUT_Z_MAX : 0) | (plan->test_negative_w ? OUT_NEGATIVE_W : 0);
+    uint32_t x_bits = OUT_X_MIN | OUT_X_MAX | OUT_GUARD_X_MIN | OUT_GUARD_X_MAX, y_bits = (OUT_XY | OUT_GUARD) & ~x_bits;
+    if (!(tested & (OUT_XY | OUT_GUARD)))
+        x_bits = y_bits = 0;
+    for (uint32_t i = 0; i < GROUP; i++) {
+        struct position p;
+        memcpy(&p, entry_of(vertices, first + i) + 4 * POSITION, sizeof p);
+        x[i] = p.x, y[i] = p.y, z[i] = p.z, w[i] = p.rhw;
+    }
+    for (uint32_t i = 0; i < GROUP; i++)
+        outcodes[i] = usual_code(plan, x[i], y[i], z[i], w[i], tested, x_bits, y_bits);
+    for (uint32_t i = 0; i < GROUP; i++)
+        vertices->positions[first + i] = (struct position){x[i] / w[i], y[i] / w[i], z[i] / w[i], 1.0f / w[i]};
+}
+
 /* Positions for SETUP, and outcodes. */
 static void test_vertices(struct geometry *g)
 {
     const struct clip_plan *plan = g->clip;
-    for (uint32_t i = 0; i < g->vertices->count; i++) {
+    uint32_t first = 0;
+    if (is_usual(plan))
+        for (; first + GROUP <= g->vertices->count; first += GROUP)
+            test_group(plan, g->vertices, first, g->outcodes + first);
+    for (uint32_t i = first; i < g->vertices->count; i++) {
         const uint8_t *entry = entry_of(g->vertices, i);
         struct position *p = &g->vertices->positions[i];
         memcpy(p, entry + 4 * POSITION, sizeof *p);
@@ -136,6 +191,10 @@ EXPORT int64_t clip_test(struct geometry *g)
         for (uint32_t v = 0; v < vertices; v++) {
             all &= g->outcodes[object->vertex[v]];
             any |= g->outcodes[object->vertex[v]];
+        }
+        if (!any && (plan->mode == CLIP_NORMAL || plan->mode == CLIP_ACCEPT_ALL)) { /* the usual case */
+            g->results[i] = (struct clip_result){CLIP_PASS, payload_bits(object)};
+            continue;
         }
         uint32_t mask = tested(plan, vertices);
         g->results[i] = determine(plan, all & mask, any & mask);

@@ -8,16 +8,6 @@
 #include "../eu/native.h"
 #include "../threads/threads.h"
 
-/* Vector code for several hosts; the best one is chosen when the library is loaded. All give the same bits. */
-#if defined(VECTORIZED)
-#elif defined(__x86_64__)
-#define VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define VECTORIZED
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
-
 enum { BLOCK_PIXELS = 16, STIPPLE_ROWS = 32, BARYCENTRIC_MODES = 6, BATCH_THREADS = 64 };
 
 /* -- rasterizer.c -------------------------------------------------------------------------------------------------------------------- */

@@ -14,6 +14,16 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* Vector code for several hosts; the best one is chosen when the library is loaded. All give the same bits. */
+#if defined(VECTORIZED)
+#elif defined(__x86_64__)
+#define VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define VECTORIZED
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
 enum { TILE = 64, BLOCK = 4, TILE_BLOCKS = 256 }; /* pixels of a tile's and a block's side; blocks of a tile */
 enum { HEADER_LAYER = 1, HEADER_VIEWPORT = 2, HEADER_POINT_WIDTH = 3, POSITION = 4 }; /* dwords of a vertex URB entry */
 

@@ -117,9 +117,52 @@ static void store_generated(const struct fetch_store *s, struct vertex_ids ids, 
             store(into + i * stride, s->kind == FETCH_VERTEX_ID ? ids.vertex[i] : ids.instance[i]);
 }
 
+/* Where the source elements of vertices are; the buffer's place in host memory is looked up once where it is in one part of it. */
+static void find_sources(const struct vertex_fetch *f, const struct fetch_element *e, struct vertex_ids ids, unsigned count,
+                         const uint8_t **from)
+{
+    if (e->instanced || e->size < e->bytes || (e->address ^ (e->address + e->size - 1)) >> 32) {
+        for (unsigned i = 0; i < count; i++)
+            from[i] = source(f, e, ids.vertex[i], ids.instance[i]);
+        return;
+    }
+    const uint8_t *base = graphics_memory(f->memory, e->address);
+    uint64_t last = e->size - e->bytes;
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t index = ids.vertex[i] + f->bias;
+        uint64_t at = (uint64_t)index * e->pitch + e->offset;
+        from[i] = index > e->max_index || at > last ? zeros : base + at;
+    }
+}
+
+/* The same as below, of eight vertices whose components are registers: most dwords are copied. */
+static void fetch_registers(const struct vertex_fetch *f, struct vertex_ids ids, uint8_t *into)
+{
+    const uint8_t *from[FETCH_GROUP];
+    for (const struct fetch_element *e = f->elements; e < f->elements + f->count; e++) {
+        find_sources(f, e, ids, FETCH_GROUP, from);
+        for (const struct fetch_store *s = f->stores + e->first; s < f->stores + e->first + e->stores; s++) {
+            uint32_t value[FETCH_GROUP];
+            if (s->kind == FETCH_RAW)
+                for (unsigned i = 0; i < FETCH_GROUP; i++)
+                    memcpy(&value[i], from[i] + s->from, sizeof *value);
+            else
+                for (unsigned i = 0; i < FETCH_GROUP; i++)
+                    value[i] = converted(s, from[i]);
+            memcpy(into + s->offset, value, sizeof value);
+        }
+    }
+    for (const struct fetch_store *s = f->stores + f->first; s < f->stores + f->first + f->others; s++)
+        store_generated(s, ids, FETCH_GROUP, into, sizeof(uint32_t));
+}
+
 void fetch_group(const struct vertex_fetch *f, struct vertex_ids ids, unsigned count, uint8_t *into, uint64_t stride)
 {
     const uint8_t *from[FETCH_GROUP];
+    if (count == FETCH_GROUP && stride == sizeof(uint32_t)) {
+        fetch_registers(f, ids, into);
+        return;
+    }
     for (const struct fetch_element *e = f->elements; e < f->elements + f->count; e++) {
         for (unsigned i = 0; i < count; i++)
             from[i] = source(f, e, ids.vertex[i], ids.instance[i]);

@@ -200,6 +200,19 @@ def test_sequential_vertices_make_the_same_objects(topology: int) -> None:
     assert (len(chunks) > 1) == (len(right.shapes) > 4)
 
 
+@given(vertices=st.integers(1, 100), instances=st.integers(1, 3), room=st.sampled_from([(12, 4), (13, 5), (16, 64), (64, 7), (200, 100)]),
+       selects=st.sampled_from([LAST_CONVENTION, FIRST_CONVENTION]), one=st.booleans())  # fmt: skip
+def test_lists_of_consecutive_triangles(vertices: int, instances: int, room: tuple[int, int], selects: tuple[int, int, int],
+                                        one: bool) -> None:  # fmt: skip
+    """They are taken many at a time: the objects, chunks and counts are those of the same vertices by an index buffer."""
+    listed = state_for(9, selects, indices_of(list(range(vertices))))
+    chunks, assembly = assembled(state_for(9, selects), call(vertices, TRILIST, instances=instances), *room, one)
+    right, generic = assembled(listed, call(vertices, TRILIST, True, instances=instances), *room, one)
+    assert chunks == right
+    for name in ("vertices_seen", "objects_made", "position", "instance", "count", "next", "made", "primitive"):
+        assert getattr(assembly.state, name) == getattr(generic.state, name)
+
+
 def test_the_twin_by_hand() -> None:
     """A strip, a polygon, and a quadrilateral with either convention."""
     strip = [one[0] for one in objects(TRISTRIP, [5, 6, 7, 8], LAST_CONVENTION)]

@@ -125,6 +125,27 @@ def test_fixed_function(gen: float, fields: dict[str, int], z: int, mode: int, c
     assert found.actions == [decided(plan, codes), decided(plan, codes[:2]), decided(plan, codes[:1])]
 
 
+@pytest.mark.parametrize("xy, guard", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("z, api", [(0, 0), (1, 0), (1, 1)])
+def test_sixteen_vertices_at_a_time_are_what_single_ones_are(xy: int, guard: int, z: int, api: int) -> None:
+    """Outcodes and positions of the specialised version, against the twin and against vertices that come in fewer than sixteen."""
+    rng = np.random.default_rng(xy + 2 * guard + 4 * z + 8 * api)
+    values = rng.uniform(-10, 10, (53, 4)).astype(np.float32)
+    special = rng.random(values.shape) < 0.3
+    values[special] = rng.choice(np.array(SPECIAL, np.float32), special.sum())
+    positions = [tuple(float(one) for one in row) for row in values]
+    state = geometry_state(9, viewport_xy_clip_test_enable=xy, guardband_clip_test_enable=guard, viewport_z_near_clip_test_enable=z,
+                           viewport_z_far_clip_test_enable=1 - z, api_mode=api)  # fmt: skip
+    vertices, plan = [vertex(*p) for p in positions], clip.plan(state)
+    objects = [triangle(n, n + 1, n + 2) for n in range(51)]
+    found, codes = ClipOutcome(state, vertices, objects), [twin(plan, p, 0) for p in positions]
+    assert found.outcodes == codes and len(set(codes)) > (10 if xy or guard else 2)
+    assert found.actions == [decided(plan, codes[n : n + 3]) for n in range(51)]
+    single = [ClipOutcome(state, vertices[n : n + 3], [triangle(0, 1, 2)]) for n in range(0, 51, 3)]
+    np.testing.assert_array_equal(found.positions[:51], [p for one in single for p in one.positions])
+    assert found.object_codes[::3] == [one.object_codes[0] for one in single]
+
+
 @pytest.mark.behaviour("G45-CLIP-02", "G45-CLIP-03", "G45-CLIP-05", "G45-CLIP-06", "G45-CLIP-07", "G45-CLIP-08", "G45-CLIP-09",
                        "G45-CLIP-10", "G45-CLIP-11", "G45-CLIP-13", "G45-CLIP-15", "G45-CLIP-16", "G45-CLIP-17", "G45-CLIP-20",
                        "G45-CLIP-21", "G45-CLIP-22", "G45-CLIP-23", "G45-CLIP-24", "G45-CLIP-25", "G45-CLIP-26", "G45-CLIP-27",

@@ -208,6 +208,29 @@ def test_an_element_that_straddles_the_end_is_zero_as_a_whole(gen: float) -> Non
     assert fetched(state, call(3), [0, 1, 2]).tolist() == [[1, 2, 1, 0], [3, 4, 1, 0], [0, 0, 1, 0]]
 
 
+@pytest.mark.parametrize("address", [AT, (1 << 32) - 40], ids=["", "across 4 GiB"])
+def test_eight_vertices_in_registers_are_what_entries_are(address: int) -> None:
+    """The specialised version for SIMD8 payloads, with vertices beyond the buffer, conversions and constants."""
+    gen, seed = 9, np.random.default_rng(5)
+    forms = ("R32G32B32_FLOAT", "R8G8B8A8_UNORM", "R16G16_SNORM", "R32G32B32A32_FLOAT")
+    elements = [{"source_element_format": value(form), "source_element_offset": 4 * n, "vertex_buffer_index": n % 2, "valid": 1,
+                 **controls(SRC, SRC, ZERO, ONE)} for n, form in enumerate(forms)]  # fmt: skip
+    elements.append({"source_element_format": value("R32_UINT"), "valid": 1, **controls(ONE_INT, ZERO, ZERO, ZERO)})
+    page, data = address & -4096, seed.bytes(0x2000)
+    start = address - page
+    buffers = {n: buffer(gen, 500, 28, address + 4 * n) for n in range(2)}
+    state, draw = made_state(gen, {page: bytes(start) + data[start:]}, {}, buffers, elements), call(40)
+    entries = Destination.entry(vertex_dwords(state, draw))
+    for first in (0, 3, 13, 32):
+        vertices = list(range(first, first + 8))
+        registers = Destination(0, entries.dwords, 128, 32)
+        plan, into = vertex_fetch(state, draw, registers), np.full((entries.dwords, 8), 0xDEADBEEF, np.uint32)
+        ids, zeros = np.array(vertices, np.uint32), np.zeros(8, np.uint32)
+        plan.run(ids.ctypes.data, zeros.ctypes.data, 8, into.ctypes.data, 4)
+        assert into.T.tolist() == fetched(state, draw, vertices).tolist()
+        assert into.any()
+
+
 @pytest.mark.behaviour("KBL-VF-18", shows="action")
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
 def test_a_null_buffer_gives_zeros(gen: float) -> None:
