@@ -24,7 +24,7 @@ from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 from softgen.memory.space import Space
 from softgen.surface.image import SurfaceImage
-from softgen.threads.dispatch import Dispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 
 StateT = TypeVar("StateT")
 HandlerT = TypeVar("HandlerT")

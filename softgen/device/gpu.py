@@ -42,8 +42,8 @@ from softgen.streamer.latch import LatchedState
 from softgen.streamer.latch_rules import latch_table
 from softgen.streamer.privilege import privileged
 from softgen.streamer.rules import commands as rules_commands
-from softgen.threads.dispatch import Dispatcher
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 
 PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d, blitter)
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}

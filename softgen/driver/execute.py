@@ -29,8 +29,8 @@ from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer.interface import SubmissionHooks
 from softgen.surface.image import SurfaceImage
-from softgen.threads.dispatch import Dispatcher
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 
 ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enhance"}  # the kernel's names
 MOST_ERRORS = 100  # a submission that fails more often is left where it is

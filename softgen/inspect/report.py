@@ -19,7 +19,8 @@ from softgen.eu.isa.instruction import Instruction
 from softgen.inspect.cli.output import counted
 from softgen.inspect.kernel_names import KernelNames
 from softgen.shared_functions import descriptors
-from softgen.threads.dispatcher import REFERENCE, EngineDispatcher, KernelStatistics
+from softgen.threads.dispatcher import REFERENCE, EngineDispatcher
+from softgen.threads.statistics import KernelStatistics
 
 if TYPE_CHECKING:
     from softgen.trace.replay import Report

@@ -11,6 +11,7 @@ operations.py         the table of lane-wise operations
 machine.py            Machine: everything a program may say; start reading here. memory_operations.py has loads, stores, records, append
 record.py             records: named fields in memory
 function.py           functions that programs call by address; function_type.py their types
+host_function.py      C functions over lanes that programs call
 primitives.py         what a machine must implement, and the checks in front of it
 numpy.py              NumpyMachine, the reference; numpy_memory.py has its loads, stores and atomics, numpy_region.py graphics memory
 exact.py              correctly rounded arithmetic on Python integers, for numpy.py
@@ -23,6 +24,7 @@ rounding.py           lane programs for roundings and 16-bit operations that hos
 llvm_half.py          fused multiply-add of 16-bit floats by what the target has
 signature.py          Signature, build(): a program with inputs and outputs as a function in IR
 jit.py                load(): IR compiled for this host, or an object from cache.py; llvmlite is imported here and nowhere else
+maker.py              a sum of the sources by which objects in the cache are made
 routine.py            Routine: a compiled program that is called with arrays
 
 No IR is written outside this package (tests/test_ir_text.py).

@@ -11,6 +11,7 @@ latch_rules.py    rules for that, made from pages, which latch.c applies
 context.py        SavedContext: what a hardware context keeps on an engine
 interface.py      what a streamer uses of its device and of the submitter; types of handlers
 execute.py        Streamer: commands executed one after another
+engine_registers.py  an engine's registers by name
 engine_status.py  registers that show where an engine is, and the errors its parser finds
 privilege.py      what only the kernel driver's batches may do
 rules.py          rules that software must keep, and warnings when it does not

@@ -14,26 +14,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from softgen.bits import registers as places
-from softgen.bits.catalogue import catalogue
 from softgen.bits.record import Record
 from softgen.command import Counters, StateT
 from softgen.errors import DecodeError, GpuFault, SoftgenError, Unsupported
 from softgen.memory.space import Space
 from softgen.streamer import privilege, rules
 from softgen.streamer.context import SavedContext
+from softgen.streamer.engine_registers import EngineRegisters
 from softgen.streamer.engine_status import EngineStatusRegisters
 from softgen.streamer.interface import DeviceInterface, Parked, RegisterFile, SubmissionHooks, Wait
 from softgen.streamer.latch import LatchedState
 from softgen.streamer.parser import Command, CommandParser, FetchPointer, Remark, understood
 from softgen.streamer.window import Window
 from softgen.surface.image import SurfaceImage
-from softgen.threads.dispatch import Dispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 
 DRAW = "3DPRIMITIVE"
 LATCH_AT_ONCE = 256  # state commands between two polls of the time limit
 
 
-class Streamer(CommandParser):
+class Streamer(CommandParser, EngineRegisters):
     """An engine's command streamer at work on one submission; the `CommandStreamer` that pipelines' handlers receive.
 
     `base` is where the engine's registers start, `process_page` the status page of the context, `context_id` its number; `registers` is the
@@ -46,9 +46,8 @@ class Streamer(CommandParser):
         super().__init__(device.generation, engine, space, global_space)
         self.device, self.saved, self.counters, self.hooks = device, saved, counters, hooks
         self.submitted = saved  # the context that was submitted; `saved` changes with MI_SET_CONTEXT
-        self.registers = registers or device.registers
         bases = places.bases(self.generation.number)
-        self.base = bases.get(engine, (0,))[0] if base is None else base
+        EngineRegisters.__init__(self, registers or device.registers, bases.get(engine, (0,))[0] if base is None else base)
         self.process_page, self.context_id = process_page, context_id
         self.skipping = False  # MI_SET_PREDICATE: commands are read as MI_NOOP
         self.arbitration = True  # MI_ARB_ON_OFF
@@ -60,9 +59,6 @@ class Streamer(CommandParser):
         self.status = EngineStatusRegisters(device.registers, self.generation.number, engine, self.base, device.interrupt)
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self._work = 0  # draws and dispatches that have been counted
-        self._counting: dict[str, tuple[int, int]] = {}  # offset and dwords of registers that count
-        self._counted_names: tuple[str, ...] = ()  # registers of `count`,
-        self._counted: list[int] = []  # and by how much they are still to be advanced
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
@@ -89,7 +85,7 @@ class Streamer(CommandParser):
         try:
             return self._run()
         finally:
-            self._write_counts()
+            self.write_counts()
 
     def _run(self) -> bool:
         self.waiting = None
@@ -219,8 +215,8 @@ class Streamer(CommandParser):
             return
         self._current = command
         self._note_work()
-        if self._counted_names and name != DRAW:
-            self._write_counts()
+        if self.counted_names and name != DRAW:
+            self.write_counts()
         if self.device.trace is not None:
             self.device.trace("commands", f"{self.engine} {command.address:#x} {name}")
         if rules.some(name, self.rules):
@@ -349,53 +345,6 @@ class Streamer(CommandParser):
             raise Unsupported(f"no {'per-process ' if per_process else ''}hardware status page is set up")
         self.global_space.write(page + offset, data)
         self.memory_changed()
-
-    def register(self, offset: int, relative: object = False) -> int:
-        """A register's absolute offset; `relative`: `offset` counts from where the engine's registers start."""
-        return offset + self.base if relative else offset
-
-    def own(self, name: str, number: int = 0) -> int:
-        """The offset of one of the engine's registers; `number` counts in a row of them."""
-        layout = catalogue().layout(name, self.generation.number)
-        return (layout.offset or 0) + 4 * layout.dwords * number + (self.base if layout.relative else 0)
-
-    def get(self, name: str, number: int = 0) -> int:
-        """The value of a register, all its dwords."""
-        offset, dwords = self.own(name, number), catalogue().layout(name, self.generation.number).dwords
-        return sum(self.registers.read(offset + 4 * i) << 32 * i for i in range(dwords))
-
-    def set(self, name: str, value: int, number: int = 0) -> None:
-        offset, dwords = self.own(name, number), catalogue().layout(name, self.generation.number).dwords
-        for i in range(dwords):
-            self.registers.write(offset + 4 * i, value >> 32 * i & 0xFFFFFFFF)
-
-    def add(self, name: str, count: int) -> None:
-        """Advance a counting register."""
-        found = self._counting.get(name)
-        if found is None:
-            found = self._counting[name] = self.own(name), catalogue().layout(name, self.generation.number).dwords
-        offset, dwords = found
-        for place in range(offset, offset + 4 * dwords, 4):
-            count += self.registers.read(place)
-            self.registers.write(place, count & 0xFFFFFFFF)
-            count >>= 32
-            if not count:  # no carry
-                return
-
-    def count(self, names: tuple[str, ...], counts: Sequence[int]) -> None:
-        """The same for several, which are written before a command may look at them: one that is no draw."""
-        if names is self._counted_names:
-            self._counted = [held + count for held, count in zip(self._counted, counts, strict=True)]
-        else:
-            self._write_counts()
-            self._counted_names, self._counted = names, list(counts)
-
-    def _write_counts(self) -> None:
-        names, counts = self._counted_names, self._counted
-        self._counted_names, self._counted = (), []
-        for name, count in zip(names, counts, strict=True):
-            if count:
-                self.add(name, count)
 
     def predicate(self) -> bool:
         """MI_PREDICATE_RESULT: draws, walkers and stores with their predicate enabled happen only when it is set."""

@@ -14,8 +14,8 @@ from softgen.command import Drawn, Pipeline
 from softgen.errors import SoftgenError
 from softgen.streamer.context import SavedContext
 from softgen.streamer.parser import Command
-from softgen.threads.dispatch import Dispatcher
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 
 if TYPE_CHECKING:
     from softgen.bits.record import Record

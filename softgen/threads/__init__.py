@@ -3,9 +3,9 @@
 In:  a ThreadDispatch (program, cr0, payloads, masks, bindings, scratch, barrier and local memory) and its DispatchContext.
 Out: memory changed; counts of threads and instructions.
 
-dispatch.py    the record that every pipeline fills in, and the Dispatcher protocol
+dispatch.py    the record that every pipeline fills in; dispatcher_protocol.py: what runs it
 payload.py     payload sources, dispatch-mask sources, header patches
-dispatcher.py  chooses the engine of a dispatch and counts what each kernel did
+dispatcher.py  chooses the engine of a dispatch; statistics.py counts what each kernel did
 interpreted.py the reference engine behind the scheduler, for C loops
 reference.py   the reference engine: one thread group on the interpreter
 scheduler.py   structures of scheduler.c and start.c, the native scheduler; threads.h is its C interface

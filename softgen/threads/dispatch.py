@@ -5,10 +5,10 @@ A pipeline fills in a ThreadDispatch; a Dispatcher runs it. Nothing here knows w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from softgen.bits import catalogue
 from softgen.bits.generation import Generation
@@ -30,8 +30,6 @@ from softgen.threads.payload import (
 
 if TYPE_CHECKING:
     from softgen.shared_functions.unit import UnitStates
-    from softgen.threads.kept_loop import KeptLoop
-    from softgen.threads.selection import TileSelection, WorkNames
 
 UNITS = ("data port", "gateway", "spawner", "sampler", "urb", "extended math")
 UNLIMITED = 1 << 16
@@ -168,39 +166,6 @@ class Finished:
     threads: int
     instructions: int
     groups: int = 1
-
-
-class Dispatcher(Protocol):
-    """Runs thread dispatches."""
-
-    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
-        """All groups of a dispatch, with counts as the work goes on. Raises GpuFault and Unsupported with their place."""
-        ...
-
-    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
-                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
-        """C loops that start batches of threads (threads.h), each on a host thread of its own; the dispatch has a LoopPayload."""
-        ...
-
-    prepares: bool  # may be asked for workers:
-
-    def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
-        """A worker of its own for a loop on the calling thread, which the caller runs over and over."""
-        ...
-
-    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
-        """Calls `work`, which runs several dispatches that belong together, such as those of a draw."""
-        ...
-
-    @property
-    def selection(self) -> TileSelection | None:
-        """The tiles of a draw that are shaded; None: all."""
-        ...
-
-    @property
-    def threads(self) -> int:
-        """Host threads that it uses: as many loops are worth while."""
-        ...
 
 
 @lru_cache(256)

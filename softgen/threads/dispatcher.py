@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from softgen.errors import Unsupported
@@ -24,6 +23,7 @@ from softgen.memory.space import Space
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import DispatchProgram, ProgramCache
+from softgen.threads.statistics import KernelStatistics
 
 if TYPE_CHECKING:
     from softgen.threads.kept_loop import KeptLoop
@@ -37,27 +37,6 @@ NOTHING = Finished(0, 0)
 def host_threads() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-@dataclass
-class KernelStatistics:
-    """Work done by one kernel on one engine."""
-
-    program: KernelProgram
-    engine: str
-    dispatches: int = 0
-    threads: int = 0
-    instructions: int = 0
-    seconds: float = 0.0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-
-    def add(self, threads: int, instructions: int, seconds: float) -> None:
-        """Another dispatch."""
-        with self._lock:  # command streamers on several host threads may share a kernel
-            self.dispatches += 1
-            self.threads += threads
-            self.instructions += instructions
-            self.seconds += seconds
 
 
 class EngineDispatcher:

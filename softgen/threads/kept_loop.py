@@ -22,7 +22,7 @@ from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import Worker, WorkerState
 
 if TYPE_CHECKING:
-    from softgen.threads.dispatcher import KernelStatistics
+    from softgen.threads.statistics import KernelStatistics
 
 MOST_KEPT = 8  # records
 

@@ -15,7 +15,8 @@ assembly.py               objects of every topology, and the vertices they share
 geometry.py, geometry.h   from objects to setup records in bins: clip.py, setup.py, attributes.py, bins.py
 plan_cache.py             plans kept from draw to draw, and what of state and memory they were made from
 prepared.py               the plans of all stages for one state; latched_state.py what of commands is compared, what copied into plans
-prepared_draws.py         the prepared draws of a context, which draw.c finds and runs; draw_state.c compares, draw.h has the structures
+prepared_draws.py         the prepared draws of a context, which draw.c finds and runs; draw_state.c compares; their structures are in
+                          draw.h, draw_structures.py
 stage_threads.py, .c, .h  what the stages have in common whose work threads do on Gen4.5: geometry_threads.py, clip_threads.py,
                           setup_threads.py; thread_output.py: the objects of what threads of the first two put out
 urb_fences.py             whether the URB entries of Gen4.5's stages fit between their fences
@@ -25,6 +26,7 @@ pixel_state.py            the state of the pixel shader: kernel, payload, when d
 pixel_payload.py, payload.c  payloads of pixel shader threads
 pixel_shader.py, .c, pixels.h  PS: tiles become threads
 color_calculator.py       blending, depth and stencil, for the pixel backend; depth_buffer.py where their buffers are
+draw_plans.py             the plans of a draw, kept from draw to draw
 draw.py                   a draw that is not prepared, stage by stage; commands.py its command; stages.py the table of stages
 render_target.py          render targets of a draw as images; draw_names.py names of a draw and its pixels
 clears.py, fill.py        fast clears, HiZ operations

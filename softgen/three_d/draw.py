@@ -5,73 +5,26 @@ In:  a DrawCall and the state it sees. Out: memory changed; statistics registers
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-
 from softgen.command import CommandStreamer
-from softgen.shared_functions import pixel_backend
-from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_depth
-from softgen.three_d import clears, fill, stages
+from softgen.three_d import fill
 from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.clip_threads import ClipThreads
-from softgen.three_d.color_calculator import color_calculator, depth_target
 from softgen.three_d.draw_names import DrawNames
-from softgen.three_d.front import Front
-from softgen.three_d.geometry import Geometry, GeometryMemory
+from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 from softgen.three_d.geometry_threads import GeometryThreads
-from softgen.three_d.pixel_shader import PixelShader, PixelTargets
-from softgen.three_d.plan_cache import PlanCache
 from softgen.three_d.prepared_draws import PreparedDraws
-from softgen.three_d.render_target import extent, render_target
 from softgen.three_d.setup_threads import SetupThreads
 from softgen.three_d.state import DrawCall, DrawState
 
-MOST_PLANS = 16  # kept
 Statistics = dict[str, int]  # by the name of a register
 
 
-class DrawPlans:
-    """What a draw's state means to its stages after the front, without the values of constants."""
-
-    def __init__(self, state: DrawState, memory: GeometryMemory) -> None:
-        stages.refuse_missing(state)
-        self.prepares = False  # a draw can be prepared (prepared.py)
-        self.resolve = clears.is_resolve(state)
-        if self.resolve:
-            return
-        self.target = render_target(state)
-        self.targets = [] if self.target is None else [self.target]
-        self.geometry = Geometry(state, memory, extent(self.target))
-        self.clear = clears.rectangle_clear(state)
-        self.prepares = self.clear is None
-        if self.clear is None:
-            self.shader = PixelShader()
-            pixels = self.shader.make_plan(state)
-            self.backend = pixel_targets(state, pixels.dispatched, pixels.parts.held_depth or pixels.parts.held_stencil)
-
-
-def pixel_targets(state: DrawState, shaded: bool, held: bool = False) -> PixelTargets:
-    """What the pixel backend does in a draw; without pixel shader threads, no write comes late with depth and stencil tests. `held`:
-    payloads have what depth and stencil buffers hold."""
-    colors = color_calculator(state)
-    targets = PixelTargets(((pixel_backend.NAME, colors.backend),), late=colors.late and shaded)
-    if held and shaded:
-        reader = HeldDepth(colors.early or colors.backend.late or depth_target(state), state.space.bits)
-        targets = replace(targets, held_function=reader.function, held_target=reader.target, owner=reader)
-    before = colors.early if shaded else colors.early or colors.backend.late
-    if before is None or before.state.idle:
-        return targets
-    tests = early_depth(before, state.space.bits)
-    return replace(targets, depth_function=tests.function, depth_target=tests.target, owner=(tests, targets.owner))
-
-
-class Pipeline3D:
-    """The 3D pipeline of a hardware context: memory and plans that its draws use one after another."""
+class Pipeline3D(PipelinePlans):
+    """The 3D pipeline of a hardware context."""
 
     def __init__(self) -> None:
-        self.front, self.memory = Front(), GeometryMemory()
+        super().__init__()
         self.thread_counts: Statistics = {}  # of stages whose work threads do, in the last draw
-        self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)
         self.prepared = PreparedDraws(self)
 
     def __deepcopy__(self, memo: object) -> Pipeline3D:

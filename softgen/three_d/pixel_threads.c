@@ -346,7 +346,7 @@ int is_usual(const struct pixel_loop *l)
 {
     const struct pixel_plan *plan = l->plan;
     const struct payload_plan *payload = &plan->payload;
-    return l->worker && !plan->generic && !plan->held && !plan->interpolated && !plan->raster.antialiased && threads_capacity(l->worker) > MOST_THREADS &&
+    return l->worker && !plan->generic && !plan->held && !plan->raster.antialiased && threads_capacity(l->worker) > MOST_THREADS &&
            payload->header_format == HEADER_BARYCENTRIC && (payload->width == 8 || payload->width == 16) && !payload->xy_offsets &&
            !payload->coverage;
 }

@@ -20,9 +20,9 @@ from softgen.eu.interpreter import KernelProgram
 from softgen.eu.thread.block import Context
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
-from softgen.threads.dispatcher import KernelStatistics
 from softgen.threads.kept_loop import KeptLoop
 from softgen.threads.programs import MemoryRange
+from softgen.threads.statistics import KernelStatistics
 from softgen.three_d.assembly import Assembly, AssemblyState
 from softgen.three_d.constants import constant_ranges, offset_disabled
 from softgen.three_d.draw_structures import ARRAYS, ConstantRange, HostPlace, PreparedStruct, StageTable, TableEntry, VertexSource, function
@@ -37,7 +37,7 @@ from softgen.three_d.vertex_fetch import FetchElement, FetchPlan, FetchRun, Vert
 from softgen.three_d.vertex_shader import VertexShader, VertexShaderLoop
 
 if TYPE_CHECKING:
-    from softgen.three_d.draw import DrawPlans, Pipeline3D
+    from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 
 HEADER_TABLE = 4  # dword of r0 with the binding table
 DWORD = 0xFFFFFFFF
@@ -57,7 +57,7 @@ class TablePlace(NamedTuple):
 class PreparedDraw:
     """Everything that a draw needs of Python, for as long as its state is the same."""
 
-    def __init__(self, pipeline: Pipeline3D, cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
+    def __init__(self, pipeline: PipelinePlans, cs: CommandStreamer, state: DrawState, call: DrawCall) -> None:
         latched = cs.latched
         if not isinstance(latched, MarkedLatched):
             raise NotPrepared("commands are not in slots")
@@ -86,7 +86,8 @@ class PreparedDraw:
 
     # -- stages ------------------------------------------------------------------------------------------------------------------
 
-    def _prepare_front(self, pipeline: Pipeline3D, cs: CommandStreamer, context: DispatchContext, seen: DrawState, call: DrawCall) -> None:
+    def _prepare_front(self, pipeline: PipelinePlans, cs: CommandStreamer, context: DispatchContext, seen: DrawState,
+                       call: DrawCall) -> None:  # fmt: skip
         front, struct = pipeline.front, self.struct
         plan = front.plan(seen)
         fetch = front.fetch(seen, call, plan)

@@ -27,7 +27,7 @@ from softgen.three_d.unit_state import dispatch_context
 from softgen.three_d.vertex_shader import PER_LOOP, VertexShader
 
 if TYPE_CHECKING:
-    from softgen.three_d.draw import DrawPlans, Pipeline3D
+    from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 
 MOST_DRAWS = 64  # kept
 FRONT = 4  # draws that are found quickly: one further back comes first
@@ -49,7 +49,7 @@ class Ids(NamedTuple):
 class PreparedDraws:
     """Draws of one context, one at a time."""
 
-    def __init__(self, pipeline: Pipeline3D) -> None:
+    def __init__(self, pipeline: PipelinePlans) -> None:
         self.pipeline, memory = pipeline, pipeline.memory
         self._draws: list[PreparedDraw] = []
         self._pointers = (ctypes.c_uint64 * MOST_DRAWS)()

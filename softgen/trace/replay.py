@@ -20,7 +20,7 @@ from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError, Unsupported
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads.dispatch import Dispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 from softgen.threads.snapshot import EngineDifference
 from softgen.trace.capture import CaptureTrace
 from softgen.trace.capture_json import BufferObject, Exec

@@ -30,7 +30,7 @@ from softgen.device.gpu import GpuDevice
 from softgen.device.memory import DeviceMemory
 from softgen.errors import DecodeError, SoftgenError
 from softgen.memory.space import Space
-from softgen.threads.dispatch import Dispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 
 LOOPBACK = "127.0.0.1"
 HEADER = 12

@@ -13,7 +13,7 @@ from softgen.bits.generation import device
 from softgen.device.gpu import GpuDevice
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads.dispatch import Dispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 from softgen.trace.work import Work
 from tests.eu.semantics.case import Case
 from tests.gpgpu.job import BATCH, CODE, DYNAMIC, INDIRECT, PAGE, SIMD_CODES, SURFACES, TABLE, dwords

@@ -14,7 +14,7 @@ from softgen.device.gpu import GpuDevice
 from softgen.eu.text import dialect
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads.dispatch import Dispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 from softgen.trace.aub_write import AubWriter, Mapped
 from softgen.trace.work import Work
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from softgen.bits.catalogue import layout
-from softgen.threads.dispatch import Dispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 from tests.gpgpu.engines import engines
 from tests.gpgpu.job import CODE, DYNAMIC, END, INDIRECT, SURFACES, Job, Ran, dwords, vector_add
 

@@ -8,7 +8,7 @@ import pytest
 
 from softgen.device.gpu import GpuDevice
 from softgen.errors import GpuFault, SoftgenError, Unsupported
-from softgen.threads.dispatch import Dispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 from tests.gpgpu.engines import engines
 from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
 

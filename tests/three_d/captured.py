@@ -15,7 +15,7 @@ from softgen.bits.record import Record
 from softgen.command import CommandStreamer
 from softgen.device.gpu import GpuDevice
 from softgen.errors import SoftgenError
-from softgen.threads.dispatch import Dispatcher
+from softgen.threads.dispatcher_protocol import Dispatcher
 from softgen.three_d.state import DrawCall
 from softgen.trace.file import open_trace
 from softgen.trace.replay import events

@@ -14,9 +14,9 @@ from softgen.memory.space import Space
 from softgen.shared_functions.pixel_backend import BackendState, DepthState, DepthTarget
 from softgen.surface.image import SurfaceImage
 from softgen.threads.compare import ComparingDispatcher
-from softgen.threads.dispatch import Dispatcher
 from softgen.threads.dispatcher import EngineDispatcher
-from softgen.three_d import draw
+from softgen.threads.dispatcher_protocol import Dispatcher
+from softgen.three_d import draw_plans
 from softgen.three_d.color_calculator import ColorCalculator
 from softgen.trace.file import open_trace
 from softgen.trace.replay import replay
@@ -92,6 +92,6 @@ def test_one_vulkan_program_has_the_same_picture_on_every_gpu(gpu: str) -> None:
 @pytest.mark.parametrize("shaded", [False, True])
 def test_draws_without_threads_test_depth_early_whatever_the_alpha_test_says(shaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     tests = DepthTarget(DepthState(format="d32_float", test="less", write=True))
-    monkeypatch.setattr(draw, "color_calculator", lambda state: ColorCalculator(BackendState(late=tests), None))
-    targets = draw.pixel_targets(made_state(9, {}), shaded)
+    monkeypatch.setattr(draw_plans, "color_calculator", lambda state: ColorCalculator(BackendState(late=tests), None))
+    targets = draw_plans.pixel_targets(made_state(9, {}), shaded)
     assert (targets.late, bool(targets.depth_function)) == (shaded, not shaded)

@@ -1,0 +1,46 @@
+"""The Dispatcher protocol: what pipelines ask of whatever runs their thread dispatches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from softgen.memory.space import Space
+from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
+
+if TYPE_CHECKING:
+    from softgen.threads.kept_loop import KeptLoop
+    from softgen.threads.selection import TileSelection, WorkNames
+
+
+class Dispatcher(Protocol):
+    """Runs thread dispatches."""
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut = never) -> Iterator[Finished]:
+        """All groups of a dispatch, with counts as the work goes on. Raises GpuFault and Unsupported with their place."""
+        ...
+
+    def run_loops(self, context: DispatchContext, dispatch: ThreadDispatch, loops: Sequence[NativeLoop],
+                  timed_out: TimedOut = never) -> Iterator[Finished]:  # fmt: skip
+        """C loops that start batches of threads (threads.h), each on a host thread of its own; the dispatch has a LoopPayload."""
+        ...
+
+    prepares: bool  # may be asked for workers:
+
+    def prepare(self, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
+        """A worker of its own for a loop on the calling thread, which the caller runs over and over."""
+        ...
+
+    def whole(self, space: Space, work: Callable[[], ResultT], names: WorkNames) -> ResultT:
+        """Calls `work`, which runs several dispatches that belong together, such as those of a draw."""
+        ...
+
+    @property
+    def selection(self) -> TileSelection | None:
+        """The tiles of a draw that are shaded; None: all."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """Host threads that it uses: as many loops are worth while."""
+        ...
