@@ -96,9 +96,12 @@ def test_a_server_without_descriptors_refuses_waits_and_recovers() -> None:
     lines = [run.process.stdout.readline().strip() for _ in range(3)]
     assert lines == ["refused EMFILE EMFILE EMFILE EMFILE", "thread EMFILE", "full"]
     server = run.children()[0]
-    before = processor_seconds(server)
-    time.sleep(0.5)
-    assert processor_seconds(server) - before < 0.2, "the server spins"
+    busy = []  # processor seconds of intervals; what starts with the server may still be at work in the first ones
+    while not busy or busy[-1] >= 0.2 and len(busy) < 10:
+        before = processor_seconds(server)
+        time.sleep(0.5)
+        busy.append(processor_seconds(server) - before)
+    assert busy[-1] < 0.2, f"the server spins: {busy}"
     assert run.finish("go on\n") == 0 and run.out.splitlines() == ["thread fine", "works True"], run.out + run.err
     assert run.err.count("descriptors of the server are in use") == 1 == run.err.count("\n") and run.all_gone()
 

@@ -67,7 +67,7 @@ def predicate(state: int, target: int) -> bytes:
 # -- classic -------------------------------------------------------------------------------------------------------
 
 
-def header(comment: bytes = b"PCI-ID=0x2e32") -> bytes:
+def header(comment: bytes = b"PCI-ID=0x2e22") -> bytes:
     body = dwords(4 << 24) + b"softgen".ljust(32, b"\0") + dwords(0, 0, len(comment)) + pad(comment)
     return dwords(7 << 29 | 1 << 23 | 0x05 << 16 | len(body) // 4 + 1 - 2) + body
 
