@@ -54,6 +54,6 @@ class CompilerEngine(Protocol):
         """Reports executed instructions, for engines that profile."""
         ...
 
-    def settled(self, found: CompiledFunction) -> bool:
-        """Whether `function` will give this for the same kernel and the same threads from now on."""
+    def settled(self, chosen: CompiledFunction) -> bool:
+        """Whether `function` will go on giving this code for the same kernel and the same threads from now on."""
         ...

@@ -41,8 +41,8 @@ class PromotingEngine:
     def ran(self, program: KernelProgram, instructions: int) -> None:
         self._ran[program] = self._ran.get(program, 0) + instructions
 
-    def settled(self, found: CompiledFunction) -> bool:
-        return self.fast.settled(found)
+    def settled(self, chosen: CompiledFunction) -> bool:
+        return self.fast.settled(chosen)
 
     def _is_hot(self, program: KernelProgram) -> bool:
         return self._ran.get(program, 0) > self.hot * max(len(program.lines), 1)

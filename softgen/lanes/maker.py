@@ -1,4 +1,4 @@
-"""The maker of compiled objects: a sum that changes whenever a source does by which they are made."""
+"""A checksum of the sources by which compiled objects are made: part of their keys in the cache."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class InterpretedEngine:
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Nothing to learn from that."""
 
-    def settled(self, found: CompiledFunction) -> bool:
+    def settled(self, chosen: CompiledFunction) -> bool:
         return True
 
 

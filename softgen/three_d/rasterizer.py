@@ -57,38 +57,39 @@ def raster_plan(state: DrawState, windower: Record) -> RasterPlan:
     """The plan for a draw; `windower` is WM_STATE or 3DSTATE_WM."""
     for name, fields in NOT_BUILT.items():
         refuse(name, state.get(name), fields)
-    found = RasterPlan()
-    _set_lines(found, state, windower)
+    plan = RasterPlan()
+    _set_lines(plan, state, windower)
     if windower.polygon_stipple_enable:
-        _set_polygon_stipple(found, state)
-    return found
+        _set_polygon_stipple(plan, state)
+    return plan
 
 
-def _set_polygon_stipple(found: RasterPlan, state: DrawState) -> None:
+def _set_polygon_stipple(plan: RasterPlan, state: DrawState) -> None:
     pattern, offset = state.get("3DSTATE_POLY_STIPPLE_PATTERN"), state.get("3DSTATE_POLY_STIPPLE_OFFSET")
     if pattern is None:
         raise DecodeError("polygon_stipple_enable, but no 3DSTATE_POLY_STIPPLE_PATTERN has set a pattern")
     x, y = (offset.polygon_stipple_x_offset, offset.polygon_stipple_y_offset) if offset is not None else (0, 0)
     rows = [pattern.row[(number + y) % ROWS].pattern for number in range(ROWS)]
-    found.stipple[:] = [(row << x | row >> ROWS - x) & 0xFFFFFFFF for row in rows]
-    found.stippled = stippled_topologies(state.gen)
+    plan.stipple[:] = [(row << x | row >> ROWS - x) & 0xFFFFFFFF for row in rows]
+    plan.stippled = stippled_topologies(state.gen)
 
 
-def _set_lines(found: RasterPlan, state: DrawState, windower: Record) -> None:
+def _set_lines(plan: RasterPlan, state: DrawState, windower: Record) -> None:
     """Line stipple, the rules of one-pixel lines, and antialias alpha."""
-    found.legacy_diamond = getattr(windower, "legacy_diamond_line_rasterization", 0)
+    plan.legacy_diamond = getattr(windower, "legacy_diamond_line_rasterization", 0)
     stipple = state.get("3DSTATE_LINE_STIPPLE")
     if windower.line_stipple_enable and stipple is not None:
-        found.line_pattern, found.line_repeat = stipple.line_stipple_pattern, max(stipple.line_stipple_repeat_count, 1)
+        refuse("3DSTATE_LINE_STIPPLE", stipple, ("modify_enable",))  # sets the counter; drivers leave it to the hardware
+        plan.line_pattern, plan.line_repeat = stipple.line_stipple_pattern, max(stipple.line_stipple_repeat_count, 1)
     if not is_antialiased(state):
         return
     setup, given = unit_state(state, "SF"), state.get("3DSTATE_AA_LINE_PARAMETERS")
-    found.antialiased, found.aa_manhattan = 1, not setup.aa_line_distance_mode
-    found.aa_region = REGIONS[windower.line_antialiasing_region_width] / 2
-    found.aa_cap_region = REGIONS[windower.line_end_cap_antialiasing_region_width]
+    plan.antialiased, plan.aa_manhattan = 1, not setup.aa_line_distance_mode
+    plan.aa_region = REGIONS[windower.line_antialiasing_region_width] / 2
+    plan.aa_cap_region = REGIONS[windower.line_end_cap_antialiasing_region_width]
     for ours, theirs in (("aa", "aa_coverage"), ("aa_cap", "aa_coverage_endcap"), ("aa_point", "aa_point_coverage")):
         for kind in ("slope", "bias"):
-            setattr(found, f"{ours}_{kind}", getattr(given, f"{theirs}_{kind}", 0) / U0_8)
+            setattr(plan, f"{ours}_{kind}", getattr(given, f"{theirs}_{kind}", 0) / U0_8)
 
 
 def is_antialiased(state: DrawState) -> bool:

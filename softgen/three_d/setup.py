@@ -175,14 +175,14 @@ def _line_coverage(fields: UnitFields) -> int:
     return SMOOTH_LINE if fields.antialiasing_enable else LINE
 
 
-def _set_offset(found: SetupPlan, fields: UnitFields, depth_format: str, clamp: float) -> None:
+def _set_offset(plan: SetupPlan, fields: UnitFields, depth_format: str, clamp: float) -> None:
     """Depth offset: what its constant is multiplied by (G45 6654-6660)."""
     constant, legacy = fields.real("global_depth_offset_constant"), fields.legacy_global_depth_bias_enable
     bits = DEPTH_UNITS.get(depth_format)
-    found.offset = sum(fields.get(name) << i for i, name in enumerate(OFFSET_ENABLES)) | fields.get("global_depth_offset_enable")
-    found.offset_scale, found.offset_clamp = fields.real("global_depth_offset_scale"), clamp
-    found.offset_float = bits is None and not legacy
-    found.offset_constant = constant if bits is None or legacy else constant / ((1 << bits) - 1)
+    plan.offset = sum(fields.get(name) << i for i, name in enumerate(OFFSET_ENABLES)) | fields.get("global_depth_offset_enable")
+    plan.offset_scale, plan.offset_clamp = fields.real("global_depth_offset_scale"), clamp
+    plan.offset_float = bits is None and not legacy
+    plan.offset_constant = constant if bits is None or legacy else constant / ((1 << bits) - 1)
 
 
 def _viewport(drawing: Record, viewport: Record | None, scissor: Record | None, extent: tuple[int, int]) -> Viewport:

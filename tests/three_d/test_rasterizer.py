@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,15 @@ def test_state_that_is_not_built_is_refused_by_name(name: str, field: str) -> No
     stream.latch(name, **{field: 1})
     with pytest.raises(Unsupported, match=f"{name}: {field} = 1"):
         raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
+
+
+def test_a_line_stipple_counter_that_state_sets_is_refused() -> None:
+    """Only where lines are stippled: otherwise nothing depends on it."""
+    for enabled in (0, 1):
+        stream = windowed(line_stipple_enable=enabled)
+        stream.latch("3DSTATE_LINE_STIPPLE", modify_enable=1, line_stipple_pattern=0xFF, line_stipple_repeat_count=1)
+        with pytest.raises(Unsupported, match="3DSTATE_LINE_STIPPLE: modify_enable = 1") if enabled else nullcontext():
+            raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
 
 
 def test_the_sample_mask_excludes_the_only_sample() -> None:

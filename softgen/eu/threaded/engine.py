@@ -72,7 +72,7 @@ class ThreadedEngine:
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Ignored: t0 does not profile."""
 
-    def settled(self, found: CompiledFunction) -> bool:
+    def settled(self, chosen: CompiledFunction) -> bool:
         """Programs are linked again when threads are found elsewhere in them."""
         return False
 

@@ -59,9 +59,9 @@ class Translator:
     def ran(self, program: KernelProgram, instructions: int) -> None:
         """Ignored: t1 does not profile."""
 
-    def settled(self, found: CompiledFunction) -> bool:
+    def settled(self, chosen: CompiledFunction) -> bool:
         """Translations are; other kernels run on t0."""
-        return not found.program
+        return not chosen.program
 
     def _key(self, control: int, simd: int, full: bool, payload: tuple[AffineRange, ...]) -> Key:
         return Key(control, max(simd, NARROWEST), full and simd >= NARROWEST, *self.options, payload)

@@ -181,10 +181,10 @@ class Samplers:
             return found
         return self._with_border(found, int(state.border_color_pointer), what)
 
-    def _with_border(self, found: Sampling, pointer: int, what: str) -> Sampling:
+    def _with_border(self, sampling: Sampling, pointer: int, what: str) -> Sampling:
         layout = catalogue.layout("SAMPLER_BORDER_COLOR_STATE", self.gen)
         held = self._read(layout, self.base + pointer, f"border colour of {what}")
-        if found.small_border:
+        if sampling.small_border:
             floats = struct.pack("<4f", *(getattr(held, f"border_color_{one}_as_u8") / 255 for one in COLOURS))
             parts = list(struct.unpack("<4I", floats))
         else:
@@ -193,7 +193,7 @@ class Samplers:
         if layout.dwords > len(COLOURS):  # they stand apart
             red, green, blue, alpha = (int(getattr(held, f"border_color_{one}_as_u32")) for one in COLOURS)
             integers = red, green, blue, alpha
-        return replace(found, border=(parts[0], parts[1], parts[2], parts[3]), integers=integers)
+        return replace(sampling, border=(parts[0], parts[1], parts[2], parts[3]), integers=integers)
 
     def _read(self, layout: Layout, address: int, what: str) -> Record:
         address &= (1 << self.space.bits) - 1
