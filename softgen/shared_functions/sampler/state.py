@@ -84,7 +84,7 @@ class Sampling:
         found = texel.missing(format)
         for one in format.channels:
             if one.type not in ("void", "exponent"):
-                found.update({name: border[0 if one.name in texel.COPIES else ORDER.index(name)]
+                found.update({name: border[0 if one.name in "li" else ORDER.index(name)]
                               for name in texel.COPIES.get(one.name, one.name)})  # fmt: skip
         return [found[name] for name in ORDER]
 
