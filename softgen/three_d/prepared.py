@@ -100,6 +100,8 @@ class PreparedDraw:
         struct.vertices, struct.objects = ctypes.addressof(chunk.vertices), ctypes.addressof(chunk.objects)
         struct.count_fetched = plan.counts
         if key := fetch_key(seen, call):
+            if len(key) > 4:
+                raise NotPrepared("parameters of the command among the vertices' data")
             _, base_vertex, struct.start_vertex, struct.start_instance = key
             struct.fixed_start, struct.base_vertex = 1, base_vertex & DWORD
         fetched = self._own_fetch(seen, fetch)

@@ -100,3 +100,4 @@ class DrawCall(NamedTuple):
     instances: int
     start_instance: int
     base_vertex: int  # signed
+    parameters: tuple[int, ...] = (0, 0, 0)  # XP0 to XP2, which 3DSTATE_VF_SGVS_2 inserts
