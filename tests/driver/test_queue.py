@@ -12,8 +12,8 @@ import pytest
 
 from softgen.driver.fence import Fence, Signals
 from softgen.driver.queue import EngineSlot, Queues
-from softgen.errors import Unsupported
 from softgen.driver.submission import Submission
+from softgen.errors import Unsupported
 
 SIGNALS = Signals()
 NOWHERE: Any = SimpleNamespace(enter=lambda wanted, before: None, leave=lambda bos: None)
