@@ -12,10 +12,10 @@ from functools import lru_cache
 from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, registers_in
 from softgen.errors import DecodeError
-from softgen.three_d import clears, draw
+from softgen.three_d import clears, draw, resource_streamer
 from softgen.three_d.state import DrawCall, DrawState, PipelineContext
 
-COMMANDS: Commands = {}
+COMMANDS: Commands = {**resource_streamer.COMMANDS}
 handles = registers_in(COMMANDS)
 
 SIGN, WRAP = 1 << 31, 1 << 32
