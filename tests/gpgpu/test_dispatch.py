@@ -201,7 +201,7 @@ def test_time_stamps_rise_in_a_thread_and_from_dispatch_to_dispatch(groups: Disp
 
 @pytest.mark.parametrize("enable", [0, 1])
 def test_gen11_has_binding_tables_of_compute_in_the_pool(enable: int, groups: Dispatcher) -> None:
-    """The table is at 0x800 of the surface states: pool and surface state base are the same here, the pointer counts 8 bytes in the pool."""
+    """The table is at 0x800 of the surface states. Pool and surface state base are the same here; the pointer counts 8 bytes."""
     job = Job(SHOWS, [bytes(16)], "icl", simd=8, shared=dwords(*[10] * 8), fetched=False)
     pool = {"binding_table_pool_base_address": SURFACES, "binding_table_pool_enable": enable, "binding_table_pool_buffer_size": 1}
     job.before = [job.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", **pool)]
