@@ -1,6 +1,6 @@
 """The catalogue: (name, generation) -> layout. Pages are split when the catalogue is made, a section is read when first asked for.
 
-Commands are also found by their header dword, registers by their offset.
+Commands are also found by their header dword; for registers see registers.py.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Catalogue:
     def __init__(self, pages: Iterable[tuple[str, str]]) -> None:
         self.sections: dict[str, page.PageSection] = {}
         self.enums: dict[str, page.PageSection] = {}
-        self._layouts: dict[str, dict[float, Layout]] = {}
+        self._generations: dict[str, tuple[float, ...]] = {}
+        self._layouts: dict[tuple[str, float], Layout] = {}
         self._values: dict[str, dict[float, dict[int, str]]] = {}
         self._commands: dict[tuple[float, str], CommandTable] = {}
-        self._registers: dict[tuple[float, str], dict[int, Layout]] = {}
         for name, text in pages:
             for section in page.sections(name, text):
                 self._add(section)
@@ -41,24 +41,40 @@ class Catalogue:
 
     def history(self, name: str) -> dict[float, Layout]:
         """Every generation's layout of one name."""
-        if name not in self._layouts:
+        gens = self.generations(name)
+        self._read(name, frozenset(gens))
+        return {gen: self._layouts[name, gen] for gen in gens}
+
+    def generations(self, name: str) -> tuple[float, ...]:
+        """The generations that have a layout of this name."""
+        if name not in self._generations:
             if name not in self.sections:
                 raise SpecError(f"no page describes {name!r}")
-            self._layouts[name] = {layout.gen: layout for layout in page.layouts(self.sections[name], self.layout)}
-        return self._layouts[name]
+            self._generations[name] = page.generations_of(self.sections[name])
+        return self._generations[name]
 
     def layout(self, name: str, gen: float) -> Layout:
-        found = self.history(name).get(gen)
+        found = self._layouts.get((name, gen))
         if found is None:
-            known = ", ".join(f"{g:g}" for g in sorted(self.history(name)))
-            raise SpecError(f"gen {gen:g} has no {name}; generations {known} do")
+            known = self.generations(name)
+            if gen not in known:
+                raise SpecError(f"gen {gen:g} has no {name}; generations {', '.join(f'{g:g}' for g in sorted(known))} do")
+            self._read(name, frozenset([gen]))
+            found = self._layouts[name, gen]
         return found
 
+    def _read(self, name: str, gens: frozenset[float]) -> None:
+        """Read the layouts of these generations that were not read before."""
+        if missing := frozenset(gen for gen in gens if (name, gen) not in self._layouts):
+            for layout in page.layouts(self.sections[name], self.layout, missing):
+                self._layouts.setdefault((name, layout.gen), layout)  # another thread may have been first
+
     def get(self, name: str, gen: float) -> Layout | None:
-        return self.history(name).get(gen) if name in self.sections else None
+        found = self._layouts.get((name, gen))
+        return self.layout(name, gen) if found is None and name in self.sections and gen in self.generations(name) else found
 
     def names(self, kind: str | None = None, gen: float | None = None) -> list[str]:
-        return [n for n, s in sorted(self.sections.items()) if kind in (None, s.kind) and (gen is None or gen in self.history(n))]
+        return [n for n, s in sorted(self.sections.items()) if kind in (None, s.kind) and (gen is None or gen in self.generations(n))]
 
     def enumeration(self, name: str, gen: float) -> dict[int, str]:
         if name == "SURFACE_FORMAT":
@@ -79,12 +95,12 @@ class Catalogue:
         """The command a header dword names on an engine; None when there is none."""
         for known, name in self._sharing_key(header, gen, engine):
             if header & known.mask == known.value:
-                return self.history(name)[gen]
+                return self.layout(name, gen)
         return None
 
     def commands_like(self, header: int, gen: float, engine: str) -> list[Layout]:
         """The commands that share a header dword's key, in the order in which they are to be tried."""
-        return [self.history(name)[gen] for _, name in self._sharing_key(header, gen, engine)]
+        return [self.layout(name, gen) for _, name in self._sharing_key(header, gen, engine)]
 
     def _sharing_key(self, header: int, gen: float, engine: str) -> list[tuple[Header, str]]:
         table = self._commands.get((gen, engine)) or self._command_table(gen, engine)
@@ -95,37 +111,26 @@ class Catalogue:
         """Commands by key; those with the same key differ in further header bits, the most specific first."""
         table: defaultdict[tuple[int, int], list[tuple[Header, str]]] = defaultdict(list)
         for name, section in self.sections.items():
-            for its_gen, header, engines in page.headers(section) if section.kind == "command" else ():
-                if its_gen != gen or engine not in engines:
-                    continue
-                shift = KEY_SHIFT[header.value >> 29]
-                rivals = table[shift, header.value >> shift]
-                for other, its_name in rivals:
-                    if (other.mask, other.value) == (header.mask, header.value):
-                        raise section.complain(f"{name} and {its_name} share key {header.key} on gen {gen:g}, {engine}")
-                rivals.append((header, name))
-                rivals.sort(key=lambda rival: -rival[0].mask.bit_count())
+            found = page.header(section, gen) if section.kind == "command" else None
+            if found is None or engine not in found[1]:
+                continue
+            header = found[0]
+            shift = KEY_SHIFT[header.value >> 29]
+            rivals = table[shift, header.value >> shift]
+            for other, its_name in rivals:
+                if (other.mask, other.value) == (header.mask, header.value):
+                    raise section.complain(f"{name} and {its_name} share key {header.key} on gen {gen:g}, {engine}")
+            rivals.append((header, name))
+            rivals.sort(key=lambda rival: -rival[0].mask.bit_count())
         self._commands[gen, engine] = dict(table)
         return self._commands[gen, engine]
 
-    def find_register(self, offset: int, gen: float, engine: str = "") -> Layout | None:
-        """The register at an absolute offset, an engine's own before shared ones. `registers.find` also knows relative ones."""
-        if (gen, engine) not in self._registers:
-            self._registers[gen, engine] = self._register_table(gen, engine)
-        return self._registers[gen, engine].get(offset)
-
-    def _register_table(self, gen: float, engine: str) -> dict[int, Layout]:
-        table: dict[int, Layout] = {}
-        own = defaultdict(bool)  # type: ignore[var-annotated]
-        for name in self.names("register", gen):
-            layout = self.history(name)[gen]
-            assert layout.offset is not None
-            if layout.relative:
-                continue
-            is_own = bool(engine) and engine in layout.engines
-            if layout.offset not in table or is_own and not own[layout.offset]:
-                table[layout.offset], own[layout.offset] = layout, is_own
-        return table
+    def registers(self, gen: float) -> Iterator[tuple[str, page.RegisterSpan]]:
+        """Where each register of a generation stands, without reading its fields. `registers.place` finds one by its offset."""
+        for name, section in self.sections.items():
+            span = page.span(section, gen) if section.kind == "register" else None
+            if span:
+                yield name, span
 
 
 def spec_files(suffix: str, root: Traversable | None = None) -> Iterator[tuple[str, Traversable]]:
@@ -162,12 +167,8 @@ def find_command(header: int, gen: float, engine: str) -> Layout | None:
     return catalogue().find_command(header, gen, engine)
 
 
-def find_register(offset: int, gen: float, engine: str = "") -> Layout | None:
-    return catalogue().find_register(offset, gen, engine)
-
-
 def enumeration(name: str, gen: float) -> dict[int, str]:
     return catalogue().enumeration(name, gen)
 
 
-__all__ = ["GENERATIONS", "Catalogue", "catalogue", "enumeration", "find_command", "find_register", "layout", "names", "spec_files"]
+__all__ = ["GENERATIONS", "Catalogue", "catalogue", "enumeration", "find_command", "layout", "names", "spec_files"]
