@@ -57,7 +57,8 @@ def test_what_is_loaded_while_a_program_starts(gen: float, engine: str) -> None:
 
 
 def test_contexts_that_compute_import_nothing_that_draws() -> None:
-    code = "import sys, softgen.driver.execute, softgen.gpgpu.commands; print(sorted(m for m in sys.modules if m.startswith('softgen.three_d.')))"
+    code = ("import sys, softgen.driver.execute, softgen.gpgpu.commands\n"
+            "print(sorted(m for m in sys.modules if m.startswith('softgen.three_d.')))")
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout == "['softgen.three_d.commands', 'softgen.three_d.state']\n"
 
