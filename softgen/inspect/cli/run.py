@@ -239,7 +239,11 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pict
     if not service.wait_for_program() and not (wanted(args) or recorder or pictures):
         return {}  # the program never looked for a GPU
     answering.wait()
-    return Simulator(args, gpu, recorder, pictures, folder, service).run()
+    report = Simulator(args, gpu, recorder, pictures, folder, service).run()
+    from softgen.bits import catalogue
+
+    catalogue.save()
+    return report
 
 
 class Simulator:
