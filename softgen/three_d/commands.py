@@ -12,8 +12,7 @@ from functools import lru_cache
 from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, registers_in
 from softgen.errors import Unsupported
-from softgen.three_d import clears, draw
-from softgen.three_d.state import DrawCall, DrawState, PipelineContext
+from softgen.three_d.state import DrawCall, DrawingPipeline, DrawState, PipelineContext
 
 COMMANDS: Commands = {}
 handles = registers_in(COMMANDS)
@@ -24,7 +23,7 @@ ELSEWHERE = ("end_offset_enable", "indirect_parameter_enable", "indirect_vertex_
 
 
 def new_state() -> PipelineContext:
-    return PipelineContext(draw.Pipeline3D())
+    return PipelineContext()
 
 
 def finish(cs: CommandStreamer) -> None:
@@ -40,7 +39,17 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     if cs.traced:
         cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
     if call.vertices and call.instances:
-        cs.state(PipelineContext).pipeline.draw(cs, call)
+        pipeline(cs).draw(cs, call)
+
+
+def pipeline(cs: CommandStreamer) -> DrawingPipeline:
+    """The pipeline of the hardware context, made at its first draw: contexts that only compute import nothing of it."""
+    context = cs.state(PipelineContext)
+    if context.pipeline is None:
+        from softgen.three_d.draw import Pipeline3D
+
+        context.pipeline = Pipeline3D()
+    return context.pipeline
 
 
 @handles("CONSTANT_BUFFER")
@@ -83,4 +92,6 @@ def _plain_call(cmd: Record, topology: int) -> DrawCall | None:
 
 @handles("3DSTATE_WM_HZ_OP")
 def hiz_operation(cs: CommandStreamer, cmd: Record) -> None:
+    from softgen.three_d import clears
+
     clears.hiz(DrawState.of(cs), cmd)

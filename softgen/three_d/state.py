@@ -37,7 +37,7 @@ class DrawingPipeline(Protocol):
 class PipelineContext:
     """The 3D pipeline's part of a hardware context."""
 
-    pipeline: DrawingPipeline
+    pipeline: DrawingPipeline | None = None  # None before the first draw
     curbe: bytes | None = None  # the constant URB entry as CONSTANT_BUFFER loaded it; None: none is valid
 
 

@@ -114,10 +114,10 @@ def test_no_two_registers_share_a_byte(gen: float) -> None:
     taken: dict[int, str] = {}
     rows = [(0, row) for row in registers._absolute(gen)]
     rows += [(base, row) for engine, starts in registers.bases(gen).items() for base in starts for row in registers._own(gen, engine)]
-    for base, (start, end, layout) in rows:
+    for base, (start, end, name) in rows:
         for offset in range(base + start, base + end, 4):
-            other = taken.setdefault(offset, layout.name)
-            assert other == layout.name, f"gen {gen:g}: {layout.name} and {other} share {offset:#x}"
+            other = taken.setdefault(offset, name)
+            assert other == name, f"gen {gen:g}: {name} and {other} share {offset:#x}"
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
