@@ -75,7 +75,7 @@ class PreparedDraws:
         """Execute a draw; False: there is no prepared draw for its state, nor can there be one."""
         if not self._same_environment(cs) and not self._enter(cs):
             return False
-        topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call
+        topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call[:7]
         CALL.pack_into(self._now, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex & DWORD, FIND)
         why = self._run()
         if why != DONE and not self._go_on(cs, call, why):
