@@ -165,7 +165,6 @@ class Finished:
 
     threads: int
     instructions: int
-    groups: int = 1
 
 
 @lru_cache(256)
