@@ -83,7 +83,8 @@ class Runner:
     def __init__(self, name: str, command: list[str], environment: dict[str, str]) -> None:
         self.name = name
         self.times: dict[str, Times] = {}
-        self.process = subprocess.Popen(command, env={**os.environ, **environment}, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(command, env={**os.environ, **environment}, text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)  # fmt: skip
 
     def ask(self, order: str) -> str:
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -186,8 +187,8 @@ def table(ours: Runner, theirs: Runner, threads: int) -> Iterator[Measurement]:
     text = f"{threads} thread{'s' if threads > 1 else ''}"
     for name, mine in ours.times.items():
         other = theirs.times[name]
-        note = (f"best {mine.best * 1e3:.2f} ms beside {other.best * 1e3:.2f}, median {mine.median * 1e3:.2f} beside {other.median * 1e3:.2f}, "
-                f"median over best {mine.median / mine.best:.2f}")  # fmt: skip
+        note = (f"best {mine.best * 1e3:.2f} ms beside {other.best * 1e3:.2f}, median {mine.median * 1e3:.2f} beside "
+                f"{other.median * 1e3:.2f}, median over best {mine.median / mine.best:.2f}")  # fmt: skip
         yield Measurement(f"{name}, {text}", 1, "", mine.best, theirs.name, other.best, note)
     best = mean([theirs.times[name].best / mine.best for name, mine in ours.times.items()])
     middle = mean([theirs.times[name].median / mine.median for name, mine in ours.times.items()])
