@@ -32,7 +32,7 @@ setup(
         Extension("softgen.memory._guard", ["softgen/memory/guard.c"], extra_compile_args=FLAGS),
         Extension("softgen.streamer._latch", ["softgen/streamer/latch.c"], depends=["softgen/latches.h"], extra_compile_args=FLAGS),
         Extension("softgen.eu._native", ["softgen/eu/native.c"], depends=["softgen/eu/native.h"], extra_compile_args=FLAGS),
-        Extension("softgen.threads._scheduler", ["softgen/threads/scheduler.c", "softgen/threads/start.c"], extra_compile_args=FLAGS,
+        Extension("softgen.threads._scheduler", sorted(glob("softgen/threads/*.c")), extra_compile_args=FLAGS,
                   depends=["softgen/eu/native.h", "softgen/threads/scheduler.h", "softgen/threads/threads.h"]),
         Extension("softgen.three_d._pipeline", sorted(glob("softgen/three_d/*.c")), extra_compile_args=PIPELINE,
                   depends=[*glob("softgen/three_d/*.h"), "softgen/eu/native.h", "softgen/latches.h", "softgen/threads/threads.h"],
