@@ -14,6 +14,8 @@
 
 int64_t clip_test(struct geometry *g);
 void setup_objects(struct geometry *g);
+void begin_fill(struct fill *f, const uint64_t *table, const struct record_array *records);
+int64_t fill_records(struct fill *f, void *record);
 int64_t bins_fill(struct binning *b);
 int64_t shade_tiles(struct pixel_loop *l, void *record);
 uint64_t pixels_boxed(const struct record_array *records, uint64_t enough);
@@ -138,6 +140,10 @@ static int64_t set_up(struct draw *d)
     d->records->count = d->binned = 0;
     d->stage = STAGE_BIN;
     setup_objects(g);
+    if (d->prepared->clear) {
+        begin_fill(d->prepared->clear, d->memory, d->records);
+        d->stage = STAGE_FILL;
+    }
     return THREADS_DONE;
 }
 
@@ -190,6 +196,10 @@ static int64_t step(struct draw *d, void *record)
         return set_up(d);
     case STAGE_BIN:
         return fill_bins(d);
+    case STAGE_FILL:
+        fill_records(d->prepared->clear, record);
+        d->stage = STAGE_SETUP;
+        return THREADS_DONE;
     default:
         why = run_pixels(d, record);
         if (why == THREADS_DONE)
@@ -215,7 +225,8 @@ EXPORT int64_t draw_layout(uint64_t *into)
 {
     uint64_t sizes[] = {sizeof(struct latched_command), sizeof(struct latched_dwords), sizeof(struct latched_bits),
                         sizeof(struct memory_range), sizeof(struct host_place), sizeof(struct table_entry), sizeof(struct stage_table),
-                        sizeof(struct constant_range), sizeof(struct vertex_source), sizeof(struct prepared_draw),
+                        sizeof(struct moved_value), sizeof(struct state_block), sizeof(struct constant_range),
+                        sizeof(struct vertex_source), sizeof(struct prepared_draw),
                         offsetof(struct prepared_draw, index_pointer), offsetof(struct prepared_draw, count_fetched),
                         sizeof(struct draw), offsetof(struct draw, counts), offsetof(struct draw, draws)};
     memcpy(into, sizes, sizeof sizes);
