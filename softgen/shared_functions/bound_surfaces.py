@@ -100,11 +100,7 @@ class BoundSurfaces:
         if name.bindless:
             self.dispatch.depend(self.surfaces.bases.get("bindless", 0) + name.number, size)
             return
-        self.dispatch.depend_on_entry(name.number)
-        try:
-            self.dispatch.depend(self.surfaces.address(name.number), size)
-        except SoftgenError:
-            self.dispatch.resolved.volatile = True
+        self.dispatch.depend_on_surface(name.number, size)
 
     def _depend_on_sampler(self, index: int, table: int | None) -> None:
         samplers, layout, offset = self.samplers, catalogue.layout("SAMPLER_STATE", self.gen), index * self.sampler_size

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_ch
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits import catalogue
 from softgen.bits.generation import Generation
 from softgen.errors import SoftgenError
 from softgen.memory.space import Space
@@ -44,6 +45,7 @@ class ResolvedState:
 
     def __init__(self) -> None:
         self.entries: dict[int, bytes] = {}  # of the binding table, by index
+        self.surfaces: dict[int, tuple[int, bytes]] = {}  # address and bytes of the surface states that they lead to, by index
         self.states: dict[tuple[int, int], bytes] = {}  # other bytes, by address and size
         self.samplers: dict[int, bytes] = {}  # of the sampler table, by offset in it
         self.sampler_base = 0  # that its offset counts from
@@ -86,6 +88,9 @@ class DispatchBindings:
             for index, data in resolved.entries.items():
                 if space.read(self.table_address(index), len(data)) != data:
                     return False
+            for address, data in resolved.surfaces.values():
+                if space.read(address, len(data)) != data:
+                    return False
             for place, data in resolved.states.items():
                 if space.read(*place) != data:
                     return False
@@ -109,10 +114,14 @@ class DispatchBindings:
             return b""
         return data
 
-    def depend_on_entry(self, index: int) -> None:
-        """The same of a binding table entry."""
+    def depend_on_surface(self, index: int, size: int) -> None:
+        """The same of the surface state of a binding table entry."""
+        page, wrap = catalogue.layout("BINDING_TABLE_STATE", self.generation.number), (1 << self.space.bits) - 1
         try:
-            self.resolved.entries[index] = self.space.read(self.table_address(index), ENTRY)
+            entry = self.resolved.entries[index] = self.space.read(self.table_address(index), ENTRY)
+            pointer = page.raw(memoryview(entry).cast("I")).surface_state_pointer
+            address = self.bases.get("surface", 0) + pointer & wrap
+            self.resolved.surfaces[index] = address, self.space.read(address, size)
         except SoftgenError:
             self.resolved.volatile = True
 

@@ -44,9 +44,14 @@ struct memory_range {
 /* An address that plans have as a host address. */
 struct host_place { uint64_t address, host; };
 
-struct table_entry { uint32_t index, value; };
+/* An entry of a binding table: what was read of the surface state that it leads to; or, where nothing was, its value. */
+struct table_entry {
+    uint32_t index, value;
+    uint64_t size;
+    const void *surface;
+};
 
-/* The binding table of a stage, which may be elsewhere while its entries are the same. */
+/* The binding table of a stage, which may be elsewhere while its entries lead to the same surface states, wherever those are. */
 struct stage_table {
     uint32_t offset, mask; /* the dword of its pointer, and the pointer's bits */
     uint32_t pointer, scale; /* their value, and the bytes that 1 of it is worth */
@@ -55,6 +60,7 @@ struct stage_table {
     uint32_t count;
     const struct table_entry *entries;
     uint32_t *header; /* where a payload's header has it */
+    uint64_t base, surface_mask; /* surface states: what entries count from, and the bits of an entry that are the pointer */
 };
 
 /* A dword of a plan or a binding that counts from where a block of state is. */

@@ -42,9 +42,12 @@ static uint64_t moved_by(const struct stage_table *t, const struct latches *l)
 static int same_table(const struct stage_table *t, const struct draw *d)
 {
     uint64_t address = t->address + moved_by(t, d->latches);
-    for (const struct table_entry *e = t->entries; e < t->entries + t->count; e++)
-        if (memcmp(graphics_memory(d->memory, address + 4 * e->index), &e->value, sizeof e->value))
+    for (const struct table_entry *e = t->entries; e < t->entries + t->count; e++) {
+        uint32_t value;
+        memcpy(&value, graphics_memory(d->memory, address + 4 * e->index), sizeof value);
+        if (e->size ? memcmp(graphics_memory(d->memory, t->base + (value & t->surface_mask)), e->surface, e->size) : value != e->value)
             return 0;
+    }
     return 1;
 }
 

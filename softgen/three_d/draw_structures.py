@@ -49,15 +49,16 @@ class HostPlace(ctypes.Structure):
 
 
 class TableEntry(ctypes.Structure):
-    """An entry of a binding table."""
+    """An entry of a binding table: what was read of the surface state that it leads to; or, where nothing was, its value."""
 
-    _fields_ = _words("index", "value")
+    _fields_ = [*_words("index", "value"), *_longs("size"), ("surface", ctypes.c_char_p)]
 
 
 class StageTable(ctypes.Structure):
-    """The binding table of a stage, which may be elsewhere while its entries are the same."""
+    """The binding table of a stage, which may be elsewhere while its entries lead to the same surface states, wherever those are."""
 
-    _fields_ = [*_words("offset", "mask", "pointer", "scale"), *_longs("address"), *_words("table", "count"), *_longs("entries", "header")]
+    _fields_ = [*_words("offset", "mask", "pointer", "scale"), *_longs("address"), *_words("table", "count"),
+                *_longs("entries", "header", "base", "surface_mask")]  # fmt: skip
 
 
 class MovedValue(ctypes.Structure):

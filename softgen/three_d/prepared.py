@@ -286,8 +286,8 @@ class PreparedDraw:
 
     def _known(self) -> tuple[int, ...]:
         found = [bound.dispatch.resolved for bound in self._bound.values()]
-        return tuple(n for one in found
-                     for n in (len(one.entries), len(one.states), len(one.samplers), len(one.blend), len(one.hosts), one.volatile))  # fmt: skip
+        return tuple(n for one in found for n in (len(one.entries), len(one.surfaces), len(one.states), len(one.samplers), len(one.blend),
+                                                  len(one.hosts), one.volatile))  # fmt: skip
 
     # -- binding tables ----------------------------------------------------------------------------------------------------------
 
@@ -296,13 +296,30 @@ class PreparedDraw:
         return [self._stage_table(stage) for stage in self._tables]
 
     def _stage_table(self, stage: str) -> StageTable:
-        entries = dict(self._bound[stage].dispatch.resolved.entries) if stage in self._bound else {}
-        entries |= {address - table >> 2: data for (of, address), (table, data) in self._notes.entries.items() if of == stage}
-        made = [TableEntry(index, int.from_bytes(data, "little")) for index, data in entries.items()]
-        array = (TableEntry * len(made))(*made)
+        array = self._table_entries(stage)
         header, place, offset = self._headers[stage], self._places[stage], self._tables[stage]
         self._kept[stage], address = array, self.state.bases.get("surface", 0) + offset & self.latches.wrap
-        return StageTable(*place, address, offset & DWORD, len(made), ctypes.addressof(array), header + 4 * HEADER_TABLE)
+        pointer = self.latches.layout("BINDING_TABLE_STATE").field("surface_state_pointer")
+        return StageTable(*place, address, offset & DWORD, len(array), ctypes.addressof(array), header + 4 * HEADER_TABLE,
+                          self.state.bases.get("surface", 0), (1 << pointer.high + 1) - (1 << pointer.low))  # fmt: skip
+
+    def _table_entries(self, stage: str) -> ctypes.Array[TableEntry]:
+        """Entries with what was read of their surface states, by plans or units."""
+        base, wrap, notes = self.state.bases.get("surface", 0), self.latches.wrap, self._notes
+        read = {address: data for (of, address, _), data in notes.surfaces.items() if of == stage}
+        entries = {address - table >> 2: data for (of, address), (table, data) in notes.entries.items() if of == stage}
+        found, led, page = {}, set[int](), self.latches.layout("BINDING_TABLE_STATE")
+        for index, data in entries.items():
+            address = base + page.raw(memoryview(data).cast("I")).surface_state_pointer & wrap
+            found[index], led = (data, read.get(address, b"")), led | {address}
+        if read.keys() - led:
+            raise NotPrepared("a surface state that no entry leads to")
+        if stage in self._bound:
+            resolved = self._bound[stage].dispatch.resolved
+            found |= {index: (data, resolved.surfaces.get(index, (0, b""))[1]) for index, data in resolved.entries.items()}
+        made = [TableEntry(index, int.from_bytes(data, "little"), len(surface), surface) for index, (data, surface) in found.items()]
+        self._kept[f"{stage} entries"] = made
+        return (TableEntry * len(made))(*made)
 
     def _table_place(self, stage: str) -> TablePlace:
         """The pointer of a stage's table; none where no command has set it."""

@@ -105,13 +105,8 @@ class BoundTargets:
             self.dispatch.depend_on_blend(*state.more.place(index))
 
     def _depend(self, surface: int) -> None:
-        if surface == NULL_TARGET:
-            return
-        self.dispatch.depend_on_entry(surface)
-        try:
-            self.dispatch.depend(self.surfaces.address(surface), 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords)
-        except SoftgenError:
-            self.dispatch.resolved.volatile = True
+        if surface != NULL_TARGET:
+            self.dispatch.depend_on_surface(surface, 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords)
 
 
 __all__ = ["BoundTargets", "named_target"]
