@@ -10,7 +10,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 int64_t clip_test(struct geometry *g);
 void setup_objects(struct geometry *g);
@@ -20,18 +19,12 @@ int64_t bins_fill(struct binning *b);
 int64_t shade_tiles(struct pixel_loop *l, void *record);
 uint64_t pixels_boxed(const struct record_array *records, uint64_t enough);
 
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 static void begin_draw(struct draw *d)
 {
     const struct prepared_draw *p = d->prepared;
     struct geometry *g = p->geometry;
-    uint64_t deadline = now() + d->slice;
+    uint64_t deadline = monotonic_time() + d->slice;
+    d->deadline = deadline;
     apply_state(d);
     memset(d->counts, 0, sizeof d->counts);
     memset(&d->vertex_work, 0, sizeof d->vertex_work);
@@ -70,9 +63,9 @@ static int64_t begin_vertices(struct draw *d, void *record)
 static int64_t run_vertices(struct draw *d, void *record)
 {
     const struct prepared_draw *p = d->prepared;
-    uint64_t began = now();
+    uint64_t began = monotonic_time();
     int64_t why = p->vertex_function(p->vertex_argument, record);
-    d->vertex_work.nanoseconds += now() - began;
+    d->vertex_work.nanoseconds += monotonic_time() - began;
     return why;
 }
 
@@ -96,9 +89,9 @@ static void begin_pixels(struct draw *d)
 static int64_t run_pixels(struct draw *d, void *record)
 {
     const struct prepared_draw *p = d->prepared;
-    uint64_t began = now();
+    uint64_t began = monotonic_time();
     int64_t why = shade_tiles(d->loop, record);
-    d->pixel_work.nanoseconds += now() - began;
+    d->pixel_work.nanoseconds += monotonic_time() - began;
     if (why == THREADS_DONE && p->count_pixels) {
         d->counts[PS_DEPTH] += d->loop->passed;
         if (p->pixel_worker)
@@ -135,7 +128,7 @@ static int64_t set_up(struct draw *d)
     struct geometry *g = d->prepared->geometry;
     if (g->next >= g->objects->count) {
         d->stage = d->finished ? STAGE_END : STAGE_ASSEMBLE;
-        return d->finished ? THREADS_DONE : DRAW_MORE;
+        return !d->finished && slice_is_over(&d->deadline) ? DRAW_MORE : THREADS_DONE;
     }
     d->records->count = d->binned = 0;
     d->stage = STAGE_BIN;

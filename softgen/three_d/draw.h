@@ -147,7 +147,7 @@ enum draw_stage { STAGE_FIND, STAGE_ASSEMBLE, STAGE_VERTICES, STAGE_CLIP, STAGE_
 enum draw_reason {
     DRAW_DONE = THREADS_DONE,
     DRAW_NOT_FOUND = 100, /* no prepared draw is for this state */
-    DRAW_MORE, /* another chunk follows */
+    DRAW_MORE, /* another chunk follows, and it is time to look at the time limit */
     DRAW_NO_CLIPPER, /* an object is to be clipped by threads */
     DRAW_SHARE, /* the stage's work is worth several host threads: do it, and go on with the next stage */
 };
@@ -180,6 +180,7 @@ struct draw {
     uint64_t share_vertices, share_pixels; /* threads, and pixels of bounding boxes, that are worth another host thread */
     uint32_t most_vertices, reserved; /* of a chunk */
     uint64_t finished, binned;
+    uint64_t deadline; /* slice_is_over */
 };
 
 /* draw_state.c */

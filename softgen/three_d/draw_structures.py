@@ -158,7 +158,7 @@ class DrawStruct(ctypes.Structure):
         *_longs("draws", "draw_count", "latches", "memory", "assembly", "records", "binning", "loop", "next_tile", "host_threads", "slice",
                 "share_vertices", "share_pixels"),
         *_words("most_vertices", "reserved"),
-        *_longs("finished", "binned"),
+        *_longs("finished", "binned", "deadline"),
     ]  # fmt: skip
 
 
