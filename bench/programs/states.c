@@ -221,6 +221,7 @@ int main(int arguments, char **argument) {
     make_targets();
     make_textures();
     make_program();
+    glFinish();
     glBindFramebuffer(GL_FRAMEBUFFER, framebuffers[0][0]);
     printf("%.6f\n", draw());
     for (int i = 0; i < atoi(argument[1]); i++) {

@@ -4,6 +4,7 @@
 #include <alloca.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 #define TYPED(name, T, R, ...) name##_##T,
@@ -125,6 +126,16 @@ static inline u8 *note_block(const struct region *region, u64 offset, u64 size) 
     return host(region, address);
 }
 
+/* Where the numbers of hot programs go; -1: nowhere. */
+static int hot_programs = -1;
+
+void bytecode_report_to(i32 descriptor) { hot_programs = descriptor; }
+
+static void __attribute__((noinline)) report(const struct program *program) {
+    if (hot_programs >= 0 && write(hot_programs, &program->number, sizeof program->number) < 0)
+        return; /* a full pipe: the program stays as it is */
+}
+
 /* -- the interpreter --------------------------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
@@ -174,7 +185,8 @@ HOST_FEATURES u64 bytecode_run(struct program *program, const u64 *arguments) {
     const u64 *table = (const u64 *)(uintptr_t)*(const u64 *)(uintptr_t)(arguments[0] + program->table_at);
     u64 *note = (u64 *)(uintptr_t)(arguments[0] + program->note_at);
     memcpy(frame, arguments, ARGUMENTS * sizeof *arguments);
-    program->calls++;
+    if (++program->calls == program->hot)
+        report(program);
     for (const struct operation *op = program->operations;; op++) {
         unsigned n = op->lanes;
         switch (op->code) {

@@ -35,6 +35,9 @@ struct program {
     u64 address_mask;
     u64 result;                         /* offset of the result in the frame */
     u64 calls;                          /* so far, about */
+    u64 hot;                            /* calls after which it is worth compiling; 0: never */
+    u64 number;                         /* among the programs of the process */
+    u64 compiled;                       /* function to call instead, once it is there */
 };
 
 /* What each operation computes for lane i, by name and type. */

@@ -29,7 +29,8 @@ class ProgramRecord(ctypes.Structure):
 
     _fields_ = [("operations", ctypes.c_void_p), ("constants", ctypes.c_void_p), ("frame", ctypes.c_uint64), ("table_at", ctypes.c_uint64),
                 ("note_at", ctypes.c_uint64), ("address_mask", ctypes.c_uint64), ("result", ctypes.c_uint64),
-                ("calls", ctypes.c_uint64)]  # fmt: skip
+                ("calls", ctypes.c_uint64), ("hot", ctypes.c_uint64), ("number", ctypes.c_uint64),
+                ("compiled", ctypes.c_uint64)]  # fmt: skip
 
 
 @cache
@@ -143,7 +144,8 @@ class Assembly:
             places = [NO_OPERAND if slot is None else slot.place.at + slot.offset for slot in (operation.result, *operation.operands)]
             immediate = first_from[operation.target.before] if operation.target is not None else operation.immediate
             data += OPERATION.pack(known[operation.name], operation.lanes, *places, operation.flags, immediate & (1 << 64) - 1)
-        return BytecodeProgram(bytes(data), bytes(pool) or b"\0", frame, result.place.at + result.offset, table_at, note_at, (1 << bits) - 1)
+        at = result.place.at + result.offset
+        return BytecodeProgram(bytes(data), bytes(pool) or b"\0", frame, at, table_at, note_at, (1 << bits) - 1)
 
     def _used(self) -> list[Operation]:
         """The operations whose results are read or that act otherwise; places know where they are last read."""
@@ -214,10 +216,11 @@ class BytecodeProgram:
 
     def __init__(self, operations: bytes, constants: bytes, frame: int, result: int, table_at: int, note_at: int, mask: int) -> None:
         self._operations, self._constants = ctypes.create_string_buffer(operations), ctypes.create_string_buffer(constants)
-        self.record = ProgramRecord(ctypes.addressof(self._operations), ctypes.addressof(self._constants), frame, table_at, note_at, mask, result)
+        pointers = ctypes.addressof(self._operations), ctypes.addressof(self._constants)
+        self.record = ProgramRecord(*pointers, frame, table_at, note_at, mask, result)
         self.size = len(operations) // OPERATION.size
         with _lock:
-            number = next(_functions)
+            number = self.record.number = next(_functions)
         self.address = int(library().bytecode_function(number, self.record))
         if not self.address:
             raise Unsupported(f"more than {number} bytecode programs in one process")
@@ -226,6 +229,10 @@ class BytecodeProgram:
     @property
     def calls(self) -> int:
         return int(self.record.calls)
+
+    def become(self, compiled: int) -> None:
+        """From now on, calls go to the function at an address."""
+        self.record.compiled = compiled
 
 
 _kept: list[BytecodeProgram] = []
