@@ -12,6 +12,7 @@ compiled code takes. Results are those of the other machines, bit for bit. What 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -23,12 +24,13 @@ from softgen.lanes.function_type import FunctionType
 from softgen.lanes.host_function import HostFunction
 from softgen.lanes.machine import Machine
 from softgen.lanes.numpy import DTYPES
-from softgen.lanes.types import LaneType, bool_, f16, f32, u8, u32, u64
+from softgen.lanes.types import TYPES, LaneType, bool_, f16, f32, u8, u32, u64
 from softgen.lanes.value import Memory, Region, Value, Variable
 
 # Operations that do not depend on whether integers are signed.
 _UNSIGNED = frozenset({"negate", "bit_not", "leading_zeros", "trailing_zeros", "count_ones", "reverse_bits", "add", "sub", "mul", "bit_and",
                        "bit_or", "bit_xor", "shift_left"})  # fmt: skip
+_CODES = dict(zip(TYPES, "BbHhIiQqefd?", strict=True))  # of the struct module
 WIDE_OFFSETS = 1
 MOST_NOTED = 32  # lanes whose addresses a note has room for
 
@@ -139,9 +141,12 @@ class BytecodeMachine(Machine):
     # -- computing -----------------------------------------------------------------------------------------------------------
 
     def _constant(self, type: LaneType, numbers: list[float], lanes: int) -> Any:
-        with np.errstate(all="ignore"):
-            found = np.array(numbers, np.float64).astype(DTYPES[type]) if type.is_float else np.array(numbers, DTYPES[type])
-        return self.code.constant(found.tobytes() * (1 if len(numbers) == lanes else lanes))
+        try:
+            data = struct.pack(f"<{len(numbers)}{_CODES[type]}", *numbers)
+        except OverflowError:  # a float that becomes infinite
+            with np.errstate(all="ignore"):
+                data = np.array(numbers, np.float64).astype(DTYPES[type]).tobytes()
+        return self.code.constant(data if len(numbers) == lanes else data * lanes)
 
     def _compute(self, name: str, type: LaneType, lanes: int, payloads: list[Any]) -> Any:
         found = _UNARY_BOOL if type is bool_ and name == "bit_not" else type
@@ -240,7 +245,7 @@ class BytecodeMachine(Machine):
         name = f"{region if isinstance(base, Region) else plain}_{_sized(type)}"
         slot = self._new(type, lanes) if stored is None else stored
         operands = base.payload, offsets.payload, None if mask is None else mask.payload
-        self.code.add(Operation(name, lanes, slot, operands, WIDE_OFFSETS if offsets.type is u64 else 0, getattr(base, "delta", 0),
+        self.code.add(Operation(name, lanes, slot, operands, WIDE_OFFSETS if offsets.type is u64 else 0, getattr(base, "delta", 0) & u64.highest,
                                 pure=stored is None, reads=() if stored is None else (stored.place,)))  # fmt: skip
         return slot
 

@@ -59,19 +59,17 @@ def codes() -> dict[str, int]:
     return {name.decode(): code for code, name in enumerate(itertools.takewhile(lambda name: name is not None, names))}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Place:
     """Bytes of the frame while a value lives: `at` is known when the program is complete. A constant has `data`."""
 
     size: int
     data: bytes | None = None
     at: int = -1
-    kept: bool = False  # for the whole program: arguments and variables
-    born: int = -1  # number of the operation that makes it
-    last: int = -1  # number of the last operation that reads it
+    last: int = -1  # number of the last operation that reads it; -1: none does
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Slot:
     """A value's payload: a place, and the byte in it where the value starts."""
 
@@ -79,7 +77,7 @@ class Slot:
     offset: int = 0
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Operation:
     """An operation. One that is `pure` and whose result is not read is left out."""
 
@@ -119,7 +117,7 @@ class Assembly:
         return found
 
     def keep(self, size: int) -> Slot:
-        place = Place(size, kept=True)
+        place = Place(size)
         self.kept.append(place)
         return Slot(place)
 
@@ -130,38 +128,41 @@ class Assembly:
         self.add(Operation("end", pure=False, reads=(result.place,)))
         used = self._used()
         frame = self._placed(used)
-        numbers = {}
-        for number, operation in enumerate(used):
-            numbers[operation.number] = number
-        first_from = _following(numbers, len(self.operations))
-        known, data = codes(), bytearray()
-        pool = bytearray()
+        first_from = _following({operation.number: number for number, operation in enumerate(used)}, len(self.operations))
+        known, data, pool = codes(), [], bytearray()
         for slot in self.constants.values():
             pool += bytes(-len(pool) % _PLACE)
             slot.place.at = CONSTANT | len(pool)
             pool += slot.place.data or b""
+        pack = OPERATION.pack
         for operation in used:
-            places = [NO_OPERAND if slot is None else slot.place.at + slot.offset for slot in (operation.result, *operation.operands)]
+            made, (a, b, c) = operation.result, operation.operands
             immediate = first_from[operation.target.before] if operation.target is not None else operation.immediate
-            data += OPERATION.pack(known[operation.name], operation.lanes, *places, operation.flags, immediate & (1 << 64) - 1)
+            data.append(pack(
+                known[operation.name], operation.lanes, NO_OPERAND if made is None else made.place.at + made.offset,
+                NO_OPERAND if a is None else a.place.at + a.offset, NO_OPERAND if b is None else b.place.at + b.offset,
+                NO_OPERAND if c is None else c.place.at + c.offset, operation.flags, immediate))  # fmt: skip
         at = result.place.at + result.offset
-        return BytecodeProgram(bytes(data), bytes(pool) or b"\0", frame, at, table_at, note_at, (1 << bits) - 1)
+        return BytecodeProgram(b"".join(data), bytes(pool) or b"\0", frame, at, table_at, note_at, (1 << bits) - 1)
 
     def _used(self) -> list[Operation]:
         """The operations whose results are read or that act otherwise; places know where they are last read."""
-        needed: set[int] = set()  # ids of places
-        found = []
-        for number in range(len(self.operations) - 1, -1, -1):
-            operation = self.operations[number]
+        found, number = [], len(self.operations)
+        for operation in reversed(self.operations):  # whoever reads a place first here reads it last
+            number -= 1
             operation.number = number
-            if operation.pure and operation.result is not None and id(operation.result.place) not in needed:
-                continue
+            result = operation.result
+            if result is not None and result.place.last < 0:
+                if operation.pure:
+                    continue
+                result.place.last = number
             found.append(operation)
-            for place in (*(slot.place for slot in operation.operands if slot is not None), *operation.reads):
-                needed.add(id(place))
-                place.last = max(place.last, number)
-            if operation.result is not None:
-                operation.result.place.last = max(operation.result.place.last, number)
+            for slot in operation.operands:
+                if slot is not None and slot.place.last < 0:
+                    slot.place.last = number
+            for place in operation.reads:
+                if place.last < 0:
+                    place.last = number
         found.reverse()
         return found
 
@@ -172,20 +173,21 @@ class Assembly:
             place.at, end = end, end + -(-place.size // WORD) * WORD
         end = -(-end // 64) * 64
         free: dict[int, list[int]] = {}
-        dying: dict[int, list[Place]] = {}
+        dying: dict[int, list[tuple[int, int]]] = {}
         for operation in used:
             if operation.result is not None:
                 place = operation.result.place
-                if place.at < 0 and not place.kept and place.data is None:
+                if place.at < 0 and place.data is None:
                     size = max(_PLACE, 1 << (place.size - 1).bit_length())
                     held = free.get(size)
                     if held:
                         place.at = held.pop()
                     else:
                         place.at, end = end, end + size
-                    dying.setdefault(self._end(operation.number, place.last), []).append(place)
-            for place in dying.pop(operation.number, ()):
-                free.setdefault(max(_PLACE, 1 << (place.size - 1).bit_length()), []).append(place.at)
+                    last = self._end(operation.number, place.last) if self.loops else place.last
+                    dying.setdefault(last, []).append((size, place.at))
+            for size, at in dying.pop(operation.number, ()):
+                free.setdefault(size, []).append(at)
         if end > LARGEST_FRAME:
             raise Unsupported(f"a bytecode program with a frame of {end} bytes: at most {LARGEST_FRAME}")
         return end
