@@ -1,8 +1,9 @@
 """500 distinct states in a row: the longest time that a draw takes, with an empty cache of compiled objects and with the one that it left.
 
-states.c draws with stock Mesa on a software GPU through `softgen run`: wall-clock time from each draw to the end of glFinish, driver included.
-The submissions are recorded and then executed again in a process of their own: processor time of each draw on the thread that executes it,
-which other work of the machine does not add to. The first draw is counted apart: it brings shaders along, or starts the pipeline.
+states.c draws with stock Mesa on a software GPU through `softgen run`: wall-clock time from each draw to the end of glFinish, with the
+driver. The submissions are recorded and then executed again in a process of their own: processor time of each draw on the thread that
+executes it, which other work of the machine does not add to. The first draw is counted apart: it brings shaders along, or starts the
+pipeline.
 """
 
 from __future__ import annotations

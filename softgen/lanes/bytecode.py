@@ -245,8 +245,8 @@ class BytecodeMachine(Machine):
         name = f"{region if isinstance(base, Region) else plain}_{_sized(type)}"
         slot = self._new(type, lanes) if stored is None else stored
         operands = base.payload, offsets.payload, None if mask is None else mask.payload
-        self.code.add(Operation(name, lanes, slot, operands, WIDE_OFFSETS if offsets.type is u64 else 0, getattr(base, "delta", 0) & u64.highest,
-                                pure=stored is None, reads=() if stored is None else (stored.place,)))  # fmt: skip
+        flags, delta = WIDE_OFFSETS if offsets.type is u64 else 0, getattr(base, "delta", 0) & u64.highest
+        self.code.add(Operation(name, lanes, slot, operands, flags, delta, stored is None, () if stored is None else (stored.place,)))
         return slot
 
     def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:
