@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, registers_in
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError
 from softgen.three_d import resource_streamer
 from softgen.three_d.state import DrawCall, DrawingPipeline, DrawState, PipelineContext
 
