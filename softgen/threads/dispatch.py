@@ -166,7 +166,6 @@ class Finished:
 
     threads: int
     instructions: int
-    groups: int = 1
 
 
 @lru_cache(256)

@@ -12,8 +12,8 @@ from functools import lru_cache
 from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, registers_in
 from softgen.errors import DecodeError
-from softgen.three_d import clears, draw, resource_streamer
-from softgen.three_d.state import DrawCall, DrawState, PipelineContext
+from softgen.three_d import resource_streamer
+from softgen.three_d.state import DrawCall, DrawingPipeline, DrawState, PipelineContext
 
 COMMANDS: Commands = {**resource_streamer.COMMANDS}
 handles = registers_in(COMMANDS)
@@ -24,7 +24,7 @@ ELSEWHERE = ("end_offset_enable", "indirect_parameter_enable", "indirect_vertex_
 
 
 def new_state() -> PipelineContext:
-    return PipelineContext(draw.Pipeline3D())
+    return PipelineContext()
 
 
 def finish(cs: CommandStreamer) -> None:
@@ -40,7 +40,17 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     if cs.traced:
         cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
     if call.vertices and call.instances:
-        cs.state(PipelineContext).pipeline.draw(cs, call)
+        pipeline(cs).draw(cs, call)
+
+
+def pipeline(cs: CommandStreamer) -> DrawingPipeline:
+    """The pipeline of the hardware context, made at its first draw: contexts that only compute import nothing of it."""
+    context = cs.state(PipelineContext)
+    if context.pipeline is None:
+        from softgen.three_d.draw import Pipeline3D
+
+        context.pipeline = Pipeline3D()
+    return context.pipeline
 
 
 @handles("CONSTANT_BUFFER")
@@ -109,4 +119,6 @@ def _extended_parameters(cmd: Record) -> tuple[int, ...]:
 
 @handles("3DSTATE_WM_HZ_OP")
 def hiz_operation(cs: CommandStreamer, cmd: Record) -> None:
+    from softgen.three_d import clears
+
     clears.hiz(DrawState.of(cs), cmd)

@@ -38,7 +38,7 @@ class DrawingPipeline(Protocol):
 class PipelineContext:
     """The 3D pipeline's part of a hardware context."""
 
-    pipeline: DrawingPipeline
+    pipeline: DrawingPipeline | None = None  # None before the first draw
     curbe: bytes | None = None  # the constant URB entry as CONSTANT_BUFFER loaded it; None: none is valid
     streamer: ResourceStreamer = field(default_factory=ResourceStreamer)
 
@@ -82,11 +82,16 @@ class DrawState:
         """The address space, for a reader of the stage's binding table and of the surface states that it leads to."""
         return self.space
 
-    def structure(self, name: str, address: int) -> Record:
-        """A structure in memory, as it is now."""
-        address &= (1 << self.space.bits) - 1
+    def block_space(self, pointer: str) -> Space:
+        """The address space, for a reader of the block of state that a command's pointer leads to."""
+        return self.space
+
+    def structure(self, name: str, address: int, pointer: str = "") -> Record:
+        """A structure in memory, as it is now. `pointer`: the command whose pointer leads to it, where one does."""
+        space = self.block_space(pointer) if pointer else self.space
+        address &= (1 << space.bits) - 1
         try:
-            data = self.space.read(address, 4 * catalogue.layout(name, self.gen).dwords)
+            data = space.read(address, 4 * catalogue.layout(name, self.gen).dwords)
         except GpuFault as fault:
             raise GpuFault(fault.address, fault.access, fault.space, fault.by, f"{fault.why}; {name} should be there") from None
         return unpacked(name, self.gen, data)
