@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from softgen.bits import page
+from softgen.bits.generation import SPEC
 from softgen.bits.layout import GENERATIONS, KEY_SHIFT, Header, Layout
 from softgen.bits.store import MISSING, PageStore
 from softgen.cache import Cache, default_folder
 from softgen.errors import SpecError
 
-SPEC = Path(__file__).parent.parent / "spec"
 T = TypeVar("T")
 
 CommandTable = dict[tuple[int, int], list[tuple[Header, str]]]
