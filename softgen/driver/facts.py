@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import glob
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,7 +33,8 @@ class KernelFacts(NamedTuple):
     vecs: int = 0
 
 
-class Runtime(NamedTuple):
+@dataclass(frozen=True)
+class Runtime:
     """A row of runtimes.toml: a driver of the distribution."""
 
     name: str
@@ -39,6 +42,7 @@ class Runtime(NamedTuple):
     package: str
     gpus: tuple[str, ...]
     files: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def found(self) -> str:
         """The file that shows it is installed; '' where it is not."""

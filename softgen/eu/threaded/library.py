@@ -56,19 +56,13 @@ def compile_quickly(ir: str, target: jit.Target) -> bytes:
     llvm = jit._llvm()
     if target.has("avx"):
         target = target._replace(features=f"{target.features},-vzeroupper")
-    try:
-        module = llvm.parse_assembly(ir)
-        module.verify()
-    except RuntimeError as error:
-        raise SoftgenError(f"IR that LLVM refuses: {error}") from None
-    machine = jit._target_machine(target)
+    module, machine = jit.parse(ir), jit._target_machine(target)
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=jit.OPTIMIZE)))
-    found: bytes = machine.emit_object(module)
-    return found
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=jit.OPTIMIZE))
+    return jit.generate(module, passes, builder, machine)
 
 
 def index_of(loaded: Any) -> Index:

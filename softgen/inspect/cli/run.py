@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from softgen.bits.generation import Device
     from softgen.driver.execute import Executor, SubmissionRecorder
     from softgen.driver.launcher import Outcome
+    from softgen.driver.queue import EngineSlot
     from softgen.driver.service import Service
     from softgen.driver.submission import Submission
     from softgen.inspect.pictures import SubmissionPictures
@@ -251,6 +252,7 @@ class Simulator:
 
     def __init__(self, args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pictures: SubmissionPictures | None,
                  folder: str | None, service: Service) -> None:  # fmt: skip
+        from softgen.driver.collector import Collector
         from softgen.driver.node import Shared
         from softgen.driver.queue import Queues
         from softgen.driver.server import Server
@@ -260,7 +262,8 @@ class Simulator:
         self.ran: list[EngineDispatcher | ComparingDispatcher] = []
         self.made: Executor | None = None
         self.making = threading.Lock()
-        self.queues: Queues[Submission] = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
+        self.queues: Queues[Submission] = Queues(self.execute, lambda *work: self.executor().failed(*work))
+        self.collector = Collector()
         self.shared = Shared(gpu, self.queues, complain, args.memory_limit)
         self.set_up_display()
         self.server = Server(self.shared, service, complain if "ioctls" in (args.trace or "").split(",") else None)
@@ -274,6 +277,12 @@ class Simulator:
             from softgen.inspect.frames import FramePictures
 
             self.shared.display.presented = FramePictures(self.pictures.folder, self.pictures.files, complain).presented
+
+    def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
+        try:
+            self.executor().execute(submission, slot)
+        finally:
+            self.collector.executed()
 
     def executor(self) -> Executor:
         """Made with the first submission: ioctls need not wait until all of it is loaded."""
