@@ -81,8 +81,9 @@ def test_memory_of_a_server_that_is_not_there() -> None:
 
 def test_without_a_driver_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
-    [one] = driver.measure()
-    assert "intel-opencl-icd" in one.note and one.ratio is None
+    true, *rest = driver.measure()
+    assert true.what == "run true" and true.ratio and [row.ratio for row in rest] == [None, None]
+    assert "intel-opencl-icd" in rest[0].note and "libgl1-mesa-dri" in rest[1].note
 
 
 def test_memory_is_not_called_time() -> None:
