@@ -72,9 +72,8 @@ class Catalogue:
         for (name, gen), layout in list(self._layouts.items()):
             if self._stored.get((name, gen)) != _functions(layout):
                 self._new[gen][f"layout {name}"] = layout
-        for gen, new in self._new.items():
-            self._store.save(gen, new)
-        self._new.clear()
+        for gen in list(self._new):
+            self._store.save(gen, self._new.pop(gen))
 
     # -- by name ---------------------------------------------------------------------------------------------------
 
