@@ -26,6 +26,7 @@ class BuildParts(build_ext):
         if self.inplace:
             compileall.compile_dir("softgen", quiet=1)
 
+
 setup(
     cmdclass={"build_ext": BuildParts},
     ext_modules=[
