@@ -135,7 +135,7 @@ class BoundSurfaces:
         name = self._name(int(index), sent)
         if name is None:
             return False
-        if request := requested(descriptor):
+        if request := requested(descriptor, None if sent is None else len(sent.payload) + len(sent.second)):
             return self.resolve_image(request, name, self._table(descriptor, sent))
         entry = self._entry(name)
         return entry is not None and entry not in self.known and self.resolve_buffer(name)

@@ -24,7 +24,7 @@ from softgen.threads.kept_loop import KeptLoop
 from softgen.threads.programs import MemoryRange
 from softgen.threads.statistics import KernelStatistics
 from softgen.three_d.assembly import Assembly, AssemblyState
-from softgen.three_d.constants import constant_ranges, offset_disabled
+from softgen.three_d.constants import constant_ranges, gather_pool, offset_disabled
 from softgen.three_d.draw_structures import ARRAYS, ConstantRange, HostPlace, PreparedStruct, StageTable, TableEntry, VertexSource, function
 from softgen.three_d.fill import FillPlan
 from softgen.three_d.front import FrontPlan, entry_bytes
@@ -110,6 +110,8 @@ class PreparedDraw:
         struct.vertices, struct.objects = ctypes.addressof(chunk.vertices), ctypes.addressof(chunk.objects)
         struct.count_fetched = plan.counts
         if key := fetch_key(seen, call):
+            if len(key) > 4:
+                raise NotPrepared("parameters of the command among the vertices' data")
             _, base_vertex, struct.start_vertex, struct.start_instance = key
             struct.fixed_start, struct.base_vertex = 1, base_vertex & DWORD
         fetched = self._own_fetch(seen, fetch)
@@ -238,6 +240,8 @@ class PreparedDraw:
         for number, _, size in ranges:
             if number == 0:
                 self._first_is_absolute()
+            elif number == 1 and gather_pool(self.state) is not None:
+                raise NotPrepared("gathered constants")
             start = self.latches.place(name).offset + (group.start + number * group.size) // 32
             self._constants.append(ConstantRange(self.latches.pointer(group.fields[0], start), size, at))
             at += size

@@ -11,7 +11,7 @@ from softgen.errors import SoftgenError
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import REGISTER, SentBytes
-from softgen.shared_functions.pixel_backend.functions import READ, WRITE, read_function, write_function
+from softgen.shared_functions.pixel_backend.functions import read_function, write_function
 from softgen.shared_functions.pixel_backend.messages import FORMS, HEADER_BYTES, Variant, part_bits, variants
 from softgen.shared_functions.pixel_backend.read import NAME as READ_MESSAGE
 from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, VARIANTS, TargetRecord, TargetTable, fill_target
@@ -88,9 +88,9 @@ class BoundTargets:
             try:
                 target = targets.target(None if surface == NULL_TARGET else surface, index)
                 if variant.read:
-                    function = read_function(target.read_form(variant.lanes), self.space.bits).address(READ)
+                    function = read_function(target.read_form(variant.lanes), self.space.bits).address
                 else:
-                    function = write_function(target.form(variant), self.space.bits).address(WRITE)
+                    function = write_function(target.form(variant), self.space.bits).address
             except SoftgenError:  # the interpreter reports what is wrong
                 continue
             self._depend_on_blend(state, index)
