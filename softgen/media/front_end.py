@@ -1,6 +1,6 @@
 """The front end that media and compute share: VFE state, CURBE and interface descriptors.
 
-Reads   MEDIA_VFE_STATE MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD INTERFACE_DESCRIPTOR_DATA
+Reads   MEDIA_VFE_STATE MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD INTERFACE_DESCRIPTOR_DATA 3DSTATE_BINDING_TABLE_POOL_ALLOC
 Writes  FrontEnd, a part of the hardware context; the fields of a ThreadDispatch that descriptor and VFE state determine
 """
 
@@ -23,6 +23,10 @@ from softgen.threads.payload import SlotField
 KIB = 1024
 # Exceptions that an interface descriptor enables, and their bits of cr0.1 (KBL 12602-12617, IVB 2496-2503).
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "software_exception_enable": "software_enable"}
+# A pool of binding tables: its base among those of a context, and how far pointers in interface descriptors are shifted, like those of
+# 3DSTATE_BINDING_TABLE_POINTERS_VS.
+POOL, POOL_SHIFT = "binding_table_pool", 3
+DWORD = 0xFFFFFFFF
 
 
 @dataclass
@@ -46,7 +50,10 @@ class FrontEnd:
 
 
 def dispatch_context(cs: CommandStreamer) -> DispatchContext:
-    return DispatchContext(cs.generation, cs.space, cs.bases, cs.warn, cs.system_routine, elapsed=cs.elapsed)
+    bases, pool = cs.bases, cs.latched.get("3DSTATE_BINDING_TABLE_POOL_ALLOC") if cs.generation.pooled_compute_tables else None
+    if pool is not None and pool.binding_table_pool_enable:
+        bases = {**bases, POOL: int(pool.binding_table_pool_base_address)}
+    return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine, elapsed=cs.elapsed)
 
 
 # -- loading -------------------------------------------------------------------------------------------------------
@@ -82,7 +89,11 @@ def _descriptor(gen: float, data: bytes) -> Record:
 
 def dispatch_fields(context: DispatchContext, front: FrontEnd, descriptor: Record) -> dict[str, Any]:
     """The fields of a ThreadDispatch that an interface descriptor and state determine."""
-    return _dispatch_fields(context.generation.number, descriptor, front.state, context.system_routine)
+    found = _dispatch_fields(context.generation.number, descriptor, front.state, context.system_routine)
+    if POOL in context.bases:
+        table = context.bases[POOL] - context.bases.get("surface", 0) + (descriptor.binding_table_pointer << POOL_SHIFT)
+        return {**found, "binding_table": table}
+    return found
 
 
 @lru_cache(256)
@@ -123,7 +134,8 @@ def thread_header(context: DispatchContext, name: str, fields: dict[str, Any], f
 def _thread_header(gen: float, name: str, binding_table: int, samplers: int, scratch: Scratch | None, scratch_code: int,
                    values: tuple[tuple[str, int], ...]) -> ThreadHeader:  # fmt: skip
     layout = catalogue.layout(name, gen)
-    dwords = layout.pack(per_thread_scratch_space=scratch_code, binding_table_pointer=binding_table, sampler_state_pointer=samplers,
+    table = binding_table & DWORD
+    dwords = layout.pack(per_thread_scratch_space=scratch_code, binding_table_pointer=table, sampler_state_pointer=samplers,
                          **dict(values))  # fmt: skip
     base, size = (scratch.base, scratch.size) if scratch is not None else (0, 0)
     slots = tuple(_slot_field(gen, name, field, *rule) for field, rule in

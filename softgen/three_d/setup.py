@@ -157,8 +157,7 @@ def _sample(fields: UnitFields) -> tuple[int, int]:
     if fields.get("pixel_location", -1) < 0:
         bias = fields.fixed("destination_origin_horizontal_bias"), fields.fixed("destination_origin_vertical_bias")
         return int(bias[0] * PIXEL), int(bias[1] * PIXEL)
-    if fields.get("pixel_position_offset_enable"):
-        raise Unsupported(f"gen {fields.gen:g}: 3DSTATE_MULTISAMPLE pixel_position_offset_enable is not simulated")
+    # pixel_position_offset_enable moves pixels of several samples only (BDW 6866-6870).
     return (0, 0) if fields.pixel_location else (PIXEL // 2, PIXEL // 2)
 
 

@@ -9,7 +9,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.threads.dispatcher_protocol import Dispatcher
 from tests.gpgpu.engines import engines
-from tests.gpgpu.job import CODE, DYNAMIC, END, INDIRECT, SURFACES, Job, Ran, dwords, vector_add
+from tests.gpgpu.job import CODE, DYNAMIC, END, INDIRECT, SURFACES, TABLE, Job, Ran, dwords, vector_add
 
 ALL = 0xFFFFFFFF
 # Each thread writes dword 0 of r1 to surface 0, at its group's place.
@@ -197,3 +197,13 @@ def test_time_stamps_rise_in_a_thread_and_from_dispatch_to_dispatch(groups: Disp
     job.starts_threads = [walker(job, thread_group_id_starting_x=number, thread_group_id_x_dimension=number + 1) for number in range(4)]
     stamps = job.run(groups=groups).buffer(0)[:8]
     assert list(stamps) == sorted(set(stamps))
+
+
+@pytest.mark.parametrize("enable", [0, 1])
+def test_gen11_has_binding_tables_of_compute_in_the_pool(enable: int, groups: Dispatcher) -> None:
+    """The table is at 0x800 of the surface states. Pool and surface state base are the same here; the pointer counts 8 bytes."""
+    job = Job(SHOWS, [bytes(16)], "icl", simd=8, shared=dwords(*[10] * 8), fetched=False)
+    pool = {"binding_table_pool_base_address": SURFACES, "binding_table_pool_enable": enable, "binding_table_pool_buffer_size": 1}
+    job.before = [job.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", **pool)]
+    job.descriptor = {"binding_table_pointer": TABLE >> 3 if enable else TABLE}
+    assert job.run(groups=groups).buffer(0)[0] == 10

@@ -107,3 +107,22 @@ def test_srgb_texels_may_be_sampled_as_they_are_stored() -> None:
     one = Texture(gen=11, format="R8G8B8A8_UNORM_SRGB", sampler=modes("clamp") | filters("linear") | {"srgb_decode": 1})
     at = coordinates(one)
     assert np.allclose(floats(one.ask("sample_lz", *at)), floats(raw.ask("sample_lz", *at)), atol=1e-6) and one.compiled == 1
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_gen11_has_messages_with_parameters_of_16_bits(lanes: int) -> None:
+    """A register for each parameter, words packed: half floats, or integers with a sign (public: Mesa brw_lower_logical_sends.cpp)."""
+    one = Texture(gen=11, shape=(16, 8), sampler=modes("clamp") | filters("linear"))
+    random, mode = np.random.default_rng(4), {8: 5, 16: 6}[lanes]
+    places = [random.uniform(-0.5, 1.5, lanes).astype(np.float16) for _ in range(2)]
+
+    def registers(parts: list[Any]) -> list[Any]:
+        return [np.resize(np.concatenate([part, np.zeros(16 - lanes, part.dtype)]), 16) for part in parts]
+
+    plain = one.ask("sample_lz", *(place.astype(np.float32) for place in places), lanes=lanes)
+    found = one.send("sample_lz", *registers(places), width=lanes, mask=(1 << lanes) - 1, answer=4 * lanes // 8, simd_mode=mode)
+    assert found.view(np.uint32).reshape(-1, lanes).T.tolist() == plain.tolist() and one.compiled == 2
+    numbers = [np.arange(lanes, dtype=np.int16) - 2, np.full(lanes, 3, np.int16)]
+    loaded = one.send("ld_lz", *registers(numbers), width=lanes, mask=(1 << lanes) - 1, answer=4 * lanes // 8, simd_mode=mode)
+    wide = one.ask("ld_lz", *(part.astype(np.int32) for part in numbers), lanes=lanes)
+    assert loaded.view(np.uint32).reshape(-1, lanes).T.tolist() == wide.tolist() and not wide[:2, 0].any() and wide[2:, 0].all()

@@ -70,7 +70,7 @@ def test_attributes_follow_the_read_offset(gen: float) -> None:
     assert made(gen, [triangle(0, 1, 2)], count=0) == [[]]
 
 
-@pytest.mark.behaviour("BDW-SBE-02", shows="action")
+@pytest.mark.behaviour("BDW-SBE-02", "BDW-VS-11", shows="action")
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_the_read_offset_is_the_last_stages_unless_forced(gen: float) -> None:
     for force, offset in ((0, 2), (1, 1)):

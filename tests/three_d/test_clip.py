@@ -211,7 +211,7 @@ def test_api_mode_chooses_the_near_plane(gen: float) -> None:
     assert ClipOutcome(geometry_state(gen, api_mode=1), near, [point(0)]).actions == [DISCARD]
 
 
-@pytest.mark.behaviour("BDW-CLIP-08", shows="action")
+@pytest.mark.behaviour("BDW-CLIP-08", "BDW-VS-12", shows="action")
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_masks_of_the_last_shader_stage(gen: float) -> None:
     """They hold unless the clip unit's are forced."""

@@ -14,7 +14,7 @@ from typing import cast
 
 from softgen.bits.generation import generation
 from softgen.errors import Unsupported
-from softgen.lanes.types import LaneType, f16, f32, i32, u16, u32
+from softgen.lanes.types import LaneType, f16, f32, i16, i32, u16, u32
 from softgen.lanes.value import Value
 from softgen.shared_functions.dataport import simd4x2
 from softgen.shared_functions.message import REGISTER, MessagePlan, answers
@@ -41,7 +41,7 @@ def _payload(plan: MessagePlan, sent: int = 0) -> Payload | None:
     if found is None or found.slots or plan.name not in payloads.CLAMPED or not able:
         return found
     room = sent - (REGISTER if plan.header else 0)
-    return found._replace(order=(*found.order, payloads.LOWEST)) if room > len(found.order) * found.lanes * u32.bytes else found
+    return found._replace(order=(*found.order, payloads.LOWEST)) if room > len(found.order) * found.size else found
 
 
 def _operation(name: str, its: Payload) -> str:
@@ -84,8 +84,20 @@ def parameters(x: SamplerMessage, its: Payload, type: LaneType) -> dict[str, Val
         held = room // REGISTER * simd4x2.FOUR
         return found | {name: simd4x2.firsts(x, type, place // simd4x2.FOUR * REGISTER, place % simd4x2.FOUR)
                         for place, name in enumerate(its.order[:held]) if name}  # fmt: skip
-    size = its.lanes * type.bytes
-    return found | {name: x.take(type, place * size, its.lanes) for place, name in enumerate(its.order[: room // size])}
+    take = _halves if its.half else _whole
+    return found | {name: take(x, its, type, name, place) for place, name in enumerate(its.order[: room // its.size])}
+
+
+def _whole(x: SamplerMessage, its: Payload, type: LaneType, name: str, place: int) -> Value:
+    return x.take(type, place * its.size, its.lanes)
+
+
+def _halves(x: SamplerMessage, its: Payload, type: LaneType, name: str, place: int) -> Value:
+    """A parameter of 16 bits as 32: a float, or an integer with a sign."""
+    m, held = x.m, x.take(u16, place * its.size, its.lanes)
+    if type is f32 and not name.startswith("offset"):
+        return m.convert(m.bitcast(held, f16), f32)
+    return m.bitcast(m.convert(m.bitcast(held, i16), i32), type)
 
 
 def offsets(x: SamplerMessage, lanes: int) -> list[Value]:
