@@ -90,7 +90,7 @@ class BoundSurfaces:
             return
         self.dispatch.depend_on_entry(name.number)
         try:
-            self.dispatch.depend(self.surfaces.address(name.number), size)
+            self.dispatch.depend_on_surface(name.number, self.surfaces.address(name.number), size)
         except SoftgenError:
             self.dispatch.resolved.volatile = True
 

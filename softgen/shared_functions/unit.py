@@ -44,6 +44,7 @@ class ResolvedState:
 
     def __init__(self) -> None:
         self.entries: dict[int, bytes] = {}  # of the binding table, by index
+        self.surfaces: dict[int, tuple[int, int]] = {}  # address and size of the states that these point to
         self.states: dict[tuple[int, int], bytes] = {}  # other bytes, by address and size
         self.hosts: dict[int, HostRange] = {}  # buffers that compiled code reaches by host address, by index
         self.volatile = False  # something could not be read: keep nothing
@@ -98,6 +99,24 @@ class DispatchBindings:
             self.resolved.volatile = True
             return b""
         return data
+
+    def depend_on_surface(self, index: int, address: int, size: int) -> None:
+        """The same of the surface state that a binding table entry points to."""
+        address &= (1 << self.space.bits) - 1
+        self.resolved.surfaces[index] = address, size
+        self.depend(address, size)
+
+    def same_surface(self, index: int, entry: bytes, address: int) -> bool:
+        """Whether another entry, which points to another address, means the surface that was resolved; if so it takes its place."""
+        address &= (1 << self.space.bits) - 1
+        before = self.resolved.surfaces.get(index)
+        if before is None or self.space.read(address, before[1]) != self.resolved.states.get(before):
+            return False
+        self.resolved.entries[index], self.resolved.surfaces[index] = entry, (address, before[1])
+        self.resolved.states[address, before[1]] = self.resolved.states[before]
+        if address != before[0] and before not in self.resolved.surfaces.values():
+            del self.resolved.states[before]
+        return True
 
     def depend_on_entry(self, index: int) -> None:
         """The same of a binding table entry."""

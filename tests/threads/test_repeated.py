@@ -195,9 +195,9 @@ def test_a_host_thread_may_begin_where_it_stopped_in_another_dispatch(engine: Ch
         context, dispatch = recorder.seen[-1]
         made = kept.groups._make(kept.groups.name)
         shared = SharedDispatch(context, dispatch, load(context, dispatch), made)
-        run = GroupRun(shared, workers, never)
+        run = GroupRun(shared, workers.__getitem__, 1)
         run.share.next, run.share.end = first, first + 1
-        list(run.run())
+        list(run.run(never))
     written = np.frombuffer(kept.space.read(PLAIN.address(1), 256), np.uint32)
     assert written.nonzero()[0].tolist() == list(range(32, 64))
 
