@@ -115,6 +115,8 @@ class GroupRun:
         new = self.employed[len(self.workers) : max(wanted, len(self.workers))]
         self.parts = (WorkerPart * (len(self.workers) + len(new)))(*self.parts, *(worker.join(self.share) for worker in new))
         self.workers += new
+        for worker in self.workers:
+            worker.context.alone = int(len(self.workers) == 1)
         self.share.workers = len(self.workers)
         self.share.worthwhile = max(int(MIN_PARALLEL_TIME * 1e9), 1) if len(self.workers) < self.limit else 0
 
