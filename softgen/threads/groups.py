@@ -11,6 +11,7 @@ drivers write its binding table to another place each time.
 
 from __future__ import annotations
 
+import math
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -30,7 +31,30 @@ from softgen.threads.worker import SLICE, Worker, WorkerState
 
 MIN_PARALLEL_TIME = 0.0002  # seconds of work that justify another host thread
 MOST_KEPT = 8  # kinds of dispatches
+EXPLORED = 0.1  # seconds of work at most of a dispatch that is run in another way to see how long it takes
+EXPLORE = 128  # dispatches after which that is done again
 NOTHING = Finished(0, 0)
+
+
+class Staffing:
+    """Whether dispatches of a kind are faster with one worker than with several: host threads that contend for atomics, or for the memory,
+    take longer than one that need not lock. Measured: each way in turn, then the faster one."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.times: dict[bool, float] = {}  # seconds of a dispatch, with one worker or not
+
+    def alone(self, seconds: float) -> bool:
+        """The choice for the next dispatch, of so many seconds of work."""
+        self.runs += 1
+        if len(self.times) < 2:
+            return False in self.times and seconds < EXPLORED
+        better = self.times[True] < self.times[False]
+        return not better if self.runs % EXPLORE == 0 and seconds < EXPLORED else better
+
+    def ran(self, alone: bool, seconds: float) -> None:
+        """What disturbs only adds."""
+        self.times[alone] = min(seconds, 1.2 * self.times.get(alone, math.inf))
 
 
 class GroupRun:
@@ -40,7 +64,7 @@ class GroupRun:
         """`state`: what a worker keeps, by its number; `threads`: workers at most."""
         self.shared, self.state, self.timed_out = shared, state, never
         dispatch = shared.dispatch
-        self.limit = min(threads, dispatch.concurrent_groups, dispatch.groups)
+        self.most = self.limit = min(threads, dispatch.concurrent_groups, dispatch.groups)
         self.share = GroupShare(end=dispatch.groups)
         self.employed: list[Worker] = []  # those that some dispatch needed
         self.workers: list[Worker] = []  # of this dispatch
@@ -49,6 +73,7 @@ class GroupRun:
         self.done = NOTHING
         self.reconsidering = False  # workers end their groups, to go on with better code if there is some
         self.pace = 0.0  # seconds of a group in the last dispatch
+        self.staffing = Staffing()
         self.header = dispatch.payload.header if isinstance(dispatch.payload, TemplatePayload) else b""
         self.constant: int | None = None  # offset of the dword in the header that differs between dispatches
 
@@ -58,7 +83,9 @@ class GroupRun:
         if timed_out():
             raise places.timed_out_before(self.shared.dispatch, 0, self.shared.program)
         spent, first = 0.0, int(self.share.next)
-        self._staff(self.pace * self.share.end)
+        work = self.pace * self.share.end
+        self.limit = 1 if self.most > 1 and work > MIN_PARALLEL_TIME and self.staffing.alone(work) else self.most
+        self._staff(work)
         try:
             while self._unfinished():
                 began = time.perf_counter()
@@ -72,6 +99,8 @@ class GroupRun:
         if self.failed is not None:
             self._mark_dirty()
             raise self.failed[1]
+        if work > MIN_PARALLEL_TIME:
+            self.staffing.ran(self.limit == 1, spent)
         pace = spent * len(self.workers) / max(self.share.end - first, 1)
         self.pace = min(pace, 1.5 * self.pace) if self.pace else pace  # what disturbs only adds; one that is too low is found out
 
