@@ -339,6 +339,7 @@ class Worker:
             part = self.blocks[number * block.BLOCK_SIZE : (number + 1) * block.BLOCK_SIZE]
             thread = ThreadState(self.shared.gen, self._messages(), self.record.kernel, block=part)
             thread.system_routine = self.record.system_routine
+            thread.clock = lambda: self.shared.elapsed + thread.executed
             self.runners[number] = Interpreter(thread, self.shared.program, text=places.text)
         return self.runners[number]
 

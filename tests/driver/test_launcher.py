@@ -325,6 +325,16 @@ def test_the_launcher_loads_nothing_that_simulates() -> None:
     assert found.stdout == "[]\n"
 
 
+def test_ioctls_are_answered_without_what_simulates() -> None:
+    """The server answers a program's first ioctls while the engines are still being imported."""
+    code = ("import sys; import softgen.driver.server\n"
+            "names = ('eu', 'lanes', 'shared_functions', 'surface', 'threads', 'streamer', 'command')\n"
+            "packages = tuple(f'softgen.{name}' for name in names)\n"
+            "print([m for m in sys.modules if m in ('numpy', 'llvmlite') or m.startswith(packages)])")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
 def test_the_command_line_names_every_engine() -> None:
     assert cli_engine.NAMES == NAMES
 
