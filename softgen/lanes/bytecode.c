@@ -178,12 +178,13 @@ static inline u16 to_half(f32 value) {
 #define REGION                                                                                                                                 \
     struct region region = {table, note, *AT(const u64, op->a) + op->immediate, program->address_mask};
 
-HOST_FEATURES u64 bytecode_run(struct program *program, const u64 *arguments) {
+/* Run a program; `record` is what a handler of the threaded engine continues with, or 0. */
+HOST_FEATURES u64 bytecode_run(struct program *program, const u64 *arguments, u64 *record) {
     u8 *frame = alloca(program->frame + 64);
     frame += -(uintptr_t)frame & 63;
     u8 *const bases[2] = {frame, (u8 *)(uintptr_t)program->constants};
-    const u64 *table = (const u64 *)(uintptr_t)*(const u64 *)(uintptr_t)(arguments[0] + program->table_at);
-    u64 *note = (u64 *)(uintptr_t)(arguments[0] + program->note_at);
+    const u64 *table = (const u64 *)(uintptr_t)*(const u64 *)(uintptr_t)(arguments[program->context] + program->table_at);
+    u64 *note = (u64 *)(uintptr_t)(arguments[program->context] + program->note_at);
     memcpy(frame, arguments, ARGUMENTS * sizeof *arguments);
     if (++program->calls == program->hot)
         report(program);
@@ -367,6 +368,16 @@ HOST_FEATURES u64 bytecode_run(struct program *program, const u64 *arguments) {
         case call_host:
             ((void (*)(const u32 *, u32 *, u32))(uintptr_t)op->immediate)(AT(const u32, op->a), AT(u32, op->result), n);
             break;
+        case address:
+            *AT(u64, op->result) = (u64)(uintptr_t)AT(u8, op->a);
+            break;
+        case call: {
+            const u64 *a = AT(const u64, op->b);
+            ((void (*)(u64, u64, u64, u64, u64, u64))(uintptr_t)*AT(const u64, op->a))(a[0], a[1], a[2], a[3], a[4], a[5]);
+        } break;
+        case leave:
+            *record = op->a == NO_OPERAND ? 0 : *AT(const u64, op->a);
+            return *AT(const u64, op->b);
         case float_from_half: {
             f32 *restrict result = AT(f32, op->result);
             const u16 *restrict a = AT(const u16, op->a);
@@ -386,6 +397,7 @@ HOST_FEATURES u64 bytecode_run(struct program *program, const u64 *arguments) {
         default: {
             u64 result;
             memcpy(&result, frame + program->result, sizeof result);
+            *record = 0;
             return result;
         }
         }
