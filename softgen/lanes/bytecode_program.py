@@ -61,7 +61,7 @@ def codes() -> dict[str, int]:
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class FramePlace:
     """Bytes of the frame while a value lives: `at` is known when the program is complete. A constant has `data`."""
 
     size: int
@@ -74,12 +74,12 @@ class Place:
 class Slot:
     """A value's payload: a place, and the byte in it where the value starts."""
 
-    place: Place
+    place: FramePlace
     offset: int = 0
 
 
 @dataclass(eq=False, slots=True)
-class Operation:
+class BytecodeOperation:
     """An operation. One that is `pure` and whose result is not read is left out."""
 
     name: str
@@ -89,7 +89,7 @@ class Operation:
     flags: int = 0
     immediate: int = 0
     pure: bool = True
-    reads: tuple[Place, ...] = ()  # `result` too, of a store
+    reads: tuple[FramePlace, ...] = ()  # `result` too, of a store
     target: Label | None = None
     number: int = -1
 
@@ -102,31 +102,31 @@ class Label:
 
 
 @dataclass
-class Assembly:
+class BytecodeAssembly:
     """A program being written."""
 
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[BytecodeOperation] = field(default_factory=list)
     loops: list[tuple[int, int]] = field(default_factory=list)  # first operation, and the one after the last
     labels: list[Label] = field(default_factory=list)
     constants: dict[bytes, Slot] = field(default_factory=dict)
-    kept: list[Place] = field(default_factory=list)
+    kept: list[FramePlace] = field(default_factory=list)
 
     def constant(self, data: bytes) -> Slot:
         found = self.constants.get(data)
         if found is None:
-            found = self.constants[data] = Slot(Place(len(data), data))
+            found = self.constants[data] = Slot(FramePlace(len(data), data))
         return found
 
     def keep(self, size: int) -> Slot:
-        place = Place(size)
+        place = FramePlace(size)
         self.kept.append(place)
         return Slot(place)
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: BytecodeOperation) -> None:
         self.operations.append(operation)
 
     def finished(self, result: Slot, table_at: int, note_at: int, bits: int, handler: bool = False) -> BytecodeProgram:
-        self.add(Operation("end", pure=False, reads=(result.place,)))
+        self.add(BytecodeOperation("end", pure=False, reads=(result.place,)))
         used = self._used()
         frame = self._placed(used)
         first_from = _following({operation.number: number for number, operation in enumerate(used)}, len(self.operations))
@@ -146,7 +146,7 @@ class Assembly:
         at = result.place.at + result.offset
         return BytecodeProgram(b"".join(data), bytes(pool) or b"\0", frame, at, table_at, note_at, (1 << bits) - 1, handler)
 
-    def _used(self) -> list[Operation]:
+    def _used(self) -> list[BytecodeOperation]:
         """The operations whose results are read or that act otherwise; places know where they are last read."""
         found, number = [], len(self.operations)
         for operation in reversed(self.operations):  # whoever reads a place first here reads it last
@@ -167,7 +167,7 @@ class Assembly:
         found.reverse()
         return found
 
-    def _placed(self, used: list[Operation]) -> int:
+    def _placed(self, used: list[BytecodeOperation]) -> int:
         """Give each value a place in the frame, which others have before and after it; returns the frame's size."""
         end = 0
         for place in self.kept:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from softgen.errors import Unsupported
 from softgen.lanes.bytecode import BytecodeMachine
-from softgen.lanes.bytecode_program import ARGUMENTS, WORD, BytecodeProgram, Label, Operation, slots_of
+from softgen.lanes.bytecode_program import ARGUMENTS, WORD, BytecodeOperation, BytecodeProgram, Label, slots_of
 from softgen.lanes.record import RecordLayout
 from softgen.lanes.types import LaneType, bool_, u64
 from softgen.lanes.value import Memory, Value
@@ -234,7 +234,7 @@ class ScalarBytecode(BytecodeMachine):
 
     def _leave(self, record: Value | None, number: Value) -> None:
         operands = None if record is None else record.payload, number.payload, None
-        self.code.add(Operation("leave", 0, None, operands, pure=False))
+        self.code.add(BytecodeOperation("leave", 0, None, operands, pure=False))
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class ScalarBytecode(BytecodeMachine):
             held = argument.address if isinstance(argument, BytecodePointer) else self.convert(argument.value, u64)
             place = type(room)(room.place, number * WORD)
             self._copy(held.payload, place, WORD, pure=False)
-        self.code.add(Operation("call", 0, None, slots_of([function.address.payload, room]), pure=False))
+        self.code.add(BytecodeOperation("call", 0, None, slots_of([function.address.payload, room]), pure=False))
 
 
 __all__ = ["BytecodePointer", "BytecodeScalar", "ScalarBytecode"]

@@ -56,7 +56,7 @@ class TieredFunction:
             self.code = code
 
 
-class Worker:
+class BackgroundCompiler:
     """The host thread that compiles functions whose bytecode is hot; the interpreter reports their numbers through a pipe."""
 
     def __init__(self) -> None:
@@ -95,14 +95,14 @@ def in_turn(job: Callable[[], None]) -> None:
     _worker().submit(job)
 
 
-_workers: list[Worker] = []
+_workers: list[BackgroundCompiler] = []
 _making = threading.Lock()
 
 
-def _worker() -> Worker:
+def _worker() -> BackgroundCompiler:
     with _making:
         if not _workers:
-            _workers.append(Worker())
+            _workers.append(BackgroundCompiler())
         return _workers[0]
 
 
