@@ -135,6 +135,11 @@ class CommandStreamer(Protocol):
         """Offset of the system routine from the instruction base, as STATE_SIP set it."""
         ...
 
+    @property
+    def elapsed(self) -> int:
+        """Instructions that threads of the context have executed."""
+        ...
+
     def state(self, kind: type[StateT]) -> StateT:
         """A pipeline's part of the hardware context, by the class that its `new_state()` makes."""
         ...

@@ -28,6 +28,8 @@ KEY_SHIFT = {MI: 23, BLITTER: 22, GFXPIPE: 16}
 
 @dataclass(frozen=True, eq=False)
 class Layout:
+    """The fields of one command, structure, register, message or instruction on one generation."""
+
     kind: str
     name: str
     gen: float
@@ -46,6 +48,11 @@ class Layout:
     page: str = ""
     line: int = 0
     cache: dict[int, int] = field(default_factory=dict, repr=False)
+    codes: dict[bool, bytes] = field(default_factory=dict, repr=False)  # bytecode of `unpack` (True) and `raw`, once compiled
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: no functions."""
+        return {name: value for name, value in vars(self).items() if name in self.__dataclass_fields__}
 
     @property
     def key(self) -> str:
@@ -72,12 +79,12 @@ class Layout:
     @cached_property
     def unpack(self) -> Callable[[Any], Record]:
         """dwords -> record with natural values: signed integers, floats, addresses in place."""
-        return compile_unpack(self.name, self.fields, self.groups, self.derived, natural=True)
+        return compile_unpack(self.name, self.fields, self.groups, self.derived, True, self.codes)
 
     @cached_property
     def raw(self) -> Callable[[Any], Record]:
         """dwords -> record of integers: signed integers and addresses in place, fixed point and floats as bit patterns."""
-        return compile_unpack(self.name, self.fields, self.groups, self.derived, natural=False)
+        return compile_unpack(self.name, self.fields, self.groups, self.derived, False, self.codes)
 
     @cached_property
     def place(self) -> Callable[[Any], int]:

@@ -26,11 +26,12 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
 from softgen.command import Counters, Drawn, Pipeline
 from softgen.device import submission
+from softgen.device.clock import host_clock
 from softgen.device.engines import HardwareEngine
 from softgen.device.execution import EngineExecution
 from softgen.device.interrupts import Interrupts
 from softgen.device.memory import TableMemory
-from softgen.device.registers import ContextRegisters, DeviceRegisters, host_clock
+from softgen.device.registers import ContextRegisters, DeviceRegisters
 from softgen.device.watchdog import Watchdog
 from softgen.errors import SoftgenError
 from softgen.memory.space import Space

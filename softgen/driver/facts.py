@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import glob
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -42,6 +43,7 @@ class Runtime:
     package: str
     gpus: tuple[str, ...]
     files: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def found(self) -> str:
         """The file that shows it is installed; '' where it is not."""

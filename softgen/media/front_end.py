@@ -46,7 +46,7 @@ class FrontEnd:
 
 
 def dispatch_context(cs: CommandStreamer) -> DispatchContext:
-    return DispatchContext(cs.generation, cs.space, cs.bases, cs.warn, cs.system_routine)
+    return DispatchContext(cs.generation, cs.space, cs.bases, cs.warn, cs.system_routine, elapsed=cs.elapsed)
 
 
 # -- loading -------------------------------------------------------------------------------------------------------

@@ -13,14 +13,16 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib import resources
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from softgen.bits import registers
 from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
-from softgen.streamer.interface import RegisterFile
-from softgen.streamer.parser import Command
+
+if TYPE_CHECKING:
+    from softgen.streamer.interface import RegisterFile
+    from softgen.streamer.parser import Command
 
 
 class PrivilegedStreamer(Protocol):

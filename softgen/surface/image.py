@@ -132,7 +132,7 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
     if kind in ("buffer", "null"):
         entries, pitch = int(state.number_of_entries) if kind == "buffer" else 0, int(state.surface_pitch) + 1
         base = int(state.surface_base_address)
-        image = SurfaceImage(kind, format, base, entries, 1, 1, False, pitch, "linear", 0, 1, 0, 0, (1, 1), (0, 0))
+        image = SurfaceImage(kind, format, base, entries, 1, 1, False, pitch, "linear", 0, 1, 0, 0, (1, 1), (0, 0), _select(layout, state))
         return replace(image, near=_is_near(image, entries * pitch))
     if getattr(state, "number_of_multisamples", 0):
         raise Unsupported(f"has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated for "

@@ -13,7 +13,7 @@ from softgen.shared_functions import units
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes
-from softgen.shared_functions.unit import DispatchBindings, UnitBinding, UnitStates
+from softgen.shared_functions.unit import DispatchBindings, SamplerBinding, UnitBinding, UnitStates
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
 BASES = ("surface", "dynamic", "bindless", "general", "instruction")
@@ -62,6 +62,22 @@ class BoundUnits:
         self.dispatch.binding_table = surfaces.table = offset
         surfaces.forget()
 
+    def move_samplers(self, offset: int) -> None:
+        """The same of the sampler table, at another offset from the dynamic state base."""
+        self.dispatch.samplers = offset
+        for binding in self.bindings:
+            if isinstance(binding, SamplerBinding):
+                binding.move_samplers(offset)
+
+    def sampler_keys(self) -> list[tuple[int, int]]:
+        """Addresses of what compiled code compares with sampler tables of messages, and the values."""
+        return [key for binding in self.bindings if isinstance(binding, SamplerBinding) for key in binding.sampler_keys()]
+
+    def in_place(self, dispatch: ThreadDispatch) -> bool:
+        """Whether nothing was moved since the record was made."""
+        held = self.dispatch
+        return held.binding_table == dispatch.binding_table and held.samplers == dispatch.samplers and not held.blend_moved
+
     def renew(self) -> None:
         for binding in self.bindings:
             binding.renew()
@@ -82,7 +98,7 @@ class BindingCache:
         pointers = dispatch.binding_table, dispatch.samplers
         key = (context.generation.number, *pointers, bases, dispatch.units, dispatch.unit_states), id(context.space)
         held = self._tables.pop(key, None)
-        if held is not None and held[0]() is context.space and held[1].current():
+        if held is not None and held[0]() is context.space and held[1].in_place(dispatch) and held[1].current():
             table = held[1]
             table.renew()
         else:

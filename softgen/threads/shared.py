@@ -35,7 +35,7 @@ class SharedDispatch:
     def report_to(self, context: DispatchContext) -> None:
         """What a message did wrong, and instructions on the interpreter, are reported to this context."""
         warn, program = context.warn, self.program
-        self.stepped = context.stepped
+        self.stepped, self.elapsed = context.stepped, context.elapsed
         self.bound.dispatch.warn = lambda sender, what: warn(places.accessed(program, sender, what))
 
     def function(self, control: int, entry: int | None = None) -> CompiledFunction:

@@ -14,6 +14,7 @@
 struct assembly;
 struct binning;
 struct fetch_element;
+struct fill;
 struct geometry;
 struct pixel_loop;
 struct pixel_plan;
@@ -43,9 +44,14 @@ struct memory_range {
 /* An address that plans have as a host address. */
 struct host_place { uint64_t address, host; };
 
-struct table_entry { uint32_t index, value; };
+/* An entry of a binding table: what was read of the surface state that it leads to; or, where nothing was, its value. */
+struct table_entry {
+    uint32_t index, value;
+    uint64_t size;
+    const void *surface;
+};
 
-/* The binding table of a stage, which may be elsewhere while its entries are the same. */
+/* The binding table of a stage, which may be elsewhere while its entries lead to the same surface states, wherever those are. */
 struct stage_table {
     uint32_t offset, mask; /* the dword of its pointer, and the pointer's bits */
     uint32_t pointer, scale; /* their value, and the bytes that 1 of it is worth */
@@ -54,6 +60,22 @@ struct stage_table {
     uint32_t count;
     const struct table_entry *entries;
     uint32_t *header; /* where a payload's header has it */
+    uint64_t base, surface_mask; /* surface states: what entries count from, and the bits of an entry that are the pointer */
+};
+
+/* A dword of a plan or a binding that counts from where a block of state is. */
+struct moved_value {
+    uint32_t *place;
+    uint32_t value, reserved; /* while the block is where it was */
+};
+
+/* A block of state behind a pointer, which may be elsewhere while what was read of it is the same. */
+struct state_block {
+    uint32_t offset, mask; /* the dword of the pointer, and the pointer's bits */
+    uint32_t pointer; /* their value */
+    uint32_t range_count, value_count, reserved;
+    const struct memory_range *ranges; /* with that pointer */
+    const struct moved_value *values;
 };
 
 /* -- what is copied into plans ------------------------------------------------------------------------------------------------------- */
@@ -89,10 +111,11 @@ struct prepared_draw {
     const struct memory_range **programs;
     const struct host_place *hosts;
     const struct stage_table *tables;
+    const struct state_block *blocks;
     const struct constant_range *constants;
     const struct vertex_source *sources;
-    uint32_t command_count, dwords_count, bits_count, memory_count, program_count, host_count, table_count, constant_count, source_count;
-    uint32_t index_source; /* indices come from a buffer: */
+    uint32_t command_count, dwords_count, bits_count, memory_count, program_count, host_count, table_count, block_count, constant_count, source_count;
+    uint32_t index_source, reserved_index; /* indices come from a buffer: */
     struct latched_pointer index_pointer;
     uint64_t index_size_offset;
     /* stages */
@@ -111,19 +134,20 @@ struct prepared_draw {
     const struct pixel_plan *pixel_plan;
     struct threads_worker *pixel_worker; /* NULL: pixels are only tested, with */
     struct context *pixel_context;
+    struct fill *clear; /* not NULL: rectangles are filled, there are no pixels to shade */
     /* statistics */
     uint32_t count_fetched, count_shaded, count_pixels;
     uint32_t count_covered, per_pixel; /* PS_INVOCATION_COUNT: covered pixels, not those that pass early tests; what each counts for */
     uint32_t reserved_too;
 };
 
-enum draw_stage { STAGE_FIND, STAGE_ASSEMBLE, STAGE_VERTICES, STAGE_CLIP, STAGE_SETUP, STAGE_BIN, STAGE_PIXELS, STAGE_END };
+enum draw_stage { STAGE_FIND, STAGE_ASSEMBLE, STAGE_VERTICES, STAGE_CLIP, STAGE_SETUP, STAGE_BIN, STAGE_PIXELS, STAGE_FILL, STAGE_END };
 
 /* Why draw_run returns: that of threads.h of the stage's worker, or */
 enum draw_reason {
     DRAW_DONE = THREADS_DONE,
     DRAW_NOT_FOUND = 100, /* no prepared draw is for this state */
-    DRAW_MORE, /* another chunk follows */
+    DRAW_MORE, /* another chunk follows, and it is time to look at the time limit */
     DRAW_NO_CLIPPER, /* an object is to be clipped by threads */
     DRAW_SHARE, /* the stage's work is worth several host threads: do it, and go on with the next stage */
 };
@@ -156,6 +180,7 @@ struct draw {
     uint64_t share_vertices, share_pixels; /* threads, and pixels of bounding boxes, that are worth another host thread */
     uint32_t most_vertices, reserved; /* of a chunk */
     uint64_t finished, binned;
+    uint64_t deadline; /* slice_is_over */
 };
 
 /* draw_state.c */

@@ -49,15 +49,28 @@ class HostPlace(ctypes.Structure):
 
 
 class TableEntry(ctypes.Structure):
-    """An entry of a binding table."""
+    """An entry of a binding table: what was read of the surface state that it leads to; or, where nothing was, its value."""
 
-    _fields_ = _words("index", "value")
+    _fields_ = [*_words("index", "value"), *_longs("size"), ("surface", ctypes.c_char_p)]
 
 
 class StageTable(ctypes.Structure):
-    """The binding table of a stage, which may be elsewhere while its entries are the same."""
+    """The binding table of a stage, which may be elsewhere while its entries lead to the same surface states, wherever those are."""
 
-    _fields_ = [*_words("offset", "mask", "pointer", "scale"), *_longs("address"), *_words("table", "count"), *_longs("entries", "header")]
+    _fields_ = [*_words("offset", "mask", "pointer", "scale"), *_longs("address"), *_words("table", "count"),
+                *_longs("entries", "header", "base", "surface_mask")]  # fmt: skip
+
+
+class MovedValue(ctypes.Structure):
+    """A dword of a plan or a binding that counts from where a block of state is."""
+
+    _fields_ = [*_longs("place"), *_words("value", "reserved")]
+
+
+class StateBlock(ctypes.Structure):
+    """A block of state behind a pointer, which may be elsewhere while what was read of it is the same."""
+
+    _fields_ = [*_words("offset", "mask", "pointer", "range_count", "value_count", "reserved"), *_longs("ranges", "values")]
 
 
 # -- what is copied into plans ---------------------------------------------------------------------------------------------------
@@ -89,14 +102,14 @@ class PreparedStruct(ctypes.Structure):
 
     _fields_ = [
         *_words("topology", "indexed"), *_longs("fixed_start"), *_words("start_vertex", "start_instance", "base_vertex", "reserved"),
-        *_longs("commands", "dwords", "bits", "memory", "programs", "hosts", "tables", "constants", "sources"),
+        *_longs("commands", "dwords", "bits", "memory", "programs", "hosts", "tables", "blocks", "constants", "sources"),
         *_words("command_count", "dwords_count", "bits_count", "memory_count", "program_count", "host_count", "table_count",
-                "constant_count", "source_count", "index_source"),
+                "block_count", "constant_count", "source_count", "index_source", "reserved_index"),
         ("index_pointer", LatchedPointer),
         *_longs("index_size_offset", "assembly_plan", "fetch", "vertex_function", "vertex_argument", "vertex_count", "vertex_next",
                 "vertex_worker", "vertices_per_thread", "vertices", "objects", "geometry", "attribute_stride", "bin_capacity"),
         *_words("tiles_x", "tiles_y"),
-        *_longs("pixel_plan", "pixel_worker", "pixel_context"),
+        *_longs("pixel_plan", "pixel_worker", "pixel_context", "clear"),
         *_words("count_fetched", "count_shaded", "count_pixels", "count_covered", "per_pixel", "reserved_too"),
     ]  # fmt: skip
 
@@ -105,6 +118,7 @@ class PreparedStruct(ctypes.Structure):
 ARRAYS: dict[type[ctypes.Structure], tuple[str, str]] = {
     LatchedCommand: ("commands", "command_count"), LatchedDwords: ("dwords", "dwords_count"), LatchedBits: ("bits", "bits_count"),
     MemoryRange: ("memory", "memory_count"), HostPlace: ("hosts", "host_count"), StageTable: ("tables", "table_count"),
+    StateBlock: ("blocks", "block_count"),
     ConstantRange: ("constants", "constant_count"), VertexSource: ("sources", "source_count"),
 }  # fmt: skip
 
@@ -119,7 +133,8 @@ class Stage(IntEnum):
     SETUP = 4
     BIN = 5
     PIXELS = 6
-    END = 7
+    FILL = 7
+    END = 8
 
 
 class DrawReason(IntEnum):
@@ -143,14 +158,14 @@ class DrawStruct(ctypes.Structure):
         *_longs("draws", "draw_count", "latches", "memory", "assembly", "records", "binning", "loop", "next_tile", "host_threads", "slice",
                 "share_vertices", "share_pixels"),
         *_words("most_vertices", "reserved"),
-        *_longs("finished", "binned"),
+        *_longs("finished", "binned", "deadline"),
     ]  # fmt: skip
 
 
 def layout() -> list[int]:
     """The numbers that draw_layout gives, as Python has them."""
-    checked = (LatchedCommand, LatchedDwords, LatchedBits, MemoryRange, HostPlace, TableEntry, StageTable, ConstantRange, VertexSource,
-               PreparedStruct)  # fmt: skip
+    checked = (LatchedCommand, LatchedDwords, LatchedBits, MemoryRange, HostPlace, TableEntry, StageTable, MovedValue, StateBlock,
+               ConstantRange, VertexSource, PreparedStruct)  # fmt: skip
     return [*(ctypes.sizeof(kind) for kind in checked), PreparedStruct.index_pointer.offset, PreparedStruct.count_fetched.offset,
             ctypes.sizeof(DrawStruct), DrawStruct.counts.offset, DrawStruct.draws.offset]  # fmt: skip
 

@@ -24,22 +24,24 @@ from softgen.threads.kept_loop import KeptLoop
 from softgen.threads.programs import MemoryRange
 from softgen.threads.statistics import KernelStatistics
 from softgen.three_d.assembly import Assembly, AssemblyState
-from softgen.three_d.constants import constant_ranges, offset_disabled
+from softgen.three_d.constants import constant_ranges, gather_pool, offset_disabled
 from softgen.three_d.draw_structures import ARRAYS, ConstantRange, HostPlace, PreparedStruct, StageTable, TableEntry, VertexSource, function
+from softgen.three_d.fill import FillPlan
 from softgen.three_d.front import FrontPlan, entry_bytes
 from softgen.three_d.latched_state import LatchedBytes, NotPrepared
 from softgen.three_d.pixel_payload import PayloadPlan
 from softgen.three_d.pixel_shader import PixelPlan
 from softgen.three_d.plan_cache import Notes, noted
 from softgen.three_d.state import DrawCall, DrawState
-from softgen.three_d.unit_state import dispatch_context
+from softgen.three_d.state_blocks import StateBlocks
+from softgen.three_d.unit_state import binding_table, dispatch_context
 from softgen.three_d.vertex_fetch import FetchElement, FetchPlan, FetchRun, VertexFetch, elements_of, fetch_key
 from softgen.three_d.vertex_shader import VertexShader, VertexShaderLoop
 
 if TYPE_CHECKING:
     from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 
-HEADER_TABLE = 4  # dword of r0 with the binding table
+HEADER_TABLE, HEADER_DWORDS = 4, 8  # of r0: the dword with the binding table, and all
 DWORD = 0xFFFFFFFF
 NO_STATISTICS = KernelStatistics(KernelProgram(0, b""), "")  # of stages without threads
 LOOK_DRAWS, LOOK_WORK = 64, 1 << 20  # draws, or instructions, between two looks for better code
@@ -68,6 +70,8 @@ class PreparedDraw:
         self._bound: dict[str, BoundUnits] = {}
         self._headers: dict[str, int] = {}  # addresses of r0 in plans of payloads
         self._places: dict[str, TablePlace] = {}  # of binding tables
+        self._dispatches: dict[str, ThreadDispatch] = {}
+        self._tables: dict[str, int] = {}  # offsets of binding tables from the surface state base
         self._sources, self._constants = list[VertexSource](), list[ConstantRange]()
         self.struct = PreparedStruct(topology=call.topology, indexed=call.indexed)
         seen = noted(state, self._notes)
@@ -76,12 +80,18 @@ class PreparedDraw:
         context = dispatch_context(cs)
         self._prepare_front(pipeline, cs, context, seen, call)
         self._prepare_geometry()
-        self._prepare_pixels(cs, context)
+        if self.plans.clear is None:
+            self._prepare_pixels(cs, context)
+        else:
+            self._prepare_clear(self.plans.clear, seen)
         if self._notes.warnings or self._notes.volatile:
             raise NotPrepared("state with a warning, or that cannot be compared")
         self.vertex_statistics, self.pixel_statistics = (self._statistics(stage) for stage in ("VS", "PS"))
         self.settled = all(loop.settled for loop in self.loops.values())  # the engine has no better code
         self._work = 0, 0, 0  # instructions of both stages, and draws, since the last look for better code
+        self._tables |= {stage: dispatch.binding_table for stage, dispatch in self._dispatches.items()}
+        self._places = {stage: self._table_place(stage) for stage in self._tables}
+        self._blocks = StateBlocks(self.latches, self._notes, self._bound, self._dispatches, self._headers)
         self.depend()
 
     # -- stages ------------------------------------------------------------------------------------------------------------------
@@ -100,6 +110,8 @@ class PreparedDraw:
         struct.vertices, struct.objects = ctypes.addressof(chunk.vertices), ctypes.addressof(chunk.objects)
         struct.count_fetched = plan.counts
         if key := fetch_key(seen, call):
+            if len(key) > 4:
+                raise NotPrepared("parameters of the command among the vertices' data")
             _, base_vertex, struct.start_vertex, struct.start_instance = key
             struct.fixed_start, struct.base_vertex = 1, base_vertex & DWORD
         fetched = self._own_fetch(seen, fetch)
@@ -128,6 +140,9 @@ class PreparedDraw:
         if "buffer_size" not in fields:
             return made  # compared whole
         place = latches.place("3DSTATE_VERTEX_BUFFERS")
+        read = {of_elements[number].vertex_buffer_index for number in fetch.numbers}
+        for buffer in buffers.keys() - read:  # of draws before, such as a clear
+            latches.ignore(place.offset + buffer * place.item_size, place.item_size)
         for element, number in zip(elements, fetch.numbers, strict=True):
             buffer = of_elements[number].vertex_buffer_index
             start = place.offset + buffer * place.item_size
@@ -188,7 +203,8 @@ class PreparedDraw:
         struct.per_pixel = generation.ps_invocations_per_pixel
         dispatch = shader.dispatch(cs, targets)
         if not pixels.dispatched:
-            bound = self._bound["PS"] = BoundUnits(context, dispatch)
+            bound, self._dispatches["PS"] = BoundUnits(context, dispatch), dispatch
+            self._bound["PS"] = bound
             made = self._kept["context"] = Context(**bound.fields())
             struct.pixel_context = ctypes.addressof(made)
             return
@@ -196,9 +212,16 @@ class PreparedDraw:
             plan.payload.constant_data = ctypes.addressof(self._push_constants("PS"))
         struct.pixel_worker = self._start("PS", cs, context, dispatch).worker.address
 
+    def _prepare_clear(self, clear: FillPlan, seen: DrawState) -> None:
+        """Rectangles filled with a value; of the binding table, the render target is read."""
+        plan = self._kept["clear"] = FillPlan.from_buffer_copy(clear)
+        self.struct.clear, self._kept["clear plan"] = ctypes.addressof(plan), clear
+        self._kept["header"] = unused = (ctypes.c_uint32 * HEADER_DWORDS)()
+        self._headers["PS"], self._tables["PS"] = ctypes.addressof(unused), binding_table(seen, "PS")
+
     def _start(self, stage: str, cs: CommandStreamer, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         loop = cs.dispatcher.prepare(context, dispatch)
-        self.loops[stage], self._bound[stage] = loop, loop.shared.bound
+        self.loops[stage], self._bound[stage], self._dispatches[stage] = loop, loop.shared.bound, dispatch
         return loop
 
     def _statistics(self, stage: str) -> KernelStatistics:
@@ -217,6 +240,8 @@ class PreparedDraw:
         for number, _, size in ranges:
             if number == 0:
                 self._first_is_absolute()
+            elif number == 1 and gather_pool(self.state) is not None:
+                raise NotPrepared("gathered constants")
             start = self.latches.place(name).offset + (group.start + number * group.size) // 32
             self._constants.append(ConstantRange(self.latches.pointer(group.fields[0], start), size, at))
             at += size
@@ -247,7 +272,8 @@ class PreparedDraw:
             memory |= unit.resolved.states
         hosts = [HostPlace(held.address, held.host) for unit in units for held in unit.resolved.hosts.values()]
         ranges = [MemoryRange(*place, data) for place, data in memory.items()]
-        for items in (compared.commands, compared.dwords, compared.bits, ranges, hosts, tables, self._constants, self._sources):
+        blocks = self._blocks.compared()
+        for items in (compared.commands, compared.dwords, compared.bits, ranges, hosts, tables, blocks, self._constants, self._sources):
             self._set(items)
         programs = [ctypes.addressof(loop.program.range) for loop in self.loops.values()]
         self._kept["programs"] = (ctypes.c_uint64 * len(programs))(*programs)
@@ -264,23 +290,40 @@ class PreparedDraw:
 
     def _known(self) -> tuple[int, ...]:
         found = [bound.dispatch.resolved for bound in self._bound.values()]
-        return tuple(n for one in found for n in (len(one.entries), len(one.states), len(one.hosts), one.volatile))
+        return tuple(n for one in found for n in (len(one.entries), len(one.surfaces), len(one.states), len(one.samplers), len(one.blend),
+                                                  len(one.hosts), one.volatile))  # fmt: skip
 
     # -- binding tables ----------------------------------------------------------------------------------------------------------
 
     def _stage_tables(self) -> list[StageTable]:
         """Entries that plans and units were made from, wherever the table is."""
-        return [self._stage_table(stage, bound) for stage, bound in self._bound.items()]
+        return [self._stage_table(stage) for stage in self._tables]
 
-    def _stage_table(self, stage: str, bound: BoundUnits) -> StageTable:
-        entries = dict(bound.dispatch.resolved.entries)
-        entries |= {address - table >> 2: data for (of, address), (table, data) in self._notes.entries.items() if of == stage}
-        made = [TableEntry(index, int.from_bytes(data, "little")) for index, data in entries.items()]
-        array = (TableEntry * len(made))(*made)
-        header, place, offset = self._headers[stage], self._table_place(stage), bound.dispatch.binding_table
-        self._kept[stage], self._places[stage] = array, place
-        return StageTable(*place, bound.dispatch.table_address(0), offset & DWORD, len(made), ctypes.addressof(array),
-                          header + 4 * HEADER_TABLE)  # fmt: skip
+    def _stage_table(self, stage: str) -> StageTable:
+        array = self._table_entries(stage)
+        header, place, offset = self._headers[stage], self._places[stage], self._tables[stage]
+        self._kept[stage], address = array, self.state.bases.get("surface", 0) + offset & self.latches.wrap
+        pointer = self.latches.layout("BINDING_TABLE_STATE").field("surface_state_pointer")
+        return StageTable(*place, address, offset & DWORD, len(array), ctypes.addressof(array), header + 4 * HEADER_TABLE,
+                          self.state.bases.get("surface", 0), (1 << pointer.high + 1) - (1 << pointer.low))  # fmt: skip
+
+    def _table_entries(self, stage: str) -> ctypes.Array[TableEntry]:
+        """Entries with what was read of their surface states, by plans or units."""
+        base, wrap, notes = self.state.bases.get("surface", 0), self.latches.wrap, self._notes
+        read = {address: data for (of, address, _), data in notes.surfaces.items() if of == stage}
+        entries = {address - table >> 2: data for (of, address), (table, data) in notes.entries.items() if of == stage}
+        found, led, page = {}, set[int](), self.latches.layout("BINDING_TABLE_STATE")
+        for index, data in entries.items():
+            address = base + page.raw(memoryview(data).cast("I")).surface_state_pointer & wrap
+            found[index], led = (data, read.get(address, b"")), led | {address}
+        if read.keys() - led:
+            raise NotPrepared("a surface state that no entry leads to")
+        if stage in self._bound:
+            resolved = self._bound[stage].dispatch.resolved
+            found |= {index: (data, resolved.surfaces.get(index, (0, b""))[1]) for index, data in resolved.entries.items()}
+        made = [TableEntry(index, int.from_bytes(data, "little"), len(surface), surface) for index, (data, surface) in found.items()]
+        self._kept[f"{stage} entries"] = made
+        return (TableEntry * len(made))(*made)
 
     def _table_place(self, stage: str) -> TablePlace:
         """The pointer of a stage's table; none where no command has set it."""
@@ -292,13 +335,16 @@ class PreparedDraw:
         pointer = latches.pointer(latches.layout(name).field("pointer_to_binding_table"), latches.place(name).offset)
         return TablePlace(pointer.offset, pointer.mask, command.pointer_to_binding_table, scale)
 
-    def follow_tables(self) -> None:
-        """Binding tables are where commands say now: for units that read more of them. Before that, their entries were compared."""
-        for stage, place in self._places.items():
-            now, bound = self.latches.latched.raw(place.offset, 1)[0] & place.mask, self._bound[stage]
-            if now != place.pointer:
-                bound.move_table(bound.dispatch.binding_table + (now - place.pointer) * place.scale)
-                self._places[stage] = place._replace(pointer=now)
+    def follow(self) -> None:
+        """Binding tables and blocks of state are where commands say now: for units that read more of them. Before that, what was read of
+        them was compared. Other draws may have moved what they share with this one."""
+        for stage, bound in self._bound.items():
+            place = self._places[stage]
+            now = self.latches.latched.raw(place.offset, 1)[0] & place.mask
+            table = self._tables[stage] + (now - place.pointer) * place.scale
+            if bound.dispatch.binding_table != table:
+                bound.move_table(table)
+        self._blocks.follow()
 
     # -- after a draw ------------------------------------------------------------------------------------------------------------
 
@@ -316,6 +362,7 @@ class PreparedDraw:
         if draws < LOOK_DRAWS and work[0] + work[1] < LOOK_WORK:
             return
         self._work = 0, 0, 0
+        self.follow()
         for stage, loop in self.loops.items():
             loop.engine.ran(loop.program, work[stage == "PS"])
             loop.ready()

@@ -16,6 +16,7 @@ from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
 from softgen.threads.worker import SLICE
+from softgen.three_d import fill
 from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.chunk import VERTICES
 from softgen.three_d.draw_structures import COUNTS, DrawReason, DrawStruct, Stage, function
@@ -75,7 +76,7 @@ class PreparedDraws:
         """Execute a draw; False: there is no prepared draw for its state, nor can there be one."""
         if not self._same_environment(cs) and not self._enter(cs):
             return False
-        topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call
+        topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call[:7]
         CALL.pack_into(self._now, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex & DWORD, FIND)
         why = self._run()
         if why != DONE and not self._go_on(cs, call, why):
@@ -190,7 +191,7 @@ class PreparedDraws:
             self._answer_without_threads(cs, why)
         else:
             self._helped = True
-            draw.follow_tables()
+            draw.follow()
             try:
                 loop.answer(dispatch_context(cs), why, lambda: self._timed_out(cs), self._record)
             except GpuFault as fault:
@@ -201,10 +202,10 @@ class PreparedDraws:
     def _answer_without_threads(self, cs: CommandStreamer, why: int | None) -> None:
         """A fault, or the deadline of depth and stencil tests."""
         if why is None:
-            testing = self._now.stage == Stage.PIXELS
-            if testing:
-                self._record.ip = 0  # no instruction's; of the tests
-            raise guard.fault(self._record, cs.space, lambda ip: TESTS)
+            stage = self._now.stage
+            if stage in (Stage.PIXELS, Stage.FILL):
+                self._record.ip = 0  # no instruction's
+            raise guard.fault(self._record, cs.space, lambda ip: fill.CLEAR if stage == Stage.FILL else TESTS)
         if cs.timed_out():
             raise SoftgenError(f"time is up: {TESTS}, tile {self._loop.tile}")
 

@@ -93,8 +93,8 @@ def _command_viewports(state: DrawState, fields: UnitFields) -> tuple[tuple[Reco
     viewports = clip_viewports(state, count) if fields.viewport_transform_enable else ()
     if not fields.scissor_rectangle_enable:
         return viewports, ()
-    start = state.address("dynamic", state.command("3DSTATE_SCISSOR_STATE_POINTERS").scissor_rect_pointer)
-    return viewports, structures(state, "SCISSOR_RECT", start, count)
+    name = "3DSTATE_SCISSOR_STATE_POINTERS"
+    return viewports, structures(state, "SCISSOR_RECT", state.address("dynamic", state.command(name).scissor_rect_pointer), count, name)
 
 
 def _unit_viewports(state: DrawState, fields: UnitFields) -> tuple[tuple[Record, ...], tuple[Record, ...]]:

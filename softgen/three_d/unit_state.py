@@ -59,4 +59,4 @@ def dispatch_context(cs: CommandStreamer) -> DispatchContext:
     if cs.generation.unit_state:
         general = bases.get("general", 0)
         bases = {**bases, "instruction": general, "dynamic": general}
-    return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine)
+    return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine, elapsed=cs.elapsed)

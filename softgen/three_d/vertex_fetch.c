@@ -114,7 +114,7 @@ static void store_generated(const struct fetch_store *s, struct vertex_ids ids, 
             store(into + i * stride, s->value);
     else
         for (unsigned i = 0; i < count; i++)
-            store(into + i * stride, s->kind == FETCH_VERTEX_ID ? ids.vertex[i] : ids.instance[i]);
+            store(into + i * stride, s->kind == FETCH_VERTEX_ID ? ids.vertex[i] + s->value : ids.instance[i]);
 }
 
 /* Where the source elements of vertices are; the buffer's place in host memory is looked up once where it is in one part of it. */

@@ -177,3 +177,23 @@ def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> 
 def test_a_stack_is_part_of_the_scratch_space() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8, front={"stack_size": 3, "per_thread_scratch_space": 2})
     assert said(job.run()) == ["a stack of size 3 is part of the scratch space, whose size is 2"]
+
+
+# Each thread writes the low dwords of two time stamps.
+STAMPS = f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (1|M0) r11.0<1>:ud tm0.0<0;1,0>:ud
+(W)  shl (1|M0) r10.0<1>:ud r0.1<0;1,0>:ud 3:w
+(W)  add (1|M0) r12.0<1>:ud r10.0<0;1,0>:ud 4:ud
+(W)  mov (1|M0) r13.0<1>:ud tm0.0<0;1,0>:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+(W)  send (1|M0) null r12 0xC 0x04026E00
+{END}
+"""
+
+
+def test_time_stamps_rise_in_a_thread_and_from_dispatch_to_dispatch(groups: Dispatcher) -> None:
+    job = Job(STAMPS, [bytes(32)], simd=8)
+    job.starts_threads = [walker(job, thread_group_id_starting_x=number, thread_group_id_x_dimension=number + 1) for number in range(4)]
+    stamps = job.run(groups=groups).buffer(0)[:8]
+    assert list(stamps) == sorted(set(stamps))

@@ -19,8 +19,10 @@ from softgen.eu.translate.store import TranslationStore
 from softgen.lanes import jit
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads import worker
+from softgen.threads.dispatch import never
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.groups import GroupRun
+from softgen.threads.pool import WorkerSet
 from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from softgen.trace.work import Work
@@ -186,14 +188,16 @@ def test_a_dispatch_that_failed_leaves_nothing_behind(engine: Choice) -> None:
 @pytest.mark.parametrize("engine", COMPILED, ids=str)
 def test_a_host_thread_may_begin_where_it_stopped_in_another_dispatch(engine: Choice) -> None:
     """It has run group 0 of one, and is given group 1 of the next, whose numbers begin elsewhere."""
-    kept, recorder, state = Kept(engine.groups()), Recording(), worker.WorkerState()
+    kept, recorder, workers = Kept(engine.groups()), Recording(), WorkerSet(1)
     kept.gpu = GpuDevice(PLAIN.device, dispatcher=recorder)
     for first, job in enumerate((replace(PLAIN, ends=(4, 1, 1)), replace(PLAIN, starts=(1, 0, 0), ends=(3, 1, 1)))):
         kept.run(job)
         context, dispatch = recorder.seen[-1]
         made = kept.groups._make(kept.groups.name)
         shared = SharedDispatch(context, dispatch, load(context, dispatch), made)
-        worker.Worker(shared, 0, state, lambda worker: None).run(first, first + 1)
+        run = GroupRun(shared, workers, never)
+        run.share.next, run.share.end = first, first + 1
+        list(run.run())
     written = np.frombuffer(kept.space.read(PLAIN.address(1), 256), np.uint32)
     assert written.nonzero()[0].tolist() == list(range(32, 64))
 

@@ -159,7 +159,7 @@ def test_positions_are_rounded_to_the_sub_pixel_grid(gen: float, bits: int) -> N
 
 
 @pytest.mark.behaviour("G45-SF-22", shows="action")
-@pytest.mark.parametrize("gen,limit", [(4.5, 8192), (7, 16384), (9, 16384), (11, 16384)])
+@pytest.mark.parametrize("gen,limit", [(4.5, 8192), (7, 32768), (9, 32768), (11, 32768)])
 def test_positions_are_clamped(gen: float, limit: int) -> None:
     """A triangle's far corner, seen in its edge function: steps are the sides of the clamped triangle."""
     far = {"viewport_matrix_element_m00": 1.0, "viewport_matrix_element_m30": 0.0}

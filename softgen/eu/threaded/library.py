@@ -12,10 +12,8 @@ import json
 import threading
 from collections.abc import Iterable
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import softgen
 from softgen.errors import SoftgenError
 from softgen.eu import native
 from softgen.eu.threaded.handlers import HandlerKind, Reach, write, write_bytecode
@@ -25,13 +23,11 @@ from softgen.lanes import jit
 from softgen.lanes.bytecode_program import BytecodeProgram
 from softgen.lanes.cache import Cache, default_folder
 from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.maker import maker
 from softgen.lanes.mode import in_background
 from softgen.lanes.tiers import in_turn
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
-ROOT = Path(softgen.__file__).parent
-MADE_FROM = ("lanes/*.py", "eu/*.py", "eu/isa/*.py", "eu/thread/*.py", "eu/semantics/*.py", "eu/threaded/*.py", "shared_functions/**/*.py",
-             "spec/eu/*", "spec/message/*")  # fmt: skip
 
 
 Index = dict[str, tuple[str, Reach]]
@@ -57,12 +53,7 @@ class CompiledLot(NamedTuple):
 @cache
 def stamp() -> str:
     """Names what handlers are made from."""
-    found = hashlib.sha256()
-    for pattern in MADE_FROM:
-        for path in sorted(ROOT.glob(pattern)):
-            if path.is_file():
-                found.update(path.read_bytes())
-    return jit.key(found.hexdigest(), jit.host())
+    return jit.key(maker(), jit.host())
 
 
 def name_of(kind: HandlerKind) -> str:
@@ -163,26 +154,32 @@ class Library:
     def _key(self) -> str:
         return f"threaded-{self.gen:g}-{stamp()}"
 
-    def _read_index(self) -> Index:
-        return self.cache.load_json(self._key, index_of) or {}
+    def open(self) -> None:
+        """Read the index of what is on disk, which `get` does otherwise."""
+        with self.lock:
+            self._open()
+
+    def _open(self) -> Index:
+        if self.index is None:
+            self.index = self.cache.load_json(self._key, index_of) or {}
+            for name, (lot, _) in self.index.items():
+                self.lots.setdefault(lot, []).append(name)
+        return self.index
 
     def _from_cache(self, missing: dict[HandlerKind, str]) -> dict[HandlerKind, str]:
         """Loads what the cache has; what is still missing after that."""
-        if self.index is None:
-            self.index = self._read_index()
-            for name, (lot, _) in self.index.items():
-                self.lots.setdefault(lot, []).append(name)
+        index = self._open()
         lots: dict[str, list[HandlerKind]] = {}
         for kind, name in missing.items():
-            if name in self.index:
-                lots.setdefault(self.index[name][0], []).append(kind)
+            if name in index:
+                lots.setdefault(index[name][0], []).append(kind)
         for lot, kinds in lots.items():
             if not lot:
                 self.handlers.update(dict.fromkeys(kinds, REFERENCE))
             elif lot in self.codes or (data := self.cache.load(lot)) is not None and self._load(lot, data):
                 for kind in kinds:
                     name, code = missing[kind], self.codes[lot]
-                    self.handlers[kind] = Handler(code.address(name), self.index[name][1])
+                    self.handlers[kind] = Handler(code.address(name), index[name][1])
         return {kind: name for kind, name in missing.items() if kind not in self.handlers}
 
     def _load(self, lot: str, data: bytes) -> bool:

@@ -139,7 +139,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if reconfigure is not None:
             reconfigure(errors="replace")       # a terminal without UTF-8 shows '?' rather than a failure
     arguments = sys.argv[1:] if argv is None else list(argv)
-    return guarded(lambda: dispatch(arguments))
+    code = guarded(lambda: dispatch(arguments))
+    if pages := sys.modules.get("softgen.bits.catalogue"):  # otherwise none was read
+        pages.save()
+    return code
 
 
 if __name__ == "__main__":

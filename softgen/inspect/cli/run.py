@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import json
 import os
@@ -190,6 +191,7 @@ def load(gpu: Device, engine: str, answering: threading.Event) -> None:
     """Import the modules that answer ioctls, then those that execute work, while the program starts."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(usual / HURRY)  # ioctls are answered first
+    gc.disable()  # nothing that is imported becomes garbage
     try:
         import softgen.driver.server  # noqa: F401
 
@@ -199,24 +201,30 @@ def load(gpu: Device, engine: str, answering: threading.Event) -> None:
         pass  # the code that needs the module raises the same error, and reports it
     finally:
         answering.set()
+        gc.freeze()  # no later collection looks at modules
+        gc.enable()
         sys.setswitchinterval(usual)
 
 
 def warm(gen: float, engine: str) -> None:
     """Import what executes, and read the tables that are read once."""
     import softgen.driver.execute
-    from softgen.bits import catalogue, registers
+    from softgen.bits import catalogue, formats, registers
+    from softgen.eu.encoding.compact import compactor
+    from softgen.eu.encoding.decode import decoder
 
-    registers.place(0, gen)  # reads all pages of registers
+    registers.place(0, gen)
     catalogue.find_command(0, gen, "render")
     if engine != "reference":
         import softgen.eu.promotion
-        import softgen.threads.pool  # noqa: F401
-        from softgen.eu.threaded.engine import threaded
-        from softgen.lanes import jit
+        import softgen.threads.pool
+        from softgen.eu.threaded.library import library
 
-        threaded(gen)
-        jit.host()
+        library(gen).open()
+    decoder(gen)
+    compactor(gen)
+    formats.surface_formats()
+    import softgen.three_d.draw  # noqa: F401  # last: programs that compute need none of it
 
 
 def wanted(args: argparse.Namespace) -> bool:
@@ -232,7 +240,11 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pict
     if not service.wait_for_program() and not (wanted(args) or recorder or pictures):
         return {}  # the program never looked for a GPU
     answering.wait()
-    return Simulator(args, gpu, recorder, pictures, folder, service).run()
+    report = Simulator(args, gpu, recorder, pictures, folder, service).run()
+    from softgen.bits import catalogue
+
+    catalogue.save()
+    return report
 
 
 class Simulator:

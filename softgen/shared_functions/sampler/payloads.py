@@ -48,7 +48,9 @@ LENGTHS: dict[str, dict[int, tuple[int, tuple[str, ...]]]] = {
     "resinfo": {2: (SLOTS, ("", "", "", "lod")), 3: (16, ("lod",))},
     "ld": {length: (SLOTS if length == 2 else 16, (*_UVR, "lod")) for length in (2, 3, 5, 7, 9)},
 }  # fmt: skip
-MIN_LOD = "min_lod"  # of sample since Gen9, after its coordinates
+# Messages that may have a lowest level of detail after all their parameters
+CLAMPED = ("sample", "sample_b", "sample_c", "sample_b_c", "sample_d", "sample_d_c")
+LOWEST = "lowest"
 
 
 class Payload(NamedTuple):

@@ -180,11 +180,11 @@ def test_behaviours_as_json_and_filters() -> None:
     assert everything["covered"] == sum(unit["covered"] for unit in everything["units"])
     for kind in ("action", "layout"):
         mine = [one for one in everything["behaviours"] if one["kind"] == kind]
-        assert everything[f"{kind}s"] == {"covered": sum(one["covered"] for one in mine), "total": len(mine)}
+        assert everything[f"{kind}s"] == {"covered": sum(behaviour["covered"] for behaviour in mine), "total": len(mine)}
     assert everything["decoded_only"] == sum(one["status"] == "decoded only" for one in everything["behaviours"])
     some = json.loads(softgen("behaviours", "--json", "--manual", "bdw", "--unit", "vf", "--uncovered").stdout)
     assert some["total"] == 23 and [u["unit"] for u in some["units"]] == ["BDW-VF"]
-    assert not any(one["covered"] for one in some["behaviours"])
+    assert not any(behaviour["covered"] for behaviour in some["behaviours"])
 
 
 def test_behaviours_used_wrongly_or_without_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str],

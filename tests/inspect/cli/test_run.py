@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from softgen.bits.layout import GENERATIONS
+from softgen.inspect.cli.run import warm
 from tests.conftest import ROOT
 from tests.driver.running import needs_driver, softgen_run
 
@@ -45,6 +47,20 @@ def test_a_simulator_that_cannot_go_on_says_why() -> None:
     program = [sys.executable, "-c", "import os; os.open('/dev/dri/renderD128', os.O_RDWR)"]
     run = subprocess.run([sys.executable, "-c", broken, "run", "--", *program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 1 and "the simulator cannot go on: ModuleNotFoundError: import of softgen.driver.node" in run.stderr
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+@pytest.mark.parametrize("engine", ["reference", "auto"])
+def test_what_is_loaded_while_a_program_starts(gen: float, engine: str) -> None:
+    """An error in there would be found by the code that needs the module, and everything after it would be loaded late."""
+    warm(gen, engine)
+
+
+def test_contexts_that_compute_import_nothing_that_draws() -> None:
+    code = ("import sys, softgen.driver.execute, softgen.gpgpu.commands\n"
+            "print(sorted(m for m in sys.modules if m.startswith('softgen.three_d.')))")
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout == "['softgen.three_d.commands', 'softgen.three_d.state']\n"
 
 
 def test_images_where_nothing_is_drawn(tmp_path: Path) -> None:
