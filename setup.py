@@ -32,7 +32,7 @@ setup(
     ext_modules=[
         Extension("softgen.memory._guard", ["softgen/memory/guard.c"], extra_compile_args=FLAGS),
         Extension("softgen.lanes._bytecode", ["softgen/lanes/bytecode.c", "softgen/lanes/bytecode_functions.c"],
-                  depends=["softgen/lanes/bytecode.h"], extra_compile_args=BYTECODE, libraries=["m"]),
+                  depends=glob("softgen/lanes/*.h"), extra_compile_args=BYTECODE, libraries=["m"]),
         Extension("softgen.streamer._latch", ["softgen/streamer/latch.c"], depends=["softgen/latches.h"], extra_compile_args=FLAGS),
         Extension("softgen.eu._native", ["softgen/eu/native.c"], depends=["softgen/eu/native.h"], extra_compile_args=FLAGS),
         Extension("softgen.threads._scheduler", sorted(glob("softgen/threads/*.c")), extra_compile_args=FLAGS,

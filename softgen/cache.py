@@ -10,11 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import re
-import shutil
 import stat
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -97,12 +94,17 @@ class Cache:
         try:
             path.unlink(missing_ok=True)
         except OSError:
+            import shutil
+
             shutil.rmtree(path, ignore_errors=True)     # a directory
 
     def save(self, key: str, data: bytes) -> None:
         """Keeps data under a key, in place of whatever was there."""
         if self.folder is None or not _KEY.fullmatch(key) or len(data) + _SUM > self.largest:
             return
+        import random  # not for processes that only read
+        import tempfile
+
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self.private():

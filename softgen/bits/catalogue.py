@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from softgen.bits import page
+from softgen.bits.generation import SPEC
 from softgen.bits.layout import GENERATIONS, KEY_SHIFT, Header, Layout
 from softgen.bits.store import MISSING, PageStore
 from softgen.cache import Cache, default_folder
 from softgen.errors import SpecError
 
-SPEC = Path(__file__).parent.parent / "spec"
 T = TypeVar("T")
 
 CommandTable = dict[tuple[int, int], list[tuple[Header, str]]]
@@ -72,9 +72,8 @@ class Catalogue:
         for (name, gen), layout in list(self._layouts.items()):
             if self._stored.get((name, gen)) != _functions(layout):
                 self._new[gen][f"layout {name}"] = layout
-        for gen, new in self._new.items():
-            self._store.save(gen, new)
-        self._new.clear()
+        for gen in list(self._new):
+            self._store.save(gen, self._new.pop(gen))
 
     # -- by name ---------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from softgen.bits.field import BitField, Effect, FieldCondition, FieldType, Group, Header, claimed_bits
+from softgen.bits.generation import GENERATIONS
 from softgen.bits.pack import compile_place, pack
 from softgen.bits.record import Record
 from softgen.bits.unpack import compile_unpack
@@ -18,8 +19,6 @@ from softgen.errors import SpecError
 
 __all__ = ["GENERATIONS", "KEY_SHIFT", "BitField", "Effect", "FieldCondition", "FieldType", "Group", "Header", "Layout", "generations",
            "guess_length"]  # fmt: skip
-
-GENERATIONS = (4.5, 7.0, 7.5, 8.0, 9.0, 11.0)
 
 # Which header bits a key names, and the default position of the length (BDW 48-90, G45 940-951).
 MI, BLITTER, GFXPIPE = 0, 2, 3

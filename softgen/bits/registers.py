@@ -11,10 +11,10 @@ import tomllib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import resources
 from typing import NamedTuple
 
 from softgen.bits.catalogue import catalogue
+from softgen.bits.generation import SPEC
 from softgen.bits.layout import Layout
 from softgen.bits.page import RegisterSpan
 from softgen.errors import SpecError
@@ -55,7 +55,7 @@ def find(offset: int, gen: float, engine: str = "", relative: bool = False) -> L
 @cache
 def bases(gen: float) -> dict[str, tuple[int, ...]]:
     """Where the registers of each engine start."""
-    text = (resources.files("softgen") / "spec" / "device" / "engines.toml").read_text("utf-8")
+    text = (SPEC / "device" / "engines.toml").read_text("utf-8")
     return {engine: tuple(starts) for engine, starts in tomllib.loads(text)[f"{gen:g}"].items()}
 
 

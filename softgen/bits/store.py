@@ -72,7 +72,7 @@ class PageStore:
 def _files(folder: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith(SUFFIXES):
+            if entry.name.endswith(SUFFIXES) and entry.is_file():
                 status = entry.stat()
                 yield f"{entry.path} {status.st_size} {status.st_mtime_ns}\n"
             elif entry.is_dir() and entry.name != "__pycache__":

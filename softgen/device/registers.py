@@ -15,10 +15,9 @@ import threading
 import tomllib
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import resources
 
 from softgen.bits import registers
-from softgen.bits.generation import Generation
+from softgen.bits.generation import SPEC, Generation
 from softgen.bits.registers import RegisterPlace
 from softgen.bits.units import DWORD_MASK
 from softgen.streamer.privilege import privileged
@@ -32,7 +31,7 @@ FATAL = "instruction_error"
 @cache
 def shared_registers() -> frozenset[str]:
     """Names of the registers that do not belong to a context."""
-    text = (resources.files("softgen") / "spec" / "device" / "shared_registers.toml").read_text("utf-8")
+    text = (SPEC / "device" / "shared_registers.toml").read_text("utf-8")
     return frozenset(tomllib.loads(text)["names"]) | privileged("registers")
 
 

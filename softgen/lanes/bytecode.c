@@ -1,6 +1,7 @@
 /* The interpreter of bytecode (bytecode.h), and functions with an address for programs (bytecode_functions.c). Results are those of the other machines,
    bit for bit: nothing is contracted or reassociated. */
 #include "bytecode.h"
+#include "bytecode_memory.h"
 #include <alloca.h>
 #include <math.h>
 #include <string.h>
@@ -86,46 +87,6 @@ static inline u16 half_toward_zero(f32 value) {
     return exponent < -10 ? sign : sign | fraction >> (14 - exponent);
 }
 
-/* -- graphics memory ------------------------------------------------------------------------------------------------- */
-
-/* Flags of the note before an access (lanes/llvm_access.py). */
-enum { NOTE_WIDE = 32, NOTE_TABLE = 33, NOTE_BLOCK = 34, NOTE_SIZE = 40 };
-
-struct region {
-    const u64 *table;
-    u64 *note;
-    u64 base, mask;
-};
-
-static inline u8 *host(const struct region *region, u64 address) {
-    return (u8 *)(uintptr_t)(region->table[address >> 32] + (address & 0xFFFFFFFF));
-}
-
-static inline u64 offset_at(const u8 *offsets, unsigned lane, u32 flags) {
-    return flags & WIDE_OFFSETS ? ((const u64 *)offsets)[lane] : ((const u32 *)offsets)[lane];
-}
-
-/* Write the note of an access, with the addresses of lanes; returns the lanes that are on. */
-static inline u64 note_lanes(const struct region *region, const u8 *offsets, u32 flags, const u8 *mask, unsigned lanes, unsigned size) {
-    u64 on = 0;
-    for (unsigned i = 0; i < lanes; i++) {
-        region->note[2 + i] = (region->base + offset_at(offsets, i, flags)) & region->mask;
-        on |= (u64)(mask ? mask[i] : 1) << i;
-    }
-    region->note[0] = on | 1ull << NOTE_WIDE | 1ull << NOTE_TABLE | (u64)size << NOTE_SIZE;
-    region->note[1] = 0;
-    __asm__ volatile("" ::: "memory"); /* an access may fault, and then the note is read */
-    return on;
-}
-
-static inline u8 *note_block(const struct region *region, u64 offset, u64 size) {
-    u64 address = (region->base + offset) & region->mask;
-    region->note[0] = 1ull << NOTE_TABLE | 1ull << NOTE_BLOCK | size << NOTE_SIZE;
-    region->note[1] = address;
-    __asm__ volatile("" ::: "memory");
-    return host(region, address);
-}
-
 /* Where the numbers of hot programs go; -1: nowhere. */
 static int hot_programs = -1;
 
@@ -178,12 +139,13 @@ static inline u16 to_half(f32 value) {
 #define REGION                                                                                                                                 \
     struct region region = {table, note, *AT(const u64, op->a) + op->immediate, program->address_mask};
 
-HOST_FEATURES u64 bytecode_run(struct program *program, const u64 *arguments) {
+/* Run a program; `record` is what a handler of the threaded engine continues with, or 0. */
+HOST_FEATURES u64 bytecode_run(struct program *program, const u64 *arguments, u64 *record) {
     u8 *frame = alloca(program->frame + 64);
     frame += -(uintptr_t)frame & 63;
     u8 *const bases[2] = {frame, (u8 *)(uintptr_t)program->constants};
-    const u64 *table = (const u64 *)(uintptr_t)*(const u64 *)(uintptr_t)(arguments[0] + program->table_at);
-    u64 *note = (u64 *)(uintptr_t)(arguments[0] + program->note_at);
+    const u64 *table = (const u64 *)(uintptr_t)*(const u64 *)(uintptr_t)(arguments[program->context] + program->table_at);
+    u64 *note = (u64 *)(uintptr_t)(arguments[program->context] + program->note_at);
     memcpy(frame, arguments, ARGUMENTS * sizeof *arguments);
     if (++program->calls == program->hot)
         report(program);
@@ -367,6 +329,16 @@ HOST_FEATURES u64 bytecode_run(struct program *program, const u64 *arguments) {
         case call_host:
             ((void (*)(const u32 *, u32 *, u32))(uintptr_t)op->immediate)(AT(const u32, op->a), AT(u32, op->result), n);
             break;
+        case address:
+            *AT(u64, op->result) = (u64)(uintptr_t)AT(u8, op->a);
+            break;
+        case call: {
+            const u64 *a = AT(const u64, op->b);
+            ((void (*)(u64, u64, u64, u64, u64, u64))(uintptr_t)*AT(const u64, op->a))(a[0], a[1], a[2], a[3], a[4], a[5]);
+        } break;
+        case leave:
+            *record = op->a == NO_OPERAND ? 0 : *AT(const u64, op->a);
+            return *AT(const u64, op->b);
         case float_from_half: {
             f32 *restrict result = AT(f32, op->result);
             const u16 *restrict a = AT(const u16, op->a);
@@ -386,6 +358,7 @@ HOST_FEATURES u64 bytecode_run(struct program *program, const u64 *arguments) {
         default: {
             u64 result;
             memcpy(&result, frame + program->result, sizeof result);
+            *record = 0;
             return result;
         }
         }

@@ -31,7 +31,8 @@ struct program {
     const struct operation *operations;
     const u8 *constants;
     u64 frame;                          /* bytes */
-    u64 table_at, note_at;              /* of the context, the first argument: where the address of the table of graphics memory is, and the note of accesses */
+    u64 context;                        /* the argument that points at the context */
+    u64 table_at, note_at;              /* of the context: where the address of the table of graphics memory is, and the note of accesses */
     u64 address_mask;
     u64 result;                         /* offset of the result in the frame */
     u64 calls;                          /* so far, about */
@@ -78,7 +79,7 @@ struct program {
     UNSIGNED(X, load_block) UNSIGNED(X, store_block) UNSIGNED(X, region_load) UNSIGNED(X, region_store) UNSIGNED(X, region_load_block)          \
     UNSIGNED(X, region_store_block)
 #define OTHERS(X)                                                                                                                              \
-    X(end) X(jump) X(jump_unless) X(copy) X(any) X(mask_from_bits) X(bits_from_mask) X(call_host) X(float_from_half) X(half_from_float)              \
+    X(end) X(leave) X(address) X(call) X(jump) X(jump_unless) X(copy) X(any) X(mask_from_bits) X(bits_from_mask) X(call_host) X(float_from_half) X(half_from_float)              \
     X(half_from_float_rtz)
 
 typedef u8 truth;

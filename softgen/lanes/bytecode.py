@@ -19,7 +19,17 @@ from typing import Any, cast
 import numpy as np
 
 from softgen.errors import Unsupported
-from softgen.lanes.bytecode_program import ARGUMENTS, WORD, Assembly, BytecodeProgram, Label, Operation, Place, Slot, slots_of
+from softgen.lanes.bytecode_program import (
+    ARGUMENTS,
+    WORD,
+    BytecodeAssembly,
+    BytecodeOperation,
+    BytecodeProgram,
+    FramePlace,
+    Label,
+    Slot,
+    slots_of,
+)
 from softgen.lanes.function_type import FunctionType
 from softgen.lanes.host_function import HostFunction
 from softgen.lanes.machine import Machine
@@ -39,7 +49,7 @@ class BytecodeMachine(Machine):
     """Payloads are Slots; those of memory are the Slots of their addresses, and of regions the base address."""
 
     def __init__(self, bits: int = 48) -> None:
-        self.bits, self.code = bits, Assembly()
+        self.bits, self.code = bits, BytecodeAssembly()
         self._arguments = self.code.keep(ARGUMENTS * WORD)
         self._skipped: tuple[Label, Label] | None = None
 
@@ -66,16 +76,16 @@ class BytecodeMachine(Machine):
         return self.code.finished(slot, table_at, note_at, self.bits)
 
     def _new(self, type: LaneType, lanes: int) -> Slot:
-        return Slot(Place(type.bytes * lanes))
+        return Slot(FramePlace(type.bytes * lanes))
 
     def _emit(self, name: str, type: LaneType, lanes: int, *operands: Slot, count: int = 0, flags: int = 0) -> Slot:
         """An operation with a result of so many lanes; `count`: over which it runs, if not over those."""
         found = self._new(type, lanes)
-        self.code.add(Operation(name, count or lanes, found, slots_of(operands), flags))
+        self.code.add(BytecodeOperation(name, count or lanes, found, slots_of(operands), flags))
         return found
 
     def _copy(self, source: Slot, target: Slot, size: int, pure: bool = True) -> None:
-        self.code.add(Operation("copy", 0, target, slots_of([source]), immediate=size, pure=pure))
+        self.code.add(BytecodeOperation("copy", 0, target, slots_of([source]), immediate=size, pure=pure))
 
     # -- control -----------------------------------------------------------------------------------------------------------
 
@@ -87,7 +97,7 @@ class BytecodeMachine(Machine):
 
     def _jump(self, label: Label, unless: Slot | None = None) -> None:
         name = "jump" if unless is None else "jump_unless"
-        self.code.add(Operation(name, 0, None, slots_of([] if unless is None else [unless]), pure=False, target=label))
+        self.code.add(BytecodeOperation(name, 0, None, slots_of([] if unless is None else [unless]), pure=False, target=label))
 
     def If(self, condition: Value) -> Iterator[None]:
         self._truth(condition)
@@ -214,7 +224,7 @@ class BytecodeMachine(Machine):
         given, found = self._new(u32, lanes * len(arguments)), self._new(u32, lanes * results)
         for number, slot in enumerate(arguments):
             self._copy(slot, Slot(given.place, number * size), size)
-        self.code.add(Operation("call_host", lanes, found, slots_of([given]), immediate=function.address))
+        self.code.add(BytecodeOperation("call_host", lanes, found, slots_of([given]), immediate=function.address))
         return [Slot(found.place, number * size) for number in range(results)]
 
     # -- memory ----------------------------------------------------------------------------------------------------------------
@@ -246,7 +256,8 @@ class BytecodeMachine(Machine):
         slot = self._new(type, lanes) if stored is None else stored
         operands = base.payload, offsets.payload, None if mask is None else mask.payload
         flags, delta = WIDE_OFFSETS if offsets.type is u64 else 0, getattr(base, "delta", 0) & u64.highest
-        self.code.add(Operation(name, lanes, slot, operands, flags, delta, stored is None, () if stored is None else (stored.place,)))
+        reads = () if stored is None else (stored.place,)
+        self.code.add(BytecodeOperation(name, lanes, slot, operands, flags, delta, stored is None, reads))
         return slot
 
     def _atomic(self, op: str, type: LaneType, base: Memory, offsets: Value, operands: list[Any], mask: Value | None) -> Any:

@@ -19,6 +19,7 @@ from softgen.errors import SoftgenError, Unsupported
 
 CONSTANT, NO_OPERAND = 1 << 31, 0xFFFFFFFF
 ARGUMENTS, WORD = 6, 8
+HANDLER_CONTEXT = 2  # number of the argument
 LARGEST_FRAME = 1 << 18  # bytes of a host thread's stack
 OPERATION = struct.Struct("<HHIIIIIQ")
 _PLACE = 16  # bytes of the smallest place
@@ -27,8 +28,8 @@ _PLACE = 16  # bytes of the smallest place
 class ProgramRecord(ctypes.Structure):
     """struct program of bytecode.h."""
 
-    _fields_ = [("operations", ctypes.c_void_p), ("constants", ctypes.c_void_p), ("frame", ctypes.c_uint64), ("table_at", ctypes.c_uint64),
-                ("note_at", ctypes.c_uint64), ("address_mask", ctypes.c_uint64), ("result", ctypes.c_uint64),
+    _fields_ = [("operations", ctypes.c_void_p), ("constants", ctypes.c_void_p), ("frame", ctypes.c_uint64), ("context", ctypes.c_uint64),
+                ("table_at", ctypes.c_uint64), ("note_at", ctypes.c_uint64), ("address_mask", ctypes.c_uint64), ("result", ctypes.c_uint64),
                 ("calls", ctypes.c_uint64), ("hot", ctypes.c_uint64), ("number", ctypes.c_uint64),
                 ("compiled", ctypes.c_uint64)]  # fmt: skip
 
@@ -43,8 +44,8 @@ def library() -> ctypes.CDLL:
         native, theirs = ctypes.CDLL(found.origin), (ctypes.c_uint64 * 3)()
         same = native.bytecode_layout(theirs) == 3 and list(theirs[:2]) == [OPERATION.size, ctypes.sizeof(ProgramRecord)]
         native.bytecode_name.restype, native.bytecode_name.argtypes = ctypes.c_char_p, (ctypes.c_uint64,)
-        native.bytecode_function.restype = ctypes.c_uint64
-        native.bytecode_function.argtypes = (ctypes.c_uint64, ctypes.POINTER(ProgramRecord))
+        for function in (native.bytecode_function, native.bytecode_handler):
+            function.restype, function.argtypes = ctypes.c_uint64, (ctypes.c_uint64, ctypes.POINTER(ProgramRecord))
     except (OSError, AttributeError) as error:
         raise SoftgenError(f"{found.origin} cannot be used: {error}; {again}") from None
     if not same:
@@ -60,7 +61,7 @@ def codes() -> dict[str, int]:
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class FramePlace:
     """Bytes of the frame while a value lives: `at` is known when the program is complete. A constant has `data`."""
 
     size: int
@@ -73,12 +74,12 @@ class Place:
 class Slot:
     """A value's payload: a place, and the byte in it where the value starts."""
 
-    place: Place
+    place: FramePlace
     offset: int = 0
 
 
 @dataclass(eq=False, slots=True)
-class Operation:
+class BytecodeOperation:
     """An operation. One that is `pure` and whose result is not read is left out."""
 
     name: str
@@ -88,7 +89,7 @@ class Operation:
     flags: int = 0
     immediate: int = 0
     pure: bool = True
-    reads: tuple[Place, ...] = ()  # `result` too, of a store
+    reads: tuple[FramePlace, ...] = ()  # `result` too, of a store
     target: Label | None = None
     number: int = -1
 
@@ -101,31 +102,31 @@ class Label:
 
 
 @dataclass
-class Assembly:
+class BytecodeAssembly:
     """A program being written."""
 
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[BytecodeOperation] = field(default_factory=list)
     loops: list[tuple[int, int]] = field(default_factory=list)  # first operation, and the one after the last
     labels: list[Label] = field(default_factory=list)
     constants: dict[bytes, Slot] = field(default_factory=dict)
-    kept: list[Place] = field(default_factory=list)
+    kept: list[FramePlace] = field(default_factory=list)
 
     def constant(self, data: bytes) -> Slot:
         found = self.constants.get(data)
         if found is None:
-            found = self.constants[data] = Slot(Place(len(data), data))
+            found = self.constants[data] = Slot(FramePlace(len(data), data))
         return found
 
     def keep(self, size: int) -> Slot:
-        place = Place(size)
+        place = FramePlace(size)
         self.kept.append(place)
         return Slot(place)
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: BytecodeOperation) -> None:
         self.operations.append(operation)
 
-    def finished(self, result: Slot, table_at: int, note_at: int, bits: int) -> BytecodeProgram:
-        self.add(Operation("end", pure=False, reads=(result.place,)))
+    def finished(self, result: Slot, table_at: int, note_at: int, bits: int, handler: bool = False) -> BytecodeProgram:
+        self.add(BytecodeOperation("end", pure=False, reads=(result.place,)))
         used = self._used()
         frame = self._placed(used)
         first_from = _following({operation.number: number for number, operation in enumerate(used)}, len(self.operations))
@@ -143,9 +144,9 @@ class Assembly:
                 NO_OPERAND if a is None else a.place.at + a.offset, NO_OPERAND if b is None else b.place.at + b.offset,
                 NO_OPERAND if c is None else c.place.at + c.offset, operation.flags, immediate))  # fmt: skip
         at = result.place.at + result.offset
-        return BytecodeProgram(b"".join(data), bytes(pool) or b"\0", frame, at, table_at, note_at, (1 << bits) - 1)
+        return BytecodeProgram(b"".join(data), bytes(pool) or b"\0", frame, at, table_at, note_at, (1 << bits) - 1, handler)
 
-    def _used(self) -> list[Operation]:
+    def _used(self) -> list[BytecodeOperation]:
         """The operations whose results are read or that act otherwise; places know where they are last read."""
         found, number = [], len(self.operations)
         for operation in reversed(self.operations):  # whoever reads a place first here reads it last
@@ -166,7 +167,7 @@ class Assembly:
         found.reverse()
         return found
 
-    def _placed(self, used: list[Operation]) -> int:
+    def _placed(self, used: list[BytecodeOperation]) -> int:
         """Give each value a place in the frame, which others have before and after it; returns the frame's size."""
         end = 0
         for place in self.kept:
@@ -209,21 +210,23 @@ def _following(numbers: dict[int, int], count: int) -> list[int]:
     return found
 
 
-_functions = itertools.count()
+_numbers = {False: itertools.count(), True: itertools.count()}  # of handlers, and of functions
 _lock = threading.Lock()
 
 
 class BytecodeProgram:
-    """An encoded program with an address; it is never freed, as compiled code may be about to call it."""
+    """An encoded program with an address; it is never freed, as compiled code may be about to call it. `handler`: it is one of the threaded
+    engine, whose third argument is the context."""
 
-    def __init__(self, operations: bytes, constants: bytes, frame: int, result: int, table_at: int, note_at: int, mask: int) -> None:
+    def __init__(self, operations: bytes, constants: bytes, frame: int, result: int, table_at: int, note_at: int, mask: int,
+                 handler: bool = False) -> None:  # fmt: skip
         self._operations, self._constants = ctypes.create_string_buffer(operations), ctypes.create_string_buffer(constants)
         pointers = ctypes.addressof(self._operations), ctypes.addressof(self._constants)
-        self.record = ProgramRecord(*pointers, frame, table_at, note_at, mask, result)
+        self.record = ProgramRecord(*pointers, frame, HANDLER_CONTEXT if handler else 0, table_at, note_at, mask, result)
         self.size = len(operations) // OPERATION.size
         with _lock:
-            number = self.record.number = next(_functions)
-        self.address = int(library().bytecode_function(number, self.record))
+            number = self.record.number = next(_numbers[not handler])
+        self.address = int((library().bytecode_handler if handler else library().bytecode_function)(number, self.record))
         if not self.address:
             raise Unsupported(f"more than {number} bytecode programs in one process")
         _kept.append(self)

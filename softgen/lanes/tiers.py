@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from softgen.errors import SoftgenError, Unsupported
 from softgen.lanes import jit
@@ -17,6 +19,7 @@ from softgen.lanes.mode import in_background
 
 HOT = 1_000_000  # operations of bytecode after which compiling a function has paid for itself: a few milliseconds of them
 NUMBER = 8  # bytes
+JOB = (1 << 64) - 1  # no program's number
 
 
 class TieredFunction:
@@ -53,14 +56,15 @@ class TieredFunction:
             self.code = code
 
 
-class Worker:
+class BackgroundCompiler:
     """The host thread that compiles functions whose bytecode is hot; the interpreter reports their numbers through a pipe."""
 
     def __init__(self) -> None:
         self._watched: dict[int, TieredFunction] = {}
-        self._hot, reports = os.pipe2(os.O_CLOEXEC)
-        os.set_blocking(reports, False)
-        library().bytecode_report_to(reports)
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._hot, self._reports = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._reports, False)
+        library().bytecode_report_to(self._reports)
         self.errors: list[SoftgenError] = []
         threading.Thread(target=self._run, name="compiling functions", daemon=True).start()
 
@@ -68,24 +72,37 @@ class Worker:
         self._watched[int(program.record.number)] = function
         program.record.hot = max(1, HOT // max(program.size, 1))
 
+    def submit(self, job: Callable[[], None]) -> None:
+        """Do something else when it is its turn."""
+        self._jobs.append(job)
+        with suppress(BlockingIOError):  # whatever fills the pipe wakes the thread, too
+            os.write(self._reports, JOB.to_bytes(NUMBER, "little"))
+
     def _run(self) -> None:
         while number := os.read(self._hot, NUMBER):
             function = self._watched.pop(int.from_bytes(number, "little"), None)
             try:
+                while self._jobs:
+                    self._jobs.popleft()()
                 if function is not None:
                     function.promote()
             except SoftgenError as error:  # it stays bytecode
                 self.errors.append(error)
 
 
-_workers: list[Worker] = []
+def in_turn(job: Callable[[], None]) -> None:
+    """Do something on the host thread that compiles."""
+    _worker().submit(job)
+
+
+_workers: list[BackgroundCompiler] = []
 _making = threading.Lock()
 
 
-def _worker() -> Worker:
+def _worker() -> BackgroundCompiler:
     with _making:
         if not _workers:
-            _workers.append(Worker())
+            _workers.append(BackgroundCompiler())
         return _workers[0]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from array import array
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from softgen.bits import catalogue
@@ -26,7 +26,6 @@ EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "softw
 # A pool of binding tables: its base among those of a context, and how far pointers in interface descriptors are shifted, like those of
 # 3DSTATE_BINDING_TABLE_POINTERS_VS.
 POOL, POOL_SHIFT = "binding_table_pool", 3
-DWORD = 0xFFFFFFFF
 
 
 @dataclass
@@ -89,11 +88,12 @@ def _descriptor(gen: float, data: bytes) -> Record:
 
 def dispatch_fields(context: DispatchContext, front: FrontEnd, descriptor: Record) -> dict[str, Any]:
     """The fields of a ThreadDispatch that an interface descriptor and state determine."""
-    found = _dispatch_fields(context.generation.number, descriptor, front.state, context.system_routine)
+    table = descriptor.binding_table_pointer  # drivers have another one for each dispatch of a kernel
+    at = descriptor._fields.index("binding_table_pointer")
+    rest = type(descriptor)((*descriptor[:at], 0, *descriptor[at + 1 :]))
     if POOL in context.bases:
-        table = context.bases[POOL] - context.bases.get("surface", 0) + (descriptor.binding_table_pointer << POOL_SHIFT)
-        return {**found, "binding_table": table}
-    return found
+        table = context.bases[POOL] - context.bases.get("surface", 0) + (table << POOL_SHIFT)
+    return {**_dispatch_fields(context.generation.number, rest, front.state, context.system_routine), "binding_table": table}
 
 
 @lru_cache(256)
@@ -105,7 +105,7 @@ def _dispatch_fields(gen: float, descriptor: Record, front: Record | None, syste
         "system_routine": system_routine,
         "kernel": descriptor.kernel_start_pointer, "control": control,
         "local_bytes": kibibytes(value_name(layout, descriptor, "shared_local_memory_size")), "barrier": bool(descriptor.barrier_enable),
-        "binding_table": descriptor.binding_table_pointer, "samplers": descriptor.sampler_state_pointer, "scratch": _scratch(gen, front),
+        "samplers": descriptor.sampler_state_pointer, "scratch": _scratch(gen, front),
     }  # fmt: skip
 
 
@@ -126,16 +126,26 @@ class ThreadHeader(NamedTuple):
 def thread_header(context: DispatchContext, name: str, fields: dict[str, Any], front: FrontEnd, **values: int) -> ThreadHeader:
     """The header that page `name` describes: bindings and scratch space (`fields` of a ThreadDispatch), and `values` of other fields."""
     code = front.state.per_thread_scratch_space if front.state is not None else 0
-    return _thread_header(context.generation.number, name, fields["binding_table"], fields["samplers"], fields["scratch"], code,
-                          tuple(values.items()))  # fmt: skip
+    gen, table = context.generation.number, fields["binding_table"]
+    rest = _thread_header(gen, name, fields["samplers"], fields["scratch"], code, tuple(values.items()))
+    place, mask = _table_place(gen, name)
+    data = int.from_bytes(rest.data, "little") | (table & mask) << place
+    return ThreadHeader(data.to_bytes(len(rest.data), "little"), rest.slots)
+
+
+@cache
+def _table_place(gen: float, name: str) -> tuple[int, int]:
+    """The bit of the dword that holds a binding table pointer, and which bits of the dword it has: addresses stand in place."""
+    found = catalogue.layout(name, gen).field("binding_table_pointer")
+    return found.low // 32 * 32, ((1 << found.width) - 1) << found.low % 32
 
 
 @lru_cache(1024)
-def _thread_header(gen: float, name: str, binding_table: int, samplers: int, scratch: Scratch | None, scratch_code: int,
+def _thread_header(gen: float, name: str, samplers: int, scratch: Scratch | None, scratch_code: int,
                    values: tuple[tuple[str, int], ...]) -> ThreadHeader:  # fmt: skip
+    """The same without a binding table."""
     layout = catalogue.layout(name, gen)
-    table = binding_table & DWORD
-    dwords = layout.pack(per_thread_scratch_space=scratch_code, binding_table_pointer=table, sampler_state_pointer=samplers,
+    dwords = layout.pack(per_thread_scratch_space=scratch_code, binding_table_pointer=0, sampler_state_pointer=samplers,
                          **dict(values))  # fmt: skip
     base, size = (scratch.base, scratch.size) if scratch is not None else (0, 0)
     slots = tuple(_slot_field(gen, name, field, *rule) for field, rule in

@@ -114,6 +114,15 @@ class DispatchBindings:
             return b""
         return data
 
+    def same_surface(self, index: int, entry: bytes, address: int) -> bool:
+        """Whether another entry, which leads to another address, means the surface that was resolved; if so it takes its place."""
+        address &= (1 << self.space.bits) - 1
+        before = self.resolved.surfaces.get(index)
+        if before is None or self.space.read(address, len(before[1])) != before[1]:
+            return False
+        self.resolved.entries[index], self.resolved.surfaces[index] = entry, (address, before[1])
+        return True
+
     def depend_on_surface(self, index: int, size: int) -> None:
         """The same of the surface state of a binding table entry."""
         page, wrap = catalogue.layout("BINDING_TABLE_STATE", self.generation.number), (1 << self.space.bits) - 1

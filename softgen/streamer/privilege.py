@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Protocol
 
 from softgen.bits import registers
 from softgen.bits.catalogue import catalogue
-from softgen.bits.generation import Generation
+from softgen.bits.generation import SPEC, Generation
 from softgen.bits.record import Record
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class PrivilegedStreamer(Protocol):
 @cache
 def privileged(kind: str) -> frozenset[str]:
     """Names of the privileged `commands` or `registers`."""
-    text = (resources.files("softgen") / "spec" / "streamer" / "privilege.toml").read_text("utf-8")
+    text = (SPEC / "streamer" / "privilege.toml").read_text("utf-8")
     return frozenset(tomllib.loads(text)[kind])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 
+from softgen.errors import SoftgenError
 from softgen.memory.space import Space
 from softgen.shared_functions import units
 from softgen.shared_functions.dataport.surface import Surfaces
@@ -61,6 +62,22 @@ class BoundUnits:
         surfaces = self.dispatch.state(Surfaces.of)
         self.dispatch.binding_table = surfaces.table = offset
         surfaces.forget()
+
+    def follow_table(self, offset: int) -> bool:
+        """The next dispatch has its binding table elsewhere: whether that means the same surfaces. Drivers write tables and surface state
+        anew for each dispatch."""
+        dispatch, surfaces = self.dispatch, self.dispatch.state(Surfaces.of)
+        if dispatch.resolved.volatile:
+            return False
+        self.move_table(offset)
+        try:
+            for index, data in dispatch.resolved.entries.items():
+                entry = dispatch.space.read(dispatch.table_address(index), len(data))
+                if entry != data and not dispatch.same_surface(index, entry, surfaces.address(index)):
+                    return False
+        except SoftgenError:
+            return False
+        return dispatch.current()
 
     def move_samplers(self, offset: int) -> None:
         """The same of the sampler table, at another offset from the dynamic state base."""

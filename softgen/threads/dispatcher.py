@@ -114,14 +114,10 @@ class EngineDispatcher:
 
     def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
                   timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
-        from softgen.threads.groups import GroupRun  # imported late: the reference engine needs none of it
-        from softgen.threads.shared import SharedDispatch
-
         made = self._built(context)
         if dispatch.groups and dispatch.threads:
             with self._borrowed() as workers:
-                shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
-                yield from GroupRun(shared, workers, timed_out).run()
+                yield from workers.groups.run(context, dispatch, program, made, timed_out)
 
     def _built(self, context: DispatchContext) -> CompilerEngine:
         try:

@@ -11,13 +11,12 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from softgen.threads import places
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import Finished, NativeLoop, TimedOut
+from softgen.threads.groups import GroupCache
 from softgen.threads.kept_loop import LoopCache
-from softgen.threads.programs import DispatchProgram
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.worker import Worker, WorkerState
 
@@ -43,7 +42,7 @@ class WorkerSet:
     def __init__(self, threads: int) -> None:
         self.threads, self.bindings = threads, BindingCache()
         self.loops = LoopCache(self.bindings)
-        self.paces: WeakKeyDictionary[DispatchProgram, float] = WeakKeyDictionary()  # seconds of a group, in the last dispatch
+        self.groups = GroupCache(threads, self.bindings)
         self._states: list[WorkerState] = []
 
     def __getitem__(self, number: int) -> WorkerState:

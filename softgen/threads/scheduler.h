@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-enum { AXES = 3, NOTIFICATION_BYTES = 12, CLOCK_INTERVAL = 256 }; /* CLOCK_INTERVAL: threads started between two looks at the clock */
+enum { AXES = 4, NOTIFICATION_BYTES = 12, CLOCK_INTERVAL = 256 }; /* CLOCK_INTERVAL: threads started between two looks at the clock */
 enum { CHUNK_TIME = 50000, CHUNK_GROWTH = 8 }; /* nanoseconds of a chunk of groups, and how many times longer than the last it may be */
 
 /* A thread of the group under way. */
@@ -60,7 +60,7 @@ struct worker {
     void *writer_state;
     uint64_t writer_first; /* number of the first thread of the first group, for the writer */
     uint32_t *written_masks; /* the writer gives dispatch masks, into this array; or NULL */
-    uint64_t axes; /* of the header patch: counters that advance from group to group, the first one fastest */
+    uint64_t axes; /* of the header patch: counters that advance from group to group, the first one fastest; the last may be a constant */
     uint64_t origin[AXES], extent[AXES], patch_offset[AXES]; /* first value, number of values, byte of its dword in the payload */
     struct share *share; /* where chunks come from; NULL: this one is all */
     uint64_t chunk, taken, taken_at; /* groups to take next; those taken last, and when */

@@ -17,7 +17,7 @@ from softgen.memory import guard
 from softgen.shared_functions.context import ContextHead
 
 TURN = 20_000  # backward branches that a compiled thread may take in one turn
-AXES = 3  # counters of a header patch
+AXES = 4  # counters of a header patch, and a constant
 
 
 class ReturnReason(IntEnum):

@@ -125,7 +125,8 @@ class Worker:
         self.shared, self.record, self.state, self.poll, self.call = shared, shared.dispatch, state, poll, state.call
         self.threads = threads = self.record.threads
         state.fit(threads)
-        state.templates, differ = state.kept_templates.choose(shared, number * threads)
+        self.first_slot = number * threads
+        state.templates, differ = state.kept_templates.choose(shared, self.first_slot)
         if differ:
             state.mark_dirty()
         self.control, self.members, self.answers = state.templates.control, state.members, state.answers
@@ -133,6 +134,7 @@ class Worker:
         self.context, self.dispatch = state.context, state.dispatch
         self._connect()
         self.chosen: CompiledFunction | None = None  # code that threads start with
+        self.rows = shared.rows  # that it was chosen for
         self.functions: dict[tuple[int, int], CompiledFunction] = {}  # alive while their code may run
         self.runners: dict[int, Interpreter] = {}
         self.messages: dict[int, MessageHandler] = {}
@@ -160,6 +162,16 @@ class Worker:
         written = isinstance(payload, PayloadWriter) and isinstance(self.record.masks, WrittenMasks)
         now.written_masks = ctypes.addressof(state.masks) if written else 0
 
+    def renew(self, constant: tuple[int, int] | None) -> None:
+        """For another dispatch of the same kind: other payload data, and another value of a dword of the header (its offset first)."""
+        self.record = self.shared.dispatch
+        if self.state.templates.make(self.shared, self.first_slot):
+            self.state.mark_dirty()
+        if constant is not None:
+            now, axis = self.dispatch, len(self.record.patch.counters) if self.record.patch is not None else 0
+            now.axes, now.extent[axis] = axis + 1, 1
+            now.patch_offset[axis], now.origin[axis] = constant
+
     @property
     def address(self) -> int:
         """The worker for C loops: a pointer to struct threads_worker."""
@@ -186,13 +198,15 @@ class Worker:
         now = self.dispatch
         self.choose()
         now.share, now.chunk = share, 1
-        now.taken = now.first = now.last = now.threads_done = now.instructions = now.inside = 0
+        now.numbered = now.taken = now.first = now.last = now.threads_done = now.instructions = now.inside = 0
         now.deadline = time.monotonic_ns() + SLICE
         now.answer_count = 0
 
     def choose(self) -> None:
         """Chooses the code that threads start with."""
-        chosen = self._function(self.control)
+        if self.chosen is not None and self.rows is self.shared.rows and self.shared.engine.settled(self.chosen):
+            return
+        chosen, self.rows = self._function(self.control), self.shared.rows
         if chosen is not self.chosen:
             self._choose_first(chosen)
 

@@ -88,7 +88,7 @@ class PreparedDraw:
             raise NotPrepared("state with a warning, or that cannot be compared")
         self.vertex_statistics, self.pixel_statistics = (self._statistics(stage) for stage in ("VS", "PS"))
         self.settled = all(loop.settled for loop in self.loops.values())  # the engine has no better code
-        self._work = 0, 0, 0  # instructions of both stages, and draws, since the last look for better code
+        self._work = 0, 0  # instructions and draws since the last look for better code
         self._tables |= {stage: dispatch.binding_table for stage, dispatch in self._dispatches.items()}
         self._places = {stage: self._table_place(stage) for stage in self._tables}
         self._blocks = StateBlocks(self.latches, self._notes, self._bound, self._dispatches, self._headers)
@@ -357,14 +357,15 @@ class PreparedDraw:
 
     def ran(self, vertex_instructions: int, pixel_instructions: int) -> None:
         """While the engine may have better code for what its threads run: looks for it, now and then."""
-        vertex_work, pixel_work, draws = self._work
-        work = self._work = vertex_work + vertex_instructions, pixel_work + pixel_instructions, draws + 1
-        if draws < LOOK_DRAWS and work[0] + work[1] < LOOK_WORK:
+        for stage, loop in self.loops.items():  # at once: the next draw with these kernels may be of other state
+            loop.engine.ran(loop.program, pixel_instructions if stage == "PS" else vertex_instructions)
+        work, draws = self._work[0] + vertex_instructions + pixel_instructions, self._work[1] + 1
+        self._work = work, draws
+        if draws <= LOOK_DRAWS and work < LOOK_WORK:
             return
-        self._work = 0, 0, 0
+        self._work = 0, 0
         self.follow()
-        for stage, loop in self.loops.items():
-            loop.engine.ran(loop.program, work[stage == "PS"])
+        for loop in self.loops.values():
             loop.ready()
         self.settled = all(loop.settled for loop in self.loops.values())
         if self._known() != self._seen:

@@ -15,6 +15,7 @@ from softgen.command import CommandStreamer, MarkedLatched
 from softgen.errors import GpuFault, SoftgenError, Unsupported
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
+from softgen.threads.scheduler import ReturnReason
 from softgen.threads.worker import SLICE
 from softgen.three_d import fill
 from softgen.three_d.assembly import UNKNOWN
@@ -190,8 +191,9 @@ class PreparedDraws:
         elif loop is None:
             self._answer_without_threads(cs, why)
         else:
-            self._helped = True
-            draw.follow()
+            if why != ReturnReason.DEADLINE:
+                self._helped = True
+                draw.follow()
             try:
                 loop.answer(dispatch_context(cs), why, lambda: self._timed_out(cs), self._record)
             except GpuFault as fault:

@@ -348,3 +348,46 @@ def test_a_fault_that_both_meet_is_told_as_it_is() -> None:
     kernel = ADD.replace("0x04205E00", "0x04205EFF")
     with pytest.raises(GpuFault, match=r"read at 0x0 in job by .*\(lane 0\)"):
         job(kernel, 2).run(groups=ComparingDispatcher(EngineDispatcher("reference"), EngineDispatcher("t1", 1)))
+
+
+# -- staffing ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_faster_number_of_workers_is_found_by_trying() -> None:
+    staffing, chosen = groups_module.Staffing(), list[bool]()
+    for _ in range(2 * groups_module.EXPLORE):
+        chosen.append(staffing.alone(0.01))
+        staffing.ran(chosen[-1], 0.004 if chosen[-1] else 0.009)
+    assert chosen[:3] == [False, True, True] and chosen.count(False) == 3  # two of them to see whether it still holds
+    slow = groups_module.Staffing()
+    for _ in range(10):
+        alone = slow.alone(0.01)
+        slow.ran(alone, 0.009 if alone else 0.005)
+    assert not slow.alone(0.01)
+    assert not groups_module.Staffing().alone(1.0)  # too long to try
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_atomics_of_one_worker_and_of_several_count_the_same(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All lanes of all groups add 1 to one dword: with locks where several host threads do, without where one does."""
+    monkeypatch.setattr(groups_module, "MIN_PARALLEL_TIME", 0.0)
+    kernel = f"""
+(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+     mov (8|M0)  r10.0<1>:ud 0x0:ud
+     mov (8|M0)  r11.0<1>:ud 0x1:ud
+     send (8|M0) r12 r10 0xC 0x0410B700
+{END}
+"""
+    for threads in (1, 2, 4):
+        alone: list[int] = []
+        run_parts = scheduler.run_parts
+
+        def noted(given: Any, run: Any = run_parts, into: list[int] = alone) -> None:
+            into.append(len(given))
+            run(given)
+
+        monkeypatch.setattr(scheduler, "run_parts", noted)
+        made = Job(kernel, [bytes(64)], simd=8, ends=(MANY, 1, 1), front=MANY_THREADS)
+        assert made.run(groups=EngineDispatcher(engine, threads)).buffer(0)[0] == MANY * 8, (threads, alone)
+        monkeypatch.setattr(scheduler, "run_parts", run_parts)
+        assert max(alone) == threads

@@ -222,7 +222,7 @@ def test_the_time_limit_names_thread_and_kernel(name: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("name", ["reference", "t1"])
 def test_the_time_limit_before_the_first_thread(name: str) -> None:
     """Thousands of objects that cover nothing."""
-    made = Scene([triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])] * 5000)
+    made = Scene([triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])] * 17_000)
     made.stream.late = True
     with pytest.raises(SoftgenError, match="time is up: pixel shader, tile 0, no thread started"):
         made.draw(Choice(name))
@@ -301,7 +301,7 @@ def test_a_fault_of_early_tests_is_theirs(valid: int, depth_function: int) -> No
 
 def test_the_time_limit_without_a_shader() -> None:
     tiny = triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])
-    made = Scene([tiny] * 5000, pixel_shader_valid=0)
+    made = Scene([tiny] * 17_000, pixel_shader_valid=0)
     made.stream.late = True
     with pytest.raises(SoftgenError, match="time is up: early depth and stencil tests, tile 0"):
         made.draw(Choice("t1"))

@@ -15,7 +15,7 @@ from softgen.eu.promotion import PromotingEngine
 from softgen.eu.thread.block import Context, ThreadStatus
 from softgen.eu.thread.state import ThreadState
 from softgen.eu.threaded.engine import ThreadedEngine
-from softgen.eu.translate import engine as translation
+from softgen.eu.translate import kernel as translation
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.store import TranslationStore
 from tests.eu.semantics.build import dst, end, imm, instr, reg

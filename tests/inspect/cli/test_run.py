@@ -56,11 +56,20 @@ def test_what_is_loaded_while_a_program_starts(gen: float, engine: str) -> None:
     warm(gen, engine)
 
 
+def test_a_start_imports_no_translator() -> None:
+    """Nor what formats instructions, or what drives engines through registers: the first result needs none of them."""
+    code = ("import sys; from softgen.inspect.cli.run import warm; warm(9.0, 'auto')\n"
+            "late = ('softgen.eu.text', 'softgen.eu.translate.kernel', 'softgen.device.engines', 'softgen.trace', 'PIL')\n"
+            "print([m for m in sys.modules if m.startswith(late)])")
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
 def test_contexts_that_compute_import_nothing_that_draws() -> None:
     code = ("import sys, softgen.driver.execute, softgen.gpgpu.commands\n"
-            "print(sorted(m for m in sys.modules if m.startswith('softgen.three_d.')))")
+            "print([m for m in sys.modules if m in ('softgen.three_d.draw', 'softgen.three_d.prepared', 'softgen.three_d.clears')])")
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert found.stdout == "['softgen.three_d.commands', 'softgen.three_d.state']\n"
+    assert found.stdout == "[]\n"
 
 
 def test_images_where_nothing_is_drawn(tmp_path: Path) -> None:
