@@ -6,11 +6,12 @@ nothing must change while a program runs (the engines t0 and t1), functions are 
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from softgen.errors import SoftgenError, Unsupported
 from softgen.lanes import jit
@@ -22,6 +23,18 @@ NUMBER = 8  # bytes
 JOB = (1 << 64) - 1  # no program's number
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep the garbage collector away from thousands of objects that are about to be freed: it would look through all others, too."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class TieredFunction:
     """A function by what makes it: `write` makes bytecode, `compile` the code, and `kept` says whether that is in the cache."""
 
@@ -31,10 +44,8 @@ class TieredFunction:
         self.code: jit.LoadedCode | None = None
         self.program: BytecodeProgram | None = None
         if in_background() and not kept():
-            try:
+            with suppress(Unsupported), uncollected():  # the compiler knows more
                 self.program = write()
-            except Unsupported:
-                pass  # the compiler knows more
         if self.program is None:
             self.code = compile()
         else:

@@ -25,7 +25,7 @@ from softgen.lanes.cache import Cache, default_folder
 from softgen.lanes.llvm_text import LlvmModule
 from softgen.lanes.maker import maker
 from softgen.lanes.mode import in_background
-from softgen.lanes.tiers import in_turn
+from softgen.lanes.tiers import in_turn, uncollected
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
 
@@ -126,7 +126,8 @@ class Library:
                 later[kind] = name
                 continue
             try:
-                program, reach = write_bytecode(kind)
+                with uncollected():
+                    program, reach = write_bytecode(kind)
             except (Escape, SoftgenError):
                 continue
             self.handlers[kind], self.programs[kind], later[kind] = Handler(program.address, reach), program, name

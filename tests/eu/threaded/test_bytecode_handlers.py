@@ -18,7 +18,7 @@ from softgen.lanes.bytecode_program import BytecodeProgram
 from softgen.lanes.cache import Cache
 from tests.eu.random_programs.cases import generate
 from tests.eu.random_programs.engines import compare
-from tests.eu.semantics.build import Listing, dst, end, imm, one, reg, thread
+from tests.eu.semantics.build import Listing, dst, end, imm, instr, reg, thread
 from tests.eu.semantics.test_examples import EXAMPLES, execute
 from tests.eu.semantics.test_exceptions import *  # noqa: F403
 from tests.eu.semantics.test_placed import *  # noqa: F403
@@ -50,7 +50,7 @@ def test_random_programs() -> None:
 
 def test_compiled_handlers_take_their_place(jobs: Jobs) -> None:
     """A program that was linked with bytecode runs compiled handlers, without being linked again."""
-    code = Listing(9, one(9, "add", dst(10), reg(2), imm(5)), one(9, "mul", dst(11), reg(10), reg(2)), end(9))
+    code = Listing(9, instr(9, "add", dst(10), reg(2), imm(5)), instr(9, "mul", dst(11), reg(10), reg(2)), end(9))
 
     def result(runs: Callable[[ThreadState], RunOutcome]) -> bytes:
         state = thread(9, r2=np.arange(-3, 5, dtype=np.int32))
