@@ -82,6 +82,8 @@ class BoundSurfaces:
         self.reported.clear()
         self.surfaces.forget()
         self.samplers.forget()
+        if self.bindings.sampler_keys[0] != self.dispatch.samplers + USED & 0xFFFFFFFF:  # a prepared draw has moved them (draw_state.c)
+            name_samplers(self.bindings, self.dispatch.samplers, self.sampler_size)
 
     def move_samplers(self, offset: int) -> None:
         """The sampler table is elsewhere, at another offset from its base; what was resolved of it is the same there."""

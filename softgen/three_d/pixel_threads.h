@@ -1,0 +1,232 @@
+/* Payloads of the threads of usual draws (pixel_threads.c): the planes of a record, what is interpolated, and what is copied. */
+#ifndef SOFTGEN_PIXEL_THREADS_H
+#define SOFTGEN_PIXEL_THREADS_H
+
+#include "pixels.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { SUBSPAN = 4, SUBSPANS = BLOCK_PIXELS / SUBSPAN, HALF = 8, BLOCKS_ACROSS = TILE / BLOCK };
+enum { MOST_THREADS = 3 }; /* that a block may add: two of eight channels, and a shared one */
+enum { ALL_SUBSPANS = 15, FIRST_SUBSPANS = 7 };
+
+static const float pixel_x[BLOCK_PIXELS] = {0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3};
+static const float pixel_y[BLOCK_PIXELS] = {0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3};
+
+/* Planes of a record, one after another. */
+enum { Z, RHW, LINEAR, PERSPECTIVE = LINEAR + 2, PLANES = PERSPECTIVE + 2, PADDED = 8 };
+
+typedef double doubles __attribute__((vector_size(8 * PADDED), may_alias));
+typedef float floats __attribute__((vector_size(4 * PADDED)));
+typedef int32_t integers __attribute__((vector_size(4 * PADDED)));
+typedef int64_t longs __attribute__((vector_size(8 * PADDED)));
+typedef double wide_doubles __attribute__((vector_size(8 * PADDED), aligned(8), may_alias));
+typedef float quad __attribute__((vector_size(4 * SUBSPAN), aligned(4), may_alias));
+typedef float channels __attribute__((vector_size(4 * BLOCK_PIXELS), may_alias));
+typedef int32_t numbers __attribute__((vector_size(4 * BLOCK_PIXELS)));
+
+_Static_assert(offsetof(struct setup_record, rhw) == offsetof(struct setup_record, z) + sizeof(struct plane)
+                   && offsetof(struct setup_record, linear) == offsetof(struct setup_record, rhw) + sizeof(struct plane)
+                   && offsetof(struct setup_record, perspective) == offsetof(struct setup_record, linear) + 2 * sizeof(struct plane),
+               "planes are one after another");
+
+/* Planes at the corner of a block: values there are near + rest (payload.c). */
+struct corners { floats near, rest; };
+
+/* What the threads of a record have in common. */
+struct record_threads {
+    doubles c, dx, dy; /* planes */
+    floats step_x, step_y; /* dx and dy as 32-bit floats */
+    struct pixel_loop *loop;
+    const struct setup_record *record;
+    uint8_t *blocks; /* of threads, */
+    uint64_t stride; /* so many bytes apart */
+    reg header, facts; /* r0; the second half of the sideband's first 64 bytes */
+    int has_z, has_rhw, has_perspective, has_linear;
+    int flat; /* w is the same everywhere: perspective barycentrics are the linear ones */
+    float planes[16]; /* of struct pixel_dispatch */
+};
+
+/* A thread of subspans of several blocks. */
+struct shared_thread {
+    struct corners corners[SUBSPANS]; /* of the subspans' blocks */
+    float z[BLOCK_PIXELS];
+    uint8_t *payload; /* NULL: there is none */
+    uint32_t number, subspans, lit;
+    uint32_t place[SUBSPANS], subspan[SUBSPANS]; /* subspan: its number in its block */
+};
+
+INLINE void set_corners(const struct record_threads *t, const struct pixel_block *b, struct corners *corners)
+{
+    double x = b->x, y = b->y, values[PADDED] __attribute__((aligned(64)));
+    for (int i = 0; i < PADDED; i++)
+        values[i] = __builtin_fma(t->dx[i], x, __builtin_fma(t->dy[i], y, t->c[i]));
+    doubles value = *(const doubles *)values;
+    corners->near = __builtin_convertvector(value, floats);
+    corners->rest = __builtin_convertvector(value - __builtin_convertvector(corners->near, doubles), floats);
+    integers finite = (integers)(corners->near - corners->near == 0);
+    corners->rest = (floats)((integers)corners->rest & finite);
+}
+
+INLINE uint8_t *payload_of(const struct record_threads *t, uint32_t number)
+{
+    return t->blocks + number * t->stride;
+}
+
+INLINE struct pixel_dispatch *sideband_of(const struct record_threads *t, uint8_t *payload)
+{
+    return (struct pixel_dispatch *)(payload + t->loop->plan->sideband);
+}
+
+/* The planes of a record, which are one after another there: constants, steps in x and steps in y as vectors. By loads and shuffles: narrow
+ * stores would hold up the wide loads of them. */
+INLINE void set_planes(struct record_threads *t, const struct setup_record *r)
+{
+    const double *first = &r->z.c;
+    const wide_doubles *at_0 = (const wide_doubles *)first, *at_2 = (const wide_doubles *)(first + 2);
+    const wide_doubles *at_8 = (const wide_doubles *)(first + 8), *at_10 = (const wide_doubles *)(first + 10);
+    if (t->flat) {
+        t->c = __builtin_shuffle(*at_0, *at_8, (longs){0, 3, 6, 9, 6, 9, 0, 0});
+        t->dx = __builtin_shuffle(*at_0, *at_10, (longs){1, 4, 7, 8, 7, 8, 1, 1});
+        t->dy = __builtin_shuffle(*at_2, *at_10, (longs){0, 3, 6, 9, 6, 9, 0, 0});
+    } else {
+        t->c = __builtin_shuffle(*at_0, *at_8, (longs){0, 3, 6, 9, 12, 15, 0, 0});
+        t->dx = __builtin_shuffle(*at_0, *at_10, (longs){1, 4, 7, 8, 11, 14, 1, 1});
+        t->dy = __builtin_shuffle(*at_2, *at_10, (longs){0, 3, 6, 9, 12, 15, 0, 0});
+    }
+    t->step_x = __builtin_convertvector(t->dx, floats);
+    t->step_y = __builtin_convertvector(t->dy, floats);
+}
+
+/* All of the record that does not depend on pixels. */
+INLINE void begin_threads(struct record_threads *t, struct pixel_loop *l, const struct setup_record *r)
+{
+    const struct pixel_plan *plan = l->plan;
+    const uint32_t *modes = plan->payload.barycentric;
+    uint32_t where = (r->viewport & VIEWPORT_MASK) << VIEWPORT_SHIFT | (r->layer & LAYER_MASK) << LAYER_SHIFT;
+    t->loop = l;
+    t->record = r;
+    t->blocks = threads_payload(l->worker, 0);
+    t->stride = (uint64_t)(threads_payload(l->worker, 1) - t->blocks);
+    t->header = *(const reg *)plan->payload.header | (reg){where | r->back_facing << BACK_FACING_BIT | (r->topology & TOPOLOGY_MASK)};
+    t->facts = (reg){0, r->back_facing, r->layer, r->viewport, 0, 0, 0, 0};
+    t->has_z = plan->depth || plan->late || plan->payload.depth;
+    t->has_linear = (modes[3] | modes[4] | modes[5]) != 0;
+    t->has_perspective = (modes[0] | modes[1] | modes[2]) != 0;
+    t->flat = r->rhw.dx == 0 && r->rhw.dy == 0;
+    t->has_rhw = plan->payload.w || (t->has_perspective && !t->flat);
+    set_planes(t, r);
+    if (plan->interpolated)
+        write_planes(r, t->planes);
+}
+
+/* -- payloads ------------------------------------------------------------------------------------------------------------------------ */
+
+INLINE float at(float dx, float dy, float x, float y, float rest, float near)
+{
+    return __builtin_fmaf(dx, x, __builtin_fmaf(dy, y, rest)) + near;
+}
+
+INLINE void evaluate(float dx, float dy, const float *restrict x, const float *restrict y, const float *restrict rest,
+                     const float *restrict near, float *restrict into)
+{
+    for (int i = 0; i < BLOCK_PIXELS; i++)
+        into[i] = at(dx, dy, x[i], y[i], rest[i], near[i]);
+}
+
+/* Values of 8 or 16 channels; registers of eight channels are `stride` registers apart. */
+INLINE void put(uint8_t *payload, uint32_t offset, uint32_t stride, const float *values, uint32_t count)
+{
+    memcpy(payload + offset, values, REGISTER);
+    if (count > HALF)
+        memcpy(payload + offset + stride * REGISTER, values + HALF, REGISTER);
+}
+
+INLINE void put_barycentrics(const uint32_t *modes, uint8_t *payload, const float *b1, const float *b2, uint32_t count)
+{
+    for (int mode = 0; mode < 3; mode++)
+        if (modes[mode]) {
+            put(payload, modes[mode], 2, b1, count);
+            put(payload, modes[mode] + REGISTER, 2, b2, count);
+        }
+}
+
+/* Barycentrics, depth and w of `count` channels from values that planes have there. */
+INLINE void put_values(const struct record_threads *t, uint8_t *payload, float (*values)[BLOCK_PIXELS], const float *z, uint32_t count)
+{
+    const struct payload_plan *plan = &t->loop->plan->payload;
+    if (t->has_rhw)
+        for (uint32_t i = 0; i < count; i++)
+            values[RHW][i] = 1.0f / values[RHW][i];
+    if (t->has_perspective) {
+        for (uint32_t i = 0; i < count && !t->flat; i++) {
+            values[PERSPECTIVE][i] *= values[RHW][i];
+            values[PERSPECTIVE + 1][i] *= values[RHW][i];
+        }
+        put_barycentrics(plan->barycentric, payload, values[PERSPECTIVE], values[PERSPECTIVE + 1], count);
+    }
+    if (t->has_linear)
+        put_barycentrics(plan->barycentric + 3, payload, values[LINEAR], values[LINEAR + 1], count);
+    if (plan->depth)
+        put(payload, plan->depth, 1, z, count);
+    if (plan->w)
+        put(payload, plan->w, 1, values[RHW], count);
+    if (t->loop->plan->late)
+        memcpy(sideband_of(t, payload)->depth, z, count * sizeof *z);
+}
+
+/* Whether payloads have something of a plane. */
+INLINE int has_plane(const struct record_threads *t, int plane)
+{
+    return plane == RHW ? t->has_rhw : plane >= PERSPECTIVE ? t->has_perspective : plane >= LINEAR ? t->has_linear : 0;
+}
+
+/* What is interpolated for `count` channels: those of a block's pixels from `first` on. */
+INLINE void write_values(const struct record_threads *t, const struct corners *c, uint8_t *payload, uint32_t first, const float *z,
+                         uint32_t count)
+{
+    float values[PLANES][BLOCK_PIXELS];
+    for (int plane = RHW; plane < PLANES; plane++)
+        if (has_plane(t, plane))
+            for (uint32_t i = 0; i < count; i++)
+                values[plane][i] = at(t->step_x[plane], t->step_y[plane], pixel_x[first + i], pixel_y[first + i], c->rest[plane],
+                                      c->near[plane]);
+    put_values(t, payload, values, z, count);
+}
+
+INLINE void copy_registers(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes; i += REGISTER)
+        *(reg *)(to + i) = *(const reg *)(from + i);
+}
+
+/* What is copied, and zeros where nothing is. */
+INLINE void begin_thread(const struct record_threads *t, uint8_t *payload)
+{
+    const struct payload_plan *plan = &t->loop->plan->payload;
+    const uint8_t *attributes = t->loop->records->attributes + t->record->attributes + plan->attribute_offset;
+    for (uint32_t i = 0; i < plan->gap_bytes; i += REGISTER)
+        *(reg *)(payload + plan->gap + i) = (reg){0};
+    copy_registers(payload + plan->constants, plan->constant_data, plan->constant_bytes);
+    copy_registers(payload + plan->attributes, attributes, plan->attribute_bytes);
+}
+
+/* Headers, what the pixel backend is told, and the dispatch mask: whole subspans, as derivatives need neighbours. */
+INLINE void end_thread(const struct record_threads *t, uint8_t *payload, uint32_t number, const uint32_t *place, uint32_t lit)
+{
+    struct pixel_loop *l = t->loop;
+    const struct payload_plan *plan = &l->plan->payload;
+    struct pixel_dispatch *told = sideband_of(t, payload);
+    uint32_t slot = (uint32_t)l->first_slot + number;
+    *(reg *)payload = t->header + (reg){0, 0, 0, 0, 0, plan->scratch_step * slot + (slot & 0xff), 0, 0};
+    *(reg *)(payload + REGISTER) = (reg){0, 0, place[0], place[1], place[2], place[3], 0, lit << 16 | lit};
+    *(reg *)told->place = (reg){place[0], place[1], place[2], place[3], 0, 0, 0, 0};
+    *(reg *)&told->lit = t->facts | (reg){lit};
+    if (l->plan->interpolated)
+        memcpy(told->planes, t->planes, sizeof t->planes);
+    l->masks[number] = ((lit | lit >> 1 | lit >> 2 | lit >> 3) & 0x1111u) * 0xf;
+}
+
+#endif
