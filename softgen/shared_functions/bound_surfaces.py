@@ -19,7 +19,7 @@ from softgen.errors import SoftgenError
 from softgen.lanes.types import u32
 from softgen.memory import arena
 from softgen.shared_functions import descriptors
-from softgen.shared_functions.bindings import KNOWN, SURFACES, TOLD, USED, Bindings, name_samplers, texels_named
+from softgen.shared_functions.bindings import KNOWN, SAMPLERS, SURFACES, TOLD, USED, Bindings, name_samplers, texels_named
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import REGISTER, SentBytes
@@ -71,6 +71,11 @@ class BoundSurfaces:
     def fields(self) -> dict[str, int]:
         return {"table": ctypes.addressof(self.table), "surfaces": ctypes.addressof(self.bindings),
                 "general": self.dispatch.bases.get("general", 0)}  # fmt: skip
+
+    def sampler_keys(self) -> list[tuple[int, int]]:
+        """Host addresses of the keys of the dispatch's samplers, and what each is from where their table begins on."""
+        start, size = ctypes.addressof(self.bindings.sampler_keys), ctypes.sizeof(ctypes.c_uint32)
+        return [(start + size * index, index * self.sampler_size + USED & u32.highest) for index in range(SAMPLERS)]
 
     # -- keeping ---------------------------------------------------------------------------------------------------------
 

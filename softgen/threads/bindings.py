@@ -7,12 +7,15 @@ Bindings are kept by address space, bases and pointers. The state they were reso
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 
 from softgen.memory.space import Space
 from softgen.shared_functions import units
+from softgen.shared_functions.bound_surfaces import BoundSurfaces
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes
+from softgen.shared_functions.sampler.state import Samplers
 from softgen.shared_functions.unit import DispatchBindings, UnitBinding, UnitStates
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
@@ -61,6 +64,18 @@ class BoundUnits:
         surfaces = self.dispatch.state(Surfaces.of)
         self.dispatch.binding_table = surfaces.table = offset
         surfaces.forget()
+
+    def move(self, bases: Mapping[str, int], table: int, samplers: int) -> None:
+        """The same of all that pointers lead to: base addresses, binding table and samplers are others now."""
+        dispatch, held = self.dispatch, self.dispatch.state(Samplers.of)
+        dispatch.bases = dispatch.state(Surfaces.of).bases = bases
+        dispatch.samplers = held.table = samplers
+        held.forget()
+        self.move_table(table)
+
+    def sampler_keys(self) -> list[tuple[int, int]]:
+        """Host addresses of the keys of samplers, and what each is from where the table begins on."""
+        return [key for binding in self.bindings if isinstance(binding, BoundSurfaces) for key in binding.sampler_keys()]
 
     def renew(self) -> None:
         for binding in self.bindings:

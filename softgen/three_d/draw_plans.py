@@ -7,6 +7,7 @@ from functools import partial
 
 from softgen.shared_functions import pixel_backend
 from softgen.shared_functions.pixel_backend.functions import HeldDepth, early_depth
+from softgen.shared_functions.urb.memory import UrbMemory
 from softgen.three_d import clears, stages
 from softgen.three_d.color_calculator import color_calculator, depth_target
 from softgen.three_d.front import Front
@@ -59,4 +60,5 @@ class PipelinePlans:
 
     def __init__(self) -> None:
         self.front, self.memory = Front(), GeometryMemory()
+        self.primitives: dict[int, UrbMemory] = {}  # primitive URB entries of prepared draws, by their size
         self.plans = PlanCache(partial(DrawPlans, memory=self.memory), MOST_PLANS)

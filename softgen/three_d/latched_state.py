@@ -61,6 +61,11 @@ class LatchedBytes:
         self._copy(start + field.low // 32, DWORD)
         return start + field.low // 32
 
+    def ignore(self, start: int, count: int) -> None:
+        """Dwords that nothing depends on."""
+        for offset in range(start, start + count):
+            self._copy(offset, DWORD)
+
     def _copy(self, offset: int, mask: int) -> None:
         self._copied[offset] = self._copied.get(offset, 0) | mask
 
