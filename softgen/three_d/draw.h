@@ -197,6 +197,7 @@ struct draw {
     uint32_t stage;
     struct prepared_draw *prepared; /* the one that was found */
     struct prepared_draw *previous; /* that of the draw before, or NULL */
+    uint64_t compared; /* 1 + how many were compared, while none is found; 0: none yet */
     /* results */
     uint64_t counts[DRAW_COUNTS];
     struct stage_work vertex_work, pixel_work, clip_work, setup_work;

@@ -74,17 +74,23 @@ static int same_state(const struct prepared_draw *p, struct draw *d)
     return 1;
 }
 
-/* A draw that was prepared for the state as it is now; 0 if there is none. d->prepared is the one that is being compared. */
+/* A draw that was prepared for the state as it is now; 0 if there is none. Pointers of a draw for another state may lead anywhere: after a
+ * fault, d->compared says with which draw to go on. */
 int find_draw(struct draw *d)
 {
-    struct prepared_draw *before = d->previous;
-    d->prepared = before ? before->after : NULL; /* frames repeat the order of their draws */
-    if (!d->prepared || !same_state(d->prepared, d)) {
-        uint64_t i = 0;
-        while (i < d->draw_count && !same_state(d->prepared = d->draws[i], d))
-            i++;
-        if (i == d->draw_count)
-            return 0;
+    struct prepared_draw *before = d->previous, *expected = !d->compared && before ? before->after : NULL;
+    d->compared += !d->compared;
+    if (expected && same_state(expected, d)) /* frames repeat the order of their draws */
+        d->prepared = expected;
+    else {
+        uint64_t i;
+        do {
+            i = d->compared - 1;
+            if (i == d->draw_count)
+                return 0;
+            d->compared++;
+        } while (!same_state(d->draws[i], d));
+        d->prepared = d->draws[i];
         memmove(d->draws + 1, d->draws, i * sizeof *d->draws); /* those used last come first */
         d->draws[0] = d->prepared;
     }

@@ -189,7 +189,7 @@ class DrawStruct(ctypes.Structure):
 
     _fields_ = [
         *_words("topology", "indexed", "vertices", "start_vertex", "instances", "start_instance", "base_vertex", "stage"),
-        *_longs("prepared", "previous"),
+        *_longs("prepared", "previous", "compared"),
         ("counts", ctypes.c_uint64 * len(COUNTS)),
         ("works", ctypes.c_uint64 * (3 * len(WORKS))),  # threads, instructions and time of each
         *_longs("draws", "draw_count", "latches", "memory", "assembly", "records", "binning", "loop", "next_tile", "host_threads", "slice",

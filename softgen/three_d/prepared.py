@@ -93,6 +93,7 @@ class PreparedDraw:
         self._places: dict[str, TablePlace] = {}  # of binding tables
         self._sources, self._constants, self._parts = list[VertexSource](), list[ConstantRange](), list[CurbePart]()
         self.pointers = StatePointers(self.latches, state) if state.generation.unit_state else None
+        self._stage_loops = pipeline.stage_loops
         self.struct = PreparedStruct(topology=call.topology, indexed=call.indexed)
         seen = noted(state, self._notes)
         seen.get("STATE_SIP")  # of dispatch_context
@@ -268,7 +269,8 @@ class PreparedDraw:
         struct.pixel_worker = self._start("PS", cs, context, dispatch).worker.address
 
     def _start(self, stage: str, cs: CommandStreamer, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
-        loop = cs.dispatcher.prepare(context, dispatch)
+        loop = self._stage_loops.get(cs, context, dispatch) if self.pointers is not None and stage != "PS" else None
+        loop = loop or cs.dispatcher.prepare(context, dispatch)
         self.loops[stage], self._bound[stage] = loop, loop.shared.bound
         return loop
 
@@ -316,6 +318,8 @@ class PreparedDraw:
         notes, units = self._notes, [bound.dispatch for bound in self._bound.values()]
         if any(unit.resolved.volatile for unit in units) or any(loop.program.has_routine for loop in self.loops.values()):
             raise NotPrepared("state that cannot be read, or a system routine")
+        if any(self._stage_loops.reads(loop) for loop in self.loops.values()):
+            raise NotPrepared("threads of several draws that read surfaces")  # from now on, each has loops of its own
         pointed = self.pointers.collect(notes, self._dispatches()) if self.pointers is not None else None
         tables = self._stage_tables() if pointed is None else []
         names = dict.fromkeys((*notes.commands, *notes.parts))

@@ -33,7 +33,7 @@ from softgen.three_d.vertex_shader import PER_LOOP, VertexShader
 if TYPE_CHECKING:
     from softgen.three_d.draw_plans import DrawPlans, PipelinePlans
 
-MOST_DRAWS = 256  # kept: those of several frames, whose render targets differ
+MOST_DRAWS = 384  # kept: those of several frames, whose render targets differ
 CALL = struct.Struct("8I")  # the parameters of DrawStruct
 RESULTS = struct.Struct(f"{len(COUNTS) + 3 * len(WORKS)}Q")
 RESULTS_AT = DrawStruct.counts.offset
@@ -86,6 +86,7 @@ class PreparedDraws:
         if self._moves:
             curbe = cs.state(PipelineContext).curbe
             self._now.curbe, self._now.curbe_size = curbe, len(curbe or b"")
+        self._now.compared = 0
         CALL.pack_into(self._now, 0, topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex & DWORD, FIND)
         why = self._run()
         if why != DONE and not self._go_on(cs, call, why):
@@ -126,9 +127,7 @@ class PreparedDraws:
 
     def _enter(self, cs: CommandStreamer) -> bool:
         """Forgets all draws; False where none can be prepared."""
-        self._draws.clear()
-        self._registers.clear()
-        self._now.draw_count = self._now.previous = 0
+        self._clear()
         latched, dispatcher = cs.latched, cs.dispatcher
         if type(cs.space) is not AddressSpace or not dispatcher.prepares:
             return False
@@ -140,6 +139,12 @@ class PreparedDraws:
         now.bases[Base.GENERAL], now.bases[Base.SURFACE] = cs.bases.get("general", 0), cs.bases.get("surface", 0)
         self._latched, self._space, self._dispatcher, self._bases, self._slots = latched, cs.space, dispatcher, cs.bases, latched.slots
         return True
+
+    def _clear(self) -> None:
+        self._draws.clear()
+        self._registers.clear()
+        self.pipeline.stage_loops.clear()
+        self._now.draw_count = self._now.previous = 0
 
     def _forget(self, draw: PreparedDraw) -> None:
         address, now = ctypes.addressof(draw.struct), self._now
@@ -186,11 +191,10 @@ class PreparedDraws:
     def _go_on(self, cs: CommandStreamer, call: DrawCall, why: int | None) -> bool:
         """After draw.c has returned to Python: until the draw is complete. False if it cannot be prepared."""
         now = self._now
-        while why is None and now.stage == Stage.FIND and now.prepared in self._draws:  # memory of its state is no longer mapped
-            self._forget(self._current)
+        while why is None and now.stage == Stage.FIND:  # pointers of a draw that was compared lead nowhere now
             why = self._run()
         if now.stage == Stage.FIND:
-            plans = self._prepare(cs, call)
+            plans, now.compared, now.previous = self._prepare(cs, call), 0, 0
             if plans is None:
                 return False
             why = self._run()
@@ -202,8 +206,9 @@ class PreparedDraws:
             while why != DrawReason.DONE:
                 self._answer(cs, call, why)
                 why = self._run()
-        except BaseException:  # threads may have been left in the middle
-            self._forget(self._current)
+        except BaseException:  # threads may have been left in the middle, and draws share them
+            self._latched = None
+            self._clear()
             raise
         return True
 

@@ -7,11 +7,14 @@ Writes  SetupLoop ClipLoop
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 import numpy as np
 
+from softgen.command import CommandStreamer
 from softgen.shared_functions.urb.memory import ENTRY, POOL, ROW, UrbMemory
-from softgen.threads.dispatch import ThreadDispatch
+from softgen.threads.dispatch import DispatchContext, ThreadDispatch
+from softgen.threads.kept_loop import KeptLoop
 from softgen.three_d.chunk import Chunk, aligned
 from softgen.three_d.clip_threads import ClipLoop
 from softgen.three_d.latched_state import NotPrepared
@@ -20,6 +23,40 @@ from softgen.three_d.stage_threads import Loop, StageThreads, ThreadOutputStruct
 from softgen.three_d.state import DrawState
 from softgen.three_d.structures import ObjectArray, PrimitiveObject
 from softgen.three_d.thread_output import set_topologies
+
+
+class StageLoops:
+    """Loops of threads that read no surfaces: draws with the same kernel share them, wherever their binding tables are."""
+
+    def __init__(self) -> None:
+        self._loops: dict[ThreadDispatch, KeptLoop] = {}
+        self._readers: set[ThreadDispatch] = set()
+
+    def clear(self) -> None:
+        self._loops.clear()
+        self._readers.clear()
+
+    def get(self, cs: CommandStreamer, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop | None:
+        """The loop for a dispatch; None for threads that read surfaces."""
+        key = replace(dispatch, binding_table=0, samplers=0)
+        if key in self._readers:
+            return None
+        made = self._loops.get(key)
+        if made is None or not made.program.current(context):
+            made = cs.dispatcher.prepare(context, key)
+            if made.shared.bound.dispatch.resolved.states:
+                self._readers.add(key)
+                return None
+            self._loops[key] = made
+        return made
+
+    def reads(self, loop: KeptLoop) -> bool:
+        """Whether threads of a loop here have read a surface after all."""
+        found = self._loops.get(loop.dispatch) is loop and bool(loop.shared.bound.dispatch.resolved.states)
+        if found:
+            self._readers.add(loop.dispatch)
+            del self._loops[loop.dispatch]
+        return found
 
 
 def _header(loop: Loop) -> int:
