@@ -80,6 +80,7 @@ int find_draw(struct draw *d)
 {
     struct prepared_draw *before = d->previous, *expected = !d->compared && before ? before->after : NULL;
     d->compared += !d->compared;
+    d->prepared = NULL;
     if (expected && same_state(expected, d)) /* frames repeat the order of their draws */
         d->prepared = expected;
     else {

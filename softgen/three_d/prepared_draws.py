@@ -191,8 +191,11 @@ class PreparedDraws:
     def _go_on(self, cs: CommandStreamer, call: DrawCall, why: int | None) -> bool:
         """After draw.c has returned to Python: until the draw is complete. False if it cannot be prepared."""
         now = self._now
-        while why is None and now.stage == Stage.FIND:  # pointers of a draw that was compared lead nowhere now
-            why = self._run()
+        while why is None and now.stage == Stage.FIND:
+            if now.prepared:  # its constants are gone
+                self._forget(self._current)
+                now.compared = 0
+            why = self._run()  # else pointers of a draw that was compared lead nowhere now
         if now.stage == Stage.FIND:
             plans, now.compared, now.previous = self._prepare(cs, call), 0, 0
             if plans is None:
