@@ -108,7 +108,7 @@ def test_other_pages_of_the_same_surface_state(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_constants_are_those_of_the_last_constant_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = {"WM_STATE": {"constant_urb_entry_read_length": 1}, "CS_URB_STATE": {"number_of_urb_entries": 1, "urb_entry_allocation_size": 0}}
+    state = {"WM_STATE": {"constant_urb_entry_read_length": 1}, "CS_URB_STATE": {"number_of_urb_entries": 1}}
     other = command("CONSTANT_BUFFER", valid=1, buffer_starting_address=CONSTANTS + 0x1000 - GENERAL, buffer_length=0)
     draw = two([other], state=state, constants=struct.pack("<16f", *range(10, 26)), ps=pixel_shader("g8.0<0,1,0>", "g8.1<0,1,0>"),
                patch={CONSTANTS + 0x1000: struct.pack("<16f", *range(30, 46))})  # fmt: skip
