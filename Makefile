@@ -64,7 +64,9 @@ docs: setup
 	mv docs/behaviours.md.new docs/behaviours.md
 	$(BIN)/python -m tests.notebooks
 
+# Bytecode as pip writes it for a wheel: where PYTHONDONTWRITEBYTECODE is set, every start would compile all modules again (0.4 s).
 setup: $(STAMP)
+	@$(BIN)/python -m compileall -q softgen
 
 drivers: setup
 	@tools/drivers

@@ -1,9 +1,11 @@
 """The C parts, built with the package. They use no Python API: ctypes loads them by path."""
 
+import compileall
 import platform
 from glob import glob
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 FLAGS = ["-O2", "-Wall"]
 # Results of the 3D pipeline's arithmetic are part of what it does: no contraction or reassociation beyond what the source says.
@@ -11,13 +13,29 @@ PIPELINE = ["-O3", "-Wall", "-ffp-contract=off", "-fvisibility=hidden"]
 if platform.machine() == "x86_64":
     PIPELINE.append("-mprefer-vector-width=512")  # of functions that are compiled for several hosts: a block is 16 pixels
 SHIM = ("shim", "shim_channel", "shim_memory", "shim_paths")
+# Of the bytecode interpreter, likewise; loops over lanes become vectors where traps and errno do not count.
+BYTECODE = ["-O3", "-Wall", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing"]
+
+
+class BuildParts(build_ext):
+    """Builds the C parts and, where the package is used in place, the bytecode that pip writes for one it installs: with
+    PYTHONDONTWRITEBYTECODE, every start would compile all modules again."""
+
+    def run(self):
+        super().run()
+        if self.inplace:
+            compileall.compile_dir("softgen", quiet=1)
+
 
 setup(
+    cmdclass={"build_ext": BuildParts},
     ext_modules=[
         Extension("softgen.memory._guard", ["softgen/memory/guard.c"], extra_compile_args=FLAGS),
+        Extension("softgen.lanes._bytecode", ["softgen/lanes/bytecode.c", "softgen/lanes/bytecode_functions.c"],
+                  depends=glob("softgen/lanes/*.h"), extra_compile_args=BYTECODE, libraries=["m"]),
         Extension("softgen.streamer._latch", ["softgen/streamer/latch.c"], depends=["softgen/latches.h"], extra_compile_args=FLAGS),
         Extension("softgen.eu._native", ["softgen/eu/native.c"], depends=["softgen/eu/native.h"], extra_compile_args=FLAGS),
-        Extension("softgen.threads._scheduler", ["softgen/threads/scheduler.c", "softgen/threads/start.c"], extra_compile_args=FLAGS,
+        Extension("softgen.threads._scheduler", sorted(glob("softgen/threads/*.c")), extra_compile_args=FLAGS,
                   depends=["softgen/eu/native.h", "softgen/threads/scheduler.h", "softgen/threads/threads.h"]),
         Extension("softgen.three_d._pipeline", sorted(glob("softgen/three_d/*.c")), extra_compile_args=PIPELINE,
                   depends=[*glob("softgen/three_d/*.h"), "softgen/eu/native.h", "softgen/latches.h", "softgen/threads/threads.h"],

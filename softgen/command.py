@@ -18,19 +18,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, overload
 
 from softgen.bits.generation import Generation
 from softgen.bits.record import Record
 from softgen.memory.space import Space
-from softgen.surface.image import SurfaceImage
-from softgen.threads.dispatcher_protocol import Dispatcher
+
+if TYPE_CHECKING:
+    from softgen.surface.image import SurfaceImage
+    from softgen.threads.dispatcher_protocol import Dispatcher
 
 StateT = TypeVar("StateT")
 HandlerT = TypeVar("HandlerT")
 Handler = Callable[["CommandStreamer", Record], None]
 Commands = dict[str, Handler]
-Drawn = Callable[[Space, Sequence[SurfaceImage]], None]  # called with a space and the render targets in it that a draw has written
+Drawn = Callable[[Space, "Sequence[SurfaceImage]"], None]  # called with a space and the render targets in it that a draw has written
 
 
 @dataclass
@@ -133,6 +135,11 @@ class CommandStreamer(Protocol):
     @property
     def system_routine(self) -> int | None:
         """Offset of the system routine from the instruction base, as STATE_SIP set it."""
+        ...
+
+    @property
+    def elapsed(self) -> int:
+        """Instructions that threads of the context have executed."""
         ...
 
     def state(self, kind: type[StateT]) -> StateT:

@@ -5,13 +5,14 @@ import os
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bench
 from bench import _work as bench_work
-from bench import driver, graphics
+from bench import compute, driver, graphics
 from bench.__main__ import as_json, available, row
 from bench._program import Dispatch, kernel
 from softgen.errors import SoftgenError
@@ -81,8 +82,38 @@ def test_memory_of_a_server_that_is_not_there() -> None:
 
 def test_without_a_driver_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
-    [one] = driver.measure()
+    true, *rest = driver.measure()
+    assert true.what == "run true" and true.ratio and [row.ratio for row in rest] == [None, None]
+    assert "intel-opencl-icd" in rest[0].note and "libgl1-mesa-dri" in rest[1].note
+
+
+def test_kernels_without_a_driver_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [])
+    [one] = compute.measure()
     assert "intel-opencl-icd" in one.note and one.ratio is None
+
+
+def test_peers_are_found_by_icd_file_or_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pocl, intel = compute.PEERS
+    (tmp_path / "icds").mkdir()
+    (tmp_path / "icds" / "one.icd").write_text("/somewhere/libpocl.so.2\n", "utf-8")
+    (tmp_path / "libintelocl.so").touch()
+    monkeypatch.setattr(compute, "SYSTEM_LIBRARIES", ())
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path / "icds"))
+    monkeypatch.setenv("LD_LIBRARY_PATH", f":{tmp_path}")
+    assert (pocl.found(), intel.found()) == ("/somewhere/libpocl.so.2", str(tmp_path / "libintelocl.so"))
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    assert pocl.found() == ""
+
+
+def test_kernels_beside_a_peer_and_their_mean() -> None:
+    ours, theirs = compute.Runner.__new__(compute.Runner), compute.Runner.__new__(compute.Runner)
+    theirs.name = "peer"
+    ours.times = {"a": compute.Times([2.0, 1.0, 3.0]), "b": compute.Times([1.0])}
+    theirs.times = {"a": compute.Times([4.0, 4.0]), "b": compute.Times([1.0])}
+    rows = list(compute.table(ours, theirs, 2))
+    assert [one.ratio for one in rows] == pytest.approx([4.0, 1.0, 2.0]) and rows[0].what == "a, 2 threads"
+    assert "median over best 2.00" in rows[0].note and "of medians 1.41" in rows[2].note
 
 
 def test_memory_is_not_called_time() -> None:

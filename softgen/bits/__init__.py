@@ -12,7 +12,8 @@ layout.py      Layout: the positions, the reserved bits, the header key, what a 
 record.py      Record: a layout's values by name; numbers that dwords stand for
 unpack.py      a layout compiled to a function dwords -> record
 pack.py        values -> dwords
-catalogue.py   (name, generation) -> layout; a header dword -> its command; a register offset -> its register
+catalogue.py   (name, generation) -> layout; a header dword -> its command
+store.py       layouts and tables that earlier processes read, in the user's cache
 generation.py  a generation's capabilities by name, a GPU's limits
 registers.py   an MMIO offset -> its register, those of an engine counted from where the engine's registers start
 formats.py     the surface formats of formats.csv

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class FieldType:
+class FieldType(NamedTuple):
     """What a field's bits mean. `name` is one of page.TYPES."""
 
     name: str = "uint"
@@ -29,8 +29,10 @@ class FieldType:
         return " ".join(word for word in (self.name, base, self.target) if word)
 
 
-@dataclass(frozen=True)
-class FieldCondition:
+UINT = FieldType()
+
+
+class FieldCondition(NamedTuple):
     """`when name=a,b`: a reading applies while another field has one of these values."""
 
     field: str
@@ -40,9 +42,11 @@ class FieldCondition:
 
 @dataclass(frozen=True)
 class BitField:
+    """A field: its name, the bits that it has, and what they mean."""
+
     name: str
     pieces: tuple[tuple[int, int], ...]  # (high, low), most significant first
-    type: FieldType = FieldType()
+    type: FieldType = UINT
     alternate: bool = False  # a second reading of bits another field claims
     when: tuple[FieldCondition, ...] = ()
     gates: tuple[str, ...] = ()  # bits beside it; while none is set, the field is not read, or keeps its latched value
@@ -108,8 +112,7 @@ def claimed_bits(fields: tuple[BitField, ...], groups: tuple[Group, ...], bits: 
     return claimed
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """The key of a command: the bits of dword 0 that name it, and those that hold its length."""
 
     key: str
@@ -129,8 +132,7 @@ class Header:
         return (header >> low & (1 << high - low + 1) - 1) + self.bias
 
 
-@dataclass(frozen=True)
-class Effect:
+class Effect(NamedTuple):
     """What executing a command does: `latches` and `merges` set state, `acts` does something at once, `starts` starts work.
 
     How a command merges with what was latched before (`rule`): `index` replaces what has the same values in the fields `by`, `gates`

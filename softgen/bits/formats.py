@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
+from softgen.bits.generation import SPEC
 from softgen.bits.layout import GENERATIONS
 from softgen.errors import SpecError
 
@@ -55,7 +55,7 @@ class Format:
 @cache
 def surface_formats() -> dict[int, Format]:
     """Every format, by its number in surface states."""
-    return read((resources.files("softgen") / "spec" / FILE).read_text("utf-8"))
+    return read((SPEC / FILE).read_text("utf-8"))
 
 
 def read(text: str) -> dict[int, Format]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
-from softgen.bits.layout import GENERATIONS
 from softgen.errors import SpecError
+
+GENERATIONS = (4.5, 7.0, 7.5, 8.0, 9.0, 11.0)
+SPEC = Path(__file__).parent.parent / "spec"
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Device:
 
 
 def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads((resources.files("softgen") / "spec" / name).read_text("utf-8"))
+    return tomllib.loads((SPEC / name).read_text("utf-8"))
 
 
 def read_generations(tables: dict[str, dict[str, Any]]) -> dict[float, Generation]:

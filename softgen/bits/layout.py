@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from softgen.bits.field import BitField, Effect, FieldCondition, FieldType, Group, Header, claimed_bits
+from softgen.bits.generation import GENERATIONS
 from softgen.bits.pack import compile_place, pack
 from softgen.bits.record import Record
 from softgen.bits.unpack import compile_unpack
@@ -19,8 +20,6 @@ from softgen.errors import SpecError
 __all__ = ["GENERATIONS", "KEY_SHIFT", "BitField", "Effect", "FieldCondition", "FieldType", "Group", "Header", "Layout", "generations",
            "guess_length"]  # fmt: skip
 
-GENERATIONS = (4.5, 7.0, 7.5, 8.0, 9.0, 11.0)
-
 # Which header bits a key names, and the default position of the length (BDW 48-90, G45 940-951).
 MI, BLITTER, GFXPIPE = 0, 2, 3
 KEY_SHIFT = {MI: 23, BLITTER: 22, GFXPIPE: 16}
@@ -28,6 +27,8 @@ KEY_SHIFT = {MI: 23, BLITTER: 22, GFXPIPE: 16}
 
 @dataclass(frozen=True, eq=False)
 class Layout:
+    """The fields of one command, structure, register, message or instruction on one generation."""
+
     kind: str
     name: str
     gen: float
@@ -46,6 +47,11 @@ class Layout:
     page: str = ""
     line: int = 0
     cache: dict[int, int] = field(default_factory=dict, repr=False)
+    codes: dict[bool, bytes] = field(default_factory=dict, repr=False)  # bytecode of `unpack` (True) and `raw`, once compiled
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: no functions."""
+        return {name: value for name, value in vars(self).items() if name in self.__dataclass_fields__}
 
     @property
     def key(self) -> str:
@@ -72,12 +78,12 @@ class Layout:
     @cached_property
     def unpack(self) -> Callable[[Any], Record]:
         """dwords -> record with natural values: signed integers, floats, addresses in place."""
-        return compile_unpack(self.name, self.fields, self.groups, self.derived, natural=True)
+        return compile_unpack(self.name, self.fields, self.groups, self.derived, True, self.codes)
 
     @cached_property
     def raw(self) -> Callable[[Any], Record]:
         """dwords -> record of integers: signed integers and addresses in place, fixed point and floats as bit patterns."""
-        return compile_unpack(self.name, self.fields, self.groups, self.derived, natural=False)
+        return compile_unpack(self.name, self.fields, self.groups, self.derived, False, self.codes)
 
     @cached_property
     def place(self) -> Callable[[Any], int]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import tomllib
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import resources
 from typing import NamedTuple
 
 from softgen.bits.catalogue import catalogue
+from softgen.bits.generation import SPEC
 from softgen.bits.layout import Layout
+from softgen.bits.page import RegisterSpan
 from softgen.errors import SpecError
 
 
@@ -41,8 +42,8 @@ def place(offset: int, gen: float, engine: str = "", relative: bool = False) -> 
         if engine not in starts:
             raise SpecError(f"gen {gen:g} has no engine {engine!r} that an offset could count from")
         offset += starts[engine][0]
-    own = (_covering(_own(gen, name), offset, base) for base, name in _order(gen, engine))
-    return _covering(_absolute(gen), offset, 0) or next(filter(None, own), None)
+    own = (_covering(gen, _own(gen, name), offset, base) for base, name in _order(gen, engine))
+    return _covering(gen, _absolute(gen), offset, 0) or next(filter(None, own), None)
 
 
 def find(offset: int, gen: float, engine: str = "", relative: bool = False) -> Layout | None:
@@ -54,7 +55,7 @@ def find(offset: int, gen: float, engine: str = "", relative: bool = False) -> L
 @cache
 def bases(gen: float) -> dict[str, tuple[int, ...]]:
     """Where the registers of each engine start."""
-    text = (resources.files("softgen") / "spec" / "device" / "engines.toml").read_text("utf-8")
+    text = (SPEC / "device" / "engines.toml").read_text("utf-8")
     return {engine: tuple(starts) for engine, starts in tomllib.loads(text)[f"{gen:g}"].items()}
 
 
@@ -64,33 +65,34 @@ def _order(gen: float, engine: str) -> Iterator[tuple[int, str]]:
     yield from ((base, name) for name in named for base in bases(gen)[name])
 
 
-RegisterRow = tuple[int, int, Layout]  # first byte, end, layout
+RegisterRow = tuple[int, int, str]  # first byte, end, name
 
 
 @cache
 def _absolute(gen: float) -> tuple[RegisterRow, ...]:
-    return _rows(register for register in _registers(gen) if not register.relative)
+    return _rows(gen, lambda span: not span.relative)
 
 
 @cache
 def _own(gen: float, engine: str) -> tuple[RegisterRow, ...]:
-    return _rows(register for register in _registers(gen) if register.relative and engine in register.engines)
+    return _rows(gen, lambda span: span.relative and engine in span.engines)
 
 
-def _registers(gen: float) -> Iterator[Layout]:
-    return (catalogue().layout(name, gen) for name in catalogue().names("register", gen))
+def _rows(gen: float, wanted: Callable[[RegisterSpan], bool]) -> tuple[RegisterRow, ...]:
+    return tuple(sorted((span.offset, span.offset + span.size, name) for name, span in _registers(gen) if wanted(span)))
 
 
-def _rows(layouts: Iterator[Layout]) -> tuple[RegisterRow, ...]:
-    found = ((layout.offset or 0, (layout.offset or 0) + 4 * layout.dwords * layout.count, layout) for layout in layouts)
-    return tuple(sorted(found, key=lambda row: row[:2]))
+@cache
+def _registers(gen: float) -> tuple[tuple[str, RegisterSpan], ...]:
+    return tuple(catalogue().registers(gen))
 
 
-def _covering(rows: tuple[RegisterRow, ...], offset: int, base: int) -> RegisterPlace | None:
+def _covering(gen: float, rows: tuple[RegisterRow, ...], offset: int, base: int) -> RegisterPlace | None:
     at = offset - base
     nearest = bisect_right(rows, at, key=lambda row: row[0]) - 1
     if nearest < 0 or at >= rows[nearest][1]:
         return None
-    start, _, layout = rows[nearest]
+    start, _, name = rows[nearest]
+    layout = catalogue().layout(name, gen)
     number, dword = divmod((at - start) // 4, layout.dwords)
     return RegisterPlace(layout, base + start + 4 * layout.dwords * number, number, dword)

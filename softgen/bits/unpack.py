@@ -5,6 +5,7 @@ A field becomes one expression over its dwords, so unpacking costs no more than 
 
 from __future__ import annotations
 
+import marshal
 import re
 from collections.abc import Callable
 from typing import Any
@@ -14,44 +15,62 @@ from softgen.bits.record import Record, join, record_class, sign, to_double, to_
 
 
 def compile_unpack(name: str, fields: tuple[BitField, ...], groups: tuple[Group, ...], derived: tuple[tuple[str, str], ...],
-                   natural: bool) -> Callable[[Any], Record]:  # fmt: skip
-    """Compile a function dwords -> record. `natural`: floats and fixed point become Python floats."""
-    names: dict[str, Any] = {"join": join, "to_float": to_float, "to_double": to_double, "to_half": to_half, "sign": sign}
+                   natural: bool, codes: dict[bool, bytes]) -> Callable[[Any], Record]:  # fmt: skip
+    """Compile a function dwords -> record. `natural`: floats and fixed point become Python floats. `codes` keeps its bytecode."""
+    code = codes.get(natural)
+    if code is None:
+        source = _source(fields, groups, derived, natural)
+        code = codes[natural] = marshal.dumps(compile(source, f"<{name}>", "exec"))
+    names: dict[str, Any] = {"join": join, "to_float": to_float, "to_double": to_double, "to_half": to_half, "sign": sign,
+                             "new": tuple.__new__, "cls": record_class(name, _names(fields, groups, derived))}  # fmt: skip
+    for i, group in enumerate(groups):
+        _add_classes(group, f"g{i}_", names)
+    exec(marshal.loads(code), names)
+    unpack: Callable[[Any], Record] = names["unpack"]
+    return unpack
+
+
+def _names(fields: tuple[BitField, ...], groups: tuple[Group, ...], derived: tuple[tuple[str, str], ...]) -> list[str]:
+    return [*(f.name for f in fields), *(g.name for g in groups), *(name for name, _ in derived)]
+
+
+def _add_classes(group: Group, prefix: str, names: dict[str, Any]) -> None:
+    """The classes of a group's elements, under the names that `_group` uses."""
+    names[f"{prefix}class"] = record_class(group.name, _names(group.fields, group.groups, group.derived))
+    for i, inner in enumerate(group.groups):
+        _add_classes(inner, f"{prefix}{i}_", names)
+
+
+def _source(fields: tuple[BitField, ...], groups: tuple[Group, ...], derived: tuple[tuple[str, str], ...], natural: bool) -> str:
+    """`unpack`, after the functions of its groups' elements."""
+    functions: list[str] = []
     lines = ["n = len(d)", "bits = join(d)"] if groups else []
     need = max((f.high // 32 + 1 for f in fields), default=0)
     if need:  # the last dwords may be missing
         lines.append(f"d = d if len(d) >= {need} else [*d, *[0] * ({need} - len(d))]")
     out = [_field(f, _from_dwords, natural) for f in fields]
-    out += [_group(g, f"g{i}_", names, natural, outermost=True) for i, g in enumerate(groups)]
-    values = [f.name for f in fields] + [g.name for g in groups]
-    for i, expression in enumerate(out):
-        lines.append(f"v{i} = {expression}")
-    for attribute, expression in derived:
-        lines.append(f"v{len(values)} = {_derived(expression, values)}")
-        values.append(attribute)
-    names["cls"], names["new"] = record_class(name, values), tuple.__new__
-    listed = "".join(f"v{i}, " for i in range(len(values)))
-    body = "\n    ".join([*lines, f"return new(cls, ({listed}))"])
-    exec(compile(f"def unpack(d):\n    {body}\n", f"<{name}>", "exec"), names)
-    unpack: Callable[[Any], Record] = names["unpack"]
-    return unpack
+    out += [_group(g, f"g{i}_", functions, natural, outermost=True) for i, g in enumerate(groups)]
+    functions.append(_function("unpack(d)", lines, out, _names(fields, groups, derived), derived, "cls"))
+    return "".join(functions)
 
 
-def _group(group: Group, prefix: str, names: dict[str, Any], natural: bool, outermost: bool = False) -> str:
-    """The expression for a tuple of elements, given the number `bits` the group stands in."""
+def _function(head: str, lines: list[str], out: list[str], names: list[str], derived: tuple[tuple[str, str], ...], made: str) -> str:
+    """A function that makes a record out of expressions; derived values come after them, over the names before."""
+    out = [*out, *(_derived(expression, names[: len(out) + i]) for i, (_, expression) in enumerate(derived))]
+    lines = [*lines, *(f"v{i} = {expression}" for i, expression in enumerate(out))]
+    listed = "".join(f"v{i}, " for i in range(len(out)))
+    body = "\n    ".join([*lines, f"return new({made}, ({listed}))"])
+    return f"def {head}:\n    {body}\n"
+
+
+def _group(group: Group, prefix: str, functions: list[str], natural: bool, outermost: bool = False) -> str:
+    """The expression for a tuple of elements, given the number `bits` the group stands in. Adds the function of an element."""
     element = f"{prefix}element"
     inner = [_field(f, _from_number, natural) for f in group.fields]
-    inner += [_group(g, f"{prefix}{i}_", names, natural) for i, g in enumerate(group.groups)]
-    fields = [f.name for f in group.fields] + [g.name for g in group.groups]
-    lines = [f"v{i} = {expression}" for i, expression in enumerate(inner)]
-    for name, expression in group.derived:
-        lines.append(f"v{len(fields)} = {_derived(expression, fields)}")
-        fields.append(name)
-    names[f"{prefix}class"], names["new"] = record_class(group.name, fields), tuple.__new__
-    values = "".join(f"v{i}, " for i in range(len(fields)))
-    body = "\n    ".join([*lines, f"return new({prefix}class, ({values}))"])
-    source = f"def {element}(bits, n={-(-group.size // 32)}):\n    {body}\n"
-    exec(compile(source, f"<{group.name}>", "exec"), names)
+    inner += [_group(g, f"{prefix}{i}_", functions, natural) for i, g in enumerate(group.groups)]
+    names = _names(group.fields, group.groups, group.derived)
+    head = f"{element}(bits, n={-(-group.size // 32)})"
+    functions.append(_function(head, [], inner, names, group.derived, f"{prefix}class"))
     size, mask = group.size, hex((1 << group.size) - 1)
     times = f"max(0, n * 32 - {group.start}) // {size}" if group.count is None else str(group.count)
     if group.count is None and size == 32 and group.start % 32 == 0 and outermost:  # inline data, up to 64 Ki dwords of it

@@ -13,5 +13,6 @@ submission.py which register writes start work, and what they start
 interrupts.py interrupts as events, and the registers that collect them
 watchdog.py   an engine's watchdog
 registers.py  the register file: masked registers, registers that move, registers that belong to contexts
+clock.py      the GPU's clock
 memory.py     physical memory, the global table, contexts' tables
 """

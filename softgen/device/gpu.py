@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from softgen import blitter, gpgpu, media, three_d
 from softgen.bits import registers as placing
@@ -26,11 +26,10 @@ from softgen.bits.catalogue import catalogue
 from softgen.bits.generation import Device
 from softgen.command import Counters, Drawn, Pipeline
 from softgen.device import submission
-from softgen.device.engines import HardwareEngine
+from softgen.device.clock import host_clock
 from softgen.device.execution import EngineExecution
 from softgen.device.interrupts import Interrupts
-from softgen.device.memory import TableMemory
-from softgen.device.registers import ContextRegisters, DeviceRegisters, host_clock
+from softgen.device.registers import ContextRegisters, DeviceRegisters
 from softgen.device.watchdog import Watchdog
 from softgen.errors import SoftgenError
 from softgen.memory.space import Space
@@ -44,6 +43,10 @@ from softgen.streamer.privilege import privileged
 from softgen.streamer.rules import commands as rules_commands
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.dispatcher_protocol import Dispatcher
+
+if TYPE_CHECKING:
+    from softgen.device.engines import HardwareEngine
+    from softgen.device.memory import TableMemory
 
 PIPELINES: tuple[Pipeline, ...] = (media, gpgpu, three_d, blitter)
 COMMANDS: dict[str, StreamerHandler] = {**mi.COMMANDS, **arithmetic.COMMANDS, **sync.COMMANDS, **switch.COMMANDS}
@@ -107,8 +110,13 @@ class GpuDevice:
         self._loaded: dict[str, ContextRegisters] = {}  # of the context that each engine ran last; the last one comes last
         self._counting, self._host = threading.Lock(), threading.RLock()
         self.port = submission.port(device)
-        table = submission.submission(device)
-        self.engines = {base: HardwareEngine(self, memory, table, name, base) for base, name in table.engines.items()} if memory else {}
+        self.engines = self._hardware_engines(memory) if memory else {}
+
+    def _hardware_engines(self, memory: TableMemory) -> dict[int, HardwareEngine]:
+        from softgen.device.engines import HardwareEngine  # not for work that is handed to engines without registers
+
+        table = submission.submission(self.device)
+        return {base: HardwareEngine(self, memory, table, name, base) for base, name in table.engines.items()}
 
     # -- work --------------------------------------------------------------------------------------------------------
 

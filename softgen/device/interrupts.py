@@ -14,10 +14,9 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import resources
 
 from softgen.bits.catalogue import catalogue
-from softgen.bits.generation import Generation
+from softgen.bits.generation import SPEC, Generation
 from softgen.bits.units import DWORD_MASK
 from softgen.device.registers import DeviceRegisters
 
@@ -35,7 +34,7 @@ class InterruptEvent:
 
 @cache
 def _places() -> dict[int, tuple[int, int]]:
-    text = (resources.files("softgen") / "spec" / "device" / "interrupts.toml").read_text("utf-8")
+    text = (SPEC / "device" / "interrupts.toml").read_text("utf-8")
     return {int(base, 0): (number, shift) for base, (number, shift) in tomllib.loads(text).items()}
 
 

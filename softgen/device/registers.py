@@ -12,36 +12,26 @@ read or written say so with on_read and on_write. Engines on several host thread
 from __future__ import annotations
 
 import threading
-import time
 import tomllib
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import resources
 
 from softgen.bits import registers
-from softgen.bits.generation import Device, Generation
+from softgen.bits.generation import SPEC, Generation
 from softgen.bits.registers import RegisterPlace
 from softgen.bits.units import DWORD_MASK
 from softgen.streamer.privilege import privileged
 
 HALF = (1 << 16) - 1
-TIMESTAMP_BITS = 36
-NANOSECONDS = 1_000_000_000
 MOVING = ("TIMESTAMP", "CTX_TIMESTAMP")
 MASKED_AFTER_RESET = ("EMR", "HWSTAM", "IMR")  # all bits (public Linux i915)
 FATAL = "instruction_error"
 
 
-def host_clock(device: Device) -> Callable[[], int]:
-    """Ticks of the GPU's timestamp, by the host's clock."""
-    rate = device.limit("timestamp_hz")
-    return lambda: time.monotonic_ns() * rate // NANOSECONDS & (1 << TIMESTAMP_BITS) - 1
-
-
 @cache
 def shared_registers() -> frozenset[str]:
     """Names of the registers that do not belong to a context."""
-    text = (resources.files("softgen") / "spec" / "device" / "shared_registers.toml").read_text("utf-8")
+    text = (SPEC / "device" / "shared_registers.toml").read_text("utf-8")
     return frozenset(tomllib.loads(text)["names"]) | privileged("registers")
 
 

@@ -10,11 +10,10 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any, Protocol
 
 from softgen.bits import catalogue
-from softgen.bits.generation import Device
+from softgen.bits.generation import SPEC, Device
 from softgen.bits.units import DWORD_MASK
 
 
@@ -38,7 +37,7 @@ class SubmissionTable:
 
 @cache
 def _tables() -> dict[str, Any]:
-    return tomllib.loads((resources.files("softgen") / "spec" / "device" / "submission.toml").read_text("utf-8"))
+    return tomllib.loads((SPEC / "device" / "submission.toml").read_text("utf-8"))
 
 
 @cache

@@ -19,5 +19,6 @@ queue.py       queues by context, slots of engines; execute.py: execution by the
 budget.py      limits on memory; descriptors.py: spare descriptors
 ioctls.py      dispatch of ioctls to their handlers
 server.py      accepts connections and answers requests; service.py: the server's process; tree.py: the /dev/dri and /sys it shows
+collector.py   the garbage collector of the server's process
 environment.py environment variables for each runtime; run_folder.py: the folder of a run; launcher.py: program, server and their end
 """

@@ -41,6 +41,9 @@ def environment(device: Device, folder: Path, given: Mapping[str, str]) -> dict[
             env.setdefault(name, vulkan.found())
     if opencl := of_api.get("OpenCL"):
         env.setdefault("OCL_ICD_VENDORS", vendors(folder, opencl))
+    for runtime in of_api.values():
+        for name, value in runtime.environment.items():
+            env.setdefault(name, value)
     if video := of_api.get("VA-API"):
         env.setdefault("LIBVA_DRIVER_NAME", video.name)
     return env

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import errno
 import struct
+import weakref
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgen.bits.units import PAGE_SIZE
 from softgen.driver import aperture, gem, syncobj
@@ -17,11 +18,13 @@ from softgen.driver import context as contexts
 from softgen.driver import i915_drm as i915
 from softgen.driver.errors import Errno
 from softgen.driver.fence import Fence, Syncobj
+from softgen.driver.gem_context import GemContext
 from softgen.driver.gem_object import GemObject
 from softgen.driver.protocol import Call
 from softgen.driver.relocation import relocate
 from softgen.driver.submission import Bound, Submission
 from softgen.driver.uapi import EXEC_FENCE, EXEC_OBJECT, TIMELINE_FENCES
+from softgen.driver.vm import Vm
 
 if TYPE_CHECKING:
     from softgen.driver.node import Node
@@ -41,24 +44,7 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
     if not 0 < arg.count <= MOST_BUFFERS:
         raise Errno(errno.EINVAL, f"{arg.count} buffers")
     node.gpu.budget.check(call.channel.pid, 0, "EXECBUFFER2")
-    rows = EXEC_OBJECT.rows(call.read(arg.buffers, arg.count * EXEC_OBJECT.size))
-    bos = [gem.lookup(node, row.handle) for row in rows]
-    if len(set(bos)) != len(bos):
-        raise Errno(errno.EINVAL, "a buffer is listed twice")
-    for row in rows:
-        check_row(row)
-    addresses = context.vm.place([
-        (bo, row.offset & ADDRESS if row.flags & i915.EXEC_OBJECT_PINNED else None, row.alignment)
-        for bo, row in zip(bos, rows, strict=True)
-    ])  # fmt: skip
-    for bo in bos:
-        if bo.copied:  # before relocations are applied to it, and not while earlier work still runs on it
-            gem.wait_idle(node, call, bo)
-            bo.copied.bring(call)
-    relocations = relocate(node, call, arg, rows, bos, addresses)
-    for number, (row, address) in enumerate(zip(rows, addresses, strict=True)):
-        if not row.flags & i915.EXEC_OBJECT_PINNED and row.offset != address:
-            call.write(arg.buffers + number * EXEC_OBJECT.size + EXEC_OBJECT.offsets["offset"], struct.pack("<Q", address))
+    rows, bos, addresses, relocations = buffers(node, call, arg, context)
     batch = 0 if arg.flags & i915.I915_EXEC_BATCH_FIRST else len(rows) - 1
     if arg.start + arg.size > bos[batch].size:
         raise Errno(errno.EINVAL, f"a batch of {arg.size:#x} bytes at {arg.start:#x} of a buffer of {bos[batch].size:#x}")
@@ -73,6 +59,50 @@ def submit(node: Node, call: Call, arg: SimpleNamespace) -> None:
         slot=context.slot(arg.flags),
     )  # fmt: skip
     enqueue(node, call, arg, submission, signals)
+
+
+class ListedBuffers(NamedTuple):
+    """The buffers of a context's last submission, where there was nothing to do for them: drivers often submit the same list again."""
+
+    data: bytes
+    vm: Vm
+    changes: tuple[int, int]  # of handles and addresses
+    rows: list[Any]
+    bos: list[weakref.ref[GemObject]]
+    addresses: list[int]
+
+
+def buffers(node: Node, call: Call, arg: SimpleNamespace, context: GemContext) -> tuple[list[Any], list[GemObject], list[int], int]:
+    """The rows of the list, its buffers, their addresses, and the number of relocations that were applied."""
+    data, vm = call.read(arg.buffers, arg.count * EXEC_OBJECT.size), context.vm
+    changes, listed = (node.objects.changes, vm.placed.changes), context.listed
+    if isinstance(listed, ListedBuffers) and listed.data == data and listed.changes == changes and listed.vm is vm:
+        found = [bo for ref in listed.bos if (bo := ref()) is not None]
+        if len(found) == len(listed.bos):
+            return listed.rows, found, listed.addresses, 0
+    rows = EXEC_OBJECT.rows(data)
+    bos = [gem.lookup(node, row.handle) for row in rows]
+    if len(set(bos)) != len(bos):
+        raise Errno(errno.EINVAL, "a buffer is listed twice")
+    for row in rows:
+        check_row(row)
+    addresses = vm.place([
+        (bo, row.offset & ADDRESS if row.flags & i915.EXEC_OBJECT_PINNED else None, row.alignment)
+        for bo, row in zip(bos, rows, strict=True)
+    ])  # fmt: skip
+    for bo in bos:
+        if bo.copied:  # before relocations are applied to it, and not while earlier work still runs on it
+            gem.wait_idle(node, call, bo)
+            bo.copied.bring(call)
+    relocations, moved = relocate(node, call, arg, rows, bos, addresses), False
+    for number, (row, address) in enumerate(zip(rows, addresses, strict=True)):
+        if not row.flags & i915.EXEC_OBJECT_PINNED and row.offset != address:
+            moved = True
+            call.write(arg.buffers + number * EXEC_OBJECT.size + EXEC_OBJECT.offsets["offset"], struct.pack("<Q", address))
+    again = not (moved or relocations or any(bo.copied for bo in bos))
+    changes = node.objects.changes, vm.placed.changes
+    context.listed = ListedBuffers(data, vm, changes, rows, [weakref.ref(bo) for bo in bos], addresses) if again else None
+    return rows, bos, addresses, relocations
 
 
 def check(arg: SimpleNamespace) -> None:
@@ -128,7 +158,7 @@ def implicit(bos: list[GemObject], rows: list[Any]) -> list[Fence]:
     return [
         use.fence
         for bo, row in zip(bos, rows, strict=True)
-        if not row.flags & i915.EXEC_OBJECT_ASYNC
+        if bo.uses and not row.flags & i915.EXEC_OBJECT_ASYNC
         for use in bo.busy()
         if use.write or row.flags & i915.EXEC_OBJECT_WRITE
     ]

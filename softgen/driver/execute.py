@@ -34,6 +34,7 @@ from softgen.threads.dispatcher_protocol import Dispatcher
 
 ENGINES = {"rcs": "render", "bcs": "blitter", "vcs": "video", "vecs": "video_enhance"}  # the kernel's names
 MOST_ERRORS = 100  # a submission that fails more often is left where it is
+MOST_REPORTED = 20  # failing submissions that are kept and reported one by one
 HANG = 10.0  # seconds a semaphore may be waited for
 LOOK_AGAIN = 0.001
 
@@ -189,7 +190,12 @@ class Executor:
         text = str(error) if isinstance(error, SoftgenError) else f"softgen itself failed: {type(error).__name__}: {error}"
         text = f"{describe(submission)}: {text}"
         detail = "" if isinstance(error, SoftgenError) else "".join(traceback.format_exception(error))
-        (self.report.unsupported if isinstance(error, Unsupported) else self.report.faults).append(text)
+        failures = self.report.unsupported if isinstance(error, Unsupported) else self.report.faults
+        failures.append(text)
+        if len(failures) > MOST_REPORTED:
+            if len(failures) == MOST_REPORTED + 1:
+                self.log(f"{text}; more failures are only counted (--report)")
+            return
         try:
             where = self.save(submission, text + "\n" + detail)
         except Exception as trouble:  # whatever it is, the programs learn of the failure

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import glob
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
+from softgen.bits.generation import SPEC
 from softgen.errors import SpecError
 
 
-@dataclass(frozen=True)
-class KernelFacts:
+class KernelFacts(NamedTuple):
     """A row of kernel.toml."""
 
     revision: int
@@ -42,14 +42,14 @@ class Runtime:
     package: str
     gpus: tuple[str, ...]
     files: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def found(self) -> str:
         """The file that shows it is installed; '' where it is not."""
         return next((path for pattern in self.files for path in sorted(glob.glob(pattern))), "")
 
 
-@dataclass(frozen=True)
-class ScanoutFormat:
+class ScanoutFormat(NamedTuple):
     """A row of display.toml: a pixel format of framebuffers, by its fourcc."""
 
     name: str
@@ -62,8 +62,7 @@ class ScanoutFormat:
         return int.from_bytes(self.name.encode("ascii"), "little")
 
 
-@dataclass(frozen=True)
-class ScanoutModifier:
+class ScanoutModifier(NamedTuple):
     """A row of display.toml: a tiling of framebuffers, by its modifier."""
 
     name: str
@@ -73,8 +72,7 @@ class ScanoutModifier:
     rows: int
 
 
-@dataclass(frozen=True)
-class DisplayFacts:
+class DisplayFacts(NamedTuple):
     """What display.toml says about a GPU: the largest framebuffer, its formats by fourcc, and its modifiers by value."""
 
     largest: int
@@ -83,7 +81,7 @@ class DisplayFacts:
 
 
 def _table(name: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads((resources.files("softgen") / "spec" / "driver" / name).read_text("utf-8"))
+    return tomllib.loads((SPEC / "driver" / name).read_text("utf-8"))
 
 
 def _frozen(row: dict[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class GemContext:
         self.banned = self.cancelled = False
         self.guilty = self.innocent = 0
         self.last: Fence | None = None  # of the newest submission
+        self.listed: object = None  # the buffers of it (execbuffer.py)
 
     def engine(self, flags: int) -> str:
         """The engine a submission asks for."""

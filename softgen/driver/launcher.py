@@ -95,15 +95,15 @@ class ProgramRun:
         theirs.close()
         ours.setblocking(False)
         self.control = ours
+        env = environment.environment(self.device, self.folder, os.environ)
         while not self.ready and not self.failed and not self._server_gone():
             select.select([ours], [], [], TICK)  # readable as well when the server is gone
             self._listen()
         if not self.ready:
             raise SoftgenError(f"the simulator did not start{died(self.server_status)}{''.join(f': {why}' for why in self.failed)}")
-        self._start_program()
+        self._start_program(env)
 
-    def _start_program(self) -> None:
-        env = environment.environment(self.device, self.folder, os.environ)
+    def _start_program(self, env: dict[str, str]) -> None:
         launcher = os.getpid()
 
         def before_program() -> None:

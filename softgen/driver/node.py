@@ -42,6 +42,7 @@ class Table(Generic[Item]):
         self.items: dict[int, Item] = {}
         self.free: list[int] = []
         self.next = first
+        self.changes = 0  # counted: whether a handle may mean something else than before
         self.lock = threading.Lock()
 
     def add(self, item: Item) -> int:
@@ -54,6 +55,7 @@ class Table(Generic[Item]):
             else:
                 number, self.next = self.next, self.next + 1
             self.items[number] = item
+            self.changes += 1
             return number
 
     def get(self, number: int) -> Item | None:
@@ -63,6 +65,7 @@ class Table(Generic[Item]):
         with self.lock:
             item = self.items.pop(number, None)
             if item is not None:
+                self.changes += 1
                 heapq.heappush(self.free, number)
             return item
 
@@ -70,6 +73,7 @@ class Table(Generic[Item]):
         with self.lock:
             items = list(self.items.values())
             self.items.clear()
+            self.changes += 1
             return items
 
     def __iter__(self) -> Iterator[tuple[int, Item]]:

@@ -18,6 +18,7 @@ class Placement:
         self.owner: dict[int, GemObject] = {}
         self.starts: list[int] = []
         self.floor = LOWEST  # no page is free between LOWEST and here
+        self.changes = 0  # counted, for who keeps what follows from it
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -28,6 +29,7 @@ class Placement:
     def put(self, bo: GemObject, address: int) -> None:
         """Place a buffer; the range must be free."""
         self.remove(bo)
+        self.changes += 1
         self.address[bo], self.owner[address] = address, bo
         insort(self.starts, address)
 
@@ -35,6 +37,7 @@ class Placement:
         """Free a buffer's range; where it was."""
         address = self.address.pop(bo, None)
         if address is not None:
+            self.changes += 1
             del self.owner[address], self.starts[bisect_left(self.starts, address)]
             self.floor = min(self.floor, max(address - PAGE_SIZE, LOWEST))  # a page below it was too little room for any buffer
         return address

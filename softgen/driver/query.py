@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from softgen.device.registers import host_clock
+from softgen.device.clock import host_clock
 from softgen.driver import drm
 from softgen.driver import i915_drm as i915
 from softgen.driver.budget import host_memory

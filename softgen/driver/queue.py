@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from softgen.driver.fence import Fence
+from softgen.errors import Unsupported
 
 LINGER = 2.0  # seconds that a context queue's thread waits for more work
 SLICE = 0.05  # seconds until another context may have the engine
@@ -224,7 +225,9 @@ class Queues(Generic[SubmissionT]):
                 if bo.copied:
                     bo.copied.give_back()
         except BaseException as error:  # after any error the fence must signal
-            submission.context.banned = True
+            # After a fault the kernel bans a context. What is not simulated is no fault of the program: its context stays in use, for
+            # Mesa drops the batch that a banned one refuses, and would wait for ever for the queries in it.
+            submission.context.banned = not isinstance(error, Unsupported)
             submission.context.guilty += 1
             try:
                 self.failed(submission, error)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import secrets
 import shutil
 import stat
 import tempfile
@@ -30,7 +29,7 @@ def parent() -> Path:
 def create() -> tuple[Path, int]:
     """A new folder, and a descriptor that locks it; a process that is forked shares the lock."""
     while True:
-        folder = parent() / f"softgen-{secrets.token_hex(6)}"
+        folder = parent() / f"softgen-{os.urandom(6).hex()}"
         folder.mkdir(0o700)
         try:
             return folder, _lock(folder)

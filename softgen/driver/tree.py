@@ -35,9 +35,10 @@ def build(folder: Path, device: Device) -> None:
     _file(folder, f"{PCI}/drm/card0/error", "No error state collected\n")
     _file(folder, "sys/class/drm/version", "drm 1.1.0 20060810\n")
     _file(folder, "sys/module/i915/parameters/enable_guc", "0\n")
+    own = os.listdir(folder / "sys/class")
     for name in sorted(os.listdir("/sys/class")) if os.path.isdir("/sys/class") else ():
-        if not (folder / "sys/class" / name).exists():
-            _link(folder, f"sys/class/{name}", f"/sys/class/{name}")
+        if name not in own:
+            os.symlink(f"/sys/class/{name}", f"{folder}/sys/class/{name}")
     _link(folder, "dev/dri/by-path/pci-0000:00:02.0-card", "../card0")
     _link(folder, "dev/dri/by-path/pci-0000:00:02.0-render", "../renderD128")
 
@@ -76,10 +77,16 @@ def _node(folder: Path, node: str, minor: int) -> None:
 
 
 def _file(folder: Path, path: str, text: str) -> None:
-    (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    (folder / path).write_text(text, "utf-8")
+    with open(_place(folder, path), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _link(folder: Path, path: str, target: str) -> None:
-    (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    (folder / path).symlink_to(target)
+    os.symlink(target, _place(folder, path))
+
+
+def _place(folder: Path, path: str) -> str:
+    """Where something of the tree is made; the folders around it are made now."""
+    around, _, name = f"{folder}/{path}".rpartition("/")
+    os.makedirs(around, exist_ok=True)
+    return f"{around}/{name}"

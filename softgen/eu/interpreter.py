@@ -28,7 +28,6 @@ from softgen.eu.semantics.control import PER_CHANNEL, SINGLE_FLOW
 from softgen.eu.semantics.mask_stack import CONTROL, MASK_STACK, StackBranch
 from softgen.eu.semantics.send import halves, implied_move, send
 from softgen.eu.semantics.step import step
-from softgen.eu.text.mesa import format as mesa_format
 from softgen.eu.thread import exceptions
 from softgen.eu.thread.block import BLOCK_OFFSETS, CHANNELS
 from softgen.eu.thread.lane_state import Offsets
@@ -380,6 +379,8 @@ def _bits(mask: Value) -> int:
 
 def _text(inst: Instruction) -> str:
     """The instruction in Mesa's dialect, which covers every generation; the opcode alone where formatting fails."""
+    from softgen.eu.text.mesa import format as mesa_format  # for messages only
+
     try:
         return " ".join(mesa_format.text(inst).split()).removesuffix(";")
     except (SoftgenError, KeyError, ValueError):

@@ -28,7 +28,7 @@ struct context {
     int64_t budget;
     struct program *program;
     uint8_t *blocks;
-    uint64_t threads, arrived, notified, general, turns, mask, base, offsets[CHANNELS];
+    uint64_t threads, arrived, notified, general, turns, mask, base, offsets[CHANNELS], alone;
 };
 
 typedef int64_t thread_function(uint8_t *block, struct context *context);

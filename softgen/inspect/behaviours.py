@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
+from softgen.bits.generation import SPEC
 from softgen.errors import SpecError
 from softgen.inspect.citations import SHOWS, Citation
 
@@ -83,7 +83,7 @@ def read(text: str, name: str = "behaviours.tsv") -> dict[str, Behaviour]:
 @cache
 def behaviours() -> dict[str, Behaviour]:
     """The list that comes with softgen."""
-    return read(resources.files("softgen").joinpath("spec/behaviours.tsv").read_text("utf-8"))
+    return read((SPEC / "behaviours.tsv").read_text("utf-8"))
 
 
 def tests_folder() -> Path | None:

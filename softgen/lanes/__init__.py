@@ -1,8 +1,8 @@
-"""Lanes: one vector language for everything that computes, and two machines that run it.
+"""Lanes: one vector language for everything that computes, and three machines that run it.
 
 In:  lane programs: Python functions over a machine and typed vectors (values of 1 to 256 lanes).
-Out: their results: at once from NumPy arrays, or as host vector code that LLVM compiled. Both agree bit for bit; which NaN a NaN is
-     after arithmetic is left open.
+Out: their results: at once from NumPy arrays, as host vector code that LLVM compiled, or as bytecode for a C interpreter. All agree bit
+     for bit; which NaN a NaN is after arithmetic is left open.
 
 types.py              LaneType: u8 to i64, f16 to f64, bool_; Lanes
 value.py              Value with its operators, Variable, Memory, Region
@@ -20,6 +20,9 @@ llvm.py               LlvmMachine, which writes IR: llvm_text.py lines and frame
 affine.py             affine lane values (base + lane·stride), tracked while IR is written
 llvm_region.py        graphics memory: llvm_addressing.py host addresses, llvm_fast_path.py contiguous and uniform accesses inline,
                       llvm_access.py the functions for all others
+bytecode.py           BytecodeMachine, which writes bytecode: bytecode_program.py places in frames, encoding; bytecode_scalar.py scalars,
+                      pointers, basic blocks; bytecode.c the interpreter
+tiers.py              TieredFunction: bytecode until compiled code is ready; mode.py whether that is made in the background
 rounding.py           lane programs for roundings and 16-bit operations that hosts lack, for llvm.py
 llvm_half.py          fused multiply-add of 16-bit floats by what the target has
 signature.py          Signature, build(): a program with inputs and outputs as a function in IR

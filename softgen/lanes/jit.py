@@ -5,6 +5,7 @@ llvmlite is imported on first use and costs about a tenth of a second.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import itertools
 import struct
@@ -62,10 +63,57 @@ def host() -> Target:
     return Target(triple, llvm.get_host_cpu_name(), features.flatten() + wide)
 
 
-@cache
+_machines = threading.local()
+
+
 def _target_machine(target: Target) -> Any:
-    return _llvm().Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=GENERATE, jit=True, codemodel="small", reloc="pic")
+    """The code generator of this host thread."""
+    known = vars(_machines).setdefault("known", {})
+    if target not in known:
+        known[target] = _llvm().Target.from_triple(target.triple).create_target_machine(
+            cpu=target.cpu, features=target.features, opt=GENERATE, jit=True, codemodel="small", reloc="pic")
+    return known[target]
+
+
+@cache
+def _unlocked() -> ctypes.CDLL:
+    """The two calls into LLVM that take long, without llvmlite's lock: with it, a host thread that only loads code would wait for another
+    one that compiles. Each compilation has a context, a target machine and passes of its own, which is what LLVM asks for."""
+    from llvmlite.binding import ffi
+
+    native = ctypes.CDLL(ffi.lib._name)
+    native.LLVMPY_RunNewModulePassManager.argtypes = (ctypes.c_void_p,) * 3
+    native.LLVMPY_RunNewModulePassManager.restype = None
+    native.LLVMPY_TargetMachineEmitToMemory.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p))
+    native.LLVMPY_TargetMachineEmitToMemory.restype = ctypes.c_void_p
+    native.LLVMPY_GetBufferStart.argtypes, native.LLVMPY_GetBufferStart.restype = (ctypes.c_void_p,), ctypes.c_void_p
+    native.LLVMPY_GetBufferSize.argtypes, native.LLVMPY_GetBufferSize.restype = (ctypes.c_void_p,), ctypes.c_size_t
+    native.LLVMPY_DisposeMemoryBuffer.argtypes, native.LLVMPY_DisposeMemoryBuffer.restype = (ctypes.c_void_p,), None
+    return native
+
+
+def parse(ir: str) -> Any:
+    """A module in a context of its own."""
+    llvm = _llvm()
+    try:
+        module = llvm.parse_assembly(ir, llvm.create_context())
+        module.verify()
+    except RuntimeError as error:
+        raise SoftgenError(f"IR that LLVM refuses: {error}") from None
+    return module
+
+
+def generate(module: Any, passes: Any, builder: Any, machine: Any) -> bytes:
+    """Run passes over a module, and make an object of it."""
+    native, why = _unlocked(), ctypes.c_char_p()
+    native.LLVMPY_RunNewModulePassManager(passes, module, builder)
+    buffer = native.LLVMPY_TargetMachineEmitToMemory(machine, module, 1, ctypes.byref(why))
+    if not buffer:
+        raise SoftgenError(f"LLVM made no object: {(why.value or b'').decode(errors='replace')}")
+    try:
+        return ctypes.string_at(native.LLVMPY_GetBufferStart(buffer), native.LLVMPY_GetBufferSize(buffer))
+    finally:
+        native.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 @cache
@@ -84,17 +132,9 @@ def key(ir: str, target: Target) -> str:
 
 
 def compile_object(ir: str, target: Target) -> bytes:
-    llvm = _llvm()
-    try:
-        module = llvm.parse_assembly(ir)
-        module.verify()
-    except RuntimeError as error:
-        raise SoftgenError(f"IR that LLVM refuses: {error}") from None
-    machine = _target_machine(target)
+    llvm, module, machine = _llvm(), parse(ir), _target_machine(target)
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=OPTIMIZE))
-    builder.getModulePassManager().run(module, builder)
-    found: bytes = machine.emit_object(module)
-    return found
+    return generate(module, builder.getModulePassManager(), builder, machine)
 
 
 def undefined_symbols(data: bytes) -> set[str]:

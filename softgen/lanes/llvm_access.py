@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from softgen.lanes.llvm_addressing import CANONICAL_BITS, LlvmAddressing
 from softgen.lanes.types import LaneType
@@ -18,6 +19,7 @@ WIDE, TABLE, BLOCK, ATOMIC, CONTIGUOUS, UNIFORM = (1 << bit for bit in range(32,
 SIZE_SHIFT = 40                                     # bytes of a lane
 READ, WRITE, UNKNOWN = 0, 1, 3                      # kinds of access of guard.c
 GATHERED = 32                                      # bits of a lane from which hosts can gather
+ALONE = 34                                          # the word behind the note: no other host thread changes the memory meanwhile
 
 
 OneLane = Callable[[str, list[str]], tuple[str, str]]     # pointer and operands -> what was there, what was put there
@@ -284,8 +286,9 @@ class AccessFunction:
             m.line(f"store {element} {value}, ptr {self._place(offsets, lane)}, align 1")
         self._each(store_lane)
 
-    def change(self, operands: list[Value], one_lane: OneLane) -> None:
-        """Atomics: what was there, and what was put there."""
+    def change(self, operands: list[Value], one_lane: OneLane, alone: OneLane) -> None:
+        """Atomics: what was there, and what was put there. Quiet memory is that of one host thread, others may be for a while: `alone`
+        does the same without a lock."""
         m, vector, element = self.m, self.vector, self.m.element(self.shape.type)
         kind = f"<{self.lanes} x {self.kind}>"
         where = self.where
@@ -302,11 +305,21 @@ class AccessFunction:
         for number, place in enumerate(given):
             m.line(f"store {vector} %a{5 + number}, ptr {place}")
 
-        def change_lane(lane: str) -> None:
+        def change_lane(act: OneLane, lane: str) -> None:
             numbers = [m.emit(f"load {element}, ptr {m.emit(f'getelementptr {element}, ptr {place}, i64 {lane}')}") for place in given]
-            for value, place in zip(one_lane(self._place(offsets, lane), numbers), found, strict=True):
+            for value, place in zip(act(self._place(offsets, lane), numbers), found, strict=True):
                 m.line(f"store {element} {value}, ptr {m.emit(f'getelementptr {element}, ptr {place}, i64 {lane}')}")
-        self._each(change_lane)
+        if self.shape.quiet:
+            self._each(partial(change_lane, alone))
+        else:
+            word = m.emit(f"load i64, ptr {m.emit(f'getelementptr i64, ptr %a0, i64 {ALONE}')}")
+            plain, locked, done = m.labels("plain", "locked", "changed")
+            m.line(f"br i1 {m.emit(f'icmp eq i64 {word}, 0')}, label %{locked}, label %{plain}")
+            for label, act in ((plain, alone), (locked, one_lane)):
+                m.start(label)
+                self._each(partial(change_lane, act))
+                m.line(f"br label %{done}")
+            m.start(done)
         both = f"{{ {vector}, {vector} }}"
         half = m.emit(f"insertvalue {both} poison, {vector} {m.emit(f'load {vector}, ptr {found[0]}')}, 0")
         last = m.emit(f"load {vector}, ptr {found[1]}")

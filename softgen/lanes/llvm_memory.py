@@ -145,3 +145,18 @@ def atomic_lane(m: LlvmText, op: str, type: LaneType, place: str, operands: list
         return m.emit(f"extractvalue {{ {element}, i1 }} {pair}, 0")
     name = _RMW.get(op) or (op if type.is_signed else f"u{op}")
     return m.emit(f"atomicrmw {name} ptr {place}, {element} {operands[0]} seq_cst, align {type.bytes}")
+
+
+def plain_lane(m: LlvmText, op: str, type: LaneType, place: str, operands: list[str]) -> str:
+    """The same where no other thread can change the memory meanwhile."""
+    element = m.element(type)
+    old = m.emit(f"load {element}, ptr {place}, align {type.bytes}")
+    if op == "compare_exchange":
+        same = m.emit(f"icmp eq {element} {old}, {operands[0]}")
+        new = m.emit(f"select i1 {same}, {element} {operands[1]}, {element} {old}")
+    elif op in ("min", "max"):
+        new = m.intrinsic(f"llvm.{'s' if type.is_signed else 'u'}{op}", element, [(element, old), (element, operands[0])], (element,))
+    else:
+        new = operands[0] if op == "exchange" else m.emit(f"{_RMW[op]} {element} {old}, {operands[0]}")
+    m.line(f"store {element} {new}, ptr {place}, align {type.bytes}")
+    return old

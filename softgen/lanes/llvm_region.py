@@ -11,12 +11,13 @@ base, and the offsets (64-bit words from `note` on). Code that finds a bad addre
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 from softgen.lanes.llvm_access import BLOCK, GATHERED, READ, SIZE_SHIFT, TABLE, WIDE, WRITE, AccessFunction, AccessShape, OneLane
 from softgen.lanes.llvm_addressing import LEAVE, FlatRegion, LlvmAddressing, TableRegion
 from softgen.lanes.llvm_fast_path import FastPath
-from softgen.lanes.llvm_memory import _every, atomic_lane
+from softgen.lanes.llvm_memory import _every, atomic_lane, plain_lane
 from softgen.lanes.llvm_scalar import HostPointer, Scalar
 from softgen.lanes.types import LaneType, u64
 from softgen.lanes.value import Memory, Region, Value
@@ -79,12 +80,12 @@ class LlvmRegions(LlvmAddressing):
             return super()._atomic(op, type, base, offsets, operands, mask)
         shape, values = self._shape(op, type, base, offsets), [self._value(type, offsets.lanes, operand) for operand in operands]
 
-        def one_lane(inner: LlvmRegions) -> OneLane:
-            def act(place: str, operands: list[str]) -> tuple[str, str]:
-                old = atomic_lane(inner, op, type, place, operands)
+        def one_lane(how: Callable[..., str]) -> Callable[[LlvmRegions], OneLane]:
+            def act(inner: LlvmRegions, place: str, operands: list[str]) -> tuple[str, str]:
+                old = how(inner, op, type, place, operands)
                 return old, old
-            return act
-        return self._change(shape, base, offsets, mask, values, one_lane)[0]
+            return lambda inner: partial(act, inner)
+        return self._change(shape, base, offsets, mask, values, one_lane(atomic_lane), one_lane(plain_lane))[0]
 
     def _update(self, type: LaneType, base: Region, offsets: Value, operands: list[Value], mask: Value,
                 function: Callable[..., Value]) -> tuple[Any, Any]:
@@ -92,7 +93,8 @@ class LlvmRegions(LlvmAddressing):
             raise TypeError(f"a function for update must have a name of its own, not {function.__name__}")
         shape = self._shape(function.__name__, type, base, offsets)
         return self._change(shape, base, offsets, mask, operands,
-                            lambda inner: lambda place, given: inner.retry(type, place, given, function))
+                            lambda inner: lambda place, given: inner.retry(type, place, given, function),
+                            lambda inner: lambda place, given: inner.replace(type, place, given, function))
 
     def _shape(self, what: str, type: LaneType, base: Region, offsets: Value) -> AccessShape:
         place = base.payload
@@ -114,11 +116,11 @@ class LlvmRegions(LlvmAddressing):
         return ""
 
     def _change(self, shape: AccessShape, base: Region, offsets: Value, mask: Value | None, operands: list[Value],
-                one_lane: Callable[[LlvmRegions], OneLane]) -> tuple[str, str]:
+                one_lane: Callable[[LlvmRegions], OneLane], alone: Callable[[LlvmRegions], OneLane]) -> tuple[str, str]:
         vector = self.vector(shape.type, shape.lanes)
         both = f"{{ {vector}, {vector} }}"
         pair = self._ask(shape, both, base, offsets, mask, operands,
-                         lambda inner: AccessFunction(inner, shape).change(operands, one_lane(inner)))
+                         lambda inner: AccessFunction(inner, shape).change(operands, one_lane(inner), alone(inner)))
         return self.emit(f"extractvalue {both} {pair}, 0"), self.emit(f"extractvalue {both} {pair}, 1")
 
     def retry(self, type: LaneType, place: str, operands: list[str], function: Callable[..., Value]) -> tuple[str, str]:
@@ -129,14 +131,26 @@ class LlvmRegions(LlvmAddressing):
         self.line(f"br label %{again}")
         self.start(again)
         old = self.emit(f"load {element}, ptr {expected}")
-        vectors = [self.emit(f"insertelement <1 x {element}> poison, {element} {scalar}, i64 0") for scalar in (old, *operands)]
-        values = [self._value(type, 1, vector) for vector in vectors]
-        new = self.emit(f"extractelement <1 x {element}> {function(self, *values).payload}, i64 0")
+        new = self._computed_once(type, [old, *operands], function)
         pair = self.emit(f"cmpxchg ptr {place}, {element} {old}, {element} {new} seq_cst seq_cst, align {type.bytes}")
         self.line(f"store {element} {self.emit(f'extractvalue {{ {element}, i1 }} {pair}, 0')}, ptr {expected}")
         self.line(f"br i1 {self.emit(f'extractvalue {{ {element}, i1 }} {pair}, 1')}, label %{done}, label %{again}")
         self.start(done)
         return old, new
+
+    def replace(self, type: LaneType, place: str, operands: list[str], function: Callable[..., Value]) -> tuple[str, str]:
+        """The same where no other thread can change the value meanwhile."""
+        element = self.element(type)
+        old = self.emit(f"load {element}, ptr {place}, align {type.bytes}")
+        new = self._computed_once(type, [old, *operands], function)
+        self.line(f"store {element} {new}, ptr {place}, align {type.bytes}")
+        return old, new
+
+    def _computed_once(self, type: LaneType, scalars: list[str], function: Callable[..., Value]) -> str:
+        element = self.element(type)
+        vectors = [self.emit(f"insertelement <1 x {element}> poison, {element} {scalar}, i64 0") for scalar in scalars]
+        values = [self._value(type, 1, vector) for vector in vectors]
+        return self.emit(f"extractelement <1 x {element}> {function(self, *values).payload}, i64 0")
 
     # -- blocks ----------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -18,8 +20,16 @@ def maker() -> str:
     root = Path(softgen.__file__).parent
     found = hashlib.sha256()
     for source in SOURCES:
-        for path in sorted((root / source).rglob("*")):
-            if path.suffix in SUFFIXES:
-                status = path.stat()
-                found.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())
+        found.update("".join(sorted(_files(str(root / source), source))).encode())
     return found.hexdigest()
+
+
+def _files(folder: str, name: str) -> Iterator[str]:
+    """A line for each source below a folder that is called `name`."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIXES):
+                status = entry.stat()
+                yield f"{name}/{entry.name} {status.st_size} {status.st_mtime_ns}\n"
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _files(entry.path, f"{name}/{entry.name}")

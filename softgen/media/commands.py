@@ -116,7 +116,8 @@ def run_threads(cs: CommandStreamer, context: DispatchContext, dispatches: Itera
     cs.state(FrontEnd).used = True
     cs.memory_changed()
     for dispatch in dispatches:
-        cs.trace("dispatches", described(context, dispatch))
+        if cs.traced:
+            cs.trace("dispatches", described(context, dispatch))
         for finished in cs.dispatcher.run(context, dispatch, cs.timed_out):
             cs.counters.threads += finished.threads
             cs.counters.instructions += finished.instructions

@@ -1,6 +1,6 @@
 """The front end that media and compute share: VFE state, CURBE and interface descriptors.
 
-Reads   MEDIA_VFE_STATE MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD INTERFACE_DESCRIPTOR_DATA
+Reads   MEDIA_VFE_STATE MEDIA_CURBE_LOAD MEDIA_INTERFACE_DESCRIPTOR_LOAD INTERFACE_DESCRIPTOR_DATA 3DSTATE_BINDING_TABLE_POOL_ALLOC
 Writes  FrontEnd, a part of the hardware context; the fields of a ThreadDispatch that descriptor and VFE state determine
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from array import array
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from softgen.bits import catalogue
@@ -23,6 +23,9 @@ from softgen.threads.payload import SlotField
 KIB = 1024
 # Exceptions that an interface descriptor enables, and their bits of cr0.1 (KBL 12602-12617, IVB 2496-2503).
 EXCEPTIONS = {"illegal_opcode_exception_enable": "illegal_opcode_enable", "software_exception_enable": "software_enable"}
+# A pool of binding tables: its base among those of a context, and how far pointers in interface descriptors are shifted, like those of
+# 3DSTATE_BINDING_TABLE_POINTERS_VS.
+POOL, POOL_SHIFT = "binding_table_pool", 3
 
 
 @dataclass
@@ -46,7 +49,10 @@ class FrontEnd:
 
 
 def dispatch_context(cs: CommandStreamer) -> DispatchContext:
-    return DispatchContext(cs.generation, cs.space, cs.bases, cs.warn, cs.system_routine)
+    bases, pool = cs.bases, cs.latched.get("3DSTATE_BINDING_TABLE_POOL_ALLOC") if cs.generation.pooled_compute_tables else None
+    if pool is not None and pool.binding_table_pool_enable:
+        bases = {**bases, POOL: int(pool.binding_table_pool_base_address)}
+    return DispatchContext(cs.generation, cs.space, bases, cs.warn, cs.system_routine, elapsed=cs.elapsed)
 
 
 # -- loading -------------------------------------------------------------------------------------------------------
@@ -82,7 +88,12 @@ def _descriptor(gen: float, data: bytes) -> Record:
 
 def dispatch_fields(context: DispatchContext, front: FrontEnd, descriptor: Record) -> dict[str, Any]:
     """The fields of a ThreadDispatch that an interface descriptor and state determine."""
-    return _dispatch_fields(context.generation.number, descriptor, front.state, context.system_routine)
+    table = descriptor.binding_table_pointer  # drivers have another one for each dispatch of a kernel
+    at = descriptor._fields.index("binding_table_pointer")
+    rest = type(descriptor)((*descriptor[:at], 0, *descriptor[at + 1 :]))
+    if POOL in context.bases:
+        table = context.bases[POOL] - context.bases.get("surface", 0) + (table << POOL_SHIFT)
+    return {**_dispatch_fields(context.generation.number, rest, front.state, context.system_routine), "binding_table": table}
 
 
 @lru_cache(256)
@@ -94,7 +105,7 @@ def _dispatch_fields(gen: float, descriptor: Record, front: Record | None, syste
         "system_routine": system_routine,
         "kernel": descriptor.kernel_start_pointer, "control": control,
         "local_bytes": kibibytes(value_name(layout, descriptor, "shared_local_memory_size")), "barrier": bool(descriptor.barrier_enable),
-        "binding_table": descriptor.binding_table_pointer, "samplers": descriptor.sampler_state_pointer, "scratch": _scratch(gen, front),
+        "samplers": descriptor.sampler_state_pointer, "scratch": _scratch(gen, front),
     }  # fmt: skip
 
 
@@ -115,15 +126,26 @@ class ThreadHeader(NamedTuple):
 def thread_header(context: DispatchContext, name: str, fields: dict[str, Any], front: FrontEnd, **values: int) -> ThreadHeader:
     """The header that page `name` describes: bindings and scratch space (`fields` of a ThreadDispatch), and `values` of other fields."""
     code = front.state.per_thread_scratch_space if front.state is not None else 0
-    return _thread_header(context.generation.number, name, fields["binding_table"], fields["samplers"], fields["scratch"], code,
-                          tuple(values.items()))  # fmt: skip
+    gen, table = context.generation.number, fields["binding_table"]
+    rest = _thread_header(gen, name, fields["samplers"], fields["scratch"], code, tuple(values.items()))
+    place, mask = _table_place(gen, name)
+    data = int.from_bytes(rest.data, "little") | (table & mask) << place
+    return ThreadHeader(data.to_bytes(len(rest.data), "little"), rest.slots)
+
+
+@cache
+def _table_place(gen: float, name: str) -> tuple[int, int]:
+    """The bit of the dword that holds a binding table pointer, and which bits of the dword it has: addresses stand in place."""
+    found = catalogue.layout(name, gen).field("binding_table_pointer")
+    return found.low // 32 * 32, ((1 << found.width) - 1) << found.low % 32
 
 
 @lru_cache(1024)
-def _thread_header(gen: float, name: str, binding_table: int, samplers: int, scratch: Scratch | None, scratch_code: int,
+def _thread_header(gen: float, name: str, samplers: int, scratch: Scratch | None, scratch_code: int,
                    values: tuple[tuple[str, int], ...]) -> ThreadHeader:  # fmt: skip
+    """The same without a binding table."""
     layout = catalogue.layout(name, gen)
-    dwords = layout.pack(per_thread_scratch_space=scratch_code, binding_table_pointer=binding_table, sampler_state_pointer=samplers,
+    dwords = layout.pack(per_thread_scratch_space=scratch_code, binding_table_pointer=0, sampler_state_pointer=samplers,
                          **dict(values))  # fmt: skip
     base, size = (scratch.base, scratch.size) if scratch is not None else (0, 0)
     slots = tuple(_slot_field(gen, name, field, *rule) for field, rule in

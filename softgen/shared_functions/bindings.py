@@ -25,7 +25,7 @@ ATOMICS = ("and", "or", "xor", "mov", "inc", "dec", "predec", "add", "sub", "rev
 # Operations on the texels of a surface (texture/operations.py) that need no sampler state; "_offset": with texel offsets.
 PLAIN = ("read", "write", "load", "load_offset", "resinfo", *(f"atomic_{name}" for name in ATOMICS))
 # Operations that sample, by where the level of detail comes from and what they return.
-_SAMPLES = ("sample", "sample_b", "sample_l", "sample_d")
+_SAMPLES = ("sample", "sample_b", "sample_l", "sample_d", "sample_mlod", "sample_b_mlod", "sample_d_mlod")  # mlod: a lowest level of detail
 SAMPLING = (*_SAMPLES, *(f"{name}_c" for name in _SAMPLES), "gather4", "gather4_c", "lod")
 SAMPLING = (*SAMPLING, *(f"{name}_offset" for name in SAMPLING))
 NUMBERS = ("base", "width", "height", "depth", "pitch", "rows", "first", "across", "levels", "level")  # of an image, read at run time

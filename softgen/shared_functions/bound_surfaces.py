@@ -72,11 +72,6 @@ class BoundSurfaces:
         return {"table": ctypes.addressof(self.table), "surfaces": ctypes.addressof(self.bindings),
                 "general": self.dispatch.bases.get("general", 0)}  # fmt: skip
 
-    def sampler_keys(self) -> list[tuple[int, int]]:
-        """Host addresses of the keys of the dispatch's samplers, and what each is from where their table begins on."""
-        start, size = ctypes.addressof(self.bindings.sampler_keys), ctypes.sizeof(ctypes.c_uint32)
-        return [(start + size * index, index * self.sampler_size + USED & u32.highest) for index in range(SAMPLERS)]
-
     # -- keeping ---------------------------------------------------------------------------------------------------------
 
     def renew(self) -> None:
@@ -88,20 +83,31 @@ class BoundSurfaces:
         self.surfaces.forget()
         self.samplers.forget()
 
+    def move_samplers(self, offset: int) -> None:
+        """The sampler table is elsewhere, at another offset from its base; what was resolved of it is the same there."""
+        self.dispatch.samplers = self.samplers.table = offset
+        name_samplers(self.bindings, offset, self.sampler_size)
+        self.samplers.forget()
+
+    def sampler_keys(self) -> list[tuple[int, int]]:
+        """Where compiled code finds the keys of the dispatch's samplers, and the keys."""
+        keys = self.bindings.sampler_keys
+        start, step = ctypes.addressof(keys), ctypes.sizeof(keys._type_)
+        return [(start + step * number, keys[number]) for number in range(SAMPLERS)]
+
     def _depend_on_surface(self, name: SurfaceName) -> None:
         size = 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords
         if name.bindless:
             self.dispatch.depend(self.surfaces.bases.get("bindless", 0) + name.number, size)
             return
-        self.dispatch.depend_on_entry(name.number)
-        try:
-            self.dispatch.depend(self.surfaces.address(name.number), size)
-        except SoftgenError:
-            self.dispatch.resolved.volatile = True
+        self.dispatch.depend_on_surface(name.number, size)
 
-    def _depend_on_sampler(self, offset: int) -> None:
-        samplers, layout = self.samplers, catalogue.layout("SAMPLER_STATE", self.gen)
-        data = self.dispatch.depend(samplers.base + offset, self.sampler_size)
+    def _depend_on_sampler(self, index: int, table: int | None) -> None:
+        samplers, layout, offset = self.samplers, catalogue.layout("SAMPLER_STATE", self.gen), index * self.sampler_size
+        if table is None:
+            data = self.dispatch.depend_on_sampler(samplers.base, offset, self.sampler_size)
+        else:
+            data = self.dispatch.depend(samplers.base + table + offset, self.sampler_size)
         if data:
             pointer = layout.raw(memoryview(data).cast("I")).border_color_pointer
             border = catalogue.layout("SAMPLER_BORDER_COLOR_STATE", self.gen)
@@ -129,7 +135,7 @@ class BoundSurfaces:
         name = self._name(int(index), sent)
         if name is None:
             return False
-        if request := requested(descriptor):
+        if request := requested(descriptor, None if sent is None else len(sent.payload) + len(sent.second)):
             return self.resolve_image(request, name, self._table(descriptor, sent))
         entry = self._entry(name)
         return entry is not None and entry not in self.known and self.resolve_buffer(name)
@@ -193,7 +199,7 @@ class BoundSurfaces:
             sampling = None
             if request.samples:
                 offset = (self.samplers.table if table is None else table) + request.sampler * self.sampler_size
-                self._depend_on_sampler(offset)
+                self._depend_on_sampler(request.sampler, table)
                 sampling = self.samplers.sampling(request.sampler, table)
                 if table is not None:
                     found = _keyed(self.bindings.sampler_keys, offset)

@@ -37,6 +37,7 @@ class ContextHead(ctypes.Structure):
         ("mask", ctypes.c_uint64),  # note of the access in progress (lanes/llvm_region.py): flags and lanes,
         ("base", ctypes.c_uint64),  # address that the offsets count from
         ("offsets", ctypes.c_uint64 * CHANNELS),
+        ("alone", ctypes.c_uint64),  # no other host thread runs threads of the dispatch: atomics need not lock (lanes/llvm_access.py)
     ]
 
 

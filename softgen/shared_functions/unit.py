@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from softgen.bits import catalogue
 from softgen.bits.generation import Generation
 from softgen.errors import SoftgenError
 from softgen.memory.space import Space
@@ -44,7 +45,11 @@ class ResolvedState:
 
     def __init__(self) -> None:
         self.entries: dict[int, bytes] = {}  # of the binding table, by index
+        self.surfaces: dict[int, tuple[int, bytes]] = {}  # address and bytes of the surface states that they lead to, by index
         self.states: dict[tuple[int, int], bytes] = {}  # other bytes, by address and size
+        self.samplers: dict[int, bytes] = {}  # of the sampler table, by offset in it
+        self.sampler_base = 0  # that its offset counts from
+        self.blend: dict[tuple[int, int], bytes] = {}  # entries of the blend state, by address and size, where unit states say it is
         self.hosts: dict[int, HostRange] = {}  # buffers that compiled code reaches by host address, by index
         self.volatile = False  # something could not be read: keep nothing
 
@@ -66,6 +71,7 @@ class DispatchBindings:
         self.generation, self.space, self.bases = generation, space, bases
         self.binding_table, self.samplers = binding_table, samplers  # offsets from the surface and dynamic state bases
         self.warn: Callable[[object, str], None] = lambda sender, what: None  # reports what a thread's message did wrong
+        self.blend_moved = 0  # bytes that the blend state has moved by since unit states were made
         self.resolved = ResolvedState()
         self._states: dict[object, Any] = {}
 
@@ -82,8 +88,17 @@ class DispatchBindings:
             for index, data in resolved.entries.items():
                 if space.read(self.table_address(index), len(data)) != data:
                     return False
+            for address, data in resolved.surfaces.values():
+                if space.read(address, len(data)) != data:
+                    return False
             for place, data in resolved.states.items():
                 if space.read(*place) != data:
+                    return False
+            for offset, data in resolved.samplers.items():
+                if space.read(self.sampler_address(offset), len(data)) != data:
+                    return False
+            for (address, size), data in resolved.blend.items():
+                if space.read(address + self.blend_moved, size) != data:
                     return False
             return all(space.contiguous(held.address, held.size) == held.host for held in resolved.hosts.values())
         except SoftgenError:
@@ -99,10 +114,44 @@ class DispatchBindings:
             return b""
         return data
 
-    def depend_on_entry(self, index: int) -> None:
-        """The same of a binding table entry."""
+    def same_surface(self, index: int, entry: bytes, address: int) -> bool:
+        """Whether another entry, which leads to another address, means the surface that was resolved; if so it takes its place."""
+        address &= (1 << self.space.bits) - 1
+        before = self.resolved.surfaces.get(index)
+        if before is None or self.space.read(address, len(before[1])) != before[1]:
+            return False
+        self.resolved.entries[index], self.resolved.surfaces[index] = entry, (address, before[1])
+        return True
+
+    def depend_on_surface(self, index: int, size: int) -> None:
+        """The same of the surface state of a binding table entry."""
+        page, wrap = catalogue.layout("BINDING_TABLE_STATE", self.generation.number), (1 << self.space.bits) - 1
         try:
-            self.resolved.entries[index] = self.space.read(self.table_address(index), ENTRY)
+            entry = self.resolved.entries[index] = self.space.read(self.table_address(index), ENTRY)
+            pointer = page.raw(memoryview(entry).cast("I")).surface_state_pointer
+            address = self.bases.get("surface", 0) + pointer & wrap
+            self.resolved.surfaces[index] = address, self.space.read(address, size)
+        except SoftgenError:
+            self.resolved.volatile = True
+
+    def sampler_address(self, offset: int) -> int:
+        """Where the sampler state at an offset in the table is."""
+        return self.resolved.sampler_base + self.samplers + offset & (1 << self.space.bits) - 1
+
+    def depend_on_sampler(self, base: int, offset: int, size: int) -> bytes:
+        """The same of a sampler state, by its offset in the table, which counts from `base`."""
+        self.resolved.sampler_base = base
+        try:
+            data = self.resolved.samplers[offset] = self.space.read(self.sampler_address(offset), size)
+        except SoftgenError:
+            self.resolved.volatile = True
+            return b""
+        return data
+
+    def depend_on_blend(self, address: int, size: int) -> None:
+        """The same of an entry of the blend state, by its address as unit states have it."""
+        try:
+            self.resolved.blend[address, size] = self.space.read(address + self.blend_moved, size)
         except SoftgenError:
             self.resolved.volatile = True
 
@@ -154,6 +203,19 @@ class UnitBinding(Protocol):
 
     def renew(self) -> None:
         """Another dispatch begins with the same state."""
+        ...
+
+
+@runtime_checkable
+class SamplerBinding(Protocol):
+    """A UnitBinding that has resolved sampler states."""
+
+    def move_samplers(self, offset: int) -> None:
+        """The sampler table is elsewhere; what was resolved of it is the same there."""
+        ...
+
+    def sampler_keys(self) -> list[tuple[int, int]]:
+        """Addresses of what compiled code compares with sampler tables of messages, and the values."""
         ...
 
 

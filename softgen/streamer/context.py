@@ -21,6 +21,7 @@ class SavedContext:
     pipelines: dict[type[Any], Any] = field(default_factory=dict)  # each pipeline's part, by the class its new_state() makes
     unflushed: bool = False  # work was started that no stalling flush has followed
     registers: dict[int, int] = field(default_factory=dict)  # of contexts that MI_SET_CONTEXT switches
+    instructions: int = 0  # that threads of its submissions have executed
     # loaded by MI_SET_CONTEXT in this one's ring; it stays when the ring runs dry
     loaded: SavedContext | None = field(default=None, repr=False, compare=False)
 

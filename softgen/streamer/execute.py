@@ -59,6 +59,7 @@ class Streamer(CommandParser, EngineRegisters):
         self.status = EngineStatusRegisters(device.registers, self.generation.number, engine, self.base, device.interrupt)
         self._read_ahead_is_stale = False  # memory has changed since commands were last read ahead
         self._work = 0  # draws and dispatches that have been counted
+        self._earlier = 0  # instructions of earlier submissions, less those that the counters started with
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
@@ -82,10 +83,16 @@ class Streamer(CommandParser, EngineRegisters):
 
     def run(self) -> bool:
         """Execute from the current place to the end (True) or to a command that has to wait (False)."""
+        self._earlier = self.submitted.instructions - self.counters.instructions
         try:
             return self._run()
         finally:
+            self.submitted.instructions = self.elapsed
             self.write_counts()
+
+    @property
+    def elapsed(self) -> int:
+        return self._earlier + self.counters.instructions
 
     def _run(self) -> bool:
         self.waiting = None

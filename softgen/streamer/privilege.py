@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from importlib import resources
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from softgen.bits import registers
 from softgen.bits.catalogue import catalogue
-from softgen.bits.generation import Generation
+from softgen.bits.generation import SPEC, Generation
 from softgen.bits.record import Record
-from softgen.streamer.interface import RegisterFile
-from softgen.streamer.parser import Command
+
+if TYPE_CHECKING:
+    from softgen.streamer.interface import RegisterFile
+    from softgen.streamer.parser import Command
 
 
 class PrivilegedStreamer(Protocol):
@@ -37,7 +38,7 @@ class PrivilegedStreamer(Protocol):
 @cache
 def privileged(kind: str) -> frozenset[str]:
     """Names of the privileged `commands` or `registers`."""
-    text = (resources.files("softgen") / "spec" / "streamer" / "privilege.toml").read_text("utf-8")
+    text = (SPEC / "streamer" / "privilege.toml").read_text("utf-8")
     return frozenset(tomllib.loads(text)[kind])
 
 

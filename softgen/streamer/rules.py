@@ -11,9 +11,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Any, NamedTuple
 
+from softgen.bits.generation import SPEC
 from softgen.bits.record import Record
 
 OTHERWISE: dict[str, Any] = {"pipeline": "", "unflushed": False, "never": False, "nothing": False}  # what a row need not say
@@ -35,7 +35,7 @@ class Rule(NamedTuple):
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((resources.files("softgen") / "spec" / "streamer" / "rules.toml").read_text("utf-8"))
+    return tomllib.loads((SPEC / "streamer" / "rules.toml").read_text("utf-8"))
 
 
 def commands(rules: str) -> frozenset[str]:

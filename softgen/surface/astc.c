@@ -1,12 +1,13 @@
-/* ASTC, two-dimensional blocks, low dynamic range (Khronos data format specification 1.3, ASTC; KHR_texture_compression_astc_ldr).
+/* ASTC, two-dimensional blocks (Khronos data format specification 1.3, ASTC; KHR_texture_compression_astc_hdr).
  *
  * A texel is decoded on its own: the weights that it is between, the endpoints of its partition, one interpolation. Channels are 16-bit
- * numbers: of sRGB formats their top 8 bits count, of others they are fractions of 65536. What the specification calls an illegal encoding,
- * and high dynamic range, is the error colour: opaque magenta.
+ * numbers: of sRGB formats their top 8 bits count, of other formats of low dynamic range they are fractions of 65536, of those of high
+ * dynamic range half floats. What the specification calls an illegal encoding, and high dynamic range where the format has none, is the
+ * error colour: opaque magenta.
  */
 #include "astc.h"
 
-enum { CHANNELS = 4, MOST_WEIGHTS = 64, MOST_VALUES = 18 };
+enum { MOST_WEIGHTS = 64, MOST_VALUES = 18 };
 
 /* -- endpoints -------------------------------------------------------------------------------------------------------------------------- */
 
@@ -40,8 +41,6 @@ static int32_t unquantized_color(uint32_t value, const struct range *r)
     uint32_t t = (high * c + b) ^ a;
     return (int32_t)((a & 0x80) | t >> 2);
 }
-
-struct ends { int32_t of[2][CHANNELS]; };
 
 static void contract_blue(int32_t *color)
 {
@@ -210,22 +209,24 @@ static int read_mode(uint32_t mode, struct block_mode *m)
 
 /* -- texels ----------------------------------------------------------------------------------------------------------------------------- */
 
-static void magenta(uint32_t *rgba)
+static void magenta(uint32_t *rgba, enum profile profile)
 {
-    rgba[0] = rgba[2] = rgba[3] = 0xffff, rgba[1] = 0;
+    rgba[0] = rgba[2] = rgba[3] = profile == HDR ? 0x3c00 : 0xffff, rgba[1] = 0;
 }
 
 /* A block of one colour; its extent may be anything legal. */
-static void void_extent(const uint32_t *words, uint32_t *rgba)
+static void void_extent(const uint32_t *words, enum profile profile, uint32_t *rgba)
 {
     uint32_t at[4] = {bits_at(words, 12, 13), bits_at(words, 25, 13), bits_at(words, 38, 13), bits_at(words, 51, 13)};
-    int all = (at[0] & at[1] & at[2] & at[3]) == 0x1fff;
-    if (bits_at(words, 9, 1) || bits_at(words, 10, 2) != 3 || (!all && (at[0] >= at[1] || at[2] >= at[3]))) {
-        magenta(rgba);
+    int all = (at[0] & at[1] & at[2] & at[3]) == 0x1fff, half = (int)bits_at(words, 9, 1);
+    if ((half && profile != HDR) || bits_at(words, 10, 2) != 3 || (!all && (at[0] >= at[1] || at[2] >= at[3]))) {
+        magenta(rgba, profile);
         return;
     }
-    for (uint32_t i = 0; i < CHANNELS; i++)
+    for (uint32_t i = 0; i < CHANNELS; i++) {
         rgba[i] = bits_at(words, 64 + 16 * i, 16);
+        rgba[i] = profile == HDR && !half ? unorm_half(rgba[i]) : rgba[i];
+    }
 }
 
 /* The weight of a texel: four of the grid, with 4 bits of fraction. */
@@ -282,14 +283,15 @@ static const struct range *color_range(uint32_t values, int32_t room)
     return 0;
 }
 
-static void decode_astc(const uint32_t *words, uint32_t x, uint32_t y, uint32_t wide, uint32_t high, int srgb, uint32_t *rgba)
+static void decode_astc(const uint32_t *words, uint32_t x, uint32_t y, uint32_t wide, uint32_t high, enum profile profile,
+                        uint32_t *rgba)
 {
     struct block_mode m;
     if ((words[0] & 0x1ff) == 0x1fc) {
-        void_extent(words, rgba);
+        void_extent(words, profile, rgba);
         return;
     }
-    magenta(rgba);
+    magenta(rgba, profile);
     if (!read_mode(words[0] & 0x7ff, &m))
         return;
     uint32_t partitions = bits_at(words, 11, 2) + 1, count = m.width * m.height * (1 + m.dual), bits = sequence_bits(m.range, count);
@@ -310,25 +312,33 @@ static void decode_astc(const uint32_t *words, uint32_t x, uint32_t y, uint32_t 
     for (uint32_t i = 0; i < 2 * ((c.mode[partition] >> 2) + 1); i++)
         mine[i] = unquantized_color(values[at + i], range);
     int legal = 1;
-    struct ends e = ends_of(mine, c.mode[partition], &legal);
+    struct ends e;
+    uint32_t bright = profile == HDR ? hdr_ends(mine, c.mode[partition], &e) : 0; /* channels of high dynamic range */
+    if (!bright)
+        e = ends_of(mine, c.mode[partition], &legal);
     uint32_t other = m.dual ? bits_at(words, 128 - bits - c.above, 2) : CHANNELS; /* the channel with weights of its own */
     for (uint32_t i = 0; i < CHANNELS && legal; i++) {
         uint32_t weight = weight_at(&m, weights, i == other, x, y, wide, high), a = (uint32_t)e.of[0][i], b = (uint32_t)e.of[1][i];
-        a = a << 8 | (srgb ? 0x80 : a), b = b << 8 | (srgb ? 0x80 : b);
+        if (bright >> i & 1)
+            a <<= 4, b <<= 4;
+        else
+            a = a << 8 | (profile == SRGB ? 0x80 : a), b = b << 8 | (profile == SRGB ? 0x80 : b);
         rgba[i] = (a * (64 - weight) + b * weight + 32) >> 6;
+        if (profile == HDR)
+            rgba[i] = bright >> i & 1 ? hdr_half(rgba[i]) : unorm_half(rgba[i]);
     }
 }
 
 /* -- over lanes ------------------------------------------------------------------------------------------------------------------------- */
 
-/* in: four dwords of the block, x and y in it, its width and height, whether it is sRGB; out: 16-bit channels. */
+/* in: four dwords of the block, x and y in it, its width and height, the profile; out: 16-bit channels. */
 void surface_astc(const uint32_t *in, uint32_t *out, uint32_t lanes)
 {
     for (uint32_t lane = 0; lane < lanes; lane++) {
         uint32_t words[4], rgba[CHANNELS], wide = in[6 * lanes + lane], high = in[7 * lanes + lane];
         for (uint32_t i = 0; i < 4; i++)
             words[i] = in[i * lanes + lane];
-        decode_astc(words, in[4 * lanes + lane], in[5 * lanes + lane], wide, high, (int)in[8 * lanes + lane], rgba);
+        decode_astc(words, in[4 * lanes + lane], in[5 * lanes + lane], wide, high, (enum profile)in[8 * lanes + lane], rgba);
         for (uint32_t i = 0; i < CHANNELS; i++)
             out[i * lanes + lane] = rgba[i];
     }

@@ -1,4 +1,4 @@
-"""Compressed blocks: S3TC (BC1 to BC3) and RGTC (BC4, BC5), of 4x4 texels; coded.py has the others.
+"""Compressed blocks: S3TC (BC1 to BC3) and RGTC (BC4, BC5), of 4x4 texels, and packed YUV, of 2x1; coded.py has the others.
 
 A colour is a fraction of two colours of the block, in sixths; a value of a block of values one of two, in 35ths. Numerators are exact, and
 divided once (public: Khronos data format specification 1.3, S3TC and RGTC).
@@ -22,7 +22,12 @@ Decoder = Callable[[Machine, Format, list[Value], Value], list[Value]]
 
 def compressed(format: Format) -> bool:
     """Whether texels are decoded here."""
-    return format.coding in DECODERS or bool(format.coding) and coded.known(format)
+    return _coding(format) in DECODERS or bool(format.coding) and coded.known(format)
+
+
+def _coding(format: Format) -> str:
+    """The name of a decoder: how a block is compressed, or that it is packed YUV."""
+    return "yuv" if format.space == "yuv" and format.block == (2, 1) else format.coding
 
 
 def block_of(m: Machine, texels: Value, size: int) -> Value:
@@ -38,8 +43,8 @@ def check(format: Format) -> None:
 
 def unpack(m: Machine, format: Format, words: list[Value], x: Value, y: Value) -> list[Value]:
     """Red, green, blue and alpha of the texel at a column and row of its block, as bits."""
-    if format.coding in DECODERS:
-        found = DECODERS[format.coding](m, format, words, (y & 3) << 2 | (x & 3))
+    if (coding := _coding(format)) in DECODERS:
+        found = DECODERS[coding](m, format, words, (y & 3) << 2 | (x & 3))
     else:
         wide, high = format.block
         found = coded.decode(m, format, words, x - block_of(m, x, wide) * wide, y - block_of(m, y, high) * high)
@@ -114,4 +119,13 @@ def _rgtc(m: Machine, format: Format, words: list[Value], place: Value) -> list[
     return [*found, *[zero] * (3 - len(found)), m.like(words[0], texel.ONE)]
 
 
-DECODERS: dict[str, Decoder] = {"dxt1": _dxt1, "dxt3": _dxt3, "dxt5": _dxt5, "rgtc1": _rgtc, "rgtc2": _rgtc}
+def _yuv(m: Machine, format: Format, words: list[Value], place: Value) -> list[Value]:
+    """Two texels with a Y each, and one Cr and one Cb for both: Cr as red, Y as green, Cb as blue (KBL 22447)."""
+    found = {name: [at for channel, at in texel.places(format) if channel.name == name] for name in "yuv"}
+    even = place & 1 == 0
+    y = m.select(even, words[0] >> found["y"][0], words[0] >> found["y"][1])
+    raw = [words[0] >> found["v"][0], y, words[0] >> found["u"][0]]
+    return [*(_divided(m, _float(m, value & 0xFF), 0xFF) for value in raw), m.like(words[0], texel.ONE)]
+
+
+DECODERS: dict[str, Decoder] = {"dxt1": _dxt1, "dxt3": _dxt3, "dxt5": _dxt5, "rgtc1": _rgtc, "rgtc2": _rgtc, "yuv": _yuv}

@@ -12,6 +12,7 @@ typedef void decoder(const uint32_t *words, uint32_t x, uint32_t y, uint32_t *rg
 
 decoder decode_bc7, decode_bc6h_signed, decode_bc6h_unsigned;
 decoder decode_etc1, decode_etc2, decode_etc2_punchthrough, decode_etc2_alpha;
+decoder decode_fxt1;
 decoder decode_eac, decode_eac_two, decode_eac_signed, decode_eac_signed_two;
 
 /* Bits of a block, counted from its lowest; at most 32. */

@@ -1,5 +1,5 @@
-"""Compressed blocks that C code decodes: BPTC, ETC, EAC and ASTC (coded.h, astc.c). Lane programs call it on every machine; it returns the
-numbers that the channels of the format hold."""
+"""Compressed blocks that C code decodes: BPTC, ETC, EAC, FXT1 and ASTC (coded.h, astc.c). Lane programs call it on every machine; it
+returns the numbers that the channels of the format hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from softgen.bits.formats import Format
 from softgen.errors import SoftgenError
 from softgen.lanes.host_function import HostFunction
 from softgen.lanes.machine import Machine
-from softgen.lanes.types import f16, f32, i32, u32
+from softgen.lanes.types import f16, f32, i32, u16, u32
 from softgen.lanes.value import Value
 from softgen.surface import texel
 
@@ -22,7 +22,7 @@ NAMES = {
     "BC7_UNORM": "bc7", "BC7_UNORM_SRGB": "bc7", "BC6H_SF16": "bc6h_signed", "BC6H_UF16": "bc6h_unsigned",
     "ETC1_RGB8": "etc1", "ETC2_RGB8": "etc2", "ETC2_SRGB8": "etc2", "ETC2_RGB8_PTA": "etc2_punchthrough",
     "ETC2_SRGB8_PTA": "etc2_punchthrough", "ETC2_EAC_RGBA8": "etc2_alpha", "ETC2_EAC_SRGB8_A8": "etc2_alpha", "EAC_R11": "eac",
-    "EAC_RG11": "eac_two", "EAC_SIGNED_R11": "eac_signed", "EAC_SIGNED_RG11": "eac_signed_two",
+    "FXT1": "fxt1", "EAC_RG11": "eac_two", "EAC_SIGNED_R11": "eac_signed", "EAC_SIGNED_RG11": "eac_signed_two",
 }  # fmt: skip
 
 
@@ -44,21 +44,24 @@ FUNCTIONS = {name: HostFunction(f"surface_{name}", partial(_find, f"surface_{nam
 
 
 ASTC = HostFunction("surface_astc", partial(_find, "surface_astc"))
-LOW_RANGE = "ASTC_LDR"  # begins the names of formats
+HIGH_RANGE = "ASTC_HDR"  # begins the names of formats
+LDR, SRGB, HDR = range(3)  # enum profile of astc.h
 WHOLE = 0xFFFF  # 1.0
 
 
 def known(format: Format) -> bool:
     """Whether texels of a format are decoded here."""
-    return format.name in NAMES or format.name.startswith(LOW_RANGE)
+    return format.name in NAMES or format.coding == "astc"
 
 
 def _astc(m: Machine, format: Format, words: list[Value], x: Value, y: Value) -> list[Value]:
-    """Of sRGB formats the top 8 bits count; others are half floats, rounded toward zero (KHR_texture_compression_astc_ldr)."""
-    srgb = format.space == "srgb"
-    numbers = [m.like(x, number) for number in (*format.block, int(srgb))]
+    """Of sRGB formats the top 8 bits count; others are half floats, rounded toward zero (KHR_texture_compression_astc_hdr)."""
+    profile = SRGB if format.space == "srgb" else HDR if format.name.startswith(HIGH_RANGE) else LDR
+    numbers = [m.like(x, number) for number in (*format.block, profile)]
     held = m.host(ASTC, [*words, x, y, *numbers], CHANNELS)
-    if srgb:
+    if profile == HDR:
+        return [m.bitcast(m.convert(m.bitcast(m.convert(value, u16), f16), f32), u32) for value in held]
+    if profile == SRGB:
         return [texel.decode_channel(m, channel, value >> 8) for channel, value in zip(format.channels, held, strict=True)]
     halves = [m.convert(m.convert(m.bitcast(value, i32), f32) * (1 / (WHOLE + 1)), f16, "rtz") for value in held]
     return [m.select(value == WHOLE, texel.ONE, m.bitcast(m.convert(half, f32), u32)) for value, half in zip(held, halves, strict=True)]

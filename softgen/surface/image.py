@@ -54,6 +54,7 @@ class SurfaceImage:
     layout: str = "below"  # of levels and slices: below packed row (levels.py)
     resource_lod: int = 0  # resource minimum LOD, in 256ths
     near: bool = False  # offsets of texels fit in 32 bits, and the image is in one part of the address space
+    lines: tuple[int, int] = (1, 0)  # from line to line, and the first: 2 where the image is a field of a frame
     averages_corners: bool = True  # the texel that a cube map lacks at a corner is the average of the other three
     run_time: LevelTable | None = None  # in compiled programs
     linear: Value | None = None  # in compiled programs: the address of the table for sRGB (texel.linear_table)
@@ -132,7 +133,7 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
     if kind in ("buffer", "null"):
         entries, pitch = int(state.number_of_entries) if kind == "buffer" else 0, int(state.surface_pitch) + 1
         base = int(state.surface_base_address)
-        image = SurfaceImage(kind, format, base, entries, 1, 1, False, pitch, "linear", 0, 1, 0, 0, (1, 1), (0, 0))
+        image = SurfaceImage(kind, format, base, entries, 1, 1, False, pitch, "linear", 0, 1, 0, 0, (1, 1), (0, 0), _select(layout, state))
         return replace(image, near=_is_near(image, entries * pitch))
     if getattr(state, "number_of_multisamples", 0):
         raise Unsupported(f"has number_of_multisamples {value_name(layout, state, 'number_of_multisamples')}: not yet simulated for "
@@ -158,6 +159,7 @@ def _decoded(gen: float, state: Record) -> SurfaceImage:
         across=across,
         layout=arrangement,
         resource_lod=int(getattr(state, "resource_min_lod", 0)),
+        lines=_lines(state, kind),
         averages_corners=bool(getattr(state, "cube_map_corner_mode", 1)),
     )  # fmt: skip
     image = _in_blocks(gen, image)
@@ -188,7 +190,7 @@ def reach(image: SurfaceImage) -> int:
     wide: int = max(left + (across << level if packed else across) for level, (left, across) in beside)
     high: int = max(top + (down * slices if packed else down) for top, down in zip(table.top, table.down, strict=True))
     columns = (wide + (image.first + slices) * image.across + image.at[0]) * image.size
-    rows = high + (image.first + slices) * image.rows + image.at[1]
+    rows = (high + (image.first + slices) * image.rows + image.at[1]) * image.lines[0]
     order = "" if image.tiling == "linear" else tiling.orders()[image.tiling]
     return (rows << 1 | 1) * image.pitch + (columns << order.count("Y")) + (image.pitch << order.count("Y")) + (2 << len(order))
 
@@ -225,6 +227,13 @@ def _tiling(layout: Layout, state: Record, kind: str, format: Format) -> str:
         described = f"a {kind} surface of {format.bits} bits with {state.mip_count_lod + 1} levels"
         raise Unsupported(f"is {described} in {mode}: not yet simulated for this message")
     return f"{mode}_{format.bits}"
+
+
+def _lines(state: Record, kind: str) -> tuple[int, int]:
+    """Every line, or every other one of a 2D surface that is no array, from the first or second on (KBL 19102-19120)."""
+    if kind != "2d" or not state.vertical_line_stride or _is_array(state, kind):
+        return 1, 0
+    return 2, int(state.vertical_line_stride_offset)
 
 
 def _across(state: Record, kind: str) -> int:
@@ -333,6 +342,9 @@ def row_offset(m: Machine, image: SurfaceImage, v: Value, r: Value, level: Value
         row = row + m.convert(lookup(m, image.table.top, level), type)
     if image.moved:
         row = row + broadcast_number(m, image.at[1], type, lanes)
+    step, first = image.lines
+    if step > 1:
+        row = row * step + first
     return tiling.row(m, image.tiling, broadcast_number(m, image.pitch, type, lanes), row)
 
 

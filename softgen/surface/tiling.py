@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from importlib import resources
 from itertools import groupby
 
+from softgen.bits.generation import SPEC
 from softgen.errors import Unsupported
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Value
@@ -18,7 +18,7 @@ from softgen.lanes.value import Value
 @cache
 def orders() -> dict[str, str]:
     """Tiling name -> the coordinate bits of an offset within a tile."""
-    found: dict[str, str] = tomllib.loads((resources.files("softgen") / "spec" / "surface" / "tilings.toml").read_text("utf-8"))
+    found: dict[str, str] = tomllib.loads((SPEC / "surface" / "tilings.toml").read_text("utf-8"))
     return found
 
 

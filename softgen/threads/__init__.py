@@ -9,7 +9,8 @@ dispatcher.py  chooses the engine of a dispatch; statistics.py counts what each 
 interpreted.py the reference engine behind the scheduler, for C loops
 reference.py   the reference engine: one thread group on the interpreter
 scheduler.py   structures of scheduler.c and start.c, the native scheduler; threads.h is its C interface
-pool.py        compiled engines: groups handed out in chunks to host threads
+groups.py      compiled engines: groups shared among host threads, which helpers.c keeps
+pool.py        C loops of pipelines, each on a host thread of its own
 kept_loop.py   the worker of a C loop, kept while its record lasts
 programs.py    kernels and the system routine in memory
 bindings.py    surface entries for compiled code, kept between dispatches

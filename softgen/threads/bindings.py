@@ -9,14 +9,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 
+from softgen.errors import SoftgenError
 from softgen.memory.space import Space
 from softgen.shared_functions import units
-from softgen.shared_functions.bound_surfaces import BoundSurfaces
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import SentBytes
-from softgen.shared_functions.sampler.state import Samplers
-from softgen.shared_functions.unit import DispatchBindings, UnitBinding, UnitStates
+from softgen.shared_functions.unit import DispatchBindings, SamplerBinding, UnitBinding, UnitStates
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 
 BASES = ("surface", "dynamic", "bindless", "general", "instruction")
@@ -67,15 +66,41 @@ class BoundUnits:
 
     def move(self, bases: Mapping[str, int], table: int, samplers: int) -> None:
         """The same of all that pointers lead to: base addresses, binding table and samplers are others now."""
-        dispatch, held = self.dispatch, self.dispatch.state(Samplers.of)
-        dispatch.bases = dispatch.state(Surfaces.of).bases = bases
-        dispatch.samplers = held.table = samplers
-        held.forget()
+        self.dispatch.bases = self.dispatch.state(Surfaces.of).bases = bases
+        self.move_samplers(samplers)
         self.move_table(table)
 
+    def follow_table(self, offset: int) -> bool:
+        """The next dispatch has its binding table elsewhere: whether that means the same surfaces. Drivers write tables and surface state
+        anew for each dispatch."""
+        dispatch, surfaces = self.dispatch, self.dispatch.state(Surfaces.of)
+        if dispatch.resolved.volatile:
+            return False
+        self.move_table(offset)
+        try:
+            for index, data in dispatch.resolved.entries.items():
+                entry = dispatch.space.read(dispatch.table_address(index), len(data))
+                if entry != data and not dispatch.same_surface(index, entry, surfaces.address(index)):
+                    return False
+        except SoftgenError:
+            return False
+        return dispatch.current()
+
+    def move_samplers(self, offset: int) -> None:
+        """The same of the sampler table, at another offset from the dynamic state base."""
+        self.dispatch.samplers = offset
+        for binding in self.bindings:
+            if isinstance(binding, SamplerBinding):
+                binding.move_samplers(offset)
+
     def sampler_keys(self) -> list[tuple[int, int]]:
-        """Host addresses of the keys of samplers, and what each is from where the table begins on."""
-        return [key for binding in self.bindings if isinstance(binding, BoundSurfaces) for key in binding.sampler_keys()]
+        """Addresses of what compiled code compares with sampler tables of messages, and the values."""
+        return [key for binding in self.bindings if isinstance(binding, SamplerBinding) for key in binding.sampler_keys()]
+
+    def in_place(self, dispatch: ThreadDispatch) -> bool:
+        """Whether nothing was moved since the record was made."""
+        held = self.dispatch
+        return held.binding_table == dispatch.binding_table and held.samplers == dispatch.samplers and not held.blend_moved
 
     def renew(self) -> None:
         for binding in self.bindings:
@@ -97,7 +122,7 @@ class BindingCache:
         pointers = dispatch.binding_table, dispatch.samplers
         key = (context.generation.number, *pointers, bases, dispatch.units, dispatch.unit_states), id(context.space)
         held = self._tables.pop(key, None)
-        if held is not None and held[0]() is context.space and held[1].current():
+        if held is not None and held[0]() is context.space and held[1].in_place(dispatch) and held[1].current():
             table = held[1]
             table.renew()
         else:

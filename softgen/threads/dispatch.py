@@ -53,6 +53,7 @@ class DispatchContext:
     warn: Callable[[str], None] = lambda text: None  # reports broken rules; execution goes on
     system_routine: int | None = None  # offset from the instruction base (STATE_SIP)
     stepped: Callable[[Callable[[], str]], None] | None = None  # called after each instruction on the interpreter, with what names it
+    elapsed: int = 0  # instructions of earlier dispatches: where the time stamps of threads (tm0) start
 
     def layout(self, name: str) -> Layout:
         return catalogue.layout(name, self.generation.number)
@@ -165,7 +166,6 @@ class Finished:
 
     threads: int
     instructions: int
-    groups: int = 1
 
 
 @lru_cache(256)

@@ -19,6 +19,7 @@ from softgen.errors import Unsupported
 from softgen.eu.engine import engine
 from softgen.eu.engine_protocol import CompilerEngine
 from softgen.eu.interpreter import KernelProgram
+from softgen.lanes.mode import compile_in_background
 from softgen.memory.space import Space
 from softgen.threads import reference
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ResultT, ThreadDispatch, TimedOut, never
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from softgen.threads.pool import WorkerSet
     from softgen.threads.selection import TileSelection, WorkNames
 
-REFERENCE = "reference"
+REFERENCE, PROMOTING = "reference", "auto"
 NOTHING = Finished(0, 0)
 
 
@@ -50,6 +51,7 @@ class EngineDispatcher:
         self.notes: list[str] = []
         self.ran: dict[tuple[KernelProgram, str], KernelStatistics] = {}
         self._make = make or engine
+        compile_in_background(name == PROMOTING)
         self._engine: CompilerEngine | None = None
         self._workers: list[WorkerSet] = []  # not in use
         self._lock = threading.Lock()
@@ -120,14 +122,10 @@ class EngineDispatcher:
 
     def _compiled(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram,
                   timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
-        from softgen.threads import pool  # imported late: the reference engine needs none of it
-        from softgen.threads.shared import SharedDispatch
-
         made = self._built(context)
         if dispatch.groups and dispatch.threads:
             with self._borrowed() as workers:
-                shared = SharedDispatch(context, dispatch, program, made, workers.bindings)
-                yield from pool.GroupRun(shared, workers, timed_out).run()
+                yield from workers.groups.run(context, dispatch, program, made, timed_out)
 
     def _built(self, context: DispatchContext) -> CompilerEngine:
         try:

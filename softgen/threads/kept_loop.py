@@ -9,13 +9,12 @@ were resolved from (DispatchBindings.current), base addresses, and the code that
 from __future__ import annotations
 
 import ctypes
-import weakref
 from typing import TYPE_CHECKING
 
 from softgen.eu.engine_protocol import CompilerEngine
 from softgen.memory.guard import FaultRecord
 from softgen.threads import places
-from softgen.threads.bindings import BASES, BindingCache
+from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import DispatchContext, Finished, NativeLoop, ThreadDispatch, TimedOut, never
 from softgen.threads.programs import DispatchProgram
 from softgen.threads.shared import SharedDispatch
@@ -33,30 +32,10 @@ class KeptLoop:
     def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
                  bindings: BindingCache, state: WorkerState) -> None:  # fmt: skip
         self.dispatch, self.program, self.engine = dispatch, program, engine
-        self.space, self.bases = weakref.ref(context.space), context.bases
         self.shared = SharedDispatch(context, dispatch, program, engine, bindings)
         self.worker = Worker(self.shared, 0, state, self._poll)
         self._timed_out: TimedOut = never
         self.statistics: KernelStatistics | None = None  # of the kernel, for a caller that runs the loop
-
-    def holds(self, context: DispatchContext, program: DispatchProgram) -> bool:
-        """Whether another dispatch by the record may use it."""
-        if program is not self.program or context.space is not self.space() or not self._same_bases(context):
-            return False
-        bound = self.shared.bound
-        if not bound.current():
-            return False
-        bound.renew()
-        self.shared.report_to(context)
-        return True
-
-    def _same_bases(self, context: DispatchContext) -> bool:
-        new, old = context.bases, self.bases
-        if new is not old:
-            if any(new.get(name) != old.get(name) for name in BASES):
-                return False
-            self.bases = new
-        return True
 
     # -- for a caller that compares all that itself, in C, and calls the loop (threads_begin of threads.h) ------------------------
 
@@ -108,7 +87,7 @@ class LoopCache:
     def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine, loop: NativeLoop,
             timed_out: TimedOut) -> Finished:  # fmt: skip
         kept = self._kept.pop(id(dispatch), None)
-        if kept is not None and (kept.engine is not engine or not kept.holds(context, program)):
+        if kept is not None and (kept.engine is not engine or not kept.shared.holds(context, program, dispatch)):
             self._free.append(kept.worker.state)
             kept = None
         kept = kept or self._make(context, dispatch, program, engine)

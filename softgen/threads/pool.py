@@ -1,4 +1,4 @@
-"""Dispatches on compiled engines: groups, or C loops, shared among host threads.
+"""C loops that start batches of threads, each on a host thread of its own.
 
 The calling thread is worker 0; the others come from one pool of host threads, which is made once in a process. Only the calling thread
 polls the time limit and Ctrl-C, for which compiled code returns at intervals. With one host thread groups run in order, and results are
@@ -8,8 +8,6 @@ reproducible.
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -17,16 +15,15 @@ from typing import TYPE_CHECKING
 from softgen.threads import places
 from softgen.threads.bindings import BindingCache
 from softgen.threads.dispatch import Finished, NativeLoop, TimedOut
+from softgen.threads.groups import GroupCache
 from softgen.threads.kept_loop import LoopCache
 from softgen.threads.shared import SharedDispatch
-from softgen.threads.worker import SLICE, Worker, WorkerState
+from softgen.threads.worker import Worker, WorkerState
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 MAX_THREADS = 1024
-FIRST_CHUNK = 16  # groups, while the time that one takes is unknown
-MIN_PARALLEL_TIME = 0.0002  # seconds of work left that justify another host thread
 POLL_INTERVAL = 0.02  # seconds between polls of the time limit while other threads finish
 
 
@@ -45,6 +42,7 @@ class WorkerSet:
     def __init__(self, threads: int) -> None:
         self.threads, self.bindings = threads, BindingCache()
         self.loops = LoopCache(self.bindings)
+        self.groups = GroupCache(threads, self.bindings)
         self._states: list[WorkerState] = []
 
     def __getitem__(self, number: int) -> WorkerState:
@@ -55,33 +53,6 @@ class WorkerSet:
 
 class WorkStopped(Exception):
     """Another worker met an error, or the time limit has passed."""
-
-
-class WorkQueue:
-    """The groups of a dispatch, handed out in chunks."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.next, self.workers = total, 0, 1
-        self.seconds: float | None = None  # of a group, as measured last
-        self._lock = threading.Lock()
-
-    def take(self) -> tuple[int, int] | None:
-        with self._lock:
-            first, left = self.next, self.total - self.next
-            if not left:
-                return None
-            size = FIRST_CHUNK if self.seconds is None else max(int(SLICE * 1e-9 / self.seconds), 1)
-            share = left if self.workers == 1 else -(-left // (2 * self.workers))
-            self.next = first + min(size, share)
-            return first, self.next
-
-    def measured(self, seconds: float, groups: int) -> None:
-        self.seconds = max(seconds / groups, 1e-9)
-
-    @property
-    def left(self) -> float:
-        """Seconds of work left; 0 before the first measurement."""
-        return (self.total - self.next) * (self.seconds or 0.0)
 
 
 class ParallelRun:
@@ -176,34 +147,6 @@ def _wait_for(future: Future[None], seconds: float) -> None:
     from concurrent.futures import wait
 
     wait([future], seconds)
-
-
-class GroupRun(ParallelRun):
-    """The groups of a dispatch, in chunks: on the calling thread first, on others when the work left is worth it."""
-
-    def __init__(self, shared: SharedDispatch, workers: WorkerSet, timed_out: TimedOut) -> None:
-        super().__init__(shared, workers, timed_out)
-        self.limit = min(workers.threads, shared.dispatch.concurrent_groups)
-        self.queue = WorkQueue(shared.dispatch.groups)
-
-    def _lead(self, worker: Worker) -> Iterator[Finished]:
-        while not self.stopped and (chunk := self.queue.take()):
-            if self.timed_out():
-                raise places.timed_out_before(self.shared.dispatch, chunk[0], self.shared.program)
-            self._work(worker, *chunk)
-            yield from self._finished()
-            if not self.others and self.limit > 1 and self.queue.left > MIN_PARALLEL_TIME:
-                self.queue.workers = self.limit
-                self._start(range(1, self.limit))
-
-    def _follow(self, worker: Worker, number: int) -> None:
-        while not self.stopped and (chunk := self.queue.take()):
-            self._work(worker, *chunk)
-
-    def _work(self, worker: Worker, first: int, last: int) -> None:
-        began = time.perf_counter()
-        self.done.append(worker.run(first, last))
-        self.queue.measured(time.perf_counter() - began, last - first)
 
 
 class LoopRun(ParallelRun):

@@ -36,11 +36,12 @@ def run(context: DispatchContext, dispatch: ThreadDispatch, timed_out: TimedOut 
 
 
 def start_thread(gen: float, dispatch: ThreadDispatch, group: int, number: int,
-                 messages: Mapping[int, MessageHandler] | None = None) -> ThreadState:  # fmt: skip
+                 messages: Mapping[int, MessageHandler] | None = None, elapsed: int = 0) -> ThreadState:  # fmt: skip
     """A thread as it starts, but for its payload."""
     thread = ThreadState(gen, dict(messages or {}), dispatch.kernel, dispatch.mask(number, group))
     thread.dwords("cr")[: len(dispatch.control)] = dispatch.control
     thread.system_routine = dispatch.system_routine
+    thread.clock = lambda: elapsed + thread.executed
     return thread
 
 
@@ -49,14 +50,14 @@ class ReferenceGroup:
 
     def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, group: int, program: KernelProgram,
                  bindings: DispatchBindings) -> None:  # fmt: skip
-        self.dispatch, self.group, gen = dispatch, group, context.generation.number
+        self.dispatch, self.group, self.elapsed, gen = dispatch, group, context.elapsed, context.generation.number
         own = GroupBindings(bindings, np.zeros(dispatch.local_bytes, np.uint8), dispatch.group_size(group), self._notify)
         messages = handlers([units.named(name) for name in dispatch.units], own)
         self.threads = [self._thread(gen, number, messages) for number in range(dispatch.group_size(group))]
         self.runners = [Interpreter(thread, program, text=places.text) for thread in self.threads]
 
     def _thread(self, gen: float, number: int, messages: Mapping[int, MessageHandler]) -> ThreadState:
-        thread = start_thread(gen, self.dispatch, self.group, number, messages)
+        thread = start_thread(gen, self.dispatch, self.group, number, messages, self.elapsed)
         payload = self.dispatch.start_registers(self.group, number)
         thread.grf[: len(payload)] = np.frombuffer(payload, np.uint8)
         return thread

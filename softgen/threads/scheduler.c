@@ -21,11 +21,16 @@ void threads_place(uint64_t size, uint64_t control, uint64_t notification, uint6
     place.vector_mask_enable = vector_mask_enable;
 }
 
-static int late(const struct worker *w)
+static uint64_t nanoseconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec >= w->deadline;
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int late(const struct worker *w)
+{
+    return nanoseconds() >= w->deadline;
 }
 
 /* -- turns --------------------------------------------------------------------------------------------------------------------------- */
@@ -205,14 +210,57 @@ static void enter(struct worker *w, void *record)
         count_left(w); /* Python may have given a thread another function, and those left were not counted yet */
 }
 
-/* Runs the groups from w->first up to w->last, until all are done or Python is needed; called again, it goes on. After ESCAPED, Python
- * has executed the instruction, stored the thread's status in its block, and moved on to the next thread if this one now waits or has ended
- * (then one fewer is left). */
+/* Chunks are as long as CHUNK_TIME, and shorter towards the end, so that workers end at the same time. */
+static void size_chunk(struct worker *w, uint64_t now)
+{
+    uint64_t spent = now - w->taken_at + 1, fits = w->taken * CHUNK_TIME / spent;
+    w->chunk = !fits ? 1 : fits < CHUNK_GROWTH * w->taken ? fits : CHUNK_GROWTH * w->taken;
+    w->taken = 0;
+}
+
+/* The next chunk of the dispatch; DONE with an empty chunk if there is none, or if workers shall return. */
+static enum threads_reason take_chunk(struct worker *w)
+{
+    struct share *s = w->share;
+    uint64_t now = nanoseconds(), next = atomic_load(&s->next), left, size, pace = 0;
+    if (w->taken) {
+        pace = (now - w->taken_at) / w->taken;
+        size_chunk(w, now);
+    }
+    if (atomic_load(&s->halted))
+        return THREADS_DONE;
+    do {
+        left = s->end - next;
+        if (!left)
+            return THREADS_DONE;
+        if (now >= w->deadline)
+            return THREADS_DEADLINE;
+        if (s->worthwhile && left > 1 && pace * left > s->worthwhile)
+            return THREADS_HELP;
+        size = s->workers == 1 ? left : left / (2 * s->workers);
+        size = size < w->chunk ? size : w->chunk;
+        size = size ? size : 1;
+    } while (!atomic_compare_exchange_weak(&s->next, &next, next + size));
+    w->first = next;
+    w->last = next + size;
+    w->taken = size;
+    w->taken_at = now;
+    return THREADS_DONE;
+}
+
+/* Runs the groups from w->first up to w->last, then chunks of w->share, until all are done or Python is needed; called again, it goes on.
+ * After ESCAPED, Python has executed the instruction, stored the thread's status in its block, and moved on to the next thread if this one
+ * now waits or has ended (then one fewer is left). */
 int64_t threads_groups(struct worker *w, void *record)
 {
     enter(w, record);
     for (;;) {
         if (!w->inside) {
+            if (w->first == w->last && w->share) {
+                enum threads_reason why = take_chunk(w);
+                if (why != THREADS_DONE)
+                    return why;
+            }
             if (w->first == w->last)
                 return THREADS_DONE;
             if (clock_due(w, w->size))
@@ -220,8 +268,11 @@ int64_t threads_groups(struct worker *w, void *record)
             next_group(w);
         }
         enum threads_reason why = run_group(w);
-        if (why != THREADS_DONE)
+        if (why != THREADS_DONE) {
+            if (w->share && why != THREADS_DEADLINE)
+                atomic_store(&w->share->halted, 1);
             return why;
+        }
     }
 }
 
@@ -293,7 +344,7 @@ int64_t threads_layout(uint64_t *into)
 {
     uint64_t found[] = {sizeof(struct member), sizeof(struct range), sizeof(struct answer), sizeof(struct worker),
                         offsetof(struct worker, writer), offsetof(struct worker, first), offsetof(struct worker, instructions),
-                        sizeof(struct control), sizeof(struct context)};
+                        sizeof(struct control), sizeof(struct context), sizeof(struct share), THREADS_HELP};
     memcpy(into, found, sizeof found);
     return sizeof found / sizeof *found;
 }

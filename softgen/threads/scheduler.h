@@ -6,7 +6,10 @@
 
 #include "../eu/native.h"
 
-enum { AXES = 3, NOTIFICATION_BYTES = 12, CLOCK_INTERVAL = 256 }; /* CLOCK_INTERVAL: threads started between two looks at the clock */
+#include <stdatomic.h>
+
+enum { AXES = 4, NOTIFICATION_BYTES = 12, CLOCK_INTERVAL = 256 }; /* CLOCK_INTERVAL: threads started between two looks at the clock */
+enum { CHUNK_TIME = 50000, CHUNK_GROWTH = 8 }; /* nanoseconds of a chunk of groups, and how many times longer than the last it may be */
 
 /* A thread of the group under way. */
 struct member {
@@ -24,6 +27,14 @@ struct answer {
     uint32_t then, next, counts; /* cr0.0 and ip afterwards, instructions executed */
     thread_function *function;
     struct program *program;
+};
+
+/* The groups of a dispatch that no worker has taken yet. */
+struct share {
+    _Atomic uint64_t next, end;
+    uint64_t workers; /* that take from it */
+    uint64_t worthwhile; /* nanoseconds of work left for which a worker that is alone returns, to have others started; 0: it does not */
+    _Atomic uint64_t halted; /* Python is needed: workers end the chunk they have, and return */
 };
 
 /* A dispatch as one host thread runs it. `function` is what threads start with; members may go on with another one. */
@@ -49,8 +60,10 @@ struct worker {
     void *writer_state;
     uint64_t writer_first; /* number of the first thread of the first group, for the writer */
     uint32_t *written_masks; /* the writer gives dispatch masks, into this array; or NULL */
-    uint64_t axes; /* of the header patch: counters that advance from group to group, the first one fastest */
+    uint64_t axes; /* of the header patch: counters that advance from group to group, the first one fastest; the last may be a constant */
     uint64_t origin[AXES], extent[AXES], patch_offset[AXES]; /* first value, number of values, byte of its dword in the payload */
+    struct share *share; /* where chunks come from; NULL: this one is all */
+    uint64_t chunk, taken, taken_at; /* groups to take next; those taken last, and when */
     uint64_t first, last; /* groups of this chunk: first is the one under way */
     uint64_t deadline; /* nanoseconds of the monotonic clock */
     /* progress */
@@ -78,6 +91,9 @@ static inline struct control *control_of(uint8_t *block)
 {
     return (struct control *)(block + place.control);
 }
+
+/* scheduler.c */
+int64_t threads_groups(struct worker *w, void *record);
 
 /* start.c */
 __attribute__((visibility("hidden"))) void start_thread(const struct worker *w, uint64_t number);

@@ -13,10 +13,11 @@ from softgen.eu import native
 from softgen.eu.isa.control_register import mask
 from softgen.eu.thread import block
 from softgen.eu.thread.block import ControlBlock, offset
+from softgen.memory import guard
 from softgen.shared_functions.context import ContextHead
 
 TURN = 20_000  # backward branches that a compiled thread may take in one turn
-AXES = 3  # counters of a header patch
+AXES = 4  # counters of a header patch, and a constant
 
 
 class ReturnReason(IntEnum):
@@ -29,6 +30,7 @@ class ReturnReason(IntEnum):
     DEADLINE = 4  # the deadline has passed; call again to go on
     UNKNOWN_STATUS = 5  # compiled code returned a status that does not exist
     TOO_MANY = 6  # a C loop started more threads than a batch may have
+    HELP = 7  # the groups left are worth more workers
 
 
 class GroupMember(ctypes.Structure):
@@ -55,6 +57,30 @@ class FallbackAnswer(ctypes.Structure):
         ("counts", ctypes.c_uint32),  # instructions
         ("function", ctypes.c_uint64),
         ("program", ctypes.c_uint64),
+    ]
+
+
+class GroupShare(ctypes.Structure):
+    """The groups of a dispatch that no worker has taken yet: `struct share` of scheduler.h."""
+
+    _fields_ = [
+        ("next", ctypes.c_uint64),
+        ("end", ctypes.c_uint64),
+        ("workers", ctypes.c_uint64),
+        ("worthwhile", ctypes.c_uint64),
+        ("halted", ctypes.c_uint64),
+    ]
+
+
+class WorkerPart(ctypes.Structure):
+    """One worker's part of a dispatch: `struct part` of helpers.c."""
+
+    _fields_ = [
+        ("worker", ctypes.c_uint64),
+        ("record", ctypes.c_uint64),
+        ("signal", ctypes.c_int64),
+        ("done", ctypes.c_uint32),
+        ("unused", ctypes.c_uint32),
     ]
 
 
@@ -87,6 +113,10 @@ class SchedulerState(ctypes.Structure):
         ("origin", ctypes.c_uint64 * AXES),
         ("extent", ctypes.c_uint64 * AXES),
         ("patch_offset", ctypes.c_uint64 * AXES),
+        ("share", ctypes.c_uint64),
+        ("chunk", ctypes.c_uint64),
+        ("taken", ctypes.c_uint64),
+        ("taken_at", ctypes.c_uint64),
         ("first", ctypes.c_uint64),
         ("last", ctypes.c_uint64),
         ("deadline", ctypes.c_uint64),
@@ -111,7 +141,7 @@ def layout() -> list[int]:
     """The numbers that threads_layout gives, as Python has them."""
     return [ctypes.sizeof(GroupMember), ctypes.sizeof(BlockRange), ctypes.sizeof(FallbackAnswer), ctypes.sizeof(SchedulerState),
             offset(SchedulerState, "writer"), offset(SchedulerState, "first"), offset(SchedulerState, "instructions"),
-            ctypes.sizeof(ControlBlock), ctypes.sizeof(ContextHead)]  # fmt: skip
+            ctypes.sizeof(ControlBlock), ctypes.sizeof(ContextHead), ctypes.sizeof(GroupShare), ReturnReason.HELP]  # fmt: skip
 
 
 @cache
@@ -120,7 +150,24 @@ def library() -> ctypes.CDLL:
     found.threads_place.argtypes = (*(ctypes.c_uint64,) * 5, ctypes.c_uint32)
     found.threads_place(block.BLOCK_SIZE, places["control"], places["n"], places["cr"], places["sr"], mask("vector_mask_enable"))
     found.threads_functions.restype = ctypes.c_void_p
+    found.threads_parallel.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
+    found.threads_parallel.restype = None
     return found
+
+
+@cache
+def _guard() -> int:
+    return native.address(guard.library().guard_call)
+
+
+def run_parts(parts: ctypes.Array[WorkerPart]) -> None:
+    """Runs the parts of a dispatch, the first on the calling thread, others on helpers (helpers.c); when it returns none of them runs."""
+    library().threads_parallel(ctypes.addressof(parts), len(parts), _guard())
+
+
+def helpers() -> int:
+    """Host threads that help with dispatches, in this process."""
+    return int(library().threads_helpers())
 
 
 def groups_call() -> native.GuardedCall:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 
 from softgen.errors import SoftgenError
 from softgen.eu.engine_protocol import CompiledFunction, CompilerEngine
@@ -13,7 +14,7 @@ from softgen.eu.thread.state import ThreadState
 from softgen.shared_functions import descriptors
 from softgen.threads import places
 from softgen.threads.affine import affine_rows
-from softgen.threads.bindings import BindingCache
+from softgen.threads.bindings import BASES, BindingCache
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
 from softgen.threads.interpreted import interpreted
 from softgen.threads.programs import DispatchProgram
@@ -24,7 +25,7 @@ class SharedDispatch:
 
     def __init__(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
                  bindings: BindingCache | None = None) -> None:  # fmt: skip
-        self.dispatch, self.program, self.engine, self.space = dispatch, program, engine, context.space
+        self.dispatch, self.program, self.engine, self.space, self.bases = dispatch, program, engine, context.space, context.bases
         self.gen, self.rules = context.generation.number, rules(context.generation.number)
         self.bound = (bindings or BindingCache()).find(context, dispatch)
         self.report_to(context)
@@ -35,8 +36,29 @@ class SharedDispatch:
     def report_to(self, context: DispatchContext) -> None:
         """What a message did wrong, and instructions on the interpreter, are reported to this context."""
         warn, program = context.warn, self.program
-        self.stepped = context.stepped
+        self.stepped, self.elapsed = context.stepped, context.elapsed
         self.bound.dispatch.warn = lambda sender, what: warn(places.accessed(program, sender, what))
+
+    def holds(self, context: DispatchContext, program: DispatchProgram, dispatch: ThreadDispatch) -> bool:
+        """Whether another dispatch may use it, by the same record or one that differs in its payload and the place of its binding table:
+        what can change in between is compared."""
+        if program is not self.program or context.space is not self.space or not self._same_bases(context.bases):
+            return False
+        table = dispatch.binding_table
+        if not (self.bound.current() if table == self.bound.dispatch.binding_table else self.bound.follow_table(table)):
+            return False
+        if dispatch is not self.dispatch:
+            self.dispatch, self.rows = dispatch, affine_rows(dispatch)
+        self.bound.renew()
+        self.report_to(context)
+        return True
+
+    def _same_bases(self, bases: Mapping[str, int]) -> bool:
+        if bases is not self.bases:
+            if any(bases.get(name) != self.bases.get(name) for name in BASES):
+                return False
+            self.bases = bases
+        return True
 
     def function(self, control: int, entry: int | None = None) -> CompiledFunction:
         """Code for threads whose cr0.0 is `control`, its surfaces resolved; `entry` is the ip of a thread that resumes.

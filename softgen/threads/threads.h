@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 enum threads_reason { THREADS_DONE, THREADS_ESCAPED, THREADS_OTHER_MODE, THREADS_DEADLOCK, THREADS_DEADLINE, THREADS_UNKNOWN_STATUS,
-                      THREADS_TOO_MANY };
+                      THREADS_TOO_MANY, THREADS_HELP };
 
 struct threads_worker;
 struct context; /* eu/native.h */

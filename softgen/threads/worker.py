@@ -1,6 +1,6 @@
 """One host thread's share of a dispatch on a compiled engine: groups one after another, in scheduler.c.
 
-In:  a SharedDispatch and a range of groups. Out: memory changed; counts of threads and instructions.
+In:  a SharedDispatch. Out: memory changed; counts of threads and instructions.
 Fallbacks are handled here: the interpreter executes the one instruction that compiled code left, on the same block.
 """
 
@@ -29,7 +29,16 @@ from softgen.shared_functions.unit import GroupBindings, MessageHandler, handler
 from softgen.threads import places, scheduler
 from softgen.threads.dispatch import Finished
 from softgen.threads.payload import REGISTER, LoopPayload, PayloadWriter, WrittenMasks
-from softgen.threads.scheduler import TURN, BlockRange, FallbackAnswer, GroupMember, ReturnReason, SchedulerState
+from softgen.threads.scheduler import (
+    TURN,
+    BlockRange,
+    FallbackAnswer,
+    GroupMember,
+    GroupShare,
+    ReturnReason,
+    SchedulerState,
+    WorkerPart,
+)
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.templates import LINE, AlignedMemory, TemplateCache, ThreadTemplates
 
@@ -116,7 +125,8 @@ class Worker:
         self.shared, self.record, self.state, self.poll, self.call = shared, shared.dispatch, state, poll, state.call
         self.threads = threads = self.record.threads
         state.fit(threads)
-        state.templates, differ = state.kept_templates.choose(shared, number * threads)
+        self.first_slot = number * threads
+        state.templates, differ = state.kept_templates.choose(shared, self.first_slot)
         if differ:
             state.mark_dirty()
         self.control, self.members, self.answers = state.templates.control, state.members, state.answers
@@ -124,6 +134,7 @@ class Worker:
         self.context, self.dispatch = state.context, state.dispatch
         self._connect()
         self.chosen: CompiledFunction | None = None  # code that threads start with
+        self.rows = shared.rows  # that it was chosen for
         self.functions: dict[tuple[int, int], CompiledFunction] = {}  # alive while their code may run
         self.runners: dict[int, Interpreter] = {}
         self.messages: dict[int, MessageHandler] = {}
@@ -151,6 +162,16 @@ class Worker:
         written = isinstance(payload, PayloadWriter) and isinstance(self.record.masks, WrittenMasks)
         now.written_masks = ctypes.addressof(state.masks) if written else 0
 
+    def renew(self, constant: tuple[int, int] | None) -> None:
+        """For another dispatch of the same kind: other payload data, and another value of a dword of the header (its offset first)."""
+        self.record = self.shared.dispatch
+        if self.state.templates.make(self.shared, self.first_slot):
+            self.state.mark_dirty()
+        if constant is not None:
+            now, axis = self.dispatch, len(self.record.patch.counters) if self.record.patch is not None else 0
+            now.axes, now.extent[axis] = axis + 1, 1
+            now.patch_offset[axis], now.origin[axis] = constant
+
     @property
     def address(self) -> int:
         """The worker for C loops: a pointer to struct threads_worker."""
@@ -158,26 +179,34 @@ class Worker:
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
-    def run(self, first: int, last: int) -> Finished:
-        """Runs the groups from `first` up to but not including `last`."""
-        self._prepare(first, last)
-        return self._run(self.call.function, ctypes.addressof(self.dispatch))
+    def join(self, share: GroupShare) -> WorkerPart:
+        """Takes part in a dispatch: the worker's part of it, for run_parts."""
+        self._prepare(ctypes.addressof(share))
+        return WorkerPart(self.address, ctypes.addressof(self.call.record))
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether groups that it has taken are not done."""
+        return bool(self.dispatch.inside) or self.dispatch.first != self.dispatch.last
 
     def drive(self, function: int, argument: int) -> Finished:
         """Runs a C loop that starts batches on this worker (threads.h), until it is done."""
-        self._prepare(0, 0)
+        self._prepare(0)
         return self._run(function, argument)
 
-    def _prepare(self, first: int, last: int) -> None:
+    def _prepare(self, share: int) -> None:
         now = self.dispatch
         self.choose()
-        now.first, now.last, now.threads_done, now.instructions, now.inside = first, last, 0, 0, 0
+        now.share, now.chunk = share, 1
+        now.numbered = now.taken = now.first = now.last = now.threads_done = now.instructions = now.inside = 0
         now.deadline = time.monotonic_ns() + SLICE
         now.answer_count = 0
 
     def choose(self) -> None:
         """Chooses the code that threads start with."""
-        chosen = self._function(self.control)
+        if self.chosen is not None and self.rows is self.shared.rows and self.shared.engine.settled(self.chosen):
+            return
+        chosen, self.rows = self._function(self.control), self.shared.rows
         if chosen is not self.chosen:
             self._choose_first(chosen)
 
@@ -197,7 +226,7 @@ class Worker:
         return not isinstance(self.record.payload, PayloadWriter | LoopPayload)
 
     def _run(self, function: int, argument: int) -> Finished:
-        now, first = self.dispatch, int(self.dispatch.first)
+        now = self.dispatch
         try:
             while (why := self.call.at(function, argument)) != ReturnReason.DONE:
                 self.answer(why)
@@ -205,7 +234,7 @@ class Worker:
             self.state.mark_dirty()
             raise
         self.shared.engine.ran(self.shared.program, now.instructions)
-        return Finished(now.threads_done, now.instructions, int(now.first) - first)
+        return Finished(now.threads_done, now.instructions)
 
     def _function(self, control: int, entry: int | None = None) -> CompiledFunction:
         found = self.shared.function(control, entry)
@@ -310,6 +339,7 @@ class Worker:
             part = self.blocks[number * block.BLOCK_SIZE : (number + 1) * block.BLOCK_SIZE]
             thread = ThreadState(self.shared.gen, self._messages(), self.record.kernel, block=part)
             thread.system_routine = self.record.system_routine
+            thread.clock = lambda: self.shared.elapsed + thread.executed
             self.runners[number] = Interpreter(thread, self.shared.program, text=places.text)
         return self.runners[number]
 

@@ -7,7 +7,7 @@ three_d.h, structures.py  the arrays between stages
 chunk.py                  Chunk: vertices and objects of a part of a draw
 state.py                  the state of a draw
 unit_state.py             the state of a shader stage: a command, or a block in memory
-constants.py              push constants
+constants.py              push constants; resource_streamer.py what gathers them, constant_registers.py what it keeps
 front.py                  the front of the pipeline: chunks of a draw, from the next three
 vertex_fetch.py           vertex data, from buffers to payload registers or URB entries (vertex_fetch.c)
 vertex_shader.py          vertex shader threads (vertex_shader.c)

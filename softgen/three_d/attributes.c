@@ -57,6 +57,8 @@ static void write_attribute(const struct geometry *g, const struct object *objec
             delta[v - 1] = as_float(value[v][c]) - as_float(value[0][c]);
         if (a->component[c] >= COMPONENT_ZERO)
             delta[0] = delta[1] = 0; /* a PrimitiveID is no float */
+        for (int i = 0; i < 2 && a->wrap >> c & 1; i++)
+            delta[i] -= delta[i] > 0.5f ? 1.0f : delta[i] < -0.5f ? -1.0f : 0.0f;
         memcpy(into, delta, sizeof delta);
         into[3] = value[0][c];
     }
@@ -80,7 +82,7 @@ static void write_plain(const struct geometry *g, const struct object *object, c
 static int is_plain(const struct geometry *g, const struct object *object, const struct attribute *a)
 {
     static const uint8_t same[4] = {0, 1, 2, 3};
-    return !a->flat && !a->facing && (object->flags & OBJECT_VERTICES) == 3 && !memcmp(a->component, same, sizeof same) &&
+    return !a->flat && !a->facing && !a->wrap && (object->flags & OBJECT_VERTICES) == 3 && !memcmp(a->component, same, sizeof same) &&
            a->source + sizeof(vector) <= g->vertices->stride;
 }
 

@@ -10,7 +10,7 @@ import ctypes
 from functools import lru_cache
 
 from softgen.bits.record import Record
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError
 from softgen.three_d.clip import last_stage
 from softgen.three_d.fields import UnitFields, unit_fields
 from softgen.three_d.state import DrawState
@@ -29,7 +29,7 @@ class Attribute(ctypes.Structure):
     """Where a pixel shader input comes from."""
 
     _fields_ = [("source", ctypes.c_uint32), ("facing", ctypes.c_uint32), ("component", ctypes.c_uint8 * 4), ("flat", ctypes.c_uint32),
-                ("sprite", ctypes.c_uint32)]  # fmt: skip
+                ("sprite", ctypes.c_uint32), ("wrap", ctypes.c_uint32)]  # fmt: skip
 
 
 class AttributePlan(ctypes.Structure):
@@ -58,14 +58,14 @@ def _make(fields: UnitFields, read_offset: int) -> AttributePlan:
         raise DecodeError(f"3DSTATE_SBE: number_of_sf_output_attributes is {count}; there are {OUTPUTS} at most (BDW 9996)")
     details: tuple[Record, ...] = next((r.attribute for _, r in fields.records if hasattr(type(r), "attribute")), ())
     wraps = next((r.wrap_shortest for _, r in fields.records if hasattr(type(r), "wrap_shortest")), ())
-    if any(one.enables for one in wraps):
-        raise Unsupported(f"gen {fields.gen:g}: wrap_shortest of 3DSTATE_SBE is not simulated")
     upper = fields.get("attribute_swizzle_control_mode") or bool(details and details[0].swizzle_control_mode)
     found = AttributePlan(count, fields.point_sprite_texture_coordinate_origin)
     for number in range(count):
         detail = number - (SWIZZLED if upper else 0)
         swizzled = fields.attribute_swizzle_enable and 0 <= detail < len(details)
         found.attributes[number] = _attribute(fields, number, read_offset, details[detail] if swizzled else None)
+        if number < len(wraps) and not found.attributes[number].flat:  # BDW 10104-10107
+            found.attributes[number].wrap = wraps[number].enables
     return found
 
 

@@ -50,8 +50,8 @@ class ClipResult(ctypes.Structure):
 
 def clip_viewports(state: DrawState, count: int) -> tuple[Record, ...]:
     """The first viewports of SF_CLIP_VIEWPORT, with matrices, guardbands and extents."""
-    start = state.command("3DSTATE_VIEWPORT_STATE_POINTERS_SF_CLIP").sf_clip_viewport_pointer
-    return structures(state, "SF_CLIP_VIEWPORT", state.address("dynamic", start), count)
+    name = "3DSTATE_VIEWPORT_STATE_POINTERS_SF_CLIP"
+    return structures(state, "SF_CLIP_VIEWPORT", state.address("dynamic", state.command(name).sf_clip_viewport_pointer), count, name)
 
 
 def guardband(viewport: Record) -> Limits:

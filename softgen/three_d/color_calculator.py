@@ -17,6 +17,7 @@ from softgen.bits import catalogue
 from softgen.bits.describe import value_name
 from softgen.bits.record import Record, to_float
 from softgen.errors import Unsupported
+from softgen.memory.space import Space
 from softgen.shared_functions.pixel_backend import (
     BackendState,
     BlendEquation,
@@ -92,28 +93,38 @@ class _WatchedState(DrawState):
 
     def __init__(self, state: DrawState) -> None:
         super().__init__(state.generation, state.space, state.latched, state.bases)
-        self.seen: dict[int, bytes] = {}  # by address
+        self._state = state
+        self.seen: dict[tuple[str, int], bytes] = {}  # by the command whose pointer leads there, and address
 
-    def structure(self, name: str, address: int) -> Record:
-        found = super().structure(name, address)
-        self.read(address, 4 * catalogue.layout(name, self.gen).dwords)
+    def block_space(self, pointer: str) -> Space:
+        return self._state.block_space(pointer)
+
+    def structure(self, name: str, address: int, pointer: str = "") -> Record:
+        found = super().structure(name, address, pointer)
+        self.read(address, 4 * catalogue.layout(name, self.gen).dwords, pointer)
         return found
 
-    def read(self, address: int, size: int) -> bytes:
+    def read(self, address: int, size: int, pointer: str = "") -> bytes:
         address &= (1 << self.space.bits) - 1
-        self.seen[address] = data = self.space.read(address, size)
+        self.seen[pointer, address] = data = self.block_space(pointer).read(address, size) if pointer else self.space.read(address, size)
         return data
+
+    @staticmethod
+    def same(state: DrawState, seen: dict[tuple[str, int], bytes]) -> bool:
+        """Whether memory is as it was seen."""
+        return all((state.block_space(pointer) if pointer else state.space).read(address, len(data)) == data
+                   for (pointer, address), data in seen.items())  # fmt: skip
 
 
 _Key = tuple[float, int | None, int | None, tuple[Record | None, ...]]
-_made: dict[_Key, tuple[dict[int, bytes], ColorCalculator]] = {}
+_made: dict[_Key, tuple[dict[tuple[str, int], bytes], ColorCalculator]] = {}
 
 
 def color_calculator(state: DrawState) -> ColorCalculator:
     """The state of the pixel backend for a draw. Drawn with again, commands and bytes in memory that are the same give the same object."""
     key = state.gen, state.bases.get("general"), state.bases.get("dynamic"), tuple(state.get(name) for name in COMMANDS)
     held = _made.get(key)
-    if held is not None and all(state.space.read(address, len(data)) == data for address, data in held[0].items()):
+    if held is not None and _WatchedState.same(state, held[0]):
         return held[1]
     watched = _WatchedState(state)
     found = _color_calculator(watched)
@@ -135,10 +146,11 @@ def _color_calculator(state: _WatchedState) -> ColorCalculator:
 
 def _color_calc(state: DrawState) -> _Page:
     if state.generation.unit_state:
-        pointer = state.address("general", state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_color_calc_state)
-    else:
-        pointer = state.address("dynamic", state.command("3DSTATE_CC_STATE_POINTERS").color_calc_state_pointer)
-    return _Page("COLOR_CALC_STATE", state.gen, state.structure("COLOR_CALC_STATE", pointer))
+        address = state.address("general", state.command("3DSTATE_PIPELINED_POINTERS").pointer_to_color_calc_state)
+        return _Page("COLOR_CALC_STATE", state.gen, state.structure("COLOR_CALC_STATE", address))
+    name = "3DSTATE_CC_STATE_POINTERS"
+    address = state.address("dynamic", state.command(name).color_calc_state_pointer)
+    return _Page("COLOR_CALC_STATE", state.gen, state.structure("COLOR_CALC_STATE", address, name))
 
 
 def pixel_outputs(state: DrawState) -> PixelOutputs:
@@ -194,16 +206,17 @@ def _targets(state: _WatchedState, calc: _Page) -> tuple[TargetState, BlendEntri
     """The state of the first target; and where the others' is."""
     if state.generation.unit_state:  # one for all, less what surface states say (pixel_backend/surface.py)
         return target_state(calc, calc, calc.word("alpha_test_format"), is_antialiased(state)), None
-    pointers = state.get("3DSTATE_BLEND_STATE_POINTERS")
+    name = "3DSTATE_BLEND_STATE_POINTERS"
+    pointers = state.get(name)
     if pointers is None:  # not set since the context was made: Mesa's first clear of a depth buffer, which has no render target
         return TargetState(), None
     page = catalogue.layout("BLEND_STATE", state.gen)
     address = state.address("dynamic", pointers.blend_state_pointer)
     group = next(one for one in page.groups if one.name == "render_target")
-    common = page.raw(array("I", state.read(address, group.start // 8))) if group.start else None  # without entries
+    common = page.raw(array("I", state.read(address, group.start // 8, name))) if group.start else None  # without entries
     entries = BlendEntries(state.gen, address + group.start // 8, common, calc.word("alpha_test_format"),
                            is_antialiased(state))  # fmt: skip
-    return entries.parse(state.read(*entries.place(0))), entries
+    return entries.parse(state.read(*entries.place(0), name)), entries
 
 
 def target_state(entry: _Page, common: _Page, alpha_format: str, antialiased: bool = False) -> TargetState:
@@ -284,8 +297,9 @@ def _tests(state: DrawState, calc: _Page) -> _Page:
         return calc
     if catalogue.catalogue().get("3DSTATE_WM_DEPTH_STENCIL", state.gen) is not None:
         return _Page("3DSTATE_WM_DEPTH_STENCIL", state.gen, state.command("3DSTATE_WM_DEPTH_STENCIL"))
-    pointer = state.command("3DSTATE_DEPTH_STENCIL_STATE_POINTERS").depth_stencil_state_pointer
-    return _Page("DEPTH_STENCIL_STATE", state.gen, state.structure("DEPTH_STENCIL_STATE", state.address("dynamic", pointer)))
+    name = "3DSTATE_DEPTH_STENCIL_STATE_POINTERS"
+    address = state.address("dynamic", state.command(name).depth_stencil_state_pointer)
+    return _Page("DEPTH_STENCIL_STATE", state.gen, state.structure("DEPTH_STENCIL_STATE", address, name))
 
 
 def _sides(tests: _Page) -> tuple[str, str]:
@@ -311,10 +325,11 @@ def _numbers(tests: _Page, calc: _Page) -> tuple[StencilNumbers, StencilNumbers]
 def _ranges(state: DrawState, calc: _Page) -> tuple[tuple[float, float], ...]:
     """The depth ranges of the viewports that CLIP lets through."""
     if state.generation.unit_state:
-        address = state.address("general", calc.record.cc_viewport_pointer)
+        address, name = state.address("general", calc.record.cc_viewport_pointer), ""
     else:
-        address = state.address("dynamic", state.command("3DSTATE_VIEWPORT_STATE_POINTERS_CC").cc_viewport_pointer)
+        name = "3DSTATE_VIEWPORT_STATE_POINTERS_CC"
+        address = state.address("dynamic", state.command(name).cc_viewport_pointer)
     clip, size = state.get("3DSTATE_CLIP"), 4 * catalogue.layout("CC_VIEWPORT", state.gen).dwords
     count = int(clip.maximum_vp_index) + 1 if clip is not None else 1
-    viewports = [state.structure("CC_VIEWPORT", address + size * number) for number in range(count)]
+    viewports = [state.structure("CC_VIEWPORT", address + size * number, name) for number in range(count)]
     return tuple((to_float(one.minimum_depth), to_float(one.maximum_depth)) for one in viewports)

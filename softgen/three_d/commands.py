@@ -1,7 +1,7 @@
 """Commands of the 3D pipeline.
 
 Reads   3DPRIMITIVE CONSTANT_BUFFER 3DPRIM_VERTEX_COUNT 3DPRIM_START_VERTEX 3DPRIM_INSTANCE_COUNT 3DPRIM_START_INSTANCE
-        3DPRIM_BASE_VERTEX 3DSTATE_WM_HZ_OP
+        3DPRIM_BASE_VERTEX 3DPRIM_XP0 3DPRIM_XP1 3DPRIM_XP2 3DPRIM_END_OFFSET 3DSTATE_WM_HZ_OP
 Writes  draws (draw.py), depth and stencil clears
 """
 
@@ -11,11 +11,11 @@ from functools import lru_cache
 
 from softgen.bits.record import Record
 from softgen.command import Commands, CommandStreamer, registers_in
-from softgen.errors import Unsupported
-from softgen.three_d import clears, draw
-from softgen.three_d.state import DrawCall, DrawState, PipelineContext
+from softgen.errors import DecodeError
+from softgen.three_d import resource_streamer
+from softgen.three_d.state import DrawCall, DrawingPipeline, DrawState, PipelineContext
 
-COMMANDS: Commands = {}
+COMMANDS: Commands = {**resource_streamer.COMMANDS}
 handles = registers_in(COMMANDS)
 
 SIGN, WRAP = 1 << 31, 1 << 32
@@ -24,7 +24,7 @@ ELSEWHERE = ("end_offset_enable", "indirect_parameter_enable", "indirect_vertex_
 
 
 def new_state() -> PipelineContext:
-    return PipelineContext(draw.Pipeline3D())
+    return PipelineContext()
 
 
 def finish(cs: CommandStreamer) -> None:
@@ -40,7 +40,17 @@ def primitive(cs: CommandStreamer, cmd: Record) -> None:
     if cs.traced:
         cs.trace("draws", f"topology {call.topology}, {call.vertices} vertices, {call.instances} instances")
     if call.vertices and call.instances:
-        cs.state(PipelineContext).pipeline.draw(cs, call)
+        pipeline(cs).draw(cs, call)
+
+
+def pipeline(cs: CommandStreamer) -> DrawingPipeline:
+    """The pipeline of the hardware context, made at its first draw: contexts that only compute import nothing of it."""
+    context = cs.state(PipelineContext)
+    if context.pipeline is None:
+        from softgen.three_d.draw import Pipeline3D
+
+        context.pipeline = Pipeline3D()
+    return context.pipeline
 
 
 @handles("CONSTANT_BUFFER")
@@ -57,14 +67,34 @@ def draw_call(cs: CommandStreamer, cmd: Record) -> DrawCall:
     if call is not None:
         return call
     if getattr(cmd, "end_offset_enable", 0):
-        raise Unsupported("end_offset_enable: not yet simulated")
+        return _call_to_end(cs, cmd, topology.primitive_topology_type)
     indexed = bool(cmd.vertex_access_type)
     if getattr(cmd, "indirect_parameter_enable", 0):
         base = cs.get("3DPRIM_BASE_VERTEX")
+        extended = tuple(cs.get(f"3DPRIM_XP{number}") for number in range(3)) if _is_extended(cmd) else (0, 0, 0)
         return DrawCall(topology.primitive_topology_type, indexed, cs.get("3DPRIM_VERTEX_COUNT"), cs.get("3DPRIM_START_VERTEX"),
-                        cs.get("3DPRIM_INSTANCE_COUNT"), cs.get("3DPRIM_START_INSTANCE"), base - WRAP if base & SIGN else base)  # fmt: skip
+                        cs.get("3DPRIM_INSTANCE_COUNT"), cs.get("3DPRIM_START_INSTANCE"), base - WRAP if base & SIGN else base,
+                        extended)  # fmt: skip
     return DrawCall(topology.primitive_topology_type, indexed, cs.space.read32(cmd.vertex_count_address), cmd.start_vertex_location,
                     cmd.instance_count, cmd.start_instance_location, cmd.base_vertex_location)  # fmt: skip
+
+
+def _call_to_end(cs: CommandStreamer, cmd: Record, topology: int) -> DrawCall:
+    """A draw of the vertices that are whole before an offset into vertex buffer 0 (BDW 137-159)."""
+    if getattr(cmd, "indirect_parameter_enable", 0):
+        raise DecodeError("end_offset_enable and indirect_parameter_enable are set: undefined (BDW 116-117, 160-161)")
+    buffer = cs.latched.by_index("3DSTATE_VERTEX_BUFFERS").get(0)
+    if buffer is None or not buffer.buffer_pitch:
+        raise DecodeError("end_offset_enable, and vertex buffer 0 has no vertices one after another")
+    for name in ("vertex_access_type", "start_vertex_location", "start_instance_location", "base_vertex_location"):
+        if getattr(cmd, name):
+            cs.warn(f"end_offset_enable and {name} {getattr(cmd, name)}: it must be 0 (BDW 143-150)")
+    vertices = cs.get("3DPRIM_END_OFFSET") // buffer.buffer_pitch
+    return DrawCall(topology, False, vertices, 0, cmd.instance_count, 0, 0)
+
+
+def _is_extended(cmd: Record) -> bool:
+    return bool(getattr(cmd, "extended_parameters_present", 0))
 
 
 @lru_cache(MOST_CALLS)
@@ -78,9 +108,17 @@ def _plain_call(cmd: Record, topology: int) -> DrawCall | None:
     if any(getattr(cmd, name, 0) for name in ELSEWHERE):
         return None
     return DrawCall(topology, bool(cmd.vertex_access_type), cmd.vertex_count_per_instance, cmd.start_vertex_location, cmd.instance_count,
-                    cmd.start_instance_location, cmd.base_vertex_location)  # fmt: skip
+                    cmd.start_instance_location, cmd.base_vertex_location, _extended_parameters(cmd))  # fmt: skip
+
+
+def _extended_parameters(cmd: Record) -> tuple[int, ...]:
+    """The three dwords at the end of a command that has them."""
+    held = [parameter.value for parameter in cmd.extended_parameter] if _is_extended(cmd) else []
+    return (*held, 0, 0, 0)[:3]
 
 
 @handles("3DSTATE_WM_HZ_OP")
 def hiz_operation(cs: CommandStreamer, cmd: Record) -> None:
+    from softgen.three_d import clears
+
     clears.hiz(DrawState.of(cs), cmd)

@@ -1,6 +1,6 @@
 """Push constants: what a stage's threads get in their registers after the header.
 
-Reads   3DSTATE_CONSTANT_VS 3DSTATE_CONSTANT_PS INSTPM CS_DEBUG_MODE2; CONSTANT_BUFFER, and a unit's state block
+Reads   3DSTATE_CONSTANT_VS 3DSTATE_CONSTANT_PS 3DSTATE_GATHER_POOL_ALLOC INSTPM CS_DEBUG_MODE2; CONSTANT_BUFFER, and a unit's state block
 Writes  bytes, whole registers
 
     push_constants(state, "VS")
@@ -34,8 +34,17 @@ def _buffers(state: DrawState, stage: str) -> Iterator[bytes]:
     if command is None:
         return
     for number, pointer, size in constant_ranges(command):
-        relative = number == 0 and not offset_disabled(state)
-        yield _relative(state, pointer, size) if relative else state.space.read(state.address("", pointer), size)
+        if number == 0 and not offset_disabled(state):
+            yield _relative(state, pointer, size)
+            continue
+        pool = gather_pool(state) if number == 1 else None
+        yield state.space.read(state.address("", pointer + (pool.gather_pool_base_address if pool is not None else 0)), size)
+
+
+def gather_pool(state: DrawState) -> Record | None:
+    """The pool that the address of buffer 1 counts from, where constants are gathered (KBL 681-695)."""
+    found = state.get("3DSTATE_GATHER_POOL_ALLOC")
+    return found if found is not None and found.gather_pool_enable else None
 
 
 @lru_cache(256)

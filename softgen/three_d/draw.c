@@ -15,6 +15,8 @@
 
 int64_t clip_test(struct geometry *g);
 void setup_objects(struct geometry *g);
+void begin_fill(struct fill *f, const uint64_t *table, const struct record_array *records);
+int64_t fill_records(struct fill *f, void *record);
 int64_t bins_fill(struct binning *b);
 int64_t shade_tiles(struct pixel_loop *l, void *record);
 uint64_t pixels_boxed(const struct record_array *records, uint64_t enough);
@@ -23,7 +25,8 @@ static void begin_draw(struct draw *d)
 {
     const struct prepared_draw *p = d->prepared;
     struct geometry *g = p->geometry;
-    uint64_t deadline = draw_time() + d->slice;
+    uint64_t deadline = monotonic_time() + d->slice;
+    d->deadline = deadline;
     apply_state(d);
     memset(d->counts, 0, sizeof d->counts);
     memset(&d->vertex_work, 0, sizeof d->vertex_work);
@@ -64,9 +67,9 @@ static int64_t begin_vertices(struct draw *d, void *record)
 static int64_t run_vertices(struct draw *d, void *record)
 {
     const struct prepared_draw *p = d->prepared;
-    uint64_t began = draw_time();
+    uint64_t began = monotonic_time();
     int64_t why = p->vertex_function(p->vertex_argument, record);
-    d->vertex_work.nanoseconds += draw_time() - began;
+    d->vertex_work.nanoseconds += monotonic_time() - began;
     return why;
 }
 
@@ -90,9 +93,9 @@ static void begin_pixels(struct draw *d)
 static int64_t run_pixels(struct draw *d, void *record)
 {
     const struct prepared_draw *p = d->prepared;
-    uint64_t began = draw_time();
+    uint64_t began = monotonic_time();
     int64_t why = shade_tiles(d->loop, record);
-    d->pixel_work.nanoseconds += draw_time() - began;
+    d->pixel_work.nanoseconds += monotonic_time() - began;
     if (why == THREADS_DONE && p->count_pixels) {
         d->counts[PS_DEPTH] += d->loop->passed;
         if (p->pixel_worker)
@@ -129,11 +132,16 @@ static int64_t set_up(struct draw *d)
     struct geometry *g = d->prepared->geometry;
     if (g->next >= g->objects->count) {
         d->stage = d->finished ? STAGE_END : STAGE_ASSEMBLE;
-        return d->finished ? THREADS_DONE : DRAW_MORE;
+        return !d->finished && slice_is_over(&d->deadline) ? DRAW_MORE : THREADS_DONE;
     }
     d->records->count = d->binned = 0;
     d->stage = STAGE_BIN;
     setup_objects(g);
+    if (d->prepared->clear) {
+        begin_fill(d->prepared->clear, d->memory, d->records);
+        d->stage = STAGE_FILL;
+        return THREADS_DONE;
+    }
     return d->prepared->setup_loop && d->records->count ? begin_setup_threads(d) : THREADS_DONE;
 }
 
@@ -203,6 +211,10 @@ static int64_t step(struct draw *d, void *record)
         return run_setup_stage(d, record);
     case STAGE_BIN:
         return fill_bins(d);
+    case STAGE_FILL:
+        fill_records(d->prepared->clear, record);
+        d->stage = STAGE_SETUP;
+        return THREADS_DONE;
     default:
         why = run_pixels(d, record);
         if (why == THREADS_DONE)
@@ -228,9 +240,10 @@ EXPORT int64_t draw_layout(uint64_t *into)
 {
     uint64_t sizes[] = {sizeof(struct latched_command), sizeof(struct latched_dwords), sizeof(struct latched_bits),
                         sizeof(struct memory_range), sizeof(struct host_place), sizeof(struct table_entry), sizeof(struct stage_table),
-                        sizeof(struct constant_range), sizeof(struct vertex_source), sizeof(struct state_pointer),
-                        sizeof(struct pointed_range), sizeof(struct pointed_bits), sizeof(struct pointer_copy), sizeof(struct curbe_part),
-                        MOST_POINTERS, sizeof(struct prepared_draw),
+                        sizeof(struct moved_value), sizeof(struct state_block), sizeof(struct constant_range),
+                        sizeof(struct vertex_source), sizeof(struct state_pointer), sizeof(struct pointed_range),
+                        sizeof(struct pointed_bits), sizeof(struct pointer_copy), sizeof(struct curbe_part), MOST_POINTERS,
+                        sizeof(struct prepared_draw),
                         offsetof(struct prepared_draw, index_pointer), offsetof(struct prepared_draw, count_fetched),
                         sizeof(struct draw), offsetof(struct draw, counts), offsetof(struct draw, draws)};
     memcpy(into, sizes, sizeof sizes);

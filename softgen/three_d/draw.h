@@ -16,6 +16,7 @@ struct binning;
 struct clip_result;
 struct clip_threads;
 struct fetch_element;
+struct fill;
 struct geometry;
 struct pixel_loop;
 struct pixel_plan;
@@ -47,9 +48,14 @@ struct memory_range {
 /* An address that plans have as a host address. */
 struct host_place { uint64_t address, host; };
 
-struct table_entry { uint32_t index, value; };
+/* An entry of a binding table: what was read of the surface state that it leads to; or, where nothing was, its value. */
+struct table_entry {
+    uint32_t index, value;
+    uint64_t size;
+    const void *surface;
+};
 
-/* The binding table of a stage, which may be elsewhere while its entries are the same. */
+/* The binding table of a stage, which may be elsewhere while its entries lead to the same surface states, wherever those are. */
 struct stage_table {
     uint32_t offset, mask; /* the dword of its pointer, and the pointer's bits */
     uint32_t pointer, scale; /* their value, and the bytes that 1 of it is worth */
@@ -58,6 +64,22 @@ struct stage_table {
     uint32_t count;
     const struct table_entry *entries;
     uint32_t *header; /* where a payload's header has it */
+    uint64_t base, surface_mask; /* surface states: what entries count from, and the bits of an entry that are the pointer */
+};
+
+/* A dword of a plan or a binding that counts from where a block of state is. */
+struct moved_value {
+    uint32_t *place;
+    uint32_t value, reserved; /* while the block is where it was */
+};
+
+/* A block of state behind a pointer, which may be elsewhere while what was read of it is the same. */
+struct state_block {
+    uint32_t offset, mask; /* the dword of the pointer, and the pointer's bits */
+    uint32_t pointer; /* their value */
+    uint32_t range_count, value_count, reserved;
+    const struct memory_range *ranges; /* with that pointer */
+    const struct moved_value *values;
 };
 
 /* A pointer in a command, or in memory that another pointer leads to. Drivers move what it leads to, which is then still the same state. */
@@ -124,6 +146,7 @@ struct prepared_draw {
     const struct memory_range **programs;
     const struct host_place *hosts;
     const struct stage_table *tables;
+    const struct state_block *blocks;
     const struct constant_range *constants;
     const struct vertex_source *sources;
     const struct state_pointer *pointers; /* one that another counts on comes first */
@@ -131,8 +154,9 @@ struct prepared_draw {
     const struct pointed_bits *pointed_bits;
     const struct pointer_copy *copies;
     const struct curbe_part *parts;
-    uint32_t command_count, dwords_count, bits_count, memory_count, program_count, host_count, table_count, constant_count, source_count;
-    uint32_t pointer_count, range_count, pointed_bits_count, copy_count, part_count;
+    uint32_t command_count, dwords_count, bits_count, memory_count, program_count, host_count, table_count, block_count, constant_count,
+        source_count;
+    uint32_t pointer_count, range_count, pointed_bits_count, copy_count, part_count, reserved_count;
     uint32_t index_source; /* indices come from a buffer: */
     uint32_t index_end; /* which has the address of its last byte, not a size */
     struct latched_pointer index_pointer;
@@ -158,6 +182,7 @@ struct prepared_draw {
     const struct pixel_plan *pixel_plan;
     struct threads_worker *pixel_worker; /* NULL: pixels are only tested, with */
     struct context *pixel_context;
+    struct fill *clear; /* not NULL: rectangles are filled, there are no pixels to shade */
     /* statistics */
     uint32_t count_fetched, count_shaded, count_pixels;
     uint32_t count_covered, per_pixel; /* PS_INVOCATION_COUNT: covered pixels, not those that pass early tests; what each counts for */
@@ -167,7 +192,7 @@ struct prepared_draw {
 
 enum draw_stage {
     STAGE_FIND, STAGE_ASSEMBLE, STAGE_VERTICES, STAGE_CLIP, STAGE_CLIP_THREADS, STAGE_SETUP, STAGE_SETUP_THREADS, STAGE_BIN, STAGE_PIXELS,
-    STAGE_END
+    STAGE_FILL, STAGE_END
 };
 
 enum draw_base { BASE_NONE, BASE_GENERAL, BASE_SURFACE, DRAW_BASES };
@@ -176,7 +201,7 @@ enum draw_base { BASE_NONE, BASE_GENERAL, BASE_SURFACE, DRAW_BASES };
 enum draw_reason {
     DRAW_DONE = THREADS_DONE,
     DRAW_NOT_FOUND = 100, /* no prepared draw is for this state */
-    DRAW_MORE, /* another chunk follows */
+    DRAW_MORE, /* another chunk follows, and it is time to look at the time limit */
     DRAW_NO_CLIPPER, /* an object is to be clipped by threads, which were not prepared */
     DRAW_SHARE, /* the stage's work is worth several host threads: do it, and go on with the next stage */
     DRAW_REFUSED, /* what threads put out is no vertex, or there is no room for it */
@@ -215,12 +240,13 @@ struct draw {
     uint64_t share_vertices, share_pixels; /* threads, and pixels of bounding boxes, that are worth another host thread */
     uint32_t most_vertices, reserved; /* of a chunk */
     uint64_t finished, binned;
+    uint64_t deadline; /* slice_is_over */
     /* state whose place changes */
     uint64_t bases[DRAW_BASES];
     const uint8_t *curbe; /* the constant URB entry, or NULL: none is valid */
     uint64_t curbe_size;
     uint64_t viewports; /* all of them are those of the draw */
-    uint64_t clipping, clip_begun, deadline; /* CLIP threads of the chunk, and of the draw, have been started */
+    uint64_t clipping, clip_begun; /* CLIP threads of the chunk, and of the draw, have been started */
     uint64_t addresses[MOST_POINTERS]; /* where the pointers of the draw that was found lead */
 };
 
@@ -235,7 +261,6 @@ __attribute__((visibility("hidden"))) int64_t run_clip_stage(struct draw *d, voi
 __attribute__((visibility("hidden"))) int64_t begin_setup_threads(struct draw *d);
 __attribute__((visibility("hidden"))) int64_t run_setup_stage(struct draw *d, void *record);
 __attribute__((visibility("hidden"))) void end_stage_threads(struct draw *d);
-__attribute__((visibility("hidden"))) uint64_t draw_time(void);
 
 /* draw_state.c */
 __attribute__((visibility("hidden"))) int find_draw(struct draw *d);

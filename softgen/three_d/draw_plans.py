@@ -34,7 +34,7 @@ class DrawPlans:
         self.targets = [] if self.target is None else [self.target]
         self.geometry = Geometry(state, memory, extent(self.target))
         self.clear = clears.rectangle_clear(state)
-        self.prepares = self.clear is None
+        self.prepares = True
         if self.clear is None:
             self.shader = PixelShader()
             pixels = self.shader.make_plan(state)

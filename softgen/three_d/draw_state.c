@@ -42,8 +42,26 @@ static uint64_t moved_by(const struct stage_table *t, const struct latches *l)
 static int same_table(const struct stage_table *t, const struct draw *d)
 {
     uint64_t address = t->address + moved_by(t, d->latches);
-    for (const struct table_entry *e = t->entries; e < t->entries + t->count; e++)
-        if (memcmp(graphics_memory(d->memory, address + 4 * e->index), &e->value, sizeof e->value))
+    for (const struct table_entry *e = t->entries; e < t->entries + t->count; e++) {
+        uint32_t value;
+        memcpy(&value, graphics_memory(d->memory, address + 4 * e->index), sizeof value);
+        if (e->size ? memcmp(graphics_memory(d->memory, t->base + (value & t->surface_mask)), e->surface, e->size) : value != e->value)
+            return 0;
+    }
+    return 1;
+}
+
+/* Bytes that a block of state has moved by. */
+static uint32_t block_moved_by(const struct state_block *b, const struct latches *l)
+{
+    return (l->slots[b->offset] & b->mask) - b->pointer;
+}
+
+static int same_block(const struct state_block *b, const struct draw *d)
+{
+    int64_t moved = (int64_t)(d->latches->slots[b->offset] & b->mask) - b->pointer;
+    for (const struct memory_range *r = b->ranges; r < b->ranges + b->range_count; r++)
+        if (memcmp(graphics_memory(d->memory, r->address + (uint64_t)moved), r->data, r->size))
             return 0;
     return 1;
 }
@@ -64,6 +82,9 @@ static int same_state(const struct prepared_draw *p, struct draw *d)
             return 0;
     for (uint32_t i = 0; i < p->table_count; i++)
         if (!same_table(&p->tables[i], d))
+            return 0;
+    for (uint32_t i = 0; i < p->block_count; i++)
+        if (!same_block(&p->blocks[i], d))
             return 0;
     for (uint32_t i = 0; i < p->program_count; i++)
         if (!same_memory(d->memory, p->programs[i]))
@@ -164,6 +185,9 @@ void apply_state(struct draw *d)
     }
     for (const struct stage_table *t = p->tables; t < p->tables + p->table_count; t++)
         *t->header = (uint32_t)(t->table + moved_by(t, l)) & POINTER_BITS;
+    for (const struct state_block *b = p->blocks; b < p->blocks + p->block_count; b++)
+        for (const struct moved_value *v = b->values; v < b->values + b->value_count; v++)
+            *v->place = v->value + block_moved_by(b, l);
     for (const struct constant_range *c = p->constants; c < p->constants + p->constant_count; c++)
         memcpy(c->into, graphics_memory(d->memory, pointer_in(&c->pointer, l)), c->size);
     apply_pointed(d);

@@ -51,15 +51,28 @@ class HostPlace(ctypes.Structure):
 
 
 class TableEntry(ctypes.Structure):
-    """An entry of a binding table."""
+    """An entry of a binding table: what was read of the surface state that it leads to; or, where nothing was, its value."""
 
-    _fields_ = _words("index", "value")
+    _fields_ = [*_words("index", "value"), *_longs("size"), ("surface", ctypes.c_char_p)]
 
 
 class StageTable(ctypes.Structure):
-    """The binding table of a stage, which may be elsewhere while its entries are the same."""
+    """The binding table of a stage, which may be elsewhere while its entries lead to the same surface states, wherever those are."""
 
-    _fields_ = [*_words("offset", "mask", "pointer", "scale"), *_longs("address"), *_words("table", "count"), *_longs("entries", "header")]
+    _fields_ = [*_words("offset", "mask", "pointer", "scale"), *_longs("address"), *_words("table", "count"),
+                *_longs("entries", "header", "base", "surface_mask")]  # fmt: skip
+
+
+class MovedValue(ctypes.Structure):
+    """A dword of a plan or a binding that counts from where a block of state is."""
+
+    _fields_ = [*_longs("place"), *_words("value", "reserved")]
+
+
+class StateBlock(ctypes.Structure):
+    """A block of state behind a pointer, which may be elsewhere while what was read of it is the same."""
+
+    _fields_ = [*_words("offset", "mask", "pointer", "range_count", "value_count", "reserved"), *_longs("ranges", "values")]
 
 
 class StatePointer(ctypes.Structure):
@@ -122,17 +135,17 @@ class PreparedStruct(ctypes.Structure):
     _fields_ = [
         *_longs("after"), *_words("topology", "indexed"), *_longs("fixed_start"),
         *_words("start_vertex", "start_instance", "base_vertex", "reserved"),
-        *_longs("commands", "dwords", "bits", "memory", "programs", "hosts", "tables", "constants", "sources",
+        *_longs("commands", "dwords", "bits", "memory", "programs", "hosts", "tables", "blocks", "constants", "sources",
                 "pointers", "ranges", "pointed_bits", "copies", "parts"),
         *_words("command_count", "dwords_count", "bits_count", "memory_count", "program_count", "host_count", "table_count",
-                "constant_count", "source_count", "pointer_count", "range_count", "pointed_bits_count", "copy_count", "part_count",
-                "index_source", "index_end"),
+                "block_count", "constant_count", "source_count", "pointer_count", "range_count", "pointed_bits_count", "copy_count",
+                "part_count", "reserved_count", "index_source", "index_end"),
         ("index_pointer", LatchedPointer),
         *_longs("index_size_offset", "assembly_plan", "fetch", "vertex_function", "vertex_argument", "vertex_count", "vertex_next",
                 "vertex_worker", "vertices_per_thread", "vertices", "objects", "geometry", "clip_results", "clip_loop",
                 "clip_worker", "setup_loop", "setup_worker", "attribute_stride", "bin_capacity"),
         *_words("tiles_x", "tiles_y"),
-        *_longs("pixel_plan", "pixel_worker", "pixel_context"),
+        *_longs("pixel_plan", "pixel_worker", "pixel_context", "clear"),
         *_words("count_fetched", "count_shaded", "count_pixels", "count_covered", "per_pixel", "count_objects",
                 "one_viewport", "reserved_too"),
     ]  # fmt: skip
@@ -142,6 +155,7 @@ class PreparedStruct(ctypes.Structure):
 ARRAYS: dict[type[ctypes.Structure], tuple[str, str]] = {
     LatchedCommand: ("commands", "command_count"), LatchedDwords: ("dwords", "dwords_count"), LatchedBits: ("bits", "bits_count"),
     MemoryRange: ("memory", "memory_count"), HostPlace: ("hosts", "host_count"), StageTable: ("tables", "table_count"),
+    StateBlock: ("blocks", "block_count"),
     ConstantRange: ("constants", "constant_count"), VertexSource: ("sources", "source_count"),
     StatePointer: ("pointers", "pointer_count"), PointedRange: ("ranges", "range_count"),
     PointedBits: ("pointed_bits", "pointed_bits_count"), PointerCopy: ("copies", "copy_count"), CurbePart: ("parts", "part_count"),
@@ -160,7 +174,8 @@ class Stage(IntEnum):
     SETUP_THREADS = 6
     BIN = 7
     PIXELS = 8
-    END = 9
+    FILL = 9
+    END = 10
 
 
 class Base(IntEnum):
@@ -195,17 +210,17 @@ class DrawStruct(ctypes.Structure):
         *_longs("draws", "draw_count", "latches", "memory", "assembly", "records", "binning", "loop", "next_tile", "host_threads", "slice",
                 "share_vertices", "share_pixels"),
         *_words("most_vertices", "reserved"),
-        *_longs("finished", "binned"),
+        *_longs("finished", "binned", "deadline"),
         ("bases", ctypes.c_uint64 * len(Base)), ("curbe", ctypes.c_char_p),
-        *_longs("curbe_size", "viewports", "clipping", "clip_begun", "deadline"),
+        *_longs("curbe_size", "viewports", "clipping", "clip_begun"),
         ("addresses", ctypes.c_uint64 * MOST_POINTERS),
     ]  # fmt: skip
 
 
 def layout() -> list[int]:
     """The numbers that draw_layout gives, as Python has them."""
-    checked = (LatchedCommand, LatchedDwords, LatchedBits, MemoryRange, HostPlace, TableEntry, StageTable, ConstantRange, VertexSource,
-               StatePointer, PointedRange, PointedBits, PointerCopy, CurbePart)  # fmt: skip
+    checked = (LatchedCommand, LatchedDwords, LatchedBits, MemoryRange, HostPlace, TableEntry, StageTable, MovedValue, StateBlock,
+               ConstantRange, VertexSource, StatePointer, PointedRange, PointedBits, PointerCopy, CurbePart)  # fmt: skip
     return [*(ctypes.sizeof(kind) for kind in checked), MOST_POINTERS, ctypes.sizeof(PreparedStruct),
             PreparedStruct.index_pointer.offset, PreparedStruct.count_fetched.offset,
             ctypes.sizeof(DrawStruct), DrawStruct.counts.offset, DrawStruct.draws.offset]  # fmt: skip

@@ -4,17 +4,9 @@
 #include "stage_threads.h"
 
 #include <string.h>
-#include <time.h>
 
 int64_t run_clip_threads(struct clip_threads *c, void *record);
 int64_t run_setup_threads(struct setup_threads *s, void *record);
-
-uint64_t draw_time(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 void begin_stage_threads(struct draw *d, uint64_t deadline)
 {
@@ -22,7 +14,6 @@ void begin_stage_threads(struct draw *d, uint64_t deadline)
     memset(&d->clip_work, 0, sizeof d->clip_work);
     memset(&d->setup_work, 0, sizeof d->setup_work);
     d->clip_begun = 0;
-    d->deadline = deadline;
     if (p->setup_worker)
         threads_begin(p->setup_worker, deadline);
 }
@@ -85,9 +76,9 @@ int64_t run_clip_stage(struct draw *d, void *record)
             return why;
         d->clipping = 1;
     }
-    uint64_t began = draw_time();
+    uint64_t began = monotonic_time();
     int64_t why = run_clip_threads(p->clip_loop, record);
-    d->clip_work.nanoseconds += draw_time() - began;
+    d->clip_work.nanoseconds += monotonic_time() - began;
     if (why != THREADS_DONE)
         return why;
     if (o->refused)
@@ -119,9 +110,9 @@ int64_t begin_setup_threads(struct draw *d)
 
 int64_t run_setup_stage(struct draw *d, void *record)
 {
-    uint64_t began = draw_time();
+    uint64_t began = monotonic_time();
     int64_t why = run_setup_threads(d->prepared->setup_loop, record);
-    d->setup_work.nanoseconds += draw_time() - began;
+    d->setup_work.nanoseconds += monotonic_time() - began;
     if (why == THREADS_DONE)
         d->stage = STAGE_BIN;
     return why;

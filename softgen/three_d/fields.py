@@ -69,12 +69,13 @@ def unit_fields(state: DrawState, *names: str) -> UnitFields:
     return UnitFields(state.gen, tuple((name, unit_state(state, UNITS[name]) if name in UNITS else state.command(name)) for name in known))
 
 
-def structures(state: DrawState, name: str, start: int, count: int) -> tuple[Record, ...]:
-    """Consecutive structures in memory: up to `count`, or as many as there is memory for; the first must be there."""
-    size, found = 4 * catalogue.layout(name, state.gen).dwords, [state.structure(name, start)]
+def structures(state: DrawState, name: str, start: int, count: int, pointer: str = "") -> tuple[Record, ...]:
+    """Consecutive structures in memory: up to `count`, or as many as there is memory for; the first must be there. `pointer`: the command
+    whose pointer leads to them."""
+    size, found = 4 * catalogue.layout(name, state.gen).dwords, [state.structure(name, start, pointer)]
     try:
         for i in range(1, count):
-            found.append(state.structure(name, start + size * i))
+            found.append(state.structure(name, start + size * i, pointer))
     except GpuFault:  # an array may have 16 elements, of which software makes those it uses
         pass
     return tuple(found)

@@ -127,6 +127,14 @@ static void fill_rectangle(const struct fill *f, const struct setup_record *r)
         fill_area(f, &area);
 }
 
+void begin_fill(struct fill *f, const uint64_t *table, const struct record_array *records)
+{
+    f->table = table;
+    f->records = records->records;
+    f->count = records->count;
+    f->next = 0;
+}
+
 /* Fills the bounding boxes of records. */
 EXPORT int64_t fill_records(struct fill *f, void *record)
 {

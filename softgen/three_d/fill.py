@@ -14,6 +14,8 @@ from softgen.shared_functions.pixel_backend import SurfacePlacement
 from softgen.surface.tile_table import tile_offsets
 from softgen.three_d.structures import RecordArray, library
 
+CLEAR = "a clear"  # what accesses memory, in messages
+
 
 class FillPlan(ctypes.Structure):
     """struct fill of fill.c."""
@@ -53,4 +55,4 @@ def fill(space: Space, plan: FillPlan, records: RecordArray) -> None:
     call = GuardedCall(library().fill_records)
     if call(plan) is None:
         call.record.ip = 0  # no instruction's
-        raise call.fault(space, lambda ip: "a clear")
+        raise call.fault(space, lambda ip: CLEAR)

@@ -98,6 +98,7 @@ struct attribute {
     uint8_t component[4];
     uint32_t flat; /* the provoking vertex's */
     uint32_t sprite; /* of points: texture coordinates */
+    uint32_t wrap; /* components that are interpolated the shorter way around a circle of length 1 */
 };
 
 struct attribute_plan {

@@ -62,7 +62,7 @@ class LatchedBytes:
         return start + field.low // 32
 
     def ignore(self, start: int, count: int) -> None:
-        """Dwords that nothing depends on."""
+        """Dwords that plans have nothing of."""
         for offset in range(start, start + count):
             self._copy(offset, DWORD)
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { VISITS = 4096 }; /* records visited between two returns to Python, which looks at the time limit */
+enum { VISITS = 1024, MOST_VISITS = 16384 }; /* records visited between two looks at the clock, and two returns to Python */
 enum { BLOCKS_ACROSS = TILE / BLOCK };
 
 static struct pixel_dispatch *sideband_of(const struct pixel_loop *l, uint8_t *payload)
@@ -251,7 +251,7 @@ static int64_t shade_tile(struct pixel_loop *l, void *record)
         if (++l->entry == l->last_entry)
             return run_batch(l, record);
         begin_record(l);
-        if (++l->visits % VISITS == 0)
+        if (++l->visits % VISITS == 0 && (l->visits % MOST_VISITS == 0 || slice_is_over(&l->deadline)))
             return THREADS_DEADLINE;
     }
 }

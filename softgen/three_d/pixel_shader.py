@@ -57,7 +57,8 @@ class PixelLoop(ctypes.Structure):
         ("worker", ctypes.c_uint64), ("context", ctypes.c_uint64), ("first_slot", ctypes.c_uint64),
         ("tile", ctypes.c_uint64), ("entry", ctypes.c_uint32), ("last_entry", ctypes.c_uint32), ("block", ctypes.c_uint32),
         ("block_count", ctypes.c_uint32), ("visits", ctypes.c_uint32), ("testing", ctypes.c_uint32), ("batch", ctypes.c_uint32),
-        ("open", ctypes.c_uint32), ("used", ctypes.c_uint64 * (TILE_BLOCKS // 64)), ("masks", ctypes.c_uint32 * BATCH),
+        ("open", ctypes.c_uint32), ("deadline", ctypes.c_uint64),
+        ("used", ctypes.c_uint64 * (TILE_BLOCKS // 64)), ("masks", ctypes.c_uint32 * BATCH),
         ("blocks", PixelBlock * TILE_BLOCKS),
         *((name, ctypes.c_uint64) for name in ("started", "threads", "covered", "lit", "passed")),
     ]  # fmt: skip

@@ -115,10 +115,11 @@ def _blend(state: DrawState) -> Record | None:
     """Where alpha test and alpha to coverage are enabled: a command that repeats it (BDW-PS-14), or the first entry of the blend state."""
     if "3DSTATE_PS_BLEND" in state.latched:
         return state.command("3DSTATE_PS_BLEND")
-    pointer = state.get("3DSTATE_BLEND_STATE_POINTERS")
+    name = "3DSTATE_BLEND_STATE_POINTERS"
+    pointer = state.get(name)
     if pointer is None:
         return None
-    blend = state.structure("BLEND_STATE", state.address("dynamic", pointer.blend_state_pointer))
+    blend = state.structure("BLEND_STATE", state.address("dynamic", pointer.blend_state_pointer), name)
     entry: Record = blend.render_target[0]
     return blend if "alpha_test_enable" in blend._fields else entry
 

@@ -129,10 +129,11 @@ struct pixel_loop {
     uint64_t tile;
     uint32_t entry, last_entry; /* in bins->numbers */
     uint32_t block, block_count;
-    uint32_t visits; /* records since the last look at the clock */
+    uint32_t visits; /* records visited */
     uint32_t testing; /* the depth function is being called */
     uint32_t batch; /* threads written but not yet run */
     uint32_t open; /* the last of them has room for a block of the same record */
+    uint64_t deadline; /* monotonic nanoseconds at which it returns to Python; 0: not set since it did */
     uint64_t used[TILE_BLOCKS / 64]; /* blocks of the tile that have a thread in the batch */
     uint32_t masks[BATCH_THREADS];
     struct pixel_block blocks[TILE_BLOCKS]; /* of the record in hand */

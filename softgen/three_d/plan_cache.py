@@ -38,6 +38,8 @@ class Notes:
         self.parts: dict[str, dict[int, Record]] = {}  # of commands that merge by an index
         self.memory: dict[tuple[int, int], bytes] = {}  # by address and size
         self.entries: dict[tuple[str, int], tuple[int, bytes]] = {}  # of binding tables: by stage and address, where the table was
+        self.surfaces: dict[tuple[str, int, int], bytes] = {}  # surface states that entries lead to: by stage, address and size
+        self.blocks: dict[tuple[str, int, int], bytes] = {}  # of state: by the command whose pointer leads there, address and size
         self.warnings: list[str] = []
         self.volatile = False  # something cannot be compared: keep nothing
 
@@ -104,21 +106,39 @@ class NotedSpace(Space):
 
 
 class NotedTableSpace(NotedSpace):
-    """The same for a reader of a stage's binding table: its entries are noted apart, as drivers move tables."""
+    """The same for a reader of a stage's binding table: its entries, and the surface states that they lead to, are noted
+    apart, as drivers move them."""
 
     def __init__(self, space: Space, notes: Notes, stage: str, table: int) -> None:
         super().__init__(space, notes)
         self._stage, self._table = stage, table
 
     def read(self, address: int, size: int) -> bytes:
-        if size != ENTRY:  # a surface state
-            return super().read(address, size)
         try:
             found = self.inner.read(address, size)
         except SoftgenError:
             self._notes.volatile = True
             raise
-        self._notes.entries[self._stage, address] = self._table, found
+        if size == ENTRY:
+            self._notes.entries[self._stage, address] = self._table, found
+        else:
+            self._notes.surfaces[self._stage, address, size] = found
+        return found
+
+
+class NotedBlockSpace(NotedSpace):
+    """The same for a reader of a block of state behind a pointer: noted apart, as drivers write the same blocks elsewhere."""
+
+    def __init__(self, space: Space, notes: Notes, pointer: str) -> None:
+        super().__init__(space, notes)
+        self._pointer = pointer
+
+    def read(self, address: int, size: int) -> bytes:
+        try:
+            found = self._notes.blocks[self._pointer, address, size] = self.inner.read(address, size)
+        except SoftgenError:
+            self._notes.volatile = True
+            raise
         return found
 
 
@@ -141,6 +161,9 @@ class NotedState(DrawState):
         wrap = (1 << self.space.bits) - 1
         table = self.bases.get("surface", 0) + binding_table(self, stage) & wrap
         return NotedTableSpace(self._state.table_space(stage), self._notes, stage, table)
+
+    def block_space(self, pointer: str) -> Space:
+        return NotedBlockSpace(self._state.block_space(pointer), self._notes, pointer)
 
 
 def noted(state: DrawState, notes: Notes) -> DrawState:
@@ -204,7 +227,7 @@ class KeptPlans(Generic[T]):
         self.plans, self.notes, self.space, self.bases = plans, notes, _root(state.space), state.bases
         self._latched, self._marks = state.latched, b""  # how often commands had been latched when all of them were as noted
         self._comparison: MemoryComparison | None = None
-        self._compared = (0, 0)  # how much was noted then
+        self._compared = (0, 0, 0, 0)  # how much was noted then
 
     def hold(self, state: DrawState) -> bool:
         """Whether the state is still the same."""
@@ -222,11 +245,12 @@ class KeptPlans(Generic[T]):
         elif marks != self._marks and not self._same_commands(latched, state.changed(self._marks)):
             return False
         self._latched, self._marks = latched, marks
-        noted = len(notes.memory), len(notes.entries)
+        noted = len(notes.memory), len(notes.entries), len(notes.surfaces), len(notes.blocks)
         if self._comparison is None or self._compared != noted:
             self._compared = noted
             entries = {(address, ENTRY): data for (_, address), (_, data) in notes.entries.items()}
-            self._comparison = MemoryComparison({**notes.memory, **entries})
+            blocks = {(address, size): data for (_, address, size), data in (*notes.surfaces.items(), *notes.blocks.items())}
+            self._comparison = MemoryComparison({**notes.memory, **entries, **blocks})
         return self._comparison.same(space)
 
     def _same_commands(self, latched: Latched, names: list[str] | None = None) -> bool:
@@ -244,6 +268,12 @@ class KeptPlans(Generic[T]):
         try:
             for (stage, address), (_, data) in notes.entries.items():
                 if state.table_space(stage).read(address, ENTRY) != data:
+                    return False
+            for (stage, address, size), data in notes.surfaces.items():
+                if state.table_space(stage).read(address, size) != data:
+                    return False
+            for (pointer, address, size), data in notes.blocks.items():
+                if state.block_space(pointer).read(address, size) != data:
                     return False
             return all(space.read(*place) == data for place, data in notes.memory.items())
         except GpuFault:

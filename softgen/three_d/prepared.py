@@ -18,6 +18,7 @@ from softgen.bits.record import Record
 from softgen.command import CommandStreamer, MarkedLatched
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.thread.block import Context
+from softgen.shared_functions.bindings import USED
 from softgen.shared_functions.unit import DispatchBindings
 from softgen.threads.bindings import BoundUnits
 from softgen.threads.dispatch import DispatchContext, ThreadDispatch
@@ -26,7 +27,7 @@ from softgen.threads.programs import MemoryRange
 from softgen.threads.statistics import KernelStatistics
 from softgen.three_d import geometry_threads
 from softgen.three_d.assembly import Assembly, AssemblyState
-from softgen.three_d.constants import constant_ranges, curbe_region, offset_disabled, push_constants
+from softgen.three_d.constants import constant_ranges, curbe_region, gather_pool, offset_disabled, push_constants
 from softgen.three_d.draw_structures import (
     ARRAYS,
     WORKS,
@@ -40,6 +41,7 @@ from softgen.three_d.draw_structures import (
     VertexSource,
     function,
 )
+from softgen.three_d.fill import FillPlan
 from softgen.three_d.front import FrontPlan, entry_bytes
 from softgen.three_d.geometry import GeometryPiece
 from softgen.three_d.geometry_threads import counts_objects
@@ -49,10 +51,11 @@ from softgen.three_d.pixel_shader import PixelPlan
 from softgen.three_d.plan_cache import Notes, noted
 from softgen.three_d.prepared_threads import PreparedClip, PreparedSetup
 from softgen.three_d.state import DrawCall, DrawState
+from softgen.three_d.state_blocks import StateBlocks
 from softgen.three_d.state_pointers import StatePointers
 from softgen.three_d.structures import RecordArray, VertexArray
 from softgen.three_d.thread_output import refuse_output
-from softgen.three_d.unit_state import dispatch_context, stage_bases
+from softgen.three_d.unit_state import binding_table, dispatch_context, stage_bases
 from softgen.three_d.vertex_fetch import FetchElement, FetchPlan, FetchRun, VertexFetch, elements_of, fetch_key
 from softgen.three_d.vertex_shader import VertexShader, VertexShaderLoop
 
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
     from softgen.three_d.setup_threads import SetupThreads
 
 HEADER_CC, HEADER_SAMPLERS, HEADER_TABLE = 1, 3, 4  # dwords of r0 with COLOR_CALC_STATE, samplers and the binding table
+HEADER_DWORDS = 8
 POINTER = 0xFFFFFFE0  # its bits beside others
 DWORD = 0xFFFFFFFF
 NO_STATISTICS = KernelStatistics(KernelProgram(0, b""), "")  # of stages without threads
@@ -91,6 +95,8 @@ class PreparedDraw:
         self._bound: dict[str, BoundUnits] = {}
         self._headers: dict[str, int] = {}  # addresses of r0 in plans of payloads
         self._places: dict[str, TablePlace] = {}  # of binding tables
+        self._dispatches: dict[str, ThreadDispatch] = {}
+        self._tables: dict[str, int] = {}  # offsets of binding tables from the surface state base
         self._sources, self._constants, self._parts = list[VertexSource](), list[ConstantRange](), list[CurbePart]()
         self.pointers = StatePointers(self.latches, state) if state.generation.unit_state else None
         self._stage_loops = pipeline.stage_loops
@@ -102,13 +108,23 @@ class PreparedDraw:
         self._prepare_front(pipeline, cs, context, seen, call)
         self._prepare_geometry()
         if self.pointers is not None:
+            if self.plans.clear is not None:
+                raise NotPrepared("a clear")
             self._prepare_threads(pipeline, cs, context, seen)
-        self._prepare_pixels(cs, context)
+        if self.plans.clear is None:
+            self._prepare_pixels(cs, context)
+        else:
+            self._prepare_clear(self.plans.clear, seen)
         if self._notes.warnings or self._notes.volatile:
             raise NotPrepared("state with a warning, or that cannot be compared")
         self.statistics = [self._statistics(stage) for stage in WORKS]
         self.settled = all(loop.settled for loop in self.loops.values())  # the engine has no better code
-        self._work, self._ran = [0] * len(WORKS), 0  # instructions of stages, and draws, since the last look for better code
+        self._work = 0, 0  # instructions and draws since the last look for better code
+        self._blocks: StateBlocks | None = None
+        if self.pointers is None:
+            self._tables |= {stage: dispatch.binding_table for stage, dispatch in self._dispatches.items()}
+            self._places = {stage: self._table_place(stage) for stage in self._tables}
+            self._blocks = StateBlocks(self.latches, self._notes, self._bound, self._dispatches, self._headers)
         self.depend()
 
     # -- stages ------------------------------------------------------------------------------------------------------------------
@@ -127,6 +143,8 @@ class PreparedDraw:
         struct.vertices, struct.objects = ctypes.addressof(chunk.vertices), ctypes.addressof(chunk.objects)
         struct.count_fetched = plan.counts
         if key := fetch_key(seen, call):
+            if len(key) > 4:
+                raise NotPrepared("parameters of the command among the vertices' data")
             _, base_vertex, struct.start_vertex, struct.start_instance = key
             struct.fixed_start, struct.base_vertex = 1, base_vertex & DWORD
         fetched = self._own_fetch(seen, fetch)
@@ -153,9 +171,9 @@ class PreparedDraw:
         buffers, of_elements = seen.latched.by_index("3DSTATE_VERTEX_BUFFERS"), elements_of(seen)
         fields = {field.name: field for field in latches.layout("VERTEX_BUFFER_STATE").fields}
         place = latches.place("3DSTATE_VERTEX_BUFFERS")
-        used = {of_elements[number].vertex_buffer_index for number in fetch.numbers}
-        for index in buffers.keys() - used:
-            latches.ignore(place.offset + index * place.item_size, place.item_size)
+        read = {of_elements[number].vertex_buffer_index for number in fetch.numbers}
+        for buffer in buffers.keys() - read:  # of draws before, such as a clear
+            latches.ignore(place.offset + buffer * place.item_size, place.item_size)
         for element, number in zip(elements, fetch.numbers, strict=True):
             buffer = of_elements[number].vertex_buffer_index
             start = place.offset + buffer * place.item_size
@@ -260,7 +278,8 @@ class PreparedDraw:
         struct.per_pixel = generation.ps_invocations_per_pixel
         dispatch = shader.dispatch(cs, targets)
         if not pixels.dispatched:
-            bound = self._bound["PS"] = BoundUnits(context, dispatch)
+            bound, self._dispatches["PS"] = BoundUnits(context, dispatch), dispatch
+            self._bound["PS"] = bound
             made = self._kept["context"] = Context(**bound.fields())
             struct.pixel_context = ctypes.addressof(made)
             return
@@ -268,10 +287,17 @@ class PreparedDraw:
             plan.payload.constant_data = ctypes.addressof(self._push_constants("PS"))
         struct.pixel_worker = self._start("PS", cs, context, dispatch).worker.address
 
+    def _prepare_clear(self, clear: FillPlan, seen: DrawState) -> None:
+        """Rectangles filled with a value; of the binding table, the render target is read."""
+        plan = self._kept["clear"] = FillPlan.from_buffer_copy(clear)
+        self.struct.clear, self._kept["clear plan"] = ctypes.addressof(plan), clear
+        self._kept["header"] = unused = (ctypes.c_uint32 * HEADER_DWORDS)()
+        self._headers["PS"], self._tables["PS"] = ctypes.addressof(unused), binding_table(seen, "PS")
+
     def _start(self, stage: str, cs: CommandStreamer, context: DispatchContext, dispatch: ThreadDispatch) -> KeptLoop:
         loop = self._stage_loops.get(cs, context, dispatch) if self.pointers is not None and stage != "PS" else None
         loop = loop or cs.dispatcher.prepare(context, dispatch)
-        self.loops[stage], self._bound[stage] = loop, loop.shared.bound
+        self.loops[stage], self._bound[stage], self._dispatches[stage] = loop, loop.shared.bound, dispatch
         return loop
 
     def _statistics(self, stage: str) -> KernelStatistics:
@@ -296,6 +322,8 @@ class PreparedDraw:
         for number, _, size in ranges:
             if number == 0:
                 self._first_is_absolute()
+            elif number == 1 and gather_pool(self.state) is not None:
+                raise NotPrepared("gathered constants")
             start = self.latches.place(name).offset + (group.start + number * group.size) // 32
             self._constants.append(ConstantRange(self.latches.pointer(group.fields[0], start), size, at))
             at += size
@@ -320,7 +348,7 @@ class PreparedDraw:
             raise NotPrepared("state that cannot be read, or a system routine")
         if any(self._stage_loops.reads(loop) for loop in self.loops.values()):
             raise NotPrepared("threads of several draws that read surfaces")  # from now on, each has loops of its own
-        pointed = self.pointers.collect(notes, self._dispatches()) if self.pointers is not None else None
+        pointed = self.pointers.collect(notes, self._bindings()) if self.pointers is not None else None
         tables = self._stage_tables() if pointed is None else []
         names = dict.fromkeys((*notes.commands, *notes.parts))
         compared = self.latches.compared(names)
@@ -329,7 +357,8 @@ class PreparedDraw:
             memory |= unit.resolved.states
         hosts = [HostPlace(held.address, held.host) for unit in units for held in unit.resolved.hosts.values()]
         ranges = [MemoryRange(*place, data) for place, data in memory.items()]
-        for items in (compared.commands, compared.dwords, compared.bits, ranges, hosts, tables, self._constants, self._sources):
+        blocks = self._blocks.compared() if self._blocks is not None else []
+        for items in (compared.commands, compared.dwords, compared.bits, ranges, hosts, tables, blocks, self._constants, self._sources):
             self._set(items)
         if pointed is not None:
             for more in (pointed.pointers, pointed.ranges, pointed.bits, self._copies(), self._parts):
@@ -349,9 +378,10 @@ class PreparedDraw:
 
     def _known(self) -> tuple[int, ...]:
         found = [bound.dispatch.resolved for bound in self._bound.values()]
-        return tuple(n for one in found for n in (len(one.entries), len(one.states), len(one.hosts), one.volatile))
+        return tuple(n for one in found for n in (len(one.entries), len(one.surfaces), len(one.states), len(one.samplers), len(one.blend),
+                                                  len(one.hosts), one.volatile))  # fmt: skip
 
-    def _dispatches(self) -> dict[str, DispatchBindings]:
+    def _bindings(self) -> dict[str, DispatchBindings]:
         return {stage: bound.dispatch for stage, bound in self._bound.items()}
 
     def _copies(self) -> list[PointerCopy]:
@@ -367,24 +397,41 @@ class PreparedDraw:
                     low = ctypes.c_uint32.from_address(header + 4 * dword).value & ~mask
                     found.append(PointerCopy(names[name], mask, low, 0, header + 4 * dword))
             if f"samplers {stage}" in names:
-                found += [PointerCopy(names[f"samplers {stage}"], DWORD, add, 0, at) for at, add in bound.sampler_keys()]
+                keys = bound.sampler_keys()
+                found += [PointerCopy(names[f"samplers {stage}"], DWORD, key - keys[0][1] + USED & DWORD, 0, at) for at, key in keys]
         return found
 
     # -- binding tables ----------------------------------------------------------------------------------------------------------
 
     def _stage_tables(self) -> list[StageTable]:
         """Entries that plans and units were made from, wherever the table is."""
-        return [self._stage_table(stage, bound) for stage, bound in self._bound.items()]
+        return [self._stage_table(stage) for stage in self._tables]
 
-    def _stage_table(self, stage: str, bound: BoundUnits) -> StageTable:
-        entries = dict(bound.dispatch.resolved.entries)
-        entries |= {address - table >> 2: data for (of, address), (table, data) in self._notes.entries.items() if of == stage}
-        made = [TableEntry(index, int.from_bytes(data, "little")) for index, data in entries.items()]
-        array = (TableEntry * len(made))(*made)
-        header, place, offset = self._headers[stage], self._table_place(stage), bound.dispatch.binding_table
-        self._kept[stage], self._places[stage] = array, place
-        return StageTable(*place, bound.dispatch.table_address(0), offset & DWORD, len(made), ctypes.addressof(array),
-                          header + 4 * HEADER_TABLE)  # fmt: skip
+    def _stage_table(self, stage: str) -> StageTable:
+        array = self._table_entries(stage)
+        header, place, offset = self._headers[stage], self._places[stage], self._tables[stage]
+        self._kept[stage], address = array, self.state.bases.get("surface", 0) + offset & self.latches.wrap
+        pointer = self.latches.layout("BINDING_TABLE_STATE").field("surface_state_pointer")
+        return StageTable(*place, address, offset & DWORD, len(array), ctypes.addressof(array), header + 4 * HEADER_TABLE,
+                          self.state.bases.get("surface", 0), (1 << pointer.high + 1) - (1 << pointer.low))  # fmt: skip
+
+    def _table_entries(self, stage: str) -> ctypes.Array[TableEntry]:
+        """Entries with what was read of their surface states, by plans or units."""
+        base, wrap, notes = self.state.bases.get("surface", 0), self.latches.wrap, self._notes
+        read = {address: data for (of, address, _), data in notes.surfaces.items() if of == stage}
+        entries = {address - table >> 2: data for (of, address), (table, data) in notes.entries.items() if of == stage}
+        found, led, page = {}, set[int](), self.latches.layout("BINDING_TABLE_STATE")
+        for index, data in entries.items():
+            address = base + page.raw(memoryview(data).cast("I")).surface_state_pointer & wrap
+            found[index], led = (data, read.get(address, b"")), led | {address}
+        if read.keys() - led:
+            raise NotPrepared("a surface state that no entry leads to")
+        if stage in self._bound:
+            resolved = self._bound[stage].dispatch.resolved
+            found |= {index: (data, resolved.surfaces.get(index, (0, b""))[1]) for index, data in resolved.entries.items()}
+        made = [TableEntry(index, int.from_bytes(data, "little"), len(surface), surface) for index, (data, surface) in found.items()]
+        self._kept[f"{stage} entries"] = made
+        return (TableEntry * len(made))(*made)
 
     def _table_place(self, stage: str) -> TablePlace:
         """The pointer of a stage's table; none where no command has set it."""
@@ -396,19 +443,23 @@ class PreparedDraw:
         pointer = latches.pointer(latches.layout(name).field("pointer_to_binding_table"), latches.place(name).offset)
         return TablePlace(pointer.offset, pointer.mask, command.pointer_to_binding_table, scale)
 
-    def follow_tables(self, state: DrawState) -> None:
-        """Binding tables are where commands say now: for units that read more of them. Before that, their entries were compared."""
+    def follow(self, state: DrawState) -> None:
+        """Binding tables and blocks of state are where commands say now: for units that read more of them. Before that, what was read of
+        them was compared. Other draws may have moved what they share with this one."""
         if self.pointers is not None:
-            if self.pointers.follow(state, self._notes, self._dispatches()):
+            if self.pointers.follow(state, self._notes, self._bindings()):
                 bases, offset = stage_bases(state.generation, state.bases), self.pointers.offset
                 for stage, bound in self._bound.items():
                     bound.move(bases, offset(f"table {stage}"), offset(f"samplers {stage}"))
             return
-        for stage, place in self._places.items():
-            now, bound = self.latches.latched.raw(place.offset, 1)[0] & place.mask, self._bound[stage]
-            if now != place.pointer:
-                bound.move_table(bound.dispatch.binding_table + (now - place.pointer) * place.scale)
-                self._places[stage] = place._replace(pointer=now)
+        assert self._blocks is not None
+        for stage, bound in self._bound.items():
+            place = self._places[stage]
+            now = self.latches.latched.raw(place.offset, 1)[0] & place.mask
+            table = self._tables[stage] + (now - place.pointer) * place.scale
+            if bound.dispatch.binding_table != table:
+                bound.move_table(table)
+        self._blocks.follow()
 
     # -- after a draw ------------------------------------------------------------------------------------------------------------
 
@@ -420,16 +471,17 @@ class PreparedDraw:
             self.depend()
 
     def ran(self, instructions: Sequence[int]) -> bool:
-        """Whether it is time to look for better code, which the engine may have for what its threads run."""
-        self._work = [before + now for before, now in zip(self._work, instructions, strict=True)]
-        self._ran += 1
-        return self._ran > LOOK_DRAWS or sum(self._work) >= LOOK_WORK
+        """While the engine may have better code for what its threads run: whether it is time to look for it."""
+        for stage, loop in self.loops.items():  # at once: the next draw with these kernels may be of other state
+            loop.engine.ran(loop.program, instructions[WORKS.index(stage)])
+        work, draws = self._work[0] + sum(instructions), self._work[1] + 1
+        self._work = work, draws
+        return draws > LOOK_DRAWS or work >= LOOK_WORK
 
     def look(self) -> None:
         """Look for better code."""
-        work, self._work, self._ran = self._work, [0] * len(WORKS), 0
-        for stage, loop in self.loops.items():
-            loop.engine.ran(loop.program, work[WORKS.index(stage)])
+        self._work = 0, 0
+        for loop in self.loops.values():
             loop.ready()
         self.settled = all(loop.settled for loop in self.loops.values())
         if self._known() != self._seen:

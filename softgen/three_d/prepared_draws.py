@@ -16,7 +16,9 @@ from softgen.command import CommandStreamer, MarkedLatched
 from softgen.errors import GpuFault, SoftgenError
 from softgen.memory import guard
 from softgen.memory.address_space import AddressSpace
+from softgen.threads.scheduler import ReturnReason
 from softgen.threads.worker import SLICE
+from softgen.three_d import fill
 from softgen.three_d.assembly import UNKNOWN
 from softgen.three_d.chunk import VERTICES
 from softgen.three_d.clip_threads import ClipThreads
@@ -82,7 +84,7 @@ class PreparedDraws:
         """Execute a draw; False: there is no prepared draw for its state, nor can there be one."""
         if not self._same_environment(cs) and not self._enter(cs):
             return False
-        topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call
+        topology, indexed, vertices, start_vertex, instances, start_instance, base_vertex = call[:7]
         if self._moves:
             curbe = cs.state(PipelineContext).curbe
             self._now.curbe, self._now.curbe_size = curbe, len(curbe or b"")
@@ -232,8 +234,9 @@ class PreparedDraws:
         elif loop is None:
             self._answer_without_threads(cs, why)
         else:
-            self._helped = True
-            draw.follow_tables(DrawState.of(cs))
+            if why != ReturnReason.DEADLINE:
+                self._helped = True
+                draw.follow(DrawState.of(cs))
             try:
                 loop.answer(dispatch_context(cs), why, lambda: self._timed_out(cs), self._record)
             except GpuFault as fault:
@@ -257,10 +260,10 @@ class PreparedDraws:
     def _answer_without_threads(self, cs: CommandStreamer, why: int | None) -> None:
         """A fault, or the deadline of depth and stencil tests."""
         if why is None:
-            testing = self._now.stage == Stage.PIXELS
-            if testing:
-                self._record.ip = 0  # no instruction's; of the tests
-            raise guard.fault(self._record, cs.space, lambda ip: TESTS)
+            stage = self._now.stage
+            if stage in (Stage.PIXELS, Stage.FILL):
+                self._record.ip = 0  # no instruction's
+            raise guard.fault(self._record, cs.space, lambda ip: fill.CLEAR if stage == Stage.FILL else TESTS)
         if cs.timed_out():
             raise SoftgenError(f"time is up: {TESTS}, tile {self._loop.tile}")
 
@@ -273,7 +276,7 @@ class PreparedDraws:
     def _share(self, cs: CommandStreamer, call: DrawCall, draw: PreparedDraw) -> None:
         """The work of a stage on several host threads."""
         now, loop = self._now, draw.loops[STAGES[self._now.stage]]
-        draw.follow_tables(DrawState.of(cs))
+        draw.follow(DrawState.of(cs))
         if not shares(loop):
             self._share_scratch(cs, call, draw)
         elif now.stage == Stage.VERTICES:
@@ -336,10 +339,10 @@ class PreparedDraws:
         try:
             if self._helped:
                 self._helped = False
-                draw.follow_tables(DrawState.of(cs))
+                draw.follow(DrawState.of(cs))
                 draw.renew()
             if not draw.settled and draw.ran(instructions):
-                draw.follow_tables(DrawState.of(cs))
+                draw.follow(DrawState.of(cs))
                 draw.look()
         except NotPrepared:
             self._forget(draw)

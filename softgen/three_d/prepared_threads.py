@@ -44,7 +44,7 @@ class StageLoops:
         made = self._loops.get(key)
         if made is None or not made.program.current(context):
             made = cs.dispatcher.prepare(context, key)
-            if made.shared.bound.dispatch.resolved.states:
+            if _reads(made):
                 self._readers.add(key)
                 return None
             self._loops[key] = made
@@ -52,11 +52,16 @@ class StageLoops:
 
     def reads(self, loop: KeptLoop) -> bool:
         """Whether threads of a loop here have read a surface after all."""
-        found = self._loops.get(loop.dispatch) is loop and bool(loop.shared.bound.dispatch.resolved.states)
+        found = self._loops.get(loop.dispatch) is loop and _reads(loop)
         if found:
             self._readers.add(loop.dispatch)
             del self._loops[loop.dispatch]
         return found
+
+
+def _reads(loop: KeptLoop) -> bool:
+    found = loop.shared.bound.dispatch.resolved
+    return bool(found.states or found.surfaces or found.entries or found.samplers)
 
 
 def _header(loop: Loop) -> int:

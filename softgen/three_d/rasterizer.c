@@ -14,6 +14,7 @@
 #endif
 
 enum { EDGES = 4, COARSE = 16, UNIT_SHIFT = 8 };
+enum { FEW = 6 }; /* blocks that are not worth a look at 16x16 ones */
 
 typedef int32_t lanes __attribute__((vector_size(64)));
 
@@ -29,7 +30,12 @@ static const lanes pixel_x = {0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3};
 static const lanes pixel_y = {0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3};
 static const lanes block_x = {0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12};
 static const lanes block_y = {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
-static const uint16_t columns[BLOCK] = {0x0505, 0x0a0a, 0x5050, 0xa0a0}, rows[BLOCK] = {0x0033, 0x00cc, 0x3300, 0xcc00};
+/* Masks of columns and rows of a block, by the bits of those that are meant. */
+#define SELECTED(n, a, b, c, d) (((n) & 1 ? (a) : 0) | ((n) & 2 ? (b) : 0) | ((n) & 4 ? (c) : 0) | ((n) & 8 ? (d) : 0))
+#define COLUMNS(n) SELECTED(n, 0x0505, 0x0a0a, 0x5050, 0xa0a0)
+#define ROWS(n) SELECTED(n, 0x0033, 0x00cc, 0x3300, 0xcc00)
+#define SIXTEEN(f) {f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12), f(13), f(14), f(15)}
+static const uint16_t columns[16] = SIXTEEN(COLUMNS), rows[16] = SIXTEEN(ROWS);
 
 /* The sign bit of each lane. */
 INLINE uint32_t signs(const lanes *value)
@@ -58,24 +64,35 @@ INLINE int begin_edge(struct tile_edge *e, const struct setup_record *r, uint32_
     e->value = (int32_t)value;
     e->dx = (int32_t)dx;
     e->dy = (int32_t)dy;
-    e->fall = (int32_t)fall * (BLOCK - 1);
-    e->rise = (int32_t)rise * (BLOCK - 1);
-    e->coarse_fall = (int32_t)fall * (COARSE - 1);
-    e->coarse_rise = (int32_t)rise * (COARSE - 1);
+    e->fall = (int32_t)fall;
+    e->rise = (int32_t)rise;
     e->to_pixel = pixel_x * e->dx + pixel_y * e->dy;
-    e->to_block = block_x * e->dx + block_y * e->dy;
     return 1;
 }
 
-/* Pixels of the block at (x, y) that are in the rectangle. */
+/* What walk_coarse needs besides. */
+INLINE void begin_coarse(struct tile_edge *e)
+{
+    e->coarse_fall = e->fall * (COARSE - 1);
+    e->coarse_rise = e->rise * (COARSE - 1);
+    e->fall *= BLOCK - 1;
+    e->rise *= BLOCK - 1;
+    e->to_block = block_x * e->dx + block_y * e->dy;
+}
+
+/* Bits first to last - 1 of four. */
+INLINE uint32_t between(int32_t first, int32_t last)
+{
+    first = first > 0 ? first : 0;
+    last = last < BLOCK ? last : BLOCK;
+    return (1u << last) - (1u << first);
+}
+
+/* Pixels of the block at (x, y), which the rectangle touches, that are in it. */
 static inline uint32_t box_mask(int32_t x, int32_t y, const int32_t box[4])
 {
-    uint32_t across = 0, down = 0;
-    for (int i = 0; i < BLOCK; i++) {
-        across |= x + i >= box[0] && x + i < box[2] ? columns[i] : 0;
-        down |= y + i >= box[1] && y + i < box[3] ? rows[i] : 0;
-    }
-    return across & down;
+    uint32_t across = between(box[0] - x, box[2] - x), down = between(box[1] - y, box[3] - y);
+    return columns[across] & rows[down];
 }
 
 /* The object's bounding box within the tile, in pixels from its corner; 0 if nothing is left. */
@@ -88,7 +105,7 @@ static int clip_box(const struct setup_record *r, int32_t x, int32_t y, int32_t 
     return box[0] < box[2] && box[1] < box[3];
 }
 
-/* Bits first to last - 1 of four: blocks of a row or column that a range of pixels touches. */
+/* Blocks of a row or column of four that a range of pixels touches. */
 INLINE uint32_t touched(int32_t first, int32_t last)
 {
     first = first > 0 ? first / BLOCK : 0;
@@ -134,6 +151,28 @@ INLINE uint32_t walk_coarse(const struct tile_edge *const *crossing, uint32_t co
     return (uint32_t)(out - first);
 }
 
+/* The few 4x4 blocks of a small box, pixel by pixel. */
+INLINE uint32_t walk_small(const struct tile_edge *edges, uint32_t count, const int32_t box[4], struct pixel_block *out)
+{
+    const struct pixel_block *first = out;
+    for (int32_t y = box[1] & -BLOCK; y < box[3]; y += BLOCK)
+        for (int32_t x = box[0] & -BLOCK; x < box[2]; x += BLOCK) {
+            lanes negative = {0};
+            for (uint32_t n = 0; n < count; n++)
+                negative |= edges[n].to_pixel + (edges[n].value + edges[n].dx * x + edges[n].dy * y);
+            uint32_t mask = ~signs(&negative) & box_mask(x, y, box);
+            *out = (struct pixel_block){(uint16_t)x, (uint16_t)y, mask};
+            out += mask != 0;
+        }
+    return (uint32_t)(out - first);
+}
+
+/* How many 4x4 blocks a box touches. */
+INLINE int32_t blocks_of(const int32_t box[4])
+{
+    return ((box[2] - 1) / BLOCK - box[0] / BLOCK + 1) * ((box[3] - 1) / BLOCK - box[1] / BLOCK + 1);
+}
+
 VECTORIZED static uint32_t walk_tile(const struct setup_record *r, int32_t x, int32_t y, struct pixel_block *out)
 {
     struct tile_edge edges[EDGES];
@@ -147,6 +186,10 @@ VECTORIZED static uint32_t walk_tile(const struct setup_record *r, int32_t x, in
             return 0;
         used += (uint32_t)crosses;
     }
+    if (blocks_of(box) <= FEW)
+        return walk_small(edges, used, box, out);
+    for (uint32_t n = 0; n < used; n++)
+        begin_coarse(&edges[n]);
     for (int32_t top = box[1] & -COARSE; top < box[3]; top += COARSE)
         for (int32_t left = box[0] & -COARSE; left < box[2]; left += COARSE) {
             const struct tile_edge *crossing[EDGES];

@@ -93,8 +93,8 @@ def _command_viewports(state: DrawState, fields: UnitFields) -> tuple[tuple[Reco
     viewports = clip_viewports(state, count) if fields.viewport_transform_enable else ()
     if not fields.scissor_rectangle_enable:
         return viewports, ()
-    start = state.address("dynamic", state.command("3DSTATE_SCISSOR_STATE_POINTERS").scissor_rect_pointer)
-    return viewports, structures(state, "SCISSOR_RECT", start, count)
+    name = "3DSTATE_SCISSOR_STATE_POINTERS"
+    return viewports, structures(state, "SCISSOR_RECT", state.address("dynamic", state.command(name).scissor_rect_pointer), count, name)
 
 
 def _unit_viewports(state: DrawState, fields: UnitFields) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
@@ -157,8 +157,7 @@ def _sample(fields: UnitFields) -> tuple[int, int]:
     if fields.get("pixel_location", -1) < 0:
         bias = fields.fixed("destination_origin_horizontal_bias"), fields.fixed("destination_origin_vertical_bias")
         return int(bias[0] * PIXEL), int(bias[1] * PIXEL)
-    if fields.get("pixel_position_offset_enable"):
-        raise Unsupported(f"gen {fields.gen:g}: 3DSTATE_MULTISAMPLE pixel_position_offset_enable is not simulated")
+    # pixel_position_offset_enable moves pixels of several samples only (BDW 6866-6870).
     return (0, 0) if fields.pixel_location else (PIXEL // 2, PIXEL // 2)
 
 

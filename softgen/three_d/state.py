@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ from softgen.bits.record import Record
 from softgen.command import CommandStreamer, Latched, MarkedLatched
 from softgen.errors import DecodeError, GpuFault
 from softgen.memory.space import Space
+from softgen.three_d.constant_registers import ResourceStreamer
 
 
 @lru_cache(4096)
@@ -37,8 +38,9 @@ class DrawingPipeline(Protocol):
 class PipelineContext:
     """The 3D pipeline's part of a hardware context."""
 
-    pipeline: DrawingPipeline
+    pipeline: DrawingPipeline | None = None  # None before the first draw
     curbe: bytes | None = None  # the constant URB entry as CONSTANT_BUFFER loaded it; None: none is valid
+    streamer: ResourceStreamer = field(default_factory=ResourceStreamer)
 
 
 class DrawState:
@@ -80,11 +82,16 @@ class DrawState:
         """The address space, for a reader of the stage's binding table and of the surface states that it leads to."""
         return self.space
 
-    def structure(self, name: str, address: int) -> Record:
-        """A structure in memory, as it is now."""
-        address &= (1 << self.space.bits) - 1
+    def block_space(self, pointer: str) -> Space:
+        """The address space, for a reader of the block of state that a command's pointer leads to."""
+        return self.space
+
+    def structure(self, name: str, address: int, pointer: str = "") -> Record:
+        """A structure in memory, as it is now. `pointer`: the command whose pointer leads to it, where one does."""
+        space = self.block_space(pointer) if pointer else self.space
+        address &= (1 << space.bits) - 1
         try:
-            data = self.space.read(address, 4 * catalogue.layout(name, self.gen).dwords)
+            data = space.read(address, 4 * catalogue.layout(name, self.gen).dwords)
         except GpuFault as fault:
             raise GpuFault(fault.address, fault.access, fault.space, fault.by, f"{fault.why}; {name} should be there") from None
         return unpacked(name, self.gen, data)
@@ -100,3 +107,4 @@ class DrawCall(NamedTuple):
     instances: int
     start_instance: int
     base_vertex: int  # signed
+    parameters: tuple[int, ...] = (0, 0, 0)  # XP0 to XP2, which 3DSTATE_VF_SGVS_2 inserts

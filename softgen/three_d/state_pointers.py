@@ -88,7 +88,10 @@ class StatePointers:
         """What was read until now, through all pointers that lead there."""
         self.pointers.clear()
         self.names.clear()
-        self._read = {UNIT: notes.memory} | {stage: dispatch.resolved.states for stage, dispatch in bound.items()}
+        surfaces = {(address, size): data for (_, address, size), data in notes.surfaces.items()}
+        self._read = {UNIT: {**notes.memory, **surfaces}} | {stage: _resolved(dispatch) for stage, dispatch in bound.items()}
+        if notes.blocks or any(dispatch.resolved.blend for dispatch in bound.values()):
+            raise NotPrepared("blocks that pointers of other commands lead to")
         for stage, (pointer, block) in UNITS.items():
             self._add_unit(stage, pointer, block)
         bits = [bit for stage, dispatch in bound.items() for bit in self._add_table(stage, dispatch, notes)]
@@ -220,13 +223,26 @@ class StatePointers:
         if before == after:
             return False
         notes.memory = self._moved(UNIT, notes.memory, before)
+        notes.surfaces = {(stage, *place): data for (stage, address, size), data in notes.surfaces.items()
+                          for place in self._moved(UNIT, {(address, size): data}, before)}  # fmt: skip
         for stage, dispatch in bound.items():
-            dispatch.resolved.states = self._moved(stage, dispatch.resolved.states, before)
+            resolved = dispatch.resolved
+            resolved.states = self._moved(stage, resolved.states, before)
+            for index in resolved.surfaces:
+                self._move_surface(stage, index, dispatch)
             if (number := self.names.get(f"table {stage}")) is not None:
                 by = after[number] - before[number]
                 notes.entries = {(reader, address + by if reader == stage else address): (start + by if reader == stage else start, data)
                                  for (reader, address), (start, data) in notes.entries.items()}  # fmt: skip
         return True
+
+    def _move_surface(self, stage: str, index: int, dispatch: DispatchBindings) -> None:
+        """An entry of a binding table and the surface state that it leads to, as they are now."""
+        number, table = self.names.get(f"surface {stage} {index}"), self.names[f"table {stage}"]
+        if number is not None:
+            resolved, place = dispatch.resolved, self.pointers[table].address + ENTRY * index
+            resolved.entries[index] = self.state.space.read(place & (1 << self.state.space.bits) - 1, ENTRY)
+            resolved.surfaces[index] = self.pointers[number].address, resolved.surfaces[index][1]
 
     def _moved(self, reader: str, ranges: Ranges, before: list[int]) -> Ranges:
         found: Ranges = {}
@@ -235,6 +251,14 @@ class StatePointers:
                       if pointer.number(reader, address, size, old) is not None]  # fmt: skip
             found |= dict.fromkeys(((place, size) for place in places or [address]), data)
         return found
+
+
+def _resolved(dispatch: DispatchBindings) -> Ranges:
+    """All that units have read of surfaces and samplers, where it is."""
+    found = dispatch.resolved
+    surfaces = {(address, len(data)): data for address, data in found.surfaces.values()}
+    samplers = {(dispatch.sampler_address(offset), len(data)): data for offset, data in found.samplers.items()}
+    return {**found.states, **surfaces, **samplers}
 
 
 def base_of(state: DrawState, base: Base) -> int:

@@ -11,6 +11,7 @@
 #define SOFTGEN_THREE_D_H
 
 #include <stdint.h>
+#include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -26,6 +27,25 @@
 
 enum { TILE = 64, BLOCK = 4, TILE_BLOCKS = 256 }; /* pixels of a tile's and a block's side; blocks of a tile */
 enum { HEADER_LAYER = 1, HEADER_VIEWPORT = 2, HEADER_POINT_WIDTH = 3, POSITION = 4 }; /* dwords of a vertex URB entry */
+
+enum { SLICE = 20000000 }; /* nanoseconds between two returns to Python, which looks at the time limit */
+
+static inline uint64_t monotonic_time(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Whether it is time to return to Python; if not set, the deadline is set. */
+static inline int slice_is_over(uint64_t *deadline)
+{
+    uint64_t now = monotonic_time();
+    int over = *deadline && now >= *deadline;
+    if (!*deadline || over)
+        *deadline = over ? 0 : now + SLICE;
+    return over;
+}
 
 /* Graphics memory: the host base of each 4 GiB part of the address space. */
 static inline uint8_t *graphics_memory(const uint64_t *table, uint64_t address)

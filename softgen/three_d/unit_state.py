@@ -66,4 +66,4 @@ def stage_bases(generation: Generation, bases: Mapping[str, int]) -> Mapping[str
 
 def dispatch_context(cs: CommandStreamer) -> DispatchContext:
     """The environment of the pipeline's threads."""
-    return DispatchContext(cs.generation, cs.space, stage_bases(cs.generation, cs.bases), cs.warn, cs.system_routine)
+    return DispatchContext(cs.generation, cs.space, stage_bases(cs.generation, cs.bases), cs.warn, cs.system_routine, elapsed=cs.elapsed)

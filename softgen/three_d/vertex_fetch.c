@@ -114,7 +114,7 @@ static void store_generated(const struct fetch_store *s, struct vertex_ids ids, 
             store(into + i * stride, s->value);
     else
         for (unsigned i = 0; i < count; i++)
-            store(into + i * stride, s->kind == FETCH_VERTEX_ID ? ids.vertex[i] : ids.instance[i]);
+            store(into + i * stride, s->kind == FETCH_VERTEX_ID ? ids.vertex[i] + s->value : ids.instance[i]);
 }
 
 /* Where the source elements of vertices are; the buffer's place in host memory is looked up once where it is in one part of it. */
@@ -135,14 +135,54 @@ static void find_sources(const struct vertex_fetch *f, const struct fetch_elemen
     }
 }
 
+typedef uint32_t dwords __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Whether four stores copy consecutive dwords. */
+static int copies_four(const struct fetch_store *s)
+{
+    for (unsigned i = 0; i < 4; i++)
+        if (s[i].kind != FETCH_RAW || s[i].from != s->from + 4 * i)
+            return 0;
+    return 1;
+}
+
+/* Four dwords of each of four vertices, a vector for each dword. */
+static inline void transpose_four(const uint8_t *const *from, uint64_t offset, dwords into[4])
+{
+    dwords a = *(const dwords *)(from[0] + offset), b = *(const dwords *)(from[1] + offset);
+    dwords c = *(const dwords *)(from[2] + offset), d = *(const dwords *)(from[3] + offset);
+    dwords ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    dwords cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    into[0] = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    into[1] = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    into[2] = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    into[3] = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+}
+
+static void store_four(const struct fetch_store *s, const uint8_t *const *from, uint8_t *into)
+{
+    dwords low[4], high[4];
+    transpose_four(from, s->from, low);
+    transpose_four(from + 4, s->from, high);
+    for (unsigned i = 0; i < 4; i++) {
+        memcpy(into + s[i].offset, &low[i], sizeof low[i]);
+        memcpy(into + s[i].offset + sizeof low[i], &high[i], sizeof high[i]);
+    }
+}
+
 /* The same as below, of eight vertices whose components are registers: most dwords are copied. */
 static void fetch_registers(const struct vertex_fetch *f, struct vertex_ids ids, uint8_t *into)
 {
     const uint8_t *from[FETCH_GROUP];
     for (const struct fetch_element *e = f->elements; e < f->elements + f->count; e++) {
         find_sources(f, e, ids, FETCH_GROUP, from);
-        for (const struct fetch_store *s = f->stores + e->first; s < f->stores + e->first + e->stores; s++) {
+        for (const struct fetch_store *s = f->stores + e->first, *end = s + e->stores; s < end; s++) {
             uint32_t value[FETCH_GROUP];
+            if (end - s >= 4 && copies_four(s)) {
+                store_four(s, from, into);
+                s += 3;
+                continue;
+            }
             if (s->kind == FETCH_RAW)
                 for (unsigned i = 0; i < FETCH_GROUP; i++)
                     memcpy(&value[i], from[i] + s->from, sizeof *value);

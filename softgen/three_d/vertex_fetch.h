@@ -17,7 +17,7 @@ struct fetch_store {
     uint16_t from;
     uint8_t load, shift, width, kind;
     uint16_t reserved;
-    uint32_t value; /* FETCH_CONSTANT */
+    uint32_t value; /* FETCH_CONSTANT; FETCH_VERTEX_ID: what is added to it */
 };
 
 /* A source element; outside its buffer all of it is zero. */

@@ -27,6 +27,7 @@ UNBOUNDED = 0xFFFFFFFF
 LAST_ELEMENT = 32  # that may receive a generated value: "the 33rd" (BDW 12134)
 FLOAT_ONE = 0x3F800000
 NOSTORE, SOURCE, ZERO, ONE_FLOAT, ONE_INTEGER, VERTEX_ID, INSTANCE_ID, PRIMITIVE_ID = range(8)  # component controls (G45 2229-2237)
+PARAMETERS = ("xp0", "xp1", "xp2")  # of draws: for the first two, the state may choose where a draw starts
 CONSTANTS = {ZERO: 0, ONE_FLOAT: FLOAT_ONE, ONE_INTEGER: 1}
 # enum fetch_kind of vertex_fetch.h
 KINDS = ("constant", "vertex_id", "instance_id", "raw", "uint", "sint", "unorm", "snorm", "uscaled", "sscaled", "float16", "float64",
@@ -106,6 +107,8 @@ class Generated(NamedTuple):
     parameters: Record | None = None
     start_vertex: int = 0  # values of XP0 and XP1
     start_instance: int = 0
+    extended: tuple[int, ...] = ()  # of the command
+    id_offset: int = 0  # what is added to VertexID
     packing: tuple[int, ...] = ()  # component enables of each element; empty: all
 
 
@@ -179,13 +182,13 @@ def _insert(placed: dict[int, Source], generated: Generated, remarks: list[str])
         remarks.append("3DSTATE_VF_SGVS: VertexID and InstanceID go into the same component; InstanceID is stored")
     remarks += [f"3DSTATE_VF_SGVS: {name}_element_offset {at // SLOT}; the last is {LAST_ELEMENT}" for name, at in where.items()
                 if at // SLOT > LAST_ELEMENT]  # fmt: skip
-    placed |= {at: Source(name) for name, at in where.items()}
+    placed |= {at: Source(name, value=generated.id_offset if name == "vertex_id" else 0) for name, at in where.items()}
     if parameters is None:
         return
-    for name, value in (("xp0", generated.start_vertex), ("xp1", generated.start_instance), ("xp2", None)):
+    starts = generated.start_vertex, generated.start_instance
+    for number, name in enumerate(PARAMETERS):
         if getattr(parameters, f"{name}_enable"):
-            if value is None or not getattr(parameters, f"{name}_source_select"):
-                raise Unsupported(f"3DSTATE_VF_SGVS_2: {name}_enable 1 with a parameter of 3DPRIMITIVE")
+            value = starts[number] if optional(parameters, f"{name}_source_select") else generated.extended[number]
             at = SLOT * getattr(parameters, f"{name}_element_offset") + getattr(parameters, f"{name}_component_number")
             placed[at] = Source("constant", value=value & 0xFFFFFFFF)
 
@@ -289,9 +292,16 @@ def vertex_fetch(state: DrawState, call: DrawCall, destination: Destination) -> 
 def fetch_key(state: DrawState, call: DrawCall) -> tuple[int, ...]:
     """What of a draw's parameters its fetch plan depends on, but for where it starts."""
     parameters = state.get("3DSTATE_VF_SGVS_2")
-    if parameters is None or not (parameters.xp0_enable or parameters.xp1_enable):
-        return ()
-    return int(call.indexed), call.base_vertex, call.start_vertex, call.start_instance
+    used = [name for name in PARAMETERS if optional(parameters, f"{name}_enable")]
+    starts = int(call.indexed), call.base_vertex, call.start_vertex, call.start_instance
+    if not all(optional(parameters, f"{name}_source_select") for name in used):
+        return *starts, *call.parameters
+    return starts if used or _offsets_ids(state) else ()
+
+
+def _offsets_ids(state: DrawState) -> bool:
+    """Whether VertexID counts from where a draw starts: the base vertex, or the start vertex of a draw without indices."""
+    return bool(optional(state.get("3DSTATE_VF"), "vertex_id_offset_enable") and optional(state.get("3DSTATE_VF_SGVS"), "vertex_id_enable"))
 
 
 def vertex_dwords(state: DrawState, call: DrawCall) -> int:
@@ -314,13 +324,13 @@ def elements_of(state: DrawState) -> tuple[Record, ...]:
 def generated_values(state: DrawState, call: DrawCall) -> Generated:
     """The state of generated values; commands that a generation does not have are never latched."""
     fetch, ids, parameters = state.get("3DSTATE_VF"), state.get("3DSTATE_VF_SGVS"), state.get("3DSTATE_VF_SGVS_2")
-    if optional(fetch, "vertex_id_offset_enable") and optional(ids, "vertex_id_enable"):
-        raise Unsupported("3DSTATE_VF: vertex_id_offset_enable 1")
     packing = state.get("3DSTATE_VF_COMPONENT_PACKING") if optional(fetch, "component_packing_enable") else None
     masks = tuple(element.component_enables for element in packing.vertex_element) if packing is not None else ()
+    start = call.base_vertex if call.indexed else call.start_vertex
+    offset = start & 0xFFFFFFFF if _offsets_ids(state) else 0
     if parameters is None:
-        return Generated(ids, packing=masks)
-    return Generated(ids, parameters, call.base_vertex if call.indexed else call.start_vertex, call.start_instance, masks)
+        return Generated(ids, packing=masks, id_offset=offset)
+    return Generated(ids, parameters, start, call.start_instance, call.parameters, offset, masks)
 
 
 Parts = tuple[tuple[int, Record], ...]  # of a command that merges by an index

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from importlib import resources
 from typing import Any
+
+from softgen.bits.generation import SPEC
 
 
 def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads((resources.files("softgen") / "spec" / "trace" / name).read_text("utf-8"))
+    return tomllib.loads((SPEC / "trace" / name).read_text("utf-8"))
 
 
 @cache

@@ -12,12 +12,12 @@ ROW = "192, B8G8R8A8_UNORM, 32, 1x1, b:unorm8 g:unorm8 r:unorm8 a:unorm8, linear
 
 
 def test_a_row() -> None:
-    one = read(f"# legend\n{HEAD}\n{ROW}\n")[192]
-    assert str(one) == "B8G8R8A8_UNORM" and one.bits == 32 and one.block == (1, 1)
-    assert one.channels == tuple(FormatChannel(name, "unorm", 8) for name in "bgra")
-    assert one.space == "linear" and one.coding == ""
-    assert one.supports("render", 4.5) and not one.supports("vertex", 11)
-    assert not one.supports("ccs", 8) and one.supports("ccs", 9) and one.supports("ccs", 11)
+    record = read(f"# legend\n{HEAD}\n{ROW}\n")[192]
+    assert str(record) == "B8G8R8A8_UNORM" and record.bits == 32 and record.block == (1, 1)
+    assert record.channels == tuple(FormatChannel(name, "unorm", 8) for name in "bgra")
+    assert record.space == "linear" and record.coding == ""
+    assert record.supports("render", 4.5) and not record.supports("vertex", 11)
+    assert not record.supports("ccs", 8) and record.supports("ccs", 9) and record.supports("ccs", 11)
 
 
 @pytest.mark.parametrize("text, complaint", [

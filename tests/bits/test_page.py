@@ -7,6 +7,7 @@ import re
 import pytest
 
 from softgen.bits import page
+from softgen.bits.catalogue import Catalogue
 from softgen.bits.layout import GENERATIONS, Effect, generations
 from softgen.bits.page import enumeration, read, sections
 from softgen.errors import SpecError
@@ -219,3 +220,58 @@ def test_a_gate_that_is_no_bit_beside_the_field_is_refused() -> None:
         page.read("p", EFFECTS.format(effect="acts").replace("gate pointer_valid", "gate other"))
     with pytest.raises(SpecError, match="merges by gates on gen 8, where no field has a gate"):
         page.read("p", EFFECTS.format(effect="merges by gates  group g").replace("  gate pointer_valid", ""))
+
+
+# -- what is read, and when
+
+
+PARTED = """
+source BDW 1
+structure S
+  gen 8  1 dwords
+    0  31:0  no such type here
+  gen 9+  1 dwords                # a gen line with a comment
+    0  31:0  value
+register R  0x2000  render
+  gen 9  2 dwords  times 4
+    no field
+"""
+
+
+def test_a_generation_is_read_without_the_others() -> None:
+    pages = Catalogue([("p", PARTED)])
+    assert pages.layout("S", 9.0).field("value").line == 7
+    assert pages.get("S", 7.0) is None and pages.generations("S") == (8.0, 9.0, 11.0)
+    with pytest.raises(SpecError, match="p:5: "):
+        pages.history("S")
+
+
+def test_a_layout_is_made_once() -> None:
+    pages = Catalogue([("p", INDEX_BUFFER)])
+    first = pages.layout("3DSTATE_INDEX_BUFFER", 9.0)
+    assert pages.history("3DSTATE_INDEX_BUFFER")[9.0] is first is pages.get("3DSTATE_INDEX_BUFFER", 9.0)
+    assert list(pages.history("3DSTATE_INDEX_BUFFER")) == list(GENERATIONS)
+
+
+def test_the_place_of_a_register_is_known_without_its_fields() -> None:
+    pages = Catalogue([("p", PARTED)])
+    assert list(pages.registers(9.0)) == [("R", page.RegisterSpan(0x2000, False, 32, ("render",)))] and not list(pages.registers(8.0))
+    with pytest.raises(SpecError, match="p:10: cannot read"):
+        pages.layout("R", 9.0)
+
+
+@pytest.mark.parametrize("text, complaint", [
+    ("  lost\n", "p:1: cannot read 'lost' before"),
+    ("# comment\nsource BDW 1\n\n  lost\nenum E\n", "p:4: cannot read 'lost' before"),
+    ("source BDW 1\nenum E\n  0 a\nnonsense\n", "p:4: cannot read 'nonsense'"),
+    ("enum E\n  0\ta\n", "p:2: a tab"),
+    ("enum E\r\n  0 \x01\r\n", "p:2: .* no plain ASCII"),
+])  # fmt: skip
+def test_a_complaint_names_the_line(text: str, complaint: str) -> None:
+    with pytest.raises(SpecError, match=complaint):
+        list(sections("p", text))
+
+
+def test_comments_may_hold_anything() -> None:
+    (found,) = sections("p", "enum E  # \t×\r\n  # é\r\n  0 a  # \x01\r\n")
+    assert (found.line, found.body) == (1, ((3, "  0 a"),))

@@ -24,9 +24,9 @@ WORDS = (
 def read(text: str) -> None:
     """Everything that happens to a page until a value is unpacked."""
     try:
-        for one in page.read("p", text).values():
-            one.unpack([0xFFFFFFFF] * one.dwords)
-            one.raw([0] * one.dwords)
+        for record in page.read("p", text).values():
+            record.unpack([0xFFFFFFFF] * record.dwords)
+            record.raw([0] * record.dwords)
         made = Catalogue([("p", text)])
         for name in made.enums:
             made.enumeration(name, 9.0)

@@ -11,7 +11,7 @@ from softgen.bits.layout import Layout
 from softgen.bits.page import read
 from softgen.bits.record import join
 
-INSTRUCTIONS = [one for one in catalogue().layouts() if one.kind == "instruction"]
+INSTRUCTIONS = [layout for layout in catalogue().layouts() if layout.kind == "instruction"]
 TINY = read("t", "source public test\ninstruction T\n  gen 9  1 dwords\n    0  31:24,3:0  offset  int\n       23:16  number\n")["T", 9.0]
 
 
@@ -19,10 +19,10 @@ TINY = read("t", "source public test\ninstruction T\n  gen 9  1 dwords\n    0  3
 def test_place_agrees_with_pack(layout: Layout) -> None:
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        for one in layout.fields:
-            low, high = (-(1 << one.width - 1), (1 << one.width - 1) - 1) if one.type.name == "int" else (0, (1 << one.width) - 1)
+        for field in layout.fields:
+            low, high = (-(1 << field.width - 1), (1 << field.width - 1) - 1) if field.type.name == "int" else (0, (1 << field.width) - 1)
             value = data.draw(st.integers(low, high))
-            assert layout.place({one.name: value}) == join(layout.pack(**{one.name: value}))
+            assert layout.place({field.name: value}) == join(layout.pack(**{field.name: value}))
 
     check()
 

@@ -57,7 +57,7 @@ def same(given_: dict[str, Any], got: Any, fields: tuple[BitField, ...], groups:
 LAYOUTS = sorted(catalogue().layouts(), key=lambda one: (one.name, one.gen))
 
 
-@pytest.mark.parametrize("name", sorted({one.name for one in LAYOUTS}))
+@pytest.mark.parametrize("name", sorted({layout.name for layout in LAYOUTS}))
 def test_pack_then_unpack_is_identity(name: str) -> None:
     """The property is made for each name: Hypothesis nests the settings of a parametrised one once per case, and 1,000 are too deep."""
 

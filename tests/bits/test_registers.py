@@ -95,7 +95,7 @@ def test_a_place_says_where_its_register_starts() -> None:
 
 def test_engines_have_their_own_registers_at_one_offset() -> None:
     names = {engine: registers.find(0x6C, 9, engine, relative=True) for engine in ("render", "blitter", "video", "video_enhance")}
-    assert [one.name for one in names.values() if one] == ["INSTDONE_1", "BCS_INSTDONE", "VCS_INSTDONE", "VECS_INSTDONE"]
+    assert [name.name for name in names.values() if name] == ["INSTDONE_1", "BCS_INSTDONE", "VCS_INSTDONE", "VECS_INSTDONE"]
 
 
 def test_nothing_there() -> None:
@@ -114,10 +114,10 @@ def test_no_two_registers_share_a_byte(gen: float) -> None:
     taken: dict[int, str] = {}
     rows = [(0, row) for row in registers._absolute(gen)]
     rows += [(base, row) for engine, starts in registers.bases(gen).items() for base in starts for row in registers._own(gen, engine)]
-    for base, (start, end, layout) in rows:
+    for base, (start, end, name) in rows:
         for offset in range(base + start, base + end, 4):
-            other = taken.setdefault(offset, layout.name)
-            assert other == layout.name, f"gen {gen:g}: {layout.name} and {other} share {offset:#x}"
+            other = taken.setdefault(offset, name)
+            assert other == name, f"gen {gen:g}: {name} and {other} share {offset:#x}"
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
@@ -128,8 +128,8 @@ def page(head: str, option: str = "") -> str:
 
 
 def test_a_page_says_how_a_register_stands() -> None:
-    one = read("p", page("R  +0x600  render,video", "times 16"))["R", 9]
-    assert (one.offset, one.relative, one.count, one.engines) == (0x600, True, 16, ("render", "video"))
+    record = read("p", page("R  +0x600  render,video", "times 16"))["R", 9]
+    assert (record.offset, record.relative, record.count, record.engines) == (0x600, True, 16, ("render", "video"))
     other = read("p", page("R  0x600", "at 0x1c0000"))["R", 9]
     assert (other.offset, other.relative, other.count, other.engines) == (0x1C0000, False, 1, ())
 

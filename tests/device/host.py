@@ -100,7 +100,8 @@ class Host:
     def submit(self, *contexts: Context, engine: str = "render", **flags: int) -> None:
         """One execlist of up to two contexts."""
         fields = {"privileged": 1, "addressing": LEGACY_64, "valid": 1, **flags}
-        low = [self.pack("CONTEXT_DESCRIPTOR", context_id=one.number, context_address=one.address, **fields) for one in contexts]
+        low = [self.pack("CONTEXT_DESCRIPTOR", context_id=context.number, context_address=context.address, **fields)
+               for context in contexts]
         base, registers = self.table.base(engine), self.table.registers
         if "port" in registers:
             low += [[0, 0]] * (2 - len(low))

@@ -122,7 +122,7 @@ def test_the_ring_part_of_an_image_as_the_manual_has_it() -> None:
     context = host.context(1)
     control, head, tail, start, size = (image_dword(host, context, 3 + 2 * i) for i in range(5))
     rest = (0x2168, 0x2140, 0x2110, 0x211C, 0x2114, 0x2118, 0x21C0, 0x21C4, 0x21C8, 0x2180)
-    pairs = [*zip((0x2244, 0x2034, 0x2030, 0x2038, 0x203C), (control, head, tail, start, size), strict=True), *((one, 0) for one in rest)]
+    pairs = [*zip((0x2244, 0x2034, 0x2030, 0x2038, 0x203C), (control, head, tail, start, size), strict=True), *((item, 0) for item in rest)]
     host.put(context.address + PAGE + 4, [0x1100101D, *(value for pair in pairs for value in pair)])
     host.say(context, host.store(0, 1))
     host.submit(context)
@@ -222,7 +222,7 @@ def test_a_context_that_may_not_be_switched_stays_at_its_semaphore(gpu: str) -> 
     host.submit(context)
     assert host.dwords(DATA, 2) == [0, 0] and host.gpu.engines[0x2000].busy()
     assert "holds 0x0" in host.gpu.engines[0x2000].waits_for()
-    assert [one.cause for one in host.gpu.interrupts.events] == ["context_switch", "semaphore"]
+    assert [event.cause for event in host.gpu.interrupts.events] == ["context_switch", "semaphore"]
     status, done = host.gpu.read_register(STATUS), host.table.done
     assert status & done["mask"] != done["value"]
     host.put(DATA, [5])
@@ -242,7 +242,7 @@ def test_any_other_context_is_switched_out_and_submitted_again(gpu: str) -> None
     host.submit(waiting, other)
     assert host.dwords(DATA, 3) == [5, 0, 9] and not host.gpu.engines[0x2000].busy()
     assert host.events(3)[1] == {"context_id": 3, "wait_on_semaphore": 1, "semaphore_wait_mode": 1, "element_switch": 1}
-    assert "semaphore" not in [one.cause for one in host.gpu.interrupts.events]
+    assert "semaphore" not in [event.cause for event in host.gpu.interrupts.events]
     host.put(DATA + 8, [0])
     host.submit(waiting)
     assert host.dwords(DATA, 3) == [5, 1, 0]  # on from the semaphore
@@ -257,7 +257,7 @@ def test_engines_synchronise_with_semaphores() -> None:
     host.submit(render)
     host.say(copy, host.store(0, 1), host.wait(4, 1), host.store(8, 1))
     host.submit(copy, engine="blitter")
-    assert host.dwords(DATA, 4) == [1, 1, 1, 7] and not any(one.busy() for one in host.gpu.engines.values())
+    assert host.dwords(DATA, 4) == [1, 1, 1, 7] and not any(engine.busy() for engine in host.gpu.engines.values())
 
 
 def test_a_semaphore_in_signal_mode_is_looked_at_when_signalled() -> None:

@@ -60,7 +60,7 @@ def test_an_engines_own_mask() -> None:
     made = gpu()
     made.write_register(0x44304, 0)
     made.interrupt(0x2000, "user")
-    assert made.read_register(0x44308) == 0 and [one.cause for one in made.interrupts.events] == ["user"]
+    assert made.read_register(0x44308) == 0 and [event.cause for event in made.interrupts.events] == ["user"]
 
 
 @pytest.mark.behaviour("KBL-CTX-07", shows="action")
@@ -98,7 +98,7 @@ def test_the_watchdog() -> None:
 def test_a_watchdog_without_a_threshold_is_told() -> None:
     bench = Bench("icl")
     bench.run(bench.load({0x2178: 0xFFFFFFFF}), *[bench.pack("MI_NOOP")] * 3, bench.load({0x2178: 0}))
-    assert len(bench.causes()) >= 3 and any("started without a threshold" in one for one in bench.gpu.remarks)
+    assert len(bench.causes()) >= 3 and any("started without a threshold" in remark for remark in bench.gpu.remarks)
 
 
 @pytest.mark.behaviour("ICL-CTX-06", "ICL-CTX-07", shows="action")
@@ -116,5 +116,5 @@ def test_a_host_that_touches_a_contexts_registers() -> None:
 
 
 def test_the_page_of_interrupt_bits() -> None:
-    fields = {one.name: one.low for one in layout("ENGINE_INTERRUPT", 9).fields}
+    fields = {field.name: field.low for field in layout("ENGINE_INTERRUPT", 9).fields}
     assert fields == BITS

@@ -7,7 +7,8 @@ import itertools
 import pytest
 
 from softgen.bits.generation import device
-from softgen.device.registers import DeviceRegisters, host_clock
+from softgen.device.clock import host_clock
+from softgen.device.registers import DeviceRegisters
 
 
 def registers(gpu: str = "skl", start: int = 0) -> DeviceRegisters:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softgen.driver import gem
 from softgen.driver.context import ENGINES, VM
 from softgen.driver.protocol import READ, Channel, ShimMessage
 from softgen.driver.queue import Later
@@ -82,6 +83,28 @@ def test_pinned_addresses_are_taken_as_they_are_and_others_make_room(gpu: Gpu, h
     high = 0xFFFF_8000_0000_0000 | 0x1234000  # canonical: bit 47 repeated
     submit(program, [row(pinned, offset=high, flags=PINNED)])
     assert held.submissions[-1].bound[0].address == 0x8000_0123_4000
+
+
+def test_the_same_list_again_means_what_its_handles_mean_now(gpu: Gpu, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked up once, and again when a handle or an address has changed meanwhile."""
+    looked: list[int] = []
+    lookup = gem.lookup
+    monkeypatch.setattr(gem, "lookup", lambda node, handle: (looked.append(handle), lookup(node, handle))[1])
+    program = gpu.program()
+    first, other = buffer(program), buffer(program)
+    rows = [row(first, offset=0x200000, flags=PINNED), row(other, offset=0x300000, flags=PINNED)]
+    for _ in range(3):
+        submit(program, rows)
+    assert looked.count(first) == 1
+    before = held.submissions[-1].bound[0].bo
+    submit(program, [row(other, offset=0x200000, flags=PINNED)])  # in the way
+    submit(program, rows)
+    assert [bound.address for bound in held.submissions[-1].bound] == [0x200000, 0x300000]
+    program.ioctl("DRM_IOCTL_GEM_CLOSE", handle=first)
+    refused(errno.ENOENT, program, rows)
+    assert buffer(program) == first
+    submit(program, rows)
+    assert held.submissions[-1].bound[0].bo is not before
 
 
 @pytest.mark.parametrize("rows, number", [

@@ -16,7 +16,7 @@ import pytest
 
 from softgen.bits.generation import device, devices
 from softgen.driver import run_folder
-from softgen.driver.environment import missing, unreachable
+from softgen.driver.environment import environment, missing, unreachable
 from softgen.driver.tree import build
 from softgen.eu.engine import NAMES
 from softgen.inspect.cli import engine as cli_engine
@@ -325,6 +325,16 @@ def test_the_launcher_loads_nothing_that_simulates() -> None:
     assert found.stdout == "[]\n"
 
 
+def test_ioctls_are_answered_without_what_simulates() -> None:
+    """The server answers a program's first ioctls while the engines are still being imported."""
+    code = ("import sys; import softgen.driver.server\n"
+            "names = ('eu', 'lanes', 'shared_functions', 'surface', 'threads', 'streamer', 'command')\n"
+            "packages = tuple(f'softgen.{name}' for name in names)\n"
+            "print([m for m in sys.modules if m in ('numpy', 'llvmlite') or m.startswith(packages)])")
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
 def test_the_command_line_names_every_engine() -> None:
     assert cli_engine.NAMES == NAMES
 
@@ -377,3 +387,15 @@ def test_ioctls_are_shown_on_request() -> None:
     assert any(line.count("DRM_IOCTL_MODE_GETRESOURCES") >= 2 and refused in line for line in lines)
     wrong = softgen_run("--trace", "weather", "--", "true")
     assert wrong.process.returncode == 2 and "topics are ioctls" in wrong.err
+
+
+@needs_shim
+def test_intels_runtime_waits_in_the_kernel_unless_the_user_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would poll a tag on a core that the simulator needs."""
+    monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [pattern])
+    monkeypatch.setattr("softgen.driver.environment.vendors", lambda folder, runtime: str(folder))
+    found = environment(device("kbl"), tmp_path, {})
+    assert found["NEOReadDebugKeys"] == found["OverrideEnableKmdNotify"] == "1"
+    assert 0 < int(found["OverrideKmdNotifyDelayMicroseconds"]) < 1000
+    assert environment(device("kbl"), tmp_path, {"OverrideEnableKmdNotify": "0"})["OverrideEnableKmdNotify"] == "0"
+    assert "NEOReadDebugKeys" not in environment(device("g45"), tmp_path, {})

@@ -13,6 +13,7 @@ import pytest
 from softgen.driver.fence import Fence, Signals
 from softgen.driver.queue import EngineSlot, Queues
 from softgen.driver.submission import Submission
+from softgen.errors import Unsupported
 
 SIGNALS = Signals()
 NOWHERE: Any = SimpleNamespace(enter=lambda wanted, before: None, leave=lambda bos: None)
@@ -170,6 +171,22 @@ def test_a_failure_is_told_and_what_follows_it_in_its_context_fails_too() -> Non
     wait(first, second, other)
     assert told == [(1, "broken")] and context.banned and context.guilty == 1
     assert first.fence.error and second.fence.error and not other.fence.error
+
+
+def test_a_context_stays_in_use_after_what_is_not_simulated() -> None:
+    """Its fence has the error; a banned context would make Mesa drop the next batch, and wait for ever for the queries in it."""
+
+    def execute(one: Submission, turn: EngineSlot) -> None:
+        if one.sequence == 1:
+            raise Unsupported("a stage: not yet simulated")
+
+    queues = Queues(execute, lambda one, error: None)
+    context: Any = Context("a")
+    first, second = submission(1, context), submission(2, context)
+    queues.submit(first)
+    queues.submit(second)
+    wait(first, second)
+    assert first.fence.error and not second.fence.error and context.guilty == 1 and not context.banned
 
 
 def test_memory_that_cannot_be_mapped_is_a_failure_too() -> None:

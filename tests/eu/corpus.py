@@ -23,7 +23,8 @@ def bundled() -> tuple[Code, ...]:
     """Small, of every generation: raw code, kernels of OpenCL programs, kernels of captures."""
     found = [(path.name, GENERATION[path.name.split(".")[1]], path.read_bytes()) for path in sorted((DATA / "kernels").glob("*.dat"))]
     for path in sorted((DATA / "kernels").glob("*.bin")):
-        found += [(f"{path.name} {one.name}", GENERATION[path.name.split(".")[1]], one.code) for one in binary.kernels(path.read_bytes())]
+        found += [(f"{path.name} {kernel.name}", GENERATION[path.name.split(".")[1]], kernel.code)
+                  for kernel in binary.kernels(path.read_bytes())]
     for path in (DATA / "g45-gles-tri", DATA / "kbl-vk-compute"):
         found += of_trace(path)
     return tuple(found)
@@ -31,7 +32,7 @@ def bundled() -> tuple[Code, ...]:
 
 def of_trace(path: Path) -> list[Code]:
     trace = open_trace(path)
-    return [(f"{path.name} {one.address:#x}", trace.device.generation.number, one.code) for one in kernels(trace) if one.code]
+    return [(f"{path.name} {kernel.address:#x}", trace.device.generation.number, kernel.code) for kernel in kernels(trace) if kernel.code]
 
 
 @cache
@@ -53,7 +54,7 @@ def _compiled() -> Iterator[Code]:
         if gen and path.suffix == ".dat" and not path.name.endswith(DATA_ONLY):
             yield f"{path.parent.name}/{path.name}", gen, path.read_bytes()
         elif gen and path.suffix == ".bin":
-            yield from ((f"{path.parent.name}/{path.name} {one.name}", gen, one.code) for one in binary.kernels(path.read_bytes()))
+            yield from ((f"{path.parent.name}/{path.name} {kernel.name}", gen, kernel.code) for kernel in binary.kernels(path.read_bytes()))
 
 
 def distinct(codes: Iterator[Code]) -> Iterator[Code]:

@@ -16,7 +16,7 @@ from softgen.eu.isa.instruction import VXH, Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
 
 A0 = Operand("arf", "ud", 0x10)
-NAMES = [one.name for one in fields(Instruction)]
+NAMES = [field.name for field in fields(Instruction)]
 
 
 def numbers(file: str, gen: float) -> st.SearchStrategy[int]:
@@ -28,7 +28,7 @@ def numbers(file: str, gen: float) -> st.SearchStrategy[int]:
 @st.composite
 def basic_operands(draw: Any, name: str, gen: float, align16: bool, macro: bool = False) -> Operand:
     layout = instruction_page(name, gen)
-    file = draw(st.sampled_from([one for one in layout.codes["file"] if one != "imm" and one != "-"]))
+    file = draw(st.sampled_from([code for code in layout.codes["file"] if code != "imm" and code != "-"]))
     values: dict[str, Any] = {"file": file, "type": draw(st.sampled_from(sorted(types.codes("register", gen))))}
     if not macro and draw(st.booleans()):
         unit = 16 if align16 else 1
@@ -53,7 +53,7 @@ def basic_operands(draw: Any, name: str, gen: float, align16: bool, macro: bool 
 
 @st.composite
 def immediates(draw: Any, gen: float, wide: bool) -> Operand:
-    kind = draw(st.sampled_from([one for one in sorted(types.codes("immediate", gen)) if wide or types.size(one) < 8]))
+    kind = draw(st.sampled_from([code for code in sorted(types.codes("immediate", gen)) if wide or types.size(code) < 8]))
     return Operand("imm", kind, immediate=draw(st.integers(0, (1 << (64 if types.size(kind) > 4 else 32)) - 1)))
 
 

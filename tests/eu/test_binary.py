@@ -49,11 +49,11 @@ def patch_program(*kernels: tuple[bytes, bytes, int], core: int = 12, patches: b
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_bundled_programs(path: Path) -> None:
-    (one,) = binary.kernels(path.read_bytes(), path.name)
+    (kernel,) = binary.kernels(path.read_bytes(), path.name)
     name, gpu, *rest = path.name.split(".")
-    assert one.name == name and one.gen == GENERATION[gpu] and one.container == ("zebin" if "zebin" in rest else "patch tokens")
-    assert one.simd == (8 if name == "cf_calls_stack" else 16)
-    assert program.kernel_end(one.code, one.gen) == (len(one.code), True)
+    assert kernel.name == name and kernel.gen == GENERATION[gpu] and kernel.container == ("zebin" if "zebin" in rest else "patch tokens")
+    assert kernel.simd == (8 if name == "cf_calls_stack" else 16)
+    assert program.kernel_end(kernel.code, kernel.gen) == (len(kernel.code), True)
 
 
 def test_both_containers_hold_the_same_code() -> None:
@@ -62,7 +62,8 @@ def test_both_containers_hold_the_same_code() -> None:
 
 def test_a_program_without_elf_and_several_kernels() -> None:
     found = binary.kernels(patch_program((b"one", b"\x01" * 16, 8), (b"second", b"\x02" * 32, 32), core=11, patches=bytes(12)))
-    assert [(one.name, one.code, one.simd, one.gen) for one in found] == [("one", b"\x01" * 16, 8, 8.0), ("second", b"\x02" * 32, 32, 8.0)]
+    assert [(kernel.name, kernel.code, kernel.simd, kernel.gen)
+            for kernel in found] == [("one", b"\x01" * 16, 8, 8.0), ("second", b"\x02" * 32, 32, 8.0)]
 
 
 def test_an_unknown_gpu_is_left_open() -> None:
@@ -73,7 +74,8 @@ def test_archives() -> None:
     programs = (b"9.0.0/", PATCH.read_bytes()), (b"/0", ZEBIN.read_bytes())
     data = archive((b"pad/", b"xx"), (b"//", b"a name too long for the header/\n"), *programs, (b"generic_ir/", b"SPIR-V"))
     found = binary.kernels(data, "fat.ar")
-    assert [(one.member, one.container) for one in found] == [("9.0.0", "patch tokens"), ("a name too long for the header", "zebin")]
+    assert [(kernel.member, kernel.container)
+            for kernel in found] == [("9.0.0", "patch tokens"), ("a name too long for the header", "zebin")]
 
 
 @pytest.mark.parametrize("data, message", [
@@ -113,10 +115,10 @@ def refuses_or_reads(data: bytes) -> bool:
         found = binary.kernels(data)
     except DecodeError:
         return False
-    assert sum(len(one.code) for one in found) <= len(data)
-    for one in found:
+    assert sum(len(kernel.code) for kernel in found) <= len(data)
+    for kernel in found:
         with contextlib.suppress(DecodeError):
-            one.launch()
+            kernel.launch()
     return True
 
 
@@ -153,17 +155,17 @@ def test_every_program_at_hand() -> None:
     for path in files:
         found = binary.kernels(path.read_bytes(), path.name)
         said = json.loads(path.with_suffix(".json").read_text("utf-8"))
-        assert all(one.gen == GENERATION[path.parent.name] for one in found)
+        assert all(kernel.gen == GENERATION[path.parent.name] for kernel in found)
         if said["format"] == "zebin":
             known = {one["name"]: one["execution_env"]["simd_size"] for one in said["ze_info"]["kernels"]}
-            assert {one.name: one.simd for one in found if one.name in known} == known
+            assert {kernel.name: kernel.simd for kernel in found if kernel.name in known} == known
             raw = path.with_suffix(".dat").read_bytes()
-            assert any(raw.startswith(one.code) and not raw[len(one.code) :].strip(b"\0") for one in found), path
+            assert any(raw.startswith(kernel.code) and not raw[len(kernel.code) :].strip(b"\0") for kernel in found), path
         else:
-            assert [(one.name, len(one.code)) for one in found] == [(one["name"], one["unpadded_size"]) for one in said["kernels"]]
+            assert [(kernel.name, len(kernel.code)) for kernel in found] == [(one["name"], one["unpadded_size"]) for one in said["kernels"]]
             environments = [token for one in said["kernels"] for token in one["tokens"] if token["token"] == "EXECUTION_ENVIRONMENT"]
-            assert [one.simd for one in found] == [token["LargestCompiledSIMDSize"] for token in environments]
-            assert path.with_suffix(".dat").read_bytes() in [one.code for one in found], path
+            assert [kernel.simd for kernel in found] == [token["LargestCompiledSIMDSize"] for token in environments]
+            assert path.with_suffix(".dat").read_bytes() in [kernel.code for kernel in found], path
 
 
 # -- launch descriptions -----------------------------------------------------------------------------------------------
@@ -177,7 +179,7 @@ def bytes_of(launch: binary.Launch) -> dict[int, tuple[str, int, int]]:
 @pytest.mark.parametrize("path", [PATCH, ZEBIN], ids=["patch tokens", "zebin"])
 def test_a_launch_description(path: Path) -> None:
     launch = binary.kernels(path.read_bytes())[0].launch()
-    arguments = [(one.name, one.type, one.kind, one.surface) for one in launch.arguments]
+    arguments = [(argument.name, argument.type, argument.kind, argument.surface) for argument in launch.arguments]
     assert arguments == [("a", "uint*", "buffer", 0), ("o", "uint*", "buffer", 1)]
     assert launch.payload_bytes == 96 and launch.local_ids and not launch.barrier and launch.scratch_bytes == launch.local_bytes == 0
     found = bytes_of(launch)
@@ -189,7 +191,7 @@ def test_both_containers_describe_the_same_launch() -> None:
     """Where program-scope data is absent: the one relocates it, the other passes its address."""
     compared = 0
     for path in sorted((SHARED / "kernels").glob("*/*/*.zebin.bin")):
-        zebin, tokens = (next(one for one in binary.kernels(file.read_bytes()) if one.name == path.parent.parent.name).launch()
+        zebin, tokens = (next(kernel for kernel in binary.kernels(file.read_bytes()) if kernel.name == path.parent.parent.name).launch()
                          for file in (path, path.with_name(path.name.replace(".zebin", ""))))  # fmt: skip
         if zebin.constant_data or tokens.constant_data:
             assert zebin.relocations and {"const_base"} <= {value.kind for value in tokens.values}
@@ -197,7 +199,8 @@ def test_both_containers_describe_the_same_launch() -> None:
         assert bytes_of(zebin) == bytes_of(tokens), path
         for name in ("payload_bytes", "local_ids", "barrier", "local_bytes", "scratch_bytes", "private_bytes", "required_local_size"):
             assert getattr(zebin, name) == getattr(tokens, name), (path, name)
-        assert [replace(one, writable=True) for one in zebin.arguments] == [replace(one, writable=True) for one in tokens.arguments], path
+        assert [replace(argument, writable=True) for argument in zebin.arguments] == [replace(argument, writable=True)
+            for argument in tokens.arguments], path
         assert len(zebin.samplers) == len(tokens.samplers)
         compared += 1
     assert compared > 150
@@ -207,7 +210,7 @@ def test_both_containers_describe_the_same_launch() -> None:
 def test_names_that_yaml_would_take_for_booleans() -> None:
     """An argument called `off`."""
     file = SHARED / "kernels" / "unaligned_vload" / "kbl" / "unaligned_vload.zebin.bin"
-    assert "off" in [one.name for one in binary.kernels(file.read_bytes())[0].launch().arguments]
+    assert "off" in [argument.name for argument in binary.kernels(file.read_bytes())[0].launch().arguments]
 
 
 @pytest.mark.parametrize("text, message", [(b"kernels: [", "is no YAML"), (b"kernels: 7\n", None), (b"- 1\n", None),
@@ -218,10 +221,10 @@ def test_information_that_is_no_yaml(text: bytes, message: str | None) -> None:
     end = raw.index(b"...\n", at) + 4
     damaged = raw[:at] + text.ljust(end - at, b" ") + raw[end:]
     if message is None:
-        (one,) = binary.kernels(damaged)
-        assert one.simd == 0
+        (kernel,) = binary.kernels(damaged)
+        assert kernel.simd == 0
         with pytest.raises(DecodeError, match="does not describe its arguments"):
-            one.launch()
+            kernel.launch()
     else:
         with pytest.raises(DecodeError, match=message):
             binary.kernels(damaged)

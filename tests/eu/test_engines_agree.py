@@ -33,7 +33,7 @@ from tests.eu.random_programs.engines import (
     shrink,
     varied,
 )
-from tests.eu.semantics.build import dst, imm, one, reg
+from tests.eu.semantics.build import dst, imm, instr, reg
 
 SAMPLE, MANY = 12, 335
 PAIRS = list(combinations(ENGINES, 2)) or [("reference", "reference")]
@@ -130,12 +130,12 @@ def test_an_engine_that_fails_is_a_difference() -> None:
     def fails(thread: ThreadState, code: KernelProgram) -> RunOutcome:
         raise ValueError("nothing works")
 
-    found = compare("reference", fails, case_of(9, one(9, "nop", size=1)))
+    found = compare("reference", fails, case_of(9, instr(9, "nop", size=1)))
     assert found is not None and found.register == "the error" and found.values == ("none", "ValueError: nothing works")
 
 
 def test_an_engine_that_stops_early_is_a_difference() -> None:
-    found = compare("reference", lambda thread, code: RunOutcome.OUT_OF_BUDGET, case_of(9, one(9, "nop", size=1)))
+    found = compare("reference", lambda thread, code: RunOutcome.OUT_OF_BUDGET, case_of(9, instr(9, "nop", size=1)))
     assert found is not None and "does not end" in found.values[1]
 
 
@@ -144,12 +144,12 @@ def test_a_register_too_many_is_a_difference() -> None:
         thread.arf["acc_d"][3] ^= 1
         return reference(thread, code)
 
-    found = compare("reference", writes, case_of(9, one(9, "nop", size=1)))
+    found = compare("reference", writes, case_of(9, instr(9, "nop", size=1)))
     assert found is not None and found.register == "acc (whole dwords)"
 
 
 def test_what_an_engine_leaves_to_the_reference_is_counted() -> None:
-    case = case_of(9, one(9, "nop", size=1), one(9, "nop", size=1))
+    case = case_of(9, instr(9, "nop", size=1), instr(9, "nop", size=1))
     assert left_to_reference(reference, case) == {"nop": 2, "send": 1}
 
 
@@ -160,7 +160,7 @@ MINUS = imm(0xFF800000, "f")
 
 def of_nan(*more: Instruction) -> Case:
     """r20 is a NaN that arithmetic made."""
-    return case_of(9, one(9, "mov", dst(10, "f"), INF), one(9, "add", dst(20, "f"), reg(10, "f"), MINUS), *more)
+    return case_of(9, instr(9, "mov", dst(10, "f"), INF), instr(9, "add", dst(20, "f"), reg(10, "f"), MINUS), *more)
 
 
 def test_a_nan_of_arithmetic_equals_any_other() -> None:
@@ -170,7 +170,7 @@ def test_a_nan_of_arithmetic_equals_any_other() -> None:
 
 
 def test_what_follows_from_a_nan_is_open() -> None:
-    followed = of_nan(one(9, "shr", dst(21, "ud"), reg(20, "ud"), imm(4, "ud")), one(9, "mov", dst(22, "f"), reg(20, "f", negate=True)))
+    followed = of_nan(instr(9, "shr", dst(21, "ud"), reg(20, "ud"), imm(4, "ud")), instr(9, "mov", dst(22, "f"), reg(20, "f", negate=True)))
     assert compare("reference", varied(3), followed) is None
 
 
@@ -188,7 +188,7 @@ def test_where_nans_stand_there_must_be_one() -> None:
 def test_moves_keep_nans(source) -> None:  # type: ignore[no-untyped-def]
     """A payload that a move loses is a difference."""
     kind = source.type
-    case = case_of(9, one(9, "mov", dst(12, "ud"), imm(NAN + 5, "ud")), one(9, "mov", dst(22, kind), source))
+    case = case_of(9, instr(9, "mov", dst(12, "ud"), imm(NAN + 5, "ud")), instr(9, "mov", dst(22, kind), source))
 
     def forgets(thread: ThreadState, code: KernelProgram) -> RunOutcome:
         found = reference(thread, code)

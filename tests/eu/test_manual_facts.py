@@ -14,7 +14,7 @@ from softgen.eu.isa import opcodes, registers, types
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.text.mesa import parse as mesa_parse
 from tests.bits.pages.test_three_d_pixel import unpack
-from tests.eu.semantics.build import dst, imm, one, reg, run, scalar, thread
+from tests.eu.semantics.build import dst, imm, instr, reg, run, scalar, thread
 
 # -- types -----------------------------------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ def test_ranges_of_integers(kind: str, low: int, high: int) -> None:
     """IVB 569-638: a float beyond them saturates at their ends, and the ends are two's complement."""
     size = types.size(kind)
     made = thread(7.0, 0b11, r2=np.array([-1e20, 1e20], np.float32))
-    run(made, one(7.0, "mov", dst(4, kind, 4 // size), reg(2, "f", "2;2,1"), size=2, saturate=True))
+    run(made, instr(7.0, "mov", dst(4, kind, 4 // size), reg(2, "f", "2;2,1"), size=2, saturate=True))
     found = [int.from_bytes(bytes(made.grf[128 + 4 * i : 128 + 4 * i + size]), "little", signed=low < 0) for i in range(2)]
     assert found == [low, high]
 
@@ -48,7 +48,7 @@ def test_no_element_is_half_a_byte(gen: float) -> None:
 def test_floats_are_those_of_ieee() -> None:
     """IVB 649-655: the bits of -1.5, in 32 and in 64, and no type that is longer."""
     made = thread(8.0, 0b1, r2=np.array([-1.5], np.float32))
-    run(made, one(8.0, "mov", dst(4, "ud"), scalar(2, "ud"), size=1), one(8.0, "mov", dst(6, "df"), scalar(2, "f"), size=1))
+    run(made, instr(8.0, "mov", dst(4, "ud"), scalar(2, "ud"), size=1), instr(8.0, "mov", dst(6, "df"), scalar(2, "f"), size=1))
     assert bytes(made.grf[128:132]) == bytes.fromhex("0000c0bf") and bytes(made.grf[192:200]) == bytes.fromhex("000000000000f8bf")
     assert (types.size("f"), types.size("df"), max(types.size(name) for name in types.codes("register", 7.0))) == (4, 8, 8)
 
@@ -77,7 +77,8 @@ def test_sub_registers_are_elements_in_text_and_bytes_in_bits(kind: str, element
 @pytest.mark.behaviour("EU-131", shows="layout")
 def test_register_files() -> None:
     """IVB 1588-1599, 1653: the code of message registers became reserved with Gen7."""
-    files = {gen: dict(next(one for one in layout("EU_SOURCE_0", gen).fields if one.name == "file").type.values) for gen in (4.5, 7.0)}
+    files = {gen: dict(next(field for field in layout("EU_SOURCE_0", gen).fields if field.name == "file").type.values)
+             for gen in (4.5, 7.0)}
     assert files == {4.5: {0: "arf", 1: "grf", 2: "mrf", 3: "imm"}, 7.0: {0: "arf", 1: "grf", 3: "imm"}}
 
 
@@ -124,8 +125,8 @@ def test_source_modifiers(text: str, bits: int) -> None:
 @pytest.mark.behaviour("EU-181", "EU-182", "EU-186", shows="layout")
 def test_state_register() -> None:
     """IVB 2137-2212; four doublewords of it can be named."""
-    one = unpack("EU_STATE_REGISTER", 7.0, (0, 24, 9), (0, 23, 1), (0, 16, 5), (0, 12, 1), (0, 8, 0xA), (0, 0, 6), (1, 24, 0xC3))
-    assert tuple(one) == (9, 1, 5, 1, 0xA, 6, 0xC3)
+    record = unpack("EU_STATE_REGISTER", 7.0, (0, 24, 9), (0, 23, 1), (0, 16, 5), (0, 12, 1), (0, 8, 0xA), (0, 0, 6), (1, 24, 0xC3))
+    assert tuple(record) == (9, 1, 5, 1, 0xA, 6, 0xC3)
     assert layout("EU_STATE_REGISTER", 7.0).reserved() == 0x00FFFFFF_F078E0F8
     row = registers.register("sr", 7.0)
     assert row is not None and (row.code, row.size) == (0x70, 16)
@@ -144,8 +145,8 @@ def test_exceptions_stand_in_the_order_of_their_weight() -> None:
 @pytest.mark.behaviour("EU-213", shows="layout")
 def test_notification_registers() -> None:
     """IVB 2551-2555, 2574-2618: two counts of 16 bits, and between them one bit for the host."""
-    one = unpack("EU_NOTIFICATION_REGISTER", 7.0, (0, 0, 0xFFFF), (1, 0, 1), (2, 0, 0x1234))
-    assert tuple(one) == (0xFFFF, 1, 0x1234)
+    record = unpack("EU_NOTIFICATION_REGISTER", 7.0, (0, 0, 0xFFFF), (1, 0, 1), (2, 0, 0x1234))
+    assert tuple(record) == (0xFFFF, 1, 0x1234)
     assert [str(run) for run in describe.reserved(layout("EU_NOTIFICATION_REGISTER", 7.0), [1 << 16, 2, 0])] == [
         "dword 0 bit 16 = 0x1", "dword 1 bit 1 = 0x1"]  # fmt: skip
 
@@ -153,8 +154,8 @@ def test_notification_registers() -> None:
 @pytest.mark.behaviour("EU-217", shows="layout")
 def test_thread_dependency_registers() -> None:
     """IVB 2692-2801: eight words, each a valid bit and a thread."""
-    one = unpack("EU_THREAD_DEPENDENCY_REGISTER", 7.0, *((n // 2, 16 * (n % 2), 0x8000 * (n % 2) | 0x40 + n) for n in range(8)))
-    assert [(row.valid, row.fixed_function_thread_id) for row in one.dependency] == [(n % 2, 0x40 + n) for n in range(8)]
+    record = unpack("EU_THREAD_DEPENDENCY_REGISTER", 7.0, *((n // 2, 16 * (n % 2), 0x8000 * (n % 2) | 0x40 + n) for n in range(8)))
+    assert [(row.valid, row.fixed_function_thread_id) for row in record.dependency] == [(n % 2, 0x40 + n) for n in range(8)]
     assert layout("EU_THREAD_DEPENDENCY_REGISTER", 7.0).reserved() == int("7f00" * 8, 16)
 
 
@@ -192,6 +193,6 @@ def test_the_accumulator_mirrors_a_result_when_asked(asked: bool) -> None:
     """KBL 7680-7684, BDW 16897-16899."""
     made = thread(9.0, r2=np.arange(8, dtype=np.int32))
     acc = Operand("arf", "d", 0x20, vertical=8, width=8, horizontal=1)
-    clear = one(9.0, "mov", Operand("arf", "d", 0x20, horizontal=1), imm(0))
-    run(made, clear, one(9.0, "add", dst(4), reg(2), imm(5), acc_write=asked), one(9.0, "mov", dst(6), acc))
+    clear = instr(9.0, "mov", Operand("arf", "d", 0x20, horizontal=1), imm(0))
+    run(made, clear, instr(9.0, "add", dst(4), reg(2), imm(5), acc_write=asked), instr(9.0, "mov", dst(6), acc))
     assert np.frombuffer(made.grf[192:224], np.int32).tolist() == ([n + 5 for n in range(8)] if asked else [0] * 8)

@@ -12,7 +12,7 @@ from softgen.eu.semantics.mask_stack import ADD_IP, branch_of
 from softgen.eu.thread.block import MASK_STACK_DEPTH
 from tests.eu.random_programs.cases import generate
 from tests.eu.random_programs.engines import ENGINES, left_to_reference
-from tests.eu.semantics.build import NZ, L, arf, branch, dst, engine, imm, one, reg, run, scalar, thread  # noqa: F401
+from tests.eu.semantics.build import NZ, L, arf, branch, dst, engine, imm, instr, reg, run, scalar, thread  # noqa: F401
 
 GEN = 4.5
 IP = 0xA0  # architecture register
@@ -21,20 +21,20 @@ SINGLE_PROGRAM_FLOW = 4
 
 
 def add_ip(offset: int, **more: object) -> Instruction:
-    return one(GEN, "add", arf(IP, "ud"), arf(IP, "ud", region="0;1,0"), imm(offset & 0xFFFFFFFF, "d"), size=1, **more)
+    return instr(GEN, "add", arf(IP, "ud"), arf(IP, "ud", region="0;1,0"), imm(offset & 0xFFFFFFFF, "d"), size=1, **more)
 
 
 def compare(number: int, condition: int = L) -> Instruction:
     """Channels whose number is below another."""
-    return one(GEN, "cmp", arf(0, "d"), reg(4), imm(number), condition=condition)
+    return instr(GEN, "cmp", arf(0, "d"), reg(4), imm(number), condition=condition)
 
 
 def test_additions_to_ip_are_branches_for_compilers() -> None:
     found = branch_of(add_ip(-48, predicate=1, no_mask=True))
     assert found.opcode == ADD_IP and found.jip == -3 and found.predicate == 1 and found.no_mask
-    for other in (add_ip(4), add_ip(16, condition=NZ), one(GEN, "add", dst(4), reg(5), imm(8))):
+    for other in (add_ip(4), add_ip(16, condition=NZ), instr(GEN, "add", dst(4), reg(5), imm(8))):
         assert branch_of(other) == other
-    later = one(9, "add", arf(IP, "ud"), arf(IP, "ud", region="0;1,0"), imm(16, "d"), size=1)
+    later = instr(9, "add", arf(IP, "ud"), arf(IP, "ud", region="0;1,0"), imm(16, "d"), size=1)
     assert branch_of(later) == later
 
 
@@ -43,10 +43,10 @@ def test_a_loop_by_additions_to_ip(control: int) -> None:
     """As clip kernels branch: count down, jump back while it is not zero, skip an instruction."""
     made = thread(GEN, 0xFF, r4=COUNT, r10=np.zeros(8, np.int32))
     made.dwords("cr")[0] = control
-    count = one(GEN, "mov", dst(11), imm(5), size=1, no_mask=True)
-    down = one(GEN, "add", dst(11), scalar(11), imm(0xFFFFFFFF), size=1, no_mask=True, condition=NZ)
-    work = one(GEN, "add", dst(10), reg(10), imm(3))
-    never = one(GEN, "mov", dst(10), imm(0))
+    count = instr(GEN, "mov", dst(11), imm(5), size=1, no_mask=True)
+    down = instr(GEN, "add", dst(11), scalar(11), imm(0xFFFFFFFF), size=1, no_mask=True, condition=NZ)
+    work = instr(GEN, "add", dst(10), reg(10), imm(3))
+    never = instr(GEN, "mov", dst(10), imm(0))
     assert run(made, count, work, down, add_ip(-32, predicate=1), add_ip(32, no_mask=True), never) is RunOutcome.ENDED
     assert list(made.register(10).view(np.int32)) == [15] * 8
     assert made.executed == 1 + 5 * 3 + 1 + 1
@@ -54,7 +54,7 @@ def test_a_loop_by_additions_to_ip(control: int) -> None:
 
 def test_an_addition_to_ip_needs_its_channel() -> None:
     made = thread(GEN, 0xFE, r10=np.zeros(8, np.int32))
-    run(made, add_ip(32), one(GEN, "mov", dst(10), imm(7)))
+    run(made, add_ip(32), instr(GEN, "mov", dst(10), imm(7)))
     assert list(made.register(10).view(np.int32)) == [0] + [7] * 7, "channel 0 is off: no jump"
 
 
@@ -64,12 +64,12 @@ def test_nested_ifs_and_loops(mask: int) -> None:
     made = thread(GEN, mask, r4=COUNT, r10=np.zeros(8, np.int32), r11=np.zeros(8, np.int32))
     total, n = dst(10), dst(11)
     run(made, branch(GEN, "do"), "top",
-        one(GEN, "add", n, reg(11), imm(1)),
-        one(GEN, "cmp", arf(0, "d"), reg(11), imm(3), condition=1), branch(GEN, "cont", "bottom", predicate=1, pop=0),
-        one(GEN, "add", total, reg(10), reg(11)),
-        one(GEN, "cmp", arf(0, "d"), reg(4), reg(11), condition=L),
+        instr(GEN, "add", n, reg(11), imm(1)),
+        instr(GEN, "cmp", arf(0, "d"), reg(11), imm(3), condition=1), branch(GEN, "cont", "bottom", predicate=1, pop=0),
+        instr(GEN, "add", total, reg(10), reg(11)),
+        instr(GEN, "cmp", arf(0, "d"), reg(4), reg(11), condition=L),
         branch(GEN, "if", "skip", predicate=1), branch(GEN, "break", "after", pop=1), "skip", branch(GEN, "endif", pop=1),
-        "bottom", one(GEN, "cmp", arf(0, "d"), reg(11), imm(6), condition=L),
+        "bottom", instr(GEN, "cmp", arf(0, "d"), reg(11), imm(6), condition=L),
         branch(GEN, "while", "top", predicate=1), "after")  # fmt: skip
 
     def wanted(channel: int) -> int:

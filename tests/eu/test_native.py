@@ -64,7 +64,7 @@ def op(name: str, ip: int, value: int = 0) -> NativeOp:
 
 def loop(ops: list[NativeOp], start: int = 0) -> NativeProgram:
     held = (NativeOp * len(ops))(*ops)
-    highest = max(one.ip for one in ops)
+    highest = max(op.ip for op in ops)
     index = (ctypes.c_uint32 * ((highest - start) // native.STEP + 1))(*[native.NOWHERE] * ((highest - start) // native.STEP + 1))
     for number in reversed(range(len(ops))):
         index[(ops[number].ip - start) // native.STEP] = number

@@ -33,6 +33,9 @@ class Leaving:
     def ran(self, program: KernelProgram, instructions: int) -> None:
         pass
 
+    def settled(self, chosen: CompiledFunction) -> bool:
+        return True
+
 
 class Recording:
     """A Dispatcher that runs nothing, and keeps the records."""

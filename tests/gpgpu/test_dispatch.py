@@ -9,7 +9,7 @@ import pytest
 from softgen.bits.catalogue import layout
 from softgen.threads.dispatcher_protocol import Dispatcher
 from tests.gpgpu.engines import engines
-from tests.gpgpu.job import CODE, DYNAMIC, END, INDIRECT, SURFACES, Job, Ran, dwords, vector_add
+from tests.gpgpu.job import CODE, DYNAMIC, END, INDIRECT, SURFACES, TABLE, Job, Ran, dwords, vector_add
 
 ALL = 0xFFFFFFFF
 # Each thread writes dword 0 of r1 to surface 0, at its group's place.
@@ -177,3 +177,33 @@ def test_descriptors_are_counted_and_not_loaded_while_old_ones_may_be_kept() -> 
 def test_a_stack_is_part_of_the_scratch_space() -> None:
     job = Job(SHOWS, [bytes(4)], simd=8, front={"stack_size": 3, "per_thread_scratch_space": 2})
     assert said(job.run()) == ["a stack of size 3 is part of the scratch space, whose size is 2"]
+
+
+# Each thread writes the low dwords of two time stamps.
+STAMPS = f"""
+(W)  mov (8|M0) r127.0<1>:ud r0.0<8;8,1>:ud
+(W)  mov (1|M0) r11.0<1>:ud tm0.0<0;1,0>:ud
+(W)  shl (1|M0) r10.0<1>:ud r0.1<0;1,0>:ud 3:w
+(W)  add (1|M0) r12.0<1>:ud r10.0<0;1,0>:ud 4:ud
+(W)  mov (1|M0) r13.0<1>:ud tm0.0<0;1,0>:ud
+(W)  send (1|M0) null r10 0xC 0x04026E00
+(W)  send (1|M0) null r12 0xC 0x04026E00
+{END}
+"""
+
+
+def test_time_stamps_rise_in_a_thread_and_from_dispatch_to_dispatch(groups: Dispatcher) -> None:
+    job = Job(STAMPS, [bytes(32)], simd=8)
+    job.starts_threads = [walker(job, thread_group_id_starting_x=number, thread_group_id_x_dimension=number + 1) for number in range(4)]
+    stamps = job.run(groups=groups).buffer(0)[:8]
+    assert list(stamps) == sorted(set(stamps))
+
+
+@pytest.mark.parametrize("enable", [0, 1])
+def test_gen11_has_binding_tables_of_compute_in_the_pool(enable: int, groups: Dispatcher) -> None:
+    """The table is at 0x800 of the surface states. Pool and surface state base are the same here; the pointer counts 8 bytes."""
+    job = Job(SHOWS, [bytes(16)], "icl", simd=8, shared=dwords(*[10] * 8), fetched=False)
+    pool = {"binding_table_pool_base_address": SURFACES, "binding_table_pool_enable": enable, "binding_table_pool_buffer_size": 1}
+    job.before = [job.pack("3DSTATE_BINDING_TABLE_POOL_ALLOC", **pool)]
+    job.descriptor = {"binding_table_pointer": TABLE >> 3 if enable else TABLE}
+    assert job.run(groups=groups).buffer(0)[0] == 10

@@ -77,12 +77,12 @@ def test_outside_material_is_noticed_through_helpers_and_fixtures(tmp_path: Path
     (tests / "room").mkdir(parents=True)
     (tests / "room" / "helper.py").write_text(HELPER)
     (tests / "room" / "test_unit.py").write_text(HEAD + text)
-    assert [one.needs_shared for one in citations.read(tests)["A-1"]] == [needs]
+    assert [record.needs_shared for record in citations.read(tests)["A-1"]] == [needs]
 
 
 def test_tests_of_the_manuals_text_need_it() -> None:
     """ICL-CTX-12 is cited by a test of the printed manual, which needs it, and by one of an engine, which does not."""
-    needs = {one.place.partition(":")[0]: one.needs_shared for one in citations.read(ROOT / "tests")["ICL-CTX-12"]}
+    needs = {record.place.partition(":")[0]: record.needs_shared for record in citations.read(ROOT / "tests")["ICL-CTX-12"]}
     assert needs == {"tests/oracles/test_contexts.py": True, "tests/device/test_engines.py": False}
 
 

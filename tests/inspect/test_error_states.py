@@ -75,11 +75,11 @@ def test_json(tmp_path: Path) -> None:
     code, out, _ = softgen("decode", saved(tmp_path), "--json")
     lines = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and lines[0]["gpu"] == "kbl" and lines[0]["facts"]["PCI ID"] == "0x5916"
-    head = next(one for one in lines if one.get("label") == "HEAD")
+    head = next(line for line in lines if line.get("label") == "HEAD")
     assert head["register"] == "RING_BUFFER_HEAD" and head["engine"] == "rcs0" and head["fields"] == {"wrap_count": 0, "head_offset": 0x114}
-    marked = {one["name"]: one["marks"] for one in lines if "marks" in one}
+    marked = {line["name"]: line["marks"] for line in lines if "marks" in line}
     assert marked == {"GPGPU_WALKER": ["IPEHR"], "MEDIA_STATE_FLUSH": ["BBADDR"], "PIPE_CONTROL": ["ACTHD"], "MI_USER_INTERRUPT": ["HEAD"]}
-    assert [one["address"] for one in lines if one.get("memory") == "batch"] == [hang.batch[0]]
+    assert [line["address"] for line in lines if line.get("memory") == "batch"] == [hang.batch[0]]
 
 
 def test_places_that_are_not_in_the_file_are_said(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def raw(dwords: Iterable[int], gpu: str, engine: str = "render") -> tuple[int, l
 @cache
 def commands(gen: float, engine: str) -> list[Layout]:
     known = (catalogue().layout(name, gen) for name in catalogue().names("command", gen))
-    return [one for one in known if engine in one.engines]
+    return [item for item in known if engine in item.engines]
 
 
 @st.composite
@@ -103,12 +103,12 @@ def batches(draw: st.DrawFn) -> tuple[str, str, list[int]]:
     return gpu, engine, words + draw(st.lists(NASTY, max_size=4))
 
 
-def pack_length(one: Layout, dwords: int) -> int:
-    assert one.header is not None
-    if one.header.length is None:
+def pack_length(page: Layout, dwords: int) -> int:
+    assert page.header is not None
+    if page.header.length is None:
         return 0
-    high, low = one.header.length
-    return max(0, dwords - one.header.bias) & (1 << high - low + 1) - 1 << low
+    high, low = page.header.length
+    return max(0, dwords - page.header.bias) & (1 << high - low + 1) - 1 << low
 
 
 @given(batches())
@@ -157,12 +157,12 @@ def test_a_raw_batch_ends_with_its_file() -> None:
                                           ("MFX_PIPE_MODE_SELECT", "video")])
 def test_the_longest_commands_take_no_time(name: str, engine: str) -> None:
     """64 Ki dwords with every other bit set: neither groups nor reports of reserved bits may cost their square."""
-    one = layout(name, 9)
-    assert one.header and one.header.length
-    full = (1 << one.header.length[0] + 1) - 1
-    _, lines = raw([one.header.value | full, *[0x55555555] * (full + one.header.bias)], "kbl", engine)
-    assert len(lines[0]["dwords"]) == full + one.header.bias
-    assert len(lines[0].get("reserved", ())) <= 16 * (one.maximum or one.dwords)
+    page = layout(name, 9)
+    assert page.header and page.header.length
+    full = (1 << page.header.length[0] + 1) - 1
+    _, lines = raw([page.header.value | full, *[0x55555555] * (full + page.header.bias)], "kbl", engine)
+    assert len(lines[0]["dwords"]) == full + page.header.bias
+    assert len(lines[0].get("reserved", ())) <= 16 * (page.maximum or page.dwords)
 
 
 def test_tables_that_point_into_themselves() -> None:
@@ -210,8 +210,8 @@ def first_submission(source: Path, folder: Path) -> tuple[Path, dict[str, Any]]:
     """A copy that ends after its first submission, and that submission."""
     shutil.copytree(source, folder)
     first, *rest = sorted(folder.glob("exec-*.json"))
-    for one in rest:
-        one.unlink()
+    for item in rest:
+        item.unlink()
     return first, json.loads(first.read_bytes())
 
 
@@ -229,7 +229,7 @@ def test_any_damage_to_what_a_capture_holds(source: Path, data: st.DataObject) -
     """The files are sound; the batch, or memory it points to, is not."""
     with TemporaryDirectory() as name:
         _, told = first_submission(source, Path(name) / "c")
-        buffers = [one for one in told["bos"] if one["blob"] != "zero"]
+        buffers = [line for line in told["bos"] if line["blob"] != "zero"]
         batch = told["bos"][told["batch"]["bo"]]
         chosen = data.draw(st.sampled_from([batch, *buffers]))
         path = Path(name) / "c" / "bo" / f"{chosen['blob']}.zst"

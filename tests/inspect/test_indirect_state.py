@@ -35,8 +35,8 @@ class Bench:
             self.space.write32(address + 4 * i, dword)
 
     def command(self, name: str, address: int = 0x40, **values: Any) -> Command:
-        one = layout(name, self.generation.number)
-        return Command(0, address, 1, one, one.pack(**values))
+        page = layout(name, self.generation.number)
+        return Command(0, address, 1, page, page.pack(**values))
 
     def follow(self, name: str, **values: Any) -> list[Found]:
         command = self.command(name, **values)

@@ -85,7 +85,7 @@ def elements(fields: dict[str, Any], group: dict[str, Any], bits: int) -> Iterat
     """(index, element, how far it stands from the first) of a group, inside others too; without an element where their number is wrong."""
     outer, start = [("", fields, 0)], group["start"]
     if "in" in group:
-        outer = [one for one in elements(fields, group["in"], bits) if one[1] is not None]  # type: ignore[misc]
+        outer = [element for element in elements(fields, group["in"], bits) if element[1] is not None]  # type: ignore[misc]
         start, bits = start - group["in"]["start"], group["in"]["size"]
     for at, holder, shift in outer:
         found = holder[group["name"]]

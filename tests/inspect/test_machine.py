@@ -81,10 +81,10 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_each_gpu_says_what_programs_find(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [pattern] if "intel.icd" in pattern or "anv" in pattern else [])
-    found = {one.name: one for one in machine.gpus()}
+    found = {gpu.name: gpu for gpu in machine.gpus()}
     assert found["kbl"].detail == "OpenCL (neo)" and found["g45"].detail == "no driver is installed"
     monkeypatch.setattr("softgen.driver.facts.glob.glob", lambda pattern: [pattern])
-    found = {one.name: one for one in machine.gpus()}
+    found = {gpu.name: gpu for gpu in machine.gpus()}
     assert found["kbl"].detail == "OpenGL (iris), Vulkan (anv), OpenCL (neo), VA-API (iHD)" and found["kbl"].status == "ok"
     assert found["g45"].detail == "OpenGL (crocus), VA-API (i965)" and found["g45"].status == "ok"
 

@@ -36,7 +36,7 @@ def ours(path: Path) -> list[list[Command]]:
 def covered(path: Path, submissions: list[list[Command]]) -> list[Command]:
     """Mesa's text covers the first and the last submission of a triangle (on g45 the first only), and all of a Vulkan program."""
     if path.name.endswith("vk-compute"):
-        return [command for one in submissions for command in one]
+        return [command for submission in submissions for command in submission]
     if path.name.startswith("g45"):
         return submissions[0][:-1]  # it has no name for MI_BATCH_BUFFER_END there
     return submissions[0] + submissions[-1]
@@ -47,8 +47,8 @@ def named_values(layout: Layout, dwords: list[int]) -> dict[str, list[tuple[BitF
     found: defaultdict[str, list[tuple[BitField, Any]]] = defaultdict(list)
 
     def walk(fields: tuple[BitField, ...], groups: tuple[Group, ...], values: Record) -> None:
-        for one in fields:
-            found[one.name].append((one, getattr(values, one.name)))
+        for field in fields:
+            found[field.name].append((field, getattr(values, field.name)))
         for group in groups:
             for element in getattr(values, group.name):
                 walk(group.fields, group.groups, element)
@@ -73,10 +73,10 @@ def disagreements(theirs: MesaCommand, command: Command, addresses: bool) -> Ite
                 yield f"{theirs.name}.{name} at {theirs.address:#x}: Mesa says {want}, softgen {value}"
 
 
-def same(one: BitField, value: Any, want: int | float) -> bool:
+def same(field: BitField, value: Any, want: int | float) -> bool:
     if isinstance(value, float) or isinstance(want, float):
         return abs(value - want) <= 1e-5 * max(1, abs(want))
-    if one.type.name == "address":
+    if field.type.name == "address":
         return bool(value & (1 << 48) - 1 == want & (1 << 48) - 1)
     return bool(value == want)
 
@@ -98,9 +98,9 @@ def test_a_wrong_value_is_told() -> None:
     """The comparison itself can fail."""
     from softgen.bits.catalogue import layout
 
-    one = layout("3DSTATE_POLY_STIPPLE_OFFSET", 9)
-    command = Command(0, 0, 1, one, one.pack(polygon_stipple_x_offset=3))
-    theirs = MesaCommand(0, 0, one.name, [("polygon_stipple_x_offset", 4)])
+    page = layout("3DSTATE_POLY_STIPPLE_OFFSET", 9)
+    command = Command(0, 0, 1, page, page.pack(polygon_stipple_x_offset=3))
+    theirs = MesaCommand(0, 0, page.name, [("polygon_stipple_x_offset", 4)])
     (told,) = disagreements(theirs, command, True)
     assert told == "3DSTATE_POLY_STIPPLE_OFFSET.polygon_stipple_x_offset at 0x0: Mesa says 4, softgen 3"
 

@@ -62,7 +62,7 @@ def test_every_name_has_a_page_with_all_its_fields(folder: Path, pages: dict[Pat
     for name in catalogue().names():
         text = pages[folder / "item" / f"{name}.html"].text
         for layout in catalogue().history(name).values():
-            missing = [one.name for one, groups in layout.walk() if ".".join([*(g.name for g in groups), one.name]) not in text]
+            missing = [field.name for field, groups in layout.walk() if ".".join([*(g.name for g in groups), field.name]) not in text]
             assert missing == [], name
     assert all((folder / "enum" / f"{name}.html").is_file() for name in catalogue().enums)
 

@@ -24,7 +24,7 @@ def random_lanes(type: LaneType, lanes: int, rng: np.random.Generator, choices: 
     if type.is_bool:
         return rng.integers(0, 2, lanes).astype(np.bool_)
     unsigned = DTYPES[type.unsigned]
-    special = np.array([one % (1 << type.bits) for one in choices], unsigned)[rng.integers(0, len(choices), lanes)]
+    special = np.array([choice % (1 << type.bits) for choice in choices], unsigned)[rng.integers(0, len(choices), lanes)]
     anything = rng.integers(0, type.unsigned.highest, lanes, unsigned, endpoint=True)
     return np.where(rng.integers(0, 2, lanes) == 1, special, anything).view(DTYPES[type])
 
@@ -39,8 +39,8 @@ def on_numpy(program: Callable[..., Any], signature: Signature, inputs: list[Any
              for shape, one in zip(signature.inputs, inputs, strict=True)]
     found = program(m, *given)
     outputs = found if isinstance(found, tuple) else () if found is None else (found,)
-    assert tuple(Lanes(one.type, one.lanes) for one in outputs) == signature.outputs
-    return [one.payload for one in outputs]
+    assert tuple(Lanes(output.type, output.lanes) for output in outputs) == signature.outputs
+    return [output.payload for output in outputs]
 
 
 def same(a: Array, b: Array, any_nan: bool) -> Array:

@@ -204,7 +204,8 @@ for _type in INTEGERS:
         KINDS |= {Kind("atomic", _type, op): atomic for op in ATOMICS}
 KINDS |= {Kind(_name, bool_): masks for _name in ("any", "all")}
 
-SIGNATURE = Signature((*(Lanes(one, WIDTH) for one in TYPES), Bytes("memory")), tuple(Lanes(one, WIDTH) for one in TYPES for _ in range(4)))
+SIGNATURE = Signature((*(Lanes(type_, WIDTH) for type_ in TYPES), Bytes("memory")),
+                      tuple(Lanes(type_, WIDTH) for type_ in TYPES for _ in range(4)))
 
 
 def random_program(rng: random.Random, length: int, used: Counter[Kind]) -> list[Step]:

@@ -63,8 +63,8 @@ class Told:
         scalars, rows, masks = inputs[:3], inputs[3:-2], inputs[-2:]
         for (type, step, highest), row in zip(LEAVES, rows, strict=True):
             affine.declare(m, type, WIDTH, row.payload, step, highest)
-        pool = [*rows, *(m.broadcast(one, WIDTH) for one in scalars), m.lane_index(WIDTH), m.lane_index(WIDTH, u16)]
-        words = [f"leaf {one}" for one in LEAVES] + [f"scalar {one}" for one in SCALARS] + ["lane_index"] * 2
+        pool = [*rows, *(m.broadcast(scalar, WIDTH) for scalar in scalars), m.lane_index(WIDTH), m.lane_index(WIDTH, u16)]
+        words = [f"leaf {leave}" for leave in LEAVES] + [f"scalar {scalar}" for scalar in SCALARS] + ["lane_index"] * 2
         outputs: list[Value] = list(masks)
         for name, a, b in self.chain:
             made = _operation(m, pool, masks, name, a, b)
@@ -76,11 +76,11 @@ class Told:
             if held is None or held.mask not in (EVERY, masks[0].payload, masks[1].payload) or value.lanes == 1:
                 continue
             self._say(m, value, held, outputs, masks, "\n".join(words[: number + 1]))
-        self.shapes = tuple(Lanes(one.type, one.lanes) for one in outputs)
+        self.shapes = tuple(Lanes(output.type, output.lanes) for output in outputs)
         return tuple(outputs)
 
     def _say(self, m: LlvmMachine, value: Value, held: AffineValue, outputs: list[Value], masks: Sequence[Value], words: str) -> None:
-        mask = None if held.mask == EVERY else [one.payload for one in masks].index(held.mask)
+        mask = None if held.mask == EVERY else [mask.payload for mask in masks].index(held.mask)
         if mask is not None and value.lanes != WIDTH:
             raise AssertionError(f"a mask of other lanes\n{words}")
         outputs.append(value)
@@ -122,7 +122,7 @@ def _operation(m: LlvmMachine, pool: list[Value], masks: Sequence[Value], name: 
         case "bitcast":
             return m.bitcast(value, value.type.unsigned if value.type.is_signed else value.type.signed)
         case "shuffle":
-            order = [one for one in ORDERS[b % len(ORDERS)] if one < value.lanes]
+            order = [order for order in ORDERS[b % len(ORDERS)] if order < value.lanes]
             return m.shuffle(value, order)
         case "masked":  # as a write under a mask: lanes that it has off are anything
             held = affine.known(m, value.payload)
@@ -155,7 +155,7 @@ def numbers(rng: np.random.Generator) -> list[Any]:
 
 def _array(type: LaneType, values: Sequence[int]) -> Any:
     whole = (1 << type.bits) - 1
-    return np.array([one & whole for one in values], f"u{type.bytes}").view(f"{'i' if type.is_signed else 'u'}{type.bytes}")
+    return np.array([value & whole for value in values], f"u{type.bytes}").view(f"{'i' if type.is_signed else 'u'}{type.bytes}")
 
 
 def check(chain: Sequence[tuple[str, int, int]], sets: int = 6) -> list[Said]:
@@ -177,8 +177,8 @@ def _signature(told: Told) -> Signature:
 
 
 def _compare(said: Said, found: Sequence[Any]) -> None:
-    whole, lanes = (1 << said.type.bits) - 1, [int(one) for one in found[said.value]]
-    if not all(found[one][0] for one in said.conditions):
+    whole, lanes = (1 << said.type.bits) - 1, [int(item) for item in found[said.value]]
+    if not all(found[condition][0] for condition in said.conditions):
         return
     on = [True] * len(lanes) if said.mask is None else found[said.mask]
     first = int(found[said.base][0]) & whole

@@ -46,8 +46,8 @@ def compare(line: str, type: LaneType, found: Any, text: str) -> None:
 def check(lines: list[tuple[str, LaneType, str]], program: Any, inputs: tuple[Lanes, ...], given: list[Any]) -> None:
     """All lines of a group as one program, an output each."""
     found = agree(program, Signature(inputs, tuple(Lanes(type, 1) for _, type, _ in lines)), given)
-    for (line, type, text), one in zip(lines, found, strict=True):
-        compare(line, type, one, text)
+    for (line, type, text), item in zip(lines, found, strict=True):
+        compare(line, type, item, text)
 
 
 @pytest.mark.parametrize("file", ["float.txt", "integer.txt"])

@@ -61,9 +61,9 @@ def check_rows(type: LaneType, mode: str, where: str, constants: bool) -> None:
 def check_folding(program: Callable[..., Any], type: LaneType, outputs: tuple[Lanes, ...], rng: np.random.Generator) -> None:
     lanes = [random_lanes(type, WIDTH, rng, specials(type)) for _ in range(3)]
     if type.is_bool:
-        given = [[int(bit) for bit in one] for one in lanes]
+        given = [[int(bit) for bit in lane] for lane in lanes]
     else:
-        given = [one.view(DTYPES[type.unsigned]).tolist() for one in lanes]
+        given = [lane.view(DTYPES[type.unsigned]).tolist() for lane in lanes]
 
     def folded(m: Machine) -> Any:
         """The same with operands LLVM sees through."""

@@ -98,7 +98,7 @@ def test_carry_and_borrow(type: LaneType) -> None:
 @pytest.mark.parametrize("source", INTEGERS, ids=str)
 def test_saturate_int(source: LaneType, type: LaneType) -> None:
     lanes = specials(source)
-    assert ints(M.saturate_int(M.constant(source, lanes), type)) == [min(max(one, type.lowest), type.highest) for one in lanes]
+    assert ints(M.saturate_int(M.constant(source, lanes), type)) == [min(max(lane, type.lowest), type.highest) for lane in lanes]
 
 
 def test_masks_and_bits() -> None:

@@ -60,7 +60,7 @@ def check(name: str, type: LaneType, mode: str, rows: list[tuple[int, ...]]) -> 
     found = contents(getattr(M, name)(*columns, **options))
     for operands, got in zip(rows, found, strict=True):
         want = expected(row, type, mode, operands)
-        assert got == want, f"{name} {type} {mode} {[hex(one) for one in operands]}: {got!r}, expected {want!r}"
+        assert got == want, f"{name} {type} {mode} {[hex(operand) for operand in operands]}: {got!r}, expected {want!r}"
 
 
 @pytest.mark.parametrize(("name", "type_name", "mode"), list(cases()))
@@ -110,10 +110,10 @@ def test_conversions(source: LaneType, type: LaneType, mode: str) -> None:
     if source.is_float:
         lanes += around_limits(source)
     elif type.is_float and source.bits > type.fraction:
-        lanes += [one for one in around_halves(type) if source.lowest <= one <= source.highest]
+        lanes += [halve for halve in around_halves(type) if source.lowest <= halve <= source.highest]
     found = contents(M.convert(value(source, lanes[:256]), type, mode))
-    want = [reference.convert(source, type, mode, one) for one in lanes[:256]]
-    assert [(hex(one), got, must) for one, got, must in zip(lanes, found, want, strict=False) if got != must] == []
+    want = [reference.convert(source, type, mode, lane) for lane in lanes[:256]]
+    assert [(hex(lane), got, must) for lane, got, must in zip(lanes, found, want, strict=False) if got != must] == []
 
 
 def around_limits(source: LaneType) -> list[int]:
@@ -121,7 +121,7 @@ def around_limits(source: LaneType) -> list[int]:
     powers = [2.0**exponent for exponent in (7, 8, 15, 16, 31, 32, 63, 64, -14, -24, -25, 127)]
     centres = [*powers, 65519.0, 65520.0, 0.5, 2.5, 2047.5, 16777217.0]
     bits = [exact.from_float(f64, source, "rtz", bits_of(f64, M.constant(f64, centre).payload))[0] for centre in centres]
-    return [near | sign for one in bits for near in (max(one - 1, 0), one, one + 1) for sign in (0, source.sign_mask)]
+    return [near | sign for bit in bits for near in (max(bit - 1, 0), bit, bit + 1) for sign in (0, source.sign_mask)]
 
 
 def around_halves(type: LaneType) -> list[int]:
@@ -136,11 +136,11 @@ def test_every_f16_there_is() -> None:
         lanes = list(range(start, start + 256))
         a = value(f16, lanes)
         wide = M.convert(a, f32)
-        assert wide.payload[~np.isnan(wide.payload)].tolist() == [x for x in (reference.number(f16, one) for one in lanes) if x == x]
+        assert wide.payload[~np.isnan(wide.payload)].tolist() == [x for x in (reference.number(f16, lane) for lane in lanes) if x == x]
         assert contents(M.convert(wide, f16)) == contents(M.convert(M.convert(a, f64), f16)) == contents(a)
-        assert bits_of(f16, M.flush(a).payload) == [one & 0x8000 if not one & 0x7C00 else one for one in lanes]
+        assert bits_of(f16, M.flush(a).payload) == [lane & 0x8000 if not lane & 0x7C00 else lane for lane in lanes]
         if start < 1 << 15:
-            assert contents(M.sqrt(a)) == [reference.sqrt(f16, "rne", one) for one in lanes]
+            assert contents(M.sqrt(a)) == [reference.sqrt(f16, "rne", lane) for lane in lanes]
 
 
 def test_rounding_twice_would_show() -> None:

@@ -124,7 +124,7 @@ def test_layouts() -> None:
         RecordField("code", u64, 32)]
     assert setup.size == ctypes.sizeof(Setup) == 40
     packed = RecordLayout.packed(a=u8, b=u32, c=u16)
-    assert [one.offset for one in packed.fields.values()] == [0, 4, 8] and packed.size == 12
+    assert [field.offset for field in packed.fields.values()] == [0, 4, 8] and packed.size == 12
 
 
 class Longer(Setup):
@@ -222,7 +222,7 @@ def caller(m: Machine, table: Memory, which: Value, *given: Value) -> tuple[Valu
 
 def test_calls_by_address() -> None:
     functions = [LaneFunction(one, MIX, one.__name__, NOTHING_KEPT) for one in (mix, halve)]
-    table = np.array([one.address for one in functions], np.uint64)
+    table = np.array([function.address for function in functions], np.uint64)
     rng = np.random.default_rng(5)
     given: list[Any] = [rng.standard_normal(16).astype(np.float32), rng.integers(0, 1 << 32, 16, np.uint32),
                         rng.standard_normal(16).astype(np.float16), rng.integers(0, 2, 16).astype(np.bool_), np.array([1 << 33], np.uint64)]

@@ -197,10 +197,10 @@ def test_native_code_wanders_through_wild_addresses_from_several_threads() -> No
     function = ctypes.cast(compile_c(WANDER).wander, ctypes.c_void_p).value
     assert function
     spaces = [AddressSpace(f"space {i}") for i in range(3)]
-    for one in spaces:
+    for space in spaces:
         for part in (0, 1, 0xFFFF):
-            one.map(part * GIB4 + 0x100000, MemfdBuffer(16 * PAGE, "island"))
-        assert one.table
+            space.map(part * GIB4 + 0x100000, MemfdBuffer(16 * PAGE, "island"))
+        assert space.table
     ready = threading.Barrier(4)
 
     def thread(seed: int) -> int:

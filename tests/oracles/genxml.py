@@ -31,50 +31,50 @@ def elements(folder: Path, file: str) -> dict[tuple[str, str], ElementTree.Eleme
     for one in root.iter("import"):
         excluded = {e.attrib["name"] for e in one}
         found.update({k: v for k, v in elements(folder, one.attrib["name"]).items() if k[1] not in excluded})
-    for one in root:
-        if one.tag in ("instruction", "struct", "register"):
-            found[one.tag, one.attrib["name"]] = one
+    for element in root:
+        if element.tag in ("instruction", "struct", "register"):
+            found[element.tag, element.attrib["name"]] = element
     return found
 
 
-def bits(one: ElementTree.Element) -> tuple[int, int]:
-    high, _, low = one.attrib["bits"].partition(":")
-    base = 32 * int(one.attrib.get("dword", 0))
+def bits(element: ElementTree.Element) -> tuple[int, int]:
+    high, _, low = element.attrib["bits"].partition(":")
+    base = 32 * int(element.attrib.get("dword", 0))
     return base + int(high), base + int(low or high)
 
 
-def is_header(one: ElementTree.Element, kind: int | None) -> bool:
+def is_header(element: ElementTree.Element, kind: int | None) -> bool:
     """The key and the length of a command are no fields of ours."""
-    high, low = bits(one)
+    high, low = bits(element)
     if kind is None or high > 31:
         return False
-    return one.attrib.get("name") in LENGTH_NAMES or low >= HEADER_BITS[kind] and "default" in one.attrib
+    return element.attrib.get("name") in LENGTH_NAMES or low >= HEADER_BITS[kind] and "default" in element.attrib
 
 
 def expand(parent: ElementTree.Element, entry: Entry, base: int, kind: int | None) -> None:
-    for one in parent:
-        if one.tag == "field" and not is_header(one, kind if base == 0 else None):
-            high, low = bits(one)
-            entry.positions[base + high, base + low] = one.attrib.get("name", "")
-            entry.structs[base + high, base + low] = one.attrib.get("type", "")
-        elif one.tag == "group":
-            start = base + 32 * int(one.attrib["dword"]) + int(one.attrib.get("offset_bits", 0))
-            size, count = int(one.attrib["size"]), int(one.attrib["count"])
+    for element in parent:
+        if element.tag == "field" and not is_header(element, kind if base == 0 else None):
+            high, low = bits(element)
+            entry.positions[base + high, base + low] = element.attrib.get("name", "")
+            entry.structs[base + high, base + low] = element.attrib.get("type", "")
+        elif element.tag == "group":
+            start = base + 32 * int(element.attrib["dword"]) + int(element.attrib.get("offset_bits", 0))
+            size, count = int(element.attrib["size"]), int(element.attrib["count"])
             if count == 0:
-                for inner in one.iter("field"):
+                for inner in element.iter("field"):
                     entry.open_groups[start, size, *bits(inner)] = inner.attrib.get("type", "")
             for i in range(count):
-                expand(one, entry, start + i * size, None)
+                expand(element, entry, start + i * size, None)
 
 
 def entries(folder: Path, gen: float) -> dict[str, Entry]:
     """Everything genxml says of one generation, by name."""
     found = {}
-    for (tag, name), one in elements(folder, FILES[gen]).items():
+    for (tag, name), element in elements(folder, FILES[gen]).items():
         kind = None
         if tag == "instruction":
-            kind = next(int(f.attrib["default"], 0) for f in one if f.tag == "field" and bits(f) == (31, 29))
-        entry = Entry(tag, name, int(one.attrib["length"]) if "length" in one.attrib else None)
-        expand(one, entry, 0, kind)
+            kind = next(int(f.attrib["default"], 0) for f in element if f.tag == "field" and bits(f) == (31, 29))
+        entry = Entry(tag, name, int(element.attrib["length"]) if "length" in element.attrib else None)
+        expand(element, entry, 0, kind)
         found[name.replace(" ", "_")] = entry
     return found

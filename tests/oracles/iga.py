@@ -55,7 +55,7 @@ def disassemble(data: bytes, gen: float) -> tuple[list[str], set[int]]:
         code.write_bytes(data)
         found = _run(gen, "-d", "-Xprint-hex-floats", "--output-on-fail", code, "-o", text)
         lines = [one for line in text.read_text().splitlines() if (one := plain(line)) and not _LABEL_LINE.match(one)]
-    return lines, {int(one, 16) for one in _ERROR_BYTE.findall(found.stderr)}
+    return lines, {int(digits, 16) for digits in _ERROR_BYTE.findall(found.stderr)}
 
 
 def assemble(text: str, gen: float) -> tuple[bytes | None, list[int]]:
@@ -66,7 +66,7 @@ def assemble(text: str, gen: float) -> tuple[bytes | None, list[int]]:
         found = _run(gen, "-a", source, "-o", code)
         if code.exists() and found.returncode == 0:
             return code.read_bytes(), []
-    return None, sorted({int(one) for one in _ERROR_LINE.findall(found.stderr + found.stdout)})
+    return None, sorted({int(digits) for digits in _ERROR_LINE.findall(found.stderr + found.stdout)})
 
 
 # -- random instructions that IGA has words for ------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class Builder:
         return Operand("grf", kind, dice.randrange(128), self.sub(kind), **region)
 
     def immediate(self, kinds: list[str], wide: bool) -> Operand | None:
-        known = [one for one in kinds if one in types.codes("immediate", self.gen) and (wide or types.size(one) <= 4)]
+        known = [kind for kind in kinds if kind in types.codes("immediate", self.gen) and (wide or types.size(kind) <= 4)]
         if not known:
             return None
         kind = self.dice.choice(known)
@@ -272,6 +272,6 @@ def legal(gen: float, each: int, seed: int = 1) -> Iterator[Instruction]:
     dice = random.Random(f"{gen:g} {seed}")
     for row in opcodes.of_generation(gen):
         for _ in range(each):
-            one = Builder(row, dice).build()
-            assert encode(normal(one)) == encode(one), one
-            yield one
+            inst = Builder(row, dice).build()
+            assert encode(normal(inst)) == encode(inst), inst
+            yield inst

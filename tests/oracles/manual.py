@@ -53,7 +53,7 @@ def _values(listed: list[list[str | int]]) -> tuple[int, ...]:
 @cache
 def entries(manual: str) -> tuple[Entry, ...]:
     text = (SHARED / "manuals" / f"{manual.lower()}_fields.json").read_text("utf-8")
-    return tuple((_kaby_lake if manual == "KBL" else _broadwell)(one) for one in json.loads(text))
+    return tuple((_kaby_lake if manual == "KBL" else _broadwell)(load) for load in json.loads(text))
 
 
 def _kaby_lake(one: dict[str, object]) -> Entry:

@@ -11,13 +11,13 @@ from softgen.bits.layout import BitField, Group
 def positions(fields: Iterable[BitField], groups: Iterable[Group], gen: float, bits: int, base: int = 0) -> set[tuple[int, int]]:
     """Each piece of each field, each whole of neighbouring pieces, what stands in repeated groups and in embedded structures."""
     found: set[tuple[int, int]] = set()
-    for one in fields:
-        found |= {(base + high, base + low) for high, low in one.pieces}
-        if one.mask == (1 << one.high + 1) - (1 << one.low):
-            found.add((base + one.high, base + one.low))
-        inner = catalogue().get(one.type.target, gen) if one.type.name == "struct" else None
+    for field in fields:
+        found |= {(base + high, base + low) for high, low in field.pieces}
+        if field.mask == (1 << field.high + 1) - (1 << field.low):
+            found.add((base + field.high, base + field.low))
+        inner = catalogue().get(field.type.target, gen) if field.type.name == "struct" else None
         if inner is not None:
-            found |= positions(inner.fields, inner.groups, gen, one.width, base + one.low)
+            found |= positions(inner.fields, inner.groups, gen, field.width, base + field.low)
     for group in groups:
         for i in range(group.times(bits)):
             found |= positions(group.fields, group.groups, gen, group.size, base + group.start + i * group.size)

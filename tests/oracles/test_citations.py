@@ -41,8 +41,8 @@ class Reason(NamedTuple):
     first: int
     last: int
 
-    def fits(self, one: Citation) -> bool:
-        return self.manual == one.manual and self.first <= one.line <= self.last and fnmatchcase(one.name, self.pattern)
+    def fits(self, citation: Citation) -> bool:
+        return self.manual == citation.manual and self.first <= citation.line <= self.last and fnmatchcase(citation.name, self.pattern)
 
 
 def citations() -> Iterator[Citation]:
@@ -50,21 +50,21 @@ def citations() -> Iterator[Citation]:
     lines = {name: file.read_text("utf-8").splitlines() for name, file in spec_files(".layout")}
     seen: set[tuple[str, int]] = set()
     for layout in catalogue().layouts():
-        for one, groups in layout.walk():
+        for field, groups in layout.walk():
             page = next((g.of for g in groups if g.of), "")  # fields of another structure are cited on its own lines
-            cited = None if page else CITE.search(lines[layout.page][one.line - 1].partition("#")[0])
-            if cited and (layout.page, one.line) not in seen:
-                seen.add((layout.page, one.line))
-                bits = positions(one, sum(group.start for group in groups))
+            cited = None if page else CITE.search(lines[layout.page][field.line - 1].partition("#")[0])
+            if cited and (layout.page, field.line) not in seen:
+                seen.add((layout.page, field.line))
+                bits = positions(field, sum(group.start for group in groups))
                 yield Citation(
-                    f"{layout.name}.{one.name}", bits, cited[1] or cited[3], int(cited[2] or cited[4]), f"{layout.page}:{one.line}"
+                    f"{layout.name}.{field.name}", bits, cited[1] or cited[3], int(cited[2] or cited[4]), f"{layout.page}:{field.line}"
                 )
 
 
-def positions(one: BitField, start: int) -> frozenset[tuple[int, int]]:
+def positions(field: BitField, start: int) -> frozenset[tuple[int, int]]:
     """From dword 0, from the field's own dword, and each dword for itself; those of a group in the element and in its first place."""
-    found = {(one.high, one.low)}
-    for high, low in (*one.pieces, (one.high, one.low), (start + one.high, start + one.low)):
+    found = {(field.high, field.low)}
+    for high, low in (*field.pieces, (field.high, field.low), (start + field.high, start + field.low)):
         base = low // 32 * 32
         found |= {(high - base, low - base), (high % 32, low % 32)}
     return frozenset((high, low) for high, low in found if high >= low)
@@ -90,13 +90,13 @@ def text(manual: str) -> list[str]:
     return file.read_text("utf-8", "replace").split("\n")
 
 
-def stands(one: Citation) -> bool:
+def stands(citation: Citation) -> bool:
     """Whether the cited line, or the text around it, has these bits."""
-    there = rows(one.manual).get(one.line, [])
-    if any(h >= high and low >= lo for h, lo in there for high, low in one.bits):
+    there = rows(citation.manual).get(citation.line, [])
+    if any(h >= high and low >= lo for h, lo in there for high, low in citation.bits):
         return True
-    around = " ".join(text(one.manual)[max(0, one.line - AROUND) : one.line + AROUND])
-    bits = (str(high) if high == low else f"{high}[:-]{low}" for high, low in one.bits)
+    around = " ".join(text(citation.manual)[max(0, citation.line - AROUND) : citation.line + AROUND])
+    bits = (str(high) if high == low else f"{high}[:-]{low}" for high, low in citation.bits)
     return any(re.search(rf"(?<![\d:.]){words}(?![\d:])", around) for words in bits)
 
 
@@ -114,17 +114,18 @@ def explained(content: str) -> list[Reason]:
 def test_every_citation_leads_to_its_bits() -> None:
     reasons = explained(EXPLAINED.read_text("utf-8"))
     all_of_them = list(citations())
-    lost = [one for one in all_of_them if not stands(one)]
-    wrong = [f"{one.place} {one.name} cites {one.manual} {one.line}" for one in lost if not any(reason.fits(one) for reason in reasons)]
+    lost = [citation for citation in all_of_them if not stands(citation)]
+    wrong = [f"{citation.place} {citation.name} cites {citation.manual} {citation.line}"
+             for citation in lost if not any(reason.fits(citation) for reason in reasons)]
     assert not wrong, f"{len(wrong)} of {len(all_of_them)} citations lead elsewhere:\n" + "\n".join(wrong)
-    idle = [reason for reason in reasons if not any(reason.fits(one) for one in lost)]
+    idle = [reason for reason in reasons if not any(reason.fits(citation) for citation in lost)]
     assert not idle, f"explanations that nothing needs: {idle}"
 
 
 @needs_shared("manuals")
 def test_a_wrong_citation_is_told() -> None:
     """The comparison itself can fail: the right bits one section further on are not found."""
-    right = next(one for one in citations() if one.name == "RENDER_SURFACE_STATE.surface_type" and one.manual == "KBL")
+    right = next(citation for citation in citations() if citation.name == "RENDER_SURFACE_STATE.surface_type" and citation.manual == "KBL")
     assert stands(right)
     assert not stands(right._replace(line=right.line + 2000))
     assert not stands(right._replace(bits=frozenset({(30, 7)})))

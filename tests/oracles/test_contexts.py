@@ -44,9 +44,9 @@ def line_of(source: str) -> int:
 
 def saved(image: Layout) -> Iterator[tuple[str, int, int]]:
     """(name, line, registers of 32 bits) of each row that saves registers."""
-    for one in image.fields:
-        if one.type.target.startswith("CONTEXT_REGISTER"):
-            yield one.name, line_of(one.source), one.width // 64
+    for field in image.fields:
+        if field.type.target.startswith("CONTEXT_REGISTER"):
+            yield field.name, line_of(field.source), field.width // 64
     for group in image.groups:
         if group.of.startswith("CONTEXT_REGISTER"):
             yield group.name, line_of(group.source), group.size * (group.count or 0) // 64
@@ -66,7 +66,7 @@ def test_saved_registers_are_those_of_the_cited_lines(image: Layout) -> None:
     for name, line, _ in saved(image):
         if name.startswith(("dummy", "unnamed")):
             continue
-        found = [UNREADABLE[line]] if line in UNREADABLE else [int(one, 16) for one in OFFSET.findall(text()[line])]
+        found = [UNREADABLE[line]] if line in UNREADABLE else [int(digits, 16) for digits in OFFSET.findall(text()[line])]
         known = (offset for offset in found if registers.place(offset, GEN, engine))
         names = {spelling for offset in known for spelling in spellings(label(name, engine, offset))}
         assert name in names, f"{image.name}.{name}: ICL {line} is {text()[line]!r}, {sorted(names)}"
@@ -79,14 +79,14 @@ def spellings(name: str) -> set[str]:
 
 @pytest.mark.parametrize("image", tuple(images()), ids=lambda one: one.name)
 def test_saved_commands_have_their_length(image: Layout) -> None:
-    for one, _ in image.walk():
-        command = catalogue().get(one.type.target, GEN) if one.type.name == "struct" else None
+    for field, _ in image.walk():
+        command = catalogue().get(field.type.target, GEN) if field.type.name == "struct" else None
         if command and command.kind == "command":
-            assert one.width == 32 * command.dwords or command.variable, f"{image.name}.{one.name}"
+            assert field.width == 32 * command.dwords or command.variable, f"{image.name}.{field.name}"
 
 
 def loads(image: Layout) -> list[BitField]:
-    return [one for one in image.fields if one.name.startswith("load_")]
+    return [field for field in image.fields if field.name.startswith("load_")]
 
 
 @pytest.mark.behaviour("ICL-CTX-12", shows="layout")
@@ -109,15 +109,15 @@ def test_a_load_s_header_counts_the_registers_behind_it(image: Layout) -> None:
 def as_batch(image: Layout) -> tuple[list[int], set[int]]:
     """The unit with the headers of its loads and commands, all else zero, and where those headers stand."""
     dwords, starts = [0] * image.dwords, set()
-    for one in image.fields:
-        at = one.low // 32
-        command = catalogue().get(one.type.target, GEN) if one.type.name == "struct" else None
-        header = LOAD.search(text()[line_of(one.source)]) if one.name.startswith("load_") else None
+    for field in image.fields:
+        at = field.low // 32
+        command = catalogue().get(field.type.target, GEN) if field.type.name == "struct" else None
+        header = LOAD.search(text()[line_of(field.source)]) if field.name.startswith("load_") else None
         if header:
             dwords[at] = int("1100" + header[1] + header[2], 16)
         elif command and command.header:
             length = command.header.length
-            dwords[at] = command.header.value | (one.width // 32 - command.header.bias << length[1] if length else 0)
+            dwords[at] = command.header.value | (field.width // 32 - command.header.bias << length[1] if length else 0)
         if dwords[at]:
             starts.add(at)
     return dwords, starts
@@ -141,7 +141,7 @@ def test_an_image_is_a_batch(unit: str) -> None:
 def test_every_unit_is_here_and_no_line_is_called_unreadable_in_vain() -> None:
     assert len(list(images())) >= 20
     lines = {line for image in images() for _, line, _ in saved(image)}
-    known = {line for line in lines if any(registers.place(int(one, 16), GEN, "render") for one in OFFSET.findall(text()[line]))}
+    known = {line for line in lines if any(registers.place(int(digits, 16), GEN, "render") for digits in OFFSET.findall(text()[line]))}
     assert set(UNREADABLE) <= lines - known
 
 
@@ -157,9 +157,9 @@ NO_PAGE = {  # offsets the volume names that no page has, and why
 def test_every_register_the_volume_names_has_a_page() -> None:
     table = (SHARED / "behaviours" / "ICL.md").read_text("utf-8").partition("### 3.1")[2].partition("### 3.2")[0]
     rows = re.findall(r"^\| ([^|]*0x[^|]*)\|", table, re.MULTILINE)
-    named = {int(one, 16) for row in rows for one in re.findall(r"0x([0-9A-F]{4})\b", row)}
+    named = {int(digits, 16) for row in rows for digits in re.findall(r"0x([0-9A-F]{4})\b", row)}
     places = {offset: (registers.place(offset, GEN, "render"), registers.place(offset + 0x16000, GEN, "position_only")) for offset in named}
     lost = {offset for offset, found in places.items() if not any(found)}
     assert len(named) > 100
-    assert {hex(one) for one in lost} <= {hex(one) for one in NO_PAGE}
+    assert {hex(item) for item in lost} <= {hex(one) for one in NO_PAGE}
     assert not any(registers.place(offset, GEN, "render") for offset in NO_PAGE), "a page makes a reason idle"

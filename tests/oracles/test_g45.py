@@ -49,7 +49,7 @@ def test_every_command_is_found_by_its_header_word() -> None:
         high = int(re.findall(r"([0-9A-F]{4})h", word)[-1], 16)  # the later device's, where there are two
         found = find_command(high << 16, GEN, "render")
         assert found and found.name == CALLED.get(plain, plain), name
-        dwords = [int(one) for one in re.findall(r"\b(\d+) \(", length)]
+        dwords = [int(digits) for digits in re.findall(r"\b(\d+) \(", length)]
         assert not dwords or found.dwords in dwords or found.variable, (name, found.dwords, length)
         count += 1
     assert count == 20

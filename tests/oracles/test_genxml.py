@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="genxml is not at ha
 
 def positions(layout: Layout) -> set[tuple[int, int]]:
     """Every piece of every field, counted groups expanded."""
-    found = {piece for one in layout.fields for piece in one.pieces}
+    found = {piece for field in layout.fields for piece in field.pieces}
     for group in layout.groups:
         if group.count is not None:
             found |= _expand(group, 0)
@@ -33,7 +33,7 @@ def _expand(group: Group, base: int) -> set[tuple[int, int]]:
     found = set()
     for i in range(group.count or 0):
         at = base + group.start + i * group.size
-        found |= {(at + high, at + low) for one in group.fields for high, low in one.pieces}
+        found |= {(at + high, at + low) for field in group.fields for high, low in field.pieces}
         for inner in group.groups:
             found |= _expand(inner, at)
     return found
@@ -41,7 +41,7 @@ def _expand(group: Group, base: int) -> set[tuple[int, int]]:
 
 def _embedded(fields: Iterable[BitField], groups: Iterable[Group], base: int) -> Iterator[tuple[int, int, str]]:
     """(high, low, structure) of every embedded structure."""
-    yield from ((base + one.high, base + one.low, one.type.target) for one in fields if one.type.name == "struct")
+    yield from ((base + field.high, base + field.low, field.type.target) for field in fields if field.type.name == "struct")
     for group in groups:
         for i in range(group.count or 0):
             yield from _embedded(group.fields, group.groups, base + group.start + i * group.size)
@@ -59,7 +59,7 @@ def spelled(layout: Layout, theirs: set[tuple[int, int]], base: int = 0) -> set[
 
 
 def open_groups(layout: Layout) -> set[tuple[int, int, int, int]]:
-    return {(g.start, g.size, high, low) for g in layout.groups if g.count is None for one in g.fields for high, low in one.pieces}
+    return {(g.start, g.size, high, low) for g in layout.groups if g.count is None for field in g.fields for high, low in field.pieces}
 
 
 def told(theirs: genxml.Entry, mine: set[tuple[int, int]], known: dict[str, genxml.Entry]) -> set[tuple[int, int]]:
@@ -128,12 +128,13 @@ def covers(line: tuple[str, str, str], difference: tuple[str, str, str]) -> bool
 def test_every_difference_has_its_reason(gen: float) -> None:
     known = listed()
     ranges = [line for line in known if line[2].startswith("within ")]
-    missing = ["  ".join(one) for one in differences(gen) if one not in known and not any(covers(line, one) for line in ranges)]
+    missing = ["  ".join(difference)
+               for difference in differences(gen) if difference not in known and not any(covers(line, difference) for line in ranges)]
     assert not missing, f"{len(missing)} differences without a reason:\n" + "\n".join(missing[:60])
 
 
 def test_no_reason_stands_in_vain() -> None:
-    real = {one for gen in GENERATIONS for one in differences(gen)}
+    real = {difference for gen in GENERATIONS for difference in differences(gen)}
     idle = [f"{place}: {' '.join(line)}" for line, place in listed().items() if not any(covers(line, one) for one in real)]
     assert not idle, "\n".join(idle)
 

@@ -61,11 +61,11 @@ class Findings:
         self.met: Counter[Difference] = Counter()
         self.wrong: list[str] = []
 
-    def add(self, does: str, one: Instruction, said: str, bits: int = 0) -> None:
-        key = self.where, does, one.gen, one.opcode
+    def add(self, does: str, inst: Instruction, said: str, bits: int = 0) -> None:
+        key = self.where, does, inst.gen, inst.opcode
         self.met[key] += 1
         if key not in self.known or bits & ~self.known[key].mask:
-            self.wrong.append(f"gen {one.gen:g}: iga64 {does.replace('_', ' ')} {bits:#x} {said}")
+            self.wrong.append(f"gen {inst.gen:g}: iga64 {does.replace('_', ' ')} {bits:#x} {said}")
 
     def check(self) -> None:
         assert not self.wrong, f"{len(self.wrong)} differences are not listed:\n" + "\n".join(self.wrong[:20])
@@ -87,7 +87,7 @@ def test_iga64_prints_what_we_print_of_kernels() -> None:
         theirs, refused = iga.disassemble(data, gen)
         labels = {offset: f"L{offset}" for offset, _, _ in items} | {len(data): f"L{len(data)}"}
         assert not refused, name
-        assert theirs == [iga.plain(iga_format.text(one, labels, offset)) for offset, _, one in items], name
+        assert theirs == [iga.plain(iga_format.text(inst, labels, offset)) for offset, _, inst in items], name
         count += len(items)
     assert count > 50_000
 
@@ -114,9 +114,9 @@ def test_iga64_reads_our_text_of_kernels() -> None:
 def test_random_instructions(gen: float) -> None:
     findings = Findings("random")
     findings.known = {key: value for key, value in findings.known.items() if key[2] == gen}
-    items = [(SIZE * number, one) for number, one in enumerate(iga.legal(gen, EACH))]
+    items = [(SIZE * number, inst) for number, inst in enumerate(iga.legal(gen, EACH))]
     labels = {offset: f"L{offset}" for offset, _ in items}
-    texts = [iga_format.text(one, labels, offset) for offset, one in items]
+    texts = [iga_format.text(inst, labels, offset) for offset, inst in items]
     assert not [text for text in texts if "/*" in text], "all of this has words"
     _compare_prints(findings, items, texts, gen)
     _compare_bits(findings, items, texts, gen)
@@ -124,7 +124,7 @@ def test_random_instructions(gen: float) -> None:
 
 
 def _compare_prints(findings: Findings, items: list[tuple[int, Instruction]], texts: list[str], gen: float) -> None:
-    theirs, refused = iga.disassemble(b"".join(encode(one).to_bytes(SIZE, "little") for _, one in items), gen)
+    theirs, refused = iga.disassemble(b"".join(encode(inst).to_bytes(SIZE, "little") for _, inst in items), gen)
     for (offset, one), ours, their in zip(items, texts, theirs, strict=True):
         if offset in refused:
             findings.add("refuses_bits", one, iga.plain(ours))
@@ -135,7 +135,7 @@ def _compare_prints(findings: Findings, items: list[tuple[int, Instruction]], te
 def _compare_bits(findings: Findings, items: list[tuple[int, Instruction]], texts: list[str], gen: float) -> None:
     """It stops at a few lines that it refuses; these are taken out until it reads the rest. Our own reader reads it all."""
     lines = [f"L{offset}:\n{text}" for (offset, _), text in zip(items, texts, strict=True)]
-    assert [encode(one) for one in parse("\n".join(lines), gen)] == [encode(one) for _, one in items]
+    assert [encode(inst) for inst in parse("\n".join(lines), gen)] == [encode(inst) for _, inst in items]
     out: set[int] = set()
     while True:
         said = [f"L{items[number][0]}:\nnop" if number in out else line for number, line in enumerate(lines)]

@@ -88,7 +88,7 @@ def pages() -> dict[str, Answer]:
 
 def by_name(entry: Entry) -> Answer | None:
     found = (pages().get(name) for name in entry.names)
-    return next((one for one in found if one and (one.kind == "enum" or catalogue().get(one.name, GENERATION[entry.manual]))), None)
+    return next((item for item in found if item and (item.kind == "enum" or catalogue().get(item.name, GENERATION[entry.manual]))), None)
 
 
 def answer(entry: Entry) -> Answer | None:
@@ -119,7 +119,7 @@ def unanswered(entry: Entry, by: Answer) -> Iterator[Unanswered]:
 
 @cache
 def structures() -> dict[str, Entry]:
-    return {name: one for one in manual.entries("KBL") for name in one.names}
+    return {name: entry for entry in manual.entries("KBL") for name in entry.names}
 
 
 @cache
@@ -149,16 +149,16 @@ def test_every_entry_is_accounted_for(volume: str, count: int) -> None:
 @pytest.mark.parametrize("volume", ["KBL", "BDW"])
 def test_every_row_stands_on_its_page(volume: str) -> None:
     reasons = differences()
-    lost = [row for row in all_unanswered(volume) if not any(one.fits(row.page, volume, row.row.line) for one in reasons)]
+    lost = [row for row in all_unanswered(volume) if not any(reason.fits(row.page, volume, row.row.line) for reason in reasons)]
     assert not lost, f"{len(lost)} rows of {volume} are not on their pages:\n" + "\n".join(map(str, lost))
 
 
 def test_no_answer_and_no_reason_stands_in_vain() -> None:
-    known = {(one.manual, one.line): one for volume in GENERATION for one in manual.entries(volume)}
+    known = {(entry.manual, entry.line): entry for volume in GENERATION for entry in manual.entries(volume)}
     idle = [place for place, by in answers().items() if place not in known or by_name(known[place]) == by]
     assert not idle, f"manual_pages.txt has lines that nothing needs: {idle}"
     rows = [*all_unanswered("KBL"), *all_unanswered("BDW")]
-    vain = [one for one in differences() if not any(one.fits(row.page, row.manual, row.row.line) for row in rows)]
+    vain = [difference for difference in differences() if not any(difference.fits(row.page, row.manual, row.row.line) for row in rows)]
     assert not vain, f"manual_differences.txt has lines that nothing needs: {vain}"
 
 
@@ -211,9 +211,10 @@ NO_VALUE = {  # numbers a manual lists in a field that its page's enumeration le
 def enumerated(page: str, gen: float, place: tuple[int, int]) -> set[int] | None:
     """The values a page names at a place; None where it has no enumeration there."""
     found: set[int] | None = None
-    for one in catalogue().layout(page, gen).fields:
-        values = set(dict(one.type.values)) or (set(catalogue().enumeration(one.type.target, gen)) if one.type.name == "enum" else set())
-        if (one.high, one.low) == place and values:
+    for field in catalogue().layout(page, gen).fields:
+        values = set(dict(field.type.values)) or (set(catalogue().enumeration(field.type.target, gen))
+            if field.type.name == "enum" else set())
+        if (field.high, field.low) == place and values:
             found = (found or set()) | values
     return found
 
@@ -253,7 +254,7 @@ def test_fields_have_the_formats_of_the_manual() -> None:
         fields = catalogue().layout(by.name, GENERATION["KBL"]).fields if entry.manual == "KBL" and "+" not in by.name else ()
         for row in entry.rows if fields else ():
             high, low = row.places[0]
-            types = [str(one.type) for one in fields if (one.high, one.low) == (high + by.at, low + by.at)]
+            types = [str(field.type) for field in fields if (field.high, field.low) == (high + by.at, low + by.at)]
             if types and not row.reserved and stated(row):
                 compared += 1
                 wrong += [f"{by.name}: KBL {row.line} is {row.format}, not {types}"] if stated(row) not in types else []
@@ -266,8 +267,9 @@ def test_a_descriptor_s_message_type_leads_to_its_page() -> None:
     for entry, by in told("page"):
         if entry.manual == "BDW" and by.name.startswith("MSD_"):
             wanted = next((row.default for row in entry.rows if row.name.endswith("Message Type") and row.default is not None), None)
-            conditions = [{one.field: one.values for one in row.conditions} for row in descriptors.rows(8.0) if row.page == by.name]
-            if wanted is None or not any(wanted in one.get("message_type", ()) for one in conditions):
+            conditions = [{condition.field: condition.values for condition in row.conditions}
+                          for row in descriptors.rows(8.0) if row.page == by.name]
+            if wanted is None or not any(wanted in condition.get("message_type", ()) for condition in conditions):
                 wrong.append(f"BDW {entry.line}: message type {wanted} is none of {by.name}")
     assert not wrong, "\n".join(wrong)
 
@@ -294,7 +296,7 @@ def test_headers_have_the_fields_of_their_control_dwords() -> None:
 
 def test_a_wrong_position_is_told() -> None:
     """The comparison itself can fail: a row moved by a bit is not answered."""
-    entry = next(one for one in manual.entries("KBL") if one.names[0] == "MHC_RT_C0")
+    entry = next(entry for entry in manual.entries("KBL") if entry.names[0] == "MHC_RT_C0")
     moved = entry._replace(rows=tuple(row._replace(places=tuple((h + 1, low + 1) for h, low in row.places)) for row in entry.rows))
     assert not list(unanswered(entry, Answer("page", "MHC_RT_C0")))
     assert list(unanswered(moved, Answer("page", "MHC_RT_C0")))

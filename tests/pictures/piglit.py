@@ -1,8 +1,9 @@
 """piglit: tests of its on a software GPU, and the list of those that do not pass.
 
     python -m tests.pictures.piglit g45 [TEXT…]      runs the tests of shared/piglit/g45.txt whose name has one of the texts, prints results
+    python -m tests.pictures.piglit icl [TEXT…]      the same for shared/piglit/kbl-core.txt on another GPU
 
-`piglit_g45.txt` beside this module has the tests that do not pass, each with the reason.
+`piglit_g45.txt` and `piglit_kbl.txt` beside this module have the tests that do not pass, each with the reason.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tests.driver.running import DRIVER_CHOICES
 
 FOLDERS = (Path("/usr/lib/x86_64-linux-gnu/piglit"), Path("/usr/lib/piglit"), Path("/usr/lib64/piglit"))
 RESULT = re.compile(r'PIGLIT: \{"result": "(\w+)"')
+CORE = "kbl-core"  # the list for GPUs from bdw on
 PATIENCE = 300.0  # seconds for a test
 
 
@@ -68,7 +70,7 @@ def run(gpu: str, command: Sequence[str], seconds: float = PATIENCE) -> str:
 
 def main() -> None:
     gpu, *texts = sys.argv[1:]
-    for test in listed(gpu):
+    for test in listed(gpu if gpu == "g45" else CORE):
         if not texts or any(text in test.name for text in texts):
             print(f"{test.name}\t{run(gpu, test.command)}", flush=True)
 

@@ -126,7 +126,7 @@ class Bench:
 
     def _prepare(self, twin: Compiled, sent: Sent, index: int) -> None:
         """The function for what a message does to texels."""
-        asked = textured(sent.sfid, sent.descriptor, self.gen)
+        asked = textured(sent.sfid, sent.descriptor, self.gen, len(sent.payload) + len(sent.second))
         if asked is None:
             return
         name_samplers(twin.bindings, self.samplers, 4 * layout("SAMPLER_STATE", self.gen).dwords)

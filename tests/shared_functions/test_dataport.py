@@ -74,6 +74,7 @@ def test_the_pixel_mask_of_a_header_takes_lanes_away() -> None:
     assert bench.data.array.view(u32)[1] == 7 and bench.data.array.view(u32)[0] != 7
 
 
+@pytest.mark.behaviour("KBL-MEM-06", shows="action")
 def test_a_null_surface_reads_zero_and_keeps_nothing() -> None:
     bench = Bench(surface={"surface_type": 7})
     before = bench.data.array.copy()

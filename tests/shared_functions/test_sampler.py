@@ -9,7 +9,8 @@ import pytest
 
 from softgen.bits.catalogue import layout
 from softgen.errors import DecodeError, GpuFault, Unsupported
-from tests.shared_functions.sending import BASE, header
+from softgen.memory.store import MemfdBuffer
+from tests.shared_functions.sending import BASE, DATA, header
 from tests.shared_functions.texture import AXES, MODES, ROUNDING, STATES, Texture
 
 Kind = tuple[str, bool]
@@ -271,9 +272,56 @@ def test_ld_of_a_buffer(gen: float) -> None:
     assert found[:4, 0].tolist() == [held[0], held[5], held[99], 0]
 
 
+def test_channel_selects_hold_for_buffers_too() -> None:
+    """Mesa has GL_ALPHA8 of buffer textures as red, selected into alpha."""
+    chosen = dict(zip((f"shader_channel_select_{name}" for name in ("red", "green", "blue", "alpha")), (0, 0, 1, 4), strict=True))
+    sizes = {"width": 99, "height": 0, "depth": 0, "surface_pitch": 3}
+    one = Texture(kind="buffer", format="R32_UINT", shape=(100,), surface=sizes | chosen)
+    assert one.ask("ld", np.arange(16))[3].tolist() == [0, 0, 1, one.data.array.view(np.uint32)[3]] and one.compiled == 1
+
+
+@pytest.mark.behaviour("KBL-SAMP-08", shows="action")
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_field_of_a_frame_is_a_surface_of_its_own(first: int) -> None:
+    """Every other line from the first or second on; the height counts those of the field (KBL 19102-19120)."""
+    field = {"vertical_line_stride": 1, "vertical_line_stride_offset": first, "height": 5}
+    one = Texture(shape=(13, 12), surface=field, sampler=modes("clamp") | filters("nearest"))
+    rows = one.texels[0, first::2]
+    at = np.arange(16) % 6
+    assert floats(one.ask("ld_lz", np.full(16, 3), at)).tolist() == [rows[y, 3].tolist() for y in at]
+    high = (at.astype(np.float32) + np.float32(0.5)) / np.float32(6)
+    found = floats(one.ask("sample_lz", np.full(16, 3.5 / 13, np.float32), high))
+    assert found.tolist() == [rows[y, 3].tolist() for y in at] and one.compiled == 2
+    plain = Texture(shape=(13, 12), surface={"vertical_line_stride_offset": first}, sampler=modes("clamp") | filters("nearest"))
+    assert floats(plain.ask("ld_lz", np.full(16, 3), at)).tolist() == [plain.texels[0, y, 3].tolist() for y in at]
+
+
+@pytest.mark.behaviour("KBL-SAMP-03", shows="action")
+@pytest.mark.parametrize("gen", [8, 9, 11])
+@pytest.mark.parametrize("entries", [100, 200, 0x300000])
+def test_the_size_of_a_buffer_is_spread_over_three_fields(entries: int, gen: float) -> None:
+    """Entries less one: 7 bits in the width, 14 in the height, the rest in the depth; beyond them texels are zero."""
+    last = entries - 1
+    sizes = {"width": last & 0x7F, "height": last >> 7 & 0x3FFF, "depth": last >> 21, "surface_pitch": 0}
+    one = Texture(gen=gen, kind="buffer", format="R8_UINT", shape=(64,), surface=sizes)
+    one.space.map(DATA + 0x100000, MemfdBuffer(0x300000, "more"))
+    one.space.write(DATA + 0x100000, b"\x07" * 0x300000)
+    one.data.array[:] = 7
+    held = [0, 63] + ([0x100000, last] if entries > 0x100000 else [])
+    lanes = np.resize(np.array([*held, entries, entries + 1]), 16)
+    assert one.ask("resinfo", np.zeros(16, np.int64))[0, 0] == entries
+    assert one.ask("ld", lanes)[: len(held) + 2, 0].tolist() == [7] * len(held) + [0, 0]
+
+
+@pytest.mark.behaviour("KBL-SAMP-25", shows="action")
 def test_a_disabled_sampler_and_a_null_surface_give_zeros() -> None:
+    """Bits that say how finely the level of detail is computed change nothing: it is always computed finely (KBL 22271-22284, 22382)."""
     for one in (Texture(sampler={"sampler_disable": 1}), Texture(surface={"surface_type": 7})):
         assert (one.ask("sample_lz", *coordinates(one)) == 0).all()
+    common = modes("wrap") | filters("linear")
+    coarse = Texture(gen=9, sampler=common | {"lod_algorithm": 1, "coarse_lod_quality_mode": 31})
+    places = coordinates(coarse)
+    assert (coarse.ask("sample", *places) == Texture(gen=9, sampler=common).ask("sample", *places)).all()
     assert (Texture(surface={"surface_type": 7}).ask("ld_lz", np.zeros(16, np.int64)) == 0).all()
 
 
@@ -359,12 +407,9 @@ def test_what_is_not_simulated_is_named() -> None:
     for one, words in ((Texture(sampler={"mag_mode_filter": 6}), "mag_mode_filter mono"),
                        (Texture(kind="cube", surface={"cube_face_enable_positive_y": 0}), "cube_face_enable_positive_y"),
                        (Texture(sampler={"chromakey_enable": 1}), "chromakey_enable"),
-                       (Texture(sampler=modes("cube")), "address mode cube"),
-                       (Texture(gen=9, sampler={"reduction_type_enable": 1}), "reduction_type_enable")):  # fmt: skip
+                       (Texture(sampler=modes("cube")), "address mode cube")):  # fmt: skip
         with pytest.raises(Unsupported, match=words):
             one.ask("sample_lz", *at)
-    with pytest.raises(Unsupported, match="minimum level of detail"):
-        Texture().ask("sample", *at * 2, at[0])
     with pytest.raises(Unsupported, match="simd8d"):
         Texture().send("sample_lz", *at, answer=4, simd_mode=0)
 

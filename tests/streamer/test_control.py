@@ -130,7 +130,8 @@ def test_the_commands_the_manual_lists_for_the_render_engine() -> None:
 def test_what_is_unknown_is_passed_over_by_its_length() -> None:
     bench = Bench("bdw")
     bench.put(OTHER, [0x7BFF0003, 1, 2, 3, 4], bench.pack("MI_NOOP"), bench.pack("MI_USER_INTERRUPT"), bench.pack("MI_BATCH_BUFFER_END"))
-    walked = [one.name for one in CommandParser(bench.device.generation, "render", bench.space).batch(OTHER) if isinstance(one, Command)]
+    walked = [command.name
+              for command in CommandParser(bench.device.generation, "render", bench.space).batch(OTHER) if isinstance(command, Command)]
     assert walked == [None, "MI_NOOP", "MI_USER_INTERRUPT", "MI_BATCH_BUFFER_END"]
 
 
@@ -286,8 +287,8 @@ def remarks(engine: str, **values: int) -> list[str]:
 @pytest.mark.parametrize("rule", RENDER_RULES)
 def test_a_rule_of_pipe_control_that_is_broken_is_told(rule: str) -> None:
     broken, kept, says = RENDER_RULES[rule]
-    assert any(says in one for one in remarks("render", **broken)), remarks("render", **broken)
-    assert not any(says in one for one in remarks("render", **kept))
+    assert any(says in remark for remark in remarks("render", **broken)), remarks("render", **broken)
+    assert not any(says in remark for remark in remarks("render", **kept))
 
 
 @pytest.mark.behaviour("ICL-PC-11", "ICL-PC-14", "ICL-PC-17", "ICL-PC-24", "ICL-PC-25", "ICL-PC-27", "ICL-PC-31", shows="action")
@@ -305,8 +306,8 @@ def test_a_rule_of_pipe_control_that_is_broken_is_told(rule: str) -> None:
 )
 def test_what_is_not_for_the_position_only_engine_is_told(field: str) -> None:
     values = {field: 2 if field == "post_sync_operation" else 1, "address": DATA, **STALL}
-    assert any("not for the position-only engine" in one for one in remarks("position_only", **values))
-    assert not any("not for the position-only engine" in one for one in remarks("render", **values))
+    assert any("not for the position-only engine" in remark for remark in remarks("position_only", **values))
+    assert not any("not for the position-only engine" in remark for remark in remarks("render", **values))
 
 
 @pytest.mark.behaviour("ICL-PC-15", shows="action")
@@ -314,7 +315,7 @@ def test_a_reset_that_no_product_may_use_is_told_and_refused() -> None:
     bench = Bench("icl")
     with pytest.raises(Unsupported, match="global_snapshot_count_reset"):
         bench.run(bench.pack("PIPE_CONTROL", global_snapshot_count_reset=1))
-    assert [one.rpartition(": ")[2] for one in bench.gpu.remarks] == [
+    assert [remark.rpartition(": ")[2] for remark in bench.gpu.remarks] == [
         "global_snapshot_count_reset needs command_streamer_stall_enable",
         "global_snapshot_count_reset is not to be used",
     ]
@@ -332,14 +333,14 @@ def test_a_texture_invalidation_needs_a_stall_while_compute_is_selected(selected
             for name in ("instruction_cache_invalidate_enable", "state_cache_invalidation_enable", "constant_cache_invalidation_enable")
         ),
     )
-    assert [("texture" in one) for one in bench.gpu.remarks] == [True] * told
+    assert [("texture" in remark) for remark in bench.gpu.remarks] == [True] * told
 
 
 @pytest.mark.behaviour("ICL-SYNC-12", shows="action")
 def test_a_depth_count_should_be_stalled_for() -> None:
     told = "write ps depth count needs depth_stall_enable"
-    assert any(told in one for one in remarks("render", post_sync_operation=2, address=DATA))
-    assert not any(told in one for one in remarks("render", post_sync_operation=2, address=DATA, depth_stall_enable=1))
+    assert any(told in remark for remark in remarks("render", post_sync_operation=2, address=DATA))
+    assert not any(told in remark for remark in remarks("render", post_sync_operation=2, address=DATA, depth_stall_enable=1))
 
 
 @pytest.mark.behaviour("ICL-CMD-06", shows="action")
@@ -358,7 +359,7 @@ def test_the_pipeline_must_be_flushed_before_another_is_selected(flush: dict[str
     assert execution.run() and bench.gpu.counters.dispatches == 1
     assert not bench.gpu.remarks
     bench.run(bench.pack("PIPE_CONTROL", **flush), select)
-    assert [one.rpartition(": ")[2] for one in bench.gpu.remarks] == ["the pipeline that was active has not been flushed"] * told
+    assert [remark.rpartition(": ")[2] for remark in bench.gpu.remarks] == ["the pipeline that was active has not been flushed"] * told
 
 
 def test_a_rule_is_told_with_its_place_and_only_where_it_holds() -> None:
@@ -374,6 +375,6 @@ def test_the_rules_name_fields_that_exist() -> None:
     import tomllib
     from importlib import resources
 
-    fields = {one.name for one in layout("PIPE_CONTROL", 11).fields}
+    fields = {field.name for field in layout("PIPE_CONTROL", 11).fields}
     for row in tomllib.loads((resources.files("softgen") / "spec/streamer/rules.toml").read_text())["icl"]["PIPE_CONTROL"]:
         assert {name for part in ("when", "needs", "one_of", "forbids") for name in row.get(part, ())} <= fields

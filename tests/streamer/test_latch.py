@@ -63,7 +63,7 @@ def test_instancing_merges_by_vertex_element(gpu: str) -> None:
     bench.run(*(bench.pack("3DSTATE_VF_INSTANCING", vertex_element_index=index, instancing_enable=1, instance_data_step_rate=rate)
                 for index, rate in rows))  # fmt: skip
     found = state(bench).by_index("3DSTATE_VF_INSTANCING")
-    assert {index: one.instance_data_step_rate for index, one in found.items()} == {0: 3, 5: 9}
+    assert {index: element.instance_data_step_rate for index, element in found.items()} == {0: 3, 5: 9}
     assert state(bench)["3DSTATE_VF_INSTANCING"].vertex_element_index == 5  # the last one
 
 
@@ -72,7 +72,7 @@ def test_stream_output_buffers_merge_by_index(gpu: str) -> None:
     bench = Bench(gpu)
     bench.run(*(bench.pack("3DSTATE_SO_BUFFER", so_buffer_index=index, surface_base_address=0x1000 * (index + 1)) for index in (2, 0)))
     found = state(bench).by_index("3DSTATE_SO_BUFFER")
-    assert {index: one.surface_base_address for index, one in found.items()} == {0: 0x1000, 2: 0x3000}
+    assert {index: element.surface_base_address for index, element in found.items()} == {0: 0x1000, 2: 0x3000}
 
 
 def test_a_declaration_list_is_replaced_whole() -> None:
@@ -133,7 +133,7 @@ def test_matrices_merge_by_several_fields() -> None:
     bench.run(*(bench.pack(name, prediction_type=p, sizeid=s, color_component=c, dc_coefficient=16 * c + 4 * s + p) for p, s, c in keys),
               engine="video")  # fmt: skip
     found = state(bench, "video").by_index(name)
-    assert {one.dc_coefficient for one in found.values()} == {16 * c + 4 * s + p for p, s, c in keys} and len(found) == len(keys)
+    assert {element.dc_coefficient for element in found.values()} == {16 * c + 4 * s + p for p, s, c in keys} and len(found) == len(keys)
 
 
 # -- groups --------------------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_every_state_command_has_a_slot_and_is_read_back(gen: float) -> None:
             if field.name in page.effect.by and page.effect.rule == "mask":
                 dwords[field.low // 32] |= field.mask >> 32 * (field.low // 32)
         for group in page.groups:
-            for gate in (one for one in group.fields if any(one.name in other.gates for other in group.fields)):
+            for gate in (field for field in group.fields if any(field.name in other.gates for other in group.fields)):
                 dwords[(group.start + gate.low) // 32] |= 1 << gate.low % 32
         latched = LatchedState(latch_table(gen, page.engines[0]))
         latched.note(Command(0, 0, 1, page, dwords))

@@ -39,7 +39,7 @@ def test_interrupts_are_events_and_nothing_stops_for_them(gpu: str) -> None:
 def test_a_flush_of_another_engine_notifies_too() -> None:
     bench = Bench()
     bench.run(bench.pack("MI_FLUSH_DW", notify_enable=1), engine="blitter")
-    assert [(one.cause, one.engine) for one in bench.gpu.interrupts.events] == [("notify", "blitter")]
+    assert [(event.cause, event.engine) for event in bench.gpu.interrupts.events] == [("notify", "blitter")]
 
 
 @pytest.mark.parametrize("gpu", HWS_PGA)

@@ -124,7 +124,7 @@ def test_any_block_is_decoded_alike_on_both_machines(name: str) -> None:
     rng = np.random.default_rng(4)
     for data in (bytes(16), bytes([255] * 16), *(rng.integers(0, 256, 16, np.uint8).tobytes() for _ in range(6))):
         found = unpacked(BY_NAME[name], data[: BY_NAME[name].bits // 8])
-        if name != "BC6H_SF16" and name != "BC6H_UF16":
+        if name not in ("BC6H_SF16", "BC6H_UF16") and "HDR" not in name:
             assert found.min() >= (-1 if "SIGNED" in name else 0) and found.max() <= 1
 
 
@@ -155,9 +155,8 @@ def test_blocks_are_sampled_only_and_others_refused() -> None:
     blocks.check(BY_NAME["BC1_UNORM"])
     for name in ("BC7_UNORM", "ETC2_RGB8", "ASTC_LDR_2D_12X12_FLT16"):
         blocks.check(BY_NAME[name])
-    for name in ("ASTC_HDR_2D_4X4_FLT16", "FXT1"):
-        with pytest.raises(Unsupported, match=name):
-            blocks.check(BY_NAME[name])
+    with pytest.raises(Unsupported, match="PLANAR_420_8"):
+        blocks.check(BY_NAME["PLANAR_420_8"])
     with pytest.raises(Unsupported, match="BC1_UNORM"):
         texel.check(BY_NAME["BC1_UNORM"])
 

@@ -10,7 +10,7 @@ import pytest
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.promotion import PromotingEngine
-from softgen.threads import pool
+from softgen.threads import groups, worker
 from softgen.threads.dispatcher import EngineDispatcher
 from tests.gpgpu.job import ADD
 from tests.threads.test_pool import MANY, MODE, SLOW, job
@@ -38,7 +38,8 @@ class Watched(PromotingEngine):
 
 @pytest.mark.parametrize("kernel, expected", [(ADD, 1000), (SLOW, 1000), (MODE, 0x3F800001)])
 def test_chunks_of_a_hot_kernel_run_translated(kernel: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "SLICE", 100_000)  # short chunks
+    monkeypatch.setattr(groups, "SLICE", 100_000)  # short slices
+    monkeypatch.setattr(worker, "SLICE", 100_000)
     watched = Watched()
     made = job(kernel)
     if kernel is MODE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -18,12 +19,12 @@ from softgen.eu.interpreter import KernelProgram
 from softgen.eu.text import dialect
 from softgen.eu.thread import block
 from softgen.memory.address_space import AddressSpace
-from softgen.threads import pool, reference, worker
+from softgen.threads import groups as groups_module
+from softgen.threads import reference, scheduler, worker
 from softgen.threads.compare import ComparingDispatcher
 from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
 from softgen.threads.dispatcher import EngineDispatcher
 from softgen.threads.payload import TemplatePayload
-from softgen.threads.pool import WorkQueue
 from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from softgen.threads.snapshot import EngineDifference
@@ -32,6 +33,7 @@ from tests.gpgpu.job import ADD, END, Job, dwords, vector_add, words
 from tests.threads.test_reference import ENDLESS, NEIGHBOUR
 
 MANY = 4096
+MANY_THREADS = {"maximum_number_of_threads": 63}  # that have scratch space: groups run at the same time on several host threads
 # Goes round often: 500 times for each group, then adds its number's 16 items.
 SLOW = ADD.replace("     shl (16|M0) r10.0<1>:d r0.1", """
 (W)  mov (1|M0) r50.0<1>:d 0:d
@@ -45,11 +47,13 @@ MODE = ADD.replace("     add (16|M0) r12.0<1>:d r20.0<8;8,1>:d r2.0<0;1,0>:d", "
 (W)  and (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0xFFFFFFCF:ud
 (W)  or (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0x10:ud
      add (16|M0) r12.0<1>:f r2.0<0;1,0>:f 1.0:f""")  # fmt: skip
+# Groups from number 16 on have no end.
+ENDLESS_LATER = ENDLESS.replace("(W)  jmpi again", f"(W)  cmp (1|M0) (ge)f0.0 null<1>:d r0.1<0;1,0>:d 16:d\n(W&f0.0) jmpi again\n{END}")
 
 
 def job(kernel: str = ADD, count: int = MANY) -> Job:
     constants = {"shared": dwords(1000, *[0] * 7), "own": [words(*range(16))]}
-    made = Job(kernel, [bytes(64 * MANY), bytes(64 * MANY)], ends=(count, 1, 1), **constants)
+    made = Job(kernel, [bytes(64 * MANY), bytes(64 * MANY)], ends=(count, 1, 1), front=MANY_THREADS, **constants)
     made.address = lambda number: 0x100000 + number * 0x100000  # type: ignore[method-assign]
     return made
 
@@ -57,7 +61,7 @@ def job(kernel: str = ADD, count: int = MANY) -> Job:
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 def test_every_group_runs_once_on_however_many_host_threads(engine: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", 0.0)
+    monkeypatch.setattr(groups_module, "MIN_PARALLEL_TIME", 0.0)
     groups = EngineDispatcher(engine, threads)
     ran = job(SLOW).run(groups=groups)
     assert ran.buffer(1) == (1000,) * 16 * MANY
@@ -77,18 +81,6 @@ def test_a_thread_finds_nothing_of_the_one_before_it(engine: str) -> None:
 (W)  mov (1|M0) f1.0<1>:ud 0x40000000:ud""")  # fmt: skip
     groups = EngineDispatcher(engine, 1, make=lambda name: Leaving()) if engine == "leaving" else EngineDispatcher(engine, 1)
     assert set(job(kernel, 100).run(groups=groups).buffer(1)[: 100 * 16]) == {0}
-
-
-def test_chunks_are_small_at_first_then_as_long_as_a_slice_and_smaller_towards_the_end() -> None:
-    chunks = WorkQueue(100_000)
-    assert chunks.take() == (0, pool.FIRST_CHUNK)
-    chunks.measured(pool.FIRST_CHUNK * 0.99e-5, pool.FIRST_CHUNK)  # 9.9 us a group: 2020 make a slice
-    assert chunks.take() == (16, 2036) and worker.SLICE == 20_000_000
-    chunks.workers = 2
-    chunks.next = 99_000
-    assert [chunks.take(), chunks.take(), chunks.take()] == [(99_000, 99_250), (99_250, 99_438), (99_438, 99_579)]
-    chunks.next = 100_000
-    assert chunks.take() is None
 
 
 def test_a_thread_that_changes_its_mode_goes_on_in_code_for_it() -> None:
@@ -150,7 +142,6 @@ def test_a_change_of_mode_is_looked_up_for_the_first_thread_only(monkeypatch: py
     asked: list[int] = []
     escape = worker.Worker._escape
     monkeypatch.setattr(worker.Worker, "_escape", lambda self: (asked.append(self.control_of(self.dispatch.current).ip), escape(self))[1])
-    monkeypatch.setattr(pool, "FIRST_CHUNK", 1000)
     tiny = replace(job(MODE, 500), shared=np.array([2.0**-24, *[0] * 7], np.float32).tobytes())
     tiny.address = job().address  # type: ignore[method-assign]
     ran = tiny.run(groups=EngineDispatcher("t0", 1))
@@ -185,11 +176,10 @@ def test_an_endless_kernel_ends_with_the_time(engine: str) -> None:
 
 def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the groups behind the first chunk have no end."""
-    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", -1.0)
-    kernel = ENDLESS.replace("(W)  jmpi again", f"(W)  cmp (1|M0) (ge)f0.0 null<1>:d r0.1<0;1,0>:d 16:d\n(W&f0.0) jmpi again\n{END}")
+    monkeypatch.setattr(groups_module, "MIN_PARALLEL_TIME", -1.0)
     dispatcher = EngineDispatcher("t1", 2)
-    Job(kernel, [bytes(4)], simd=8, ends=(16, 1, 1)).run(groups=dispatcher)  # compiled now
-    made, end = Job(kernel, [bytes(4)], simd=8, ends=(40, 1, 1)), time.monotonic() + 1
+    Job(ENDLESS_LATER, [bytes(4)], simd=8, front=MANY_THREADS, ends=(16, 1, 1)).run(groups=dispatcher)  # compiled now
+    made, end = Job(ENDLESS_LATER, [bytes(4)], simd=8, front=MANY_THREADS, ends=(40, 1, 1)), time.monotonic() + 1
     gpu = GpuDevice(made.device, timed_out=lambda: time.monotonic() > end, dispatcher=dispatcher)
     with pytest.raises(SoftgenError, match="time is up: thread 0 of group"):
         made.run(gpu)
@@ -197,7 +187,7 @@ def test_an_endless_kernel_on_another_host_thread_ends_too(monkeypatch: pytest.M
 
 
 def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", 0.0)
+    monkeypatch.setattr(groups_module, "MIN_PARALLEL_TIME", 0.0)
     calls = iter(range(8))
 
     def interrupted() -> bool:
@@ -205,18 +195,41 @@ def test_ctrl_c_leaves_nobody_behind(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
         return False
 
-    made, running = Job(ENDLESS, [bytes(4)], simd=8, ends=(1000, 1, 1)), list[str]()
-    other = pool.ParallelRun._other
-
-    def counted(self: pool.ParallelRun, *args: Any) -> None:
-        running.append("one")
-        other(self, *args)
-        running.pop()
-
-    monkeypatch.setattr(pool.ParallelRun, "_other", counted)
+    made, parts = Job(ENDLESS_LATER, [bytes(4)], simd=8, front=MANY_THREADS, ends=(1000, 1, 1)), list[Any]()
+    run_parts = scheduler.run_parts
+    monkeypatch.setattr(scheduler, "run_parts", lambda given: (parts.append(given), run_parts(given))[1])
     with pytest.raises(KeyboardInterrupt):
         made.run(GpuDevice(made.device, timed_out=interrupted, dispatcher=EngineDispatcher("t1", 2)))
-    assert not running
+    assert len(parts[-1]) == 2 and scheduler.helpers() > 0
+    counts = bytes(parts[-1])
+    time.sleep(0.1)
+    assert bytes(parts[-1]) == counts
+
+
+def test_few_long_groups_get_a_second_host_thread() -> None:
+    """Eight groups: the first dispatch learns how long one takes, the next has helpers from the start; none is made anew."""
+    made, dispatcher, count = job(SLOW.replace("500:d", "500000:d"), 8), EngineDispatcher("t1", 2), list[int]()
+    run_parts = scheduler.run_parts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduler, "run_parts", lambda given: (count.append(len(given)), run_parts(given))[1])
+        for _ in range(3):
+            assert made.run(groups=dispatcher).buffer(1)[:128] == (1000,) * 128
+            helpers = scheduler.helpers()
+            assert count[-1] == 2
+            again = count[:1]
+            count.clear()
+    assert again == [2] and scheduler.helpers() == helpers
+
+
+def test_a_child_process_has_helpers_of_its_own() -> None:
+    made, dispatcher = job(SLOW.replace("500:d", "500000:d"), 8), EngineDispatcher("t1", 2)
+    made.run(groups=dispatcher)
+    assert scheduler.helpers() > 0
+    child = os.fork()
+    if not child:
+        found = made.run(groups=dispatcher).buffer(1)[:128] == (1000,) * 128 and scheduler.helpers() == 1
+        os._exit(0 if found else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_dispatches_of_several_streamers_run_at_the_same_time() -> None:
@@ -240,7 +253,7 @@ def test_dispatches_of_several_streamers_run_at_the_same_time() -> None:
 
 @pytest.mark.parametrize("engine", ["t0", "t1"])
 def test_the_first_group_that_faults_is_the_one_that_is_told(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "MIN_PARALLEL_TIME", 0.0)
+    monkeypatch.setattr(groups_module, "MIN_PARALLEL_TIME", 0.0)
     kernel = ADD.replace("0x08025E01", "0x08025EFF")  # stateless from 0 on: nothing is mapped there
     said = []
     for name in ("reference", engine):
@@ -335,3 +348,46 @@ def test_a_fault_that_both_meet_is_told_as_it_is() -> None:
     kernel = ADD.replace("0x04205E00", "0x04205EFF")
     with pytest.raises(GpuFault, match=r"read at 0x0 in job by .*\(lane 0\)"):
         job(kernel, 2).run(groups=ComparingDispatcher(EngineDispatcher("reference"), EngineDispatcher("t1", 1)))
+
+
+# -- staffing ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_faster_number_of_workers_is_found_by_trying() -> None:
+    staffing, chosen = groups_module.Staffing(), list[bool]()
+    for _ in range(2 * groups_module.EXPLORE):
+        chosen.append(staffing.alone(0.01))
+        staffing.ran(chosen[-1], 0.004 if chosen[-1] else 0.009)
+    assert chosen[:3] == [False, True, True] and chosen.count(False) == 3  # two of them to see whether it still holds
+    slow = groups_module.Staffing()
+    for _ in range(10):
+        alone = slow.alone(0.01)
+        slow.ran(alone, 0.009 if alone else 0.005)
+    assert not slow.alone(0.01)
+    assert not groups_module.Staffing().alone(1.0)  # too long to try
+
+
+@pytest.mark.parametrize("engine", ["t0", "t1"])
+def test_atomics_of_one_worker_and_of_several_count_the_same(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All lanes of all groups add 1 to one dword: with locks where several host threads do, without where one does."""
+    monkeypatch.setattr(groups_module, "MIN_PARALLEL_TIME", 0.0)
+    kernel = f"""
+(W)  mov (8|M0)  r127.0<1>:ud r0.0<8;8,1>:ud
+     mov (8|M0)  r10.0<1>:ud 0x0:ud
+     mov (8|M0)  r11.0<1>:ud 0x1:ud
+     send (8|M0) r12 r10 0xC 0x0410B700
+{END}
+"""
+    for threads in (1, 2, 4):
+        alone: list[int] = []
+        run_parts = scheduler.run_parts
+
+        def noted(given: Any, run: Any = run_parts, into: list[int] = alone) -> None:
+            into.append(len(given))
+            run(given)
+
+        monkeypatch.setattr(scheduler, "run_parts", noted)
+        made = Job(kernel, [bytes(64)], simd=8, ends=(MANY, 1, 1), front=MANY_THREADS)
+        assert made.run(groups=EngineDispatcher(engine, threads)).buffer(0)[0] == MANY * 8, (threads, alone)
+        monkeypatch.setattr(scheduler, "run_parts", run_parts)
+        assert max(alone) == threads

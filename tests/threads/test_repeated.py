@@ -19,8 +19,11 @@ from softgen.eu.translate.store import TranslationStore
 from softgen.lanes import jit
 from softgen.memory.address_space import AddressSpace
 from softgen.memory.store import MemfdBuffer
-from softgen.threads import worker
+from softgen.threads import groups
+from softgen.threads.dispatch import never
 from softgen.threads.dispatcher import EngineDispatcher
+from softgen.threads.groups import GroupRun
+from softgen.threads.pool import WorkerSet
 from softgen.threads.programs import load
 from softgen.threads.shared import SharedDispatch
 from softgen.trace.work import Work
@@ -157,6 +160,34 @@ def test_surfaces_are_looked_at_again(changes: dict[int, bytes], engine: Choice)
         assert kept.run(job, one) == fresh(job, one)
 
 
+def moved(first: int, second: int) -> tuple[Job, dict[int, bytes]]:
+    """A dispatch that shows where its binding table is, and that table elsewhere, with copies of the states of these buffers."""
+    table, copies = 0x600, 0x800
+    job = replace(shown(4), buffers=[*PLAIN.buffers, dwords(*range(500, 564))], descriptor={"binding_table_pointer": table})
+    states = b"".join(job.surface(number, bytes(256)) for number in (first, second))
+    return job, {SURFACES + table: dwords(copies, copies + 64), SURFACES + copies: states}
+
+
+@pytest.mark.parametrize("engine", COMPILED, ids=str)
+def test_a_binding_table_elsewhere_with_the_same_surfaces(engine: Choice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drivers write it anew for each dispatch: workers are kept all the same. Other surfaces in it are other surfaces."""
+    made: list[GroupRun] = []
+
+    class Counted(GroupRun):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(groups, "GroupRun", Counted)
+    here, kept = replace(moved(0, 1)[0], descriptor={}), Kept(engine.groups())
+    assert fresh(here) != fresh(*moved(0, 1)) != fresh(*moved(2, 1))
+    for one in ((here, {}), moved(0, 1), moved(0, 1), (here, {})):
+        assert kept.run(*one) == fresh(*one)
+    assert len(made) == 1
+    for one in (moved(2, 1), moved(0, 1), moved(0, 2), (here, {})):
+        assert kept.run(*one) == fresh(*one)
+
+
 @pytest.mark.parametrize("engine", COMPILED, ids=str)
 def test_memory_may_move(engine: Choice) -> None:
     """The same addresses, other pages behind them; and another address space."""
@@ -186,14 +217,16 @@ def test_a_dispatch_that_failed_leaves_nothing_behind(engine: Choice) -> None:
 @pytest.mark.parametrize("engine", COMPILED, ids=str)
 def test_a_host_thread_may_begin_where_it_stopped_in_another_dispatch(engine: Choice) -> None:
     """It has run group 0 of one, and is given group 1 of the next, whose numbers begin elsewhere."""
-    kept, recorder, state = Kept(engine.groups()), Recording(), worker.WorkerState()
+    kept, recorder, workers = Kept(engine.groups()), Recording(), WorkerSet(1)
     kept.gpu = GpuDevice(PLAIN.device, dispatcher=recorder)
     for first, job in enumerate((replace(PLAIN, ends=(4, 1, 1)), replace(PLAIN, starts=(1, 0, 0), ends=(3, 1, 1)))):
         kept.run(job)
         context, dispatch = recorder.seen[-1]
         made = kept.groups._make(kept.groups.name)
         shared = SharedDispatch(context, dispatch, load(context, dispatch), made)
-        worker.Worker(shared, 0, state, lambda worker: None).run(first, first + 1)
+        run = GroupRun(shared, workers.__getitem__, 1)
+        run.share.next, run.share.end = first, first + 1
+        list(run.run(never))
     written = np.frombuffer(kept.space.read(PLAIN.address(1), 256), np.uint32)
     assert written.nonzero()[0].tolist() == list(range(32, 64))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softgen.errors import DecodeError, Unsupported
+from softgen.errors import DecodeError
 from softgen.three_d import attributes
 from tests.three_d.geometry_state import (
     GENERATIONS,
@@ -70,7 +70,7 @@ def test_attributes_follow_the_read_offset(gen: float) -> None:
     assert made(gen, [triangle(0, 1, 2)], count=0) == [[]]
 
 
-@pytest.mark.behaviour("BDW-SBE-02", shows="action")
+@pytest.mark.behaviour("BDW-SBE-02", "BDW-VS-11", shows="action")
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_the_read_offset_is_the_last_stages_unless_forced(gen: float) -> None:
     for force, offset in ((0, 2), (1, 1)):
@@ -185,8 +185,25 @@ def test_sources_past_the_end_of_an_entry_are_zero() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(DecodeError, match="number_of_sf_output_attributes is 33"):
         attributes.plan(geometry_state(9, number_of_sf_output_attributes=33))
-    with pytest.raises(Unsupported, match="wrap_shortest"):
-        attributes.plan(geometry_state(9, number_of_sf_output_attributes=1, wrap_shortest=[{"enables": 1}]))
+
+
+@pytest.mark.behaviour("BDW-SBE-09", shows="action")
+@pytest.mark.parametrize("gen", FIXED)
+def test_components_may_go_the_shorter_way_around(gen: float) -> None:
+    """Of a circle of length 1: 0.9 to 0.1 is 0.2 forward. Only where enabled, and not with constant interpolation (BDW 10104-10107)."""
+    values = ([0.9, 0.9, 0.1, 0.25], [0.1, 0.1, 0.9, 0.75], [0.5, 0.5, 0.0, 1.0])
+    vertices = [vertex(*CORNERS[v], 0, 1, values[v]) for v in range(3)]
+    a = np.array(values, np.float32)
+    for flat, enables in ((0, 0b1101), (0, 0), (1, 0b1111)):
+        wrap = {"wrap_shortest": [{"enables": enables}], "constant_interpolation_enable": flat}
+        state = geometry_state(gen, number_of_sf_output_attributes=1, **wrap)
+        (found,) = attributes_of(state, chunk_of(vertices, [triangle(0, 1, 2)]))
+        rows = np.frombuffer(found, np.float32).reshape(4, 4)
+        steps = np.stack([a[1] - a[0], a[2] - a[0]], 1) * (not flat)
+        on = np.array([[enables >> c & 1] for c in range(4)]) * (not flat)
+        wanted = steps - on * np.where(steps > 0.5, 1, np.where(steps < -0.5, -1, 0))
+        assert rows[:, :2] == pytest.approx(wanted, abs=1e-6)
+        assert flat or (np.abs(rows[:, :2][on[:, 0] == 1]) <= 0.5).all()
 
 
 def test_swizzle_commands_are_not_needed_while_swizzles_are_off() -> None:

@@ -211,7 +211,7 @@ def test_api_mode_chooses_the_near_plane(gen: float) -> None:
     assert ClipOutcome(geometry_state(gen, api_mode=1), near, [point(0)]).actions == [DISCARD]
 
 
-@pytest.mark.behaviour("BDW-CLIP-08", shows="action")
+@pytest.mark.behaviour("BDW-CLIP-08", "BDW-VS-12", shows="action")
 @pytest.mark.parametrize("gen", [8, 9, 11])
 def test_masks_of_the_last_shader_stage(gen: float) -> None:
     """They hold unless the clip unit's are forced."""
@@ -393,3 +393,15 @@ def test_a_rectangle_is_not_clipped() -> None:
     """It ends at the limits of what is drawn; software keeps it within the guardband (G45 821)."""
     (record,) = records_of(geometry_state(9), chunk_of([vertex(20, 1), vertex(-1, 1), vertex(-1, -1)], [rectangle(0, 1, 2)]))
     assert (record.x0, record.y0, record.x1, record.y1, record.edges) == (0, 0, 64, 64, 4)
+
+
+def test_the_guardband_may_reach_beyond_the_largest_surface() -> None:
+    """A driver's guardband is centred on the render area: corners that clipping leaves at its end are not clamped."""
+    gen, center, far = 9, 100.0, 30000.0
+    guard = {f"{axis}_{end}_clip_guardband": (sign * 16384.0 + 28) / 50 for axis in "xy" for end, sign in (("min", -1), ("max", 1))}
+    matrix = {f"viewport_matrix_element_m{i}{i}": 50.0 for i in (0, 1)} | {f"viewport_matrix_element_m3{i}": center for i in (0, 1)}
+    extents = {f"{axis}_{end}": value for axis in "xy" for end, value in (("min_viewport", 50.0), ("max_viewport", 149.0))}
+    vertices = [vertex(-far * 3, -far * 3, 0, 3), vertex(far * 7, -far * 7, 0, 7), vertex(-far, far, 0, 1)]
+    state = geometry_state(gen, viewport=guard | matrix | extents | {"scissor_rectangle_x_max": 199, "scissor_rectangle_y_max": 199})
+    pixels = {pixel for record in records_of(state, chunk_of(vertices, [triangle(0, 1, 2)]), (200, 200)) for pixel in covered(record)}
+    assert pixels == {(x, y) for x in range(50, 150) for y in range(50, 150) if x + y < 2 * center - 1}

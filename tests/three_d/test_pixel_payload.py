@@ -215,6 +215,7 @@ def shown(parts: PayloadParts) -> str:
 
 
 @pytest.mark.behaviour("G45-WM-32", "G45-WM-33", "G45-WM-34", "G45-WM-35", "G45-WM-36", "G45-WM-37", "G45-WM-38", shows="action")
+@pytest.mark.behaviour("BDW-WM-06", shows="action")
 @pytest.mark.parametrize("parts", FORMS, ids=shown)
 def test_payloads_and_masks(parts: PayloadParts) -> None:
     """BDW-PS-03, BDW-WM-06, BDW-WM-07, G45-WM-32 to G45-WM-38: every register of every thread, and whole subspans on (G45-WM-33)."""

@@ -222,7 +222,7 @@ def test_the_time_limit_names_thread_and_kernel(name: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("name", ["reference", "t1"])
 def test_the_time_limit_before_the_first_thread(name: str) -> None:
     """Thousands of objects that cover nothing."""
-    made = Scene([triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])] * 5000)
+    made = Scene([triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])] * 17_000)
     made.stream.late = True
     with pytest.raises(SoftgenError, match="time is up: pixel shader, tile 0, no thread started"):
         made.draw(Choice(name))
@@ -283,6 +283,7 @@ def test_late_tests_are_counted_by_the_backend() -> None:
     assert (made.stored() == made.expected()).all() and counts.depth == 0  # the kernel writes no target, so no pixel passes
 
 
+@pytest.mark.behaviour("BDW-PS-02", shows="action")
 def test_without_a_shader_pixels_are_only_tested(depth_function: int) -> None:
     """BDW-PS-02: no kernel is looked at, depth is tested and counted."""
     made, early = Scene(pixel_shader_valid=0), Scene()
@@ -300,7 +301,7 @@ def test_a_fault_of_early_tests_is_theirs(valid: int, depth_function: int) -> No
 
 def test_the_time_limit_without_a_shader() -> None:
     tiny = triangle([(5.6, 5.6), (5.7, 5.6), (5.6, 5.7)])
-    made = Scene([tiny] * 5000, pixel_shader_valid=0)
+    made = Scene([tiny] * 17_000, pixel_shader_valid=0)
     made.stream.late = True
     with pytest.raises(SoftgenError, match="time is up: early depth and stencil tests, tile 0"):
         made.draw(Choice("t1"))
@@ -309,6 +310,7 @@ def test_the_time_limit_without_a_shader() -> None:
 # -- counts --------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("BDW-WM-12", shows="action")
 def test_statistics_can_be_off() -> None:
     """BDW-WM-12."""
     made = Scene()
@@ -338,6 +340,7 @@ def test_the_oldest_counts_pixels_that_early_tests_reject(depth_function: int) -
     assert made.shader._counts(made.stream, made.shader.state, made.shader._loops).invocations == made.lit  # type: ignore[arg-type]
 
 
+@pytest.mark.behaviour("BDW-WM-02", shows="action")
 def test_the_sample_mask_leaves_nothing() -> None:
     """BDW-WM-02."""
     made = Scene()

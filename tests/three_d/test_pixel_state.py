@@ -48,6 +48,7 @@ def found(made: Stream) -> PixelState:
 # -- commands ------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("BDW-PS-01", shows="action")
 @pytest.mark.parametrize("gpu", COMMANDS)
 @pytest.mark.parametrize(("widths", "width", "number"), [((8,), 8, 0), ((16,), 16, 0), ((32,), 32, 0), ((8, 16), 16, 2), ((8, 32), 8, 0),
                                                          ((16, 32), 16, 2), ((8, 16, 32), 16, 2)])  # fmt: skip
@@ -74,6 +75,7 @@ def test_the_parts_of_a_payload(gpu: str) -> None:
     assert not none.parts.coverage and not none.push_constants and not none.attributes
 
 
+@pytest.mark.behaviour("BDW-PS-05", shows="action")
 @pytest.mark.parametrize("gpu", COMMANDS)
 @pytest.mark.parametrize(("values", "late"), [
     ({}, False),
@@ -88,6 +90,7 @@ def test_tests_come_late_where_the_shader_decides(gpu: str, values: dict[str, in
     assert found(stream(gpu, **values)).late is late
 
 
+@pytest.mark.behaviour("BDW-PS-02", "BDW-PS-13", "BDW-PS-14", "BDW-WM-13", shows="action")
 @pytest.mark.parametrize("gpu", ["bdw", "skl", "icl"])
 @pytest.mark.parametrize(("values", "dispatched"), [
     ({}, True),
@@ -125,6 +128,7 @@ def test_tests_of_alpha_come_after_the_shader(field: str) -> None:
         assert found(made).late is bool(value)
 
 
+@pytest.mark.behaviour("BDW-PS-15", shows="action")
 def test_a_chroma_key_kills() -> None:
     """BDW-PS-15."""
     made = stream("bdw")
@@ -132,12 +136,14 @@ def test_a_chroma_key_kills() -> None:
     assert found(made).late
 
 
+@pytest.mark.behaviour("BDW-WM-13", shows="action")
 def test_killing_can_be_forced() -> None:
     """BDW-WM-13."""
     assert found(stream("bdw", force_kill_pixel_enable=2)).late
     assert not found(stream("bdw", force_kill_pixel_enable=1, pixel_shader_kills_pixel=1)).late
 
 
+@pytest.mark.behaviour("BDW-PS-08", shows="action")
 def test_the_control_register() -> None:
     """BDW-PS-08: float mode, rounding, denormals, masks and exceptions."""
     control = found(stream("bdw", floating_point_mode=1, rounding_mode=2, vector_mask_enable=1, single_program_flow=1,
@@ -146,6 +152,7 @@ def test_the_control_register() -> None:
     assert found(stream("ivb", single_precision_denormal_mode=1)).control[0] == 0  # this cr0 has no such bit
 
 
+@pytest.mark.behaviour("BDW-PS-12", shows="action")
 @pytest.mark.parametrize(("gpu", "unit"), [("ivb", 1024), ("hsw", 2048), ("bdw", 1024), ("icl", 1024)])
 def test_scratch_space(gpu: str, unit: int) -> None:
     """BDW-PS-12: size by code; r0.3 has the code, r0.5 the base."""

@@ -11,6 +11,7 @@ import dataclasses
 import struct
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -199,9 +200,9 @@ def never_met(draws: GearDraws) -> None:
 REFUSED = {change.__name__: change for change in (other_entry, longer_constants, pitch, topology, kernel, never_met)}
 
 
-def executed(draw: Callable[[Streamer, Any], None]) -> None:
+def executed(draw: Callable[[Streamer, Any], None], capture: Path = CAPTURE) -> None:
     """Execute the capture with another 3DPRIMITIVE."""
-    trace = open_trace(CAPTURE)
+    trace = open_trace(capture)
     gpu = GpuDevice(trace.device, dispatcher=EngineDispatcher("t1", threads=1))
     gpu.interface = dataclasses.replace(gpu.interface, commands={**COMMANDS, "3DPRIMITIVE": draw})
     for event in events(trace):
@@ -210,23 +211,26 @@ def executed(draw: Callable[[Streamer, Any], None]) -> None:
 
 
 @cache
-def draw_count() -> int:
+def draw_count(capture: Path = CAPTURE) -> int:
     seen = list[int]()
-    executed(lambda cs, cmd: seen.append(1))
+    executed(lambda cs, cmd: seen.append(1), capture)
     return len(seen)
 
 
-def at_the_last_draw(name: str, hook: Callable[[GearDraws], None], threads: int = 1) -> None:
-    """Call a hook in the place of the last draw; those before are not executed."""
+def at_the_last_draw(name: str, hook: Callable[[GearDraws], None], threads: int = 1, capture: Path = CAPTURE,
+                     before: Callable[[Streamer, Any], None] = lambda cs, cmd: None) -> None:  # fmt: skip
+    """Call a hook in the place of the last draw, and `before` in the place of others: if not told otherwise, they are not executed."""
     seen = list[int]()
 
     def draw(cs: Streamer, cmd: Any) -> None:
         seen.append(1)
-        if len(seen) == draw_count():
+        if len(seen) == draw_count(capture):
             hook(GearDraws(cs, cmd, name, threads))
+        else:
+            before(cs, cmd)
 
-    executed(draw)
-    assert len(seen) == draw_count()
+    executed(draw, capture)
+    assert len(seen) == draw_count(capture)
 
 
 @pytest.mark.parametrize("change", FOLLOWED)

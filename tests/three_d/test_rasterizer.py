@@ -113,7 +113,7 @@ def windowed(**values: int) -> Stream:
     return stream
 
 
-@pytest.mark.behaviour("G45-WM-11", shows="action")
+@pytest.mark.behaviour("G45-WM-11", "BDW-WM-08", shows="action")
 @pytest.mark.parametrize("offset", [(0, 0), (5, 9)])
 def test_polygon_stipple(offset: tuple[int, int]) -> None:
     """A 32x32 pattern with offsets, bit 31 leftmost (BDW-WM-08, G45-WM-11); not for rectangles."""
@@ -153,6 +153,7 @@ def test_a_line_stipple_counter_that_state_sets_is_refused() -> None:
             raster_plan(stream.state(), stream.latched["3DSTATE_WM"])
 
 
+@pytest.mark.behaviour("BDW-WM-02", shows="action")
 def test_the_sample_mask_excludes_the_only_sample() -> None:
     """BDW-WM-02: the mask is part of coverage, higher bits mean nothing with one sample."""
     stream = windowed()

@@ -127,6 +127,19 @@ def test_triangles_cover_what_rationals_say(gen: float, corners: list[tuple[floa
             assert ((x, y) in found) == polygon_holds(exact, x + offset, y + offset), (x, y)
 
 
+@pytest.mark.behaviour("BDW-WM-03", shows="action")
+@pytest.mark.parametrize("gen", [8, 9])
+def test_pixels_are_evaluated_at_their_centre_or_corner(gen: float) -> None:
+    """The offset of 0.5 is for several samples at the upper left corner only (BDW 6866-6870)."""
+    vertices, found = [vertex(*place) for place in ((-0.5, -0.5), (0.51, -0.5), (-0.5, 0.51))], {}
+    for corner in (0, 1):
+        for offset in (0, 1):
+            fields = {"pixel_location": corner, "pixel_position_offset_enable": offset}
+            found[corner, offset] = {pixel for record in drawn([triangle(0, 1, 2)], vertices, gen, **fields) for pixel in covered(record)}
+    assert found[0, 0] == found[0, 1] and found[1, 0] == found[1, 1] and found[0, 0] != found[1, 0] and found[0, 0]
+
+
+
 @given(a=corner, b=corner, c=corner, d=corner)
 def test_triangles_that_share_an_edge_meet_without_gap_or_overlap(a: Any, b: Any, c: Any, d: Any) -> None:
     """Each pixel of their union is in exactly one of them."""
@@ -159,7 +172,7 @@ def test_positions_are_rounded_to_the_sub_pixel_grid(gen: float, bits: int) -> N
 
 
 @pytest.mark.behaviour("G45-SF-22", shows="action")
-@pytest.mark.parametrize("gen,limit", [(4.5, 8192), (7, 16384), (9, 16384), (11, 16384)])
+@pytest.mark.parametrize("gen,limit", [(4.5, 8192), (7, 32768), (9, 32768), (11, 32768)])
 def test_positions_are_clamped(gen: float, limit: int) -> None:
     """A triangle's far corner, seen in its edge function: steps are the sides of the clamped triangle."""
     far = {"viewport_matrix_element_m00": 1.0, "viewport_matrix_element_m30": 0.0}

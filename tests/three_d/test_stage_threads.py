@@ -32,7 +32,7 @@ from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import PrimitiveObject, SetupRecord
 from softgen.three_d.thread_output import PUT_OUT, ThreadOutput
 from tests.conftest import ROOT
-from tests.eu.semantics.build import dst, imm, one, reg
+from tests.eu.semantics.build import dst, imm, instr, reg
 from tests.three_d.captured import draw_call, walk_capture
 
 ENGINES = ("reference", "t0", "t1")
@@ -183,10 +183,10 @@ def gs_kernel(vertices: int, topology: int, used: bool = True) -> bytes:
     for number in range(vertices if used else 1):
         last = number == vertices - 1 or not used
         flags = topology << 2 | (number == 0) << 1 | last
-        items.append(one(GEN, "mov", dst(0, "ud", sub=8), imm(flags, "ud"), size=1, no_mask=True))
+        items.append(instr(GEN, "mov", dst(0, "ud", sub=8), imm(flags, "ud"), size=1, no_mask=True))
         for part in range(2):
             to = Operand("mrf", "f", 1 + part, horizontal=1)
-            items.append(one(GEN, "mov", to, reg(1 + 2 * number + part, "f"), no_mask=True))
+            items.append(instr(GEN, "mov", to, reg(1 + 2 * number + part, "f"), no_mask=True))
         descriptor = (3 if used else 1) << 20 | (not last) << 16 | 1 << 15 | used << 14 | (not last) << 13
         to = Operand("arf", "ud") if last else dst(0, "ud")
         items.append(Instruction(GEN, "send", 49, "send", 8, no_mask=True, sfid=6, descriptor=descriptor, eot=last, dst=to,

@@ -18,7 +18,7 @@ from softgen.bits.generation import generations
 from softgen.errors import DecodeError, GpuFault, Unsupported
 from softgen.three_d.state import DrawCall, DrawState
 from softgen.three_d.structures import ObjectArray, PrimitiveObject
-from softgen.three_d.vertex_fetch import Destination, vertex_dwords, vertex_fetch
+from softgen.three_d.vertex_fetch import Destination, fetch_key, vertex_dwords, vertex_fetch
 from tests.three_d.made import call, controls, made_state
 
 NOSTORE, SRC, ZERO, ONE, ONE_INT, VERTEX_ID, INSTANCE_ID, PRIMITIVE_ID = range(8)
@@ -327,9 +327,22 @@ def test_gen11_inserts_start_vertex_and_instance() -> None:
     state = made_state(11, {AT: b""}, {"3DSTATE_VF_SGVS_2": where}, {}, [controls(ZERO, ZERO, ZERO, ZERO)])
     assert fetched(state, call(9, start_vertex=5, start_instance=6), [0]).tolist() == [[5, 6, 0, 0]]
     assert fetched(state, call(9, indexed=True, start_vertex=5, base_vertex=-2), [0]).tolist() == [[0xFFFFFFFE, 0, 0, 0]]
-    own = made_state(11, {AT: b""}, {"3DSTATE_VF_SGVS_2": {"xp0_enable": 1}}, {}, [controls(ZERO, ZERO, ZERO, ZERO)])
-    with pytest.raises(Unsupported, match="3DSTATE_VF_SGVS_2: xp0_enable 1 with a parameter of 3DPRIMITIVE"):
-        fetched(own, call(), [0])
+
+
+def test_gen11_inserts_parameters_of_the_command() -> None:
+    """XP0 and XP1 where the state does not choose the starts, XP2 always; draws that differ in them have plans of their own."""
+    where = {"xp0_enable": 1, "xp1_enable": 1, "xp1_component_number": 1, "xp2_enable": 1, "xp2_component_number": 3}
+    state = made_state(11, {AT: b""}, {"3DSTATE_VF_SGVS_2": where}, {}, [controls(ZERO, ZERO, ZERO, ZERO)])
+    own = call(9, start_vertex=5)._replace(parameters=(7, 8, 9))
+    assert fetched(state, own, [0]).tolist() == [[7, 8, 0, 9]]
+    assert fetch_key(state, own) != fetch_key(state, own._replace(parameters=(7, 8, 10)))
+
+
+def test_gen11_may_add_where_a_draw_starts_to_vertex_ids() -> None:
+    commands = {"3DSTATE_VF_SGVS": {"vertex_id_enable": 1}, "3DSTATE_VF": {"vertex_id_offset_enable": 1}}
+    state = made_state(11, {AT: b""}, commands, {}, [controls(ZERO, ZERO, ZERO, ZERO)])
+    assert fetched(state, call(9, start_vertex=5), [2])[0, 0] == 7
+    assert fetched(state, call(9, indexed=True, start_vertex=5, base_vertex=-1), [2])[0, 0] == 1
 
 
 @pytest.mark.behaviour("G45-VF-21", "BDW-VF-20", shows="action")
@@ -375,11 +388,6 @@ def test_component_packing_leaves_components_out(gen: float) -> None:
         commands = {"3DSTATE_VF": {"component_packing_enable": enabled}, "3DSTATE_VF_COMPONENT_PACKING": packing}
         assert fetched(made_state(gen, {AT: b""}, commands, {}, elements), call(), [0]).tolist() == [right]
 
-
-def test_a_vertex_id_offset_is_not_built() -> None:
-    commands = {"3DSTATE_VF": {"vertex_id_offset_enable": 1}, "3DSTATE_VF_SGVS": {"vertex_id_enable": 1}}
-    with pytest.raises(Unsupported, match="3DSTATE_VF: vertex_id_offset_enable 1"):
-        fetched(made_state(11, {AT: b""}, commands, {}, [controls(ZERO, ZERO, ZERO, ZERO)]), call(), [0])
 
 
 # -- destinations ----------------------------------------------------------------------------------------------------

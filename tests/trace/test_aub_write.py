@@ -79,10 +79,11 @@ def submissions(draw: st.DrawFn) -> list[Submission]:
 def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, gpu: str, made: list[Submission]) -> None:
     path = tmp_path_factory.mktemp("write") / "t.aub"
     with AubWriter(path, device(gpu)) as writer:
-        for one in made:
-            writer.submit(one.engine, one.space, one.batch, [Mapped(at, key, memoryview(data)) for at, (key, data) in one.memory.items()])
-            for at, (_, data) in one.memory.items():
-                writer.expect(one.space, at, data)
+        for submission in made:
+            writer.submit(submission.engine, submission.space, submission.batch,
+                          [Mapped(at, key, memoryview(data)) for at, (key, data) in submission.memory.items()])
+            for at, (_, data) in submission.memory.items():
+                writer.expect(submission.space, at, data)
     trace = AubTrace(path)
     assert trace.device.name == gpu
     at, work = -1, None
@@ -91,13 +92,13 @@ def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, gpu:
             assert event.after == at and event.check() == ""
             continue
         at, work = at + 1, event
-        one = made[at]
-        assert (work.engine, called(work, gpu)) == (one.engine, one.batch)
-        assert all(work.space.read(address, len(data)) == data for address, (_, data) in one.memory.items())
-        mapped = {page for address, (_, data) in one.memory.items() for page in range(address, address + len(data), 4096)}
+        submission = made[at]
+        assert (work.engine, called(work, gpu)) == (submission.engine, submission.batch)
+        assert all(work.space.read(address, len(data)) == data for address, (_, data) in submission.memory.items())
+        mapped = {page for address, (_, data) in submission.memory.items() for page in range(address, address + len(data), 4096)}
         assert {page for r in work.space.regions() for page in range(r.start, r.start + r.size, 4096)} == mapped
     assert at == len(made) - 1 and not trace.notes
-    assert len(trace.expectations) == sum(len(one.memory) for one in made)
+    assert len(trace.expectations) == sum(len(submission.memory) for submission in made)
 
 
 # -- the parts -----------------------------------------------------------------------------------------------------

@@ -175,22 +175,22 @@ def test_no_line_of_any_kernel_is_strange(tmp_path: Path, text: str) -> None:
 def test_what_stands_behind_an_engine_is_not_its_own(tmp_path: Path) -> None:
     found = read(tmp_path, ENGINE + DISPLAY.lstrip("\n"))
     (engine,) = found.engines
-    assert not {"SRC", "CNTR", "CONF", "OBUF_0Y"} & {one.label for one in engine.values}
+    assert not {"SRC", "CNTR", "CONF", "OBUF_0Y"} & {value.label for value in engine.values}
     assert found.tails == {"rcs0": 0x120}
 
 
 def test_numbers_of_the_driver_are_no_registers(tmp_path: Path) -> None:
     read(tmp_path, GPU + ENGINE.lstrip("\n") + CAPABILITIES.lstrip("\n"))
     trace = ErrorStateTrace(tmp_path / "error.txt")
-    shown = {one.title for one in error_report.registers(trace)}
+    shown = {register.title for register in error_report.registers(trace)}
     assert {"IER", "GTIER[5]", "CCID", "HEAD", "PP_DIR_BASE", "GEOM_SVGUNIT_INSTDONE[0][3]"} <= shown
     assert not {"Subplatform", "Missed interrupts", "ring->head", "last_seqno", "memory-regions", "PCI ID"} & shown
-    assert ("ring->head", "0x00000000") in [(one.title, one.text) for one in error_report.words(trace, "rcs0")]
+    assert ("ring->head", "0x00000000") in [(word.title, word.text) for word in error_report.words(trace, "rcs0")]
 
 
 def test_an_empty_port_has_no_line_of_its_own(tmp_path: Path) -> None:
     (engine,) = read(tmp_path, "rcs0 command stream:\n  HEAD:  0x00000010\n  ELSP[0]:  ELSP[1]:  hung: 1\n").engines
-    assert [(one.title, one.text) for one in engine.values][1:] == [("hung", "1")]
+    assert [(value.title, value.text) for value in engine.values][1:] == [("hung", "1")]
 
 
 @pytest.mark.parametrize("after", ["", ", bans 0", ", ctx 1 [4]", ", ctx 1 [4], score 0", ", ctx -1 [4], score 40 (unbannable)"])
@@ -223,12 +223,12 @@ def test_registers_the_firmware_read_go_by_the_same_names(tmp_path: Path) -> Non
     found = read(tmp_path, CAPTURED)
     (engine,) = found.engines
     assert (engine.name, engine.kind) == ("rcs0", "render")
-    assert {one.title: one.number for one in engine.values if one.number is not None} == {
+    assert {value.title: value.number for value in engine.values if value.number is not None} == {
         "SAMPLER_INSTDONE[0][1]": 7, "ACTHD": 0x1_0020_0010, "IPEHR": 0x7A000004, "HEAD": 0x114, "TAIL": 0x120, "REG-0x00002244": 9,
     }  # fmt: skip
     trace = ErrorStateTrace(tmp_path / "error.txt")
     assert error_report.fault(trace) == (0x2 << 44 | 0x34567890 << 12, "ppgtt")
-    assert [one.name for one in error_report.registers(trace) if one.title == "ERROR"] == ["GFX_ARB_ERROR_RPT"]
+    assert [register.name for register in error_report.registers(trace) if register.title == "ERROR"] == ["GFX_ARB_ERROR_RPT"]
 
 
 @pytest.mark.parametrize("line", [" (submitted by x [1]) --- y" * 150, " (submitted by x [1]) --- b = 0x1 " * 110 + "z", " --- " * 800])

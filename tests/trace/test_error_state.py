@@ -42,7 +42,7 @@ def compute() -> tuple[Work, Hang]:
     ring = bytearray(4 * PAGE)
     struct.pack_into("<5I", ring, 0x108, 0x18800101, work.batch & 0xFFFFFFFF, work.batch >> 32, INTERRUPT, NOOP)
     commands = walked(work)
-    walker = next(i for i, one in enumerate(commands) if one.name == "GPGPU_WALKER")
+    walker = next(i for i, command in enumerate(commands) if command.name == "GPGPU_WALKER")
     hang = Hang(0x5916, (work.batch, saved.pop(work.batch)), (RING, bytes(ring)), 0x114, 0x120, (0x100, 0x120), user=sorted(saved.items()),
                 acthd=commands[walker + 2].address, bbaddr=commands[walker + 1].address, ipehr=commands[walker].dwords[0])  # fmt: skip
     return work, hang
@@ -52,7 +52,7 @@ def walked(work: Work) -> list[Command]:
     generation = open_trace(ROOT / "tests" / "data" / "kbl-vk-compute").device.generation
     parser = CommandParser(generation, work.engine, work.space, work.global_space)
     road = parser.ring(work.batch, work.head, work.tail, work.size) if work.kind == "ring" else parser.batch(work.batch)
-    return [one for one in road if isinstance(one, Command)]
+    return [step for step in road if isinstance(step, Command)]
 
 
 def written(tmp_path: Path, kernel: Kernel = NEW, hang: Hang | None = None, finish: bool = True) -> Path:
@@ -71,8 +71,8 @@ def test_every_kernel_gives_the_same_commands(tmp_path: Path, name: str) -> None
     trace = open_trace(written(tmp_path, kernel))
     assert trace.device.name == "kbl"
     works = list(trace.work())
-    batch = [one for work in works for one in walked(work) if one.level == 1]
-    assert [(one.address, one.dwords) for one in batch] == [(one.address, one.dwords) for one in walked(captured)]
+    batch = [command for work in works for command in walked(work) if command.level == 1]
+    assert [(one.address, one.dwords) for one in batch] == [(command.address, command.dwords) for command in walked(captured)]
     if kernel.requests:  # the ring leads to the batch; without its part of the ring, the head is already past it
         assert [(work.kind, work.head, work.tail) for work in works] == [("ring", 0x100, 0x120)]
     else:
@@ -95,11 +95,11 @@ def test_registers(tmp_path: Path, name: str) -> None:
     assert (engine.kind, engine.instance) == ("render", 0)
     assert engine.number("START") == RING and engine.number("IPEHR") == hang.ipehr and engine.number("ACTHD") == hang.acthd
     assert engine.number("BBADDR") == hang.bbaddr | 1 and engine.number("PDP2") == 2 << 32 | 0x1000
-    sampler = [one.title for one in engine.values if one.label == "SAMPLER_INSTDONE"]
+    sampler = [value.title for value in engine.values if value.label == "SAMPLER_INSTDONE"]
     assert sampler == [f"SAMPLER_INSTDONE[0][{n}]" for n in range(3)]
     fault = trace.text.value("FAULT_TLB_DATA")
     assert fault and fault.number == 7 << 32 | 0xFFF12345
-    assert [one.text for one in trace.text.values if one.label == "fence"] == ["00000000", "9c5307707440001"]
+    assert [value.text for value in trace.text.values if value.label == "fence"] == ["00000000", "9c5307707440001"]
 
 
 def test_where_the_engine_stopped(tmp_path: Path) -> None:
@@ -124,7 +124,8 @@ def test_a_ring_that_wraps(tmp_path: Path) -> None:
     ring = dwords(NOOP, INTERRUPT).ljust(2 * PAGE - 8, b"\0") + hang.ring[1][0x108:0x110]
     ring = hang.ring[1][0x110:0x11C] + ring[12:]
     (work,) = open_trace(written(tmp_path, hang=replace(hang, ring=(RING, ring), request=(2 * PAGE - 8, 0x10)))).work()
-    assert [one.name for one in walked(work) if one.level == 0] == ["MI_BATCH_BUFFER_START", "MI_USER_INTERRUPT", "MI_NOOP", "MI_NOOP"]
+    assert [command.name
+            for command in walked(work) if command.level == 0] == ["MI_BATCH_BUFFER_START", "MI_USER_INTERRUPT", "MI_NOOP", "MI_NOOP"]
 
 
 @pytest.mark.parametrize("name", [gpu.name for gpu in devices().values()])

@@ -48,7 +48,7 @@ def test_kernels_through_the_stock_runtime(gpu: str, binary: bool, engine: str) 
                                 "TbxPort": str(running.server.port)}  # fmt: skip
     choice = ["--binary", {"skl": "kbl"}.get(gpu, gpu)] if binary else []
     kernels = SHARED / "kernels"
-    cases = sorted(one.parent for one in kernels.glob("*/case.json"))
+    cases = sorted(path.parent for path in kernels.glob("*/case.json"))
     command = [str(PYTHON), "-c", RUN, str(kernels / "run_case.py"), *choice, *map(str, cases)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     running.server.close()

@@ -27,11 +27,12 @@ import re
 from collections.abc import Iterator
 
 from softgen.bits.layout import GENERATIONS, Header, Layout
-from softgen.bits.page.build import Resolve, build_layout, read_header
+from softgen.bits.page.build import RegisterSpan, Resolve, build_layout, read_header, read_offset
 from softgen.bits.page.lines import EFFECTS, OPTIONS, LayoutBlock, blocks, gen_line
-from softgen.bits.page.section import KINDS, SOURCE, PageSection, cut_tail, read_generations, sections
+from softgen.bits.page.section import EVERY, KINDS, SOURCE, PageSection, cut_tail, read_generations, sections
 
-__all__ = ["EFFECTS", "KINDS", "OPTIONS", "SOURCE", "PageSection", "enumeration", "headers", "layouts", "read", "sections"]
+__all__ = ["EFFECTS", "KINDS", "OPTIONS", "SOURCE", "PageSection", "RegisterSpan", "enumeration", "generations_of", "header", "layouts",
+           "read", "sections", "span"]  # fmt: skip
 
 ENGINES = ("render", "blitter", "video", "video_enhance", "position_only")
 
@@ -66,30 +67,52 @@ def enumeration(section: PageSection) -> dict[float, dict[int, str]]:
     return values
 
 
-def layouts(section: PageSection, resolve: Resolve) -> Iterator[Layout]:
-    """One layout for each generation a section speaks of."""
+def layouts(section: PageSection, resolve: Resolve, wanted: frozenset[float] = EVERY) -> Iterator[Layout]:
+    """One layout for each wanted generation a section speaks of."""
     if not section.source:
         raise section.complain(f"{section.name} has no source; write 'source …' above it")
-    seen: dict[float, int] = {}
-    for block in blocks(section):
+    if not generations_of(section):
+        raise section.complain(f"{section.name} has no `gen` block")
+    for block in blocks(section, wanted):
+        for gen in sorted(block.gens & wanted):
+            yield build_layout(section, block, gen, _engines(section, block, gen), resolve)
+
+
+def generations_of(section: PageSection) -> tuple[float, ...]:
+    """The generations a section speaks of, without reading its fields."""
+    return tuple(gen for gen, _ in _heads(section))
+
+
+def _heads(section: PageSection) -> Iterator[tuple[float, LayoutBlock]]:
+    """What the `gen` lines of a section say, by generation."""
+    seen: set[float] = set()
+    for number, line in section.gen_lines():
+        block = gen_line(section, number, line, section.source)
         for gen in sorted(block.gens):
             if gen in seen:
-                raise section.complain(f"{section.name} is laid out twice for gen {gen:g}", block.line)
-            seen[gen] = block.line
-            yield build_layout(section, block, gen, _engines(section, block, gen), resolve)
-    if not seen:
-        raise section.complain(f"{section.name} has no `gen` block")
+                raise section.complain(f"{section.name} is laid out twice for gen {gen:g}", number)
+            seen.add(gen)
+            yield gen, block
 
 
-def headers(section: PageSection) -> Iterator[tuple[float, Header, tuple[str, ...]]]:
-    """A command's header and engines on each generation, without reading its fields."""
-    for number, line in section.body:
-        if line.lstrip().startswith("gen "):
-            block = gen_line(section, number, line.strip(), section.source)
-            header = read_header(section, block)
-            assert header is not None
-            for gen in block.gens:
-                yield gen, header, _engines(section, block, gen)
+def header(section: PageSection, wanted: float) -> tuple[Header, tuple[str, ...]] | None:
+    """A command's header and engines on a generation, without reading its fields; None where it does not have the command."""
+    for gen, block in _heads(section):
+        if gen == wanted:
+            found = read_header(section, block)
+            assert found is not None
+            return found, _engines(section, block, gen)
+    return None
+
+
+def span(section: PageSection, wanted: float) -> RegisterSpan | None:
+    """The place of a register on a generation, without reading its fields; None where it does not have the register."""
+    for gen, block in _heads(section):
+        if gen == wanted:
+            offset, relative, count = read_offset(section, block)
+            assert offset is not None
+            return RegisterSpan(offset, relative, 4 * block.dwords * count, _engines(section, block, gen))
+    return None
 
 
 def _engines(section: PageSection, block: LayoutBlock, gen: float) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from softgen.bits.expression import check_expression
 from softgen.bits.layout import KEY_SHIFT, BitField, Effect, Group, Header, Layout
@@ -13,6 +14,15 @@ from softgen.bits.page.section import PageSection
 from softgen.errors import SpecError
 
 Resolve = Callable[[str, float], Layout]
+
+
+class RegisterSpan(NamedTuple):
+    """Where a register stands on one generation."""
+
+    offset: int
+    relative: bool  # the offset counts from where the engine's registers start
+    size: int  # bytes, of all in a row
+    engines: tuple[str, ...]
 
 
 def build_layout(section: PageSection, block: LayoutBlock, gen: float, engines: tuple[str, ...], resolve: Resolve) -> Layout:
@@ -28,7 +38,7 @@ def build_layout(section: PageSection, block: LayoutBlock, gen: float, engines: 
         if wrong:
             raise section.complain(wrong, number)
         known[attribute] = 64
-    offset, relative, count = _offset(section, block)
+    offset, relative, count = read_offset(section, block)
     return Layout(section.kind, name, gen, block.dwords, block.maximum, fields, groups, tuple((n, e) for _, n, e in derived),
                   header, engines, offset, relative, count, _effect(section, block, gen, fields, groups), block.source, section.page,
                   block.line)  # fmt: skip
@@ -49,7 +59,7 @@ def _effect(section: PageSection, block: LayoutBlock, gen: float, fields: tuple[
     return effect
 
 
-def _offset(section: PageSection, block: LayoutBlock) -> tuple[int | None, bool, int]:
+def read_offset(section: PageSection, block: LayoutBlock) -> tuple[int | None, bool, int]:
     """Where a register stands, whether that counts from its engine's registers, and how many of it there are."""
     if section.kind != "register":
         return None, False, 1

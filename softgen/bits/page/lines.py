@@ -9,7 +9,7 @@ from functools import partial
 
 from softgen.bits.field_type import read_conditions, read_type
 from softgen.bits.layout import BitField, Effect, Group
-from softgen.bits.page.section import PageSection, cut_source, cut_tail, read_generations, read_source
+from softgen.bits.page.section import EVERY, PageSection, cut_source, cut_tail, read_generations, read_source
 
 NAME = re.compile(r"[a-z0-9_]+$")
 BITS = re.compile(r"(?:\d{1,5}/)?\d{1,5}(?::\d{1,5})?(?:,(?:\d{1,5}/)?\d{1,5}(?::\d{1,5})?)*$")
@@ -42,14 +42,15 @@ class LayoutBlock:
     effects: list[tuple[Effect, frozenset[float]]] = field(default_factory=list)  # the later wins
 
 
-def blocks(section: PageSection) -> Iterator[LayoutBlock]:
+def blocks(section: PageSection, wanted: frozenset[float] = EVERY) -> Iterator[LayoutBlock]:
+    """The `gen` blocks of a section that are for one of the wanted generations; others are not read."""
     block: LayoutBlock | None = None
     stack: list[tuple[int, LayoutBlock]] = []  # (indentation of the group line, its block)
     dword, before, effects = 0, section.source, list[tuple[Effect, frozenset[float]]]()
     for number, line in section.body:
         indent, text = len(line) - len(line.lstrip()), line.strip()
         if text.startswith("gen "):
-            if block:
+            if block and block.gens & wanted:
                 yield block
             block, stack, dword = gen_line(section, number, text, before), [], 0
             block.effects += effects
@@ -64,6 +65,8 @@ def blocks(section: PageSection) -> Iterator[LayoutBlock]:
             continue
         if block is None:
             raise section.complain(f"cannot read {text!r} before 'gen …'", number)
+        if not block.gens & wanted:
+            continue
         while stack and indent <= stack[-1][0]:
             stack.pop()
         owner = stack[-1][1] if stack else block
@@ -73,7 +76,7 @@ def blocks(section: PageSection) -> Iterator[LayoutBlock]:
             dword = 0
         else:
             dword = _field_line(section, number, text, owner, dword, block.source)
-    if block:
+    if block and block.gens & wanted:
         yield block
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 from softgen.bits.layout import GENERATIONS, generations
 from softgen.errors import SpecError
@@ -24,7 +26,18 @@ class PageSection:
     name: str
     rest: tuple[str, ...]
     source: str
-    body: tuple[tuple[int, str], ...]  # (line number, text)
+    below: tuple[str, ...]  # the lines of the page up to the next section
+
+    @cached_property
+    def body(self) -> tuple[tuple[int, str], ...]:
+        """The lines below without comments, each with its number; no empty ones."""
+        return tuple(_numbered(self.line + 1, self.below))
+
+    def gen_lines(self) -> Iterator[tuple[int, str]]:
+        """The `gen` lines, each with its number. Quicker than `body`: other lines are not looked at."""
+        for number, raw in enumerate(self.below, self.line + 1):
+            if raw.lstrip().startswith("gen "):
+                yield number, raw.partition("#")[0].strip()
 
     def complain(self, message: str, line: int = 0) -> SpecError:
         return SpecError(f"{self.page}:{line or self.line}: {message}")
@@ -32,32 +45,46 @@ class PageSection:
 
 def sections(page: str, text: str) -> Iterator[PageSection]:
     """The entries of a page, split but not yet read."""
-    source, head = "", None
-    body: list[tuple[int, str]] = []
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.partition("#")[0].rstrip()
-        if not line:
-            continue
+    if not (text.isascii() and text.replace("\n", "").isprintable()):
+        text = _plain(page, text)
+    lines = text.split("\n")
+    heads = [at for at, line in enumerate(lines) if line and line[0] not in " #"]
+    _nothing(page, 1, lines[: heads[0]] if heads else lines)
+    source = ""
+    for at, end in pairwise([*heads, len(lines)]):
+        line, below = lines[at].partition("#")[0].rstrip(), lines[at + 1 : end]
+        words = line.split()
+        if words[0] == "source":
+            source = read_source(page, at + 1, line.removeprefix("source").strip())
+            _nothing(page, at + 2, below)
+        elif words[0] not in (*KINDS, "enum") or len(words) < 2:
+            raise SpecError(f"{page}:{at + 1}: cannot read {line!r}; a section is one of {', '.join(KINDS)}, enum or source")
+        else:
+            yield PageSection(page, at + 1, words[0], words[1], tuple(words[2:]), source, tuple(below))
+
+
+def _plain(page: str, text: str) -> str:
+    """A page without its comments, which alone may hold tabs and what is not ASCII."""
+    found = [raw.partition("#")[0].rstrip() for raw in text.splitlines()]
+    for number, line in enumerate(found, 1):
         if "\t" in line:
             raise SpecError(f"{page}:{number}: a tab; pages are aligned with spaces")
         if not (line.isascii() and line.isprintable()):
             raise SpecError(f"{page}:{number}: {line.strip()!r} holds something that is no plain ASCII")
-        if line[0] == " ":
-            if head is None:
-                raise SpecError(f"{page}:{number}: cannot read {line.strip()!r} before any command, structure, register or enum")
-            body.append((number, line))
-            continue
-        if head:
-            yield PageSection(page, *head, source, tuple(body))
-        head, body, words = None, [], line.split()
-        if words[0] == "source":
-            source = read_source(page, number, line.removeprefix("source").strip())
-        elif words[0] not in (*KINDS, "enum") or len(words) < 2:
-            raise SpecError(f"{page}:{number}: cannot read {line!r}; a section is one of {', '.join(KINDS)}, enum or source")
-        else:
-            head = (number, words[0], words[1], tuple(words[2:]))
-    if head:
-        yield PageSection(page, *head, source, tuple(body))
+    return "\n".join(found)
+
+
+def _numbered(number: int, lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Lines without comments that are not empty, each with its number."""
+    for at, raw in enumerate(lines, number):
+        if line := raw.partition("#")[0].rstrip():
+            yield at, line
+
+
+def _nothing(page: str, number: int, lines: Iterable[str]) -> None:
+    """Refuse lines that belong to no section."""
+    for at, line in _numbered(number, lines):
+        raise SpecError(f"{page}:{at}: cannot read {line.strip()!r} before any command, structure, register or enum")
 
 
 def read_source(page: str, line: int, text: str) -> str:

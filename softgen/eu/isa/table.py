@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
 
+from softgen.bits.generation import SPEC
 from softgen.bits.layout import GENERATIONS, generations
 from softgen.bits.page import SOURCE
 from softgen.errors import SpecError
@@ -51,4 +51,4 @@ def rows(page: str, text: str) -> Iterator[TableRow]:
 
 def load(name: str) -> str:
     """The text of a table in spec/eu."""
-    return (resources.files("softgen") / "spec" / "eu" / name).read_text("utf-8")
+    return (SPEC / "eu" / name).read_text("utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from softgen.bits.units import GRF_BYTES, QWORD
 from softgen.errors import SoftgenError
@@ -19,6 +19,8 @@ from softgen.eu.threaded.flow import CONTEXT
 from softgen.eu.threaded.record import SLOTS
 from softgen.eu.threaded.shapes import InstructionShape
 from softgen.eu.threaded.state import ACTIVE, BlockState, Escape, Held, StreamState
+from softgen.lanes.bytecode_program import BytecodeProgram
+from softgen.lanes.bytecode_scalar import ScalarBytecode
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_scalar import Parameter
 from softgen.lanes.llvm_text import LlvmModule
@@ -72,6 +74,14 @@ def write(kind: HandlerKind, name: str, module: LlvmModule) -> Reach | None:
         return None
     m.frame(name, u64, PARAMETERS)
     return Reach(tuple(state.extents), tuple(sorted(state.indices)))
+
+
+def write_bytecode(kind: HandlerKind) -> tuple[BytecodeProgram, Reach]:
+    """The same as bytecode; a SoftgenError or Escape where there is none, or the reference must do it."""
+    m = ScalarBytecode()
+    state = BlockState(cast(LlvmMachine, m), kind.shape, kind.mode, kind.accumulates)
+    WRITERS[kind.what](state, kind)
+    return m.finished(), Reach(tuple(state.extents), tuple(sorted(state.indices)))
 
 
 def _compute(state: BlockState, kind: HandlerKind) -> None:

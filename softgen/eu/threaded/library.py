@@ -11,23 +11,23 @@ import itertools
 import json
 import threading
 from collections.abc import Iterable
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Any, NamedTuple
 
-import softgen
 from softgen.errors import SoftgenError
 from softgen.eu import native
-from softgen.eu.threaded.handlers import HandlerKind, Reach, write
+from softgen.eu.threaded.handlers import HandlerKind, Reach, write, write_bytecode
 from softgen.eu.threaded.shapes import text
+from softgen.eu.threaded.state import Escape
 from softgen.lanes import jit
+from softgen.lanes.bytecode_program import BytecodeProgram
 from softgen.lanes.cache import Cache, default_folder
 from softgen.lanes.llvm_text import LlvmModule
+from softgen.lanes.maker import maker
+from softgen.lanes.mode import in_background
+from softgen.lanes.tiers import in_turn
 
 MOST = 256  # handlers compiled at a time, which takes about a second: no program keeps its threads waiting longer
-ROOT = Path(softgen.__file__).parent
-MADE_FROM = ("lanes/*.py", "eu/*.py", "eu/isa/*.py", "eu/thread/*.py", "eu/semantics/*.py", "eu/threaded/*.py", "shared_functions/**/*.py",
-             "spec/eu/*", "spec/message/*")  # fmt: skip
 
 
 Index = dict[str, tuple[str, Reach]]
@@ -41,15 +41,19 @@ class Handler(NamedTuple):
 REFERENCE = Handler(0)
 
 
+class CompiledLot(NamedTuple):
+    """Handlers that were compiled together: the names of all, what those reach that are not the reference's, the lot's name and code."""
+
+    names: dict[HandlerKind, str]
+    reaches: dict[HandlerKind, Reach]
+    name: str = ""
+    code: jit.LoadedCode | None = None
+
+
 @cache
 def stamp() -> str:
     """Names what handlers are made from."""
-    found = hashlib.sha256()
-    for pattern in MADE_FROM:
-        for path in sorted(ROOT.glob(pattern)):
-            if path.is_file():
-                found.update(path.read_bytes())
-    return jit.key(found.hexdigest(), jit.host())
+    return jit.key(maker(), jit.host())
 
 
 def name_of(kind: HandlerKind) -> str:
@@ -65,19 +69,13 @@ def compile_quickly(ir: str, target: jit.Target) -> bytes:
     llvm = jit._llvm()
     if target.has("avx"):
         target = target._replace(features=f"{target.features},-vzeroupper")
-    try:
-        module = llvm.parse_assembly(ir)
-        module.verify()
-    except RuntimeError as error:
-        raise SoftgenError(f"IR that LLVM refuses: {error}") from None
-    machine = jit._target_machine(target)
+    module, machine = jit.parse(ir), jit._target_machine(target)
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=jit.OPTIMIZE)))
-    found: bytes = machine.emit_object(module)
-    return found
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=jit.OPTIMIZE))
+    return jit.generate(module, passes, builder, machine)
 
 
 def index_of(loaded: Any) -> Index:
@@ -100,17 +98,55 @@ class Library:
         self.index: Index | None = None
         self.lots: dict[str, list[str]] = {}
         self.lock = threading.Lock()
+        self.programs: dict[HandlerKind, BytecodeProgram] = {}  # of handlers that are bytecode
+        self.compiling: set[HandlerKind] = set()  # in the background
 
-    def get(self, kinds: Iterable[HandlerKind]) -> dict[HandlerKind, Handler]:
-        """Handlers of these, made now where there are none; of more than MOST new ones at a time, the rest is left out."""
+    def get(self, kinds: Iterable[HandlerKind], needed: bool = True) -> dict[HandlerKind, Handler]:
+        """Handlers of these, made now where there are none; of more than MOST new ones at a time, the rest is left out.
+
+        Where functions are compiled in the background, handlers are bytecode until then, and those that are not `needed` are left out."""
         wanted = dict.fromkeys(kinds)
         with self.lock:
             missing = {kind: name_of(kind) for kind in wanted if kind not in self.handlers}
             if missing:
                 missing = self._from_cache(missing)
+            if missing and in_background():
+                missing = self._interpret(missing, needed)
             if missing:
-                self._compile(dict(itertools.islice(missing.items(), MOST)))
+                self._enter(self._compile(dict(itertools.islice(missing.items(), MOST))))
         return {kind: self.handlers[kind] for kind in wanted if kind in self.handlers}
+
+    # -- bytecode --------------------------------------------------------------------------------------------------------
+
+    def _interpret(self, missing: dict[HandlerKind, str], needed: bool) -> dict[HandlerKind, str]:
+        """Handlers as bytecode, as far as there is some; what must be compiled now. All are compiled in the background."""
+        later: dict[HandlerKind, str] = {}
+        for kind, name in missing.items():
+            if not needed:
+                later[kind] = name
+                continue
+            try:
+                program, reach = write_bytecode(kind)
+            except (Escape, SoftgenError):
+                continue
+            self.handlers[kind], self.programs[kind], later[kind] = Handler(program.address, reach), program, name
+        asked = {kind: name for kind, name in later.items() if kind not in self.compiling}
+        self.compiling.update(asked)
+        lots = [dict(itertools.islice(asked.items(), first, first + MOST)) for first in range(0, len(asked), MOST)]
+        for lot in lots:
+            in_turn(partial(self._promote, lot))
+        return {kind: name for kind, name in missing.items() if kind not in later}
+
+    def _promote(self, lot: dict[HandlerKind, str]) -> None:
+        """Compile handlers that are bytecode, or wanted for the next program; on the compiler's host thread."""
+        made = self._compile(lot)
+        with self.lock:
+            self._enter(made)
+            for kind in lot:
+                program, handler = self.programs.pop(kind, None), self.handlers[kind]
+                if program is not None and handler.address:
+                    program.become(handler.address)
+            self.compiling.difference_update(lot)
 
     # -- on disk -------------------------------------------------------------------------------------------------------
 
@@ -118,26 +154,32 @@ class Library:
     def _key(self) -> str:
         return f"threaded-{self.gen:g}-{stamp()}"
 
-    def _read_index(self) -> Index:
-        return self.cache.load_json(self._key, index_of) or {}
+    def open(self) -> None:
+        """Read the index of what is on disk, which `get` does otherwise."""
+        with self.lock:
+            self._open()
+
+    def _open(self) -> Index:
+        if self.index is None:
+            self.index = self.cache.load_json(self._key, index_of) or {}
+            for name, (lot, _) in self.index.items():
+                self.lots.setdefault(lot, []).append(name)
+        return self.index
 
     def _from_cache(self, missing: dict[HandlerKind, str]) -> dict[HandlerKind, str]:
         """Loads what the cache has; what is still missing after that."""
-        if self.index is None:
-            self.index = self._read_index()
-            for name, (lot, _) in self.index.items():
-                self.lots.setdefault(lot, []).append(name)
+        index = self._open()
         lots: dict[str, list[HandlerKind]] = {}
         for kind, name in missing.items():
-            if name in self.index:
-                lots.setdefault(self.index[name][0], []).append(kind)
+            if name in index:
+                lots.setdefault(index[name][0], []).append(kind)
         for lot, kinds in lots.items():
             if not lot:
                 self.handlers.update(dict.fromkeys(kinds, REFERENCE))
             elif lot in self.codes or (data := self.cache.load(lot)) is not None and self._load(lot, data):
                 for kind in kinds:
                     name, code = missing[kind], self.codes[lot]
-                    self.handlers[kind] = Handler(code.address(name), self.index[name][1])
+                    self.handlers[kind] = Handler(code.address(name), index[name][1])
         return {kind: name for kind, name in missing.items() if kind not in self.handlers}
 
     def _load(self, lot: str, data: bytes) -> bool:
@@ -149,26 +191,32 @@ class Library:
 
     # -- made now ------------------------------------------------------------------------------------------------------
 
-    def _compile(self, missing: dict[HandlerKind, str]) -> None:
+    def _compile(self, missing: dict[HandlerKind, str]) -> CompiledLot:
+        """Compile handlers together."""
         module = LlvmModule()
         made: dict[HandlerKind, Reach] = {}
         for kind, name in missing.items():
             reach = write(kind, name, module)
-            if reach is None:
-                self.handlers[kind] = REFERENCE
-            else:
+            if reach is not None:
                 made[kind] = reach
-        lot = ""
+        if not made:
+            return CompiledLot(missing, made)
+        names = tuple(missing[kind] for kind in made)
+        data = compile_quickly(module.text(), jit.host())
+        jit.check(data, names, native.imports())
+        lot = hashlib.sha256((self._key + " ".join(names)).encode()).hexdigest()
+        code = jit.LoadedCode(data, names, native.imports())
+        self.cache.save(lot, data)
+        return CompiledLot(missing, made, lot, code)
+
+    def _enter(self, compiled: CompiledLot) -> None:
+        """Keep what was compiled, in memory and in the index on disk."""
+        missing, made, lot, code = compiled
         assert self.index is not None
-        if made:
-            names = tuple(missing[kind] for kind in made)
-            data = compile_quickly(module.text(), jit.host())
-            jit.check(data, names, native.imports())
-            lot = hashlib.sha256((self._key + " ".join(names)).encode()).hexdigest()
-            code = self.codes[lot] = jit.LoadedCode(data, names, native.imports())
-            self.cache.save(lot, data)
-            for kind, reach in made.items():
-                self.handlers[kind] = Handler(code.address(missing[kind]), reach)
+        if code is not None:
+            self.codes[lot] = code
+        for kind, name in missing.items():
+            self.handlers[kind] = Handler(code.address(name), made[kind]) if code is not None and kind in made else REFERENCE
         # Another process may have written an index meanwhile: what is lost from it costs a compilation.
         self.index |= {name: (lot if kind in made else "", made.get(kind, REFERENCE.reach)) for kind, name in missing.items()}
         kept = {name: (lot, *reach) for name, (lot, reach) in self.index.items()}

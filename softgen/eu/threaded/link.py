@@ -260,7 +260,7 @@ class Linker:
             return b""
         start, back = self._kind("start"), self._kind("back")
         kinds = [start, back, *(kind for stream in found for kind, _ in stream.sequences)]
-        handlers = {kind: handler.address for kind, handler in self.library.get(kinds).items() if handler.address}
+        handlers = {kind: handler.address for kind, handler in self.library.get(kinds, needed=False).items() if handler.address}
         found = [stream for stream in found if all(kind in handlers for kind in (start, back, *(kind for kind, _ in stream.sequences)))]
         texts = [streams.text(stream, handlers, BACK.pack(handlers[back], writer.address(stream.end), stream.end - stream.start))
                  for stream in found]  # fmt: skip

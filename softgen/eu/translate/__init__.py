@@ -10,6 +10,7 @@ state.py            lane state that semantics compute on
 flow.py             branches; stack_flow.py: with a mask stack
 send.py             messages
 entry_exit.py       entries, side exits and resume points
+key.py              what names a translation
 store.py            translations kept in the object cache
 kernel.py           puts them together
 engine.py           the engine

@@ -10,9 +10,7 @@ from softgen.eu import native
 from softgen.eu.engine_protocol import AffineRange, CompiledFunction
 from softgen.eu.interpreter import KernelProgram
 from softgen.eu.threaded.engine import ThreadedEngine
-from softgen.eu.translate.control_flow import Untranslatable
-from softgen.eu.translate.entry_exit import Key
-from softgen.eu.translate.kernel import NAME, translate
+from softgen.eu.translate.key import NAME, Key
 from softgen.eu.translate.store import TranslationStore
 from softgen.lanes import jit
 
@@ -79,6 +77,9 @@ class Translator:
         return CompiledFunction(code.address(NAME), 0, kept.facts["clean"], True, True, needs, code, frozenset(kept.facts["indices"]))
 
     def _make(self, program: KernelProgram, key: Key) -> CompiledFunction | None:
+        from softgen.eu.translate.control_flow import Untranslatable  # kernels that were translated before need no translator
+        from softgen.eu.translate.kernel import translate
+
         try:
             made = translate(program, key)
         except Untranslatable:

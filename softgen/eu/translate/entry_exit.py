@@ -5,11 +5,9 @@ The function runs several threads in one call, as many as the context says (bloc
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from softgen.eu.engine_protocol import AffineRange
 from softgen.eu.thread.block import BLOCK_OFFSETS, BLOCK_SIZE, Context, ControlBlock, ThreadStatus
 from softgen.eu.thread.state import VECTOR_MASK
+from softgen.eu.translate.key import Key
 from softgen.eu.translate.liveness import Exit, Segment
 from softgen.eu.translate.registers import RegisterPart
 from softgen.eu.translate.state import TranslationState
@@ -21,19 +19,6 @@ from softgen.lanes.value import Variable
 
 CONTROL, CONTEXT = RecordLayout.of(ControlBlock), RecordLayout.of(Context)
 TURN_OVER = (ThreadStatus.ENDED, ThreadStatus.WAITING)  # the next thread runs
-
-
-class Key(NamedTuple):
-    """What a translation depends on beside the code."""
-
-    control: int  # cr0.0
-    width: int  # channels of a thread: 8, 16 or 32
-    full: bool  # every thread has all of them
-    observe: bool = False  # registers are spilled when the thread ends, for inspection
-    loops: bool = False  # loop headers are resume points
-    messages: bool = True  # are compiled in, over the memory that the context names
-    anywhere: bool = False  # channels may wait outside this code when a thread enters it at the start
-    payload: tuple[AffineRange, ...] = ()  # affine ranges of every thread's payload
 
 
 class EntryExit:

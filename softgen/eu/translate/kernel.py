@@ -27,8 +27,9 @@ from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW
 from softgen.eu.translate import control_flow, cr0_propagation, inactive_lanes, send
 from softgen.eu.translate.affine import AffineBlockEntries, AffineRegisters
 from softgen.eu.translate.control_flow import BasicBlock, ControlFlowGraph, Probe
-from softgen.eu.translate.entry_exit import EntryExit, Key
+from softgen.eu.translate.entry_exit import EntryExit
 from softgen.eu.translate.flow import Branching, Choice
+from softgen.eu.translate.key import NAME, Key
 from softgen.eu.translate.liveness import Exit, Segment, compute_liveness
 from softgen.eu.translate.registers import RegisterAccess, RegisterPart
 from softgen.eu.translate.stack_flow import TranslatedStack
@@ -38,7 +39,6 @@ from softgen.lanes.llvm_scalar import Parameter, Scalar
 from softgen.lanes.types import i64, u32
 from softgen.lanes.value import Value
 
-NAME = "kernel"
 NOTIFICATIONS = 3  # dwords of n
 
 

@@ -139,7 +139,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if reconfigure is not None:
             reconfigure(errors="replace")       # a terminal without UTF-8 shows '?' rather than a failure
     arguments = sys.argv[1:] if argv is None else list(argv)
-    return guarded(lambda: dispatch(arguments))
+    return guarded(lambda: keep_pages(dispatch(arguments)))
+
+
+def keep_pages(code: int) -> int:
+    """Keep what a verb has read from spec pages for verbs to come; `code` is the verb's exit code."""
+    if pages := sys.modules.get("softgen.bits.catalogue"):  # otherwise none was read
+        pages.save()
+    return code
 
 
 if __name__ == "__main__":

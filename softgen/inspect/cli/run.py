@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import json
 import os
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from softgen.bits.generation import Device
     from softgen.driver.execute import Executor, SubmissionRecorder
     from softgen.driver.launcher import Outcome
+    from softgen.driver.queue import EngineSlot
     from softgen.driver.service import Service
     from softgen.driver.submission import Submission
     from softgen.inspect.pictures import SubmissionPictures
@@ -189,6 +191,7 @@ def load(gpu: Device, engine: str, answering: threading.Event) -> None:
     """Import the modules that answer ioctls, then those that execute work, while the program starts."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(usual / HURRY)  # ioctls are answered first
+    gc.disable()  # nothing that is imported becomes garbage
     try:
         import softgen.driver.server  # noqa: F401
 
@@ -198,24 +201,30 @@ def load(gpu: Device, engine: str, answering: threading.Event) -> None:
         pass  # the code that needs the module raises the same error, and reports it
     finally:
         answering.set()
+        gc.freeze()  # no later collection looks at modules
+        gc.enable()
         sys.setswitchinterval(usual)
 
 
 def warm(gen: float, engine: str) -> None:
     """Import what executes, and read the tables that are read once."""
     import softgen.driver.execute
-    from softgen.bits import catalogue, registers
+    from softgen.bits import catalogue, formats, registers
+    from softgen.eu.encoding.compact import compactor
+    from softgen.eu.encoding.decode import decoder
 
-    registers.place(0, gen)  # reads all pages of registers
+    registers.place(0, gen)
     catalogue.find_command(0, gen, "render")
     if engine != "reference":
         import softgen.eu.promotion
-        import softgen.threads.pool  # noqa: F401
-        from softgen.eu.threaded.engine import threaded
-        from softgen.lanes import jit
+        import softgen.threads.pool
+        from softgen.eu.threaded.library import library
 
-        threaded(gen)
-        jit.host()
+        library(gen).open()
+    decoder(gen)
+    compactor(gen)
+    formats.surface_formats()
+    import softgen.three_d.draw  # noqa: F401  # last: programs that compute need none of it
 
 
 def wanted(args: argparse.Namespace) -> bool:
@@ -231,7 +240,11 @@ def serve(args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pict
     if not service.wait_for_program() and not (wanted(args) or recorder or pictures):
         return {}  # the program never looked for a GPU
     answering.wait()
-    return Simulator(args, gpu, recorder, pictures, folder, service).run()
+    report = Simulator(args, gpu, recorder, pictures, folder, service).run()
+    from softgen.bits import catalogue
+
+    catalogue.save()
+    return report
 
 
 class Simulator:
@@ -239,6 +252,7 @@ class Simulator:
 
     def __init__(self, args: argparse.Namespace, gpu: Device, recorder: Recorder | None, pictures: SubmissionPictures | None,
                  folder: str | None, service: Service) -> None:  # fmt: skip
+        from softgen.driver.collector import Collector
         from softgen.driver.node import Shared
         from softgen.driver.queue import Queues
         from softgen.driver.server import Server
@@ -248,7 +262,8 @@ class Simulator:
         self.ran: list[EngineDispatcher | ComparingDispatcher] = []
         self.made: Executor | None = None
         self.making = threading.Lock()
-        self.queues: Queues[Submission] = Queues(lambda *work: self.executor().execute(*work), lambda *work: self.executor().failed(*work))
+        self.queues: Queues[Submission] = Queues(self.execute, lambda *work: self.executor().failed(*work))
+        self.collector = Collector()
         self.shared = Shared(gpu, self.queues, complain, args.memory_limit)
         self.set_up_display()
         self.server = Server(self.shared, service, complain if "ioctls" in (args.trace or "").split(",") else None)
@@ -262,6 +277,12 @@ class Simulator:
             from softgen.inspect.frames import FramePictures
 
             self.shared.display.presented = FramePictures(self.pictures.folder, self.pictures.files, complain).presented
+
+    def execute(self, submission: Submission, slot: EngineSlot[Submission]) -> None:
+        try:
+            self.executor().execute(submission, slot)
+        finally:
+            self.collector.executed()
 
     def executor(self) -> Executor:
         """Made with the first submission: ioctls need not wait until all of it is loaded."""

@@ -9,7 +9,7 @@ Reads   MH_MBM MH_T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from softgen.errors import DecodeError, Unsupported
 from softgen.lanes.types import bool_, i64, u8, u32, u64
@@ -57,7 +57,7 @@ def lines(x: StateMessage, state: tuple[int, int]) -> tuple[int, int]:
 
 
 def block(x: StateMessage) -> tuple[MediaBlock, SurfaceImage]:
-    one = picture(x)
+    one = replace(picture(x), lines=(1, 0))
     if one.kind not in ("2d", "null") or one.is_array and one.depth > 1:
         raise Unsupported(f"{x.plan.name} of a {one.kind} surface: not yet simulated")
     step, first = lines(x, x.environment.lines(int(x.plan.fields.binding_table_index)))

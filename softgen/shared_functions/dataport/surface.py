@@ -116,6 +116,10 @@ class Surfaces:
         """The same for an offset from the bindless base."""
         return self._plain(self._base("bindless") + offset, "bindless surface ", f"{offset:#x}")
 
+    def plain_at(self, address: int, what: str) -> tuple[int, int] | None:
+        """The same for an address of a surface state."""
+        return self._plain(address, what, "")
+
     def _plain(self, address: int, what: str, index: object) -> tuple[int, int] | None:
         state = self._unpacked("RENDER_SURFACE_STATE", address, f"state of {what}", index)
         kind, form = _kind(self.gen, state)

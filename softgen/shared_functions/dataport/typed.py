@@ -36,9 +36,9 @@ def _lanes(plan: MessagePlan) -> int:
     return simd4x2.SLOTS if slots else EIGHT
 
 
-ASKERS["typed_surface_read"] = lambda plan: TexelRequest("read", _lanes(plan))
-ASKERS["typed_surface_write"] = lambda plan: TexelRequest("write", _lanes(plan))
-ASKERS["typed_atomic"] = ASKERS["typed_atomic_simd4x2"] = lambda plan: TexelRequest(f"{ATOMIC}{plan.words['operation']}", _lanes(plan))
+ASKERS["typed_surface_read"] = lambda plan, _: TexelRequest("read", _lanes(plan))
+ASKERS["typed_surface_write"] = lambda plan, _: TexelRequest("write", _lanes(plan))
+ASKERS["typed_atomic"] = ASKERS["typed_atomic_simd4x2"] = lambda plan, _: TexelRequest(f"{ATOMIC}{plan.words['operation']}", _lanes(plan))
 
 
 def _asked(x: DataPortMessage, data: int) -> tuple[bool, list[Value], Value, int]:

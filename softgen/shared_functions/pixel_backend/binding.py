@@ -11,7 +11,7 @@ from softgen.errors import SoftgenError
 from softgen.shared_functions.dataport.surface import Surfaces
 from softgen.shared_functions.descriptors import Descriptor
 from softgen.shared_functions.message import REGISTER, SentBytes
-from softgen.shared_functions.pixel_backend.functions import READ, WRITE, read_function, write_function
+from softgen.shared_functions.pixel_backend.functions import read_function, write_function
 from softgen.shared_functions.pixel_backend.messages import FORMS, HEADER_BYTES, Variant, part_bits, variants
 from softgen.shared_functions.pixel_backend.read import NAME as READ_MESSAGE
 from softgen.shared_functions.pixel_backend.records import NULL_TARGET, TARGETS, VARIANTS, TargetRecord, TargetTable, fill_target
@@ -64,10 +64,11 @@ class BoundTargets:
         if descriptor.name == READ_MESSAGE:
             read = Variant(FORMS[name].lanes, dual=False, alpha=False, depth=False, stencil=False, read=True)
             return self.fill(int(descriptor.values.binding_table_index), read, (0,))
-        found = False
+        named = descriptor.header or catalogue.catalogue().get("EXTENDED_RENDER_TARGET", self.gen) is not None
+        found, indices = False, range(TARGETS if named else 1)  # else it is the first target
         half = "precision" in descriptor.values._fields and value_name(descriptor.layout, descriptor.values, "precision") == "half"
         for variant in variants(self.gen, FORMS[name]._replace(half=half), registers):
-            found |= self.fill(int(descriptor.values.binding_table_index), variant)
+            found |= self.fill(int(descriptor.values.binding_table_index), variant, indices)
         return found
 
     def fill(self, surface: int, variant: Variant, indices: Iterable[int] = range(TARGETS)) -> bool:
@@ -79,7 +80,7 @@ class BoundTargets:
         if held is None:
             held = self.records[surface] = (TargetRecord * TARGETS)()
             self._depend(surface)
-        targets, found = Targets(self.surfaces, state), False
+        targets, found = Targets(self.surfaces, state, self.dispatch.blend_moved), False
         for index in indices:
             record = held[index]
             if record.functions[variant.number]:
@@ -87,9 +88,9 @@ class BoundTargets:
             try:
                 target = targets.target(None if surface == NULL_TARGET else surface, index)
                 if variant.read:
-                    function = read_function(target.read_form(variant.lanes), self.space.bits).address(READ)
+                    function = read_function(target.read_form(variant.lanes), self.space.bits).address
                 else:
-                    function = write_function(target.form(variant), self.space.bits).address(WRITE)
+                    function = write_function(target.form(variant), self.space.bits).address
             except SoftgenError:  # the interpreter reports what is wrong
                 continue
             self._depend_on_blend(state, index)
@@ -101,16 +102,11 @@ class BoundTargets:
 
     def _depend_on_blend(self, state: BackendState, index: int) -> None:
         if index >= len(state.targets) and state.more is not None:
-            self.dispatch.depend(*state.more.place(index))
+            self.dispatch.depend_on_blend(*state.more.place(index))
 
     def _depend(self, surface: int) -> None:
-        if surface == NULL_TARGET:
-            return
-        self.dispatch.depend_on_entry(surface)
-        try:
-            self.dispatch.depend(self.surfaces.address(surface), 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords)
-        except SoftgenError:
-            self.dispatch.resolved.volatile = True
+        if surface != NULL_TARGET:
+            self.dispatch.depend_on_surface(surface, 4 * catalogue.layout("RENDER_SURFACE_STATE", self.gen).dwords)
 
 
 __all__ = ["BoundTargets", "named_target"]

@@ -1,24 +1,28 @@
-"""Compiled functions of the pixel backend: writes to render targets, which kernels call by address, and early depth tests.
+"""Functions of the pixel backend with an address: writes to render targets, which kernels call, and early depth tests.
 
 A write is `void f(context, record, pixel, arguments, mask, flags)`: `record` is a TargetRecord, `pixel` a PixelDispatch; arguments are
-vectors of 32-bit lanes one after another (SLOTS); flags are the channel of lane 0, and LAST. They are compiled at once. A read is alike:
-it stores red, green, blue and alpha where arguments would be.
+vectors of 32-bit lanes one after another (SLOTS); flags are the channel of lane 0, and LAST. A read is alike: it stores red, green, blue
+and alpha where arguments would be. They are bytecode or compiled code (lanes/tiers.py).
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 from softgen.lanes import jit
+from softgen.lanes.bytecode import BytecodeMachine
+from softgen.lanes.bytecode_program import BytecodeProgram
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_region import LEAVE, table_region
 from softgen.lanes.llvm_scalar import HostPointer, Parameter
+from softgen.lanes.machine import Machine
 from softgen.lanes.once import once
 from softgen.lanes.record import RecordLayout, RecordView
-from softgen.lanes.types import f32, u32
-from softgen.lanes.value import Region, Value
+from softgen.lanes.tiers import TieredFunction
+from softgen.lanes.types import LaneType, f32, u32
+from softgen.lanes.value import Memory, Region, Value
 from softgen.memory import guard
 from softgen.shared_functions.context import HEAD
 from softgen.shared_functions.pixel_backend import surface
@@ -28,12 +32,9 @@ from softgen.shared_functions.pixel_backend.records import DEPTH, DepthRecord, f
 from softgen.shared_functions.pixel_backend.state import DepthState, DepthTarget
 from softgen.shared_functions.pixel_backend.write import Sources, TargetForm, TargetWrite
 
-F = TypeVar("F")
-WRITE, READ, EARLY, HELD = "target_write", "target_read", "early_depth", "held_depth"
 CHANNELS = 4
 COLOR, SECOND, ALPHA, DEPTH_SLOT, STENCIL, SLOTS = 0, 4, 8, 9, 10, 11  # arguments of a write
 LAST = 1 << 8  # flag: the write to the last target
-PARAMETERS = [*(Parameter(name) for name in ("context", "record", "pixel", "arguments")), Parameter("mask", u32), Parameter("flags", u32)]
 
 
 class DepthBlock(ctypes.Structure):
@@ -57,104 +58,117 @@ class _Memory:
         return table_region(self.m, self.table, self.m.scalar(base), self.note, self.bits, name="memory")
 
 
-def write_text(form: TargetForm, bits: int) -> str:
-    """The IR of a write; `bits` is the width of addresses."""
-    m, lanes = LlvmMachine(), form.lanes
-    context, record, pixel, arguments = (m.pointer(name) for name in ("context", "record", "pixel", "arguments"))
+Form = TypeVar("Form", bound=Hashable)
+GraphicsMemory = Callable[[Value], Region]
 
+
+class PixelFunction(Generic[Form]):
+    """A kind of functions: their lane program over the memories that their arguments point at, from the second argument on, and over the
+    numbers after those; it returns the function's result, if there is one."""
+
+    def __init__(self, name: str, program: Callable[..., Value | None], memories: tuple[str, ...], numbers: tuple[str, ...] = (),
+                 result: LaneType | None = None) -> None:  # fmt: skip
+        self.name, self.program, self.memories, self.numbers, self.result = name, program, memories, numbers, result
+
+    def text(self, form: Form, bits: int) -> str:
+        """The IR of a function; `bits` is the width of addresses."""
+        m = LlvmMachine()
+        memories = [m.pointer(name).memory(name) for name in self.memories]
+        numbers = [m.argument(u32, name).lane() for name in self.numbers]
+        found = self.program(m, form, _Memory(m, m.pointer("context"), bits), *memories, *numbers)
+        m.give(*([] if found is None else [m.scalar(found)]))
+        m.frame(self.name, self.result,
+                [*(Parameter(name) for name in ("context", *self.memories)), *(Parameter(name, u32) for name in self.numbers)])
+        return m.module.text()
+
+    def bytecode(self, form: Form, bits: int) -> BytecodeProgram:
+        """The same as bytecode."""
+        m = BytecodeMachine(bits)
+        memories = [m.memory_of(number, name) for number, name in enumerate(self.memories, 1)]
+        numbers = [m.argument(number, u32) for number, _ in enumerate(self.numbers, 1 + len(memories))]
+        return m.program(HEAD.offset("table"), HEAD.offset("mask"), self.program(m, form, m.graphics_memory, *memories, *numbers))
+
+    def function(self, form: Form, bits: int) -> TieredFunction:
+        leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
+        assert leave
+        return TieredFunction(self.name, lambda: self.bytecode(form, bits),
+                              lambda: jit.load_form((form, bits), lambda: self.text(form, bits), (self.name,), {LEAVE: leave}),
+                              lambda: jit.has_form((form, bits), (self.name,)))  # fmt: skip
+
+
+def _write(m: Machine, form: TargetForm, memory: GraphicsMemory, record: Memory, pixel: Memory, arguments: Memory, mask: Value,
+           flags: Value) -> None:  # fmt: skip
     def lane(slot: int) -> Value:
-        return arguments.at(4 * lanes * slot).load_lanes(u32, lanes, align=4)
+        return m.load_block(u32, form.lanes, arguments, 4 * form.lanes * slot)
 
     sources = Sources([lane(COLOR + channel) for channel in range(4)])
     if form.dual:
         sources.second = [lane(SECOND + channel) for channel in range(4)]
     sources.alpha, sources.depth, sources.stencil = (lane(slot) if present else None for slot, present in
                                                      ((ALPHA, form.alpha), (DEPTH_SLOT, form.depth), (STENCIL, form.stencil)))  # fmt: skip
-    flags = m.argument(u32, "flags")
-    write = TargetWrite(m, form, record.memory("record"), pixel.memory("pixel"), _Memory(m, context, bits), (flags & LAST - 1).lane(),
-                        (flags >= LAST).lane())  # fmt: skip
-    write.write(sources, m.argument(u32, "mask").mask(lanes))
-    m.give()
-    m.frame(WRITE, None, PARAMETERS)
-    return m.module.text()
+    write = TargetWrite(m, form, record, pixel, memory, flags & LAST - 1, flags >= LAST)
+    write.write(sources, m.mask_from_bits(mask, form.lanes))
 
 
-def _load(name: str, text: Callable[[F, int], str], form: F, bits: int) -> jit.LoadedCode:
-    leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
-    assert leave
-    return jit.load_form((form, bits), lambda: text(form, bits), (name,), {LEAVE: leave})
+def _read(m: Machine, form: ReadForm, memory: GraphicsMemory, record: Memory, pixel: Memory, arguments: Memory, mask: Value,
+          first: Value) -> None:  # fmt: skip
+    read = TargetRead(m, form, record, pixel, memory, first)
+    for channel, value in enumerate(read.read(m.mask_from_bits(mask, form.lanes))):
+        m.store_block(value, arguments, 4 * form.lanes * channel)
 
 
-@once  # never freed: kernels may be about to call it
-def write_function(form: TargetForm, bits: int) -> jit.LoadedCode:
-    """The code of a write; raises Unsupported for what is not simulated."""
-    form.check()
-    return _load(WRITE, write_text, form, bits)
-
-
-def read_text(form: ReadForm, bits: int) -> str:
-    """The IR of a read."""
-    m, lanes = LlvmMachine(), form.lanes
-    context, record, pixel, arguments = (m.pointer(name) for name in ("context", "record", "pixel", "arguments"))
-    first = m.argument(u32, "flags").lane()
-    read = TargetRead(m, form, record.memory("record"), pixel.memory("pixel"), _Memory(m, context, bits), first)
-    for channel, value in enumerate(read.read(m.argument(u32, "mask").mask(lanes))):
-        arguments.at(4 * lanes * channel).store(value, align=4)
-    m.give()
-    m.frame(READ, None, PARAMETERS)
-    return m.module.text()
-
-
-@once
-def read_function(form: ReadForm, bits: int) -> jit.LoadedCode:
-    """The code of a read; raises Unsupported for what is not simulated."""
-    form.check()
-    return _load(READ, read_text, form, bits)
-
-
-# -- early tests -----------------------------------------------------------------------------------------------------
-
-
-def early_text(state: DepthState, bits: int) -> str:
-    """The IR of `uint32_t f(context, target, block)` (three_d.h: depth_function)."""
-    m = LlvmMachine()
-    context, target, block = (m.pointer(name) for name in ("context", "target", "block"))
-    given, numbers = RecordView(m, BLOCK, block.memory("block"), 0), RecordView(m, DEPTH, target.memory("target"), 0)
+def _early(m: Machine, state: DepthState, memory: GraphicsMemory, target: Memory, block: Memory) -> Value:
+    """`uint32_t f(context, target, block)` (three_d.h: depth_function)."""
+    given, numbers = RecordView(m, BLOCK, block, 0), RecordView(m, DEPTH, target, 0)
     mask = m.mask_from_bits(given.load("mask"), surface.BLOCK)
     pixels = surface.one_block(m, given.load("x"), given.load("y"))
     z = m.load_block(f32, surface.BLOCK, given.memory, BLOCK.offset("z"))
-    passed = DepthTest(m, state, numbers, _Memory(m, context, bits)).run(
+    passed = DepthTest(m, state, numbers, memory).run(
         pixels, given.load("layer"), z, given.load("back_facing"), given.load("viewport"), mask, mask)
-    m.give(m.scalar(m.bits_from_mask(passed)))
-    m.frame(EARLY, u32, [Parameter("context"), Parameter("target"), Parameter("block")])
-    return m.module.text()
+    return m.bits_from_mask(passed)
 
 
-def held_text(state: DepthState, bits: int) -> str:
-    """The IR of `void f(context, target, block)` (three_d.h: held_function)."""
-    m = LlvmMachine()
-    context, target, block = (m.pointer(name) for name in ("context", "target", "block"))
-    given, numbers = RecordView(m, BLOCK, block.memory("block"), 0), RecordView(m, DEPTH, target.memory("target"), 0)
+def _held(m: Machine, state: DepthState, memory: GraphicsMemory, target: Memory, block: Memory) -> None:
+    """`void f(context, target, block)` (three_d.h: held_function)."""
+    given, numbers = RecordView(m, BLOCK, block, 0), RecordView(m, DEPTH, target, 0)
     pixels = surface.one_block(m, given.load("x"), given.load("y"))
     mask = m.mask_from_bits(given.load("mask"), surface.BLOCK)
-    depths, stencils = DepthTest(m, state, numbers, _Memory(m, context, bits)).held(pixels, given.load("layer"), mask)
-    block.at(ctypes.sizeof(DepthBlock)).store(depths, align=4)
-    block.at(ctypes.sizeof(DepthBlock) + 4 * surface.BLOCK).store(stencils, align=4)
-    m.give()
-    m.frame(HELD, None, [Parameter("context"), Parameter("target"), Parameter("block")])
-    return m.module.text()
+    found = DepthTest(m, state, numbers, memory).held(pixels, given.load("layer"), mask)
+    for number, value in enumerate(found):
+        m.store_block(value, block, ctypes.sizeof(DepthBlock) + 4 * surface.BLOCK * number)
+
+
+_MESSAGE = ("record", "pixel", "arguments"), ("mask", "flags")
+WRITES: PixelFunction[TargetForm] = PixelFunction("target_write", _write, *_MESSAGE)
+READS: PixelFunction[ReadForm] = PixelFunction("target_read", _read, *_MESSAGE)
+EARLY: PixelFunction[DepthState] = PixelFunction("early_depth", _early, ("target", "block"), result=u32)
+HELD: PixelFunction[DepthState] = PixelFunction("held_depth", _held, ("target", "block"))
+
+
+@once  # never freed: kernels may be about to call it
+def write_function(form: TargetForm, bits: int) -> TieredFunction:
+    """The code of a write; raises Unsupported for what is not simulated."""
+    form.check()
+    return WRITES.function(form, bits)
 
 
 @once
-def held_function(state: DepthState, bits: int) -> jit.LoadedCode:
-    check(state)
-    return _load(HELD, held_text, state, bits)
+def read_function(form: ReadForm, bits: int) -> TieredFunction:
+    """The code of a read; raises Unsupported for what is not simulated."""
+    form.check()
+    return READS.function(form, bits)
 
 
 @once
-def early_function(state: DepthState, bits: int) -> jit.LoadedCode:
+def held_function(state: DepthState, bits: int) -> TieredFunction:
     check(state)
-    return _load(EARLY, early_text, state, bits)
+    return HELD.function(state, bits)
+
+
+@once
+def early_function(state: DepthState, bits: int) -> TieredFunction:
+    check(state)
+    return EARLY.function(state, bits)
 
 
 class EarlyTests:
@@ -164,7 +178,7 @@ class EarlyTests:
         self.code = early_function(target.state, bits)
         self.record = DepthRecord()
         fill_depth(self.record, target)
-        self.function, self.target = self.code.address(EARLY), ctypes.addressof(self.record)
+        self.function, self.target = self.code.address, ctypes.addressof(self.record)
 
 
 class HeldDepth:
@@ -173,7 +187,7 @@ class HeldDepth:
     def __init__(self, target: DepthTarget, bits: int) -> None:
         self.code, self.record = held_function(target.state, bits), DepthRecord()
         fill_depth(self.record, target)
-        self.function, self.target = self.code.address(HELD), ctypes.addressof(self.record)
+        self.function, self.target = self.code.address, ctypes.addressof(self.record)
 
 
 def early_depth(target: DepthTarget, bits: int) -> EarlyTests:

@@ -59,7 +59,8 @@ class PixelBackend:
     def write(self, m: Machine, choices: list[tuple[Value, PixelWrite]]) -> None:
         given = next(write for holds, write in choices if holds.payload[0])
         state, space = backend_state(self.dispatch), self.dispatch.space
-        target = Targets(self.dispatch.state(Surfaces.of), state).target(given.surface, int(given.target.payload[0]))
+        targets = Targets(self.dispatch.state(Surfaces.of), state, self.dispatch.blend_moved)
+        target = targets.target(given.surface, int(given.target.payload[0]))
         form = target.form(given.variant)
         form.check()
         record = TargetRecord()
@@ -72,7 +73,7 @@ class PixelBackend:
 
     def read(self, m: Machine, read: PixelRead) -> list[Value]:
         state, space = backend_state(self.dispatch), self.dispatch.space
-        target = Targets(self.dispatch.state(Surfaces.of), state).target(read.surface, 0)
+        target = Targets(self.dispatch.state(Surfaces.of), state, self.dispatch.blend_moved).target(read.surface, 0)
         form = target.read_form(read.lanes)
         form.check()
         record = TargetRecord()

@@ -82,6 +82,8 @@ def target_surface(image: SurfaceImage, state: Record, what: str) -> tuple[Targe
     if image.kind == "buffer" or rotated:
         kind = "a buffer" if image.kind == "buffer" else "rotated"
         raise Unsupported(f"{what} is {kind}: not yet simulated for render targets")
+    if image.lines != (1, 0):
+        raise Unsupported(f"{what} has vertical_line_stride 1: not yet simulated for render targets")
     texel.check(image.format)
     level = image.levels - 1
     left, top, width, height = image.level_box(level)

@@ -37,8 +37,8 @@ class RenderTarget:
 class Targets:
     """The targets of a dispatch."""
 
-    def __init__(self, surfaces: Surfaces, state: BackendState) -> None:
-        self.surfaces, self.state = surfaces, state
+    def __init__(self, surfaces: Surfaces, state: BackendState, moved: int = 0) -> None:
+        self.surfaces, self.state, self.moved = surfaces, state, moved  # moved: bytes that the blend state has moved by since
 
     def _blend(self, index: int) -> TargetState:
         state = self.state
@@ -46,7 +46,8 @@ class Targets:
             return state.targets[index]
         if state.more is None:
             raise DecodeError(f"render target index {index}: the blend state has entries for {len(state.targets)}")
-        return state.more.parse(self.surfaces.space.read(*state.more.place(index)))
+        address, size = state.more.place(index)
+        return state.more.parse(self.surfaces.space.read(address + self.moved, size))
 
     def target(self, surface: int | None, index: int) -> RenderTarget:
         """The target of a binding table index (None: a null target) and a render target index."""

@@ -11,6 +11,8 @@ address.py   coordinates become texels: normalised or not, what lies outside
 lod.py       level of detail, and the levels that follow from it
 cube.py      faces of cube maps
 anisotropy.py  several samples for a pixel
+reduction.py  minimum and maximum in place of a filter
+request.py   what messages ask for; channels.py what channel selects make of texels
 filters.py   which texels count how much: nearest, linear, levels
 operations.py  operations on texels, for the interpreter and for compiled functions
 payloads.py  parameters of messages, by generation and width

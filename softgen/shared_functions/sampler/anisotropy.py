@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from softgen.lanes.machine import Machine
 from softgen.lanes.value import Value
 from softgen.shared_functions.sampler.lod import lengths, logarithm, rounded
+from softgen.shared_functions.sampler.reduction import Reduction
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,17 @@ def footprint(m: Machine, gradients: list[tuple[Value, Value]], sizes: list[Valu
     return Footprint(count, [m.select(steeper, pair[0], pair[1]) for pair in gradients], lod)
 
 
-def mean(m: Machine, footprint: Footprint, places: list[Value], mask: Value, sample: Callable[[list[Value]], list[Value]]) -> list[Value]:
-    """The mean of samples along a footprint; `sample` gives the channels at coordinates."""
+def mean(m: Machine, footprint: Footprint, places: list[Value], mask: Value, sample: Callable[[list[Value]], list[Value]],
+         reduction: Reduction | None = None) -> list[Value]:  # fmt: skip
+    """The mean of samples along a footprint, or what a reduction makes of them; `sample` gives the channels at coordinates."""
     number = m.variable(m.like(footprint.count, 0.0))
-    total = [m.variable(m.like(footprint.count, 0.0)) for _ in range(4)]
+    total = [m.variable(m.like(footprint.count, 0.0 if reduction is None else reduction.first)) for _ in range(4)]
     for _ in m.While(lambda: m.any((number.value < footprint.count) & mask)):
         along = m.div(number.value + 0.5, footprint.count) - 0.5
         values = sample([m.fma(reach, along, place) for reach, place in zip(footprint.reach, places, strict=True)])
         counts = number.value < footprint.count
         for so_far, value in zip(total, values, strict=True):
-            so_far.value = m.select(counts, so_far.value + value, so_far.value)
+            more = so_far.value + value if reduction is None else reduction.of(so_far.value, value)
+            so_far.value = m.select(counts, more, so_far.value)
         number.value = number.value + 1.0
-    return [m.div(so_far.value, footprint.count) for so_far in total]
+    return [so_far.value if reduction else m.div(so_far.value, footprint.count) for so_far in total]

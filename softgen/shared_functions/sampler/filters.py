@@ -8,7 +8,7 @@ does not count, even if it is no number. Integers are not filtered: the state mu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import product
 
 from softgen.errors import Unsupported
@@ -18,6 +18,8 @@ from softgen.lanes.value import Region, Value
 from softgen.shared_functions.sampler import address, anisotropy, cube, lod
 from softgen.shared_functions.sampler.anisotropy import Footprint
 from softgen.shared_functions.sampler.lod import LevelChoice, Levels
+from softgen.shared_functions.sampler.reduction import NAMES, Reduction
+from softgen.shared_functions.sampler.request import SamplePosition, SampleRequest, Tap
 from softgen.shared_functions.sampler.state import BORDERS, Sampling
 from softgen.surface import blocks, fetch, texel
 from softgen.surface.image import CHANNEL_NAMES, SurfaceImage, broadcast_number, column_offset, extent, row_offset
@@ -32,35 +34,6 @@ FIXED = ("always", "never")  # comparisons that do not look at texels
 GATHERED = ((0, 1), (1, 1), (1, 0), (0, 0))  # the texels of gather4 in the order of its answer, as steps along u and v
 
 
-@dataclass(frozen=True)
-class SampleRequest:
-    """What a message asks for, as f32: coordinates, and where the level of detail comes from if not from them. Offsets are i32."""
-
-    places: list[Value]  # u v r ai
-    lod: Value | None = None
-    bias: Value | None = None
-    gradients: list[tuple[Value, Value]] | None = None  # d/dx and d/dy of u, v and r
-    reference: Value | None = None
-    offsets: list[Value] | None = None
-
-
-@dataclass(frozen=True)
-class SamplePosition:
-    """Coordinates along the axes of an image, and the slice."""
-
-    places: list[Value]
-    slice: Value  # u32
-
-
-@dataclass(frozen=True)
-class Tap:
-    """A texel along one axis. Without a weight it is the only one."""
-
-    at: Value
-    weight: Value | None
-    border: Value | None
-
-
 class ImageSampler:
     """Samples an image for some lanes."""
 
@@ -68,12 +41,15 @@ class ImageSampler:
         if image.kind not in AXES:
             raise Unsupported(f"sampling a {image.kind} surface: not yet simulated")
         blocks.check(image.format)
+        if how.skips_srgb and image.format.space == "srgb":
+            image = replace(image, format=replace(image.format, space="linear"))
         self.m, self.image, self.memory, self.mask = m, image, memory, mask
         self.lanes, self.axes = mask.lanes, AXES[image.kind]
         self.whole = texel.is_integer(image.format)
         self.seamless = image.kind == "cube" and (how.seamless or how.modes[:2] == ("cube", "cube"))
         self.modes = ("clamp",) * 3 if self.seamless else how.modes
         self.how = how
+        self.reduction = Reduction(m, how.reduction) if how.reduction in NAMES else None
         self.choice = LevelChoice(m, image, how, self.lanes)
         self.offset, self.needed = u32 if image.near else u64, fetch.selected_channels(image)
         self.reference: Value | None = None
@@ -116,7 +92,11 @@ class ImageSampler:
         return found
 
     def level_of_detail(self, request: SampleRequest, spread: Footprint | None = None) -> Value:
-        """With bias, before clamps."""
+        """With bias and the message's lowest level, before clamps."""
+        found = self._level_of_detail(request, spread)
+        return found if request.lowest is None else self.m.max(found, request.lowest)
+
+    def _level_of_detail(self, request: SampleRequest, spread: Footprint | None) -> Value:
         m = self.m
         if request.lod is not None:
             return self.choice.biased(request.lod, None)
@@ -159,6 +139,11 @@ class ImageSampler:
         return [(x - a, y - a) for a, x, y in zip(origin, right, below, strict=True)]
 
     def _compare(self, reference: Value | None) -> None:
+        """Set the reference of a comparison; the state may ask for one that the message does not, or the other way (KBL 22560-22570)."""
+        if self.how.reduction == "comparison" and reference is None:
+            reference = self.m.constant(f32, 0.0, self.lanes)
+        elif self.how.reduction not in ("", "comparison"):
+            reference = None
         self.reference = None if reference is None else self._quantized(reference)
         self.counts_steps = self.counts_steps and reference is None
         if reference is not None and self.how.shadow in FIXED:
@@ -229,7 +214,7 @@ class ImageSampler:
         def sample(places: list[Value]) -> list[Value]:
             return self._levelled(SamplePosition(places, position.slice), offsets, levels, way, rounds)
 
-        return anisotropy.mean(self.m, spread, position.places, self.mask, sample)
+        return anisotropy.mean(self.m, spread, position.places, self.mask, sample, self.reduction)
 
     def _levelled(self, position: SamplePosition, offsets: list[Value] | None, levels: Levels, way: str,
                   rounds: tuple[bool, ...]) -> list[Value]:  # fmt: skip
@@ -244,7 +229,8 @@ class ImageSampler:
         for _ in m.If(m.any((part > 0.0) & self.mask)):
             second = self._filtered(position, offsets, after, way, rounds)
             for place, before, value in zip(mixed, first, second, strict=True):
-                place.value = m.select(part > 0.0, m.fma(value, part, before * (1.0 - part)), before)
+                both = self.reduction.of(before, value) if self.reduction else m.fma(value, part, before * (1.0 - part))
+                place.value = m.select(part > 0.0, both, before)
         return [place.value for place in mixed]
 
     def _filtered(self, position: SamplePosition, offsets: list[Value] | None, level: Value | None, way: str,
@@ -256,6 +242,8 @@ class ImageSampler:
         axes = [self._taps(axis, position.places[axis], offsets, level, smooth, rounds[axis]) for axis in range(self.axes)]
         if not smooth:
             return self._texel([taps[0] for taps in axes], position.slice, level)
+        if self.reduction is not None:
+            return self._reduced(self.reduction, axes, position.slice, level)
         if texel.is_finite(self.image.format):
             return self._mixed(axes, [], position.slice, level)
         total: list[Value | None] = [None] * 4
@@ -264,6 +252,14 @@ class ImageSampler:
             values = self._texel(list(chosen[::-1]), position.slice, level)
             total = [self._add(so_far, value, weight) for so_far, value in zip(total, values, strict=True)]
         return [value for value in total if value is not None]
+
+    def _reduced(self, reduction: Reduction, axes: list[list[Tap]], slice_: Value, level: Value | None) -> list[Value]:
+        """The least or greatest texels; the first always weighs something."""
+        found: list[Value] = []
+        for chosen in product(*reversed(axes)):
+            values = self._texel(list(chosen[::-1]), slice_, level)
+            found = reduction.where(self._weight(chosen) > 0.0, found, values) if found else values
+        return found
 
     def _mixed(self, axes: list[list[Tap]], chosen: list[Tap], slice_: Value, level: Value | None) -> list[Value]:
         """Axis by axis, u innermost."""
@@ -287,6 +283,8 @@ class ImageSampler:
                 on, x, y = m.select(corner, face, on), m.select(corner, edge[0], x), m.select(corner, edge[1], y)
             texels.append(self._texel([Tap(x, None, None), Tap(y, None, None)], base + on, level))
             corners.append(corner)
+        if self.reduction is not None:
+            return self._reduced_across(self.reduction, texels, corners, right, down)
         if self.image.averages_corners:
             texels = [[m.select(corner, 0.0, value) for value in values] for corner, values in zip(corners, texels, strict=True)]
             sums = [sum(values[1:], values[0]) for values in zip(*texels, strict=True)]
@@ -294,6 +292,17 @@ class ImageSampler:
                       for corner, values in zip(corners, texels, strict=True)]  # fmt: skip
         rows = [[m.fma(b, right, a * (1.0 - right)) for a, b in zip(texels[side], texels[side + 1], strict=True)] for side in (0, 2)]
         return [m.fma(b, down, a * (1.0 - down)) for a, b in zip(*rows, strict=True)]
+
+    def _reduced_across(self, reduction: Reduction, texels: list[list[Value]], corners: list[Value], right: Value,
+                        down: Value) -> list[Value]:  # fmt: skip
+        """The least or greatest of the texels of a cube map's faces; what is no texel, at a corner, does not count."""
+        m = self.m
+        found = [m.like(right, reduction.first)] * 4
+        for number, (values, corner) in enumerate(zip(texels, corners, strict=True)):
+            counts = (right > 0.0 if number & 1 else right < 1.0) & (down > 0.0 if number & 2 else down < 1.0)
+            missing = corner if self.image.averages_corners else corner & ~corner
+            found = reduction.where(counts & ~missing, found, values)
+        return found
 
     def _face(self, slice_: Value) -> tuple[Value, Value]:
         """The face of a slice of a cube map, and its first face."""
@@ -372,20 +381,3 @@ class ImageSampler:
             counts = texel.step_counts(self.image.format)
             values = [texel.divided(m, value, count) for value, count in zip(values, counts, strict=True)]
         return [m.bitcast(value, u32) for value in values]
-
-
-def selected(m: Machine, image: SurfaceImage, values: list[Value]) -> list[Value]:
-    """What a surface's channel selects make of red, green, blue and alpha (KBL 20098-20151)."""
-    if image.select == CHANNEL_NAMES:
-        return values
-    fixed = {"zero": 0, "one": 1 if texel.is_integer(image.format) else texel.ONE}
-    found = []
-    for name in image.select:
-        if name not in fixed and name not in CHANNEL_NAMES:
-            raise Unsupported(f"a surface with channel select {name}: not yet simulated")
-        found.append(values[CHANNEL_NAMES.index(name)] if name in CHANNEL_NAMES else m.like(values[0], fixed[name]))
-    return found
-
-
-def nothing(m: Machine, lanes: int) -> list[Value]:
-    return [m.constant(u32, 0, lanes)] * 4

@@ -14,13 +14,13 @@ from typing import cast
 
 from softgen.bits.generation import generation
 from softgen.errors import Unsupported
-from softgen.lanes.types import LaneType, f16, f32, i32, u16, u32
+from softgen.lanes.types import LaneType, f16, f32, i16, i32, u16, u32
 from softgen.lanes.value import Value
 from softgen.shared_functions.dataport import simd4x2
 from softgen.shared_functions.message import REGISTER, MessagePlan, answers
 from softgen.shared_functions.sampler import operations, payloads
+from softgen.shared_functions.sampler.channels import nothing
 from softgen.shared_functions.sampler.environment import SamplerMessage, StateMessage
-from softgen.shared_functions.sampler.filters import nothing
 from softgen.shared_functions.sampler.payloads import COORDINATES, GRADIENTS, Payload
 from softgen.shared_functions.texture.operations import ASKERS, TexelRequest, picture
 from softgen.surface import texel
@@ -35,8 +35,21 @@ SAMPLES = {name: name for name in ("sample", "sample_b", "sample_l", "sample_d",
 SAMPLES |= {"sample_lz": "sample_l", "sample_c_lz": "sample_l_c", "gather4_po": "gather4", "gather4_po_c": "gather4_c"}
 
 
-def _payload(plan: MessagePlan) -> Payload | None:
-    return payloads.payload(plan, generation(plan.gen).ld_parameters)
+def _payload(plan: MessagePlan, sent: int = 0) -> Payload | None:
+    """The parameters of a message; `sent`: its bytes, where they matter."""
+    found, able = payloads.payload(plan, generation(plan.gen).ld_parameters), generation(plan.gen).lowest_lod_parameter
+    if found is None or found.slots or plan.name not in payloads.CLAMPED or not able:
+        return found
+    room = sent - (REGISTER if plan.header else 0)
+    return found._replace(order=(*found.order, payloads.LOWEST)) if room > len(found.order) * found.size else found
+
+
+def _operation(name: str, its: Payload) -> str:
+    """The operation that a message asks for, without offsets."""
+    what = SAMPLES[name]
+    if payloads.LOWEST not in its.order:
+        return what
+    return what.removesuffix("_c") + operations.LOWEST + "_c" * what.endswith("_c")
 
 
 def _plain(plan: MessagePlan) -> bool:
@@ -50,7 +63,7 @@ def _plain(plan: MessagePlan) -> bool:
 
 
 def shape(x: SamplerMessage) -> Payload:
-    found = _payload(x.plan)
+    found = _payload(x.plan, x.sent)
     if found is not None:
         return found
     mode = x.plan.words["simd_mode"]
@@ -71,10 +84,20 @@ def parameters(x: SamplerMessage, its: Payload, type: LaneType) -> dict[str, Val
         held = room // REGISTER * simd4x2.FOUR
         return found | {name: simd4x2.firsts(x, type, place // simd4x2.FOUR * REGISTER, place % simd4x2.FOUR)
                         for place, name in enumerate(its.order[:held]) if name}  # fmt: skip
-    size = its.lanes * type.bytes
-    if x.plan.name == "sample" and room // size > len(its.order) and not payloads.by_length(x.plan):
-        raise Unsupported(f"{x.plan.name} with a minimum level of detail: not yet simulated")
-    return found | {name: x.take(type, place * size, its.lanes) for place, name in enumerate(its.order[: room // size])}
+    take = _halves if its.half else _whole
+    return found | {name: take(x, its, type, name, place) for place, name in enumerate(its.order[: room // its.size])}
+
+
+def _whole(x: SamplerMessage, its: Payload, type: LaneType, name: str, place: int) -> Value:
+    return x.take(type, place * its.size, its.lanes)
+
+
+def _halves(x: SamplerMessage, its: Payload, type: LaneType, name: str, place: int) -> Value:
+    """A parameter of 16 bits as 32: a float, or an integer with a sign."""
+    m, held = x.m, x.take(u16, place * its.size, its.lanes)
+    if type is f32 and not name.startswith("offset"):
+        return m.convert(m.bitcast(held, f16), f32)
+    return m.bitcast(m.convert(m.bitcast(held, i16), i32), type)
 
 
 def offsets(x: SamplerMessage, lanes: int) -> list[Value]:
@@ -137,12 +160,12 @@ def _give_slots(x: SamplerMessage, its: Payload, values: list[Value], masked: li
 # -- the messages -----------------------------------------------------------------------------------------------------------
 
 
-def _asked(plan: MessagePlan) -> TexelRequest:
-    its = _payload(plan)
+def _asked(plan: MessagePlan, sent: int) -> TexelRequest:
+    its = _payload(plan, sent)
     assert its is not None
     moved = plan.name in PER_LANE or plan.header and not payloads.by_length(plan)
     if plan.name in SAMPLES:
-        return TexelRequest(SAMPLES[plan.name] + operations.OFFSET * moved, its.lanes, plan.indices[1])
+        return TexelRequest(_operation(plan.name, its) + operations.OFFSET * moved, its.lanes, plan.indices[1])
     if plan.name == "resinfo":
         return TexelRequest("resinfo", its.lanes)
     return TexelRequest("load" + operations.OFFSET * moved, its.lanes)
@@ -160,9 +183,9 @@ def sample(x: SamplerMessage) -> None:
     moved = [given[name] for name in ("offset_u", "offset_v")] + [zero] if x.plan.name in PER_LANE else offsets(x, its.lanes)
     # A header has a table of samplers of its own (public: Mesa brw_lower_logical_sends.cpp).
     sampler = x.environment.sampler(x.sampler_index, x.header(HEADER, "sampler_state_pointer") if x.plan.header else None)
-    what = SAMPLES[x.plan.name]
+    what = _operation(x.plan.name, its)
     names = [*COORDINATES, *(GRADIENTS if "_d" in what else ()), *(("bias",) if "_b" in what else ()), *(("lod",) if "_l" in what else ()),
-             *(("ref",) if what.endswith("_c") else ())]  # fmt: skip
+             *((payloads.LOWEST,) if operations.LOWEST in what else ()), *(("ref",) if what.endswith("_c") else ())]  # fmt: skip
     places = [m.bitcast(given.get(name, zero), u32) for name in names]
     if what.startswith("gather4"):
         channel = x.header(HEADER, "gather4_source_channel") if x.plan.header else m.constant(u32, 0, 1)

@@ -1,8 +1,8 @@
 """The sampler's operations on texels: lane programs over an image and a sampler state, for the interpreter and for functions that compiled
 kernels call (texture/operations.py).
 
-Parameters are u, v, r and the array index; then gradients, bias, level of detail, reference and gather4's channel, as far as the operation
-has them; last texel offsets.
+Parameters are u, v, r and the array index; then gradients, bias, level of detail, the lowest level of detail, reference and gather4's
+channel, as far as the operation has them; last texel offsets.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from softgen.lanes.machine import Machine
 from softgen.lanes.types import f32, i32, u32
 from softgen.lanes.value import Region, Value
 from softgen.shared_functions.bindings import SAMPLING
-from softgen.shared_functions.sampler.filters import AXES, ImageSampler, SampleRequest, nothing, selected
+from softgen.shared_functions.sampler.channels import nothing, selected
+from softgen.shared_functions.sampler.filters import AXES, ImageSampler
 from softgen.shared_functions.sampler.payloads import COORDINATES, GRADIENTS
+from softgen.shared_functions.sampler.request import SampleRequest
 from softgen.shared_functions.sampler.state import Sampling
 from softgen.shared_functions.texture.operations import TexelOperation, operation
 from softgen.surface.fetch import fetch
 from softgen.surface.image import SurfaceImage, broadcast_number
 
 OFFSET = "_offset"  # ends the names of operations with texel offsets
+LOWEST = "_mlod"  # in the names of operations with a lowest level of detail
 MOVED = 3  # offsets
-_EXTRA = {"_d": len(GRADIENTS), "_b": 1, "_l": 1}
+_EXTRA = {"_d": len(GRADIENTS), "_b": 1, "_l": 1, LOWEST: 1}
 
 
 class _Parameters:
@@ -33,11 +36,12 @@ class _Parameters:
         gradients = self.floats(len(GRADIENTS)) if "_d" in what else None
         bias = self.floats(1)[0] if "_b" in what else None
         lod = self.floats(1)[0] if "_l" in what else None
+        lowest = self.floats(1)[0] if LOWEST in what else None
         reference = self.floats(1)[0] if what.endswith("_c") else None
         self.channel = self.rest.pop(0) if what.startswith("gather4") else None
         offsets = [m.bitcast(value, i32) for value in self.rest] if moved else None
         pairs = list(zip(gradients[::2], gradients[1::2], strict=True)) if gradients else None
-        self.request = SampleRequest(places, lod, bias, pairs, reference, offsets)
+        self.request = SampleRequest(places, lod, bias, pairs, reference, offsets, lowest)
 
     def floats(self, count: int) -> list[Value]:
         found, self.rest = self.rest[:count], self.rest[count:]

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from softgen.errors import Unsupported
-from softgen.shared_functions.message import MessagePlan
+from softgen.lanes.types import u32
+from softgen.shared_functions.message import REGISTER, MessagePlan
 
 LANES = {"simd8": 8, "simd16": 16}
+HALF_LANES = {"simd8h": 8, "simd16h": 16}  # parameters of 16 bits, a register each
 SLOTS = 2  # lanes of SIMD4x2
 COORDINATES = ("u", "v", "r", "ai")
 GRADIENTS = ("dudx", "dudy", "dvdx", "dvdy", "drdx", "drdy")
@@ -48,7 +50,9 @@ LENGTHS: dict[str, dict[int, tuple[int, tuple[str, ...]]]] = {
     "resinfo": {2: (SLOTS, ("", "", "", "lod")), 3: (16, ("lod",))},
     "ld": {length: (SLOTS if length == 2 else 16, (*_UVR, "lod")) for length in (2, 3, 5, 7, 9)},
 }  # fmt: skip
-MIN_LOD = "min_lod"  # of sample since Gen9, after its coordinates
+# Messages that may have a lowest level of detail after all their parameters
+CLAMPED = ("sample", "sample_b", "sample_c", "sample_b_c", "sample_d", "sample_d_c")
+LOWEST = "lowest"
 
 
 class Payload(NamedTuple):
@@ -56,6 +60,12 @@ class Payload(NamedTuple):
 
     lanes: int
     order: tuple[str, ...]
+    half: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of a parameter, where slots do not have theirs contiguous."""
+        return REGISTER if self.half else self.lanes * u32.bytes
 
     @property
     def slots(self) -> bool:
@@ -76,8 +86,8 @@ def payload(plan: MessagePlan, ld_parameters: tuple[str, ...]) -> Payload | None
             raise Unsupported(f"{plan.name} of {plan.fields.message_length} registers: not yet simulated")
         return Payload(*found)
     mode = plan.words["simd_mode"]
-    if mode in LANES:
-        return Payload(LANES[mode], ld_parameters if plan.name == "ld" else WIDE[plan.name])
+    if lanes := LANES.get(mode) or HALF_LANES.get(mode):
+        return Payload(lanes, ld_parameters if plan.name == "ld" else WIDE[plan.name], mode in HALF_LANES)
     return slots(plan) if mode == "simd4x2" else None
 
 

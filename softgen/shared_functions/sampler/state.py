@@ -55,6 +55,8 @@ class Sampling:
     border: Four = (0, 0, 0, 0)  # bits
     integers: Four | None = None  # the border of integer formats, where it stands apart
     small_border: bool = False  # the border is four bytes, for channels that a format lacks too
+    reduction: str = ""  # what is made of the texels of a footprint: std_filter comparison minimum maximum; '': as the message says
+    skips_srgb: bool = False  # texels of sRGB formats are not made linear
     run_time: SamplerNumbers | None = None  # in compiled programs
 
     @property
@@ -82,7 +84,7 @@ class Sampling:
         found = texel.missing(format)
         for one in format.channels:
             if one.type not in ("void", "exponent"):
-                found.update({name: border[0 if one.name in texel.COPIES else ORDER.index(name)]
+                found.update({name: border[0 if one.name in "li" else ORDER.index(name)]
                               for name in texel.COPIES.get(one.name, one.name)})  # fmt: skip
         return [found[name] for name in ORDER]
 
@@ -120,9 +122,8 @@ def _decoded(gen: float, state: Record) -> Sampling:
     for name in ("mag_mode_filter", "min_mode_filter"):
         if word[name] not in FILTERS:
             raise Unsupported(f"has {name} {word[name]}: not yet simulated")
-    for name in ("chromakey_enable", "reduction_type_enable", "srgb_decode"):
-        if getattr(state, name, 0):
-            raise Unsupported(f"has {name} set: not yet simulated")
+    if state.chromakey_enable:
+        raise Unsupported("has chromakey_enable set: not yet simulated")
     rounds = [tuple(bool(getattr(state, f"{axis}_address_{way}_filter_rounding_enable")) for axis in "uvr") for way in ("mag", "min")]
     bias = _lod(layout, state, "texture_lod_bias")
     return Sampling(
@@ -137,6 +138,8 @@ def _decoded(gen: float, state: Record) -> Sampling:
         seamless=word["cube_surface_control_mode"] == "override",
         anisotropy=2 * int(state.maximum_anisotropy) + 2,
         small_border=word.get("texture_border_color_mode") == "dx9",
+        reduction=value_name(layout, state, "reduction_type") if getattr(state, "reduction_type_enable", 0) else "",
+        skips_srgb=bool(getattr(state, "srgb_decode", 0)),
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
-"""Compiled operations on texels (operations.py), which kernels call by address.
+"""Functions for operations on texels (operations.py), which kernels call by address: bytecode or compiled code (lanes/tiers.py).
 
-A function is compiled for a kind of surface and, where it samples, for a sampler state; sizes and addresses are read from its Picture.
+A function is made for a kind of surface and, where it samples, for a sampler state; sizes and addresses are read from its Picture.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import ctypes
 import struct
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -16,15 +17,19 @@ from typing import Any, NamedTuple, Protocol
 from softgen.bits.formats import Format
 from softgen.errors import SoftgenError
 from softgen.lanes import jit
+from softgen.lanes.bytecode import BytecodeMachine
+from softgen.lanes.bytecode_program import BytecodeProgram
 from softgen.lanes.llvm import LlvmMachine
 from softgen.lanes.llvm_region import LEAVE, flat_region, table_region
 from softgen.lanes.llvm_scalar import HostPointer, Parameter, Scalar
-from softgen.lanes.record import RecordLayout
-from softgen.lanes.types import f32, u32, u64
-from softgen.lanes.value import Region
+from softgen.lanes.machine import Machine
+from softgen.lanes.mode import in_background
+from softgen.lanes.record import RecordLayout, RecordView
+from softgen.lanes.tiers import TieredFunction
+from softgen.lanes.types import u32, u64
+from softgen.lanes.value import Memory, Region, Value
 from softgen.memory import guard
 from softgen.shared_functions.bindings import (
-    LEVELS,
     NUMBERS,
     SAMPLING,
     TABLES,
@@ -41,6 +46,7 @@ from softgen.surface.image import SurfaceImage
 from softgen.surface.levels import LevelTable
 
 NAME = "texels"
+MEMORIES = ("picture", "sampler", "arguments")  # what arguments of a function point at, after the context
 PICTURE, SAMPLE_FUNCTIONS = RecordLayout.of(Picture), RecordLayout.of(SampleFunctions)
 # Messages of a kind, the first that is compiled included: one takes the interpreter about 15 ms, compiling takes some tenths of a second,
 # and a picture has thousands.
@@ -96,7 +102,7 @@ class Pictures:
         self._describe(self.bindings.pictures[index], image)
         if how:
             self._tell(self._samples.setdefault((index, sampler), SampleFunctions()), image, how)
-        self._enter(code.address(NAME), *place)  # last: other workers may be reading the entry
+        self._enter(code.address, *place)  # last: other workers may be reading the entry
         return True
 
     def address(self, index: int, what: str, lanes: int, sampler: int) -> int:
@@ -147,42 +153,67 @@ def generic(image: SurfaceImage) -> SurfaceImage:
 
 
 _NO_NUMBERS: dict[str, Any] = dict.fromkeys((name for name in NUMBERS if name != "levels"), 0)
-_made: dict[TexelForm, jit.LoadedCode] = {}  # never freed: kernels may be about to call it
+_made: dict[TexelForm, TieredFunction] = {}  # never freed: kernels may be about to call it
 _making = threading.Lock()
 _asked: Counter[TexelForm] = Counter()
 
 
-def function(form: TexelForm, hurry: bool = False) -> jit.LoadedCode | None:
-    """The code of a form: compiled before, cached, or asked for often enough; None otherwise."""
+def function(form: TexelForm, hurry: bool = False) -> TieredFunction | None:
+    """The function of a form. Where functions are compiled at once, None unless it is cached or was asked for often enough."""
     if form not in _made:
         _asked[form] += 1
-        first = _asked[form] == 1
-        if not first and _asked[form] < COMPILE_AFTER and not hurry:
+        if not in_background() and not hurry and _asked[form] < COMPILE_AFTER and not (_asked[form] == 1 and _kept(form)):
             return None
-        if not hurry and _asked[form] < COMPILE_AFTER and not jit.has_form(form, (NAME,)):
-            return None
-        leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
-        assert leave
         with _making:
             if form not in _made:
-                _made[form] = jit.load_form(form, lambda: text(*form), (NAME,), {LEAVE: leave})
+                _made[form] = TieredFunction(NAME, lambda: bytecode(*form), lambda: _compiled(form), lambda: _kept(form))
     return _made[form]
 
 
+def _kept(form: TexelForm) -> bool:
+    return jit.has_form(form, (NAME,))
+
+
+def _compiled(form: TexelForm) -> jit.LoadedCode:
+    leave = ctypes.cast(guard.library().guard_leave, ctypes.c_void_p).value
+    assert leave
+    return jit.load_form(form, lambda: text(*form), (NAME,), {LEAVE: leave})
+
+
 def text(what: str, lanes: int, image: SurfaceImage, how: Any, bits: int) -> str:
+    """The IR of a function."""
     m = LlvmMachine()
-    context, picture, sampler, arguments = (m.pointer(name) for name in ("context", "picture", "sampler", "arguments"))
-    given = [arguments.at(4 * lanes * number).load_lanes(u32, lanes, align=4) for number in range(PARAMETERS[what])]
-    mask = m.argument(u32, "mask").mask(lanes)
-    numbers = {name: picture.field(PICTURE, name).load(u64, align=4) for name in NUMBERS}
-    memory = _memory(m, context, numbers["base"], bits, image.near)
-    how = how.with_numbers(_read_sampler(sampler)) if how else None
-    found = OPERATIONS[what](m, _read(m, picture, image, numbers), how, memory, given, mask)
-    for number, value in enumerate(found):
-        arguments.at(4 * lanes * number).store(m.bitcast(value, u32), align=4)
+    context, *pointers = (m.pointer(name) for name in ("context", *MEMORIES))
+    memories = [pointer.memory(name) for pointer, name in zip(pointers, MEMORIES, strict=True)]
+
+    def memory(base: Value) -> Region:
+        return _memory(m, context, m.scalar(base), bits, image.near)
+
+    _operate(m, what, lanes, image, how, memory, memories, m.argument(u32, "mask").lane())
     m.give()
-    m.frame(NAME, None, [Parameter("context"), Parameter("picture"), Parameter("sampler"), Parameter("arguments"), Parameter("mask", u32)])
+    m.frame(NAME, None, [*(Parameter(name) for name in ("context", *MEMORIES)), Parameter("mask", u32)])
     return m.module.text()
+
+
+def bytecode(what: str, lanes: int, image: SurfaceImage, how: Any, bits: int) -> BytecodeProgram:
+    """The same as bytecode."""
+    m = BytecodeMachine(bits)
+    memories = [m.memory_of(number, name) for number, name in enumerate(MEMORIES, 1)]
+    _operate(m, what, lanes, image, how, m.graphics_memory, memories, m.argument(len(MEMORIES) + 1, u32))
+    return m.program(HEAD.offset("table"), HEAD.offset("mask"))
+
+
+def _operate(m: Machine, what: str, lanes: int, image: SurfaceImage, how: Any, memory: Callable[[Value], Region],
+             memories: list[Memory], mask: Value) -> None:  # fmt: skip
+    """The lane program of a function."""
+    picture, sampler, arguments = memories
+    given = [m.load_block(u32, lanes, arguments, 4 * lanes * number) for number in range(PARAMETERS[what])]
+    view = RecordView(m, PICTURE, picture, 0)
+    numbers = {name: view.load(name) for name in NUMBERS}
+    how = how.with_numbers(_read_sampler(RecordView(m, SAMPLE_FUNCTIONS, sampler, 0))) if how else None
+    found = OPERATIONS[what](m, _read(view, image, numbers), how, memory(numbers["base"]), given, m.mask_from_bits(mask, lanes))
+    for number, value in enumerate(found):
+        m.store_block(m.bitcast(value, u32), arguments, 4 * lanes * number)
 
 
 def _memory(m: LlvmMachine, context: HostPointer, base: Scalar, bits: int, near: bool) -> Region:
@@ -196,24 +227,22 @@ def _memory(m: LlvmMachine, context: HostPointer, base: Scalar, bits: int, near:
     return flat_region(m, host, m.number(u64, PART) - low, note, name="memory", scattered=True)
 
 
-def _read_sampler(sampler: HostPointer) -> SamplerNumbers:
-    lods, bias, outside = (SAMPLE_FUNCTIONS.offset(name) for name in ("lods", "bias", "outside"))
-    return SamplerNumbers(tuple(sampler.at(lods + 4 * number).load(f32, align=4).lane() for number in range(2)),
-                          sampler.at(bias).load(f32, align=4).lane(),
-                          tuple(sampler.at(outside + 4 * number).load(u32, align=4).lane() for number in range(4)))  # fmt: skip
+def _read_sampler(sampler: RecordView) -> SamplerNumbers:
+    return SamplerNumbers(tuple(sampler.load("lods", element=number) for number in range(2)), sampler.load("bias"),
+                          tuple(sampler.load("outside", element=number) for number in range(4)))  # fmt: skip
 
 
-def _read(m: LlvmMachine, picture: HostPointer, image: SurfaceImage, numbers: dict[str, Scalar]) -> SurfaceImage:
+def _read(picture: RecordView, image: SurfaceImage, numbers: dict[str, Value]) -> SurfaceImage:
     """The image with its numbers and tables as the Picture has them."""
-    values: dict[str, Any] = {name: number.lane() for name, number in numbers.items()}
+    values: dict[str, Any] = dict(numbers)
     if image.moved:
-        values["at"] = tuple(picture.at(PICTURE.offset("at") + 8 * axis).load(u64, align=4).lane() for axis in (0, 1))
+        values["at"] = tuple(picture.load("at", element=axis) for axis in (0, 1))
     if image.mipmapped:
-        values["run_time"] = LevelTable(*(picture.field(PICTURE, f"level_{name}").load_lanes(u32, LEVELS, align=4) for name in TABLES))
+        values["run_time"] = LevelTable(*(picture.load(f"level_{name}") for name in TABLES))
     else:
         values |= {"levels": 1, "level": 0}
     if image.format.space == "srgb":
-        values["linear"] = picture.field(PICTURE, "linear").load(u64, align=4).lane()
+        values["linear"] = picture.load("linear")
     return replace(image, **values)
 
 

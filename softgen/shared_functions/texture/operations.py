@@ -21,7 +21,7 @@ from softgen.lanes.value import Region, Value
 from softgen.shared_functions import descriptors
 from softgen.shared_functions.bindings import SAMPLING
 from softgen.shared_functions.descriptors import Descriptor
-from softgen.shared_functions.message import Message, MessagePlan, compiled, plan
+from softgen.shared_functions.message import REGISTER, Message, MessagePlan, compiled, plan
 from softgen.surface.image import SurfaceImage
 
 BINDLESS_UNIT = 6  # surface states begin at multiples of 64 bytes
@@ -51,22 +51,23 @@ class TexelRequest(NamedTuple):
         return self.what in SAMPLING
 
 
-ASKERS: dict[str, Callable[[MessagePlan], TexelRequest]] = {}  # by the name of a message that can be compiled
+# By the name of a message that can be compiled; given how many bytes are sent.
+ASKERS: dict[str, Callable[[MessagePlan, int], TexelRequest]] = {}
 
 
-def requested(descriptor: Descriptor) -> TexelRequest | None:
-    """The texel operation of a descriptor's message, if it can be compiled."""
+def requested(descriptor: Descriptor, sent: int | None = None) -> TexelRequest | None:
+    """The texel operation of a descriptor's message, if it can be compiled. `sent`: bytes of payload, where it has two parts."""
     sfid = next(number for number, name in descriptors.shared_functions(descriptor.layout.gen).items() if name == descriptor.function)
-    return textured(sfid, descriptor.descriptor, descriptor.layout.gen)
+    return textured(sfid, descriptor.descriptor, descriptor.layout.gen, sent)
 
 
-def textured(sfid: int, descriptor: int, gen: float) -> TexelRequest | None:
+def textured(sfid: int, descriptor: int, gen: float, sent: int | None = None) -> TexelRequest | None:
     """The texel operation of a message that can be compiled; None for others."""
     if not compiled(sfid, descriptor, gen):
         return None
     found = plan(sfid, descriptor, gen)
     asker = ASKERS.get(found.name)
-    return asker(found) if asker else None
+    return asker(found, REGISTER * int(found.fields.message_length) if sent is None else sent) if asker else None
 
 
 def operation(name: str, given: int) -> Callable[[TexelOperation], TexelOperation]:

@@ -112,7 +112,7 @@ def test_monochrome_text_of_the_kernel() -> None:
     record = read(7, "blitter", header(0x71, 9, 5 << 17), RASTER_COPY | 1 << 29, 0, 1 << 16 | 64, 0x10000, 1, 2, 0xAAAA, 0x5555)
     assert record.monochrome_source_start == 5 and record.monochrome_source_transparency_mode
     assert (record.source_background_color, record.source_foreground_color) == (1, 2)
-    assert [one.dword for one in record.immediate_data] == [0xAAAA, 0x5555]
+    assert [data.dword for data in record.immediate_data] == [0xAAAA, 0x5555]
 
 
 def test_fast_copy_of_intel_gpu_tools() -> None:

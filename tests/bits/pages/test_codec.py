@@ -48,7 +48,7 @@ def read(name: str, gen: float, places: str, header: int = 0, dwords: int = 0) -
 
 
 def values(group: Any) -> list[int]:
-    return [one.value for one in group]
+    return [entry.value for entry in group]
 
 
 # -- keys and lengths ----------------------------------------------------------------------------------------------
@@ -265,9 +265,9 @@ def test_error_words(name: str) -> None:
 @pytest.mark.behaviour("KBL-MFX-17", shows="layout")
 def test_buffer_attributes() -> None:
     """KBL 13524-13569."""
-    one = read("MEMORYADDRESSATTRIBUTES", 9.0, "0.13=2 0.12=1 0.9=1 0.7=3 0.1=5")
-    assert (one.tiled_resource_mode, one.row_store_scratch_buffer_cache_select, one.memory_compression_enable) == (2, 1, 1)
-    assert (one.arbitration_priority_control, one.mocs) == (3, 5 << 1)
+    record = read("MEMORYADDRESSATTRIBUTES", 9.0, "0.13=2 0.12=1 0.9=1 0.7=3 0.1=5")
+    assert (record.tiled_resource_mode, record.row_store_scratch_buffer_cache_select, record.memory_compression_enable) == (2, 1, 1)
+    assert (record.arbitration_priority_control, record.mocs) == (3, 5 << 1)
 
 
 def test_a_buffer_is_one_dword_then_three() -> None:
@@ -349,8 +349,8 @@ def test_enhancement_container() -> None:
         (2528, 2911, "VEBOX_FRONT_END_CSC_STATE"),
     ]
     for gen in (7.5, 8.0, 9.0, 11.0):
-        for one in catalogue.layout("VEBOX_IECP_STATE", gen).fields:
-            assert catalogue.layout(one.type.target, gen).dwords * 32 == one.width, f"{one.name} on gen {gen:g}"
+        for field in catalogue.layout("VEBOX_IECP_STATE", gen).fields:
+            assert catalogue.layout(field.type.target, gen).dwords * 32 == field.width, f"{field.name} on gen {gen:g}"
 
 
 @pytest.mark.behaviour("KBL-VEBOX-14", shows="layout")

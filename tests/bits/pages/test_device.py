@@ -18,9 +18,9 @@ INTERRUPTS = "BIT_DEFINITION_FOR_INTERRUPT_CONTROL_REGISTERS_"
 @pytest.mark.behaviour("KBL-CTX-01", shows="layout")
 def test_context_descriptor() -> None:
     """KBL 5209-5371."""
-    one = unpack("CONTEXT_DESCRIPTOR", GEN, (1, 0, 0xCAFE), (0, 12, 0x12345), (0, 8, 1), (0, 6, 2), (0, 3, 3), (0, 0, 7))
-    assert (one.context_id, one.context_address, one.privileged, one.fault_handling) == (0xCAFE, 0x12345000, 1, 2)
-    assert (one.addressing, one.force_restore, one.force_page_directory_restore, one.valid) == (3, 1, 1, 1)
+    record = unpack("CONTEXT_DESCRIPTOR", GEN, (1, 0, 0xCAFE), (0, 12, 0x12345), (0, 8, 1), (0, 6, 2), (0, 3, 3), (0, 0, 7))
+    assert (record.context_id, record.context_address, record.privileged, record.fault_handling) == (0xCAFE, 0x12345000, 1, 2)
+    assert (record.addressing, record.force_restore, record.force_page_directory_restore, record.valid) == (3, 1, 1, 1)
     values = dict(layout("CONTEXT_DESCRIPTOR", GEN).field("fault_handling").type.values)
     assert values == {0: "hang", 1: "halt", 2: "stream"}
 
@@ -33,10 +33,10 @@ EVENTS = ["idle_to_active", "preempted", "element_switch", "active_to_idle", "co
 def test_context_status_events() -> None:
     """KBL 5381-5484: a bit each from 0 up, then lite restore and the display plane or pipe that was waited for."""
     for bit, event in enumerate(EVENTS):
-        one = unpack("CONTEXT_STATUS", GEN, (0, bit, 1), (1, 0, 77))
-        assert [name for name in EVENTS if getattr(one, name)] == [event] and one.context_id == 77
-    one = unpack("CONTEXT_STATUS", GEN, (0, 16, 8), (0, 15, 1), (0, 12, 5), (0, 11, 1))
-    assert (one.display_plane, one.lite_restore, one.display_plane_additional, one.semaphore_wait_mode) == (8, 1, 5, 1)
+        record = unpack("CONTEXT_STATUS", GEN, (0, bit, 1), (1, 0, 77))
+        assert [name for name in EVENTS if getattr(record, name)] == [event] and record.context_id == 77
+    record = unpack("CONTEXT_STATUS", GEN, (0, 16, 8), (0, 15, 1), (0, 12, 5), (0, 11, 1))
+    assert (record.display_plane, record.lite_restore, record.display_plane_additional, record.semaphore_wait_mode) == (8, 1, 5, 1)
 
 
 @pytest.mark.behaviour("KBL-CTX-06", "KBL-CTX-07", shows="layout")
@@ -45,28 +45,29 @@ def test_hardware_status_page() -> None:
     page = [0] * 1024
     page[0], page[4], page[31], page[48], page[1023] = 1, 2, 5, 6, 7
     page[16:28] = range(100, 112)
-    one = layout("HARDWARE_STATUS_PAGE_LAYOUT", GEN).unpack(page)
-    assert (one.interrupt_status, one.ring_head, one.last_written_status_offset) == (1, 2, 5)
-    assert [entry.context_id for entry in one.context_status] == [101, 103, 105, 107, 109, 111]
-    assert (len(one.general_purpose), one.general_purpose[0].value, one.general_purpose[-1].value) == (976, 6, 7)
+    record = layout("HARDWARE_STATUS_PAGE_LAYOUT", GEN).unpack(page)
+    assert (record.interrupt_status, record.ring_head, record.last_written_status_offset) == (1, 2, 5)
+    assert [entry.context_id for entry in record.context_status] == [101, 103, 105, 107, 109, 111]
+    assert (len(record.general_purpose), record.general_purpose[0].value, record.general_purpose[-1].value) == (976, 6, 7)
 
 
 @pytest.mark.behaviour("KBL-CTX-08", shows="layout")
 def test_a_context_s_own_page() -> None:
     """KBL 18205-18254."""
-    one = unpack("PPHWSP_LAYOUT", GEN, (4, 0, 1), (16, 0, 2), (17, 0, 1), (18, 0, 3), (20, 0, 4), (22, 0, 5), (24, 0, 0x0E000000 << 96))
-    assert (one.ring_head, one.cumulative_context_run_time, one.element_switch, one.preempt_request_received_timestamp) == (1, 2, 1, 3)
-    assert (one.context_restore_complete_timestamp, one.context_save_finished_timestamp) == (4, 5)
-    assert one.mi_semaphore_wait >> 96 == 0x0E000000
+    record = unpack("PPHWSP_LAYOUT", GEN, (4, 0, 1), (16, 0, 2), (17, 0, 1), (18, 0, 3), (20, 0, 4), (22, 0, 5), (24, 0, 0x0E000000 << 96))
+    assert (record.ring_head, record.cumulative_context_run_time, record.element_switch,
+            record.preempt_request_received_timestamp) == (1, 2, 1, 3)
+    assert (record.context_restore_complete_timestamp, record.context_save_finished_timestamp) == (4, 5)
+    assert record.mi_semaphore_wait >> 96 == 0x0E000000
 
 
 @pytest.mark.behaviour("KBL-STAT-02", shows="layout")
 def test_performance_report() -> None:
     """KBL 16250-16372: 256 bytes."""
-    one = layout("PERFORMANCE_COUNTER_REPORT", GEN).unpack(list(range(64)))
-    assert (one.report_id, one.timestamp, one.context_id, one.gpu_ticks) == (0, 1, 2, 3)
-    assert [counter.low for counter in one.a_counter] == list(range(4, 40)) and len(one.a_counter_high) == 32
-    assert len(one.b_counter) == len(one.c_counter) == 8 and (one.b_counter[0][0], one.c_counter[7][0]) == (48, 63)
+    record = layout("PERFORMANCE_COUNTER_REPORT", GEN).unpack(list(range(64)))
+    assert (record.report_id, record.timestamp, record.context_id, record.gpu_ticks) == (0, 1, 2, 3)
+    assert [counter.low for counter in record.a_counter] == list(range(4, 40)) and len(record.a_counter_high) == 32
+    assert len(record.b_counter) == len(record.c_counter) == 8 and (record.b_counter[0][0], record.c_counter[7][0]) == (48, 63)
 
 
 # -- interrupts and errors -------------------------------------------------------------------------------------------------
@@ -75,7 +76,7 @@ def test_performance_report() -> None:
 @pytest.mark.behaviour("KBL-INT-02", shows="layout")
 def test_render_interrupts() -> None:
     """KBL 1962-2025."""
-    bits = {one.name: one.low for one in layout(INTERRUPTS + "RENDER", GEN).fields}
+    bits = {field.name: field.low for field in layout(INTERRUPTS + "RENDER", GEN).fields}
     assert bits == {"user_interrupt": 0, "command_parser_master_error": 3, "pipe_control_notify": 4, "timeout_counter_expired": 6,
                     "page_fault": 7, "context_switch": 8, "tiled_resource_invalid_tile_detection": 9, "l3_counter_save": 10,
                     "wait_on_semaphore": 11}  # fmt: skip
@@ -85,8 +86,8 @@ def test_render_interrupts() -> None:
 @pytest.mark.parametrize("engine, shift", [("BLITTER", 16), ("MEDIA_1", 0), ("MEDIA_2", 16), ("VIDEO_ENHANCEMENT", 0)])
 def test_interrupts_of_the_other_engines(engine: str, shift: int) -> None:
     """As render's, without page fault, tiles and L3; a flush notifies instead of a pipe control; two share a register by its halves."""
-    render = {one.name.replace("pipe_control", "mi_flush_dw"): one.low for one in layout(INTERRUPTS + "RENDER", GEN).fields}
-    theirs = {one.name: one.low - shift for one in layout(INTERRUPTS + engine, GEN).fields}
+    render = {field.name.replace("pipe_control", "mi_flush_dw"): field.low for field in layout(INTERRUPTS + "RENDER", GEN).fields}
+    theirs = {field.name: field.low - shift for field in layout(INTERRUPTS + engine, GEN).fields}
     own = ("page_fault", "tiled_resource_invalid_tile_detection", "l3_counter_save")
     assert theirs == {name: bit for name, bit in render.items() if name not in own}
 
@@ -95,8 +96,8 @@ def test_interrupts_of_the_other_engines(engine: str, shift: int) -> None:
 @pytest.mark.parametrize("engine", ["", "BCS_", "VCS_", "VECS_"])
 def test_error_bits_of_each_streamer(engine: str) -> None:
     """KBL 11257, 1664, 26367, 30127."""
-    one = unpack(f"{engine}HARDWARE_DETECTED_ERROR_BIT_DEFINITIONS", GEN, (0, 2, 1))
-    assert (one.command_privilege_violation, one.instruction_error) == (1, 0)
+    record = unpack(f"{engine}HARDWARE_DETECTED_ERROR_BIT_DEFINITIONS", GEN, (0, 2, 1))
+    assert (record.command_privilege_violation, record.instruction_error) == (1, 0)
 
 
 # -- memory --------------------------------------------------------------------------------------------------------------
@@ -107,8 +108,8 @@ def test_error_bits_of_each_streamer(engine: str) -> None:
 def test_addresses_keep_48_bits(low: int) -> None:
     """KBL 9014-9211: bits 47:n; what stands above is not looked at."""
     address = 0xFFFF_8123_4567_8000
-    one = layout(f"GRAPHICSADDRESS63_{low}", GEN)
-    assert one.unpack(words(2, (0, 0, address >> low)))[0] == (address & (1 << 48) - 1) >> low
+    page = layout(f"GRAPHICSADDRESS63_{low}", GEN)
+    assert page.unpack(words(2, (0, 0, address >> low)))[0] == (address & (1 << 48) - 1) >> low
 
 
 @pytest.mark.behaviour("KBL-MEM-02", shows="layout")
@@ -123,8 +124,8 @@ def test_base_addresses() -> None:
 def test_memory_object_control() -> None:
     """KBL 13492-13504: an index of six bits on Gen9; Gen8 has the controls themselves."""
     assert unpack("MEMORY_OBJECT_CONTROL_STATE", 9, (0, 1, 63)).index_to_mocs_tables == 63
-    one = unpack("MEMORY_OBJECT_CONTROL_STATE", 8, (0, 5, 3), (0, 3, 3), (0, 0, 1))
-    assert (one.memory_type, one.target_cache, one.age_for_quadlru) == (3, 3, 1)
+    record = unpack("MEMORY_OBJECT_CONTROL_STATE", 8, (0, 5, 3), (0, 3, 3), (0, 0, 1))
+    assert (record.memory_type, record.target_cache, record.age_for_quadlru) == (3, 3, 1)
 
 
 # -- contexts of Ice Lake --------------------------------------------------------------------------------------------------
@@ -170,24 +171,24 @@ def test_push_constants_are_saved_twice() -> None:
 def test_power_context() -> None:
     """ICL 1711-1811: nothing, then a load of 110 registers, posted, which the header 0x110010db says; the ring is enabled last, after head,
     tail and start."""
-    one = layout("POWER_CONTEXT_RENDER", 11)
+    page = layout("POWER_CONTEXT_RENDER", 11)
     entries = [{"register_offset": 0x229C}] * 110
     assert layout("MI_LOAD_REGISTER_IMM", 11).pack(force_posted=1, entry=entries)[0] == 0x110010DB
-    assert one.reserved() & 0xFFFFFFFF == 0xFFFFFFFF
-    loaded = [field for field in one.fields if 64 <= field.low < one.field("load_2").low]
+    assert page.reserved() & 0xFFFFFFFF == 0xFFFFFFFF
+    loaded = [field for field in page.fields if 64 <= field.low < page.field("load_2").low]
     assert all(field.low % 64 == 0 and field.width % 64 == 0 and field.type.target.startswith("CONTEXT_REGISTER") for field in loaded)
-    assert (one.field("load_1").low // 32, one.field("load_2").low // 32) == (1, 0xE1)
-    assert one.field("csb_interrupt_mask").high < (2 + 2 * 110) * 32 <= one.field("load_2").low
+    assert (page.field("load_1").low // 32, page.field("load_2").low // 32) == (1, 0xE1)
+    assert page.field("csb_interrupt_mask").high < (2 + 2 * 110) * 32 <= page.field("load_2").low
     order = ["ring_buffer_ctl", "ring_buffer_head", "ring_buffer_tail", "ring_buffer_start", "ring_buffer_ctl_original"]
-    assert [one.field(name).low // 32 for name in order] == [6, 8, 10, 12, 14]
+    assert [page.field(name).low // 32 for name in order] == [6, 8, 10, 12, 14]
 
 
 @pytest.mark.behaviour("ICL-CTX-14", shows="layout")
 def test_position_only_context() -> None:
     """ICL 2363-2381: 80 dwords with 14 registers at 0x18000."""
-    one = layout("POSH_CONTEXT_EL", 11)
-    saved = [field for field in one.fields if field.type.target == "CONTEXT_REGISTER"]
-    assert one.dwords == 80 and len(saved) == 14 and registers.bases(11)["position_only"] == (0x18000,)
+    page = layout("POSH_CONTEXT_EL", 11)
+    saved = [field for field in page.fields if field.type.target == "CONTEXT_REGISTER"]
+    assert page.dwords == 80 and len(saved) == 14 and registers.bases(11)["position_only"] == (0x18000,)
 
 
 @pytest.mark.behaviour("ICL-CS-16", shows="layout")

@@ -18,7 +18,7 @@ def named(page: str, gen: float, field: str, dword: int, low: int, codes: int) -
 def pointers(gen: float, target: str) -> dict[str, BitField]:
     """Fields that are addresses of something: PAGE.field."""
     pages = [page for name in catalogue().names() if (page := catalogue().get(name, gen))]
-    fields = [(f"{page.name}.{one.name}", one) for page in pages for one, _ in page.walk()]
+    fields = [(f"{page.name}.{field.name}", field) for page in pages for field, _ in page.walk()]
     return {name: one for name, one in fields if one.type.name == "address" and one.type.target == target}
 
 
@@ -56,12 +56,12 @@ def test_which_base_a_pointer_counts_from(gen: float, base: str, targets: str) -
     """ICL 1604-1628: every pointer to such a thing, on whatever page it stands."""
     for target in targets.split():
         found = pointers(gen, target)
-        assert found and {one.type.base for one in found.values()} == {base}, target
-    indirect = [name for name, one in pointers(gen, "data").items() if one.type.base == "indirect"]
+        assert found and {pointer.type.base for pointer in found.values()} == {base}, target
+    indirect = [name for name, pointer in pointers(gen, "data").items() if pointer.type.base == "indirect"]
     assert {"MEDIA_OBJECT.indirect_data_start_address", "GPGPU_WALKER.indirect_data_start_address"} <= set(indirect)
-    sip = next(one for one in layout("STATE_SIP", gen).fields if one.type.name == "address")
-    colour = next(one for one in layout("3DSTATE_CC_STATE_POINTERS", gen).fields if one.type.name == "address")
-    scratch = next(one for one in layout("3DSTATE_VS", gen).fields if one.name == "scratch_space_base_pointer")
+    sip = next(field for field in layout("STATE_SIP", gen).fields if field.type.name == "address")
+    colour = next(field for field in layout("3DSTATE_CC_STATE_POINTERS", gen).fields if field.type.name == "address")
+    scratch = next(field for field in layout("3DSTATE_VS", gen).fields if field.name == "scratch_space_base_pointer")
     assert (sip.type.base, colour.type.base, scratch.type.base) == ("instruction", "dynamic", "general")
 
 
@@ -69,8 +69,8 @@ def test_which_base_a_pointer_counts_from(gen: float, base: str, targets: str) -
 @pytest.mark.parametrize("stage", ["VS", "HS", "DS", "GS", "PS"])
 def test_kernels_begin_at_64_bytes_from_the_instruction_base(stage: str) -> None:
     """ICL 2917-2921."""
-    found = [one for name, one in pointers(11.0, "kernel").items() if name.startswith(f"3DSTATE_{stage}.")]
-    assert found and all((one.low % 32, one.type.base) == (6, "instruction") for one in found)
+    found = [pointer for name, pointer in pointers(11.0, "kernel").items() if name.startswith(f"3DSTATE_{stage}.")]
+    assert found and all((pointer.low % 32, pointer.type.base) == (6, "instruction") for pointer in found)
 
 
 # -- stages ----------------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def test_kernels_begin_at_64_bytes_from_the_instruction_base(stage: str) -> None
 @pytest.mark.parametrize("stage", ["VS", "HS", "DS", "GS", "PS"])
 def test_samplers_are_counted_in_fours(stage: str) -> None:
     """ICL 3025-3029."""
-    one = next(one for one in layout(f"3DSTATE_{stage}", 11.0).fields if one.name == "sampler_count")
+    one = next(field for field in layout(f"3DSTATE_{stage}", 11.0).fields if field.name == "sampler_count")
     assert one.width == 3 and enumeration("Sampler_Count", 11.0) == {0: "none", 1: "1-4", 2: "5-8", 3: "9-12", 4: "13-16"}
     assert named(f"3DSTATE_{stage}", 11.0, "sampler_count", 0, one.low, 5)[4] == "13-16"
 
@@ -92,23 +92,24 @@ def test_samplers_are_counted_in_fours(stage: str) -> None:
 ])  # fmt: skip
 def test_every_stage_has_a_bit_for_its_counters(name: str, dword: int, bit: int) -> None:
     """ICL 3230-3246."""
-    (one,) = (one for one in layout(name, 11.0).fields if one.name.endswith("statistics_enable"))
+    (one,) = (field for field in layout(name, 11.0).fields if field.name.endswith("statistics_enable"))
     assert (one.high, one.low) == (32 * dword + bit, 32 * dword + bit)
 
 
 @pytest.mark.behaviour("KBL-CLIP-17", shows="layout")
 def test_guard_band_and_viewport_are_dwords_8_to_15() -> None:
     """KBL 22871-22926."""
-    one = unpack("SF_CLIP_VIEWPORT", 9.0, *((8 + i, 0, single(float(i))) for i in range(8)))
-    assert (one.x_min_clip_guardband, one.x_max_clip_guardband, one.y_min_clip_guardband, one.y_max_clip_guardband) == (0, 1, 2, 3)
-    assert (one.x_min_viewport, one.x_max_viewport, one.y_min_viewport, one.y_max_viewport) == (4, 5, 6, 7)
+    record = unpack("SF_CLIP_VIEWPORT", 9.0, *((8 + i, 0, single(float(i))) for i in range(8)))
+    assert (record.x_min_clip_guardband, record.x_max_clip_guardband, record.y_min_clip_guardband, record.y_max_clip_guardband) == (0, 1,
+        2, 3)
+    assert (record.x_min_viewport, record.x_max_viewport, record.y_min_viewport, record.y_max_viewport) == (4, 5, 6, 7)
 
 
 @pytest.mark.behaviour("KBL-CONST-06", shows="layout")
 def test_the_short_constant_form() -> None:
     """KBL 583-602: a pointer of 64 bits and a length of five."""
-    one = unpack("3DSTATE_CONSTANT_ALL_DATA", 9.0, (0, 0, 31), (0, 5, 0x7FFFFFF), (1, 0, 0x1234))
-    assert (one.length, one.pointer) == (31, 0x1234_FFFFFFE0)
+    record = unpack("3DSTATE_CONSTANT_ALL_DATA", 9.0, (0, 0, 31), (0, 5, 0x7FFFFFF), (1, 0, 0x1234))
+    assert (record.length, record.pointer) == (31, 0x1234_FFFFFFE0)
 
 
 @pytest.mark.behaviour("KBL-DX9-07", shows="layout")
@@ -137,8 +138,8 @@ def test_clear_colours_grew_from_a_bit_to_a_dword() -> None:
 def test_filters() -> None:
     """KBL 22285-22367, 22579-22601."""
     assert enumeration("Filter_Mode", 9.0) == {0: "nearest", 1: "linear", 2: "anisotropic", 6: "mono"}
-    one = unpack("SAMPLER_STATE", 9.0, (0, 17, 2), (0, 14, 6), (0, 20, 3))
-    assert (one.mag_mode_filter, one.min_mode_filter, one.mip_mode_filter) == (2, 6, 3)
+    record = unpack("SAMPLER_STATE", 9.0, (0, 17, 2), (0, 14, 6), (0, 20, 3))
+    assert (record.mag_mode_filter, record.min_mode_filter, record.mip_mode_filter) == (2, 6, 3)
     assert named("SAMPLER_STATE", 9.0, "mip_mode_filter", 0, 20, 4) == ["none", "nearest", "value 2", "linear"]
     assert named("SAMPLER_STATE", 9.0, "maximum_anisotropy", 3, 19, 8) == [f"{2 * n}:1" for n in range(1, 9)]
 
@@ -148,8 +149,8 @@ def test_filters() -> None:
                                            (14, "r_address_mag"), (13, "r_address_min")])  # fmt: skip
 def test_rounding_for_each_coordinate_and_filter(bit: int, name: str) -> None:
     """KBL 22602-22652."""
-    one = unpack("SAMPLER_STATE", 9.0, (3, bit, 1))
-    told = [field for field in one._fields if field.endswith("rounding_enable") and getattr(one, field)]
+    record = unpack("SAMPLER_STATE", 9.0, (3, bit, 1))
+    told = [field for field in record._fields if field.endswith("rounding_enable") and getattr(record, field)]
     assert told == [f"{name}_filter_rounding_enable"]
 
 
@@ -159,18 +160,18 @@ def test_rounding_for_each_coordinate_and_filter(bit: int, name: str) -> None:
 @pytest.mark.behaviour("KBL-GPGPU-08", shows="layout")
 def test_interface_descriptor() -> None:
     """KBL 12543-12622."""
-    one = unpack("INTERFACE_DESCRIPTOR_DATA", 9.0, (0, 6, 0x3FFFFFF), (1, 0, 0xFFFF), (2, 19, 1), (2, 18, 1), (2, 17, 1), (2, 16, 1),
+    record = unpack("INTERFACE_DESCRIPTOR_DATA", 9.0, (0, 6, 0x3FFFFFF), (1, 0, 0xFFFF), (2, 19, 1), (2, 18, 1), (2, 17, 1), (2, 16, 1),
                  (2, 13, 1), (2, 7, 1))  # fmt: skip
-    assert one.kernel_start_pointer == 0xFFFF_FFFFFFC0
-    assert (one.denorm_mode, one.single_program_flow, one.thread_priority, one.floating_point_mode) == (1, 1, 1, 1)
-    assert (one.illegal_opcode_exception_enable, one.mask_stack_exception_enable, one.software_exception_enable) == (1, 0, 1)
+    assert record.kernel_start_pointer == 0xFFFF_FFFFFFC0
+    assert (record.denorm_mode, record.single_program_flow, record.thread_priority, record.floating_point_mode) == (1, 1, 1, 1)
+    assert (record.illegal_opcode_exception_enable, record.mask_stack_exception_enable, record.software_exception_enable) == (1, 0, 1)
 
 
 @pytest.mark.behaviour("KBL-MEDIA-19", shows="layout")
 def test_thread_spawner_message() -> None:
     """KBL 26104-26155."""
-    one = unpack("MSD_THREAD_SPAWNER", 9.0, (0, 4, 1), (0, 1, 1), (0, 0, 1))
-    assert (one.resource_select, one.requester_type, one.opcode) == (1, 1, 1)
+    record = unpack("MSD_THREAD_SPAWNER", 9.0, (0, 4, 1), (0, 1, 1), (0, 0, 1))
+    assert (record.resource_select, record.requester_type, record.opcode) == (1, 1, 1)
     assert named("MSD_THREAD_SPAWNER", 9.0, "opcode", 0, 0, 2) == ["dereference_resource", "spawn_thread"]
     assert named("MSD_THREAD_SPAWNER", 9.0, "requester_type", 0, 1, 2) == ["root_thread", "child_thread"]
 
@@ -178,9 +179,9 @@ def test_thread_spawner_message() -> None:
 @pytest.mark.behaviour("KBL-MEDIA-20", shows="layout")
 def test_legacy_front_end_extension() -> None:
     """KBL 30454-30560: sixteen nibbles that remap descriptors, eight signed distances."""
-    one = unpack("VFE_STATE_EX", 9.0, (2, 0, 0x76543210), (3, 0, 0xFEDCBA98), (4, 31, 1), (4, 0, 0x81), (5, 0, 0xF), (6, 28, 0x8))
-    assert (one.interface_descriptor_remap_table_0_7, one.interface_descriptor_remap_table_8_15) == (0x76543210, 0xFEDCBA98)
-    assert (one.scoreboard_enable, one.scoreboard_mask, one.scoreboard_0_delta_x, one.scoreboard_7_delta_y) == (1, 0x81, -1, -8)
+    record = unpack("VFE_STATE_EX", 9.0, (2, 0, 0x76543210), (3, 0, 0xFEDCBA98), (4, 31, 1), (4, 0, 0x81), (5, 0, 0xF), (6, 28, 0x8))
+    assert (record.interface_descriptor_remap_table_0_7, record.interface_descriptor_remap_table_8_15) == (0x76543210, 0xFEDCBA98)
+    assert (record.scoreboard_enable, record.scoreboard_mask, record.scoreboard_0_delta_x, record.scoreboard_7_delta_y) == (1, 0x81, -1, -8)
 
 
 # -- blitter ---------------------------------------------------------------------------------------------------------------
@@ -190,10 +191,10 @@ def test_legacy_front_end_extension() -> None:
 @pytest.mark.parametrize("name", ["BR01", "BR13"])
 def test_raster_operation_and_control(name: str) -> None:
     """KBL 2675-2787, 2976-3080; both registers read alike, though their tables of depths contradict each other."""
-    one = unpack(name, 9.0, (0, 31, 1), (0, 29, 1), (0, 24, 3), (0, 16, 0xCC), (0, 0, 0x8000))
-    assert (one.solid_pattern_select, one.clipping_enabled) == (1, 0)
-    assert (one.monochrome_source_transparency_mode, one.monochrome_pattern_transparency_mode) == (1, 0)
-    assert (one.raster_operation, one.destination_pitch) == (0xCC, -0x8000)
+    record = unpack(name, 9.0, (0, 31, 1), (0, 29, 1), (0, 24, 3), (0, 16, 0xCC), (0, 0, 0x8000))
+    assert (record.solid_pattern_select, record.clipping_enabled) == (1, 0)
+    assert (record.monochrome_source_transparency_mode, record.monochrome_pattern_transparency_mode) == (1, 0)
+    assert (record.raster_operation, record.destination_pitch) == (0xCC, -0x8000)
     assert named(name, 9.0, "color_depth", 0, 24, 4) == ["8 bit", "565", "1555", "32 bit"]
 
 
@@ -215,29 +216,29 @@ def test_expansion_colours(name: str, field: str) -> None:
 def test_adaptive_contrast() -> None:
     """KBL 26445-26775: a minimum, ten points and a maximum, a bias of 8 bits for each point, eleven slopes of 11."""
     page = layout("VEBOX_ACE_LACE_STATE", 9.0)
-    widths = {one.name: one.width for one in page.fields}
+    widths = {field.name: field.width for field in page.fields}
     assert [widths.pop(name) for name in ("ymin", *(f"y{n}" for n in range(1, 11)), "ymax")] == [8] * 12
     assert [widths.pop(f"b{n}") for n in range(1, 11)] == [8] * 10
     assert [widths.pop(f"s{n}") for n in range(11)] == [11] * 11 and not any(name[1:].isdigit() for name in widths)
-    one = unpack(page.name, 9.0, (0, 0, 1), (0, 12, 1), (7, 0, 0x600), (3, 24, 0xEB))
-    assert (one.ace_enable, one.lace_histogram_enable, one.s0, one.ymax) == (1, 1, 1.5, 0xEB)
+    record = unpack(page.name, 9.0, (0, 0, 1), (0, 12, 1), (7, 0, 0x600), (3, 24, 0xEB))
+    assert (record.ace_enable, record.lace_histogram_enable, record.s0, record.ymax) == (1, 1, 1.5, 0xEB)
     assert ["128" in name for name in named(page.name, 9.0, "lace_histogram_size", 0, 13, 2)] == [True, False]
 
 
 @pytest.mark.behaviour("KBL-VEBOX-06", shows="layout")
 def test_colour_space_conversion() -> None:
     """KBL 27242-27397: nine factors S2.16, an offset in and one out for each channel, and a swap."""
-    one = unpack("VEBOX_CSC_STATE", 9.0, (0, 31, 1), (0, 30, 1), (0, 0, 1 << 16), (8, 0, 0x7FFFF), (9, 0, 0xFFF0), (11, 16, 16))
-    assert (one.transform_enable, one.yuv_channel_swap, one.c0, one.c8) == (1, 1, 1.0, -1 / 65536)
-    assert (one.offset_in_1, one.offset_out_3) == (-16, 16)
-    assert [field for field in one._fields if field[0] == "c" and field[1:].isdigit()] == [f"c{n}" for n in range(9)]
+    record = unpack("VEBOX_CSC_STATE", 9.0, (0, 31, 1), (0, 30, 1), (0, 0, 1 << 16), (8, 0, 0x7FFFF), (9, 0, 0xFFF0), (11, 16, 16))
+    assert (record.transform_enable, record.yuv_channel_swap, record.c0, record.c8) == (1, 1, 1.0, -1 / 65536)
+    assert (record.offset_in_1, record.offset_out_3) == (-16, 16)
+    assert [field for field in record._fields if field[0] == "c" and field[1:].isdigit()] == [f"c{n}" for n in range(9)]
 
 
 @pytest.mark.behaviour("KBL-VEBOX-12", shows="layout")
 def test_brightness_contrast_hue_saturation() -> None:
     """KBL 28925-28961: U4.7, S7.4, and hue and saturation together as two S7.8."""
-    one = unpack("VEBOX_PROCAMP_STATE", 9.0, (0, 17, 0x80), (0, 1, 0xFFF), (0, 0, 1), (1, 16, 0x100), (1, 0, 0xFF80))
-    assert (one.contrast, one.brightness, one.procamp_enable, one.cos_c_s, one.sin_c_s) == (1.0, -1 / 16, 1, 1.0, -0.5)
+    record = unpack("VEBOX_PROCAMP_STATE", 9.0, (0, 17, 0x80), (0, 1, 0xFFF), (0, 0, 1), (1, 16, 0x100), (1, 0, 0xFF80))
+    assert (record.contrast, record.brightness, record.procamp_enable, record.cos_c_s, record.sin_c_s) == (1.0, -1 / 16, 1, 1.0, -0.5)
 
 
 @pytest.mark.behaviour("KBL-VEBOX-04", shows="layout")
@@ -248,9 +249,9 @@ def test_camera_pipe() -> None:
     offsets = {colour: (page.field(f"black_point_offset_{colour}_msb"), page.field(f"black_point_offset_{colour}")) for colour in colours}
     assert [(msb.low, low.low, msb.width + low.width) for msb, low in offsets.values()] == [
         (64 + 7, 96 + 16, 17), (64 + 6, 96, 17), (64 + 5, 128 + 16, 17), (64 + 4, 128, 17)]  # fmt: skip
-    one = unpack(page.name, 9.0, (2, 2, 1), (2, 3, 1), (5, 16, 0x1800), (0, 24, 35), (1, 16, 100))
-    assert (one.vignette_correction_format, one.rgb_histogram_enable, one.white_balance_red_correction) == (1, 1, 1.5)
-    assert (one.good_pixel_threshold, one.bad_color_threshold_1) == (35, 100)
+    record = unpack(page.name, 9.0, (2, 2, 1), (2, 3, 1), (5, 16, 0x1800), (0, 24, 35), (1, 16, 100))
+    assert (record.vignette_correction_format, record.rgb_histogram_enable, record.white_balance_red_correction) == (1, 1, 1.5)
+    assert (record.good_pixel_threshold, record.bad_color_threshold_1) == (35, 100)
 
 
 # -- the position-only engine ----------------------------------------------------------------------------------------------
@@ -320,4 +321,4 @@ def test_reserved_bits_are_told_by_those_who_ask_and_ignored_by_the_rest(name: s
     clean = words(page.dwords, header=page.pack()[0])
     dirty = words(page.dwords, (dword, bit, 1), header=page.pack()[0])
     assert page.unpack(dirty) == page.unpack(clean)
-    assert describe.reserved(page, clean) == [] and [one.low for one in describe.reserved(page, dirty)] == [32 * dword + bit]
+    assert describe.reserved(page, clean) == [] and [bits.low for bits in describe.reserved(page, dirty)] == [32 * dword + bit]

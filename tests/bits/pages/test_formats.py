@@ -15,7 +15,7 @@ GEN = 9.0
 @pytest.mark.behaviour("KBL-MFX-02", shows="layout")
 def test_slice_control_of_avc() -> None:
     """KBL 11920-12261."""
-    one = unpack(
+    record = unpack(
         "INLINE_DATA_DESCRIPTION_FOR_MFD_AVC_BSD_OBJECT",
         GEN,
         (0, 31, 1),
@@ -36,21 +36,22 @@ def test_slice_control_of_avc() -> None:
         (2, 15, 1),
         (2, 12, 2),
     )
-    assert (one.emulation_prevention_byte_present, one.last_slice) == (1, 1)
-    assert (one.first_mb_byte_offset_of_slice_data_or_slice_header, one.first_mb_bit_offset) == (0xBEEF, 5)
-    assert (one.concealment_method, one.concealment_picture_id, one.concealment_reference_picture_plus_field_bit) == (1, 33, 0x21)
-    assert (one.i_slice_concealment_mode, one.p_slice_concealment_mode, one.b_slice_concealment_mode) == (1, 1, 1)
-    assert (one.p_slice_inter_concealment_mode, one.b_slice_inter_direct_type_concealment_mode) == (3, 2)
-    assert one.mb_error_concealment_b_spatial_motion_vectors_override_disable == 1
-    errors = (one.bsd_premature_complete_error_handling, one.mpr_error_handling, one.entropy_error_handling, one.mb_header_error_handling)
+    assert (record.emulation_prevention_byte_present, record.last_slice) == (1, 1)
+    assert (record.first_mb_byte_offset_of_slice_data_or_slice_header, record.first_mb_bit_offset) == (0xBEEF, 5)
+    assert (record.concealment_method, record.concealment_picture_id, record.concealment_reference_picture_plus_field_bit) == (1, 33, 0x21)
+    assert (record.i_slice_concealment_mode, record.p_slice_concealment_mode, record.b_slice_concealment_mode) == (1, 1, 1)
+    assert (record.p_slice_inter_concealment_mode, record.b_slice_inter_direct_type_concealment_mode) == (3, 2)
+    assert record.mb_error_concealment_b_spatial_motion_vectors_override_disable == 1
+    errors = (record.bsd_premature_complete_error_handling, record.mpr_error_handling, record.entropy_error_handling,
+              record.mb_header_error_handling)
     assert errors == (1, 1, 1, 1)
 
 
 @pytest.mark.behaviour("BDW-MFX-03", shows="layout")
 def test_decoded_picture_buffer() -> None:
     """Flags and frame numbers of sixteen pictures, and the order of views (BDW 25149-25245)."""
-    one = layout("MFD_AVC_DPB_STATE", 8)
-    data = one.unpack(words(27, (1, 0, 1), (1, 16, 2), (2, 0, 3 << 4), (3, 16, 7), (11, 0, 8), (19, 8, 9), (23, 0, 10)))
+    page = layout("MFD_AVC_DPB_STATE", 8)
+    data = page.unpack(words(27, (1, 0, 1), (1, 16, 2), (2, 0, 3 << 4), (3, 16, 7), (11, 0, 8), (19, 8, 9), (23, 0, 10)))
     assert [flag.value for flag in data.non_existing_frame][:2] == [1, 0] and [flag.value for flag in data.long_term_frame][:2] == [0, 1]
     assert (data.used_for_reference[2].value, data.ltst_frame_number_list[1].value, data.view_id[0].value) == (3, 7, 8)
     assert (data.l0_view_order[1].value, data.l1_view_order[0].value) == (9, 10)
@@ -59,8 +60,8 @@ def test_decoded_picture_buffer() -> None:
 @pytest.mark.behaviour("BDW-MFX-04", shows="layout")
 def test_picture_ids_and_how_to_turn_them_off() -> None:
     """BDW 25295-25323."""
-    one = unpack("MFD_AVC_PICID_STATE", 8, (1, 0, 1), (2, 16, 0x1234), (9, 16, 0x5678))
-    assert (one.pictureid_remapping_disable, one.picture_id[1].value, one.picture_id[15].value, len(one.picture_id)) == (
+    record = unpack("MFD_AVC_PICID_STATE", 8, (1, 0, 1), (2, 16, 0x1234), (9, 16, 0x5678))
+    assert (record.pictureid_remapping_disable, record.picture_id[1].value, record.picture_id[15].value, len(record.picture_id)) == (
         1,
         0x1234,
         0x5678,
@@ -71,15 +72,15 @@ def test_picture_ids_and_how_to_turn_them_off() -> None:
 @pytest.mark.behaviour("BDW-MFX-07", shows="layout")
 def test_macroblock_of_mpeg2_is_inline() -> None:
     """Eight dwords after the header, motion vectors among them; nothing is fetched (BDW 24473-24525)."""
-    one = layout("MFC_MPEG2_PAK_OBJECT", 8)
-    assert one.dwords == 9 and not any(field.type.name == "address" for field, _ in one.walk())
-    assert [item.value for item in one.unpack([one.pack()[0], *range(8)]).inline_data] == list(range(8))
+    page = layout("MFC_MPEG2_PAK_OBJECT", 8)
+    assert page.dwords == 9 and not any(field.type.name == "address" for field, _ in page.walk())
+    assert [item.value for item in page.unpack([page.pack()[0], *range(8)]).inline_data] == list(range(8))
 
 
 @pytest.mark.behaviour("KBL-MFX-11", shows="layout")
 def test_macroblock_of_vp8() -> None:
     """KBL 12271-12533."""
-    one = unpack(
+    record = unpack(
         "INLINE_DATA_DESCRIPTION_VP8_PAK_OBJECT",
         GEN,
         (0, 20, 2),
@@ -96,10 +97,10 @@ def test_macroblock_of_vp8() -> None:
         (4, 16, 0xFFFF),
         (11, 0, 5),
     )
-    assert (one.mv_format, one.segment_id, one.intra_mb, one.reference_picture_select) == (2, 3, 1, 2)
-    assert (one.mb_type, one.mb_uv_mode, one.skip_mb, one.mb_y, one.mb_x) == (4, 3, 1, 67, 119)
-    assert [getattr(one, f"b_mode_for_subblock{i}") for i in range(16)] == list(range(16))
-    assert (one.mv_y_fwd_0, one.mv_x_bwd_3) == (0xFFFF, 5)
+    assert (record.mv_format, record.segment_id, record.intra_mb, record.reference_picture_select) == (2, 3, 1, 2)
+    assert (record.mb_type, record.mb_uv_mode, record.skip_mb, record.mb_y, record.mb_x) == (4, 3, 1, 67, 119)
+    assert [getattr(record, f"b_mode_for_subblock{i}") for i in range(16)] == list(range(16))
+    assert (record.mv_y_fwd_0, record.mv_x_bwd_3) == (0xFFFF, 5)
 
 
 @pytest.mark.behaviour("KBL-MFX-15", shows="layout")
@@ -114,7 +115,7 @@ def test_header_blocks_for_firmware() -> None:
 @pytest.mark.behaviour("KBL-MFX-16", shows="layout")
 def test_control_block_of_the_avc_encoder() -> None:
     """KBL 6329-6600."""
-    one = unpack(
+    record = unpack(
         "ENCODER_CONTROL_STATE_PARAMETERS0",
         GEN,
         (0, 27, 1),
@@ -126,9 +127,9 @@ def test_control_block_of_the_avc_encoder() -> None:
         (7, 0, 3),
         (9, 16, 2),
     )
-    assert (one.avc_encoder_chroma_sub_sample_type, one.conditional_replenishment_enable, one.gop_size_parameter) == (1, 1, 30)
-    assert (one.log2_maximum_frame_number_minus4, one.transform_8x8, one.rounding_inter, one.rounding_intra) == (4, 1, 5, 3)
-    assert one.slice_pattern_per_mb_row == 2
+    assert (record.avc_encoder_chroma_sub_sample_type, record.conditional_replenishment_enable, record.gop_size_parameter) == (1, 1, 30)
+    assert (record.log2_maximum_frame_number_minus4, record.transform_8x8, record.rounding_inter, record.rounding_intra) == (4, 1, 5, 3)
+    assert record.slice_pattern_per_mb_row == 2
 
 
 # -- video enhancement and media sampler --------------------------------------------------------------------------------------
@@ -137,16 +138,16 @@ def test_control_block_of_the_avc_encoder() -> None:
 @pytest.mark.behaviour("KBL-VEBOX-05", shows="layout")
 def test_colour_correction_matrix() -> None:
     """Nine numbers of four bits before the point and twelve behind it (KBL 27074-27177)."""
-    one = layout("VEBOX_CCM_STATE", GEN).unpack([0x80000000 | 0x1000, 0x1F000, 0x800, 0, 0, 0, 0, 0, 0xFFFF])
-    assert (one.color_correction_matrix_enable, one.c1, one.c0, one.c3, one.c8) == (1, 1.0, -1.0, 0.5, 0xFFFF / 4096)
+    record = layout("VEBOX_CCM_STATE", GEN).unpack([0x80000000 | 0x1000, 0x1F000, 0x800, 0, 0, 0, 0, 0, 0xFFFF])
+    assert (record.color_correction_matrix_enable, record.c1, record.c0, record.c3, record.c8) == (1, 1.0, -1.0, 0.5, 0xFFFF / 4096)
 
 
 @pytest.mark.behaviour("KBL-VEBOX-11", shows="layout")
 def test_forward_gamma_table() -> None:
     """64 points, each a pixel's value and what red, green and blue become (KBL 27868-27897, 28971-28995)."""
-    one = layout("VEBOX_FORWARD_GAMMA_CORRECTION_STATE", GEN).unpack([0] * 126 + [0x0002_0001, 0x0004_0003])
-    last = one.point[63]
-    assert len(one.point) == 64
+    record = layout("VEBOX_FORWARD_GAMMA_CORRECTION_STATE", GEN).unpack([0] * 126 + [0x0002_0001, 0x0004_0003])
+    last = record.point[63]
+    assert len(record.point) == 64
     assert (last.pixel_value, last.red_corrected_value, last.green_corrected_value, last.blue_corrected_value) == (1, 2, 3, 4)
 
 
@@ -164,15 +165,15 @@ def test_taps_of_filters() -> None:
 @pytest.mark.behaviour("KBL-MSAMP-02", shows="layout")
 def test_coefficients_of_the_video_scaler() -> None:
     """KBL 21313-21476: eight for x and eight for y, side by side, then the inner four of a second table."""
-    one = layout("SAMPLER_STATE_8X8_AVS_COEFFICIENTS", GEN).unpack([0x40_C0_20_E0, 0, 0, 0, 0x40 << 16, 0, 0, 0])
-    assert [(tap.x_filter_coefficient, tap.y_filter_coefficient) for tap in one.table_0][:2] == [(-0.5, 0.5), (-1.0, 1.0)]
-    assert len(one.table_0) == 8 and one.table_1x_from_2[0].filter_coefficient == 1.0
+    record = layout("SAMPLER_STATE_8X8_AVS_COEFFICIENTS", GEN).unpack([0x40_C0_20_E0, 0, 0, 0, 0x40 << 16, 0, 0, 0])
+    assert [(tap.x_filter_coefficient, tap.y_filter_coefficient) for tap in record.table_0][:2] == [(-0.5, 0.5), (-1.0, 1.0)]
+    assert len(record.table_0) == 8 and record.table_1x_from_2[0].filter_coefficient == 1.0
 
 
 @pytest.mark.behaviour("KBL-MSAMP-03", shows="layout")
 def test_surfaces_of_the_media_sampler() -> None:
     """KBL 13033-13481."""
-    one = unpack(
+    record = unpack(
         "MEDIA_SURFACE_STATE",
         GEN,
         (0, 30, 1),
@@ -192,16 +193,16 @@ def test_surfaces_of_the_media_sampler() -> None:
         (5, 30, 1),
         (6, 0, 0x1234_5678_9000),
     )
-    assert (one.rotation, one.height, one.width, one.picture_structure) == (1, 1079, 1919, 2)
-    assert (one.surface_format, one.interleave_chroma, one.memory_compression_enable, one.surface_pitch, one.tile_mode) == (
+    assert (record.rotation, record.height, record.width, record.picture_structure) == (1, 1079, 1919, 2)
+    assert (record.surface_format, record.interleave_chroma, record.memory_compression_enable, record.surface_pitch, record.tile_mode) == (
         4,
         1,
         1,
         2047,
         3,
     )
-    assert (one.x_offset_for_u_cb, one.y_offset_for_u_cb, one.x_offset_for_v_cr, one.y_offset_for_v_cr) == (8, 1088, 9, 1632)
-    assert (one.vertical_line_stride, one.vertical_line_stride_offset, one.surface_base_address) == (1, 1, 0x1234_5678_9000)
+    assert (record.x_offset_for_u_cb, record.y_offset_for_u_cb, record.x_offset_for_v_cr, record.y_offset_for_v_cr) == (8, 1088, 9, 1632)
+    assert (record.vertical_line_stride, record.vertical_line_stride_offset, record.surface_base_address) == (1, 1, 0x1234_5678_9000)
 
 
 @pytest.mark.behaviour("KBL-MSAMP-04", shows="layout")
@@ -226,10 +227,10 @@ def test_colour_processing_states_of_the_sampler() -> None:
 @pytest.mark.parametrize("bits, entries, columns, rows", [(1, 32, 8, 4), (1, 64, 8, 8), (1, 128, 16, 8), (2, 64, 8, 8), (2, 128, 16, 8)])
 def test_hash_tables(bits: int, entries: int, columns: int, rows: int) -> None:
     """KBL 16412-17720: rows by columns, the first block lowest."""
-    one = layout(f"PIXEL_HASH_TABLE_{bits}BIT_{entries}ENTRY", GEN)
-    assert one.dwords * 32 == bits * entries and columns * rows == entries
+    page = layout(f"PIXEL_HASH_TABLE_{bits}BIT_{entries}ENTRY", GEN)
+    assert page.dwords * 32 == bits * entries and columns * rows == entries
     x, y = columns - 1, rows - 1
-    table = one.unpack(words(one.dwords, (0, bits * (columns * y + x), 1)))
+    table = page.unpack(words(page.dwords, (0, bits * (columns * y + x), 1)))
     assert len(table.row) == rows
     last = table.row[y]
     assert last.subslices == 1 << x if bits == 1 else [block.subslice for block in last.block] == [0] * x + [1]
@@ -247,12 +248,12 @@ def test_power_and_clock_formats() -> None:
 @pytest.mark.behaviour("KBL-BLT-01", shows="layout")
 def test_what_the_opcode_register_mirrors() -> None:
     """KBL 2500-2665: from bit 31 down; bits the two kinds of set-up do not share are told by their own names."""
-    one = unpack(
+    record = unpack(
         "BR00", GEN, (0, 31, 1), (0, 30, 1), (0, 22, 0x53), (0, 20, 3), (0, 15, 1), (0, 12, 5), (0, 11, 1), (0, 8, 4), (0, 5, 6), (0, 3, 1)
     )
-    assert (one.blt_engine_busy, one.setup_instruction, one.opcode, getattr(one, "32bpp_byte_mask")) == (1, 1, 0x53, 3)
-    assert (one.source_tiling_enable, one.destination_tiling_enable, one.transparency_range_mode) == (1, 1, 4)
-    assert (one.pattern_horizontal_seed, one.pattern_vertical_seed, one.color_source, one.monochrome_source) == (5, 6, 1, 0)
+    assert (record.blt_engine_busy, record.setup_instruction, record.opcode, getattr(record, "32bpp_byte_mask")) == (1, 1, 0x53, 3)
+    assert (record.source_tiling_enable, record.destination_tiling_enable, record.transparency_range_mode) == (1, 1, 4)
+    assert (record.pattern_horizontal_seed, record.pattern_vertical_seed, record.color_source, record.monochrome_source) == (5, 6, 1, 0)
 
 
 @pytest.mark.behaviour("KBL-BLT-06", shows="layout")

@@ -26,40 +26,41 @@ def test_registers_of_the_fixed_header(unit: str, registers: int) -> None:
 def test_r0_has_pointers_and_scratch(unit: str) -> None:
     """R0.4 the binding table, R0.3 samplers (of units that sample) and the size code of scratch, R0.5 where scratch is (G45 1535-1540)."""
     samples = [(3, 5, 0x222)] if unit in ("VS", "GS", "PS") else []
-    one = unpack(f"{unit}_THREAD_PAYLOAD", GEN, (4, 5, 0x111), (3, 0, 11), (5, 10, 0x333), *samples)
-    assert (one.binding_table_pointer, one.per_thread_scratch_space, one.scratch_space_offset) == (0x111 << 5, 11, 0x333 << 10)
-    assert not samples or one.sampler_state_pointer == 0x222 << 5
+    record = unpack(f"{unit}_THREAD_PAYLOAD", GEN, (4, 5, 0x111), (3, 0, 11), (5, 10, 0x333), *samples)
+    assert (record.binding_table_pointer, record.per_thread_scratch_space, record.scratch_space_offset) == (0x111 << 5, 11, 0x333 << 10)
+    assert not samples or record.sampler_state_pointer == 0x222 << 5
 
 
 @pytest.mark.behaviour("G45-VS-07", shows="layout")
 def test_vertex_shader_payload() -> None:
     """Table 4-1, G45 2976-3030: two vertices, a handle each."""
-    one = unpack(
+    record = unpack(
         "VS_THREAD_PAYLOAD", GEN, (0, 16, 0x101), (0, 0, 0x1AA), (1, 16, 0x102), (1, 0, 0x1BB), (5, 0, 9), (6, 0, 0xABCDEF), (7, 31, 1)
     )
-    assert (one.handle_id_0, one.urb_return_handle_0, one.handle_id_1, one.urb_return_handle_1) == (0x101, 0x1AA, 0x102, 0x1BB)
-    assert (one.fftid, one.thread_id, one.snapshot) == (9, 0xABCDEF, 1)
+    assert (record.handle_id_0, record.urb_return_handle_0, record.handle_id_1, record.urb_return_handle_1) == (0x101, 0x1AA, 0x102, 0x1BB)
+    assert (record.fftid, record.thread_id, record.snapshot) == (9, 0xABCDEF, 1)
 
 
 @pytest.mark.behaviour("G45-GS-11", shows="layout")
 def test_geometry_shader_payload() -> None:
     """Table 5-2, G45 3351-3403."""
-    one = unpack("GS_THREAD_PAYLOAD", GEN, (0, 16, 0x7F), (0, 0, 0x1FF), (2, 9, 1), (2, 0, 5), (5, 0, 1))
-    assert (one.handle_id, one.urb_return_handle, one.fftid) == (0x7F, 0x1FF, 1)
-    assert (one.edge_v2_v0_is_exterior, one.edge_v0_v1_is_exterior) == (1, 0)
-    assert enumeration("3D_Prim_Topo_Type", GEN)[one.primitive_topology_type].lower().endswith("tristrip")
+    record = unpack("GS_THREAD_PAYLOAD", GEN, (0, 16, 0x7F), (0, 0, 0x1FF), (2, 9, 1), (2, 0, 5), (5, 0, 1))
+    assert (record.handle_id, record.urb_return_handle, record.fftid) == (0x7F, 0x1FF, 1)
+    assert (record.edge_v2_v0_is_exterior, record.edge_v0_v1_is_exterior) == (1, 0)
+    assert enumeration("3D_Prim_Topo_Type", GEN)[record.primitive_topology_type].lower().endswith("tristrip")
 
 
 def test_clip_payload() -> None:
     """Table 6-1, G45 4659-4735: an outcode for each plane, viewport before guard band before user."""
-    one = unpack("CLIP_THREAD_PAYLOAD", GEN, (2, 31, 1), (2, 26, 1), (2, 22, 1), (2, 14, 0x81), (2, 12, 1))
-    assert (one.outcode_viewport_xmin, one.outcode_viewport_xmax, one.outcode_viewport_zmax, one.outcode_guardband_ymax) == (1, 0, 1, 1)
-    assert (one.outcode_user_clip, one.outcode_bad, one.outcode_negative_w) == (0x81, 0, 1)
+    record = unpack("CLIP_THREAD_PAYLOAD", GEN, (2, 31, 1), (2, 26, 1), (2, 22, 1), (2, 14, 0x81), (2, 12, 1))
+    assert (record.outcode_viewport_xmin, record.outcode_viewport_xmax, record.outcode_viewport_zmax,
+            record.outcode_guardband_ymax) == (1, 0, 1, 1)
+    assert (record.outcode_user_clip, record.outcode_bad, record.outcode_negative_w) == (0x81, 0, 1)
 
 
 def test_setup_payload_and_what_it_sends() -> None:
     """G45 5852-6059."""
-    one = unpack(
+    record = unpack(
         "SF_THREAD_PAYLOAD",
         GEN,
         (R1, 17, 1),
@@ -70,8 +71,9 @@ def test_setup_payload_and_what_it_sends() -> None:
         (R2, 0, single(0.5)),
         (R2 + 5, 0, single(0.25)),
     )
-    assert (one.back_facing, one.provoking_vertex, one.determinant, one.x1_minus_x0, one.y2_minus_y0) == (1, 2, 4.0, 1.0, -2.0)
-    assert (one.z0, one.inverse_w2) == (0.5, 0.25)
+    assert (record.back_facing, record.provoking_vertex, record.determinant, record.x1_minus_x0, record.y2_minus_y0) == (1, 2, 4.0, 1.0,
+        -2.0)
+    assert (record.z0, record.inverse_w2) == (0.5, 0.25)
     sent = layout("SF_THREAD_OUTPUT", GEN).unpack([single(float(i)) for i in range(24)])
     got = layout("SETUP_COEFFICIENTS", GEN).unpack([0] * 12 + [single(3.0), single(11.0), 0, single(19.0)] + [0] * 16)
     third = got.attribute[3]
@@ -80,7 +82,7 @@ def test_setup_payload_and_what_it_sends() -> None:
 
 def test_pixel_payload() -> None:
     """G45 7260-7599."""
-    one = unpack(
+    record = unpack(
         "PS_THREAD_PAYLOAD",
         GEN,
         (0, 16, 0xF0F0),
@@ -94,9 +96,9 @@ def test_pixel_payload() -> None:
         (R1 + 7, 27, 15),
         (R1 + 7, 16, 2047),
     )
-    assert (one.pixel_mask, one.color_calculator_state_pointer, one.start_x) == (0xF0F0, 5 << 6, 8.0)
-    assert (one.subspan[0].y, one.subspan[3].x, one.back_facing, one.antialias_alpha_present) == (20, 30, 1, 1)
-    assert (one.viewport_index, one.render_target_array_index) == (15, 2047)
+    assert (record.pixel_mask, record.color_calculator_state_pointer, record.start_x) == (0xF0F0, 5 << 6, 8.0)
+    assert (record.subspan[0].y, record.subspan[3].x, record.back_facing, record.antialias_alpha_present) == (20, 30, 1, 1)
+    assert (record.viewport_index, record.render_target_array_index) == (15, 2047)
     depth = layout("PS_THREAD_DEPTH", GEN).unpack(list(range(16)))
     assert [pixel.depth for pixel in depth.subspan[1].pixel] == [4, 5, 6, 7]
     both = layout("PS_THREAD_ALPHA_STENCIL", GEN).unpack(words(8, (3, 24, 9), (4, 0, 0x80)))
@@ -105,8 +107,9 @@ def test_pixel_payload() -> None:
 
 def test_vertex_header() -> None:
     """G45 1091-1131."""
-    one = unpack("VERTEX_HEADER", GEN, (1, 0, 2047), (2, 0, 15), (3, 8, 12), (3, 0, 0x81), (7, 0, single(0.5)))
-    assert (one.render_target_array_index, one.viewport_index, one.point_width, one.user_clip_codes, one.rhw) == (2047, 15, 1.5, 0x81, 0.5)
+    record = unpack("VERTEX_HEADER", GEN, (1, 0, 2047), (2, 0, 15), (3, 8, 12), (3, 0, 0x81), (7, 0, single(0.5)))
+    assert (record.render_target_array_index, record.viewport_index, record.point_width, record.user_clip_codes, record.rhw) == (2047,
+        15, 1.5, 0x81, 0.5)
 
 
 # -- media ---------------------------------------------------------------------------------------------------------------
@@ -137,7 +140,7 @@ def test_media_headers() -> None:
 @pytest.mark.behaviour("G45-VLD-18", shows="layout")
 def test_macroblock_of_a_decoded_slice() -> None:
     """R1, G45 11355-11458."""
-    one = unpack(
+    record = unpack(
         "MEDIA_VLD_MACROBLOCK",
         GEN,
         (7, 16, 0xFFFE),
@@ -153,9 +156,12 @@ def test_macroblock_of_a_decoded_slice() -> None:
         (0, 24, 3),
         (0, 16, 1),
     )
-    assert (one.field_1_backward_vertical, one.field_0_forward_horizontal, one.vertical_origin, one.horizontal_origin) == (-2, 3, 120, 127)
-    assert (one.picture_coding_type, one.picture_structure, one.coded_block_pattern, one.quantizer_scale_type) == (2, 3, 0x3F, 1)
-    assert (one.quantizer_scale_code, one.motion_vertical_field_select, one.motion_type, one.macroblock_intra_type) == (31, 6, 3, 1)
+    assert (record.field_1_backward_vertical, record.field_0_forward_horizontal, record.vertical_origin,
+            record.horizontal_origin) == (-2, 3, 120, 127)
+    assert (record.picture_coding_type, record.picture_structure, record.coded_block_pattern, record.quantizer_scale_type) == (2, 3,
+        0x3F, 1)
+    assert (record.quantizer_scale_code, record.motion_vertical_field_select, record.motion_type, record.macroblock_intra_type) == (31,
+        6, 3, 1)
 
 
 @pytest.mark.behaviour("G45-IS-03", shows="layout")
@@ -167,14 +173,14 @@ def test_coefficients_of_inverse_scan() -> None:
 @pytest.mark.behaviour("G45-IS-07", shows="layout")
 def test_a_block_in_registers() -> None:
     """Two rows of eight words in each of four registers (G45 11473-11479)."""
-    one = layout("MEDIA_BLOCK", GEN).unpack([2 * i | 2 * i + 1 << 16 for i in range(32)])
-    assert [[word.value for word in row.column] for row in one.row] == [list(range(8 * y, 8 * y + 8)) for y in range(8)]
+    record = layout("MEDIA_BLOCK", GEN).unpack([2 * i | 2 * i + 1 << 16 for i in range(32)])
+    assert [[word.value for word in row.column] for row in record.row] == [list(range(8 * y, 8 * y + 8)) for y in range(8)]
 
 
 @pytest.mark.behaviour("G45-AIT-02", "G45-AIT-03", "G45-AIT-04", shows="layout")
 def test_inline_data_of_avc() -> None:
     """G45 9939-10050."""
-    one = unpack(
+    record = unpack(
         "MEDIA_OBJECT_EX_AVC_IT_INLINE_DATA",
         GEN,
         (0, 24, 7),
@@ -198,23 +204,27 @@ def test_inline_data_of_avc() -> None:
         (6, 0, 9),
         (7, 0, 10),
     )
-    assert (one.mbaff_field_flag, one.field_mb_polarity_flag, one.mv_size) == (3, 1, 6)
-    assert (one.dc_block_coded_y, one.dc_block_coded_cb, one.dc_block_coded_cr) == (1, 1, 1)
-    assert (one.transform_8x8, one.field_macroblock, one.intra_macroblock, one.macroblock_type) == (1, 1, 1, 25)
-    assert (one.weighted_biprediction, one.weighted_prediction, one.chroma_format, one.mbaff_frame, one.field_picture) == (2, 1, 1, 1, 0)
-    assert (one.coded_block_pattern_y, one.vertical_origin, one.horizontal_origin) == (0xFFFF, 67, 119)
-    assert (one.qp_prime_cr, one.qp_prime_cb, one.qp_prime_y, one.coded_block_pattern_cr, one.coded_block_pattern_cb) == (3, 4, 5, 6, 7)
-    assert (one.level_scale_cb, one.level_scale_cr, one.level_scale_y) == (8, 9, 10)
+    assert (record.mbaff_field_flag, record.field_mb_polarity_flag, record.mv_size) == (3, 1, 6)
+    assert (record.dc_block_coded_y, record.dc_block_coded_cb, record.dc_block_coded_cr) == (1, 1, 1)
+    assert (record.transform_8x8, record.field_macroblock, record.intra_macroblock, record.macroblock_type) == (1, 1, 1, 25)
+    assert (record.weighted_biprediction, record.weighted_prediction, record.chroma_format, record.mbaff_frame,
+            record.field_picture) == (2, 1, 1, 1, 0)
+    assert (record.coded_block_pattern_y, record.vertical_origin, record.horizontal_origin) == (0xFFFF, 67, 119)
+    assert (record.qp_prime_cr, record.qp_prime_cb, record.qp_prime_y, record.coded_block_pattern_cr,
+            record.coded_block_pattern_cb) == (3, 4, 5, 6, 7)
+    assert (record.level_scale_cb, record.level_scale_cr, record.level_scale_y) == (8, 9, 10)
 
 
 @pytest.mark.behaviour("G45-AIT-19", shows="layout")
 def test_dwords_3_to_5_mean_intra_or_inter() -> None:
     """G45 10052-10102."""
-    one = unpack("MEDIA_OBJECT_EX_AVC_IT_INLINE_DATA", GEN, (3, 0, 0x0706C5), (4, 0, 0x04030201), (5, 0, 0x08070605))
-    assert (one.chroma_intra_prediction_mode, one.intra_available_e, one.intra_available_c, one.intra_available_a) == (3, 0, 1, 1)
-    assert [modes.modes for modes in one.luma_intra_prediction_modes] == [0x0201, 0x0403, 0x0605, 0x0807]
-    assert (one.log2_weight_denominator_luma, one.sub_macroblock_prediction_mode, one.sub_macroblock_shape) == (7, 6, 0xC5)
-    assert [i.index for i in one.binding_table_index_forward] == [1, 2, 3, 4] and [i.index for i in one.binding_table_index_backward] == [
+    record = unpack("MEDIA_OBJECT_EX_AVC_IT_INLINE_DATA", GEN, (3, 0, 0x0706C5), (4, 0, 0x04030201), (5, 0, 0x08070605))
+    assert (record.chroma_intra_prediction_mode, record.intra_available_e, record.intra_available_c, record.intra_available_a) == (3, 0,
+        1, 1)
+    assert [modes.modes for modes in record.luma_intra_prediction_modes] == [0x0201, 0x0403, 0x0605, 0x0807]
+    assert (record.log2_weight_denominator_luma, record.sub_macroblock_prediction_mode, record.sub_macroblock_shape) == (7, 6, 0xC5)
+    assert [i.index for i in record.binding_table_index_forward] == [1, 2, 3, 4] and [i.index
+        for i in record.binding_table_index_backward] == [
         5,
         6,
         7,
@@ -231,19 +241,19 @@ def test_coefficients_of_avc() -> None:
 @pytest.mark.behaviour("G45-AIT-25", shows="layout")
 def test_r0_of_avc_is_that_of_other_modes() -> None:
     """G45 11506-11559: the same bits of R0.0, R0.2, R0.4, R0.5, R0.6 and R0.7; sampler and scratch are not used."""
-    one = unpack("MEDIA_ROOT_THREAD_HEADER", GEN, (0, 0, 0x1234), (2, 5, 1), (4, 5, 2), (5, 0, 3), (6, 0, 4), (7, 31, 1))
-    assert (one.urb_handle, one.interface_descriptor_pointer, one.binding_table_pointer) == (0x1234, 32, 64)
-    assert (one.fftid, one.thread_count, one.snapshot) == (3, 4, 1)
+    record = unpack("MEDIA_ROOT_THREAD_HEADER", GEN, (0, 0, 0x1234), (2, 5, 1), (4, 5, 2), (5, 0, 3), (6, 0, 4), (7, 31, 1))
+    assert (record.urb_handle, record.interface_descriptor_pointer, record.binding_table_pointer) == (0x1234, 32, 64)
+    assert (record.fftid, record.thread_count, record.snapshot) == (3, 4, 1)
 
 
 @pytest.mark.behaviour("G45-AMC-01", shows="layout")
 def test_avc_mc_has_avc_it_s_places_without_quantisers() -> None:
     """G45 10725-10823."""
     it, mc = layout("MEDIA_OBJECT_EX_AVC_IT_INLINE_DATA", GEN), layout("MEDIA_AVC_MACROBLOCK", GEN)
-    own = {one.name: one.pieces for one in mc.fields}
+    own = {field.name: field.pieces for field in mc.fields}
     assert own.pop("coded_block_pattern") == ((64 + 13, 64 + 8),) and own.pop("intra_or_inter")
     assert all(it.field(name).pieces == pieces for name, pieces in own.items())
-    assert {one.name for one in it.fields if one.high < 96} - set(own) == {
+    assert {field.name for field in it.fields if field.high < 96} - set(own) == {
         "dc_block_coded_y",
         "dc_block_coded_cb",
         "dc_block_coded_cr",
@@ -256,7 +266,7 @@ def test_avc_mc_has_avc_it_s_places_without_quantisers() -> None:
 
 def test_inline_data_of_vc1() -> None:
     """G45 10842-10987."""
-    one = unpack(
+    record = unpack(
         "MEDIA_OBJECT_EX_VC1_IT_INLINE_DATA",
         GEN,
         (0, 28, 5),
@@ -269,22 +279,23 @@ def test_inline_data_of_vc1() -> None:
         (7, 24, 3),
         (8, 8, 4),
     )
-    assert (one.mv_field_select, one.motion_type, one.motion_4mv, one.coded_block_pattern, one.overlap_edge_mask_luma) == (
+    assert (record.mv_field_select, record.motion_type, record.motion_4mv, record.coded_block_pattern, record.overlap_edge_mask_luma) == (
         5,
         2,
         1,
         0x2A,
         0x80,
     )
-    assert (one.motion_vector[0].vertical, one.motion_vector[0].horizontal, one.subblock_coding_y3, one.subblock_coding_cr) == (-1, 1, 3, 4)
+    assert (record.motion_vector[0].vertical, record.motion_vector[0].horizontal, record.subblock_coding_y3,
+            record.subblock_coding_cr) == (-1, 1, 3, 4)
 
 
 @pytest.mark.behaviour("G45-CS-04", "G45-CS-06", shows="layout")
 def test_pointer_commands() -> None:
     """Five units and the colour calculator from the general base; five binding tables from the surface base (G45 958-1047)."""
-    one = unpack("3DSTATE_PIPELINED_POINTERS", GEN, *((dword, 5, dword) for dword in range(1, 6)), (6, 6, 6))
+    record = unpack("3DSTATE_PIPELINED_POINTERS", GEN, *((dword, 5, dword) for dword in range(1, 6)), (6, 6, 6))
     fields = [field for field in layout("3DSTATE_PIPELINED_POINTERS", GEN).fields if field.type.name == "address"]
-    assert [getattr(one, field.name) for field in fields] == [32, 64, 96, 128, 160, 6 * 64]
+    assert [getattr(record, field.name) for field in fields] == [32, 64, 96, 128, 160, 6 * 64]
     assert {field.type.base for field in fields} == {"general"}
     tables = [field for field in layout("3DSTATE_BINDING_TABLE_POINTERS", GEN).fields if field.type.name == "address"]
     assert [(field.low // 32, field.low % 32, field.type.base) for field in tables] == [(dword, 5, "surface") for dword in range(1, 6)]

@@ -21,7 +21,7 @@ UNITS = {"VS_STATE", "GS_STATE", "CLIP_STATE", "SF_STATE", "WM_STATE"}
 def test_kernels_stand_at_the_general_base_plus_their_pointer() -> None:
     """64-byte units from the general base (G45 1469), in the pages and in what a driver sent."""
     for name in UNITS:
-        pointer = next(one for one in layout(name, GEN).fields if one.name.startswith("kernel_start_pointer"))
+        pointer = next(field for field in layout(name, GEN).fields if field.name.startswith("kernel_start_pointer"))
         assert (pointer.low, pointer.type.base, pointer.type.target) == (6, "general", "kernel"), name
     base, pointers, kernels = 0, set[int](), set[int]()
     for _, items in Decoder(open_trace(ROOT / "tests" / "data" / "g45-gles-tri")).work():
@@ -49,7 +49,7 @@ def test_an_indirect_count_is_an_address() -> None:
     """G45 2280, 2313-2314."""
     page = layout("3DPRIMITIVE", GEN)
     for indirect in (0, 1):
-        lines = {one.name: one.text for one in describe.lines(page, words(6, (0, 9, indirect), (1, 0, 0x1240), header=0x7B000004))}
+        lines = {line.name: line.text for line in describe.lines(page, words(6, (0, 9, indirect), (1, 0, 0x1240), header=0x7B000004))}
         assert ("vertex_count_address" in lines) == bool(indirect)
     assert "0x1240" in lines["vertex_count_address"]
 
@@ -77,34 +77,35 @@ def test_scratch_counts_kilobytes_for_media_and_powers_for_3d() -> None:
     """G45 9335-9338, 2844-2852: 11 is twelve kilobytes in the one, two megabytes in the other."""
     for name, dword, told in (("VFE_STATE", 0, "11 (means 12)"), ("VS_STATE", 2, "11")):
         page = layout(name, GEN)
-        lines = {one.name: one.text for one in describe.lines(page, words(page.dwords, (dword, 0, 11)))}
+        lines = {line.name: line.text for line in describe.lines(page, words(page.dwords, (dword, 0, 11)))}
         assert lines["per_thread_scratch_space"] == told
 
 
 @pytest.mark.behaviour("G45-VLD-04", shows="layout")
 def test_what_the_bitstream_decoder_is_told() -> None:
     """G45 9379-9413."""
-    one = unpack("VLD_STATE", GEN, (0, 28, 1), (0, 24, 2), (0, 20, 3), (0, 16, 4), (0, 14, 2), (0, 12, 3), (0, 11, 1), (0, 9, 1),
+    record = unpack("VLD_STATE", GEN, (0, 28, 1), (0, 24, 2), (0, 20, 3), (0, 16, 4), (0, 14, 2), (0, 12, 3), (0, 11, 1), (0, 9, 1),
                  (0, 7, 1), (1, 9, 2))  # fmt: skip
-    assert (one.f_code_1_1, one.f_code_1_0, one.f_code_0_1, one.f_code_0_0, one.intra_dc_precision) == (1, 2, 3, 4, 2)
-    assert (one.top_field_first, one.frame_prediction_frame_dct, one.concealment_motion_vector) == (1, 0, 1)
-    assert (one.quantizer_scale_type, one.intra_vlc_format, one.scan_order) == (0, 1, 0)
+    assert (record.f_code_1_1, record.f_code_1_0, record.f_code_0_1, record.f_code_0_0, record.intra_dc_precision) == (1, 2, 3, 4, 2)
+    assert (record.top_field_first, record.frame_prediction_frame_dct, record.concealment_motion_vector) == (1, 0, 1)
+    assert (record.quantizer_scale_type, record.intra_vlc_format, record.scan_order) == (0, 1, 0)
     page = layout("VLD_STATE", GEN)
-    assert (describe.value_name(page, one, "picture_structure"), describe.value_name(page, one, "picture_coding_type")) == ("frame", "p")
+    assert (describe.value_name(page, record, "picture_structure"),
+            describe.value_name(page, record, "picture_coding_type")) == ("frame", "p")
 
 
 @pytest.mark.behaviour("G45-VLD-27", shows="layout")
 def test_leftovers_of_the_bitstream_decoder_are_reserved() -> None:
     """DW1[12:11] and [8:0], which the table still lists (G45 9408-9415)."""
     told = describe.reserved(layout("VLD_STATE", GEN), [0, 0x1FFF, 0, 0])
-    assert [str(one) for one in told] == ["dword 1 bits 8:0 = 0x1ff", "dword 1 bits 12:11 = 0x3"]
+    assert [str(line) for line in told] == ["dword 1 bits 8:0 = 0x1ff", "dword 1 bits 12:11 = 0x3"]
 
 
 @pytest.mark.behaviour("G45-TS-22", shows="layout")
 def test_there_is_no_scoreboard_yet() -> None:
     """G45 9463-9502: its dwords are reserved on this generation, and used on later ones."""
     used = [0, 0, 0, 0, 0x800000FF, 0x12345678, 0x12345678, 0]
-    assert [one.low // 32 for one in describe.reserved(layout("VFE_STATE_EX", GEN), used)][:1] == [4]
+    assert [bits.low // 32 for bits in describe.reserved(layout("VFE_STATE_EX", GEN), used)][:1] == [4]
     assert describe.reserved(layout("VFE_STATE_EX", 9.0), used) == []
 
 
@@ -126,12 +127,13 @@ def test_how_many_motion_vectors_follow(code: int, vectors: str) -> None:
 @pytest.mark.behaviour("G45-IS-13", shows="layout")
 def test_inline_fields_of_a_macroblock() -> None:
     """G45 9709-9798: field selects, kinds of motion and transform, the picture, where the macroblock stands."""
-    one = unpack("MEDIA_OBJECT_IS_INLINE_DATA", GEN, (0, 28, 9), (0, 27, 1), (0, 24, 2), (0, 21, 1), (0, 18, 1), (0, 16, 1), (2, 6, 0x2A),
+    record = unpack("MEDIA_OBJECT_IS_INLINE_DATA", GEN, (0, 28, 9), (0, 27, 1), (0, 24, 2), (0, 21, 1), (0, 18, 1), (0, 16, 1),
+                    (2, 6, 0x2A),
                  (4, 16, 0xFFFE), (7, 0, 5), (8, 18, 3), (8, 16, 2), (9, 20, 17))  # fmt: skip
-    assert (one.motion_vertical_field_select, one.second_field, one.motion_type, one.dct_type) == (9, 1, 2, 1)
-    assert (one.macroblock_motion_backward, one.macroblock_motion_forward, one.macroblock_intra_type) == (1, 0, 1)
-    assert (one.coded_block_pattern, one.field_0_forward_vertical, one.field_1_backward_horizontal) == (0x2A, -2, 5)
-    assert (one.picture_coding_type, one.picture_structure, one.vertical_origin) == (3, 2, 17)
+    assert (record.motion_vertical_field_select, record.second_field, record.motion_type, record.dct_type) == (9, 1, 2, 1)
+    assert (record.macroblock_motion_backward, record.macroblock_motion_forward, record.macroblock_intra_type) == (1, 0, 1)
+    assert (record.coded_block_pattern, record.field_0_forward_vertical, record.field_1_backward_horizontal) == (0x2A, -2, 5)
+    assert (record.picture_coding_type, record.picture_structure, record.vertical_origin) == (3, 2, 17)
 
 
 @pytest.mark.behaviour("G45-SF-42", shows="layout")
@@ -140,7 +142,7 @@ def test_widths_of_lines_and_of_their_smooth_ends() -> None:
     assert [unpack("SF_STATE", GEN, (6, 24, code)).line_width for code in (0, 1, 15)] == [0.0, 0.5, 7.5]
     page = layout("SF_STATE", GEN)
     states = [unpack("SF_STATE", GEN, (6, 22, code)) for code in range(4)]
-    regions = [describe.value_name(page, one, "line_end_cap_antialiasing_region_width") for one in states]
+    regions = [describe.value_name(page, state, "line_end_cap_antialiasing_region_width") for state in states]
     assert regions == ["0.5 pixels", "1.0 pixels", "2.0 pixels", "4.0 pixels"]
 
 
@@ -170,6 +172,6 @@ def test_blend_factors() -> None:
 @pytest.mark.behaviour("G45-CC-28", shows="layout")
 def test_the_constant_colour_is_four_floats_of_the_group_that_is_not_pipelined() -> None:
     """G45 7961-7999."""
-    one = unpack("3DSTATE_CONSTANT_COLOR", GEN, *((1 + i, 0, single(value)) for i, value in enumerate((0.25, -1.5, 2.0, 1.0))))
-    assert tuple(one)[-4:] == (0.25, -1.5, 2.0, 1.0)
+    record = unpack("3DSTATE_CONSTANT_COLOR", GEN, *((1 + i, 0, single(value)) for i, value in enumerate((0.25, -1.5, 2.0, 1.0))))
+    assert tuple(record)[-4:] == (0.25, -1.5, 2.0, 1.0)
     assert layout("3DSTATE_CONSTANT_COLOR", GEN).key.split(".")[2] == "1"

@@ -80,7 +80,7 @@ def test_object_of_g45() -> None:
     record = read(4.5, "render", media(1, 0, 6), 0xABCDEF << 8 | 5, 1 << 28 | 1 << 24 | 0x10E00, 0x1234567, *inline)
     assert (record.object_id, record.interface_descriptor_offset, record.retain, record.thread_synchronization) == (0xABCDEF, 5, 1, 1)
     assert (record.indirect_data_length, record.indirect_data_start_address) == (0x10E00, 0x1234567)
-    slice_ = unpack("MEDIA_OBJECT_VLD_INLINE_DATA", 4.5, *(one.inline_data for one in record.inline_data))
+    slice_ = unpack("MEDIA_OBJECT_VLD_INLINE_DATA", 4.5, *(data.inline_data for data in record.inline_data))
     assert (slice_.slice_horizontal_position, slice_.slice_vertical_position, slice_.macroblock_count) == (40, 33, 45)
     assert (slice_.first_macroblock_bit_offset, slice_.quantizer_scale_code) == (6, 3)
     assert layout("MEDIA_OBJECT_VLD_INLINE_DATA", 4.5).reserved() == 0xE0FFFFFF << 32 | 0x808080F8
@@ -92,7 +92,7 @@ def test_persistent_and_extended_objects_of_g45() -> None:
     assert (prt.interface_descriptor_offset, prt.prt_fence_needed, prt.thread_synchronization) == (9, 1, 1)
     ex = read(4.5, "render", media(1, 1, 5), 0, 9 << 24 | 1 << 20 | 64, 0x100, 7)
     assert (ex.interface_descriptor_offset, ex.thread_synchronization, ex.indirect_data_length) == (9, 1, 64)
-    assert [one.inline_data for one in ex.inline_data] == [7]
+    assert [data.inline_data for data in ex.inline_data] == [7]
 
 
 def test_macroblock_of_inverse_scan() -> None:
@@ -111,13 +111,14 @@ def test_a_real_slice() -> None:
     """The pages lead from the state pointers to the mode, and a slice a line of macroblocks long starts each line."""
     trace = open_trace(SHARED / "traces" / "g45-i965-dec-m2")
     work = next(trace.work())
-    found = [one for one in CommandParser(device("g45").generation, work.engine, work.space).batch(work.batch) if isinstance(one, Command)]
-    pointers = next(one.record for one in found if one.name == "MEDIA_STATE_POINTERS")
+    found = [command
+        for command in CommandParser(device("g45").generation, work.engine, work.space).batch(work.batch) if isinstance(command, Command)]
+    pointers = next(command.record for command in found if command.name == "MEDIA_STATE_POINTERS")
     vfe = layout("VFE_STATE", 4.5).raw([work.space.read32(pointers.vfe_state_pointer + 4 * i) for i in range(3)])
     assert vfe.vfe_mode == 1 and vfe.extended_vfe_state_present == pointers.extended_vfe_state_enable == 1
     vld = layout("VLD_STATE", 4.5).raw([work.space.read32(pointers.extended_state_pointer + 4 * i) for i in range(4)])
     assert vld.picture_coding_type == 1 and {vld.f_code_0_0, vld.f_code_1_1} == {15}, "an intra picture has no motion vectors"
-    slices = [layout("MEDIA_OBJECT_VLD_INLINE_DATA", 4.5).raw(one.dwords[4:6]) for one in found if one.name == "MEDIA_OBJECT"]
+    slices = [layout("MEDIA_OBJECT_VLD_INLINE_DATA", 4.5).raw(command.dwords[4:6]) for command in found if command.name == "MEDIA_OBJECT"]
     assert [one.slice_vertical_position for one in slices] == list(range(len(slices)))
     assert all(0 < one.quantizer_scale_code < 32 for one in slices)
 
@@ -152,7 +153,7 @@ def test_object_of_gen8() -> None:
     assert record.children_present and record.thread_synchronization and record.force_destination and record.use_scoreboard
     assert (record.slice_destination_select, record.subslice_destination_select, record.indirect_data_length) == (2, 1, 4096)
     assert (record.scoreboard_y, record.scoreboard_x, record.scoreboard_color, record.scoreboard_mask) == (300, 511, 15, 0x81)
-    assert [one.inline_data for one in record.inline_data] == [1, 2]
+    assert [data.inline_data for data in record.inline_data] == [1, 2]
     assert layout("MEDIA_OBJECT", 8).field("indirect_data_start_address").type.base == "indirect"
 
 

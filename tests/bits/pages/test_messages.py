@@ -27,9 +27,11 @@ def test_render_target_write_descriptor() -> None:
     subtypes = enumeration("RENDER_TARGET_SUBTYPE", GEN)
     assert subtypes == {0: "simd16", 1: "simd16_replicated", 2: "simd8_dual_source_low", 3: "simd8_dual_source_high", 4: "simd8",
                         7: "simd16_replicated_tiled"}  # fmt: skip
-    one = unpack("MSD_RTW", GEN, (0, 30, 1), (0, 25, 9), (0, 19, 1), (0, 14, 12), (0, 13, 1), (0, 12, 1), (0, 11, 1), (0, 8, 4), (0, 0, 7))
-    assert (one.precision, one.message_length, one.header_present, one.message_type) == (1, 9, 1, 12)
-    assert (one.per_sample, one.last_render_target, one.slot_group, one.message_subtype, one.binding_table_index) == (1, 1, 1, 4, 7)
+    record = unpack("MSD_RTW", GEN, (0, 30, 1), (0, 25, 9), (0, 19, 1), (0, 14, 12), (0, 13, 1), (0, 12, 1), (0, 11, 1), (0, 8, 4),
+                    (0, 0, 7))
+    assert (record.precision, record.message_length, record.header_present, record.message_type) == (1, 9, 1, 12)
+    assert (record.per_sample, record.last_render_target, record.slot_group, record.message_subtype, record.binding_table_index) == (1,
+        1, 1, 4, 7)
 
 
 def wanted(letters: str, count: int, dual: bool, replicated: bool, half: bool) -> list[str]:
@@ -48,10 +50,10 @@ def wanted(letters: str, count: int, dual: bool, replicated: bool, half: bool) -
     return found + (depth if "Z" in letters else []) + (["stencil"] if "S" in letters else [])
 
 
-def told(one: Layout) -> list[str]:
+def told(page: Layout) -> list[str]:
     """Its fields in order; one of twice the width stands for both halves of sixteen slots."""
     names = []
-    for field in one.fields:
+    for field in page.fields:
         both = field.type.target == "MDP_DW_SIMD16"
         names += [f"{field.name}_7_0", f"{field.name}_15_8"] if both else [field.name]
     return names
@@ -62,21 +64,21 @@ def test_render_target_payloads_follow_one_order() -> None:
     """Source 0 alpha, oMask, colour, depth, stencil, for each of the 68 combinations the manual lays out, without a gap."""
     found = payloads("MDP_RTWH?_")
     assert len(found) == 68
-    for one in found:
-        m = re.fullmatch(r"MDP_RTW(H?)_([SZMA]*)(8|16)(DS|REP)?", one.name)
-        assert m, one.name
+    for page in found:
+        m = re.fullmatch(r"MDP_RTW(H?)_([SZMA]*)(8|16)(DS|REP)?", page.name)
+        assert m, page.name
         expected = wanted(m[2], int(m[3]), m[4] == "DS", m[4] == "REP", bool(m[1]))
-        assert [name.removesuffix("_15_0") for name in told(one)] == [name.removesuffix("_15_0") for name in expected], one.name
-        ends = [-1, *(field.high for field in one.fields)]
-        assert [field.low for field in one.fields] == [end + 1 for end in ends[:-1]] and ends[-1] == 32 * one.dwords - 1, one.name
+        assert [name.removesuffix("_15_0") for name in told(page)] == [name.removesuffix("_15_0") for name in expected], page.name
+        ends = [-1, *(field.high for field in page.fields)]
+        assert [field.low for field in page.fields] == [end + 1 for end in ends[:-1]] and ends[-1] == 32 * page.dwords - 1, page.name
 
 
 @pytest.mark.behaviour("KBL-RT-05", shows="layout")
 def test_half_precision_packs_eight_or_sixteen() -> None:
     """KBL 9268, 10268, 10466, 10550: 1.0 and -2.0 in the first two slots; one colour for all as four halves."""
     for name, count in (("MDPR_H_SIMD8", 8), ("MDPR_H_SIMD16", 16)):
-        one = unpack(name, GEN, (0, 0, 0x3C00), (0, 16, 0xC000))
-        assert len(one.data) == count and [one.data[0].value, one.data[1].value] == [1.0, -2.0]
+        record = unpack(name, GEN, (0, 0, 0x3C00), (0, 16, 0xC000))
+        assert len(record.data) == count and [record.data[0].value, record.data[1].value] == [1.0, -2.0]
     dual = unpack("MDPR_DSH_SIMD8", GEN, (0, 0, 0x3C00), (4, 0, 0xC000))
     assert (len(dual.src0_data), dual.src0_data[0].value, dual.src1_data[0].value) == (8, 1.0, -2.0)
     colour = unpack("MDPR_H_RGBA", GEN, (0, 0, 1), (0, 16, 2), (1, 0, 3), (1, 16, 4))
@@ -86,8 +88,8 @@ def test_half_precision_packs_eight_or_sixteen() -> None:
 @pytest.mark.behaviour("KBL-RT-07", shows="layout")
 def test_a_byte_of_stencil_for_each_slot() -> None:
     """KBL 24983-25041."""
-    one = layout("MDPR_STENCIL", GEN).unpack(words(8, (0, 0, 0x03020100), (1, 0, 0x07060504)))
-    assert [slot.value for slot in one.stencil] == list(range(8))
+    record = layout("MDPR_STENCIL", GEN).unpack(words(8, (0, 0, 0x03020100), (1, 0, 0x07060504)))
+    assert [slot.value for slot in record.stencil] == list(range(8))
 
 
 # -- data port -----------------------------------------------------------------------------------------------------------
@@ -161,6 +163,7 @@ def test_bindless_surfaces() -> None:
 @pytest.mark.behaviour("KBL-SAMP-01", shows="layout")
 def test_sampler_descriptor() -> None:
     """KBL 13836-13923."""
-    one = unpack("MSD_SAMPLER", GEN, (0, 30, 3), (0, 25, 3), (0, 20, 8), (0, 19, 1), (0, 17, 2), (0, 12, 7), (0, 8, 15), (0, 0, 9))
-    assert (one.end_of_thread, one.return_format, one.message_length, one.response_length, one.header_present) == (1, 1, 3, 8, 1)
-    assert (one.simd_mode, one.message_type, one.sampler_index, one.binding_table_index) == (2, 7, 15, 9)
+    record = unpack("MSD_SAMPLER", GEN, (0, 30, 3), (0, 25, 3), (0, 20, 8), (0, 19, 1), (0, 17, 2), (0, 12, 7), (0, 8, 15), (0, 0, 9))
+    assert (record.end_of_thread, record.return_format, record.message_length, record.response_length, record.header_present) == (1, 1,
+        3, 8, 1)
+    assert (record.simd_mode, record.message_type, record.sampler_index, record.binding_table_index) == (2, 7, 15, 9)

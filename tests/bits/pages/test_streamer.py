@@ -144,7 +144,7 @@ def test_store_data_of_one_dword_and_two() -> None:
     both = read(11, "render", mi(0x20, 3 | 1 << 21), 0x1008, 0, 0x89ABCDEF, 0x01234567)
     assert both.store_qword and both.immediate_data == 0x01234567_89ABCDEF
     many = read(9, "render", mi(0x20, 5), 0x1000, 0, 1, 2, 3, 4)
-    assert [one.dword for one in many.data] == [1, 2, 3, 4]
+    assert [entry.dword for entry in many.data] == [1, 2, 3, 4]
 
 
 def test_store_index() -> None:
@@ -158,7 +158,7 @@ def test_store_index() -> None:
 def test_load_registers_in_pairs(gen: float) -> None:
     """i915: MI_LOAD_REGISTER_IMM(x), 2x - 1 in the header. KBL 13016: bits 22:0 are the register, its low two zero."""
     record = read(gen, "render", mi(0x22, 2 * 3 - 1), 0x2248, 1, 0x7F_FFFC, 2, 0x20D8, 0x100010)
-    assert [(one.register_offset, one.data_dword) for one in record.entry] == [(0x2248, 1), (0x7F_FFFC, 2), (0x20D8, 0x100010)]
+    assert [(entry.register_offset, entry.data_dword) for entry in record.entry] == [(0x2248, 1), (0x7F_FFFC, 2), (0x20D8, 0x100010)]
     assert layout("MI_LOAD_REGISTER_IMM", gen).reserved(3) >> 32 & 0xFFFFFFFF == 0xFF80_0003
 
 
@@ -195,8 +195,8 @@ def test_atomics_with_and_without_inline_data() -> None:
 
 
 def test_updates_of_the_global_table_are_as_wide_as_its_entries() -> None:
-    assert [one.entry_data for one in read(7, "render", mi(0x23, 2 | 1 << 22), 0x3000, 5, 6).entry] == [5, 6]
-    assert [one.entry_data for one in read(9, "render", mi(0x23, 2), 0x3000, 5, 6).entry] == [6 << 32 | 5]
+    assert [entry.entry_data for entry in read(7, "render", mi(0x23, 2 | 1 << 22), 0x3000, 5, 6).entry] == [5, 6]
+    assert [entry.entry_data for entry in read(9, "render", mi(0x23, 2), 0x3000, 5, 6).entry] == [6 << 32 | 5]
 
 
 # -- arithmetic and predicates -----------------------------------------------------------------------------------------
@@ -208,9 +208,9 @@ def test_math() -> None:
     for gen in (7.5, 8, 9, 11):
         record = read(gen, "render", mi(0x1A, 4 - 1), *words)
         opcodes, operands = enumeration("MI_Math_Opcode", gen), enumeration("MI_Math_Operand", gen)
-        assert [opcodes[one.alu_opcode] for one in record.instruction] == ["load", "loadinv", "add", "store"]
-        assert [operands[one.operand_1] for one in record.instruction] == ["srca", "srcb", "reg0", "reg2"]
-        assert [operands[one.operand_2] for one in record.instruction] == ["reg1", "reg15", "reg0", "accu"]
+        assert [opcodes[inst.alu_opcode] for inst in record.instruction] == ["load", "loadinv", "add", "store"]
+        assert [operands[inst.operand_1] for inst in record.instruction] == ["srca", "srcb", "reg0", "reg2"]
+        assert [operands[inst.operand_2] for inst in record.instruction] == ["reg1", "reg15", "reg0", "accu"]
 
 
 def test_predicate() -> None:

@@ -137,10 +137,10 @@ def test_media_surface() -> None:
 
 def test_media_surface_of_a_captured_encoder() -> None:
     """What a driver stores on Ivy Bridge: NV12, 128 by 128, Y tiled, chroma 128 rows down."""
-    one = layout("MEDIA_SURFACE_STATE", 7)
+    page = layout("MEDIA_SURFACE_STATE", 7)
     stored = [0x00253000, 0x01FC07F2, 0x480003FB, 0x00000080, 0, 0, 0, 0]
-    assert not sum(value << 32 * i for i, value in enumerate(stored)) & one.reserved()
-    r = one.unpack(stored)
+    assert not sum(value << 32 * i for i, value in enumerate(stored)) & page.reserved()
+    r = page.unpack(stored)
     assert (r.surface_base_address, r.height + 1, r.width + 1, r.surface_pitch + 1) == (0x253000, 128, 128, 128)
     assert (r.surface_format, r.interleave_chroma, r.tile_mode, r.y_offset_for_u_cb) == (4, 1, 3, 128)
 
@@ -182,13 +182,13 @@ def test_border_colours() -> None:
 
 def test_scaling_tables() -> None:
     """KBL 21324-21474, 22015-22198: tap by tap, Y above X; chroma keeps taps 2 to 5; 32 tables around the two state dwords."""
-    one = layout("SAMPLER_STATE_8X8_AVS", 9)
-    r = one.unpack(
+    page = layout("SAMPLER_STATE_8X8_AVS", 9)
+    r = page.unpack(
         words(
             280, (16, 0, 0x40), (16, 24, 0xC0), (19, 16, 0x01), (20, 16, 0x20), (23, 8, 0x10), (152, 24, 255), (153, 0, 3), (272, 0, 0x40)
         )
     )
-    assert one.dwords == 280 and len(r.filter_coefficient) == 17 and len(r.filter_coefficient_from_17) == 15
+    assert page.dwords == 280 and len(r.filter_coefficient) == 17 and len(r.filter_coefficient_from_17) == 15
     first = r.filter_coefficient[0]
     assert (first.table_0[0].x_filter_coefficient, first.table_0[1].y_filter_coefficient, first.table_0[7].x_filter_coefficient) == (
         1.0,

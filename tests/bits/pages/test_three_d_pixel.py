@@ -25,11 +25,11 @@ def single(value: float) -> int:
 
 def unpack(name: str, gen: float, *places: tuple[int, int, int]) -> Any:
     """The record of a structure or command; no place given may be a reserved bit."""
-    one = layout(name, gen)
-    dwords = words(one.dwords, *places, header=one.header.value | one.dwords - 2 if one.header else 0)
-    stray = sum(value << 32 * i for i, value in enumerate(dwords)) & one.reserved()
+    page = layout(name, gen)
+    dwords = words(page.dwords, *places, header=page.header.value | page.dwords - 2 if page.header else 0)
+    stray = sum(value << 32 * i for i, value in enumerate(dwords)) & page.reserved()
     assert not stray, f"{name} gen {gen:g} reserves {stray:#x}"
-    return one.unpack(dwords)
+    return page.unpack(dwords)
 
 
 # -- headers: the first dword, from the opcode tables of the manuals --------------------------------------------------
@@ -236,8 +236,8 @@ def test_line_stipple_counts_in_more_bits_since_7() -> None:
 
 def test_blend_state_has_an_entry_per_target() -> None:
     """KBL 2121-2200 and 2219-2404: a dword for all, then 64 bits a target; 544 bits hold eight."""
-    one = layout("BLEND_STATE", 9)
-    r = one.unpack(
+    page = layout("BLEND_STATE", 9)
+    r = page.unpack(
         words(
             17,
             (0, 31, 1),
@@ -252,7 +252,7 @@ def test_blend_state_has_an_entry_per_target() -> None:
             (16, 27, 6),
         )
     )
-    assert one.maximum == 17 and len(r.render_target) == 8
+    assert page.maximum == 17 and len(r.render_target) == 8
     assert (r.alpha_to_coverage_enable, r.alpha_test_enable, r.alpha_test_function) == (1, 1, 5)
     last = r.render_target[7]
     assert (last.color_buffer_blend_enable, last.source_blend_factor, last.destination_blend_factor, last.color_blend_function) == (
@@ -263,7 +263,7 @@ def test_blend_state_has_an_entry_per_target() -> None:
     )
     assert (last.write_disable_alpha, last.write_disable_red, last.write_disable_blue) == (1, 0, 1)
     assert (last.logic_op_enable, last.logic_op_function) == (1, 6)
-    assert len(one.unpack(words(3)).render_target) == 1
+    assert len(page.unpack(words(3)).render_target) == 1
     seven = layout("BLEND_STATE", 7).unpack(words(4, (3, 27, 1), (3, 31, 1))).render_target
     assert len(seven) == 2 and (seven[1].write_disable_alpha, seven[1].alpha_to_coverage_enable) == (1, 1)
 

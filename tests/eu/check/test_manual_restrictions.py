@@ -13,7 +13,7 @@ from pytest import mark
 from softgen.eu.check import restrictions as check
 from softgen.eu.isa import opcodes
 from softgen.eu.isa.instruction import VXH, Instruction, Operand
-from tests.eu.semantics.build import arf, branch, dst, imm, one, reg, scalar
+from tests.eu.semantics.build import arf, branch, dst, imm, instr, reg, scalar
 
 A0, ACC0, ACC1, F0, SR0, CR0 = 0x10, 0x20, 0x21, 0x30, 0x70, 0x80
 
@@ -29,7 +29,7 @@ def rows(count: int, first: int) -> Operand:
 
 
 def switch(gen: float, target: Operand, source: Operand, switches: bool) -> Instruction:
-    return one(gen, "mov", target, source, size=1, thread_control=2 if switches else 0)
+    return instr(gen, "mov", target, source, size=1, thread_control=2 if switches else 0)
 
 
 WORD = "0;1,0"
@@ -37,50 +37,54 @@ WORD = "0;1,0"
 
 @pytest.mark.parametrize("name, wrong, right", [
     # a name of the table, what breaks it, and what differs from that only in being legal
-    pytest.param("last_immediate", one(9, "add", dst(4), imm(1), reg(2)), one(9, "add", dst(4), reg(2), imm(1)),
+    pytest.param("last_immediate", instr(9, "add", dst(4), imm(1), reg(2)), instr(9, "add", dst(4), reg(2), imm(1)),
                  marks=mark.behaviour("EU-03", shows="action")),  # IVB 48-49
-    pytest.param("last_immediate", one(7, "sel", dst(4), imm(1), reg(2), predicate=1), one(7, "sel", dst(4), reg(2), imm(1), predicate=1),
+    pytest.param("last_immediate", instr(7, "sel", dst(4), imm(1), reg(2), predicate=1),
+                 instr(7, "sel", dst(4), reg(2), imm(1), predicate=1),
                  marks=mark.behaviour("EU-03", shows="action")),
-    pytest.param("architecture_second", one(9, "add", dst(4, "uw"), scalar(2, "uw"), arf(A0, "uw", 0, WORD), size=1),
-                 one(9, "add", dst(4, "uw"), arf(A0, "uw", 0, WORD), scalar(2, "uw"), size=1),
+    pytest.param("architecture_second", instr(9, "add", dst(4, "uw"), scalar(2, "uw"), arf(A0, "uw", 0, WORD), size=1),
+                 instr(9, "add", dst(4, "uw"), arf(A0, "uw", 0, WORD), scalar(2, "uw"), size=1),
                  marks=mark.behaviour("EU-06", shows="action")),  # IVB 60-61
-    pytest.param("architecture_second", one(7, "or", dst(4, "ud"), scalar(2, "ud"), arf(F0, "ud", 0, WORD), size=1),
-                 one(7, "or", arf(F0, "ud"), arf(F0, "ud", 0, WORD), scalar(2, "ud"), size=1),
+    pytest.param("architecture_second", instr(7, "or", dst(4, "ud"), scalar(2, "ud"), arf(F0, "ud", 0, WORD), size=1),
+                 instr(7, "or", arf(F0, "ud"), arf(F0, "ud", 0, WORD), scalar(2, "ud"), size=1),
                  marks=mark.behaviour("EU-06", shows="action")),
-    pytest.param("natural", one(9, "mov", dst(4, "d", sub=2), scalar(2), size=1), one(9, "mov", dst(4, "d", sub=4), scalar(2), size=1),
+    pytest.param("natural", instr(9, "mov", dst(4, "d", sub=2), scalar(2), size=1), instr(9, "mov", dst(4, "d", sub=4), scalar(2), size=1),
                  marks=mark.behaviour("EU-41", shows="action")),  # IVB 551-555
-    pytest.param("natural", one(9, "mov", dst(4, "w"), scalar(2, "w", 3), size=1), one(9, "mov", dst(4, "w"), scalar(2, "w", 6), size=1),
+    pytest.param("natural", instr(9, "mov", dst(4, "w"), scalar(2, "w", 3), size=1),
+                 instr(9, "mov", dst(4, "w"), scalar(2, "w", 6), size=1),
                  marks=mark.behaviour("EU-41", shows="action")),
-    pytest.param("natural", one(8, "mov", dst(4, "q"), scalar(2, "q", 4), size=1), one(8, "mov", dst(4, "q"), scalar(2, "q", 8), size=1),
+    pytest.param("natural", instr(8, "mov", dst(4, "q"), scalar(2, "q", 4), size=1),
+                 instr(8, "mov", dst(4, "q"), scalar(2, "q", 8), size=1),
                  marks=mark.behaviour("EU-41", shows="action")),
-    pytest.param("packed_bytes", one(9, "add", dst(4, "ub"), reg(2, "ub"), reg(3, "ub")), one(9, "mov", dst(4, "ub"), reg(2, "ub")),
+    pytest.param("packed_bytes", instr(9, "add", dst(4, "ub"), reg(2, "ub"), reg(3, "ub")), instr(9, "mov", dst(4, "ub"), reg(2, "ub")),
                  marks=mark.behaviour("EU-42", shows="action")),  # IVB 644-645
-    pytest.param("packed_bytes", one(9, "mov", dst(4, "b"), reg(2, "b", negate=True)),
-                 one(9, "mov", dst(4, "b", 2), reg(2, "b", negate=True)),
+    pytest.param("packed_bytes", instr(9, "mov", dst(4, "b"), reg(2, "b", negate=True)),
+                 instr(9, "mov", dst(4, "b", 2), reg(2, "b", negate=True)),
                  marks=mark.behaviour("EU-42", shows="action")),
-    pytest.param("select_width", one(7, "sel", dst(4, "ub"), reg(2, "ub", "16;16,1"), reg(6, "ub", "16;16,1"), size=32, predicate=1),
-                 one(7, "sel", dst(4, "uw"), reg(2, "uw", "16;16,1"), reg(6, "uw", "16;16,1"), size=16, predicate=1),
+    pytest.param("select_width", instr(7, "sel", dst(4, "ub"), reg(2, "ub", "16;16,1"), reg(6, "ub", "16;16,1"), size=32, predicate=1),
+                 instr(7, "sel", dst(4, "uw"), reg(2, "uw", "16;16,1"), reg(6, "uw", "16;16,1"), size=16, predicate=1),
                  marks=mark.behaviour("EU-116", shows="action")),  # IVB 464
-    pytest.param("accumulator_width", one(7, "add", dst(4), arf(ACC0, "d"), reg(2), size=16), one(7, "add", dst(4), arf(ACC0, "d"), reg(2)),
+    pytest.param("accumulator_width", instr(7, "add", dst(4), arf(ACC0, "d"), reg(2), size=16),
+                 instr(7, "add", dst(4), arf(ACC0, "d"), reg(2)),
                  marks=mark.behaviour("EU-117", shows="action")),  # IVB 466-467
-    pytest.param("accumulator_width", one(7, "add", arf(ACC0, "ud"), reg(2, "ud"), reg(6, "ud"), size=16),
-                 one(7, "add", arf(ACC0, "ud"), reg(2, "ud"), reg(6, "ud")), marks=mark.behaviour("EU-117", shows="action")),
-    pytest.param("per_channel_width", one(7, "mov", dst(4, "w"), rows(8, 0), size=16), one(7, "mov", dst(4, "w"), rows(8, 0)),
+    pytest.param("accumulator_width", instr(7, "add", arf(ACC0, "ud"), reg(2, "ud"), reg(6, "ud"), size=16),
+                 instr(7, "add", arf(ACC0, "ud"), reg(2, "ud"), reg(6, "ud")), marks=mark.behaviour("EU-117", shows="action")),
+    pytest.param("per_channel_width", instr(7, "mov", dst(4, "w"), rows(8, 0), size=16), instr(7, "mov", dst(4, "w"), rows(8, 0)),
                  marks=mark.behaviour("EU-130", "EU-152", shows="action")),  # IVB 1579-1582, 1906-1909
-    pytest.param("per_channel_width", one(7.5, "mov", dst(4, "uw"), rows(8, 0), size=16), one(7.5, "mov", dst(4, "uw"), rows(8, 0)),
+    pytest.param("per_channel_width", instr(7.5, "mov", dst(4, "uw"), rows(8, 0), size=16), instr(7.5, "mov", dst(4, "uw"), rows(8, 0)),
                  marks=mark.behaviour("EU-130", "EU-152", shows="action")),
-    pytest.param("architecture_span", one(9, "mov", dst(4, "ud"), arf(SR0, "ud", 16, "8;8,1")),
-                 one(9, "mov", dst(4, "ud"), arf(SR0, "ud", 0, "4;4,1"), size=4),
+    pytest.param("architecture_span", instr(9, "mov", dst(4, "ud"), arf(SR0, "ud", 16, "8;8,1")),
+                 instr(9, "mov", dst(4, "ud"), arf(SR0, "ud", 0, "4;4,1"), size=4),
                  marks=mark.behaviour("EU-137", shows="action")),  # IVB 1706
-    pytest.param("vxh_group", one(9, "mov", dst(4, "w"), rows(2, 3)), one(9, "mov", dst(4, "w"), rows(2, 2)),
+    pytest.param("vxh_group", instr(9, "mov", dst(4, "w"), rows(2, 3)), instr(9, "mov", dst(4, "w"), rows(2, 2)),
                  marks=mark.behaviour("EU-150", shows="action")),  # IVB 1893-1904
-    pytest.param("vxh_group", one(7, "mov", dst(4, "w"), rows(4, 2)), one(7, "mov", dst(4, "w"), rows(4, 4)),
+    pytest.param("vxh_group", instr(7, "mov", dst(4, "w"), rows(4, 2)), instr(7, "mov", dst(4, "w"), rows(4, 4)),
                  marks=mark.behaviour("EU-150", shows="action")),
-    pytest.param("accumulator_offset", one(7, "mov", arf(ACC1, "f", 16), scalar(2, "f"), size=1),
-                 one(7, "mov", arf(ACC1, "f"), scalar(2, "f"), size=1), marks=mark.behaviour("EU-155", shows="action")),  # IVB 1951-1959
-    pytest.param("accumulator_same", one(7, "add", arf(ACC0, "f"), arf(ACC1, "f"), reg(2, "f")),
-                 one(7, "add", arf(ACC1, "f"), arf(ACC1, "f"), reg(2, "f")), marks=mark.behaviour("EU-161", shows="action")),  # IVB 1992
-    pytest.param("accumulator_second", one(7, "add", dst(4), reg(2), arf(ACC0, "d")), one(7, "add", dst(4), arf(ACC0, "d"), reg(2)),
+    pytest.param("accumulator_offset", instr(7, "mov", arf(ACC1, "f", 16), scalar(2, "f"), size=1),
+                 instr(7, "mov", arf(ACC1, "f"), scalar(2, "f"), size=1), marks=mark.behaviour("EU-155", shows="action")),  # IVB 1951-1959
+    pytest.param("accumulator_same", instr(7, "add", arf(ACC0, "f"), arf(ACC1, "f"), reg(2, "f")),
+                 instr(7, "add", arf(ACC1, "f"), arf(ACC1, "f"), reg(2, "f")), marks=mark.behaviour("EU-161", shows="action")),  # IVB 1992
+    pytest.param("accumulator_second", instr(7, "add", dst(4), reg(2), arf(ACC0, "d")), instr(7, "add", dst(4), arf(ACC0, "d"), reg(2)),
                  marks=mark.behaviour("EU-163", shows="action")),  # IVB 2000
     pytest.param("control_switch", switch(7, dst(4, "ud"), arf(CR0, "ud", 4, WORD), False),
                  switch(7, dst(4, "ud"), arf(CR0, "ud", 4, WORD), True),
@@ -88,15 +92,15 @@ WORD = "0;1,0"
     pytest.param("control_switch", switch(7.5, arf(CR0, "ud", 8), scalar(4, "ud"), False),
                  switch(7.5, arf(CR0, "ud", 8), scalar(4, "ud"), True),
                  marks=mark.behaviour("EU-208", shows="action")),
-    pytest.param("source_span", one(9, "mov", dst(4, "d"), reg(2, "d", "16;2,1")), one(9, "mov", dst(4, "d"), reg(2, "d", "4;2,1")),
+    pytest.param("source_span", instr(9, "mov", dst(4, "d"), reg(2, "d", "16;2,1")), instr(9, "mov", dst(4, "d"), reg(2, "d", "4;2,1")),
                  marks=mark.behaviour("EU-134", shows="action")),  # IVB 1641-1642
-    pytest.param("destination_span", one(9, "mov", dst(4, "d", 4), reg(2, "d")), one(9, "mov", dst(4, "d", 2), reg(2, "d")),
+    pytest.param("destination_span", instr(9, "mov", dst(4, "d", 4), reg(2, "d")), instr(9, "mov", dst(4, "d", 2), reg(2, "d")),
                  marks=mark.behaviour("EU-134", shows="action")),
-    pytest.param("math_direct", one(8, "math", dst(4, "f"), reg(0, "f", indirect=True), arf(0, "f"), function=4),
-                 one(8, "math", dst(4, "f"), reg(2, "f"), arf(0, "f"), function=4),
+    pytest.param("math_direct", instr(8, "math", dst(4, "f"), reg(0, "f", indirect=True), arf(0, "f"), function=4),
+                 instr(8, "math", dst(4, "f"), reg(2, "f"), arf(0, "f"), function=4),
                  marks=mark.behaviour("BDW-EU-17", shows="action")),  # BDW 20824
-    pytest.param("divide_width", one(8, "math", dst(4), reg(2), reg(6), function=12, size=16),
-                 one(8, "math", dst(4), reg(2), reg(6), function=12),
+    pytest.param("divide_width", instr(8, "math", dst(4), reg(2), reg(6), function=12, size=16),
+                 instr(8, "math", dst(4), reg(2), reg(6), function=12),
                  marks=mark.behaviour("BDW-EU-17", shows="action")),  # BDW 20828
 ])  # fmt: skip
 def test_what_breaks_a_restriction_and_what_does_not(name: str, wrong: Instruction, right: Instruction) -> None:
@@ -127,5 +131,5 @@ def test_what_an_instruction_takes(opcode: str) -> None:
         if rule == "modifiers_taken" and row.form == "branch" or rule == "condition_taken" and opcode in DISPUTED:
             continue  # what a branch has are immediates
         sources = (reg(2, "d", negate=rule == "modifiers_taken"), *(reg(6 + 2 * n, "d") for n in range(row.sources - 1)))
-        inst = branch(8, opcode, 16, 16, **controls) if row.form == "branch" else one(8, opcode, dst(4), *sources, **controls)
+        inst = branch(8, opcode, 16, 16, **controls) if row.form == "branch" else instr(8, opcode, dst(4), *sources, **controls)
         assert (rule in broken(inst)) == (taken == "N"), rule

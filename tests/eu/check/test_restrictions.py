@@ -28,7 +28,7 @@ from tests.conftest import needs_shared
 from tests.eu.corpus import Code, bundled, captured, compiled
 
 EXPLAINED = Path(__file__).parent / "explained_violations.txt"
-ROWS = [pytest.param(one, id=f"{one.number}-{one.name}") for one in check.restrictions()]
+ROWS = [pytest.param(restriction, id=f"{restriction.number}-{restriction.name}") for restriction in check.restrictions()]
 # Not rows, though they are asked of an instruction and answer yes or no.
 SMALL = 2048  # bytes of the kernels every run tries; `make witness` tries all
 HELPERS = {"is_division", "align1", "wide", "is_raw_move", "mixes_floats", "computes"}
@@ -37,15 +37,15 @@ HELPERS = {"is_division", "align1", "wide", "is_raw_move", "mixes_floats", "comp
 @pytest.mark.parametrize("row", ROWS)
 def test_the_legal_example_breaks_nothing(row: check.Restriction) -> None:
     gen, text = row.legal
-    (one,) = mesa_parse.parse(text, gen)
-    assert [str(broken) for broken in check.check(one)] == []
+    (inst,) = mesa_parse.parse(text, gen)
+    assert [str(broken) for broken in check.check(inst)] == []
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_the_illegal_example_breaks_this_and_nothing_else(row: check.Restriction) -> None:
     gen, text = row.illegal
-    (one,) = mesa_parse.parse(text, gen)
-    assert [broken.name for broken in check.check(one)] == [row.name]
+    (inst,) = mesa_parse.parse(text, gen)
+    assert [broken.name for broken in check.check(inst)] == [row.name]
 
 
 def test_every_kind_has_rows_and_every_row_a_function_of_its_own() -> None:
@@ -129,9 +129,9 @@ def violations(codes: Iterable[Code]) -> Counter[tuple[str, str, str]]:
     """(restriction, where, text) -> how often."""
     found: Counter[tuple[str, str, str]] = Counter()
     for name, gen, data in codes:
-        for _, _, one in program.instructions(data, gen):
-            for broken in check.check(one):
-                found[broken.name, name.split()[0], mesa_format.text(one)] += 1
+        for _, _, inst in program.instructions(data, gen):
+            for broken in check.check(inst):
+                found[broken.name, name.split()[0], mesa_format.text(inst)] += 1
     return found
 
 

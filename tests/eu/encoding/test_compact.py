@@ -145,12 +145,12 @@ def test_data_types_mean_what_the_manual_says() -> None:
     files = {"r": "grf", "a": "arf", "i": "imm"}
     for index, _, meaning in entries:
         dst, a, b, stride, mode = (part.strip() for part in meaning.rstrip("| ").split("|"))
-        one = decode(expanded("mov" if a.startswith("i") else "add", datatype=index), 9.0)
-        said = [(files[part[0]], part[2:]) for part in (dst, a, b)][: 1 + len(one.sources)]
-        assert one.dst is not None
-        assert [(other.file, other.type) for other in (one.dst, *one.sources)] == said, meaning
-        assert (f"<{one.dst.horizontal}>", one.dst.indirect) == (stride, mode != "dir"), meaning
-        assert (one.absent, b) == ("ud", "a:ud") or len(one.sources) > 1
+        inst = decode(expanded("mov" if a.startswith("i") else "add", datatype=index), 9.0)
+        said = [(files[part[0]], part[2:]) for part in (dst, a, b)][: 1 + len(inst.sources)]
+        assert inst.dst is not None
+        assert [(other.file, other.type) for other in (inst.dst, *inst.sources)] == said, meaning
+        assert (f"<{inst.dst.horizontal}>", inst.dst.indirect) == (stride, mode != "dir"), meaning
+        assert (inst.absent, b) == ("ud", "a:ud") or len(inst.sources) > 1
 
 
 @needs_shared("manuals")
@@ -159,13 +159,13 @@ def test_controls_mean_what_the_manual_says() -> None:
     entries = printed("control")
     assert len(entries) == 32
     for index, _, meaning in entries:
-        one = decode(expanded("add", control=index), 9.0)
+        inst = decode(expanded("add", control=index), 9.0)
         words = {word.strip() for word in re.split(r"[|,]", meaning)}
-        assert one.align16 == ("Align16" in words) and one.no_mask == ("We" in words), meaning
-        assert one.no_dd_clear == ("NoDDClr" in words) and one.no_dd_check == ("NoDDChk" in words), meaning
-        assert f"({one.exec_size})" in words and one.saturate == (".sat" in words), meaning
-        assert f"f{one.flag}.{one.flag_sub}" in words and bool(one.predicate) == ("+f.xyzw" in words), meaning
-        assert one.exec_size == 4 or one.quarter == {"Q2": 1}.get(next((w for w in words if w[0] in "QH"), ""), 0), meaning
+        assert inst.align16 == ("Align16" in words) and inst.no_mask == ("We" in words), meaning
+        assert inst.no_dd_clear == ("NoDDClr" in words) and inst.no_dd_check == ("NoDDChk" in words), meaning
+        assert f"({inst.exec_size})" in words and inst.saturate == (".sat" in words), meaning
+        assert f"f{inst.flag}.{inst.flag_sub}" in words and bool(inst.predicate) == ("+f.xyzw" in words), meaning
+        assert inst.exec_size == 4 or inst.quarter == {"Q2": 1}.get(next((w for w in words if w[0] in "QH"), ""), 0), meaning
 
 
 @needs_shared("manuals")
@@ -176,19 +176,19 @@ def test_sub_registers_mean_what_the_manual_says() -> None:
     align1, align16 = 0, 2  # control indices
     for index, _, meaning in entries:
         parts = [part.strip() for part in meaning.rstrip("| ").split("|")]
-        one = decode(expanded("add", subregister=index, control=align16 if "." in meaning else align1), 9.0)
-        assert one.dst is not None
-        a, b = one.sources
+        inst = decode(expanded("add", subregister=index, control=align16 if "." in meaning else align1), 9.0)
+        assert inst.dst is not None
+        a, b = inst.sources
         if "." not in meaning:
-            assert [str(other.sub) for other in (one.dst, a, b)] == parts, meaning
+            assert [str(other.sub) for other in (inst.dst, a, b)] == parts, meaning
         else:
-            mask = "".join(letter for bit, letter in enumerate("xyzw") if one.dst.write_mask and one.dst.write_mask >> bit & 1)
+            mask = "".join(letter for bit, letter in enumerate("xyzw") if inst.dst.write_mask and inst.dst.write_mask >> bit & 1)
             assert [f"0.{mask}", f"0.{chosen(a)}", f"0.{chosen(b)}"] == parts, meaning
 
 
-def chosen(one: Operand) -> str:
-    assert one.swizzle is not None
-    return "".join("xyzw"[one.swizzle >> 2 * i & 3] for i in range(2))
+def chosen(operand: Operand) -> str:
+    assert operand.swizzle is not None
+    return "".join("xyzw"[operand.swizzle >> 2 * i & 3] for i in range(2))
 
 
 @pytest.mark.behaviour("KBL-EU-13", shows="layout")
@@ -196,17 +196,17 @@ def test_some_rows_of_the_tables_as_printed() -> None:
     """Rows from all over the three tables that the volume has (KBL 7321-7470), which need no manual at hand."""
     controls = [(0, 1, True, 0, 0, 0), (5, 4, False, 0, 0, 0), (13, 8, True, 0, 0, 0), (21, 8, False, 1, 0, 0), (30, 16, False, 0, 0, 1)]
     for index, size, no_mask, predicate, flag, sub in controls:
-        one = decode(expanded("add", control=index), 9.0)
-        assert (one.exec_size, one.no_mask, one.predicate, one.flag, one.flag_sub) == (size, no_mask, predicate, flag, sub), index
+        inst = decode(expanded("add", control=index), 9.0)
+        assert (inst.exec_size, inst.no_mask, inst.predicate, inst.flag, inst.flag_sub) == (size, no_mask, predicate, flag, sub), index
     assert decode(expanded("add", control=5), 9.0).no_dd_clear
     types = [(0, "mov", "grf ud", "arf ud"), (5, "mov", "grf f", "imm vf"), (13, "add", "arf d", "grf d", "imm d"),
              (21, "mov", "grf f", "grf ud"), (30, "add", "arf uw", "grf uw", "grf uw")]  # fmt: skip
     for index, opcode, *operands in types:
-        one = decode(expanded(opcode, datatype=index), 9.0)
-        assert [f"{operand.file} {operand.type}" for operand in (one.dst, *one.sources) if operand] == operands, index
+        inst = decode(expanded(opcode, datatype=index), 9.0)
+        assert [f"{operand.file} {operand.type}" for operand in (inst.dst, *inst.sources) if operand] == operands, index
     for index, places in ((0, [0, 0, 0]), (5, [0, 4, 0]), (21, [0, 12, 4]), (30, [0, 0, 28])):
-        one = decode(expanded("add", subregister=index), 9.0)
-        assert [operand.sub for operand in (one.dst, *one.sources) if operand] == places, index
+        inst = decode(expanded("add", subregister=index), 9.0)
+        assert [operand.sub for operand in (inst.dst, *inst.sources) if operand] == places, index
 
 
 @pytest.mark.behaviour("KBL-EU-14", shows="layout")

@@ -17,7 +17,7 @@ from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import Opcode
 from tests.eu.strategies import instructions
 
-EVERY = [one for gen in GENERATIONS for one in opcodes.of_generation(gen)]
+EVERY = [row for gen in GENERATIONS for row in opcodes.of_generation(gen)]
 R1 = Operand("grf", "f", 1, vertical=8, width=8, horizontal=1)
 ADD = Instruction(9.0, "add", 64, "basic", 8, dst=Operand("grf", "f", 2, horizontal=1), sources=(R1, R1))
 
@@ -27,27 +27,27 @@ ADD = Instruction(9.0, "add", 64, "basic", 8, dst=Operand("grf", "f", 2, horizon
 def test_every_opcode_comes_back_from_its_bits(row: Opcode) -> None:
     @settings(max_examples=8)
     @given(instructions(row))
-    def check(one: Instruction) -> None:
-        word = encode(one)
+    def check(inst: Instruction) -> None:
+        word = encode(inst)
         assert word >> 128 == 0
         found = decode(word, row.gen)
         if row.form == "send" and found.extended is not None:  # the extended descriptor is also read as a region
             found = replace(found, sources=(replace(found.sources[0], vertical=0, width=1, horizontal=0, sub=0, swizzle=None),))
-            one = replace(one, sources=(replace(one.sources[0], vertical=0, width=1, horizontal=0, sub=0, swizzle=None),))
-        assert found == one
+            inst = replace(inst, sources=(replace(inst.sources[0], vertical=0, width=1, horizontal=0, sub=0, swizzle=None),))
+        assert found == inst
         assert len(found.sources) == row.sources or row.form == "branch"
 
     check()
 
 
 @given(instructions(), st.integers(0, (1 << 128) - 1))
-def test_residue_is_what_the_fields_do_not_say(one: Instruction, residue: int) -> None:
-    assert encode(replace(one, residue=residue)) == encode(one) ^ residue
+def test_residue_is_what_the_fields_do_not_say(inst: Instruction, residue: int) -> None:
+    assert encode(replace(inst, residue=residue)) == encode(inst) ^ residue
 
 
 @given(instructions())
-def test_compact_or_not_the_native_word_is_the_same(one: Instruction) -> None:
-    assert encode(replace(one, compacted=True)) == encode(one)
+def test_compact_or_not_the_native_word_is_the_same(inst: Instruction) -> None:
+    assert encode(replace(inst, compacted=True)) == encode(inst)
 
 
 @pytest.mark.parametrize(("change", "complaint"), [

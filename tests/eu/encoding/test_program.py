@@ -30,18 +30,18 @@ def parsed(text: str, gen: float) -> list[Instruction]:
 
 
 def only(code: bytes, gen: float) -> list[Instruction]:
-    return [one for _, _, one in program.instructions(code, gen)]
+    return [inst for _, _, inst in program.instructions(code, gen)]
 
 
 def aims(found: list[Instruction]) -> list[tuple[int, str, int]]:
     """Where branches lead, as numbers of instructions."""
     offsets, offset = [], 0
-    for one in found:
+    for inst in found:
         offsets.append(offset)
-        offset += labels.size(one)
+        offset += labels.size(inst)
     numbers = {place: number for number, place in enumerate([*offsets, offset])}
-    return [(number, name, numbers[labels.target(one, offsets[number], getattr(one, name))])
-            for number, one in enumerate(found) for name in ("jip", "uip") if getattr(one, name) is not None]  # fmt: skip
+    return [(number, name, numbers[labels.target(inst, offsets[number], getattr(inst, name))])
+            for number, inst in enumerate(found) for name in ("jip", "uip") if getattr(inst, name) is not None]  # fmt: skip
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -54,8 +54,8 @@ def test_bytes_come_back(code: Code) -> None:
 def test_offsets_and_sizes_follow_each_other() -> None:
     for _, gen, data in bundled():
         offset = 0
-        for start, size, one in program.instructions(data, gen):
-            assert start == offset and size == (8 if one.compacted else 16)
+        for start, size, inst in program.instructions(data, gen):
+            assert start == offset and size == (8 if inst.compacted else 16)
             offset += size
 
 

@@ -17,10 +17,10 @@ WHILE = Instruction(9.0, "while", 39, "branch", jip=-32)
 @pytest.mark.behaviour("EU-12", shows="action")
 @pytest.mark.parametrize(("gen", "unit"), [(4.5, 16), (7.0, 8), (7.5, 8), (8.0, 1), (9.0, 1), (11.0, 1)])
 def test_units(gen: float, unit: int) -> None:
-    one = replace(WHILE, gen=gen)
+    inst = replace(WHILE, gen=gen)
     assert labels.unit(gen) == unit
-    assert labels.target(one, 0x100, -3) == 0x100 - 3 * unit
-    assert labels.count(one, 0x100, 0x100 + 5 * unit) == 5
+    assert labels.target(inst, 0x100, -3) == 0x100 - 3 * unit
+    assert labels.count(inst, 0x100, 0x100 + 5 * unit) == 5
 
 
 def test_a_unit_that_nobody_gave() -> None:
@@ -42,7 +42,7 @@ def test_jmpi_counts_from_the_next_instruction() -> None:
 
 def test_labels_are_numbered_by_place_and_only_where_an_instruction_begins_or_the_program_ends() -> None:
     said = "if(8) JIP: 48 UIP: 8; if(8) JIP: 32 UIP: -16; while(8) JIP: -16;"
-    items = [(16 * index, 16, one) for index, one in enumerate(parse(said, 9.0))]
+    items = [(16 * index, 16, inst) for index, inst in enumerate(parse(said, 9.0))]
     assert list(labels.targets(items)) == [48, 8, 48, 0, 16]
     assert labels.names(items) == {0: "LABEL0", 16: "LABEL1", 48: "LABEL2"}
     assert labels.names(items, "L") == {0: "L0", 16: "L1", 48: "L2"}
@@ -51,6 +51,6 @@ def test_labels_are_numbered_by_place_and_only_where_an_instruction_begins_or_th
 
 def test_compact_instructions_are_half_as_long() -> None:
     found = parse("L: nop { compacted }; nop { compacted }; nop; while(8) JIP: L; M: endif(8) JIP: M;", 9.0)
-    assert [labels.size(one) for one in found] == [8, 8, 16, 16, 16]
+    assert [labels.size(inst) for inst in found] == [8, 8, 16, 16, 16]
     assert found[3].jip == -32
     assert found[4].jip == 0

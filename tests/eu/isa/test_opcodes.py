@@ -19,18 +19,18 @@ ADD = "op add 64 4.5+ basic dst,a,b int predicate\n"
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_no_two_opcodes_share_a_number(gen: float) -> None:
-    shared = [number for number, count in Counter(one.number for one in opcodes.of_generation(gen)).items() if count > 1]
+    shared = [number for number, count in Counter(row.number for row in opcodes.of_generation(gen)).items() if count > 1]
     assert shared == []
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_every_opcode_has_pages_to_stand_on(gen: float) -> None:
-    for one in opcodes.of_generation(gen):
-        assert form(one).row == one
-        assert one.source
-        for dst, src in one.legal:
+    for row in opcodes.of_generation(gen):
+        assert form(row).row == row
+        assert row.source
+        for dst, src in row.legal:
             known = set(types.codes("register", gen)) | set(types.codes("immediate", gen))
-            assert dst <= known and src <= known, one
+            assert dst <= known and src <= known, row
 
 
 def test_how_many_instructions_each_generation_has() -> None:
@@ -38,9 +38,9 @@ def test_how_many_instructions_each_generation_has() -> None:
 
 
 def test_what_left_with_gen_11() -> None:
-    gone = {one.name for one in opcodes.of_generation(9.0)} - {one.name for one in opcodes.of_generation(11.0)}
+    gone = {row.name for row in opcodes.of_generation(9.0)} - {row.name for row in opcodes.of_generation(11.0)}
     assert gone == {"sad2", "sada2", "dp4", "dph", "dp3", "dp2", "line", "pln", "lrp"}
-    assert {one.name for one in opcodes.of_generation(11.0)} - {one.name for one in opcodes.of_generation(9.0)} == {"ror", "rol"}
+    assert {row.name for row in opcodes.of_generation(11.0)} - {row.name for row in opcodes.of_generation(9.0)} == {"ror", "rol"}
 
 
 def test_looking_up() -> None:
@@ -109,7 +109,7 @@ def test_a_wrong_register_table_is_refused(text: str, complaint: str) -> None:
 
 
 def test_types() -> None:
-    assert {name: one.size for name, one in types.table().types.items() if not one.vector} == {
+    assert {name: type_.size for name, type_ in types.table().types.items() if not type_.vector} == {
         "ud": 4, "d": 4, "uw": 2, "w": 2, "ub": 1, "b": 1, "uq": 8, "q": 8, "hf": 2, "f": 4, "df": 8, "nf": 8}  # fmt: skip
     vf = types.type_of("vf")
     assert vf is not None and (vf.float, vf.signed, vf.vector, vf.mesa, vf.iga) == (True, True, True, "VF", "vf")

@@ -34,7 +34,7 @@ from tests.eu.random_programs.cells import Cell, cells, seen
 from tests.eu.random_programs.flow import Flow, Item
 from tests.eu.random_programs.instructions import Maker, straight
 from tests.eu.random_programs.operands import ADDRESS, ADDRESSES, CONTROL, number
-from tests.eu.semantics.build import NULL, arf, dst, imm, one, reg
+from tests.eu.semantics.build import NULL, arf, dst, imm, instr, reg
 
 TABLE = 2  # the register that address registers are filled from
 LAST_PAYLOAD = 124
@@ -250,7 +250,7 @@ class Writer:
         if way < 0.14:
             return [self._wait()]
         if way < 0.15:
-            return [one(self.gen, "nop", size=1)]
+            return [instr(self.gen, "nop", size=1)]
         made = self.maker.make(self.rng.choice(self.known))
         return self._with_addresses(made) if made is not None else []
 
@@ -268,7 +268,7 @@ class Writer:
 
     def _addresses(self) -> Instruction:
         count = self.maker.operands.addresses
-        return one(self.gen, "mov", arf(ADDRESS, "uw", 0, "0;1,1"), reg(TABLE, "uw", f"{count};{count},1"), size=count, no_mask=True)
+        return instr(self.gen, "mov", arf(ADDRESS, "uw", 0, "0;1,1"), reg(TABLE, "uw", f"{count};{count},1"), size=count, no_mask=True)
 
     def write_control(self, bits: int) -> list[Item]:
         """Other modes, the bits that steer the thread apart."""
@@ -276,8 +276,8 @@ class Writer:
         self.control = bits
         control, same = arf(CONTROL, "ud", 0, "0;1,1"), arf(CONTROL, "ud", 0, "0;1,0")
         how: dict[str, Any] = {"size": 1, "no_mask": True, "thread_control": SWITCH}
-        cleared = one(self.gen, "and", control, same, imm(~own & ALL_CHANNELS, "ud"), **how)
-        return [cleared, one(self.gen, "or", control, same, imm(bits, "ud"), **how)]
+        cleared = instr(self.gen, "and", control, same, imm(~own & ALL_CHANNELS, "ud"), **how)
+        return [cleared, instr(self.gen, "or", control, same, imm(bits, "ud"), **how)]
 
     def _message(self) -> Instruction:
         sfid, descriptor = self.rng.choice(messages(self.gen))
@@ -288,11 +288,11 @@ class Writer:
         made = _send(self.gen, self.rng.choice(names), sfid, descriptor, self.rng.randint(10, 40), self.rng.randint(60, 100), **more)
         if rules(self.gen).math == "message":
             made = replace(made, base_mrf=self.rng.randint(1, 8))
-        return made if not check(made) else one(self.gen, "nop", size=1)
+        return made if not check(made) else instr(self.gen, "nop", size=1)
 
     def _wait(self) -> Instruction:
         count = arf(0x90, "ud", 0, "0;1,0")
-        return one(self.gen, "wait", replace(count, horizontal=1), count, NULL, size=1, no_mask=True)
+        return instr(self.gen, "wait", replace(count, horizontal=1), count, NULL, size=1, no_mask=True)
 
     # -- whole programs --------------------------------------------------------------------------------------------
 

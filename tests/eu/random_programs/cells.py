@@ -63,7 +63,7 @@ def cells(gen: float) -> dict[Cell, Wants]:
     for size in (1, 2, 4, 8):
         if size < 8 or "uq" in types.codes("register", gen):
             found.update(_shape_cells(size))
-    if any(one.name == "no_quadwords" and gen in one.gens for one in restrictions()):
+    if any(restriction.name == "no_quadwords" and gen in restriction.gens for restriction in restrictions()):
         found = {cell: wants for cell, wants in found.items() if not _is_wide(wants)}
     return found
 
@@ -181,9 +181,9 @@ def _shape_cells(size: int) -> dict[Cell, Wants]:
     found: dict[Cell, Wants] = {}
     name = {1: "ub", 2: "uw", 4: "ud", 8: "uq"}[size]
     for exec_size in (1, 2, 4, 8, 16, 32):
-        for one in regions(exec_size, size):
-            wants = {"exec_size": exec_size, "src_type": (0, name), "shape": one, "region": (0, kind_of(one, exec_size))}
-            found.setdefault(Cell("shape", "", f"{one} of {size} bytes"), wants)
+        for region in regions(exec_size, size):
+            wants = {"exec_size": exec_size, "src_type": (0, name), "shape": region, "region": (0, kind_of(region, exec_size))}
+            found.setdefault(Cell("shape", "", f"{region} of {size} bytes"), wants)
     return found
 
 
@@ -194,58 +194,58 @@ def _place(place: Any) -> str:
 # -- what an instruction falls into --------------------------------------------------------------------------------
 
 
-def seen(one: Instruction, mode: FloatMode) -> set[Cell]:
-    row = opcodes.opcode(one.opcode, one.gen)
-    assert row is not None and one.dst is not None
-    found = {Cell("mode", one.opcode, what) for what in _modes(one)}
-    function = opcodes.math_function(one.function, one.gen) if "function" in row.takes else None
-    sources = one.sources[: function.sources] if function else one.sources
+def seen(inst: Instruction, mode: FloatMode) -> set[Cell]:
+    row = opcodes.opcode(inst.opcode, inst.gen)
+    assert row is not None and inst.dst is not None
+    found = {Cell("mode", inst.opcode, what) for what in _modes(inst)}
+    function = opcodes.math_function(inst.function, inst.gen) if "function" in row.takes else None
+    sources = inst.sources[: function.sources] if function else inst.sources
     name = f"{function.name} " if function else ""
     for index, source in enumerate(sources):
-        found.add(Cell("types", one.opcode, f"{name}{one.dst.type} <- source {index} {source.type}"))
-        found |= {Cell("region", one.opcode, f"source {index} {kind}") for kind in source_kinds(one, source)}
-        if row.form == "basic" and source.file == "grf" and not one.align16 and source.vertical != VXH:
+        found.add(Cell("types", inst.opcode, f"{name}{inst.dst.type} <- source {index} {source.type}"))
+        found |= {Cell("region", inst.opcode, f"source {index} {kind}") for kind in source_kinds(inst, source)}
+        if row.form == "basic" and source.file == "grf" and not inst.align16 and source.vertical != VXH:
             found.add(Cell("shape", "", f"{Region(source.vertical, source.width, source.horizontal)} of {types.size(source.type)} bytes"))
-    found |= {Cell("region", one.opcode, f"dst {kind}") for kind in target_kinds(one, one.dst)}
-    return found | {Cell("float", one.opcode, what) for what in _floats(sources, mode)}
+    found |= {Cell("region", inst.opcode, f"dst {kind}") for kind in target_kinds(inst, inst.dst)}
+    return found | {Cell("float", inst.opcode, what) for what in _floats(sources, mode)}
 
 
-def _modes(one: Instruction) -> set[str]:
-    found = {f"exec {one.exec_size}", f"condition {one.condition}", f"quarter {one.quarter}", "nibble" if one.nibble else ""}
-    if one.predicate:
-        found |= {f"predicate {one.predicate}{' align16' if one.align16 else ''}", "predicate inverted" if one.predicate_invert else ""}
-    if one.predicate or one.condition:
-        found.add(f"f{one.flag}.{one.flag_sub}")
-    found |= {name for name, holds in (("saturate", one.saturate), ("NoMask", one.no_mask), ("AccWrEn", one.acc_write)) if holds}
-    for index, source in enumerate(one.sources):
+def _modes(inst: Instruction) -> set[str]:
+    found = {f"exec {inst.exec_size}", f"condition {inst.condition}", f"quarter {inst.quarter}", "nibble" if inst.nibble else ""}
+    if inst.predicate:
+        found |= {f"predicate {inst.predicate}{' align16' if inst.align16 else ''}", "predicate inverted" if inst.predicate_invert else ""}
+    if inst.predicate or inst.condition:
+        found.add(f"f{inst.flag}.{inst.flag_sub}")
+    found |= {name for name, holds in (("saturate", inst.saturate), ("NoMask", inst.no_mask), ("AccWrEn", inst.acc_write)) if holds}
+    for index, source in enumerate(inst.sources):
         found |= {f"source {index} {how}" for how, signs in MODIFIERS.items() if signs == (source.negate, source.absolute)}
     return found
 
 
 def _floats(sources: tuple[Operand, ...], mode: FloatMode) -> set[str]:
-    kinds = {COMPUTED_AS.get(one.type, "") for one in sources} & set(FLOATS)
+    kinds = {COMPUTED_AS.get(source.type, "") for source in sources} & set(FLOATS)
     found = {f"rounds {mode.rounding}"} if kinds else set()
     if "f" in kinds and mode.alt:
         found.add("ALT")
     return found | {f"{kind} {'flushed' if kind in mode.flushes else 'kept'}" for kind in kinds}
 
 
-def source_kinds(one: Instruction, source: Operand) -> set[str]:
+def source_kinds(inst: Instruction, source: Operand) -> set[str]:
     if source.file == "imm":
         vector = source.type in ("v", "uv", "vf")
-        return {"vector" if vector else "immediate16" if one.align16 else "immediate"}
+        return {"vector" if vector else "immediate16" if inst.align16 else "immediate"}
     if source.file == "arf":
         return {"acc" if source.number in (ACC, ACC + 1) else "arf"}
-    if one.form == "three_source":
+    if inst.form == "three_source":
         return {"replicate"} if source.replicate else {"straight" if source.swizzle == IDENTITY else "swizzle"}
-    if one.form == "three_source_align1":
+    if inst.form == "three_source_align1":
         return _three_kinds(source)
-    if one.align16:
+    if inst.align16:
         plain = "straight" if source.vertical == 4 and source.swizzle == IDENTITY else "swizzle"
         return {"indirect16"} if source.indirect else {plain, *(("one_vector",) if not source.vertical else ())}
     if source.indirect:
         return {"indirect" if source.vertical != VXH else "vx1" if source.width == 1 else "vxh"}
-    return {kind_of(Region(source.vertical, source.width, source.horizontal), one.exec_size)}
+    return {kind_of(Region(source.vertical, source.width, source.horizontal), inst.exec_size)}
 
 
 def _three_kinds(source: Operand) -> set[str]:
@@ -255,8 +255,8 @@ def _three_kinds(source: Operand) -> set[str]:
     return {"rows"}
 
 
-def target_kinds(one: Instruction, dst: Operand) -> set[str]:
-    if one.form == "three_source" or one.align16:
+def target_kinds(inst: Instruction, dst: Operand) -> set[str]:
+    if inst.form == "three_source" or inst.align16:
         kind = "all_channels" if dst.write_mask == 15 else "write_mask"
         return {kind, *(("indirect16",) if dst.indirect else ())}
     if dst.file == "arf":

@@ -77,8 +77,8 @@ def nesting(case: Case) -> list[frozenset[str]]:
     return found
 
 
-def _goes_back(one: Instruction) -> bool:
-    target: object = one.uip if one.opcode == "goto" else one.jip
+def _goes_back(inst: Instruction) -> bool:
+    target: object = inst.uip if inst.opcode == "goto" else inst.jip
     return isinstance(target, str) and target.split()[0] in ("top", "again")
 
 
@@ -95,25 +95,25 @@ def executed(case: Case) -> set[Cell]:
     for _ in range(BUDGET * 10):
         if thread.ended:
             return found
-        one = runs.code.line(thread.ip).instruction
-        if one.opcode in names:
-            first = first_channel(runs.state, one)
-            if one.no_mask or thread.active >> first & (1 << one.exec_size) - 1:
-                found |= seen(one, thread.mode)
+        inst = runs.code.line(thread.ip).instruction
+        if inst.opcode in names:
+            first = first_channel(runs.state, inst)
+            if inst.no_mask or thread.active >> first & (1 << inst.exec_size) - 1:
+                found |= seen(inst, thread.mode)
         else:
-            found |= {Cell("flow", one.opcode, what) for what in _features(runs, thread, one, inside[thread.ip // 16])}
+            found |= {Cell("flow", inst.opcode, what) for what in _features(runs, thread, inst, inside[thread.ip // 16])}
         if not runs.step():
             thread.dwords("n")[0] += 1
     raise AssertionError(f"the program does not end\n{case.text()}")
 
 
-def _features(runs: Interpreter, thread: ThreadState, one: Instruction, inside: frozenset[str]) -> set[str]:
-    found = {"plain", f"width {one.exec_size}", *(f"in {what}" for what in inside)}
-    if one.predicate:
-        found |= {"predicated", "inverted" if one.predicate_invert else "", "grouped" if one.predicate > 3 else ""}
-    found |= {"NoMask" if one.no_mask else "", "single flow" if thread.single_program_flow else ""}
-    active = 1 if one.opcode == "jmpi" else thread.active & (1 << one.exec_size) - 1
-    holds = sum(1 << channel for channel, truth in enumerate(predicate(runs.state, one).payload) if truth)
+def _features(runs: Interpreter, thread: ThreadState, inst: Instruction, inside: frozenset[str]) -> set[str]:
+    found = {"plain", f"width {inst.exec_size}", *(f"in {what}" for what in inside)}
+    if inst.predicate:
+        found |= {"predicated", "inverted" if inst.predicate_invert else "", "grouped" if inst.predicate > 3 else ""}
+    found |= {"NoMask" if inst.no_mask else "", "single flow" if thread.single_program_flow else ""}
+    active = 1 if inst.opcode == "jmpi" else thread.active & (1 << inst.exec_size) - 1
+    holds = sum(1 << channel for channel, truth in enumerate(predicate(runs.state, inst).payload) if truth)
     if active:
         found.add("all leave" if active & holds == active else "some leave" if active & holds else "none leaves")
     return found - {""}
@@ -156,7 +156,7 @@ def measure(gen: float, numbers: Iterable[int], probe: bool = True) -> Report:
     found: dict[str, dict[str, list[Cell]]] = {"restriction": defaultdict(list), "not simulated": defaultdict(list)}
     for cell in sorted(wanted - reached):
         why = _why(maker, cell) if probe and cell.kind != "flow" else ""
-        kind = next((one for one in found if why.startswith(one)), "")
+        kind = next((item for item in found if why.startswith(item)), "")
         if not kind:
             report.missed.append(cell)
             continue

@@ -165,7 +165,7 @@ def compare(a: str | Engine, b: str | Engine, case: Case) -> Difference | None:
     if first == second and "error" not in first:
         return None
     if "error" in first or "error" in second:
-        values = [one.get("error", b"none").decode() for one in found]
+        values = [item.get("error", b"none").decode() for item in found]
         return Difference(case, (names[0], names[1]), "the error", (values[0], values[1]))
     wrong = next(_differing(first, second, _variations(case)), None)
     if wrong is None:
@@ -186,7 +186,7 @@ def _differing(first: State, second: State, others: list[State]) -> Iterator[str
     for name, held in first.items():
         if second.get(name) == held:
             continue
-        if not _open(held, second[name], [one[name] for one in others]):
+        if not _open(held, second[name], [other[name] for other in others]):
             yield name
 
 
@@ -195,7 +195,7 @@ def _open(held: bytes, given: bytes, others: list[bytes]) -> bool:
     for index, (a, b) in enumerate(zip(held, given, strict=True)):
         if a == b:
             continue
-        if all(one[index] == a for one in others) and not _part_of_nan(index, held, given, others):
+        if all(other[index] == a for other in others) and not _part_of_nan(index, held, given, others):
             return False
         if not _keeps_nan(index, held, given, others):
             return False
@@ -214,19 +214,19 @@ def _nans(index: int, held: bytes, others: list[bytes]) -> list[tuple[int, int, 
     found = []
     for size, kind in NANS:
         start = index // size * size
-        piece = {one[start : start + size] for one in (held, *others)}
-        if len(piece) > 1 and all(_is_nan(one, start, size, kind) for one in (held, *others)):
+        piece = {other[start : start + size] for other in (held, *others)}
+        if len(piece) > 1 and all(_is_nan(other, start, size, kind) for other in (held, *others)):
             found.append((start, size, kind))
     return found
 
 
 def _part_of_nan(index: int, held: bytes, given: bytes, others: list[bytes]) -> bool:
-    return any(_is_nan(given, *one) for one in _nans(index, held, others))
+    return any(_is_nan(given, *nan) for nan in _nans(index, held, others))
 
 
 def _keeps_nan(index: int, held: bytes, given: bytes, others: list[bytes]) -> bool:
     known = _nans(index, held, others)
-    return not known or any(_is_nan(given, *one) for one in known)
+    return not known or any(_is_nan(given, *item) for item in known)
 
 
 # -- shrinking -----------------------------------------------------------------------------------------------------

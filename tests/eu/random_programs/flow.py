@@ -16,7 +16,7 @@ from softgen.eu.isa import labels
 from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.isa.opcodes import opcode
 from softgen.eu.isa.rules import rules
-from tests.eu.semantics.build import arf, branch, dst, imm, one, reg, scalar
+from tests.eu.semantics.build import arf, branch, dst, imm, instr, reg, scalar
 
 COUNTERS = 112  # registers that programs leave alone: words of loops, two registers for each nesting
 SCALARS, RETURNS, DISTANCES = 4, 5, 3  # words of jmpi's own loops; what calls leave, a register for each nesting; how far jmpi goes
@@ -115,7 +115,7 @@ class Flow:
         self.items.append(branch(self.gen, name, jip, uip, *sources, **{"size": self.width, **more}))
 
     def _compare(self, a: Operand, b: Operand, condition: int, size: int, flag: dict[str, int], **more: Any) -> None:
-        self.items.append(one(self.gen, "cmp", NULL, a, b, size=size, condition=condition, thread_control=SWITCH, **flag, **more))
+        self.items.append(instr(self.gen, "cmp", NULL, a, b, size=size, condition=condition, thread_control=SWITCH, **flag, **more))
 
     def _words(self, number: int) -> Operand:
         return reg(number, "w", f"{min(self.width, 16)};{min(self.width, 16)},1" if self.width > 1 else "0;1,0")
@@ -175,7 +175,7 @@ class Flow:
         top, bottom, after = self._label("loop"), self._label("while"), self._label("after")
         self._start_count(where)
         if self.stack:
-            self.items.append(one(self.gen, "do", arf(0), arf(0), arf(0), size=self.width))
+            self.items.append(instr(self.gen, "do", arf(0), arf(0), arf(0), size=self.width))
         self.items.append(top)
         inner = self._inner(where, bottom, loop=bottom, after=after, ifs=0)
         flag = self._count_down(where, 6)
@@ -189,15 +189,15 @@ class Flow:
     def _start_count(self, where: Inside) -> None:
         number = COUNTERS + 2 * where.depth
         turns = imm(self.rng.randint(1, 3) * 0x10001, "w")
-        self.items.append(one(self.gen, "mov", dst(number, "w"), turns, size=self.width))
+        self.items.append(instr(self.gen, "mov", dst(number, "w"), turns, size=self.width))
         if self.rng.random() < 0.5:  # each channel its own number of turns
-            own = one(self.gen, "and", dst(number, "w"), self._words(self.rng.randint(10, 100)), imm(0x30003, "w"), size=self.width)
+            own = instr(self.gen, "and", dst(number, "w"), self._words(self.rng.randint(10, 100)), imm(0x30003, "w"), size=self.width)
             self.items.append(own)
 
     def _count_down(self, where: Inside, condition: int) -> dict[str, int]:
         number, flag = COUNTERS + 2 * where.depth, self._flag()
         count = self._words(number)
-        self.items.append(one(self.gen, "add", dst(number, "w"), count, imm(0xFFFFFFFF, "w"), size=self.width))
+        self.items.append(instr(self.gen, "add", dst(number, "w"), count, imm(0xFFFFFFFF, "w"), size=self.width))
         self._compare(count, imm(0, "w"), condition, self.width, flag)
         return flag
 
@@ -234,7 +234,7 @@ class Flow:
         plain = len(skipped) and all(isinstance(item, Instruction) for item in skipped)
         if self.rng.random() < 0.4 and not self.movable and plain:
             count = len(skipped) * labels.NATIVE // labels.unit(self.gen, "jmpi")
-            self.items.append(one(self.gen, "mov", dst(DISTANCES, "d"), imm(count, "d"), size=1, no_mask=True))
+            self.items.append(instr(self.gen, "mov", dst(DISTANCES, "d"), imm(count, "d"), size=1, no_mask=True))
             by = scalar(DISTANCES, "d")
             self.items.append(branch(self.gen, "jmpi", None, None, arf(0xA0, "ud", 0, "0;1,0"), by, size=1, no_mask=True,
                                      target=arf(0xA0, "ud", 0, "0;1,0"), **holds))  # fmt: skip
@@ -245,8 +245,8 @@ class Flow:
     def _jump_back(self, where: Inside) -> None:
         top, flag = self._label("again"), self._flag()
         target, count = dst(SCALARS, "w", 1, 2 * where.depth), scalar(SCALARS, "w", 2 * where.depth)
-        self.items += [one(self.gen, "mov", target, imm(self.rng.randint(1, 2) * 0x10001, "w"), size=1, no_mask=True), top]
-        self.items.append(one(self.gen, "add", target, count, imm(0xFFFFFFFF, "w"), size=1, no_mask=True))
+        self.items += [instr(self.gen, "mov", target, imm(self.rng.randint(1, 2) * 0x10001, "w"), size=1, no_mask=True), top]
+        self.items.append(instr(self.gen, "add", target, count, imm(0xFFFFFFFF, "w"), size=1, no_mask=True))
         self.block(1, replace(where, depth=where.depth + 1, end=where.end))
         self._compare(count, imm(0, "w"), 3, 1, flag, no_mask=True)
         self.items.append(branch(self.gen, "jmpi", top, size=1, no_mask=True, predicate=1, **flag))

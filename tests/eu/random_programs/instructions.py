@@ -57,12 +57,12 @@ WANTED = ("predicate", "predicate_invert", "condition", "saturate", "quarter", "
 @cache
 def straight(gen: float) -> tuple[Opcode, ...]:
     """The opcodes of a generation that compute."""
-    return tuple(one for one in opcodes.of_generation(gen) if one.name in OPS)
+    return tuple(row for row in opcodes.of_generation(gen) if row.name in OPS)
 
 
 @cache
 def functions(gen: float) -> dict[str, opcodes.MathFunction]:
-    return {one.name: one for (_, known), one in opcodes.table().functions.items() if known == gen}
+    return {function.name: function for (_, known), function in opcodes.table().functions.items() if known == gen}
 
 
 @cache
@@ -94,20 +94,20 @@ class Maker:
                 return made
         return None
 
-    def _is_legal(self, one: Instruction) -> bool:
-        broken = check(one)
+    def _is_legal(self, inst: Instruction) -> bool:
+        broken = check(inst)
         if broken:
             self.reasons.update(f"restriction {row}" for row in broken)
             return False
         try:
-            if decode(encode(one), self.gen) != one:
+            if decode(encode(inst), self.gen) != inst:
                 self.reasons["the encoding has no room for it"] += 1
                 return False
             self.scratch.thread.arf["a"].view("u2")[:] = sum(ADDRESSED) // 2
-            if not _inside(one):
+            if not _inside(inst):
                 self.reasons["outside the registers"] += 1
                 return False
-            step(self.scratch, one)
+            step(self.scratch, inst)
         except SoftgenError as error:
             self.reasons[f"not simulated: {error}"] += 1
             return False
@@ -165,11 +165,11 @@ class Maker:
 
     def _size(self, row: Opcode, kinds: tuple[str, list[str]], align16: bool) -> int:
         widest = max(types.size(name) for name in (kinds[0], *kinds[1]))
-        sizes = [one for one in (1, 2, 4, 8, 8, 16, 16, 32) if one * widest <= 64]
+        sizes = [value for value in (1, 2, 4, 8, 8, 16, 16, 32) if value * widest <= 64]
         if row.name in ("line", "pln"):
             sizes = [8, 16]
         elif align16:
-            sizes = [one for one in (4, 8, 8, 8, 16, 1) if one * widest <= 64]
+            sizes = [value for value in (4, 8, 8, 8, 16, 1) if value * widest <= 64]
         return self.rng.choice(sizes)
 
     def _operands(self, row: Opcode, wants: Wants, kinds: tuple[str, list[str]], size: int, align16: bool, function: int) -> list[Operand]:
@@ -179,8 +179,8 @@ class Maker:
         sources = [self._source(row, index, name, size, align16, kind if place == index else "") for index, name in enumerate(kinds[1])]
         if "shape" in wants:
             sources[0] = self.operands.source(kind, kinds[1][0], size, wants["shape"])
-        pitch = EXECUTED.get(execution_type(one.type for one in sources), 2)
-        if kinds[0] in ("f", "hf") and {"f", "hf"} & {one.type for one in sources}:
+        pitch = EXECUTED.get(execution_type(source.type for source in sources), 2)
+        if kinds[0] in ("f", "hf") and {"f", "hf"} & {source.type for source in sources}:
             pitch = types.size(kinds[0])
         plain = TARGETS_16 if align16 else TARGETS_1
         chosen = kind if place == "dst" else self._usual(plain)
@@ -248,20 +248,20 @@ class Maker:
 
     # -- what an opcode needs beside ---------------------------------------------------------------------------------
 
-    def _settled(self, one: Instruction, wants: Wants) -> Instruction | None:
-        one = self._modified(one, wants)
-        special = getattr(self, f"_settle_{one.opcode}", None)
+    def _settled(self, inst: Instruction, wants: Wants) -> Instruction | None:
+        inst = self._modified(inst, wants)
+        special = getattr(self, f"_settle_{inst.opcode}", None)
         if special is not None:
-            one = special(one)
-        if one.dst is not None and one.dst.file == "arf" and not one.dst.number and one.opcode in ("cmp", "cmpn"):
-            one = replace(one, thread_control=SWITCH)
-        return one
+            inst = special(inst)
+        if inst.dst is not None and inst.dst.file == "arf" and not inst.dst.number and inst.opcode in ("cmp", "cmpn"):
+            inst = replace(inst, thread_control=SWITCH)
+        return inst
 
-    def _modified(self, one: Instruction, wants: Wants) -> Instruction:
+    def _modified(self, inst: Instruction, wants: Wants) -> Instruction:
         """Negation and absolute values, where the opcode takes them."""
-        row = opcodes.opcode(one.opcode, self.gen)
+        row = opcodes.opcode(inst.opcode, self.gen)
         assert row is not None
-        sources = list(one.sources)
+        sources = list(inst.sources)
         for index, source in enumerate(sources):
             if "modifiers" in row.takes and source.file != "imm" and "modifier" not in wants and self.rng.random() < 0.3:
                 absolute = self.rng.random() < 0.4 and not ("bitwise" in row.takes and self.rules.logical_modifiers)
@@ -269,50 +269,51 @@ class Maker:
         if "modifier" in wants:
             index, how = wants["modifier"]
             sources[index] = replace(sources[index], negate=how.startswith("neg"), absolute=how.endswith("abs"))
-        return replace(one, sources=tuple(sources))
+        return replace(inst, sources=tuple(sources))
 
-    def _settle_math(self, one: Instruction) -> Instruction:
-        known = opcodes.math_function(one.function, self.gen)
-        assert known is not None and one.dst is not None
-        sources = list(one.sources)
+    def _settle_math(self, inst: Instruction) -> Instruction:
+        known = opcodes.math_function(inst.function, self.gen)
+        assert known is not None and inst.dst is not None
+        sources = list(inst.sources)
         if known.macro:
-            dst = replace(one.dst, special=self.rng.randrange(9), sub=0, swizzle=None, write_mask=None)
+            dst = replace(inst.dst, special=self.rng.randrange(9), sub=0, swizzle=None, write_mask=None)
             sources = [replace(source, special=self.rng.randrange(9), sub=0, swizzle=None) for source in sources]
-            one = replace(one, dst=dst, align16=one.align16)
+            inst = replace(inst, dst=dst, align16=inst.align16)
         if known.sources == 1:
-            sources[1] = replace(NULL, type=sources[0].type, **({"vertical": 4, "swizzle": 0} if one.align16 else _null_region(self.gen)))
+            sources[1] = replace(NULL, type=sources[0].type, **({"vertical": 4, "swizzle": 0} if inst.align16 else _null_region(self.gen)))
             if known.macro:
                 sources[1] = replace(sources[1], special=8, swizzle=None)
-        return replace(one, sources=tuple(sources))
+        return replace(inst, sources=tuple(sources))
 
-    def _settle_line(self, one: Instruction) -> Instruction:
-        first = replace(one.sources[0], file="grf", indirect=False, address_sub=0, offset=0, immediate=0, vertical=0, width=1, horizontal=0,
-                        number=one.sources[0].number or 9, sub=self.rng.choice((0, 16)))  # fmt: skip
-        if first.number >= 0x20 and one.sources[0].file == "arf":
+    def _settle_line(self, inst: Instruction) -> Instruction:
+        first = replace(inst.sources[0], file="grf", indirect=False, address_sub=0, offset=0, immediate=0, vertical=0, width=1,
+                        horizontal=0,
+                        number=inst.sources[0].number or 9, sub=self.rng.choice((0, 16)))  # fmt: skip
+        if first.number >= 0x20 and inst.sources[0].file == "arf":
             first = replace(first, number=10)
-        return replace(one, sources=(first, one.sources[1]))
+        return replace(inst, sources=(first, inst.sources[1]))
 
-    def _settle_pln(self, one: Instruction) -> Instruction:
-        one = self._settle_line(one)
-        second = Operand("grf", one.sources[1].type, self.rng.randint(8, 100), vertical=8, width=8, horizontal=1)
-        return replace(one, sources=(one.sources[0], second))
+    def _settle_pln(self, inst: Instruction) -> Instruction:
+        inst = self._settle_line(inst)
+        second = Operand("grf", inst.sources[1].type, self.rng.randint(8, 100), vertical=8, width=8, horizontal=1)
+        return replace(inst, sources=(inst.sources[0], second))
 
-    def _settle_movi(self, one: Instruction) -> Instruction:
-        given = one.sources[0]
-        first = replace(self.operands.source("vx1", given.type, one.exec_size), negate=given.negate, absolute=given.absolute)
-        last = (replace(NULL, type="ud", **_null_region(self.gen)),) if len(one.sources) > 1 else ()
-        return replace(one, sources=(first, *last))
+    def _settle_movi(self, inst: Instruction) -> Instruction:
+        given = inst.sources[0]
+        first = replace(self.operands.source("vx1", given.type, inst.exec_size), negate=given.negate, absolute=given.absolute)
+        last = (replace(NULL, type="ud", **_null_region(self.gen)),) if len(inst.sources) > 1 else ()
+        return replace(inst, sources=(first, *last))
 
-    def _settle_smov(self, one: Instruction) -> Instruction:
-        assert one.dst is not None
-        if not one.dst.indirect:
-            dst = self.operands.target("indirect", one.dst.type, one.exec_size, types.size(one.dst.type))
-            one = replace(one, dst=dst)
+    def _settle_smov(self, inst: Instruction) -> Instruction:
+        assert inst.dst is not None
+        if not inst.dst.indirect:
+            dst = self.operands.target("indirect", inst.dst.type, inst.exec_size, types.size(inst.dst.type))
+            inst = replace(inst, dst=dst)
         bits = self.rng.getrandbits(16)
-        return replace(one, sources=(one.sources[0], Operand("imm", "uw", immediate=bits | bits << 16)))
+        return replace(inst, sources=(inst.sources[0], Operand("imm", "uw", immediate=bits | bits << 16)))
 
-    def _settle_dim(self, one: Instruction) -> Instruction:
-        return replace(one, sources=(Operand("imm", "f", immediate=self.rng.getrandbits(64)),))
+    def _settle_dim(self, inst: Instruction) -> Instruction:
+        return replace(inst, sources=(Operand("imm", "f", immediate=self.rng.getrandbits(64)),))
 
 
 def _null_region(gen: float) -> dict[str, Any]:
@@ -325,13 +326,13 @@ def _fits(pair: tuple[frozenset[str], frozenset[str]], wants: Wants) -> bool:
     return "src_type" not in wants or wants["src_type"][1] in pair[1]
 
 
-def _inside(one: Instruction) -> bool:
+def _inside(inst: Instruction) -> bool:
     """Whether every byte an instruction reads and writes is a register's, and none that steers the program is written."""
-    operands = [(one.dst, destination_offsets(one) if one.dst is not None and one.dst.file != "imm" else ())]
-    operands += [(source, source_offsets(one, index)) for index, source in enumerate(one.sources) if source.file != "imm"]
-    if one.dst is not None and one.dst.file == "arf" and not one.dst.indirect and one.dst.number in (FLAG, FLAG + 1, ADDRESS):
-        found = registers.find(one.dst.number, one.gen)
-        if found is None or one.dst.sub + max(operands[0][1]) + types.size(one.dst.type) > found[0].size:
+    operands = [(inst.dst, destination_offsets(inst) if inst.dst is not None and inst.dst.file != "imm" else ())]
+    operands += [(source, source_offsets(inst, index)) for index, source in enumerate(inst.sources) if source.file != "imm"]
+    if inst.dst is not None and inst.dst.file == "arf" and not inst.dst.indirect and inst.dst.number in (FLAG, FLAG + 1, ADDRESS):
+        found = registers.find(inst.dst.number, inst.gen)
+        if found is None or inst.dst.sub + max(operands[0][1]) + types.size(inst.dst.type) > found[0].size:
             return False
     for operand, offsets in operands:
         if operand is None or operand.file != "grf" or not offsets:
@@ -342,8 +343,8 @@ def _inside(one: Instruction) -> bool:
             low, high = operand.offset + first + ADDRESSED[0] + 256, operand.offset + last + ADDRESSED[1] - 512
         else:
             low, high = (operand.number * 32 + operand.sub + edge for edge in (first, last))
-        written = operand is one.dst
-        extra = 32 if written and one.opcode == "math" else 128 if one.opcode == "pln" else 0
+        written = operand is inst.dst
+        extra = 32 if written and inst.opcode == "math" else 128 if inst.opcode == "pln" else 0
         if low < (256 if written else 0) or high + extra > (3584 if written else 4096):
             return False
     return True

@@ -115,7 +115,7 @@ class Operands:
         return self.rng.randrange(-256, 256, size)
 
     def _vxh(self, name: str, exec_size: int) -> Operand:
-        width = self.rng.choice([one for one in (2, 4, 8, 16) if exec_size // one in range(1, self.addresses + 1)] or [1])
+        width = self.rng.choice([value for value in (2, 4, 8, 16) if exec_size // value in range(1, self.addresses + 1)] or [1])
         return self._addressed(name, exec_size, width)
 
     def _vx1(self, name: str, exec_size: int) -> Operand:
@@ -124,7 +124,7 @@ class Operands:
     def _addressed(self, name: str, exec_size: int, width: int) -> Operand:
         size, count = types.size(name), max(exec_size // width, 1)
         first = self.rng.randrange(0, max(self.addresses - count, 0) + 1, count)
-        inner = [one for one in (0, 1, 2, 4) if (width - 1) * one * size + size <= REGISTER] if width > 1 else [0]
+        inner = [value for value in (0, 1, 2, 4) if (width - 1) * value * size + size <= REGISTER] if width > 1 else [0]
         return Operand("grf", name, indirect=True, address_sub=first, offset=self._offset(size), vertical=VXH, width=width,
                        horizontal=self.rng.choice(inner))  # fmt: skip
 
@@ -178,7 +178,7 @@ class Operands:
         if kind in TARGETS_16:
             return self._target16(kind, name)
         least = max(pitch // size, 1)
-        strides = [one for one in STRIDES if one >= least] or [4]
+        strides = [stride for stride in STRIDES if stride >= least] or [4]
         stride = {"stride2": 2, "stride4": 4}.get(kind) or (least if kind in ("packed", "acc") else self.rng.choice(strides))
         base: dict[str, Any] = {"horizontal": stride if stride in STRIDES else 4}
         if kind == "null":
@@ -193,7 +193,7 @@ class Operands:
             return Operand("grf", name, indirect=True, address_sub=register, offset=self._offset(max(size, pitch)), **base)
         if kind == "mrf":
             return Operand("mrf", name, self.rng.randrange(12), **base)
-        subs = [one for one in range(0, REGISTER, size) if not one % max(pitch, size) or size == 1 and one % max(pitch, 1) == 1]
+        subs = [index for index in range(0, REGISTER, size) if not index % max(pitch, size) or size == 1 and index % max(pitch, 1) == 1]
         sub = self.rng.choice(subs[1:] or subs) if kind == "offset" else self.rng.choice((0, 0, self.rng.choice(subs)))
         return Operand("grf", name, self._number(), sub, **base)
 
@@ -250,7 +250,7 @@ class Operands:
 def _rows_of(gen: float) -> tuple[registers.ArchitectureRegister, ...]:
     """Architecture registers that may be read and say the same every time."""
     rows = (registers.register(name, gen) for name in ("f", "a", "sr", "ce", "n", "ip"))
-    return tuple(one for one in rows if one is not None)
+    return tuple(row for row in rows if row is not None)
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------

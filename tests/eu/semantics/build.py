@@ -42,7 +42,7 @@ def imm(bits: int, kind: str = "d") -> Operand:
     return Operand("imm", kind, immediate=bits)
 
 
-def one(gen: float, opcode: str, target: Operand | None = None, *sources: Operand, size: int = 8, **controls: Any) -> Instruction:
+def instr(gen: float, opcode: str, target: Operand | None = None, *sources: Operand, size: int = 8, **controls: Any) -> Instruction:
     row = opcodes.opcode(opcode, gen)
     assert row is not None, f"{opcode} is not an instruction of gen {gen:g}"
     align16 = controls.pop("align16", row.form == "three_source")
@@ -52,7 +52,7 @@ def one(gen: float, opcode: str, target: Operand | None = None, *sources: Operan
 def branch(gen: float, opcode: str, jip: str | int | None = None, uip: str | int | None = None, *sources: Operand, size: int = 8,
            target: Operand | None = None, **controls: Any) -> Instruction:
     """Jumps are names of labels until `program` has placed them."""
-    made = one(gen, opcode, target or NULL, *(sources or (imm(0),)), size=size, align16=False, **controls)
+    made = instr(gen, opcode, target or NULL, *(sources or (imm(0),)), size=size, align16=False, **controls)
     return replace(made, jip=jip, uip=uip)  # type: ignore[arg-type]
 
 
@@ -111,7 +111,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
     CHOSEN.pop()
 
 
-CHOSEN = ["reference"]  # the last one runs
+CHOSEN = ["reference"]  # the last instruction runs
 
 
 def run(made: ThreadState, *items: Instruction | str, limit: int = 1000) -> RunOutcome:

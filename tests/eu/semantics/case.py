@@ -54,10 +54,10 @@ class Case:
                 (start, data) for start, data in self.memory.buffers if start == self.values[entry["arg_index"]])
 
     def _relocate(self, symbols: dict[str, int], places: Any) -> None:
-        for one in places:
-            value, at = FIRST + symbols[one["sym"]], one["offset"]
-            size = 8 if one["type"] == 1 else 4
-            self.code[at : at + size] = (value >> (32 if one["type"] == 3 else 0) & (1 << 8 * size) - 1).to_bytes(size, "little")
+        for place in places:
+            value, at = FIRST + symbols[place["sym"]], place["offset"]
+            size = 8 if place["type"] == 1 else 4
+            self.code[at : at + size] = (value >> (32 if place["type"] == 3 else 0) & (1 << 8 * size) - 1).to_bytes(size, "little")
 
     def _argument(self, arg: dict[str, Any]) -> int | bytes:
         kind = arg["kind"]

@@ -9,7 +9,7 @@ from softgen.errors import DecodeError, GpuFault
 from softgen.eu.interpreter import RunOutcome
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.state import SINGLE_PROGRAM_FLOW, ThreadState
-from tests.eu.semantics.build import GE, NZ, L, Z, arf, branch, dst, engine, imm, one, reg, run, scalar, thread  # noqa: F401
+from tests.eu.semantics.build import GE, NZ, L, Z, arf, branch, dst, engine, imm, instr, reg, run, scalar, thread  # noqa: F401
 
 FLOWS = [7, 7.5, 8, 9, 11]
 LANES = np.arange(8, dtype=np.int32)
@@ -17,11 +17,11 @@ LANES = np.arange(8, dtype=np.int32)
 
 def note(gen: float, amount: int, number: int = 20) -> Instruction:
     """Adds to r20: the sum says where a channel has been."""
-    return one(gen, "add", dst(number), reg(number), imm(amount))
+    return instr(gen, "add", dst(number), reg(number), imm(amount))
 
 
 def compare(gen: float, number: int, condition: int, value: int, flag: int = 0) -> Instruction:
-    return one(gen, "cmp", arf(0, "d"), reg(number), imm(value), condition=condition, flag=flag)
+    return instr(gen, "cmp", arf(0, "d"), reg(number), imm(value), condition=condition, flag=flag)
 
 
 def sums(made: ThreadState, number: int = 20) -> list[int]:
@@ -43,7 +43,7 @@ def test_if_and_else(gen: float) -> None:
 def test_an_empty_side_is_jumped_over(gen: float, limit: int) -> None:
     """Nobody takes one side: what is marked NoMask there does not run."""
     made = thread(gen, r4=LANES)
-    poison = one(gen, "mov", dst(30), imm(1), no_mask=True)
+    poison = instr(gen, "mov", dst(30), imm(1), no_mask=True)
     run(made, compare(gen, 4, L, limit), branch(gen, "if", "else", "end", predicate=1), poison if not limit else note(gen, 1),
         branch(gen, "else", "end", "end"), "else", note(gen, 10) if not limit else poison, "end", branch(gen, "endif", "after"), "after")
     assert sums(made) == [1 if limit else 10] * 8 and sums(made, 30) == [0] * 8
@@ -55,7 +55,7 @@ def test_else_with_branch_control(gen: float) -> None:
     """JIP is an instruction before endif, UIP endif: as compilers write it for these generations."""
     made = thread(gen, r4=LANES)
     run(made, compare(gen, 4, L, 3), branch(gen, "if", "else", "end", predicate=1), note(gen, 1),
-        branch(gen, "else", "nop", "end", branch_control=True), "else", note(gen, 10), "nop", one(gen, "nop"), "end",
+        branch(gen, "else", "nop", "end", branch_control=True), "else", note(gen, 10), "nop", instr(gen, "nop"), "end",
         branch(gen, "endif", "after"), "after", note(gen, 100))
     assert sums(made) == [101] * 3 + [110] * 5
 
@@ -74,9 +74,9 @@ def test_nested_ifs(gen: float) -> None:
 def test_a_loop_with_break_and_continue(gen: float) -> None:
     """for i = 1…: break where i > lane; continue where i is odd; sum += 1 otherwise."""
     made = thread(gen, r4=LANES)
-    i = one(gen, "add", dst(5), reg(5), imm(1))
-    run(made, "loop", i, one(gen, "cmp", arf(0, "d"), reg(5), reg(4), condition=3), branch(gen, "break", "while", "while", predicate=1),
-        one(gen, "and", dst(6), reg(5), imm(1), condition=NZ), branch(gen, "cont", "while", "while", predicate=1), note(gen, 1),
+    i = instr(gen, "add", dst(5), reg(5), imm(1))
+    run(made, "loop", i, instr(gen, "cmp", arf(0, "d"), reg(5), reg(4), condition=3), branch(gen, "break", "while", "while", predicate=1),
+        instr(gen, "and", dst(6), reg(5), imm(1), condition=NZ), branch(gen, "cont", "while", "while", predicate=1), note(gen, 1),
         "while", branch(gen, "while", "loop"), note(gen, 100))
     assert sums(made) == [100 + lane // 2 for lane in range(8)]
 
@@ -88,7 +88,7 @@ def test_where_the_thread_goes_and_where_its_channels_wait(gen: float, opcode: s
     """Two channels of four leave inside an `if`: they wait at UIP, the `while`, and miss what stands before it; the thread goes to JIP, the
     end of the `if`, where the other two wait (BDW 17550-17553, 18440-18444). Two turns."""
     made = thread(gen, 0xF, r4=LANES)
-    run(made, "loop", one(gen, "add", dst(5), reg(5), imm(1)), compare(gen, 5, L, 2, flag=1), compare(gen, 4, L, 2),
+    run(made, "loop", instr(gen, "add", dst(5), reg(5), imm(1)), compare(gen, 5, L, 2, flag=1), compare(gen, 4, L, 2),
         branch(gen, "if", "endif", "endif", predicate=1), note(gen, 1), branch(gen, opcode, "endif", "while"), note(gen, 5000),
         "endif", branch(gen, "endif", "while"), note(gen, 10), "while", branch(gen, "while", "loop", predicate=1, flag=1), note(gen, 100))
     assert sums(made)[:4] == want
@@ -100,7 +100,7 @@ def test_single_program_flow_leaves_and_repeats_a_loop_by_uip(gen: float) -> Non
     """JIP leads to what nobody may run (BDW 17553, 18444)."""
     made = thread(gen)
     made.dwords("cr")[0] = SINGLE_PROGRAM_FLOW
-    run(made, "loop", note(gen, 1), one(gen, "cmp", arf(0, "d"), reg(20), imm(3), condition=GE),
+    run(made, "loop", note(gen, 1), instr(gen, "cmp", arf(0, "d"), reg(20), imm(3), condition=GE),
         branch(gen, "break", "wrong", "while", predicate=1), branch(gen, "cont", "wrong", "while"), "wrong", note(gen, 5000),
         "while", branch(gen, "while", "loop"), note(gen, 100))
     assert sums(made) == [103] * 8
@@ -109,7 +109,7 @@ def test_single_program_flow_leaves_and_repeats_a_loop_by_uip(gen: float) -> Non
 @pytest.mark.parametrize("gen", FLOWS)
 def test_break_inside_an_if_inside_a_loop(gen: float) -> None:
     made = thread(gen, r4=LANES)
-    run(made, "loop", one(gen, "add", dst(5), reg(5), imm(1)), one(gen, "cmp", arf(0, "d"), reg(5), reg(4), condition=GE),
+    run(made, "loop", instr(gen, "add", dst(5), reg(5), imm(1)), instr(gen, "cmp", arf(0, "d"), reg(5), reg(4), condition=GE),
         branch(gen, "if", "endif", "endif", predicate=1), note(gen, 10), branch(gen, "break", "endif", "while"), note(gen, 5000),
         "endif", branch(gen, "endif", "while"), note(gen, 1), "while", branch(gen, "while", "loop"), note(gen, 100))
     assert sums(made) == [110, *(110 + lane - 1 for lane in range(1, 8))]
@@ -118,7 +118,7 @@ def test_break_inside_an_if_inside_a_loop(gen: float) -> None:
 @pytest.mark.parametrize("gen", FLOWS)
 def test_a_loop_with_its_condition_at_the_end(gen: float) -> None:
     made = thread(gen, r4=LANES)
-    run(made, "loop", note(gen, 1), one(gen, "add", dst(4), reg(4), imm(-1 & 0xFFFFFFFF), condition=3), branch(gen, "while",
+    run(made, "loop", note(gen, 1), instr(gen, "add", dst(4), reg(4), imm(-1 & 0xFFFFFFFF), condition=3), branch(gen, "while",
         "loop", predicate=1))
     assert sums(made) == [1, 1, 2, 3, 4, 5, 6, 7]
 
@@ -149,7 +149,7 @@ def test_goto_and_join(gen: float) -> None:
 def test_goto_back_with_branch_control(gen: float) -> None:
     """A loop: channels whose predicate holds go back, the others wait at the join after it."""
     made = thread(gen, r4=LANES)
-    run(made, "loop", note(gen, 1), one(gen, "add", dst(4), reg(4), imm(-1 & 0xFFFFFFFF), condition=3),
+    run(made, "loop", note(gen, 1), instr(gen, "add", dst(4), reg(4), imm(-1 & 0xFFFFFFFF), condition=3),
         branch(gen, "goto", "next", "loop", predicate=1, branch_control=True), "next", branch(gen, "join", "out"), "out", note(gen, 100))
     assert sums(made) == [101, 101, 102, 103, 104, 105, 106, 107]
 
@@ -222,8 +222,9 @@ def test_jmpi_onto_itself_is_endless_and_stopped() -> None:
 @pytest.mark.parametrize("gen", [4.5, *FLOWS])
 def test_a_write_to_ip_jumps(gen: float) -> None:
     made = thread(gen)
-    run(made, one(gen, "mov", dst(21, "ud"), arf(0xA0, "ud", 0, "0;1,0"), size=1), one(gen, "mov", arf(0xA0), imm(48 + 5, "ud"), size=1),
-        note(gen, 1), note(gen, 10), one(gen, "mov", dst(22, "ud"), arf(0xA0, "ud", 0, "0;1,0"), size=1))
+    run(made, instr(gen, "mov", dst(21, "ud"), arf(0xA0, "ud", 0, "0;1,0"), size=1),
+        instr(gen, "mov", arf(0xA0), imm(48 + 5, "ud"), size=1),
+        note(gen, 1), note(gen, 10), instr(gen, "mov", dst(22, "ud"), arf(0xA0, "ud", 0, "0;1,0"), size=1))
     assert sums(made) == [10] * 8 and sums(made, 21)[0] == 0 and sums(made, 22)[0] == 64
 
 
@@ -267,7 +268,7 @@ def test_stack_if_and_else() -> None:
 @pytest.mark.parametrize("limit", [0, 8])
 def test_stack_sides_nobody_takes(limit: int) -> None:
     made = thread(OLD, r4=LANES)
-    poison = one(OLD, "mov", dst(30), imm(1), no_mask=True)
+    poison = instr(OLD, "mov", dst(30), imm(1), no_mask=True)
     run(made, compare(OLD, 4, L, limit), branch(OLD, "if", "else", predicate=1, pop=0), note(OLD, 1) if limit else poison, "else",
         branch(OLD, "else", "past", pop=1), poison if limit else note(OLD, 10), branch(OLD, "endif", pop=1, jip=0), "past", note(OLD, 100))
     assert sums(made) == [101 if limit else 110] * 8 and sums(made, 30) == [0] * 8
@@ -293,9 +294,9 @@ def test_stack_iff() -> None:
 
 def test_stack_loop_with_break_and_continue_inside_an_if() -> None:
     made = thread(OLD, r4=LANES)
-    run(made, one(OLD, "do", arf(0), arf(0), arf(0)), "loop", one(OLD, "add", dst(5), reg(5), imm(1)),
-        one(OLD, "cmp", arf(0, "d"), reg(5), reg(4), condition=3), branch(OLD, "iff", "past", predicate=1, pop=0), note(OLD, 1000),
-        branch(OLD, "break", "out", pop=1), branch(OLD, "endif", pop=1, jip=0), "past", one(OLD, "and", dst(6), reg(5), imm(1),
+    run(made, instr(OLD, "do", arf(0), arf(0), arf(0)), "loop", instr(OLD, "add", dst(5), reg(5), imm(1)),
+        instr(OLD, "cmp", arf(0, "d"), reg(5), reg(4), condition=3), branch(OLD, "iff", "past", predicate=1, pop=0), note(OLD, 1000),
+        branch(OLD, "break", "out", pop=1), branch(OLD, "endif", pop=1, jip=0), "past", instr(OLD, "and", dst(6), reg(5), imm(1),
         condition=NZ),
         branch(OLD, "cont", "while", predicate=1, pop=0), note(OLD, 1), "while", branch(OLD, "while", "loop", pop=0), "out", note(OLD, 100))
     assert sums(made) == [1100 + lane // 2 for lane in range(8)]
@@ -304,15 +305,16 @@ def test_stack_loop_with_break_and_continue_inside_an_if() -> None:
 
 def test_stack_break_of_all_channels_leaves_the_loop_at_once() -> None:
     made = thread(OLD, r4=LANES)
-    run(made, one(OLD, "do", arf(0), arf(0), arf(0)), "loop", note(OLD, 1), branch(OLD, "break", "out", pop=0),
-        one(OLD, "mov", dst(30), imm(1), no_mask=True), branch(OLD, "while", "loop", pop=0), "out", note(OLD, 100))
+    run(made, instr(OLD, "do", arf(0), arf(0), arf(0)), "loop", note(OLD, 1), branch(OLD, "break", "out", pop=0),
+        instr(OLD, "mov", dst(30), imm(1), no_mask=True), branch(OLD, "while", "loop", pop=0), "out", note(OLD, 100))
     assert sums(made) == [101] * 8 and sums(made, 30) == [0] * 8
     assert made.masks.loop_stack == [] and made.active == 0xFF
 
 
 def test_stack_loop_with_its_condition_at_the_end() -> None:
     made = thread(OLD, r4=LANES)
-    run(made, one(OLD, "do", arf(0), arf(0), arf(0)), "loop", note(OLD, 1), one(OLD, "add", dst(4), reg(4), imm(0xFFFFFFFF), condition=3),
+    run(made, instr(OLD, "do", arf(0), arf(0), arf(0)), "loop", note(OLD, 1),
+        instr(OLD, "add", dst(4), reg(4), imm(0xFFFFFFFF), condition=3),
         branch(OLD, "while", "loop", predicate=1, pop=0), note(OLD, 100))
     assert sums(made) == [101, 101, 102, 103, 104, 105, 106, 107]
 

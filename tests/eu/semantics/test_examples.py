@@ -30,7 +30,7 @@ from tests.eu.semantics.build import Listing, end, thread
 FOLDER = Path(__file__).parent / "examples"
 CONDITIONS = {"z": 1, "nz": 2, "g": 3, "ge": 4, "l": 5, "le": 6, "r": 7, "o": 8, "u": 9}
 WORDS = ("flag", "acc", "acc0", "gen", "cr0", "pred", "old", "accwr")
-FUNCTIONS = {one.name: number for (number, _), one in opcodes.table().functions.items()}
+FUNCTIONS = {function.name: number for (number, _), function in opcodes.table().functions.items()}
 
 
 @dataclass
@@ -90,7 +90,7 @@ def bits(kind: str, text: str) -> int:
 def packed(kind: str, values: list[str], lanes: int) -> bytes:
     size = LANES[kind].bytes
     values = values * lanes if len(values) == 1 else values
-    return b"".join(bits(kind, one).to_bytes(size, "little") for one in values)
+    return b"".join(bits(kind, value).to_bytes(size, "little") for value in values)
 
 
 def same(kind: str, got: int, want: str) -> bool:
@@ -105,9 +105,9 @@ def build(example: Example, gen: float, lanes: int) -> Instruction:
     row = opcodes.opcode(example.opcode, gen)
     assert row is not None
     named = set(example.modifiers)
-    condition = next((CONDITIONS[one] for one in example.modifiers if one in CONDITIONS), 0)
-    function = next((FUNCTIONS[one] for one in example.modifiers if one in FUNCTIONS), 0)
-    sources = tuple(operand(row.form, index, *one[:2]) for index, one in enumerate(example.sources))
+    condition = next((CONDITIONS[modifier] for modifier in example.modifiers if modifier in CONDITIONS), 0)
+    function = next((FUNCTIONS[modifier] for modifier in example.modifiers if modifier in FUNCTIONS), 0)
+    sources = tuple(operand(row.form, index, *source[:2]) for index, source in enumerate(example.sources))
     align16 = row.form == "three_source"
     special = 8 if function in opcodes.math_macros(gen) else None
     target = Operand("grf", example.target, 20, horizontal=1, write_mask=15 if align16 else None, special=special)
@@ -158,7 +158,7 @@ def fill_accumulator(made, example: Example, lanes: int) -> None:
     else:
         name = "acc_w" if LANES[kind].bits < 32 and LANES[example.target].bits < 32 else "acc_d"
         values = example.extra["acc0"] * (lanes if len(example.extra["acc0"]) == 1 else 1)
-        made.arf[name].view(np.int64)[:lanes] = [int(one, 0) for one in values]
+        made.arf[name].view(np.int64)[:lanes] = [int(value, 0) for value in values]
 
 
 def check_accumulator(made, example: Example, gen: float) -> list[str]:
@@ -225,7 +225,7 @@ def test_examples(name: str) -> None:
 def test_every_file_is_run() -> None:
     """Those named above are those there are."""
     mark = next(one for one in test_examples.pytestmark if one.name == "parametrize")  # type: ignore[attr-defined]
-    named = [one if isinstance(one, str) else one.values[0] for one in mark.args[1]]
+    named = [arg if isinstance(arg, str) else arg.values[0] for arg in mark.args[1]]
     assert sorted(named) == sorted(EXAMPLES)
 
 

@@ -10,18 +10,18 @@ from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.isa.instruction import Instruction
 from softgen.eu.thread.exceptions import BREAKPOINT, ILLEGAL, MASTER, SOFTWARE, SUPPRESS
 from softgen.eu.thread.state import ThreadState
-from tests.eu.semantics.build import Listing, arf, dst, end, imm, one, reg, thread
+from tests.eu.semantics.build import Listing, arf, dst, end, imm, instr, reg, thread
 
 LANES = np.arange(8, dtype=np.int32)
 
 
 def note(amount: int, **more: object) -> Instruction:
-    return one(9, "add", dst(20), reg(20), imm(amount), **more)
+    return instr(9, "add", dst(20), reg(20), imm(amount), **more)
 
 
 def control(opcode: str, word: int, value: int) -> Instruction:
     """cr0.word = cr0.word OP value."""
-    return one(9, opcode, arf(0x80, "ud", 4 * word), arf(0x80, "ud", 4 * word, "0;1,0"), imm(value, "ud"), size=1, no_mask=True,
+    return instr(9, opcode, arf(0x80, "ud", 4 * word), arf(0x80, "ud", 4 * word, "0;1,0"), imm(value, "ud"), size=1, no_mask=True,
         thread_control=2)
 
 
@@ -39,8 +39,8 @@ BACK = control("and", 0, ~MASTER & 0xFFFFFFFF)
 def test_a_software_exception_goes_and_returns_behind() -> None:
     made = thread(9, r4=LANES)
     made.dwords("cr")[1] = SOFTWARE.enable
-    seen = one(9, "mov", dst(21, "ud"), arf(0x80, "ud", 0, "4;4,1"), size=2, no_mask=True)
-    keep = one(9, "mov", dst(22, "ud"), arf(0x80, "ud", 8, "0;1,0"), size=1, no_mask=True)
+    seen = instr(9, "mov", dst(21, "ud"), arf(0x80, "ud", 0, "4;4,1"), size=2, no_mask=True)
+    keep = instr(9, "mov", dst(22, "ud"), arf(0x80, "ud", 8, "0;1,0"), size=1, no_mask=True)
     run(made, control("or", 1, SOFTWARE.status), note(1), routine=(seen, keep, note(100), control("and", 1,
         ~SOFTWARE.status & 0xFFFFFFFF), BACK))
     assert list(made.register(20)) == [101] * 8

@@ -7,7 +7,7 @@ import pytest
 
 from softgen.bits.layout import GENERATIONS
 from softgen.eu.isa.instruction import Operand
-from tests.eu.semantics.build import arf, dst, imm, one, reg, run, thread
+from tests.eu.semantics.build import arf, dst, imm, instr, reg, run, thread
 
 TINY = np.full(8, 1e-40, np.float32)
 KEEP = {"f": 1 << 7, "hf": 1 << 10, "df": 1 << 6}
@@ -18,7 +18,7 @@ def bits(gen: float, control: int, kind: str, values: np.ndarray, opcode: str = 
     made = thread(gen, 0xF, r4=values)
     made.dwords("cr")[0] = control
     sources = (reg(4, kind, "4;4,1"),) if opcode in ("mov", "rndd") else (reg(4, kind, "4;4,1"), reg(30, kind, "4;4,1"))
-    run(made, one(gen, opcode, dst(20, kind), *sources, size=4, **more))
+    run(made, instr(gen, opcode, dst(20, kind), *sources, size=4, **more))
     size = values.dtype.itemsize
     return int.from_bytes(made.grf[640 : 640 + size].tobytes(), "little")
 
@@ -58,7 +58,7 @@ def test_raw_moves_touch_nothing(gen: float) -> None:
 @pytest.mark.behaviour("EU-61", "EU-63", shows="action")
 def test_conversions_flush_nothing() -> None:
     made = thread(9, r4=np.full(16, 0x0001, np.uint16), r6=TINY)
-    run(made, one(9, "mov", dst(20, "f"), reg(4, "hf")), one(9, "mov", dst(22, "df"), reg(6, "f")))
+    run(made, instr(9, "mov", dst(20, "f"), reg(4, "hf")), instr(9, "mov", dst(22, "df"), reg(6, "f")))
     assert made.register(20).view(np.float32)[0] == np.float32(2.0**-24)
     assert made.grf[704:712].view(np.float64)[0] == float(TINY[0])
 
@@ -71,12 +71,12 @@ def test_rounding_of_every_operation(gen: float) -> None:
     for control, low, high in modes:
         made = thread(gen, 3, r4=np.array([1, -1], np.float32), r5=np.array([2.0**-25, -(2.0**-25)], np.float32))
         made.dwords("cr")[0] = control << 4
-        run(made, one(gen, "add", dst(20, "f"), reg(4, "f"), reg(5, "f"), size=2))
+        run(made, instr(gen, "add", dst(20, "f"), reg(4, "f"), reg(5, "f"), size=2))
         assert list(made.register(20)[:2]) == [low, high]
     for control, want in ((0, 16777216), (1, 16777218), (2, 16777216), (3, 16777216)):
         made = thread(gen, 1, r4=np.array([16777217], np.int32))
         made.dwords("cr")[0] = control << 4
-        run(made, one(gen, "mov", dst(20, "f"), reg(4), size=1))
+        run(made, instr(gen, "mov", dst(20, "f"), reg(4), size=1))
         assert made.register(20).view(np.float32)[0] == want
 
 
@@ -86,7 +86,7 @@ def test_alt_mode_knows_neither_infinity_nor_nan(gen: float) -> None:
     values = np.array([np.inf, -np.inf, np.nan, 1e-40], np.float32)
     made = thread(gen, 0xF, r4=values, r5=np.ones(4, np.float32))
     made.dwords("cr")[0] = 1
-    run(made, one(gen, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f"), size=4), one(gen, "mul", dst(21, "f"), reg(20, "f"), reg(20,
+    run(made, instr(gen, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f"), size=4), instr(gen, "mul", dst(21, "f"), reg(20, "f"), reg(20,
         "f"), size=4))
     assert list(made.register(20)[:4]) == [0x7F7FFFFF, 0xFF7FFFFF, 0, 0]
     assert list(made.register(21)[:2]) == [0x7F7FFFFF, 0x7F7FFFFF]
@@ -96,8 +96,8 @@ def test_alt_mode_knows_neither_infinity_nor_nan(gen: float) -> None:
 def test_alt_mode_is_for_floats_alone() -> None:
     made = thread(9, 3, r4=np.array([np.inf, np.nan]), r6=np.array([np.inf, np.nan], np.float32))
     made.dwords("cr")[0] = 1
-    run(made, one(9, "add", dst(20, "df"), reg(4, "df", "4;4,1"), reg(30, "df", "4;4,1"), size=2),
-        one(9, "mov", dst(22, "df"), reg(6, "f", "2;2,1"), size=2))
+    run(made, instr(9, "add", dst(20, "df"), reg(4, "df", "4;4,1"), reg(30, "df", "4;4,1"), size=2),
+        instr(9, "mov", dst(22, "df"), reg(6, "f", "2;2,1"), size=2))
     for register in (20, 22):
         held = made.grf[register * 32 : register * 32 + 16].view(np.float64)
         assert np.isinf(held[0]) and np.isnan(held[1])
@@ -107,8 +107,8 @@ def test_alt_mode_is_for_floats_alone() -> None:
 def test_the_mode_is_the_threads_own() -> None:
     for control, want in ((0, 0x7F800000), (1, 0x7F7FFFFF)):
         made = thread(9, 1, r4=np.full(8, 3e38, np.float32))
-        run(made, one(9, "or", arf(0x80, "ud"), arf(0x80, "ud", 0, "0;1,0"), imm(control, "ud"), size=1, no_mask=True, thread_control=2),
-            one(9, "add", dst(20, "f"), reg(4, "f"), reg(4, "f"), size=1))
+        run(made, instr(9, "or", arf(0x80, "ud"), arf(0x80, "ud", 0, "0;1,0"), imm(control, "ud"), size=1, no_mask=True, thread_control=2),
+            instr(9, "add", dst(20, "f"), reg(4, "f"), reg(4, "f"), size=1))
         assert made.register(20)[0] == want
 
 
@@ -116,12 +116,12 @@ def test_the_mode_is_the_threads_own() -> None:
 def test_one_and_zero_are_neutral_and_nan_stays_nan() -> None:
     values = np.array([1.5, -0.0, np.inf, np.nan, 3e-38, -7, 0, 1e30], np.float32)
     made = thread(9, r4=values, r5=np.ones(8, np.float32))
-    run(made, one(9, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f")), one(9, "add", dst(21, "f"), reg(4, "f"), reg(6, "f", negate=True)))
+    run(made, instr(9, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f")), instr(9, "add", dst(21, "f"), reg(4, "f"), reg(6, "f", negate=True)))
     for register in (20, 21):
         assert np.array_equal(made.register(register).view(np.float32), values, equal_nan=True)
     assert list(np.signbit(made.register(21).view(np.float32)[[1, 6]])) == [True, False]       # -0 - 0, and 0 - 0
     made = thread(9, r4=values)
-    run(made, one(9, "add", dst(20, "f"), reg(4, "f"), reg(6, "f")))
+    run(made, instr(9, "add", dst(20, "f"), reg(4, "f"), reg(6, "f")))
     assert made.register(20)[1] == 0                                                           # -0 + 0
 
 
@@ -129,7 +129,7 @@ def test_one_and_zero_are_neutral_and_nan_stays_nan() -> None:
 def test_saturation_of_floats() -> None:
     values = np.array([2, -3, np.nan, np.inf, -np.inf, 0.5, 1, -0.0], np.float32)
     made = thread(9, r4=values)
-    run(made, one(9, "mov", dst(20, "f"), reg(4, "f"), saturate=True))
+    run(made, instr(9, "mov", dst(20, "f"), reg(4, "f"), saturate=True))
     assert list(made.register(20).view(np.float32)) == [1, 0, 0, 1, 0, 0.5, 1, 0]
 
 
@@ -142,10 +142,10 @@ def test_saturation_of_integers(kind: str, low: int, high: int) -> None:
     stride = 4 // np.dtype(dtype).itemsize
     if kind == "ud":        # twice the largest dword is above it only once more
         made.register(5)[:] = [0x80000000, 0xFFFFFFFF, *[0] * 6]
-        run(made, one(9, "add", dst(20, kind), reg(4, "d"), reg(5, "ud", negate=False), size=2, saturate=True))
+        run(made, instr(9, "add", dst(20, kind), reg(4, "d"), reg(5, "ud", negate=False), size=2, saturate=True))
         assert list(made.grf[640:648].view(dtype)) == [0, high]
         return
-    run(made, one(9, "add", dst(20, kind, stride), reg(4), reg(5), size=2, saturate=True))
+    run(made, instr(9, "add", dst(20, kind, stride), reg(4), reg(5), size=2, saturate=True))
     assert [int(value) for value in made.grf[640:648].view(dtype)[::stride]] == [low, high]
 
 
@@ -153,5 +153,5 @@ def test_mixed_three_source_floats() -> None:
     """Half floats beside floats: sources 1 and 2 (KBL 6876-6889)."""
     made = thread(9, r4=np.ones(8, np.float32), r5=np.full(16, 2, np.float16), r6=np.full(16, 3, np.float16))
     sources = [Operand("grf", kind, number, swizzle=0b11100100) for kind, number in (("f", 4), ("hf", 5), ("hf", 6))]
-    run(made, one(9, "mad", Operand("grf", "f", 20, write_mask=15), *sources))
+    run(made, instr(9, "mad", Operand("grf", "f", 20, write_mask=15), *sources))
     assert list(made.register(20).view(np.float32)) == [7] * 8

@@ -20,7 +20,7 @@ from softgen.eu.isa.instruction import Instruction, Operand
 from softgen.eu.thread.message import SentMessage
 from softgen.eu.thread.state import ThreadState
 from tests.conftest import SHARED
-from tests.eu.semantics.build import Listing, arf, branch, dst, imm, one, reg, scalar, thread
+from tests.eu.semantics.build import Listing, arf, branch, dst, imm, instr, reg, scalar, thread
 from tests.eu.strategies import instructions
 
 HERE = Path(__file__).parents[2] / "data" / "kernels"
@@ -121,24 +121,24 @@ def refused(made: Instruction | Listing, kind: type[SoftgenError], words: str) -
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("opcode", ["rndu", "rndd", "rnde", "rndz", "frc"])
 def test_rounding_takes_floats(gen: float, opcode: str) -> None:
-    refused(one(gen, opcode, dst(4, "f"), reg(8, "d")), DecodeError, f"{opcode} takes sources of types f, not d")
+    refused(instr(gen, opcode, dst(4, "f"), reg(8, "d")), DecodeError, f"{opcode} takes sources of types f, not d")
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 @pytest.mark.parametrize("opcode", ["and", "shl", "shr", "avg", "mach"])
 def test_bits_are_those_of_integers(gen: float, opcode: str) -> None:
-    refused(one(gen, opcode, dst(4, "ud"), reg(8, "f"), reg(9, "f")), DecodeError, "takes sources of types .*, not f f")
+    refused(instr(gen, opcode, dst(4, "ud"), reg(8, "f"), reg(9, "f")), DecodeError, "takes sources of types .*, not f f")
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_an_immediate_is_no_destination(gen: float) -> None:
-    refused(one(gen, "mov", imm(0), reg(8)), DecodeError, "the destination is an immediate")
-    refused(one(gen, "mov", Operand("imm", "d", indirect=True, horizontal=1), reg(8)), DecodeError, "the destination is an immediate")
+    refused(instr(gen, "mov", imm(0), reg(8)), DecodeError, "the destination is an immediate")
+    refused(instr(gen, "mov", Operand("imm", "d", indirect=True, horizontal=1), reg(8)), DecodeError, "the destination is an immediate")
 
 
 def test_a_vector_has_four_channels() -> None:
     refused(
-        one(8.0, "dp4", dst(4, "f"), reg(8, "f"), reg(9, "f"), size=2),
+        instr(8.0, "dp4", dst(4, "f"), reg(8, "f"), reg(9, "f"), size=2),
         DecodeError,
         "dp4 needs groups of four channels; the execution size is 2",
     )
@@ -146,23 +146,23 @@ def test_a_vector_has_four_channels() -> None:
 
 def test_planes_stand_in_registers() -> None:
     plane = Operand("grf", "f", indirect=True, width=1)
-    refused(one(8.0, "pln", dst(4, "f"), plane, reg(9, "f")), Unsupported, "pln with a register-indirect source")
-    refused(one(8.0, "line", dst(4, "f"), imm(0, "f"), reg(9, "f")), DecodeError, "a register operand is required here, not an immediate")
+    refused(instr(8.0, "pln", dst(4, "f"), plane, reg(9, "f")), Unsupported, "pln with a register-indirect source")
+    refused(instr(8.0, "line", dst(4, "f"), imm(0, "f"), reg(9, "f")), DecodeError, "a register operand is required here, not an immediate")
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_registers_end_at_r127(gen: float) -> None:
-    refused(one(gen, "mov", dst(127, sub=4), reg(8)), GpuFault, "write at 0x1000 in grf .*outside its 0x1000 bytes")
-    refused(one(gen, "mov", dst(4), reg(255)), GpuFault, "read at 0x1fe0 in grf")
+    refused(instr(gen, "mov", dst(127, sub=4), reg(8)), GpuFault, "write at 0x1000 in grf .*outside its 0x1000 bytes")
+    refused(instr(gen, "mov", dst(4), reg(255)), GpuFault, "read at 0x1fe0 in grf")
     indirect = Operand("grf", "d", indirect=True, offset=-4, vertical=8, width=8, horizontal=1)
-    refused(one(gen, "mov", dst(4), indirect), GpuFault, "read at 0xfffffffc in grf")
+    refused(instr(gen, "mov", dst(4), indirect), GpuFault, "read at 0xfffffffc in grf")
 
 
 @pytest.mark.parametrize("gen", [8.0, 9.0, 11.0])
 def test_a_type_wider_than_its_register(gen: float) -> None:
     """Nothing of it is inside: reads are zero."""
     made = thread(gen, 1, r4=np.full(2, 7, np.uint64))
-    Interpreter(made, Listing(gen, one(gen, "mov", dst(4, "uq"), arf(0xA0, "uq", region="0;1,0"), size=1))).step()
+    Interpreter(made, Listing(gen, instr(gen, "mov", dst(4, "uq"), arf(0xA0, "uq", region="0;1,0"), size=1))).step()
     assert made.grf[4 * 32 :].view(np.uint64)[:2].tolist() == [0, 7]
 
 
@@ -189,15 +189,15 @@ def test_extended_math_takes_what_its_function_has(function: int, length: int) -
 
 def test_a_double_immediate_needs_doubles() -> None:
     refused(
-        one(7.5, "dim", dst(4, "f"), imm(1 << 62, "f"), size=4), DecodeError, "dim needs a 64-bit immediate and a destination of type df"
+        instr(7.5, "dim", dst(4, "f"), imm(1 << 62, "f"), size=4), DecodeError, "dim needs a 64-bit immediate and a destination of type df"
     )
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_waiting_for_what_notifies_nobody(gen: float) -> None:
     for operand in (arf(0x20), reg(4), arf(0x90, sub=28)):
-        refused(one(gen, "wait", arf(0), operand, size=1), DecodeError, "wait needs a notification register")
-    refused(one(gen, "wait", arf(0), imm(0), size=1), DecodeError, "a register operand is required here, not an immediate")
+        refused(instr(gen, "wait", arf(0), operand, size=1), DecodeError, "wait needs a notification register")
+    refused(instr(gen, "wait", arf(0), imm(0), size=1), DecodeError, "a register operand is required here, not an immediate")
 
 
 # -- it ends -------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_far_jumps_and_endless_loops(gen: float) -> None:
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_long_loops_are_spent_sooner(gen: float) -> None:
     """A hundred branches of 4 KiB each, counted as five."""
-    nops = [one(gen, "nop", size=1)] * 256
+    nops = [instr(gen, "nop", size=1)] * 256
     made = thread(gen)
     assert Interpreter(made, Listing(gen, "here", *nops, branch(gen, "jmpi", "here", size=1))).run(100) is RunOutcome.OUT_OF_BUDGET
     assert made.executed == 20 * 257

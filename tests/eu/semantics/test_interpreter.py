@@ -22,7 +22,7 @@ from softgen.eu.thread.state import FloatMode, ThreadState
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import bool_
 from softgen.lanes.value import Value
-from tests.eu.semantics.build import NULL, Listing, arf, branch, dst, end, imm, one, reg, run, thread
+from tests.eu.semantics.build import NULL, Listing, arf, branch, dst, end, imm, instr, reg, run, thread
 
 LANES = np.arange(8, dtype=np.int32)
 
@@ -34,14 +34,14 @@ LANES = np.arange(8, dtype=np.int32)
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_a_thread_ends_with_the_message_that_says_so(gen: float) -> None:
     made = thread(gen)
-    assert run(made, one(gen, "nop")) is RunOutcome.ENDED
+    assert run(made, instr(gen, "nop")) is RunOutcome.ENDED
     assert made.ended and made.executed == 2
 
 
 @pytest.mark.behaviour("EU-01", shows="action")
 def test_code_is_decoded_as_it_is_reached() -> None:
     """Native and compact instructions mixed; what comes after the end is never looked at."""
-    listing = [one(9, "mov", dst(20), reg(4)), one(9, "add", dst(20), reg(20), imm(5, "d")), end(9)]
+    listing = [instr(9, "mov", dst(20), reg(4)), instr(9, "add", dst(20), reg(20), imm(5, "d")), end(9)]
     code = program.assemble([replace(item, sources=item.sources) for item in listing], compact=True) + b"\xff" * 16
     assert len(code) < 16 * 4
     made = thread(9, r4=LANES)
@@ -54,7 +54,7 @@ def test_code_is_decoded_as_it_is_reached() -> None:
 def test_wait_leaves_until_somebody_notifies(gen: float) -> None:
     notification = arf(0x90, "ud", 0, "0;1,0")
     made = thread(gen)
-    interpreter = Interpreter(made, Listing(gen, one(gen, "wait", notification, notification, NULL, size=1, no_mask=True), end(gen)))
+    interpreter = Interpreter(made, Listing(gen, instr(gen, "wait", notification, notification, NULL, size=1, no_mask=True), end(gen)))
     assert interpreter.run() is RunOutcome.WAITING and made.waiting == 0 and made.ip == 0
     assert interpreter.run() is RunOutcome.WAITING
     made.dwords("n")[0] = 2
@@ -64,7 +64,7 @@ def test_wait_leaves_until_somebody_notifies(gen: float) -> None:
 
 def test_a_spent_budget_can_be_renewed() -> None:
     made = thread(9, r4=np.full(8, 10, np.int32))
-    items = ("loop", one(9, "add", dst(4), reg(4), imm(-1 & 0xFFFFFFFF), condition=3), branch(9, "while", "loop", predicate=1), end(9))
+    items = ("loop", instr(9, "add", dst(4), reg(4), imm(-1 & 0xFFFFFFFF), condition=3), branch(9, "while", "loop", predicate=1), end(9))
     interpreter = Interpreter(made, Listing(9, *items))
     assert [interpreter.run(4), interpreter.run(4), interpreter.run(4)] == [
         RunOutcome.OUT_OF_BUDGET,
@@ -76,7 +76,7 @@ def test_a_spent_budget_can_be_renewed() -> None:
 
 def test_what_each_step_changed() -> None:
     made = thread(9, r4=LANES)
-    listing = Listing(9, one(9, "add", dst(20), reg(4), imm(1), condition=2, acc_write=True), one(9, "nop"), end(9))
+    listing = Listing(9, instr(9, "add", dst(20), reg(4), imm(1), condition=2, acc_write=True), instr(9, "nop"), end(9))
     interpreter = Interpreter(made, listing, watch=True)
     interpreter.step()
     assert [change.name for change in made.changed] == ["r20", "acc0", "f0"]
@@ -87,14 +87,14 @@ def test_what_each_step_changed() -> None:
 
 def test_the_clock_is_whatever_it_was_given() -> None:
     made = ThreadState(9, {7: lambda thread, sent: None}, clock=lambda: 0x1_2345_6789)
-    run(made, one(9, "mov", dst(20, "ud"), arf(0xC0, "ud", 0, "4;4,1"), size=2))
+    run(made, instr(9, "mov", dst(20, "ud"), arf(0xC0, "ud", 0, "4;4,1"), size=2))
     assert list(made.register(20)[:2]) == [0x23456789, 1]
 
 
 def test_the_channel_enable_register() -> None:
     made = thread(9, 0xF5, r4=LANES)
-    enables = one(9, "mov", dst(20, "ud"), arf(0x40, "ud", 0, "0;1,0"), size=1, no_mask=True)
-    run(made, one(9, "cmp", arf(0, "d"), reg(4), imm(3), condition=5), branch(9, "if", "end", "end", predicate=1), enables, "end",
+    enables = instr(9, "mov", dst(20, "ud"), arf(0x40, "ud", 0, "0;1,0"), size=1, no_mask=True)
+    run(made, instr(9, "cmp", arf(0, "d"), reg(4), imm(3), condition=5), branch(9, "if", "end", "end", predicate=1), enables, "end",
         branch(9, "endif", "after"), "after")
     assert made.register(20)[0] == 0b101
 
@@ -106,7 +106,7 @@ def test_the_channel_enable_register() -> None:
 def test_no_instruction_is_an_error_and_is_recorded() -> None:
     for word in (0, 0x7F, 0x0D):
         made = thread(9)
-        code = program.assemble([one(9, "nop")]) + word.to_bytes(16, "little")
+        code = program.assemble([instr(9, "nop")]) + word.to_bytes(16, "little")
         with pytest.raises(DecodeError, match=rf"gen 9, kernel 0x40\+0x10: .*opcode {word} is not an instruction of gen 9"):
             made.ip, made.channel_ip = 0x40, [0x40] * 32
             Interpreter(made, KernelProgram(9, code, start=0x40)).run()
@@ -115,7 +115,7 @@ def test_no_instruction_is_an_error_and_is_recorded() -> None:
 
 def test_unsupported_names_kernel_place_and_text() -> None:
     made = thread(9)
-    listing = Listing(9, one(9, "nop"), one(9, "mul", dst(20, "q"), reg(4, "q", "4;4,1"), reg(6, "q", "4;4,1"), size=4, saturate=True))
+    listing = Listing(9, instr(9, "nop"), instr(9, "mul", dst(20, "q"), reg(4, "q", "4;4,1"), reg(6, "q", "4;4,1"), size=4, saturate=True))
     with pytest.raises(Unsupported, match=r"^gen 9, kernel 0x0\+0x10: mul\.sat\(4\) g20<1>Q.*: mul of quadwords with saturation"):
         Interpreter(made, listing).run()
     listing.name = "saxpy"
@@ -126,7 +126,7 @@ def test_unsupported_names_kernel_place_and_text() -> None:
 
 def test_sources_that_cannot_be_computed_together() -> None:
     with pytest.raises(Unsupported, match="operands of type nf"):
-        run(thread(11), one(11, "mov", dst(20, "f"), reg(4, "nf")))
+        run(thread(11), instr(11, "mov", dst(20, "f"), reg(4, "nf")))
 
 
 UNBUILT = {4.5: {"halt", "msave", "mrest", "push", "pop"}, 7: set(), 7.5: set(), 8: set(), 9: set(), 11: set()}
@@ -150,7 +150,7 @@ def test_the_list_of_what_is_not_built_is_exact(gen: float) -> None:
 
 def send(gen: float, sfid: int, descriptor: int | Operand, target: Operand, *sources: Operand, **more: object) -> Instruction:
     opcode = "sends" if len(sources) > 1 else "send"
-    return one(gen, opcode, target, *sources, sfid=sfid, descriptor=descriptor, **more)
+    return instr(gen, opcode, target, *sources, sfid=sfid, descriptor=descriptor, **more)
 
 
 @pytest.mark.parametrize("gen", [7, 7.5, 8, 9, 11])
@@ -219,7 +219,7 @@ def test_message_registers_and_the_implied_move() -> None:
     seen: list[SentMessage] = []
     made = thread(4.5, r10=np.arange(8, dtype=np.uint32), r11=np.arange(8, 16, dtype=np.uint32))
     made.messages[6] = lambda thread, sent: seen.append(sent)
-    run(made, one(4.5, "mov", Operand("mrf", "ud", 3, horizontal=1), reg(11, "ud")),
+    run(made, instr(4.5, "mov", Operand("mrf", "ud", 3, horizontal=1), reg(11, "ud")),
         send(4.5, 6, 2 << 20, NULL, reg(10, "ud"), base_mrf=2), send(4.5, 6, 2 << 20, NULL, NULL, base_mrf=3))
     assert list(seen[0].payload.view(np.uint32)) == list(range(16))
     assert list(seen[1].payload.view(np.uint32)) == [*range(8, 16), *[0] * 8]
@@ -227,13 +227,13 @@ def test_message_registers_and_the_implied_move() -> None:
 
 def test_a_compressed_write_to_message_registers_side_by_side() -> None:
     made = thread(4.5, 0xFFFF, r10=np.arange(16, dtype=np.uint32))
-    run(made, one(4.5, "mov", Operand("mrf", "ud", 2, horizontal=1), reg(10, "ud"), size=16, quarter=2))
+    run(made, instr(4.5, "mov", Operand("mrf", "ud", 2, horizontal=1), reg(10, "ud"), size=16, quarter=2))
     assert list(made.dwords("mrf")[16:32]) == list(range(16))
 
 
 def test_a_compressed_write_to_message_registers_four_apart() -> None:
     made = thread(4.5, 0xFFFF, r10=np.arange(16, dtype=np.uint32))
-    run(made, one(4.5, "mov", Operand("mrf", "ud", 0x82, horizontal=1), reg(10, "ud"), size=16, quarter=2))
+    run(made, instr(4.5, "mov", Operand("mrf", "ud", 0x82, horizontal=1), reg(10, "ud"), size=16, quarter=2))
     held = made.dwords("mrf")
     assert list(held[16:24]) == list(range(8)) and list(held[48:56]) == list(range(8, 16))
 
@@ -294,8 +294,8 @@ def test_a_scalar_source_is_that_of_both_halves() -> None:
 
 def test_math_as_a_message() -> None:
     made = thread(4.5, 0xFF, r10=np.array([4, 16, 0.25, 1, -1, 0, 9, 2], np.float32), r11=np.array([0.5] * 8, np.float32))
-    load = one(4.5, "mov", Operand("mrf", "f", 2, horizontal=1), reg(10, "f"))
-    power = one(4.5, "mov", Operand("mrf", "f", 3, horizontal=1), reg(11, "f"))
+    load = instr(4.5, "mov", Operand("mrf", "f", 2, horizontal=1), reg(10, "f"))
+    power = instr(4.5, "mov", Operand("mrf", "f", 3, horizontal=1), reg(11, "f"))
     run(made, load, power, send(4.5, 1, 4 | 1 << 20 | 1 << 16, dst(20, "f"), NULL, base_mrf=2),
         send(4.5, 1, 10 | 2 << 20 | 1 << 16, dst(21, "f"), NULL, base_mrf=2))
     root, same = made.register(20).view(np.float32), made.register(21).view(np.float32)
@@ -304,7 +304,7 @@ def test_math_as_a_message() -> None:
 
 def test_a_saturated_zero_of_a_message_is_positive() -> None:
     made = thread(4.5, 0xFF, r10=np.full(8, -0.0, np.float32))
-    run(made, one(4.5, "mov", Operand("mrf", "f", 2, horizontal=1), reg(10, "f")),
+    run(made, instr(4.5, "mov", Operand("mrf", "f", 2, horizontal=1), reg(10, "f")),
         send(4.5, 1, 4 | 1 << 6 | 1 << 20 | 1 << 16, dst(20, "f"), NULL, base_mrf=2))
     assert list(made.register(20)) == [0] * 8
 
@@ -312,7 +312,7 @@ def test_a_saturated_zero_of_a_message_is_positive() -> None:
 def test_integer_division_as_a_message() -> None:
     """The denominator comes first."""
     made = thread(4.5, r10=np.full(8, 7, np.int32), r11=np.arange(-4, 4, dtype=np.int32) * 10)
-    run(made, one(4.5, "mov", Operand("mrf", "d", 2, horizontal=1), reg(10)), one(4.5, "mov", Operand("mrf", "d", 3, horizontal=1),
+    run(made, instr(4.5, "mov", Operand("mrf", "d", 2, horizontal=1), reg(10)), instr(4.5, "mov", Operand("mrf", "d", 3, horizontal=1),
         reg(11)),
         send(4.5, 1, 11 | 1 << 4 | 2 << 20 | 2 << 16, dst(20), NULL, base_mrf=2))
     assert list(made.register(20).view(np.int32)) == [-5, -4, -2, -1, 0, 1, 2, 4]

@@ -8,7 +8,7 @@ import pytest
 from softgen.bits.layout import GENERATIONS
 from softgen.eu.isa.instruction import Operand
 from softgen.eu.thread.state import ThreadState
-from tests.eu.semantics.build import NZ, arf, branch, dst, engine, imm, one, reg, run, scalar, thread  # noqa: F401
+from tests.eu.semantics.build import NZ, arf, branch, dst, engine, imm, instr, reg, run, scalar, thread  # noqa: F401
 
 COUNT = np.arange(32, dtype=np.int32)
 
@@ -20,7 +20,7 @@ def written(made: ThreadState, number: int = 20, count: int = 16) -> int:
 
 
 def mark(gen: float, size: int = 16, **controls: object) -> object:
-    return one(gen, "mov", dst(20), imm(1), size=size, **controls)
+    return instr(gen, "mov", dst(20), imm(1), size=size, **controls)
 
 
 @pytest.mark.behaviour("EU-08", shows="action")
@@ -43,7 +43,7 @@ def test_no_mask_writes_them_all_the_same(gen: float) -> None:
 def test_no_mask_does_not_ask_where_a_channel_is(no_mask: bool) -> None:
     """Inside an `if` that half of the channels have jumped over (KBL 6899-6909)."""
     made = thread(9, r4=COUNT)
-    run(made, one(9, "cmp", arf(0, "d"), reg(4), imm(4), condition=5), branch(9, "if", "end", "end", predicate=1),
+    run(made, instr(9, "cmp", arf(0, "d"), reg(4), imm(4), condition=5), branch(9, "if", "end", "end", predicate=1),
         mark(9, 8, no_mask=no_mask), "end", branch(9, "endif", "after"), "after")
     assert written(made, count=8) == (0xFF if no_mask else 0x0F)
 
@@ -95,7 +95,7 @@ def test_align16_predicates(control: int, want: int) -> None:
     made = thread(8)
     made.dwords("f")[0] = 0x5A
     target = Operand("grf", "d", 20, horizontal=1, write_mask=15)
-    run(made, one(8, "mov", target, imm(1), predicate=control, align16=True))
+    run(made, instr(8, "mov", target, imm(1), predicate=control, align16=True))
     assert written(made) == want
 
 
@@ -107,7 +107,7 @@ def test_a_condition_goes_to_the_flag_that_the_predicate_comes_from(flag: int, s
     flags = made.arf["f"].view(np.uint16)
     flags[:] = 0xAAAA
     flags[flag * 2 + sub] = 0b0111_0110
-    run(made, one(9, "cmp", arf(0, "d"), reg(4), imm(3), condition=3, predicate=1, flag=flag, flag_sub=sub))
+    run(made, instr(9, "cmp", arf(0, "d"), reg(4), imm(3), condition=3, predicate=1, flag=flag, flag_sub=sub))
     assert flags[flag * 2 + sub] == 0b0111_0000 and sorted(flags)[1:] == [0xAAAA] * 3
 
 
@@ -129,7 +129,7 @@ def test_a_group_has_its_masks_and_flags_and_its_size(gen: float, size: int, qua
     for invert in (False, True):
         made = thread(gen, mask, r4=np.ones(64, np.int16))
         made.dwords("f")[0] = flags
-        run(made, one(gen, "mov", dst(20, "w"), reg(4, "w"), size=size, quarter=quarter, nibble=nibble, predicate=1,
+        run(made, instr(gen, "mov", dst(20, "w"), reg(4, "w"), size=size, quarter=quarter, nibble=nibble, predicate=1,
                       predicate_invert=invert))
         held = made.grf[640:704].view(np.int16)
         wanted = mask & (~flags if invert else flags)
@@ -161,7 +161,7 @@ def test_compression_control_of_the_oldest() -> None:
 
 def test_a_condition_writes_the_flag_of_its_quarter() -> None:
     made = thread(9, 0xFFFFFFFF, r4=COUNT)
-    run(made, one(9, "mov", dst(20), reg(4), condition=NZ, quarter=2, flag=1))
+    run(made, instr(9, "mov", dst(20), reg(4), condition=NZ, quarter=2, flag=1))
     assert made.flags == 0xFE << 32 + 16
 
 
@@ -169,7 +169,7 @@ def test_a_condition_writes_the_flag_of_its_quarter() -> None:
 def test_flags_of_channels_that_do_not_run_stay() -> None:
     made = thread(9, 0x0F, r4=COUNT)
     made.dwords("f")[0] = 0xAAAA
-    run(made, one(9, "cmp", arf(0, "d"), reg(4), imm(2), condition=1))
+    run(made, instr(9, "cmp", arf(0, "d"), reg(4), imm(2), condition=1))
     assert made.flags == 0xAAA4
 
 
@@ -177,7 +177,7 @@ def test_flags_of_channels_that_do_not_run_stay() -> None:
 def test_null_still_updates_flags_and_accumulator() -> None:
     made = thread(9, r4=COUNT)
     made.dwords("f")[0] = 0xFF0F
-    run(made, one(9, "add", arf(0, "d"), reg(4), imm(-3 & 0xFFFFFFFF), condition=3, acc_write=True))
+    run(made, instr(9, "add", arf(0, "d"), reg(4), imm(-3 & 0xFFFFFFFF), condition=3, acc_write=True))
     assert made.flags == 0xFFF0          # above 0 are channels 4 to 7
     assert list(made.dwords("acc")[:8].view(np.int32)) == list(range(-3, 5)) and not made.grf[640:].any()
 
@@ -185,8 +185,8 @@ def test_null_still_updates_flags_and_accumulator() -> None:
 @pytest.mark.behaviour("EU-129", "EU-20", shows="action")
 def test_sixteen_channels_are_two_eights() -> None:
     whole, halves = thread(9, 0x5AF0, r4=COUNT), thread(9, 0x5AF0, r4=COUNT)
-    run(whole, one(9, "add", dst(20), reg(4), imm(7), size=16))
-    run(halves, one(9, "add", dst(20), reg(4), imm(7)), one(9, "add", dst(21), reg(5), imm(7), quarter=1))
+    run(whole, instr(9, "add", dst(20), reg(4), imm(7), size=16))
+    run(halves, instr(9, "add", dst(20), reg(4), imm(7)), instr(9, "add", dst(21), reg(5), imm(7), quarter=1))
     assert (whole.grf == halves.grf).all()
 
 
@@ -199,14 +199,14 @@ def test_which_accumulator(gen: float) -> None:
     values = np.arange(16, dtype=np.float32) + 1
     for size, quarter, want in ((16, 0, range(16)), (8, 0, range(8)), (8, 1, range(8, 16))):
         made = thread(gen, 0xFFFF, r4=values)
-        run(made, one(gen, "mov", dst(20, "f"), reg(4, "f"), size=size, quarter=quarter, acc_write=True))
+        run(made, instr(gen, "mov", dst(20, "f"), reg(4, "f"), size=size, quarter=quarter, acc_write=True))
         assert [index for index, value in enumerate(made.dwords("acc")[:16]) if value] == list(want)
 
 
 @pytest.mark.behaviour("EU-165", shows="action")
 def test_dwords_have_one_accumulator() -> None:
     made = thread(9, 0xFFFF, r4=COUNT + 1)
-    run(made, one(9, "add", dst(20), reg(4), imm(0), quarter=1, acc_write=True))
+    run(made, instr(9, "add", dst(20), reg(4), imm(0), quarter=1, acc_write=True))
     assert list(made.dwords("acc")[:8]) == list(range(1, 9))
 
 
@@ -214,8 +214,8 @@ def test_dwords_have_one_accumulator() -> None:
 def test_cr0_turns_the_passing_update_off() -> None:
     made = thread(9, r4=COUNT + 1)
     made.dwords("cr")[0] = 1 << 1
-    run(made, one(9, "add", dst(20), reg(4), imm(0), acc_write=True), one(9, "mov", dst(21), arf(0x20, "d")),
-        one(9, "mov", arf(0x20, "d"), reg(4)), one(9, "mov", dst(22), arf(0x20, "d")))
+    run(made, instr(9, "add", dst(20), reg(4), imm(0), acc_write=True), instr(9, "mov", dst(21), arf(0x20, "d")),
+        instr(9, "mov", arf(0x20, "d"), reg(4)), instr(9, "mov", dst(22), arf(0x20, "d")))
     assert written(made, 21, 8) == 0 and written(made, 22, 8) == 0xFF
 
 
@@ -226,8 +226,9 @@ def test_a_64_bit_product_in_two_steps(gen: float, a: int, b: int) -> None:
     """mul by the lower half (before gen 8 it takes no more), mach by the upper: high dword in the destination, low in the accumulator."""
     made = thread(gen, 1, r4=np.array([a, b], np.int64).astype(np.int32))
     low = scalar(4, "uw", 4)
-    run(made, one(gen, "mul", arf(0x20, "d"), scalar(4), low, size=1),
-        one(gen, "mach", dst(20), scalar(4), scalar(4, "d", 4), size=1, acc_write=True), one(gen, "mov", dst(21), arf(0x20, "d"), size=1))
+    run(made, instr(gen, "mul", arf(0x20, "d"), scalar(4), low, size=1),
+        instr(gen, "mach", dst(20), scalar(4), scalar(4, "d", 4), size=1, acc_write=True), instr(gen, "mov", dst(21), arf(0x20, "d"),
+            size=1))
     high, rest = int(made.grf[640:644].view(np.int32)[0]), int(made.grf[672:676].view(np.uint32)[0])
     assert high << 32 | rest == a * b
 
@@ -237,14 +238,15 @@ def test_a_64_bit_product_in_two_steps(gen: float, a: int, b: int) -> None:
 def test_a_product_of_words_is_kept_with_its_sign(times: int, stored: int) -> None:
     """(-0x8000)² once, twice and three times: 0xC0000000 is still above 0, as bit 32 is the sign (IVB 2018-2021)."""
     made = thread(7, r4=np.full(16, -0x8000, np.int16), r5=np.full(16, -0x8000, np.int16))
-    run(made, one(7, "mul", arf(0x20, "w"), reg(4, "w"), reg(5, "w")), *[one(7, "mac", arf(0x20, "w"), reg(4, "w"), reg(5, "w"))] * times,
-        one(7, "mov", dst(20, "w"), arf(0x20, "w"), saturate=True, condition=3))
+    run(made, instr(7, "mul", arf(0x20, "w"), reg(4, "w"), reg(5, "w")),
+        *[instr(7, "mac", arf(0x20, "w"), reg(4, "w"), reg(5, "w"))] * times,
+        instr(7, "mov", dst(20, "w"), arf(0x20, "w"), saturate=True, condition=3))
     assert list(made.grf[640:656].view(np.int16)) == [stored] * 8 and made.flags == 0xFF
 
 
 def test_words_have_33_bits_and_more() -> None:
     made = thread(7, r4=np.full(16, -0x8000, np.int16))
-    run(made, one(7, "mul", arf(0x20, "w"), reg(4, "w"), reg(4, "w")), one(7, "mac", dst(20, "w"), reg(4, "w"), imm(0x8001, "w")))
+    run(made, instr(7, "mul", arf(0x20, "w"), reg(4, "w"), reg(4, "w")), instr(7, "mac", dst(20, "w"), reg(4, "w"), imm(0x8001, "w")))
     assert made.arf["acc_w"].view(np.int64)[0] == 0x40000000
     assert int(made.grf[640:642].view(np.int16)[0]) == (0x40000000 + 0x8000 * 0x7FFF & 0xFFFF ^ 0x8000) - 0x8000
 
@@ -252,8 +254,8 @@ def test_words_have_33_bits_and_more() -> None:
 def test_an_accumulator_is_bytes_too() -> None:
     """Written as floats, read as integers and as words."""
     made = thread(9, r4=np.full(8, -1.5, np.float32))
-    run(made, one(9, "mov", arf(0x20, "f"), reg(4, "f")), one(9, "mov", dst(20, "d"), arf(0x20, "d")),
-        one(9, "mov", dst(21, "w"), arf(0x20, "w", 0, "16;16,1"), size=16, no_mask=True))
+    run(made, instr(9, "mov", arf(0x20, "f"), reg(4, "f")), instr(9, "mov", dst(20, "d"), arf(0x20, "d")),
+        instr(9, "mov", dst(21, "w"), arf(0x20, "w", 0, "16;16,1"), size=16, no_mask=True))
     assert made.grf[640:644].view(np.uint32)[0] == 0xBFC00000
     assert list(made.grf[672:676].view(np.uint16)) == [0, 0xBFC0]
 
@@ -261,13 +263,13 @@ def test_an_accumulator_is_bytes_too() -> None:
 def test_a_comparison_may_go_to_an_accumulator_and_come_back() -> None:
     made = thread(11, 0xFFFF, r2=np.array([5], np.uint16))
     made.dwords("f")[0] = 0x00FF
-    run(made, one(11, "sel", arf(0x20, "uw"), scalar(2, "uw"), imm(0, "uw"), size=16, predicate=1),
-        one(11, "mov", dst(20, "uw"), arf(0x20, "uw", 0, "16;16,1"), size=16))
+    run(made, instr(11, "sel", arf(0x20, "uw"), scalar(2, "uw"), imm(0, "uw"), size=16, predicate=1),
+        instr(11, "mov", dst(20, "uw"), arf(0x20, "uw", 0, "16;16,1"), size=16))
     assert list(made.grf[640:672].view(np.uint16)) == [5] * 8 + [0] * 8
 
 
 def test_an_accumulator_holds_what_was_computed_whatever_is_written() -> None:
     """A sum of dwords is one there, even if words are kept of it."""
     made = thread(9, r4=np.arange(8, dtype=np.int32) + 0x12340000)
-    run(made, one(9, "add", dst(20, "w", 2), reg(4), imm(1), acc_write=True), one(9, "mov", dst(21), arf(0x20, "d")))
+    run(made, instr(9, "add", dst(20, "w", 2), reg(4), imm(1), acc_write=True), instr(9, "mov", dst(21), arf(0x20, "d")))
     assert list(made.register(21).view(np.int32)) == [0x12340001 + lane for lane in range(8)]

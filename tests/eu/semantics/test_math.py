@@ -11,7 +11,7 @@ import pytest
 from softgen.lanes.numpy import NumpyMachine
 from softgen.lanes.types import f16, f32, f64
 from softgen.shared_functions.extended_math.functions import evaluate, log2
-from tests.eu.semantics.build import dst, one, reg, run, thread
+from tests.eu.semantics.build import dst, instr, reg, run, thread
 
 M = NumpyMachine()
 SAMPLES = 768
@@ -33,7 +33,7 @@ def between(seed: int, low: float, high: float, count: int = SAMPLES) -> np.ndar
 def computed(name: str, *sources: np.ndarray) -> np.ndarray:
     found = []
     for start in range(0, len(sources[0]), 256):
-        lanes = [M.value(f32, one[start : start + 256]) for one in sources]
+        lanes = [M.value(f32, source[start : start + 256]) for source in sources]
         found.append(np.asarray(evaluate(M, name, False, *lanes).payload, np.float32))
     return np.concatenate(found)
 
@@ -169,14 +169,14 @@ def test_half_floats() -> None:
 def test_quotient_and_remainder_in_two_registers(gen: float) -> None:
     a, b = np.array([7, -7, 7, -7, 100, 0, 5, -2147483648], np.int32), np.array([2, 2, -2, -2, 7, 3, 9, -1], np.int32)
     made = thread(gen, r4=a, r5=b)
-    run(made, one(gen, "math", dst(20), reg(4), reg(5), function=11))
+    run(made, instr(gen, "math", dst(20), reg(4), reg(5), function=11))
     assert list(made.register(20).view(np.int32)) == [3, -3, -3, 3, 14, 0, 0, -2147483648]
     assert list(made.register(21).view(np.int32)) == [1, -1, 1, -1, 2, 0, 5, 0]
 
 
 def test_division_by_zero() -> None:
     made = thread(9, r4=np.array([7, 0, 1, 2, 3, 4, 5, 6], np.uint32))
-    run(made, one(9, "math", dst(20, "ud"), reg(4, "ud"), reg(5, "ud"), function=11))
+    run(made, instr(9, "math", dst(20, "ud"), reg(4, "ud"), reg(5, "ud"), function=11))
     assert list(made.register(20)) == [0xFFFFFFFF] * 8 and list(made.register(21)) == [7, 0, 1, 2, 3, 4, 5, 6]
 
 
@@ -184,5 +184,5 @@ def test_division_by_zero() -> None:
 def test_math_rounds_to_nearest_whatever_cr0_says(rounding: int) -> None:
     made = thread(9, r4=np.full(8, 3, np.float32))
     made.dwords("cr")[0] = rounding << 4
-    run(made, one(9, "math", dst(20, "f"), reg(4, "f"), function=1))
+    run(made, instr(9, "math", dst(20, "f"), reg(4, "f"), function=1))
     assert made.register(20)[0] == 0x3EAAAAAB

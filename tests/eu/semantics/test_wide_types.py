@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softgen.errors import DecodeError
-from tests.eu.semantics.build import arf, dst, engine, one, reg, run, scalar, thread  # noqa: F401
+from tests.eu.semantics.build import arf, dst, engine, instr, reg, run, scalar, thread  # noqa: F401
 
 DOUBLES = np.array([1.5, -2.25, 1e300, 5e-324])
 ACC = 0x20
@@ -21,7 +21,7 @@ def test_a_double_takes_two_channels() -> None:
     """Eight channels are four doubles; a pair of channels that is off leaves its double alone."""
     made = thread(7, mask=0b11001111, r4=DOUBLES, r6=np.array([0.5, 0.25, 1.0, 1.0]), r8=np.full(4, 9.0))
     made.dwords("cr")[0] |= 1 << 6  # denormals of doubles are kept
-    run(made, one(7, "add", dst(8, "df"), reg(4, "df"), reg(6, "df")))
+    run(made, instr(7, "add", dst(8, "df"), reg(4, "df"), reg(6, "df")))
     assert doubles(made, 8) == [2.0, -2.0, 9.0, 1.0]
 
 
@@ -30,32 +30,32 @@ def test_a_double_takes_two_channels() -> None:
 def test_regions_of_doubles_count_four_bytes(region: str, expected: list[int]) -> None:
     """Packed as Mesa writes it and as the manual does; one for all; every other one."""
     made = thread(7, r4=np.arange(4.0), r5=np.arange(4.0, 8.0))
-    run(made, one(7, "mov", dst(8, "df"), reg(4, "df", region, sub=8 if region == "0;2,1" else 0), size=2 * len(expected)))
+    run(made, instr(7, "mov", dst(8, "df"), reg(4, "df", region, sub=8 if region == "0;2,1" else 0), size=2 * len(expected)))
     assert doubles(made, 8)[: len(expected)] == expected
 
 
 def test_comparing_doubles_sets_the_flags_of_both_channels() -> None:
     made = thread(7, r4=np.arange(4.0))
-    run(made, one(7, "cmp", arf(0, "df"), reg(4, "df"), reg(5, "df"), condition=3))
+    run(made, instr(7, "cmp", arf(0, "df"), reg(4, "df"), reg(5, "df"), condition=3))
     assert made.flags & 0xFF == 0b11111100
 
 
 def test_a_float_in_such_an_instruction_stands_at_the_first_channel_of_its_pair() -> None:
     made = thread(7, r4=np.arange(8, dtype=np.float32))
-    run(made, one(7, "mov", dst(8, "df"), reg(4, "f")))
+    run(made, instr(7, "mov", dst(8, "df"), reg(4, "f")))
     assert doubles(made, 8) == [0.0, 2.0, 4.0, 6.0]
 
 
 def test_one_channel_is_too_few_for_a_double() -> None:
     with pytest.raises(DecodeError, match="two channels each"):
-        run(thread(7), one(7, "mov", dst(8, "df"), scalar(4, "df"), size=1))
+        run(thread(7), instr(7, "mov", dst(8, "df"), scalar(4, "df"), size=1))
 
 
 def test_native_floats_keep_what_a_float_would_lose() -> None:
     """acc0 = 1 + 2^-30; r8 = acc0 - 1: the small part is still there. As compilers interpolate on this generation (public: Mesa)."""
     made = thread(11, r2=np.full(8, 1.0, np.float32), r3=np.full(8, 2.0**-15, np.float32), r4=np.full(8, -1.0, np.float32))
-    first = one(11, "mad", arf(ACC, "nf"), reg(2, "f"), reg(3, "f"), reg(3, "f"), align16=False)
-    second = one(11, "mad", dst(8, "f"), arf(ACC, "nf"), reg(4, "f"), reg(2, "f"), align16=False)
+    first = instr(11, "mad", arf(ACC, "nf"), reg(2, "f"), reg(3, "f"), reg(3, "f"), align16=False)
+    second = instr(11, "mad", dst(8, "f"), arf(ACC, "nf"), reg(4, "f"), reg(2, "f"), align16=False)
     run(made, first, second)
     assert made.register(8).view(np.float32).tolist() == [2.0**-30] * 8
 
@@ -68,5 +68,5 @@ def test_native_floats_keep_what_a_float_would_lose() -> None:
 def test_sums_of_quadwords_end_at_their_limits(gen: float, kind: str, a: int, b: int, expected: int) -> None:
     dtype = np.uint64 if kind == "uq" else np.int64
     made = thread(gen, r4=np.full(4, a, dtype), r5=np.full(4, b, dtype))
-    run(made, one(gen, "add", dst(8, kind), reg(4, kind, "4;4,1"), reg(5, kind, "4;4,1"), size=4, saturate=True))
+    run(made, instr(gen, "add", dst(8, kind), reg(4, kind, "4;4,1"), reg(5, kind, "4;4,1"), size=4, saturate=True))
     assert made.register(8).view(dtype).tolist() == [expected] * 4

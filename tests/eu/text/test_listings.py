@@ -42,15 +42,15 @@ def mesa_pairs(gen: float) -> Iterator[tuple[Instruction, re.Match[str]]]:
         yield from ((decode(int.from_bytes(word, "little"), gen), each) for word, each in zip(words, found, strict=True))
 
 
-def name_of(one: Instruction) -> str:
-    function = opcodes.math_function(one.function, one.gen) if one.opcode == "math" else None
-    return function.name if function else one.opcode
+def name_of(inst: Instruction) -> str:
+    function = opcodes.math_function(inst.function, inst.gen) if inst.opcode == "math" else None
+    return function.name if function else inst.opcode
 
 
-def as_mesa(one: Operand) -> tuple[str, str, str, str, str]:
+def as_mesa(operand: Operand) -> tuple[str, str, str, str, str]:
     """Modifiers, number, sub-register in elements, type."""
-    sub = one.sub // types.size(one.type)
-    return "~" * one.negate, "(abs)" * one.absolute, str(one.number), str(sub), one.type.upper()
+    sub = operand.sub // types.size(operand.type)
+    return "~" * operand.negate, "(abs)" * operand.absolute, str(operand.number), str(sub), operand.type.upper()
 
 
 @needs_shared("oracles/asm")
@@ -93,18 +93,19 @@ def listed(path: Path) -> Iterator[tuple[str, Instruction, re.Match[str]]]:
             yield line, decode(word, GPUS[path.parent.name]), found
 
 
-def as_listed(one: Operand, of: Instruction) -> tuple[str, str, str, str]:
+def as_listed(operand: Operand, of: Instruction) -> tuple[str, str, str, str]:
     """Number, sub-register or extended accumulator, region, type; regions written for align16 are not ours."""
-    sub = str(one.sub // types.size(one.type)) if one.special is None else "nomme" if one.special == 8 else f"mme{one.special}"
-    if of.form == "three_source" or one.special is not None:
+    extended = "nomme" if operand.special == 8 else f"mme{operand.special}"
+    sub = str(operand.sub // types.size(operand.type)) if operand.special is None else extended
+    if of.form == "three_source" or operand.special is not None:
         region = ""
-    elif one is of.dst or of.form == "three_source_align1" and one is of.sources[2]:
-        region = f"{one.horizontal}"
+    elif operand is of.dst or of.form == "three_source_align1" and operand is of.sources[2]:
+        region = f"{operand.horizontal}"
     elif of.form == "three_source_align1":
-        region = f"{one.vertical};{one.horizontal}"
+        region = f"{operand.vertical};{operand.horizontal}"
     else:
-        region = f"{one.vertical};{one.width},{one.horizontal}"
-    return str(one.number), sub, region, one.type
+        region = f"{operand.vertical};{operand.width},{operand.horizontal}"
+    return str(operand.number), sub, region, operand.type
 
 
 @needs_shared("kernels")

@@ -10,14 +10,14 @@ import pytest
 from softgen.eu.interpreter import Interpreter, RunOutcome
 from softgen.eu.threaded import run
 from softgen.eu.threaded.engine import threaded as engine_of
-from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, one, reg, thread
+from tests.eu.semantics.build import Listing, arf, branch, dst, end, imm, instr, reg, thread
 
 CHANNELED = (7.0, 7.5, 8.0, 9.0, 11.0)
 
 
 def loop(gen: float) -> Listing:
     """Counts to each channel's own limit, and ends when the last one is there."""
-    return Listing(gen, "top", one(gen, "add", dst(10), reg(10), imm(1)), one(gen, "cmp", dst(20), reg(10), reg(12), condition=5),
+    return Listing(gen, "top", instr(gen, "add", dst(10), reg(10), imm(1)), instr(gen, "cmp", dst(20), reg(10), reg(12), condition=5),
                    branch(gen, "while", "top", predicate=1), end(gen))  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_a_loop_runs_without_the_reference(gen: float, monkeypatch: pytest.Monke
 
 def test_a_wait_takes_a_notification_or_waits() -> None:
     notification = arf(0x90, "ud", region="0;1,0")
-    code = Listing(9, one(9, "wait", notification, notification, size=1, no_mask=True), one(9, "mov", dst(3), imm(7)), end(9))
+    code = Listing(9, instr(9, "wait", notification, notification, size=1, no_mask=True), instr(9, "mov", dst(3), imm(7)), end(9))
     made = thread(9)
     assert run(made, code) is RunOutcome.WAITING and made.waiting == 0 and made.ip == 0 and made.executed == 0
     made.dwords("n")[0] = 2
@@ -65,7 +65,7 @@ def test_a_wait_takes_a_notification_or_waits() -> None:
 
 def test_a_thread_in_the_middle_of_a_program_goes_on_there() -> None:
     """And what it had not linked yet, because nothing leads there, is linked then."""
-    code = Listing(9, one(9, "mov", dst(3), imm(1)), end(9), "island", one(9, "mov", dst(4), imm(2)), end(9))
+    code = Listing(9, instr(9, "mov", dst(3), imm(1)), end(9), "island", instr(9, "mov", dst(4), imm(2)), end(9))
     linked = engine_of(9.0).link(code, 0, messages=False)
     assert 32 not in linked.known
     made = thread(9)
@@ -78,10 +78,10 @@ def test_a_thread_in_the_middle_of_a_program_goes_on_there() -> None:
 def test_channels_wait_across_a_change_of_mode() -> None:
     """Those that left before cr0 was written are woken where they wait, behind it."""
     control = arf(0x80, "ud", region="0;1,0")
-    code = Listing(9, branch(9, "goto", "there", "there", predicate=1), one(9, "mov", dst(3), imm(1)),
-                   one(9, "or", replace(control, horizontal=1), control, imm(0x10, "ud"), size=1, no_mask=True),
-                   one(9, "mov", dst(4), imm(2)), "there", branch(9, "join", "on"),
-                   "on", one(9, "mov", dst(5), imm(3)), end(9))  # fmt: skip
+    code = Listing(9, branch(9, "goto", "there", "there", predicate=1), instr(9, "mov", dst(3), imm(1)),
+                   instr(9, "or", replace(control, horizontal=1), control, imm(0x10, "ud"), size=1, no_mask=True),
+                   instr(9, "mov", dst(4), imm(2)), "there", branch(9, "join", "on"),
+                   "on", instr(9, "mov", dst(5), imm(3)), end(9))  # fmt: skip
     made = [thread(9), thread(9)]
     for one_, go in zip(made, (lambda t: Interpreter(t, code).run(), lambda t: run(t, code)), strict=True):
         one_.arf["f"][0] = 0x0F

@@ -23,21 +23,21 @@ from softgen.eu.threaded.write import escape
 from softgen.lanes.cache import Cache
 from tests.eu.random_programs.cases import generate
 from tests.eu.random_programs.engines import compare
-from tests.eu.semantics.build import NULL, Listing, arf, dst, end, imm, one, reg, scalar, thread
+from tests.eu.semantics.build import NULL, Listing, arf, dst, end, imm, instr, reg, scalar, thread
 
-ADD = one(9, "add", dst(10), reg(2), imm(5))
+ADD = instr(9, "add", dst(10), reg(2), imm(5))
 
 
 # -- shapes --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("other", [
-    one(9, "add", dst(11), reg(2), imm(5)),
-    one(9, "add", dst(10, sub=4), reg(7, sub=12), imm(-1)),
-    one(9, "add", dst(10), reg(2), imm(5), quarter=1),
-    one(9, "add", dst(10), reg(2), imm(0xFFFB, "w")),
+    instr(9, "add", dst(11), reg(2), imm(5)),
+    instr(9, "add", dst(10, sub=4), reg(7, sub=12), imm(-1)),
+    instr(9, "add", dst(10), reg(2), imm(5), quarter=1),
+    instr(9, "add", dst(10), reg(2), imm(0xFFFB, "w")),
     replace(ADD, compacted=True, no_dd_check=True, thread_control=2),
-    one(9, "add", dst(10), reg(2), imm(5), flag=1, flag_sub=1),
+    instr(9, "add", dst(10), reg(2), imm(5), flag=1, flag_sub=1),
 ])  # fmt: skip
 def test_what_a_record_holds_makes_no_shape(other) -> None:
     assert computing(other).shape == computing(ADD).shape
@@ -45,16 +45,16 @@ def test_what_a_record_holds_makes_no_shape(other) -> None:
 
 
 @pytest.mark.parametrize("other", [
-    one(9, "add", dst(10), reg(2, region="8;4,2"), imm(5)),
-    one(9, "add", dst(10), reg(2), imm(5, "ud")),
-    one(9, "add", dst(10), reg(2, "w"), imm(5, "w")),
-    one(9, "add", dst(10), reg(2), reg(4)),
-    one(9, "add", dst(10), reg(2, negate=True), imm(5)),
-    one(9, "add", dst(10), reg(2), imm(5), size=16),
-    one(9, "add", dst(10), reg(2), imm(5), no_mask=True),
-    one(9, "add", dst(10), reg(2), imm(5), predicate=1),
-    one(8, "add", dst(10), reg(2), imm(5)),
-    one(9, "add", arf(0x20, "d"), reg(2), imm(5)),
+    instr(9, "add", dst(10), reg(2, region="8;4,2"), imm(5)),
+    instr(9, "add", dst(10), reg(2), imm(5, "ud")),
+    instr(9, "add", dst(10), reg(2, "w"), imm(5, "w")),
+    instr(9, "add", dst(10), reg(2), reg(4)),
+    instr(9, "add", dst(10), reg(2, negate=True), imm(5)),
+    instr(9, "add", dst(10), reg(2), imm(5), size=16),
+    instr(9, "add", dst(10), reg(2), imm(5), no_mask=True),
+    instr(9, "add", dst(10), reg(2), imm(5), predicate=1),
+    instr(8, "add", dst(10), reg(2), imm(5)),
+    instr(9, "add", arf(0x20, "d"), reg(2), imm(5)),
 ])  # fmt: skip
 def test_what_changes_the_code_makes_a_shape(other) -> None:
     assert computing(other).shape != computing(ADD).shape
@@ -62,20 +62,20 @@ def test_what_changes_the_code_makes_a_shape(other) -> None:
 
 def test_flags_of_groups_that_do_not_start_at_their_size_stay_in_the_shape() -> None:
     """any16h of channels 8 to 15 looks at flags from channel 0 on: no moving that."""
-    moved, kept = (computing(one(9, "mov", dst(4), reg(6), predicate=10, quarter=quarter)) for quarter in (2, 1))
+    moved, kept = (computing(instr(9, "mov", dst(4), reg(6), predicate=10, quarter=quarter)) for quarter in (2, 1))
     assert (moved.group, moved.flag, moved.shape.instruction.quarter) == (16, 16, 0)
     assert (kept.group, kept.flag, kept.shape.instruction.quarter) == (0, 0, 1)
 
 
 def test_limits_say_how_much_of_the_file_is_left() -> None:
-    assert computing(one(9, "mov", dst(127), imm(1))).limits == (32, FREE, FREE, FREE)
+    assert computing(instr(9, "mov", dst(127), imm(1))).limits == (32, FREE, FREE, FREE)
 
 
 # -- kept on disk --------------------------------------------------------------------------------------------------
 
 
 def small(control: int = 0) -> Listing:
-    return Listing(9, ADD, one(9, "mul", dst(12, "f"), reg(2, "f"), scalar(3, "f")), end(9))
+    return Listing(9, ADD, instr(9, "mul", dst(12, "f"), reg(2, "f"), scalar(3, "f")), end(9))
 
 
 def address_of(kept: Library) -> int:
@@ -126,10 +126,10 @@ def test_without_a_cache_all_is_compiled() -> None:
 def test_many_new_handlers_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest is the reference's until the program is linked again."""
     monkeypatch.setattr(library, "MOST", 2)
-    code = Listing(9, *(one(9, name, dst(10), reg(2), reg(4)) for name in ("add", "mul", "and", "or", "xor")), end(9))
+    code = Listing(9, *(instr(9, name, dst(10), reg(2), reg(4)) for name in ("add", "mul", "and", "or", "xor")), end(9))
     engine = ThreadedPrograms(9.0, Library(9.0, Cache(None)))
     linked = [engine.link(code, 0, messages=False) for _ in range(4)]
-    assert [one.escapes for one in linked] == [5, 3, 2, 2] and [one.whole for one in linked] == [False, False, True, True]
+    assert [program.escapes for program in linked] == [5, 3, 2, 2] and [program.whole for program in linked] == [False, False, True, True]
     assert linked[3] is linked[2]
     made = thread(9, r2=np.full(8, 6, np.int32), r4=np.full(8, 3, np.int32))
     run(made, code)
@@ -143,18 +143,18 @@ def test_records_are_as_the_loop_wants_them() -> None:
     linked = ThreadedPrograms(9.0).link(small(), messages=False)
     records = linked.ops.view(OP)
     assert linked.ops.ctypes.data % 64 == 0 and list(linked.index) == [0, 0xFFFFFFFF, 1, 0xFFFFFFFF, 2]
-    assert [one != escape() for one in records["function"]] == [True, True, False, False]
+    assert [record != escape() for record in records["function"]] == [True, True, False, False]
     assert list(records["ip"]) == [0, 16, 32, 48]
     assert (records["dst"][0], records["src0"][0], records["immediate"][0]) == (320, 64, 5)
 
 
 @pytest.mark.parametrize("item", [
-    one(9, "mov", dst(127), reg(4), size=16),
-    one(9, "mov", dst(4), reg(127), size=16),
-    one(9, "mov", dst(4, indirect=True, offset=-32), reg(4)),
-    one(9, "add", dst(4, "d"), reg(4, indirect=True, offset=-32), imm(1), condition=2),
-    one(9, "line", dst(4, "f"), imm(0, "f"), reg(9, "f")),
-    one(9, "mov", dst(4), reg(4, "")),
+    instr(9, "mov", dst(127), reg(4), size=16),
+    instr(9, "mov", dst(4), reg(127), size=16),
+    instr(9, "mov", dst(4, indirect=True, offset=-32), reg(4)),
+    instr(9, "add", dst(4, "d"), reg(4, indirect=True, offset=-32), imm(1), condition=2),
+    instr(9, "line", dst(4, "f"), imm(0, "f"), reg(9, "f")),
+    instr(9, "mov", dst(4), reg(4, "")),
 ])  # fmt: skip
 def test_what_is_wrong_is_told_by_the_reference(item) -> None:
     """In the same words, and with nothing changed before."""
@@ -171,8 +171,8 @@ def test_what_is_wrong_is_told_by_the_reference(item) -> None:
 def test_a_changed_cr0_means_another_program() -> None:
     """Rounding up after the write, to nearest before it."""
     control = arf(0x80, "ud", region="0;1,0")
-    add = one(9, "add", dst(10, "f"), reg(2, "f"), imm(0x33800000, "f"))
-    code = Listing(9, add, one(9, "or", replace(control, horizontal=1), control, imm(0x10, "ud"), size=1, no_mask=True),
+    add = instr(9, "add", dst(10, "f"), reg(2, "f"), imm(0x33800000, "f"))
+    code = Listing(9, add, instr(9, "or", replace(control, horizontal=1), control, imm(0x10, "ud"), size=1, no_mask=True),
                    replace(add, dst=dst(11, "f")), end(9))  # fmt: skip
     made = thread(9, r2=np.ones(8, np.float32))
     assert run(made, code) is RunOutcome.ENDED
@@ -182,10 +182,10 @@ def test_a_changed_cr0_means_another_program() -> None:
 def test_a_plain_change_of_mode_needs_no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What compilers write at the start of a kernel; a thread that comes back later is led to the mode it is in."""
     control = arf(0x80, "ud", region="0;1,0")
-    add = one(9, "add", dst(10, "f"), reg(2, "f"), imm(0x33800000, "f"))
+    add = instr(9, "add", dst(10, "f"), reg(2, "f"), imm(0x33800000, "f"))
     notification = arf(0x90, "ud", region="0;1,0")
-    code = Listing(9, add, one(9, "or", replace(control, horizontal=1), control, imm(0x10, "ud"), size=1, no_mask=True),
-                   one(9, "wait", notification, notification, size=1, no_mask=True), replace(add, dst=dst(11, "f")), end(9))  # fmt: skip
+    code = Listing(9, add, instr(9, "or", replace(control, horizontal=1), control, imm(0x10, "ud"), size=1, no_mask=True),
+                   instr(9, "wait", notification, notification, size=1, no_mask=True), replace(add, dst=dst(11, "f")), end(9))  # fmt: skip
     steps = []
     before = Interpreter.step
     monkeypatch.setattr(Interpreter, "step", lambda self: steps.append(self.thread.ip) or before(self))
@@ -213,12 +213,12 @@ def test_a_plain_change_of_mode_needs_no_reference(monkeypatch: pytest.MonkeyPat
 ])  # fmt: skip
 def test_only_plain_changes_of_float_modes_are_foreseen(change, wanted) -> None:
     """Not those that change where channels are, nor exceptions."""
-    plain = one(9, "or", arf(0x80, "ud"), arf(0x80, "ud"), imm(0x4C0, "ud"), size=1, no_mask=True)
+    plain = instr(9, "or", arf(0x80, "ud"), arf(0x80, "ud"), imm(0x4C0, "ud"), size=1, no_mask=True)
     assert new_control(replace(plain, **change), 1) == wanted
 
 
 def test_code_that_nothing_reaches_is_not_linked() -> None:
-    linker = Linker(Listing(9, end(9), one(9, "illegal", NULL)), 0, Library(9.0, Cache(None)), messages=False)
+    linker = Linker(Listing(9, end(9), instr(9, "illegal", NULL)), 0, Library(9.0, Cache(None)), messages=False)
     linker.explore(frozenset({0}))
     assert sorted(linker.lines) == [0]
 

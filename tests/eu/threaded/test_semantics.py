@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("threaded")
 def compile_together(gen: float) -> None:
     """The handlers of all examples in one go: one at a time takes three times as long."""
     listings: dict[int, list] = {}
-    for example in (one for found in EXAMPLES.values() for one in found if gen in one.generations):
+    for example in (example for found in EXAMPLES.values() for example in found if gen in example.generations):
         lanes = max([len(example.result), *(len(values) for _, _, values in example.sources)])
         control = int(example.extra.get("cr0", ["0"])[0], 0)
         listings.setdefault(control, []).append(build(example, gen, lanes))
@@ -38,7 +38,7 @@ def compile_together(gen: float) -> None:
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_examples_run_threaded(gen: float) -> None:
     compile_together(gen)
-    wrong = [line for found in EXAMPLES.values() for one in found if gen in one.generations for line in execute(one, gen)]
+    wrong = [line for found in EXAMPLES.values() for example in found if gen in example.generations for line in execute(example, gen)]
     assert wrong == []
 
 
@@ -47,5 +47,5 @@ def test_the_examples_really_run_threaded(monkeypatch: pytest.MonkeyPatch) -> No
     called = []
     monkeypatch.setattr(Linker, "link", lambda self, entries: called.append(self.code) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        execute(next(one for one in EXAMPLES["add"] if 9 in one.generations), 9)
+        execute(next(example for example in EXAMPLES["add"] if 9 in example.generations), 9)
     assert isinstance(called[0], KernelProgram)

@@ -13,7 +13,7 @@ from softgen.eu.threaded.engine import threaded as engine_of
 from softgen.eu.threaded.handlers import HandlerKind
 from softgen.eu.threaded.record import OP
 from softgen.eu.threaded.shapes import channels, computing
-from tests.eu.semantics.build import Listing, branch, dst, end, imm, one, reg, thread
+from tests.eu.semantics.build import Listing, branch, dst, end, imm, instr, reg, thread
 
 NUMBERS = np.arange(8, dtype=np.int32) * 77 + 5
 
@@ -30,11 +30,11 @@ def steps(*given) -> list[streams.Step]:
 
 
 def add(to: int, a: int, b: int, **more):
-    return one(9, "add", dst(to, sub=more.pop("sub", 0)), reg(a), reg(b), **more)
+    return instr(9, "add", dst(to, sub=more.pop("sub", 0)), reg(a), reg(b), **more)
 
 
 def xor(to: int, a: int, **more):
-    return one(9, "xor", dst(to), reg(a), imm(0x1234, "w"), **more)
+    return instr(9, "xor", dst(to), reg(a), imm(0x1234, "w"), **more)
 
 
 def same(code: Listing, mask: int = 0xFF, ip: int = 0, flags: int = 0):
@@ -78,7 +78,7 @@ def test_a_stream_needs_the_channels_of_all_its_instructions() -> None:
 
 
 def test_predicates_and_conditions_in_a_stream() -> None:
-    compare = one(9, "cmp", dst(13), reg(4), reg(3), condition=5)
+    compare = instr(9, "cmp", dst(13), reg(4), reg(3), condition=5)
     chosen = [compare, add(14, 4, 5, predicate=1), xor(14, 14, predicate=1, predicate_invert=True)]
     code = Listing(9, *STRAIGHT[:6], *chosen, *chosen, add(15, 14, 3), end(9))
     assert count(code) == 1
@@ -89,8 +89,8 @@ def test_predicates_and_conditions_in_a_stream() -> None:
 def test_in_loops_short_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels that are through wait: the stream is taken only as long as all go round."""
     monkeypatch.setattr(streams, "SHORTEST", 64)
-    code = Listing(9, "top", add(20, 2, 3), add(21, 20, 3), xor(22, 21), one(9, "add", dst(10), reg(10), imm(-99)),
-                   one(9, "cmp", dst(23), reg(10), imm(0), condition=3), branch(9, "while", "top", predicate=1), end(9))  # fmt: skip
+    code = Listing(9, "top", add(20, 2, 3), add(21, 20, 3), xor(22, 21), instr(9, "add", dst(10), reg(10), imm(-99)),
+                   instr(9, "cmp", dst(23), reg(10), imm(0), condition=3), branch(9, "while", "top", predicate=1), end(9))  # fmt: skip
     assert count(code) == 1
     same(code)
     same(code, 0xA5)
@@ -98,9 +98,10 @@ def test_in_loops_short_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_registers_that_overlap_are_not_taken_for_one_another() -> None:
     """Results that are written over, in part or as a whole, and ones of which only a part is read."""
-    wide = one(9, "add", dst(40), reg(2), reg(4), size=16)
-    items = [wide, add(41, 2, 3), add(24, 41, 40), one(9, "xor", dst(42), reg(40), reg(4), size=16), add(40, 2, 40, sub=4), add(25, 40, 3),
-             one(9, "mov", dst(26, "w"), reg(40, "w", region="16;8,2")), add(40, 5, 40), xor(27, 40)]  # fmt: skip
+    wide = instr(9, "add", dst(40), reg(2), reg(4), size=16)
+    items = [wide, add(41, 2, 3), add(24, 41, 40), instr(9, "xor", dst(42), reg(40), reg(4), size=16), add(40, 2, 40, sub=4),
+             add(25, 40, 3),
+             instr(9, "mov", dst(26, "w"), reg(40, "w", region="16;8,2")), add(40, 5, 40), xor(27, 40)]  # fmt: skip
     code = Listing(9, *items, *items, add(30, 2, 3), end(9))
     assert count(code) == 1
     same(code, 0xFFFF)
@@ -131,18 +132,18 @@ def test_runs_end_at_heads_and_at_what_does_not_join() -> None:
 
 def test_what_is_by_address_does_not_join() -> None:
     assert streams.joins(steps(add(20, 2, 3))[0][0])
-    assert not streams.joins(steps(one(9, "mov", dst(4), reg(4, indirect=True)))[0][0])
-    assert not streams.joins(steps(one(9, "mov", dst(4, indirect=True), reg(4)))[0][0])
+    assert not streams.joins(steps(instr(9, "mov", dst(4), reg(4, indirect=True)))[0][0])
+    assert not streams.joins(steps(instr(9, "mov", dst(4, indirect=True), reg(4)))[0][0])
 
 
 def test_operands_are_known_by_who_made_them() -> None:
-    row = steps(add(20, 2, 3), add(21, 20, 3), add(20, 20, 21), one(9, "mov", dst(20, sub=16), reg(21)), add(22, 20, 21))
+    row = steps(add(20, 2, 3), add(21, 20, 3), add(20, 20, 21), instr(9, "mov", dst(20, sub=16), reg(21)), add(22, 20, 21))
     assert streams.makers(row, lambda kind: (32, 32, 32, 0)) == ((-1,) * 4, (-1, 0, -1, -1), (-1, 0, 1, -1), (-1, 1, -1, -1), (-1,) * 4)
 
 
 @pytest.mark.parametrize("item, mask", [
     (add(20, 2, 3), 0xFF), (add(20, 2, 3, quarter=2), 0xFF0000), (add(20, 2, 3, no_mask=True), 0),
-    (one(9, "mach", dst(20), reg(2), reg(3), quarter=1, acc_write=True), 0xFF00),
+    (instr(9, "mach", dst(20), reg(2), reg(3), quarter=1, acc_write=True), 0xFF00),
 ])  # fmt: skip
 def test_channels_that_an_instruction_looks_at(item, mask: int) -> None:
     assert channels(computing(item)) == mask

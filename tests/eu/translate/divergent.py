@@ -19,7 +19,7 @@ from softgen.eu.isa.instruction import Operand
 from softgen.eu.text.mesa import format as mesa_format
 from tests.eu.random_programs.cases import Case
 from tests.eu.random_programs.flow import DEEPEST, Flow, Inside, Item, Statement
-from tests.eu.semantics.build import NULL, arf, dst, imm, one, reg, scalar
+from tests.eu.semantics.build import NULL, arf, dst, imm, instr, reg, scalar
 from tests.eu.translate.divergent_code import (
     BARRIER_AREA,
     COUNTERS,
@@ -167,9 +167,9 @@ class Writer(Code):
     def _barrier(self) -> list[Item]:
         count = arf(0x90, "ud", 0, SCALAR)
         return [
-            one(self.gen, "and", dst(BARRIER_AREA, "ud"), scalar(0, "ud", 8), imm(0x8F000000, "ud"), size=8, no_mask=True),
+            instr(self.gen, "and", dst(BARRIER_AREA, "ud"), scalar(0, "ud", 8), imm(0x8F000000, "ud"), size=8, no_mask=True),
             self._send(GATEWAY, 0x02008004, NULL, BARRIER_AREA, 8, 0, no_mask=True),
-            one(self.gen, "wait", replace(count, horizontal=1), count, NULL, size=1, no_mask=True),
+            instr(self.gen, "wait", replace(count, horizontal=1), count, NULL, size=1, no_mask=True),
         ]
 
     def _begin(self, threads: int) -> list[Item]:
@@ -177,16 +177,17 @@ class Writer(Code):
         after, index = OWN + -(-2 * self.width // REGISTER), Slot("d", INDEX * REGISTER)
         ids = Slot("uw", OWN * REGISTER)
         items: list[Item] = [
-            one(self.gen, "mov", dst(127, "ud"), reg(0, "ud"), size=8, no_mask=True),
-            one(self.gen, "mov", dst(UNIFORM, "ud"), reg(after, "ud"), size=8, no_mask=True),
-            one(self.gen, "mul", dst(UNIFORM + 1, "d"), scalar(0, "d", 4), imm(threads * self.width * 0x10001, "w"), size=1, no_mask=True),
+            instr(self.gen, "mov", dst(127, "ud"), reg(0, "ud"), size=8, no_mask=True),
+            instr(self.gen, "mov", dst(UNIFORM, "ud"), reg(after, "ud"), size=8, no_mask=True),
+            instr(self.gen, "mul", dst(UNIFORM + 1, "d"), scalar(0, "d", 4), imm(threads * self.width * 0x10001, "w"), size=1,
+                  no_mask=True),
         ]
         assert after < INDEX
         for first, size in self._chunks(index):
             where = {**self._where(first), "no_mask": True}  # of all items, so that messages may be sent for all
-            items.append(one(self.gen, "mov", self._target(index, first), self._source(ids, first, size), size=size, **where))
+            items.append(instr(self.gen, "mov", self._target(index, first), self._source(ids, first, size), size=size, **where))
             items.append(
-                one(
+                instr(
                     self.gen,
                     "add",
                     self._target(index, first),
@@ -197,9 +198,9 @@ class Writer(Code):
                 )
             )
             items.append(
-                one(self.gen, "shl", self._target(index, first), self._source(index, first, size), imm(2, "ud"), size=size, **where)
+                instr(self.gen, "shl", self._target(index, first), self._source(index, first, size), imm(2, "ud"), size=size, **where)
             )
-        items.append(one(self.gen, "mov", dst(UNIFORM + 1, "d"), scalar(INDEX, "d"), size=1, no_mask=True))
+        items.append(instr(self.gen, "mov", dst(UNIFORM + 1, "d"), scalar(INDEX, "d"), size=1, no_mask=True))
         loaded = [slot for slot in self.of_size(4) if self.rng.random() < 0.7] or self.of_size(4)[:1]
         for slot in loaded:
             items += self.load(slot)
@@ -207,7 +208,7 @@ class Writer(Code):
             source = self.rng.choice(loaded)
             items += (
                 [
-                    one(
+                    instr(
                         self.gen,
                         "mov",
                         self._target(slot, first),
@@ -234,7 +235,7 @@ class Writer(Code):
         factor = self.rng.choice((1, 3, 5, 77))
         for first, size in self._chunks(slot):
             found.append(
-                one(
+                instr(
                     self.gen,
                     "mul",
                     self._target(slot, first),
@@ -268,9 +269,9 @@ class Writer(Code):
         for first, size in self._chunks(slot, room):
             source, at = self._source(slot, first, size), self._where(first)
             if slot.size == 8:  # dwords of qwords go to every other place first
-                found.append(one(self.gen, "mov", dst(RESULT, "d", 2), source, size=size, **at))
+                found.append(instr(self.gen, "mov", dst(RESULT, "d", 2), source, size=size, **at))
                 source = reg(RESULT, "d", "8;4,2")
-            found.append(one(self.gen, "mov", self._target(room, first), source, size=size, **at))
+            found.append(instr(self.gen, "mov", self._target(room, first), source, size=size, **at))
         return found
 
 

@@ -17,7 +17,7 @@ from softgen.eu.isa import opcodes, types
 from softgen.eu.isa.instruction import Instruction, Operand
 from tests.eu.random_programs.flow import Item
 from tests.eu.random_programs.instructions import Maker
-from tests.eu.semantics.build import NULL, arf, dst, imm, one, reg, scalar
+from tests.eu.semantics.build import NULL, arf, dst, imm, instr, reg, scalar
 
 REGISTER = 32
 OWN = 1  # register of the items' numbers
@@ -88,7 +88,8 @@ class Code:
     def _slots(self) -> Iterator[Slot]:
         at = FIRST * REGISTER
         kinds = ["w", "uw", "d", "d", "ud", "d", "ud", "f", "f"]
-        kinds += ["q"] * (self.width < 32 and self._legal(one(self.gen, "add", dst(20, "q"), reg(20, "q", "4;4,1"), reg(24, "q", "4;4,1"))))
+        kinds += ["q"] * (self.width < 32
+                          and self._legal(instr(self.gen, "add", dst(20, "q"), reg(20, "q", "4;4,1"), reg(24, "q", "4;4,1"))))
         self.rng.shuffle(kinds)
         last = ["d", "ud", "d", "f"][:TEMPORARY]
         for kind in [*kinds, *last]:
@@ -107,7 +108,7 @@ class Code:
     def _chunks(self, *slots: Slot, least: int = 8) -> list[tuple[int, int]]:
         """First channel and size of the instructions that cover all channels."""
         most = min(64 // max([2, *(slot.size for slot in slots)]), self.width)
-        size = self.rng.choice([one for one in (8, 16, 16, 32) if least <= one <= most] or [most])
+        size = self.rng.choice([value for value in (8, 16, 16, 32) if least <= value <= most] or [most])
         if self.rng.random() < 0.04 and size == 8:
             size = 4
         return [(first, size) for first in range(0, self.width, size)]
@@ -129,7 +130,7 @@ class Code:
         """A second source for what a slot holds."""
         way, rng = self.rng.random(), self.rng
         if slot.kind == "f":
-            return self._source(rng.choice([one for one in self.slots if one.kind == "f"]), first, size)
+            return self._source(rng.choice([slot for slot in self.slots if slot.kind == "f"]), first, size)
         if way < 0.25 and slot.size < 8:
             value = rng.choice((1, 3, 7, rng.getrandbits(15), rng.getrandbits(slot.size * 8 - 1)))
             return imm(value * 0x10001 if slot.size == 2 else value, slot.kind)
@@ -162,7 +163,7 @@ class Code:
             return self.compare(self._flag())
         if way < 0.28:
             return [
-                one(
+                instr(
                     self.gen,
                     "add",
                     dst(UNIFORM, "d", 1, 4 * rng.randrange(8)),
@@ -206,7 +207,7 @@ class Code:
                 sources.append(self._other(slot, first, size))
             if name in ("shl", "asr"):
                 sources[1] = imm(rng.randrange(8) * (0x10001 if slot.size == 2 else 1), "uw" if slot.size == 2 else "ud")
-            made = one(self.gen, name, self._target(slot, first), *sources, size=size, **self._where(first), **given)
+            made = instr(self.gen, name, self._target(slot, first), *sources, size=size, **self._where(first), **given)
             found.append(made)
         return found if all(isinstance(item, str) or self._legal(item) for item in found) else self.fill(slot)
 
@@ -216,7 +217,7 @@ class Code:
             return []
         value = self.rng.randrange(100)
         return [
-            one(
+            instr(
                 self.gen,
                 "mov",
                 self._target(slot, first),
@@ -236,10 +237,10 @@ class Code:
             a = self._source(source, first, more["size"])
             if slot.size == 4 and slot.kind != "f":
                 found.append(
-                    one(self.gen, "xor", self._target(slot, first), a, imm(self.rng.getrandbits(31), "d"), **more, **self._where(first))
+                    instr(self.gen, "xor", self._target(slot, first), a, imm(self.rng.getrandbits(31), "d"), **more, **self._where(first))
                 )
             else:
-                found.append(one(self.gen, "mov", self._target(slot, first), a, **more, **self._where(first)))
+                found.append(instr(self.gen, "mov", self._target(slot, first), a, **more, **self._where(first)))
         return found
 
     def seen(self) -> list[Item]:
@@ -263,7 +264,7 @@ class Code:
                 sources = [self._source(Slot(shown.kind, slot.start + step), first, size)]
             elif way == "dot":
                 name, sources = "dp4", sources * 2
-            made = one(self.gen, name, self._target(shown, first), *sources, size=size, **self._where(first), **more)
+            made = instr(self.gen, name, self._target(shown, first), *sources, size=size, **self._where(first), **more)
             if not self._legal(made):
                 return items
             items.append(made)
@@ -283,7 +284,7 @@ class Code:
         a, b = self.rng.choice(pairs)
         given = self._predicated(8)
         found = [
-            one(self.gen, "mov", self._target(b, first), self._source(a, first, size), size=size, **self._where(first), **given)
+            instr(self.gen, "mov", self._target(b, first), self._source(a, first, size), size=size, **self._where(first), **given)
             for first, size in self._chunks(a, b)
         ]
         return list(found) if all(map(self._legal, found)) else []
@@ -299,7 +300,7 @@ class Code:
             b = imm(value * 0x10001 if slot.size == 2 else value, slot.kind) if way < 0.6 else self._other(slot, first, size)
             target = arf(0, slot.kind, 0, "0;1,1")
             found.append(
-                one(
+                instr(
                     self.gen,
                     "cmp",
                     target,
@@ -350,7 +351,7 @@ class Code:
         slots = [self.rng.choice(known) for _ in range(3)] if known else []
         found = (
             [
-                one(
+                instr(
                     self.gen,
                     name,
                     self._target(slots[0], first),
@@ -388,7 +389,7 @@ class Code:
 
     def _address(self, area: int, row: int, first: int, size: int, **more: Any) -> Instruction:
         source = self._source(Slot("d", INDEX * REGISTER), first, size)
-        return one(self.gen, "add", dst(area, "d"), source, imm(4 * ITEMS * row), size=size, **self._where(first), **more)
+        return instr(self.gen, "add", dst(area, "d"), source, imm(4 * ITEMS * row), size=size, **self._where(first), **more)
 
     def load(self, slot: Slot) -> list[Item]:
         found: list[Item] = []
@@ -411,7 +412,7 @@ class Code:
             area = self.rng.choice(AREAS)
             data = dst(area + size // 8, "d")
             found.append(self._address(area, row, first, size, **more))
-            found.append(one(self.gen, "mov", data, self._source(slot, first, size, "d"), size=size, **self._where(first), **more))
+            found.append(instr(self.gen, "mov", data, self._source(slot, first, size, "d"), size=size, **self._where(first), **more))
             found.append(self._send(DATA_CACHE, 0x08025E01 if size == 16 else 0x04026E01, NULL, area, size, first, **more))
         return found
 
@@ -421,9 +422,9 @@ class Code:
         head, data = dst(BLOCK_AREA, "ud"), dst(BLOCK_AREA + 1, "ud")
         base = dst(BLOCK_AREA, "d", 1, 8)
         return [
-            one(self.gen, "mov", head, imm(0, "ud"), size=8, no_mask=True),
-            one(self.gen, "shr", base, scalar(UNIFORM + 1, "d"), imm(1, "ud"), size=1, no_mask=True),
-            one(self.gen, "add", base, scalar(BLOCK_AREA, "d", 8), imm(ITEMS * BLOCK_ROW // 4), size=1, no_mask=True),
-            one(self.gen, "mov", data, self._source(slot, 0, 8, "ud"), size=8),
+            instr(self.gen, "mov", head, imm(0, "ud"), size=8, no_mask=True),
+            instr(self.gen, "shr", base, scalar(UNIFORM + 1, "d"), imm(1, "ud"), size=1, no_mask=True),
+            instr(self.gen, "add", base, scalar(BLOCK_AREA, "d", 8), imm(ITEMS * BLOCK_ROW // 4), size=1, no_mask=True),
+            instr(self.gen, "mov", data, self._source(slot, 0, 8, "ud"), size=8),
             self._send(OWORDS, 2 << 25 | 1 << 19 | 8 << 14 | 2 << 8 | 1, NULL, BLOCK_AREA, 8, 0),
         ]

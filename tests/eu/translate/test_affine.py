@@ -25,7 +25,7 @@ from softgen.lanes.signature import Lanes, Signature
 from softgen.lanes.types import f32, i32, u16, u32
 from softgen.lanes.value import Value
 from tests.eu.random_programs import cases
-from tests.eu.semantics.build import G, L, Listing, arf, branch, dst, end, imm, one, reg, scalar, thread
+from tests.eu.semantics.build import G, L, Listing, arf, branch, dst, end, imm, instr, reg, scalar, thread
 from tests.lanes.both import compile_
 
 GEN = 9
@@ -88,11 +88,11 @@ def ids(first: int = 0, step: int = 1) -> np.ndarray[Any, Any]:
 
 
 def mov(to: Any, source: Any, size: int = 8, **more: Any) -> Instruction:
-    return one(GEN, "mov", to, source, size=size, **more)
+    return instr(GEN, "mov", to, source, size=size, **more)
 
 
 def add(to: Any, a: Any, b: Any, size: int = 8, **more: Any) -> Instruction:
-    return one(GEN, "add", to, a, b, size=size, **more)
+    return instr(GEN, "add", to, a, b, size=size, **more)
 
 
 def flag(mask: int) -> Instruction:
@@ -122,7 +122,7 @@ def believed(items: Iterable[Instruction | str], at: str, number: int = 10, **mo
 
 
 def test_what_the_payload_says_goes_through_moves_sums_and_shifts() -> None:
-    items = [*START, one(GEN, "shl", dst(11), reg(10), imm(2)), add(dst(12), reg(11), scalar(3)), "at", *USE]
+    items = [*START, instr(GEN, "shl", dst(11), reg(10), imm(2)), add(dst(12), reg(11), scalar(3)), "at", *USE]
     program = Listing(GEN, *items, end(GEN))
     known = facts(program, IDS)[program.labels["at"]]
     assert {IDS, AffineRange(320, 4, 8, 1, 1023), AffineRange(352, 4, 8, 4, 4092), AffineRange(384, 4, 8, 4, None)} == known
@@ -135,8 +135,8 @@ def test_what_the_payload_says_goes_through_moves_sums_and_shifts() -> None:
     mov(dst(9, sub=16), reg(2), no_mask=True), mov(dst(9), reg(2, region="8;8,1"), size=16, no_mask=True),
     mov(dst(10, "f"), reg(2, "f"), no_mask=True), mov(dst(9, "q"), reg(1, "uw"), no_mask=True),
     mov(dst(8, "uw", stride=4), reg(2, "uw"), size=16),
-    one(GEN, "math", dst(9, "ud"), reg(2, "ud"), scalar(2, "ud"), function=11), add(dst(10), reg(10), reg(2), predicate=1),
-    mov(dst(10), imm(5), predicate=1), one(GEN, "mad", dst(10, "f"), reg(2, "f"), reg(2, "f"), reg(2, "f")),
+    instr(GEN, "math", dst(9, "ud"), reg(2, "ud"), scalar(2, "ud"), function=11), add(dst(10), reg(10), reg(2), predicate=1),
+    mov(dst(10), imm(5), predicate=1), instr(GEN, "mad", dst(10, "f"), reg(2, "f"), reg(2, "f"), reg(2, "f")),
     mov(dst(0, indirect=True), imm(1), size=1, no_mask=True), mov(dst(0, indirect=True), reg(2)),
 ])  # fmt: skip
 def test_what_is_written_over_is_not_believed(over: Instruction) -> None:
@@ -161,7 +161,7 @@ def test_the_reference_may_have_done_anything() -> None:
 
 def test_a_wait_changes_no_registers() -> None:
     notification = arf(0x90, "ud", region="0;1,0")
-    assert believed([*START, one(GEN, "wait", notification, notification, size=1), "at", *USE], "at")
+    assert believed([*START, instr(GEN, "wait", notification, notification, size=1), "at", *USE], "at")
 
 
 @pytest.mark.parametrize("start, size, lanes, step, highest", [
@@ -169,7 +169,7 @@ def test_a_wait_changes_no_registers() -> None:
 ])  # fmt: skip
 def test_other_widths(start: str, size: int, lanes: int, step: int, highest: int | None) -> None:
     """Words, quadwords, and halves of sixteen channels."""
-    move = one(GEN, "mul", dst(10, start), reg(1, "w", "16;16,1"), imm(3, "w"), size=size, no_mask=True)
+    move = instr(GEN, "mul", dst(10, start), reg(1, "w", "16;16,1"), imm(3, "w"), size=size, no_mask=True)
     if step == 1:
         move = mov(dst(10, start), reg(1, "uw", "16;16,1"), size=size, no_mask=True)
     program = Listing(GEN, move, "at", *USE, end(GEN))
@@ -285,7 +285,7 @@ def test_what_holds_on_a_condition_is_forgotten_where_that_cannot_be_asked() -> 
 
 def loop(*body: Instruction | str, before: Iterable[Instruction | str] = START) -> list[Instruction | str]:
     """The body three times."""
-    count = [add(dst(30), reg(30), imm(1), no_mask=True), one(GEN, "cmp", arf(0, "d"), reg(30), imm(3), condition=L, no_mask=True)]
+    count = [add(dst(30), reg(30), imm(1), no_mask=True), instr(GEN, "cmp", arf(0, "d"), reg(30), imm(3), condition=L, no_mask=True)]
     return [*before, "loop", *USE, *body, *count, branch(GEN, "while", "loop", predicate=1), "out", *USE]
 
 
@@ -300,9 +300,9 @@ def test_loops_that_leave_a_row_alone(body: list[Instruction]) -> None:
     [mov(dst(10), reg(2))], [mov(dst(10, "ub", sub=13), imm(1, "uw"), size=1)], [mov(dst(9, "q"), reg(2), no_mask=True)],
     [mov(dst(8, "uw", stride=4), reg(2, "uw"), size=16, no_mask=True)], [mov(dst(9), reg(2), size=16, no_mask=True)],
     [mov(dst(0, indirect=True), imm(1), size=1, no_mask=True)],
-    [one(GEN, "math", dst(9, "ud"), reg(2, "ud"), scalar(2, "ud"), function=11)],
-    [one(GEN, "math", dst(8, "ud"), reg(2, "ud"), scalar(2, "ud"), function=11, size=16, no_mask=True)],
-    [one(GEN, "mad", dst(10, "f"), reg(2, "f"), reg(2, "f"), reg(2, "f"))], [mov(dst(10), reg(2), align16=True)],
+    [instr(GEN, "math", dst(9, "ud"), reg(2, "ud"), scalar(2, "ud"), function=11)],
+    [instr(GEN, "math", dst(8, "ud"), reg(2, "ud"), scalar(2, "ud"), function=11, size=16, no_mask=True)],
+    [instr(GEN, "mad", dst(10, "f"), reg(2, "f"), reg(2, "f"), reg(2, "f"))], [mov(dst(10), reg(2), align16=True)],
     [flag(0x31), branch(GEN, "if", "endif", "endif", predicate=1), mov(dst(10), reg(2)), "endif", branch(GEN, "endif", "on"), "on"],
     [add(dst(10), reg(10), reg(2), predicate=1)],
 ])  # fmt: skip
@@ -318,11 +318,11 @@ def test_a_row_that_a_loop_makes_anew_is_known_behind_it() -> None:
 @pytest.mark.parametrize("response, believes", [(1, True), (2, False), (3, False)])
 def test_answers_of_messages_are_writes(response: int, believes: bool) -> None:
     """A message that answers with so many registers from r9 on."""
-    row = one(GEN, "send", dst(9, "uw"), reg(2), sfid=12, descriptor=2 << 25 | response << 20)
+    row = instr(GEN, "send", dst(9, "uw"), reg(2), sfid=12, descriptor=2 << 25 | response << 20)
     assert written(row, thread(GEN).rules) == [(288, 288 + 32 * response)]
     program = Listing(GEN, *loop(row), end(GEN))
     assert (replace(ROW10, highest=1023) in facts(program, IDS)[program.labels["loop"]]) is believes
-    by_register = one(GEN, "send", dst(90, "uw"), reg(2), sfid=12, descriptor=arf(0x10, "ud", region="0;1,0"))
+    by_register = instr(GEN, "send", dst(90, "uw"), reg(2), sfid=12, descriptor=arf(0x10, "ud", region="0;1,0"))
     assert written(by_register, thread(GEN).rules) == [(0, 4096)]
 
 
@@ -343,9 +343,9 @@ def test_steps_must_be_the_same_on_all_ways() -> None:
 
 def test_a_way_into_the_middle_of_a_loop_that_never_made_the_row() -> None:
     """The first turn may begin in the middle, where r10 is nothing yet."""
-    items = [one(GEN, "cmp", arf(0, "d"), reg(2), imm(3), condition=G), *jump("middle", 1), *START, "loop", *USE, "middle",
+    items = [instr(GEN, "cmp", arf(0, "d"), reg(2), imm(3), condition=G), *jump("middle", 1), *START, "loop", *USE, "middle",
              add(dst(30), reg(30), imm(1), no_mask=True),
-             one(GEN, "cmp", arf(0, "d"), reg(30), imm(3), condition=L, no_mask=True), *jump("loop", 1)]  # fmt: skip
+             instr(GEN, "cmp", arf(0, "d"), reg(30), imm(3), condition=L, no_mask=True), *jump("loop", 1)]  # fmt: skip
     assert not believed(items, "loop")
     assert believed(items, "loop", number=1)  # what is so from the start on is so on every way
 
@@ -360,7 +360,7 @@ def test_blocks_that_are_reached_from_behind(far: list[Instruction]) -> None:
 
 def test_nested_loops() -> None:
     inner = [mov(dst(31), imm(0), no_mask=True), "inner", *USE, add(dst(31), reg(31), imm(1), no_mask=True),
-             one(GEN, "cmp", arf(0, "d"), reg(31), imm(2), condition=L, no_mask=True),
+             instr(GEN, "cmp", arf(0, "d"), reg(31), imm(2), condition=L, no_mask=True),
              branch(GEN, "while", "inner", predicate=1)]  # fmt: skip
     assert believed(loop(*inner), "inner") and believed(loop(*inner), "loop")
     last = [*inner, mov(dst(10), reg(2))]

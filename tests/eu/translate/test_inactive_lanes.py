@@ -22,7 +22,7 @@ from softgen.eu.translate.registers import TRUE, RegisterAccess, RegisterPart, R
 from softgen.eu.translate.state import TranslationState
 from softgen.eu.translate.store import TranslationStore
 from softgen.threads.dispatcher import EngineDispatcher
-from tests.eu.semantics.build import NULL, L, Listing, arf, branch, dst, imm, one, reg, scalar
+from tests.eu.semantics.build import NULL, L, Listing, arf, branch, dst, imm, instr, reg, scalar
 from tests.eu.translate import divergent
 from tests.eu.translate.divergent import generate
 
@@ -34,7 +34,7 @@ Item = Instruction | str
 
 
 def send(payload: int, descriptor: int = WRITES, sfid: int = 0xC, **more: Any) -> Instruction:
-    made = one(GEN, "send", NULL, Operand("grf", "ud", payload, vertical=8, width=8, horizontal=1))
+    made = instr(GEN, "send", NULL, Operand("grf", "ud", payload, vertical=8, width=8, horizontal=1))
     return replace(made, sfid=sfid, descriptor=descriptor, **more)
 
 
@@ -42,12 +42,12 @@ END = send(127, 0x02000010, 7, no_mask=True, eot=True)
 
 
 def mov(to: int, source: int, size: int = 8, **more: Any) -> Instruction:
-    return one(GEN, "mov", dst(to), reg(source), size=size, **more)
+    return instr(GEN, "mov", dst(to), reg(source), size=size, **more)
 
 
 def fork(*inside: Item, width: int = 8) -> list[Item]:
     """Instructions for some of the channels."""
-    compared = one(GEN, "cmp", arf(0, "d"), reg(4), imm(3), condition=L, size=width)
+    compared = instr(GEN, "cmp", arf(0, "d"), reg(4), imm(3), condition=L, size=width)
     return [
         compared,
         branch(GEN, "if", "end", "end", predicate=1, size=width),
@@ -62,7 +62,7 @@ def masked(*items: Item, width: int = 8) -> set[int]:
     """Registers whose writes keep a mask."""
     made = KernelTranslator(Listing(GEN, *items, END), Key(0, width, full=True))
     assert not made.translate().escapes
-    return {one.offsets[0] // 32 for one in made.state.registers.accesses if one.place == "grf" and one.mask != TRUE}
+    return {access.offsets[0] // 32 for access in made.state.registers.accesses if access.place == "grf" and access.mask != TRUE}
 
 
 # -- what goes without a mask ------------------------------------------------------------------------------------------
@@ -85,11 +85,11 @@ def test_a_predicated_write_leaves_what_was_there() -> None:
     "reads",
     [
         mov(31, 20, no_mask=True),
-        one(GEN, "mov", dst(31), scalar(20)),
-        one(GEN, "mov", dst(31), reg(20, "d", "8;8,1", 4)),
-        one(GEN, "mov", dst(31, "w"), reg(20, "w")),
-        one(GEN, "mov", dst(31, "q"), scalar(20, "q"), size=1),
-        one(GEN, "dp4", dst(31, "f"), reg(20, "f"), reg(20, "f")),
+        instr(GEN, "mov", dst(31), scalar(20)),
+        instr(GEN, "mov", dst(31), reg(20, "d", "8;8,1", 4)),
+        instr(GEN, "mov", dst(31, "w"), reg(20, "w")),
+        instr(GEN, "mov", dst(31, "q"), scalar(20, "q"), size=1),
+        instr(GEN, "dp4", dst(31, "f"), reg(20, "f"), reg(20, "f")),
     ],
     ids=["NoMask", "one for all", "neighbours", "in other pieces", "in larger pieces", "dot product"],
 )
@@ -117,9 +117,9 @@ def test_a_write_of_half_a_part_does_not_replace_it() -> None:
 
 def test_channels_that_leave_do_not_come_by_what_the_others_write() -> None:
     """Those at `else` may halt, and read at the end what all others have written again."""
-    compared = one(GEN, "cmp", arf(0, "d"), reg(4), imm(3), condition=L)
+    compared = instr(GEN, "cmp", arf(0, "d"), reg(4), imm(3), condition=L)
     for name, found in (("halt", {31}), ("nop", set())):
-        leaves = branch(GEN, "halt", "end", "far", predicate=1) if name == "halt" else one(GEN, "nop", size=1)
+        leaves = branch(GEN, "halt", "end", "far", predicate=1) if name == "halt" else instr(GEN, "nop", size=1)
         items = [
             compared,
             branch(GEN, "if", "else", "end", predicate=1),
@@ -145,7 +145,7 @@ def test_registers_that_can_be_looked_at_keep_their_masks() -> None:
     for observe in (False, True):
         made = KernelTranslator(code, Key(0, 8, True, observe))
         made.translate()
-        assert any(one.mask != TRUE and one.offsets[0] == 20 * 32 for one in made.state.registers.accesses) is observe
+        assert any(access.mask != TRUE and access.offsets[0] == 20 * 32 for access in made.state.registers.accesses) is observe
 
 
 # -- whole kernels -----------------------------------------------------------------------------------------------------
@@ -159,9 +159,9 @@ class Runs:
         spread = inactive_lanes.drop_write_masks
 
         def counted(graph: Any, segments: Any, registers: RegisterPartition) -> None:
-            before = sum(one.mask == TRUE for one in registers.accesses)
+            before = sum(access.mask == TRUE for access in registers.accesses)
             spread(graph, segments, registers)
-            self.freed += sum(one.mask == TRUE for one in registers.accesses) - before
+            self.freed += sum(access.mask == TRUE for access in registers.accesses) - before
 
         monkeypatch.setattr(inactive_lanes, "drop_write_masks", counted)
 

@@ -16,7 +16,7 @@ from softgen.eu.translate import control_flow, cr0_propagation
 from softgen.eu.translate.control_flow import Untranslatable
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.kernel import Key, translate
-from tests.eu.semantics.build import GE, L, Listing, arf, branch, dst, end, imm, one, reg, scalar, thread
+from tests.eu.semantics.build import GE, L, Listing, arf, branch, dst, end, imm, instr, reg, scalar, thread
 
 GEN = 9
 LANES = np.arange(8, dtype=np.int32)
@@ -24,11 +24,11 @@ CR = 0x80
 
 
 def add(number: int, amount: int) -> Instruction:
-    return one(GEN, "add", dst(number), reg(number), imm(amount))
+    return instr(GEN, "add", dst(number), reg(number), imm(amount))
 
 
 def compare(number: int, condition: int, value: int) -> Instruction:
-    return one(GEN, "cmp", arf(0, "d"), reg(number), imm(value), condition=condition)
+    return instr(GEN, "cmp", arf(0, "d"), reg(number), imm(value), condition=condition)
 
 
 def divergent() -> Listing:
@@ -98,8 +98,8 @@ def test_a_loop_is_left_when_its_turns_are_spent_and_taken_up_where_it_was() -> 
 
 def test_what_is_not_read_any_more_is_not_kept() -> None:
     """r30 is only used inside a turn; r20 is needed behind the loop."""
-    items = ["loop", one(GEN, "mov", dst(30), imm(7), no_mask=True), add(20, 3), add(5, 1), compare(5, L, 100),
-             branch(GEN, "while", "loop", predicate=1), one(GEN, "mov", dst(40), reg(20)), end(GEN)]  # fmt: skip
+    items = ["loop", instr(GEN, "mov", dst(30), imm(7), no_mask=True), add(20, 3), add(5, 1), compare(5, L, 100),
+             branch(GEN, "while", "loop", predicate=1), instr(GEN, "mov", dst(40), reg(20)), end(GEN)]  # fmt: skip
     made = thread(GEN)
     function = Translator(messages=False).function(Listing(GEN, *items), 0, 8, True)
     assert engine.call(function, made, Context(budget=10)) is ThreadStatus.OUT_OF_BUDGET
@@ -108,7 +108,7 @@ def test_what_is_not_read_any_more_is_not_kept() -> None:
 
 def test_a_wait_takes_a_notification_or_leaves() -> None:
     notification = arf(0x90, "ud", region="0;1,0")
-    code = Listing(GEN, add(20, 1), one(GEN, "wait", notification, notification, size=1), add(20, 10), end(GEN))
+    code = Listing(GEN, add(20, 1), instr(GEN, "wait", notification, notification, size=1), add(20, 10), end(GEN))
     made, translator = thread(GEN), Translator(observe=True, messages=False)
     assert engine.run("t1", made, code, 9, translator) is RunOutcome.WAITING
     assert made.waiting == 0 and sums(made) == [1] * 8
@@ -119,7 +119,7 @@ def test_a_wait_takes_a_notification_or_leaves() -> None:
 
 def test_the_reference_lends_a_hand_in_the_middle() -> None:
     """Reading the clock has no translation."""
-    code = Listing(GEN, add(20, 1), one(GEN, "mov", dst(30, "ud"), arf(0xC0, "ud", region="0;1,0")), add(20, 10), end(GEN))
+    code = Listing(GEN, add(20, 1), instr(GEN, "mov", dst(30, "ud"), arf(0xC0, "ud", region="0;1,0")), add(20, 10), end(GEN))
     made = translate(code, Key(0, 8, True, messages=False))
     assert made.entries == (0, 32, 48) or len(made.escapes) == 2
     ran = thread(GEN)
@@ -129,7 +129,7 @@ def test_the_reference_lends_a_hand_in_the_middle() -> None:
 
 
 def test_a_block_that_is_not_written_to_is_said_to_be_clean() -> None:
-    small, by_address = divergent(), Listing(GEN, one(GEN, "mov", dst(20, indirect=True), imm(1)), end(GEN))
+    small, by_address = divergent(), Listing(GEN, instr(GEN, "mov", dst(20, indirect=True), imm(1)), end(GEN))
     assert translate(small, Key(0, 8, True)).clean
     assert not translate(by_address, Key(0, 8, True)).clean
 
@@ -138,11 +138,11 @@ def test_a_block_that_is_not_written_to_is_said_to_be_clean() -> None:
 
 
 def rounding(value: int, opcode: str = "or") -> Instruction:
-    return one(GEN, opcode, arf(CR, "ud"), arf(CR, "ud", region="0;1,0"), imm(value, "ud"), size=1, no_mask=True)
+    return instr(GEN, opcode, arf(CR, "ud"), arf(CR, "ud", region="0;1,0"), imm(value, "ud"), size=1, no_mask=True)
 
 
 def test_a_kernel_that_changes_its_rounding_computes_by_it() -> None:
-    third = one(GEN, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f"))
+    third = instr(GEN, "mul", dst(20, "f"), reg(4, "f"), reg(5, "f"))
     code = Listing(GEN, third, rounding(ROUNDING_MODE), replace(third, dst=dst(21, "f")), end(GEN))
     values = {"r4": np.linspace(0.1, 0.9, 8, dtype=np.float32), "r5": np.linspace(1.1, 1.7, 8, dtype=np.float32)}
     expected, made = thread(GEN, **values), thread(GEN, **values)

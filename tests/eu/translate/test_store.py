@@ -15,16 +15,16 @@ from softgen.eu.promotion import PromotingEngine
 from softgen.eu.thread.block import Context, ThreadStatus
 from softgen.eu.thread.state import ThreadState
 from softgen.eu.threaded.engine import ThreadedEngine
-from softgen.eu.translate import engine as translation
+from softgen.eu.translate import kernel as translation
 from softgen.eu.translate.engine import Translator
 from softgen.eu.translate.store import TranslationStore
-from tests.eu.semantics.build import dst, end, imm, one, reg
+from tests.eu.semantics.build import dst, end, imm, instr, reg
 
 GEN = 9
 
 
 def code(amount: int, tail: bytes = b"") -> KernelProgram:
-    made = program.assemble([one(GEN, "add", dst(20), reg(20), imm(amount)), end(GEN)])
+    made = program.assemble([instr(GEN, "add", dst(20), reg(20), imm(amount)), end(GEN)])
     return KernelProgram(GEN, made + tail)
 
 

@@ -50,7 +50,7 @@ def test_compact(tmp_path: Path, capsys: Capture) -> None:
     code = (tmp_path / "a.dat").read_bytes()
     assert said == {"output": str(tmp_path / "a.dat"), "bytes": len(code), "instructions": 2, "compact": said["compact"]}
     assert said["compact"] >= 1 and len(code) == 32 - 8 * said["compact"]
-    assert [one.opcode for _, _, one in program.instructions(code, 9.0)] == ["add", "nop"]
+    assert [inst.opcode for _, _, inst in program.instructions(code, 9.0)] == ["add", "nop"]
 
 
 @pytest.mark.parametrize("text, gpu, message", [

@@ -98,12 +98,12 @@ def test_captures_show_each_kernel_once(capsys: Capture) -> None:
 
 def test_json(capsys: Capture) -> None:
     found = [json.loads(line) for line in disasm(capsys, BIN, "--json").splitlines()]
-    assert "".join(one["bytes"] for one in found) == dialect.read(disasm(capsys, BIN), 9.0).hex()
+    assert "".join(inst["bytes"] for inst in found) == dialect.read(disasm(capsys, BIN), 9.0).hex()
     first = found[0]
     assert first["kernel"] == "cf_collatz" and first["offset"] == 0 and first["opcode"] == "mov" and first["text"].startswith("(W)")
     assert first["fields"]["exec_size"] == 8 and first["fields"]["dst"] == {"file": "grf", "type": "ud", "number": 2, "horizontal": 1}
-    assert [one["offset"] for one in found] == [sum(len(o["bytes"]) // 2 for o in found[:i]) for i in range(len(found))]
-    assert any(one.get("message", "").startswith("data_cache_1: untyped_surface_read") for one in found)
+    assert [inst["offset"] for inst in found] == [sum(len(o["bytes"]) // 2 for o in found[:i]) for i in range(len(found))]
+    assert any(inst.get("message", "").startswith("data_cache_1: untyped_surface_read") for inst in found)
     address = json.loads(disasm(capsys, DATA / "kbl-vk-compute", "--json").splitlines()[1])
     assert address["address"] == 0x200000010 and address["offset"] == 16
 
@@ -111,7 +111,7 @@ def test_json(capsys: Capture) -> None:
 def test_json_of_what_is_no_instruction(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\x7f" + bytes(15) + b"\x01\x02\x03")
     found = [json.loads(line) for line in disasm(capsys, "--gpu", "kbl", tmp_path / "a", "--json").splitlines()]
-    assert [one["opcode"] for one in found] == [None, None]
+    assert [inst["opcode"] for inst in found] == [None, None]
     assert found[0]["fields"]["opcode_number"] == 0x7F and found[1]["bytes"] == "010203"
 
 
@@ -121,7 +121,7 @@ def test_check_fails_where_something_is_broken(capsys: Capture, tmp_path: Path) 
     text = disasm(capsys, "--gpu", "kbl", tmp_path / "a", "--check", code=1)
     assert "// ^ restriction 2 width_fits: The width of a source region" in text and text.endswith("// 1 restrictions broken\n")
     found = json.loads(disasm(capsys, "--gpu", "kbl", tmp_path / "a", "--check", "--json", code=1))
-    assert [one["name"] for one in found["restrictions"]] == ["width_fits"]
+    assert [inst["name"] for inst in found["restrictions"]] == ["width_fits"]
     disasm(capsys, "--gpu", "kbl", tmp_path / "a")
 
 

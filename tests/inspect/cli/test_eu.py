@@ -148,7 +148,7 @@ def test_a_trace_shows_each_instruction_and_who_took_part(capsys: Capture) -> No
 def test_a_trace_as_json(file: Path, capsys: Capture) -> None:
     ran(file, "mov (8|M0) r4.0<1>:f 1.5:f\nnop\n", "--trace", "--json")
     found = as_json(capsys)
-    assert [one["offset"] for one in found["trace"]] == [0, 16] and found["trace"][1]["changed"] == []
+    assert [inst["offset"] for inst in found["trace"]] == [0, 16] and found["trace"][1]["changed"] == []
     assert found["trace"][0]["changed"] == found["changed"] and found["trace"][0]["place"] == "a.asm:1:1"
     assert found["changed"][0]["before"] == [0.0] * 8
 
@@ -184,7 +184,7 @@ def test_what_changed_before_a_failure_is_shown(file: Path, capsys: Capture) -> 
     ran(file, SEND, "--json", code=1)
     found = as_json(capsys)
     assert found["end"] is None and found["problem"].startswith("a.asm:3:3: send")
-    assert [one["register"] for one in found["changed"]] == ["r4"] and found["instructions"] == 1
+    assert [inst["register"] for inst in found["changed"]] == ["r4"] and found["instructions"] == 1
 
 
 def test_the_width_of_a_thread(file: Path, capsys: Capture) -> None:

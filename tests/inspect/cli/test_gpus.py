@@ -12,7 +12,7 @@ def test_every_gpu_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gpus"]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.split()[:4] == ["name", "gen", "pci", "id"]
-    known = [[one.name, f"{one.generation.number:g}", f"{one.pci_id:#06x}"] for one in devices().values()]
+    known = [[device.name, f"{device.generation.number:g}", f"{device.pci_id:#06x}"] for device in devices().values()]
     assert [line.split()[:3] for line in lines] == known
     assert max(map(len, lines)) < 100 and " - " not in "".join(lines)       # fits a terminal, and every size is known
 
@@ -34,10 +34,10 @@ def test_one_gpu_by_name_and_by_pci_id(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_every_alias_and_pci_id_finds_its_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    for one in devices().values():
-        for asked in (*one.aliases, *map(hex, one.pci_ids)):
+    for gpu in devices().values():
+        for asked in (*gpu.aliases, *map(hex, gpu.pci_ids)):
             assert main(["gpus", asked, "--json"]) == 0
-            assert list(json.loads(capsys.readouterr().out)) == [one.name]
+            assert list(json.loads(capsys.readouterr().out)) == [gpu.name]
 
 
 @pytest.mark.parametrize("asked", ["gtx", "0xffff", "0xnonsense", ""])

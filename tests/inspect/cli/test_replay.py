@@ -57,7 +57,7 @@ def test_what_happens_is_told_on_request(tmp_path: Path, capsys: pytest.CaptureF
     assert re.fullmatch(r"dispatches: kernel 0x[0-9a-f]+, \d+ groups of \d+ threads, SIMD\d+, 0 bytes of local memory", line)
     assert cli.main(["replay", file, "--trace", "commands,dispatches"]) == 0
     told = capsys.readouterr().err.splitlines()
-    assert line in told and any(re.fullmatch(r"commands: render 0x[0-9a-f]+ GPGPU_WALKER", one) for one in told)
+    assert line in told and any(re.fullmatch(r"commands: render 0x[0-9a-f]+ GPGPU_WALKER", line) for line in told)
 
 
 def test_an_expectation_that_is_not_met_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +103,7 @@ def test_what_software_should_not_do_is_remarked(engine: str, tmp_path: Path, ca
 def test_the_fast_engine_is_the_usual_one(tmp_path: Path) -> None:
     file, kept = str(aub(tmp_path / "add.aub", vector_add("skl"), GOOD)), tmp_path / "report.json"
     assert cli.main(["replay", file, "--report", str(kept)]) == 0
-    assert [one["name"] for one in json.loads(kept.read_text())["engines"]] == ["auto"]
+    assert [load["name"] for load in json.loads(kept.read_text())["engines"]] == ["auto"]
 
 
 def test_the_time_limit_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from softgen.bits.layout import GENERATIONS
+from softgen.inspect.cli.run import warm
 from tests.conftest import ROOT
 from tests.driver.running import needs_driver, softgen_run
 
@@ -45,6 +47,29 @@ def test_a_simulator_that_cannot_go_on_says_why() -> None:
     program = [sys.executable, "-c", "import os; os.open('/dev/dri/renderD128', os.O_RDWR)"]
     run = subprocess.run([sys.executable, "-c", broken, "run", "--", *program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 1 and "the simulator cannot go on: ModuleNotFoundError: import of softgen.driver.node" in run.stderr
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+@pytest.mark.parametrize("engine", ["reference", "auto"])
+def test_what_is_loaded_while_a_program_starts(gen: float, engine: str) -> None:
+    """An error in there would be found by the code that needs the module, and everything after it would be loaded late."""
+    warm(gen, engine)
+
+
+def test_a_start_imports_no_translator() -> None:
+    """Nor what formats instructions, or what drives engines through registers: the first result needs none of them."""
+    code = ("import sys; from softgen.inspect.cli.run import warm; warm(9.0, 'auto')\n"
+            "late = ('softgen.eu.text', 'softgen.eu.translate.kernel', 'softgen.device.engines', 'softgen.trace', 'PIL')\n"
+            "print([m for m in sys.modules if m.startswith(late)])")
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
+def test_contexts_that_compute_import_nothing_that_draws() -> None:
+    code = ("import sys, softgen.driver.execute, softgen.gpgpu.commands\n"
+            "print([m for m in sys.modules if m in ('softgen.three_d.draw', 'softgen.three_d.prepared', 'softgen.three_d.clears')])")
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
 
 
 def test_images_where_nothing_is_drawn(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ NEW = """\
 
 
 def test_each_kind_of_change() -> None:
-    found = [(one.kind, one.name) for one in compare("THING", made(OLD), made(NEW)).changes]
+    found = [(change.kind, change.name) for change in compare("THING", made(OLD), made(NEW)).changes]
     assert found == [("added", "comes"), ("added", "something_else"), ("removed", "takes_over"), ("removed", "leaves"), ("moved", "goes"),
                      ("renamed", "new_cache_flag"), ("renamed", "buffer_address"), ("changed", "stays")]  # fmt: skip
     assert compare("THING", made(OLD), made(OLD)).kind == "same"
@@ -144,7 +144,7 @@ def test_the_difference_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_difference_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(spec(capsys, "3DSTATE_VS", "--diff", "kbl", "icl", "--json"))
     assert (found["from"], found["to"]) == ("kbl", "icl")
-    changes: dict[str, Any] = {one["name"]: one for one in found["names"]["3DSTATE_VS"]["fields"]}
+    changes: dict[str, Any] = {item["name"]: item for item in found["names"]["3DSTATE_VS"]["fields"]}
     moved = changes["maximum_number_of_threads"]
     assert (moved["change"], moved["from"]["bits"], moved["to"]["bits"]) == ("moved", [[255, 247]], [[255, 246]])
 
@@ -153,16 +153,17 @@ def test_everything_that_differs(capsys: pytest.CaptureFixture[str]) -> None:
     out = spec(capsys, "--diff", "kbl", "icl")
     assert "+ 3DSTATE_3D_MODE" in out and "names changed" in out
     found = json.loads(spec(capsys, "--diff", "kbl", "icl", "--json"))["names"]
-    for name, one in found.items():
+    for name, item in found.items():
         here, there = (catalogue().get(name, gen) is not None for gen in (9.0, 11.0))
-        assert one["change"] == ("changed" if here and there else "removed" if here else "added"), name
+        assert item["change"] == ("changed" if here and there else "removed" if here else "added"), name
 
 
 def test_backwards_is_the_mirror(capsys: pytest.CaptureFixture[str]) -> None:
     there = json.loads(spec(capsys, "--diff", "hsw", "bdw", "--kind", "command", "--json"))["names"]
     back = json.loads(spec(capsys, "--diff", "bdw", "hsw", "--kind", "command", "--json"))["names"]
     turned = {"added": "removed", "removed": "added"}
-    assert {name: turned.get(one["change"], one["change"]) for name, one in there.items()} == {n: one["change"] for n, one in back.items()}
+    assert {name: turned.get(change["change"], change["change"]) for name, change in there.items()} == {n: inst["change"]
+        for n, inst in back.items()}
     for name, one in there.items():
         fields = sorted(turned.get(change["change"], change["change"]) for change in one.get("fields", ()))
         assert fields == sorted(change["change"] for change in back[name].get("fields", ())), name

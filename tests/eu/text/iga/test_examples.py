@@ -30,13 +30,13 @@ EXAMPLES = list(examples())
 def test_text_is_bytes_is_text(gen: float, code: bytes, said: str) -> None:
     labels = {0: "L0", len(code): f"L{len(code)}"}
     assert program.assemble(parse(f"L0:\n{said}\nL{len(code)}:\n", gen)) == code
-    ((_, size, one),) = program.instructions(code, gen)
+    ((_, size, inst),) = program.instructions(code, gen)
     assert size == len(code)
-    assert " ".join(iga_format.text(one, labels).split()) == said
+    assert " ".join(iga_format.text(inst, labels).split()) == said
 
 
 def test_every_generation_has_examples_of_every_form() -> None:
-    met = {(gen, one.form) for gen, code, _ in EXAMPLES for _, _, one in program.instructions(code, gen)}
+    met = {(gen, inst.form) for gen, code, _ in EXAMPLES for _, _, inst in program.instructions(code, gen)}
     common = {"basic", "branch", "send"}
     assert all((gen, form) in met for gen in GENERATIONS for form in common)
     assert {(7.5, "three_source"), (9.0, "sends"), (11.0, "three_source_align1")} <= met
@@ -63,8 +63,8 @@ READ = [  # what iga64 reads, or prints with other options, and we write otherwi
 
 @pytest.mark.parametrize(("gen", "said", "written"), READ, ids=[said for _, said, _ in READ])
 def test_other_spellings_are_read(gen: float, said: str, written: str) -> None:
-    (one,) = parse(said, gen)
-    assert " ".join(iga_format.text(one).split()) == written
+    (inst,) = parse(said, gen)
+    assert " ".join(iga_format.text(inst).split()) == written
 
 
 def test_labels_stand_where_iga_puts_them() -> None:
@@ -75,7 +75,7 @@ def test_labels_stand_where_iga_puts_them() -> None:
 
 
 def test_a_branch_to_nowhere_says_the_distance() -> None:
-    (one,) = parse("while (8|M0) .-1600", 9.0)
-    assert one.jip == -1600
-    assert iga_format.text(one, {}).split()[-1] == ".-1600"
+    (inst,) = parse("while (8|M0) .-1600", 9.0)
+    assert inst.jip == -1600
+    assert iga_format.text(inst, {}).split()[-1] == ".-1600"
     assert list(iga_format.lines([])) == []

@@ -42,7 +42,7 @@ def test_kernels_come_back_and_few_need_annotations(gpu: str) -> None:
         said = "\n".join(iga_format.lines(items))
         assert program.assemble(parse(said, gen, path.name)) == data[: program.decodable_bytes(data, gen)]
         count += len(items)
-        annotated.update(one.opcode for _, _, one in items if "/* bits" in iga_format.text(one))
+        annotated.update(inst.opcode for _, _, inst in items if "/* bits" in iga_format.text(inst))
     others = sum(annotated.values()) - (annotated["send"] if gpu == "bdw" else 0)
     assert count > 15_000 and others < count / 100, (count, annotated)
 
@@ -57,7 +57,7 @@ def test_our_text_is_that_of_the_listings() -> None:
         theirs = [one for line in listing.read_text().splitlines() if (one := plain(line)) and not LABEL_LINE.match(one)]
         items = list(program.instructions(data, gen))
         labels = iga_format.labels(items)
-        ours = [plain(iga_format.text(one, labels, offset)) for offset, _, one in items]
+        ours = [plain(iga_format.text(inst, labels, offset)) for offset, _, inst in items]
         assert len(ours) == len(theirs)
         for our, their in zip(ours, theirs, strict=True):
             if our != their:
@@ -77,10 +77,10 @@ def test_listings_assemble_to_the_code() -> None:
         found = parse(listing.read_text(), gen, listing.name)
         items = list(program.instructions(data, gen))
         assert len(found) == len(items)
-        for one, (offset, size, expected) in zip(found, items, strict=True):
-            difference = encode(one) ^ encode(expected)
+        for inst, (offset, size, expected) in zip(found, items, strict=True):
+            difference = encode(inst) ^ encode(expected)
             assert not difference & ~left_out.get(expected.opcode, 0), (path.name, offset, hex(difference))
-            assert one.compacted == (size == COMPACT)
+            assert inst.compacted == (size == COMPACT)
 
 
 @needs_shared("oracles/asm")
@@ -90,9 +90,9 @@ def test_what_mesa_writes_has_words(gen: float) -> None:
     count = 0
     for path in sorted((SHARED / "oracles" / "asm").glob(f"*/tests/gen{gen:g}/*.expected")):
         for line in path.read_text().splitlines():
-            one = decode(int.from_bytes(bytes.fromhex(line), "little"), gen)
-            said = iga_format.text(one)
-            assert parse(said, gen) == [one]
-            assert "/*" not in said or (gen, one.form) == (8.0, "send"), said
+            inst = decode(int.from_bytes(bytes.fromhex(line), "little"), gen)
+            said = iga_format.text(inst)
+            assert parse(said, gen) == [inst]
+            assert "/*" not in said or (gen, inst.form) == (8.0, "send"), said
             count += 1
     assert count

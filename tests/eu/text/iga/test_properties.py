@@ -20,7 +20,7 @@ from tests.eu.strategies import instructions
 from tests.oracles.iga import legal
 
 GENERATIONS = (7.5, 8.0, 9.0, 11.0)
-EVERY = [one for gen in GENERATIONS for one in opcodes.of_generation(gen)]
+EVERY = [row for gen in GENERATIONS for row in opcodes.of_generation(gen)]
 WORDS = st.integers(0, (1 << 128) - 1)
 COMPACTED = 1 << 29
 PIECES = ["add (8|M0)", "(W)", "(f0.0)", "r4.0<1>:f", "r5.0<8;8,1>:f", "0x1:ud", "-", "~", "(abs)", "(sat)", "(eq)f0.0", "{", "}", ";",
@@ -39,10 +39,10 @@ def test_every_opcode_comes_back_from_its_text(row: Opcode) -> None:
     @settings(max_examples=8)
     @given(instructions(row))
     def check(built: Instruction) -> None:
-        one = decode(encode(built), row.gen)
-        assert parse(text(one), row.gen) == [one]
-        usual = normal(one)
-        assert parse(unannotated(text(one)), row.gen) == [decode(encode(usual), row.gen)]
+        inst = decode(encode(built), row.gen)
+        assert parse(text(inst), row.gen) == [inst]
+        usual = normal(inst)
+        assert parse(unannotated(text(inst)), row.gen) == [decode(encode(usual), row.gen)]
 
     check()
 
@@ -50,26 +50,26 @@ def test_every_opcode_comes_back_from_its_text(row: Opcode) -> None:
 @settings(max_examples=300)
 @given(WORDS, st.sampled_from(GENERATIONS), st.booleans())
 def test_random_bits_come_back_from_their_text(word: int, gen: float, compacted: bool) -> None:
-    one = replace(decode(word & ~COMPACTED, gen), compacted=compacted)
-    if not one.opcode:
-        one = replace(one, compacted=False)
-    found = parse(text(one), gen)
-    assert found == [one]
+    inst = replace(decode(word & ~COMPACTED, gen), compacted=compacted)
+    if not inst.opcode:
+        inst = replace(inst, compacted=False)
+    found = parse(text(inst), gen)
+    assert found == [inst]
     assert encode(found[0]) == word & ~COMPACTED
 
 
 @given(st.integers(0, (1 << 64) - 1), st.sampled_from(GENERATIONS))
 def test_bits_that_are_no_compact_instruction_come_back(half: int, gen: float) -> None:
     number = half & 0x7F
-    one = Instruction(gen, "", number, "none", compacted=True, residue=half ^ number)
-    assert parse(text(one), gen) == [one]
+    inst = Instruction(gen, "", number, "none", compacted=True, residue=half ^ number)
+    assert parse(text(inst), gen) == [inst]
 
 
 @settings(max_examples=300)
 @given(TEXTS, st.sampled_from(GENERATIONS))
 def test_random_text_is_read_or_refused(said: str, gen: float) -> None:
     try:
-        assert all(one.gen == gen for one in parse(said, gen))
+        assert all(inst.gen == gen for inst in parse(said, gen))
     except DecodeError as error:
         assert str(error).startswith("text:")
 
@@ -78,20 +78,20 @@ def test_random_text_is_read_or_refused(said: str, gen: float) -> None:
 @given(st.data(), st.sampled_from(GENERATIONS))
 def test_damaged_lines_are_read_or_refused(data: st.DataObject, gen: float) -> None:
     """Nearly right text reaches further into the parser than random text does."""
-    lines = [text(one) for one in legal(gen, 1)]
+    lines = [text(inst) for inst in legal(gen, 1)]
     line = data.draw(st.sampled_from(lines))
     place = data.draw(st.integers(0, len(line)))
     said = line[:place] + data.draw(st.sampled_from([*PIECES, ""])) + line[place + data.draw(st.integers(0, 3)) :]
     try:
-        for one in parse(said, gen):
-            assert parse(text(one), gen) == [one]
+        for inst in parse(said, gen):
+            assert parse(text(inst), gen) == [inst]
     except DecodeError as error:
         assert str(error).startswith("text:")
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_what_iga_has_words_for_needs_no_annotation(gen: float) -> None:
-    for one in legal(gen, 20):
-        said = text(one)
+    for inst in legal(gen, 20):
+        said = text(inst)
         assert "/*" not in said
-        assert [encode(found) for found in parse(said, gen)] == [encode(one)], said
+        assert [encode(found) for found in parse(said, gen)] == [encode(inst)], said

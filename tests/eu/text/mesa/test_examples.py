@@ -31,16 +31,16 @@ def example(gen: float) -> tuple[list[int], str]:
 def lines(found: list[Instruction]) -> list[tuple[int, int, Instruction]]:
     """With byte offset and size."""
     placed, offset = [], 0
-    for one in found:
-        placed.append((offset, size(one), one))
-        offset += size(one)
+    for inst in found:
+        placed.append((offset, size(inst), inst))
+        offset += size(inst)
     return placed
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_text_becomes_bytes(gen: float) -> None:
     words, said = example(gen)
-    assert [encode(one) for one in parse(said, gen)] == words
+    assert [encode(inst) for inst in parse(said, gen)] == words
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
@@ -53,8 +53,8 @@ def test_bytes_become_text_and_come_back(gen: float) -> None:
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_what_a_text_says_is_normal(gen: float) -> None:
-    for one, said in zip(parse(example(gen)[1], gen), example(gen)[1].splitlines(), strict=True):
-        assert "bits" in said or normal(one) == one, said
+    for inst, said in zip(parse(example(gen)[1], gen), example(gen)[1].splitlines(), strict=True):
+        assert "bits" in said or normal(inst) == inst, said
 
 
 @pytest.mark.parametrize("gen", (8.0, 9.0, 11.0))
@@ -65,14 +65,14 @@ def test_the_other_habit(gen: float) -> None:
     said = "// unsaid: iga\n" + "\n".join(text for _, text in lines)
     found = parse(said, gen)
     assert len(found) == 11
-    assert [encode(one) for one in found] == words
-    assert all(normal(one, "iga") == one for one in found)
+    assert [encode(inst) for inst in found] == words
+    assert all(normal(inst, "iga") == inst for inst in found)
     assert convention_of(found) == "iga"
 
 
 @pytest.mark.parametrize("gen", GENERATIONS)
 def test_every_form_has_an_example(gen: float) -> None:
-    assert {one.form for one in parse(example(gen)[1], gen)} == {one.form for one in opcodes.of_generation(gen)}
+    assert {inst.form for inst in parse(example(gen)[1], gen)} == {row.form for row in opcodes.of_generation(gen)}
 
 
 @pytest.mark.parametrize(("gen", "said"), [
@@ -98,12 +98,12 @@ def test_every_form_has_an_example(gen: float) -> None:
     (4.5, "send(8)         1 g4<1>F        null<8,8,1>F    0x02110001 sampler MsgDesc: sample mlen 1 rlen 1 { align1 };"),
 ])  # fmt: skip
 def test_what_is_written(gen: float, said: str) -> None:
-    (one,) = parse(said, gen)
+    (inst,) = parse(said, gen)
     if "MsgDesc" in said:
-        said, ours = said.partition("MsgDesc")[0], text(one).partition("MsgDesc")[0]
+        said, ours = said.partition("MsgDesc")[0], text(inst).partition("MsgDesc")[0]
         assert ours.split() == said.split()
     else:
-        assert text(one).split() == said.split()
+        assert text(inst).split() == said.split()
 
 
 @pytest.mark.parametrize(("short", "long"), [
@@ -122,18 +122,18 @@ def test_what_else_is_read(short: str, long: str) -> None:
 
 
 def test_what_is_no_instruction_is_shown_as_such() -> None:
-    one = decode(0x7F << 64 | 0x1B, 9.0)
-    assert one.opcode == ""
-    assert text(one).split() == "illegal(1) { align1 1N }; /* bits: 0x7f000000000000001b */".split()
-    assert parse(text(one), 9.0) == [one]
-    assert normal(one).opcode == "illegal"
+    inst = decode(0x7F << 64 | 0x1B, 9.0)
+    assert inst.opcode == ""
+    assert text(inst).split() == "illegal(1) { align1 1N }; /* bits: 0x7f000000000000001b */".split()
+    assert parse(text(inst), 9.0) == [inst]
+    assert normal(inst).opcode == "illegal"
 
 
 def test_eight_bytes_that_are_no_compact_instruction_come_back() -> None:
     half = 1 << 29 | 1 << 28 | 1  # compact, mov, and a bit that compact instructions do not have
-    one = decode_compact(half, 9.0)
-    assert one.opcode == "" and one.compacted
-    assert parse(text(one), 9.0) == [one]
+    inst = decode_compact(half, 9.0)
+    assert inst.opcode == "" and inst.compacted
+    assert parse(text(inst), 9.0) == [inst]
 
 
 def test_habits_are_told_apart_and_said() -> None:
@@ -148,9 +148,9 @@ def test_habits_are_told_apart_and_said() -> None:
 
 
 def test_a_compr4_register_whose_bytes_cannot_be_said() -> None:
-    (one,) = parse("mov(16) m2.1<1>F g8<8,8,1>F { align1 compr4 };", 4.5)
-    assert one.dst is not None and one.dst.number == 0x82 and one.dst.sub == 4
-    odd = replace(one, dst=replace(one.dst, sub=7))
+    (inst,) = parse("mov(16) m2.1<1>F g8<8,8,1>F { align1 compr4 };", 4.5)
+    assert inst.dst is not None and inst.dst.number == 0x82 and inst.dst.sub == 4
+    odd = replace(inst, dst=replace(inst.dst, sub=7))
     assert "m2.1<1>F" in text(odd) and "compr4" in text(odd) and text(odd).endswith("/* bits: 0x3000000000000 */")
     assert parse(text(odd), 4.5) == [odd]
 
@@ -179,5 +179,5 @@ def test_words_agree_with_the_other_tables(gen: float) -> None:
 def test_shared_functions(gen: float, names: dict[str, int]) -> None:
     base = "1 " if gen == 4.5 else ""
     for name, number in names.items():
-        (one,) = parse(f"send(8) {base}g4<1>UW g5<8,8,1>UD 0x{number if base else 0:02x}000000 {name} MsgDesc: {{ align1 }};", gen)
-        assert one.sfid == number
+        (inst,) = parse(f"send(8) {base}g4<1>UW g5<8,8,1>UD 0x{number if base else 0:02x}000000 {name} MsgDesc: {{ align1 }};", gen)
+        assert inst.sfid == number

@@ -24,7 +24,7 @@ def test_kernels_come_back_from_their_text(gpu: str, gen: float) -> None:
         found = list(instructions(data, gen))
         said = text_of(found)
         back = parse(said, gen, path.name)
-        assert back == [one for _, _, one in found]
+        assert back == [inst for _, _, inst in found]
         assert assemble(back) == data, path
         annotated += said.count("/* bits:")
         total += len(found)

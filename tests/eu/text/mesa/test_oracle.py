@@ -42,7 +42,7 @@ def reassembled() -> list[tuple[int, str]]:
 def squeezed(text: str) -> list[str]:
     """Statements without blanks, comments and what the message descriptor is said to mean: neither assembler reads these."""
     bare = LABEL.sub("", MESSAGE.sub("", COMMENT.sub("", text)))
-    return [re.sub(r"\s+", "", one) for one in bare.split(";") if one.strip()]
+    return [re.sub(r"\s+", "", word) for word in bare.split(";") if word.strip()]
 
 
 def placed(words: list[int], gen: float) -> list[tuple[int, int, Instruction]]:
@@ -54,7 +54,7 @@ def placed(words: list[int], gen: float) -> list[tuple[int, int, Instruction]]:
 def test_text_becomes_mesas_bytes(folder: str, gen: float, count: int) -> None:
     wrong, seen = [], 0
     for name, text, words in texts(folder):
-        found = [encode(one) for one in parse(text, gen, name)]
+        found = [encode(inst) for inst in parse(text, gen, name)]
         assert len(found) == len(words), name
         pairs = enumerate(zip(found, words, strict=True))
         wrong += [f"{name} instruction {index}: differs by {a ^ b:#x}" for index, (a, b) in pairs if a != b]
@@ -70,7 +70,7 @@ def test_bytes_become_mesas_text_and_come_back(folder: str, gen: float) -> None:
     for name, text, words in texts(folder):
         ours = program(placed(words, gen))
         assert "bits:" not in ours, name
-        assert [encode(one) for one in parse(ours, gen)] == words
+        assert [encode(inst) for inst in parse(ours, gen)] == words
         pairs = list(zip(squeezed(text), squeezed(ours), strict=True))
         assert all(a == b or "IP:LABEL" in a for a, b in pairs), next(pair for pair in pairs if pair[0] != pair[1])
         other[gen] += sum(a != b for a, b in pairs)
@@ -84,5 +84,5 @@ def test_gen_11_statements_that_mesa_reassembled() -> None:
         (found,) = parse(text, 11.0)
         assert encode(found) == word, text
         ours = program([(0, 16, decode(word, 11.0))])
-        assert [encode(one) for one in parse(ours, 11.0)] == [word]
+        assert [encode(inst) for inst in parse(ours, 11.0)] == [word]
         assert squeezed(ours) == squeezed(text)

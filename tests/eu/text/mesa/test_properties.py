@@ -20,7 +20,7 @@ from softgen.eu.text.mesa.names import CONVENTIONS
 from softgen.eu.text.mesa.parse import parse
 from tests.eu.strategies import instructions
 
-EVERY = [one for gen in GENERATIONS for one in opcodes.of_generation(gen)]
+EVERY = [row for gen in GENERATIONS for row in opcodes.of_generation(gen)]
 WORDS = st.integers(0, (1 << 128) - 1)
 COMPACTED = 1 << 29
 PIECES = ["add(8)", "(+f0.0)", "g4<1>F", "g5<8,8,1>F", "0x1UD", "-", "(abs)", "{", "}", ";", "align1", "1Q", "LABEL0", ":", "JIP:", "UIP:",
@@ -34,9 +34,9 @@ def test_every_opcode_comes_back_from_its_text(row: Opcode) -> None:
     @settings(max_examples=8)
     @given(instructions(row), st.sampled_from(CONVENTIONS))
     def check(built: Instruction, habit: str) -> None:
-        one = decode(encode(built), row.gen)
-        assert parse(f"// unsaid: {habit}\n{text(one, convention=habit)}", row.gen) == [one]
-        usual = normal(one, habit)
+        inst = decode(encode(built), row.gen)
+        assert parse(f"// unsaid: {habit}\n{text(inst, convention=habit)}", row.gen) == [inst]
+        usual = normal(inst, habit)
         assert "bits" not in text(decode(encode(usual), row.gen), convention=habit)
 
     check()
@@ -45,9 +45,9 @@ def test_every_opcode_comes_back_from_its_text(row: Opcode) -> None:
 @settings(max_examples=200)
 @given(WORDS, st.sampled_from(GENERATIONS), st.booleans())
 def test_random_bits_come_back_from_their_text(word: int, gen: float, compacted: bool) -> None:
-    one = replace(decode(word & ~COMPACTED, gen), compacted=compacted)
-    found = parse(text(one), gen)
-    assert found == [one]
+    inst = replace(decode(word & ~COMPACTED, gen), compacted=compacted)
+    found = parse(text(inst), gen)
+    assert found == [inst]
     assert encode(found[0]) == word & ~COMPACTED
 
 
@@ -55,7 +55,7 @@ def test_random_bits_come_back_from_their_text(word: int, gen: float, compacted:
 @given(TEXTS, st.sampled_from(GENERATIONS))
 def test_random_text_is_read_or_refused(said: str, gen: float) -> None:
     try:
-        assert all(one.gen == gen for one in parse(said, gen))
+        assert all(inst.gen == gen for inst in parse(said, gen))
     except DecodeError as error:
         assert str(error).startswith("text:")
 

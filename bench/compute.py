@@ -1,0 +1,219 @@
+"""OpenCL kernels through their runtimes: softgen beside pocl and Intel's runtime for CPUs, wall clock from enqueue to finish.
+
+Six kernels of bench/programs by programs/compute.c, in processes that run side by side and have turns: what disturbs one disturbs all.
+Results are compared before anything is timed. A peer is found by its ICD file (OCL_ICD_VENDORS, /etc/OpenCL/vendors) or its library
+(LD_LIBRARY_PATH, this Python's lib folder, the system's); one that is not there is skipped and named.
+"""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from bench import Measurement
+from bench._program import FOLDER, GPU, Array
+from bench._work import Work, works
+from bench.driver import lacking
+from softgen.errors import SoftgenError
+
+SOURCE = FOLDER / "compute.c"
+KERNELS = ("saxpy", "matmul", "mandel", "nbody", "hist", "conv")
+THREADS = (1, 2)
+ROUNDS, SECONDS = 12, 0.15  # turns of each, and how long one is
+WARM = 2.0  # seconds until kernels are compiled at their best
+MOST = 200  # enqueues of a turn
+ESTIMATES = 10  # times as far apart as C: native functions may be estimates
+ICD_FOLDER = "/etc/OpenCL/vendors"
+SYSTEM_LIBRARIES = ("/usr/lib/*", "/usr/lib64", "/usr/local/lib", "/opt/intel/oneapi/compiler/latest/lib")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """An OpenCL runtime that computes on the CPU; `threads` is the environment variable that says on how many."""
+
+    name: str
+    package: str
+    library: str
+    threads: str
+
+    def found(self) -> str:
+        """Its library; '' where it is not installed."""
+        named = [path for icd in sorted(glob.glob(f"{os.environ.get('OCL_ICD_VENDORS', ICD_FOLDER)}/*.icd"))
+                 for path in Path(icd).read_text("utf-8").split() if self.library in path]  # fmt: skip
+        if named:
+            return named[0]
+        folders = [*filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")), f"{sys.prefix}/lib", *SYSTEM_LIBRARIES]
+        return next((path for folder in folders for path in sorted(glob.glob(f"{folder}/{self.library}.so*"))), "")
+
+
+PEERS = (
+    Peer("pocl", "pocl-opencl-icd", "libpocl", "POCL_MAX_PTHREAD_COUNT"),
+    Peer("Intel's CPU runtime", "intel-opencl-rt and intel-cmplr-lib-rt of PyPI", "libintelocl", "DPCPP_CPU_NUM_CUS"),
+)
+
+
+@dataclass
+class Times:
+    """Seconds from enqueue to finish, of one kernel on one runtime."""
+
+    all: list[float] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        return min(self.all)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.all)
+
+
+class Runner:
+    """compute.c in a process of its own."""
+
+    def __init__(self, name: str, command: list[str], environment: dict[str, str]) -> None:
+        self.name = name
+        self.times: dict[str, Times] = {}
+        self.process = subprocess.Popen(command, env={**os.environ, **environment}, text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)  # fmt: skip
+
+    def ask(self, order: str) -> str:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(order + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SoftgenError(f"{self.name}: compute.c ended at `{order.splitlines()[0]}`")
+        return answer
+
+    def add(self, work: Work, folder: Path) -> None:
+        size, group = (*work.size, 1)[:2], (*work.group, 1)[:2]
+        source = FOLDER / f"{work.name}.cl"
+        lines = [f"kernel {work.name} {source} {size[0]} {size[1]} {group[0]} {group[1]} {len(work.arguments)}"]
+        for number, value in enumerate(work.arguments):
+            if isinstance(value, np.ndarray):
+                value.tofile(folder / f"{work.name}{number}")
+                lines.append(f"buffer {folder / f'{work.name}{number}'}")
+            else:
+                lines.append(f"{'float' if value.dtype == np.float32 else 'uint'} {value!s}")
+        self.ask("\n".join(lines))
+
+    def result(self, work: Work, folder: Path) -> Array:
+        """What one run of a kernel leaves in its result."""
+        self.run(work.name, 1)
+        self.ask(f"read {work.name} {work.result} {folder / 'result'}")
+        told = work.arguments[work.result]
+        return np.fromfile(folder / "result", told.dtype).reshape(told.shape)
+
+    def run(self, name: str, count: int) -> list[float]:
+        return [float(one) * 1e-6 for one in self.ask(f"run {name} {count}").split()]
+
+    def turn(self, name: str, seconds: float = SECONDS) -> list[float]:
+        times = self.run(name, 1)
+        times += self.run(name, min(max(int(seconds / times[0]), 2), MOST))
+        return times
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def build(folder: Path) -> Path:
+    program = folder / "compute"
+    made = subprocess.run(["cc", "-O2", "-o", str(program), str(SOURCE), "-lOpenCL"], capture_output=True, text=True, check=False)
+    if made.returncode:
+        raise SoftgenError(f"{SOURCE.name} cannot be built: {made.stderr.strip().splitlines()[-1]}")
+    return program
+
+
+def runners(program: Path, folder: Path, threads: int, peers: list[Peer]) -> list[Runner]:
+    """softgen, and every peer."""
+    command = [sys.executable, "-m", "softgen", "run", "--gpu", GPU, "--threads", str(threads), "--", str(program)]
+    found = [Runner("softgen", command, {"XDG_CACHE_HOME": str(folder / "cache")})]
+    for peer in peers:
+        vendors = folder / f"vendors-{peer.library}"
+        vendors.mkdir(exist_ok=True)
+        (vendors / "peer.icd").write_text(peer.found() + "\n", "utf-8")
+        own = {"OCL_ICD_VENDORS": str(vendors), peer.threads: str(threads), "POCL_CACHE_DIR": str(folder / "pocl")}
+        found.append(Runner(peer.name, [str(program)], own))
+    return found
+
+
+def compare(work: Work, everyone: list[Runner], folder: Path) -> None:
+    first, *others = [one.result(work, folder) for one in everyone]
+    for runner, other in zip(everyone[1:], others, strict=True):
+        apart = work.apart(first, other)
+        if not apart <= work.allowed * ESTIMATES:
+            raise SoftgenError(f"{work.name}: {runner.name}'s result and ours are {apart:g} apart; {work.allowed * ESTIMATES:g} is allowed")
+
+
+def measured(program: Path, folder: Path, threads: int, peers: list[Peer]) -> list[Runner]:
+    everyone = runners(program, folder, threads, peers)
+    try:
+        for work in works():
+            if work.name in KERNELS:
+                for runner in everyone:
+                    runner.add(work, folder)
+                compare(work, everyone, folder)
+                everyone[0].turn(work.name, WARM)
+                turns: list[list[float]] = [[] for _ in everyone]
+                for _ in range(ROUNDS):
+                    for mine, runner in zip(turns, everyone, strict=True):
+                        mine += runner.turn(work.name)
+                for mine, runner in zip(turns, everyone, strict=True):
+                    runner.times[work.name] = Times(mine)
+    finally:
+        for runner in everyone:
+            runner.close()
+    return everyone
+
+
+def mean(values: list[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def table(ours: Runner, theirs: Runner, threads: int) -> Iterator[Measurement]:
+    """A row for each kernel, and the geometric mean."""
+    text = f"{threads} thread{'s' if threads > 1 else ''}"
+    for name, mine in ours.times.items():
+        other = theirs.times[name]
+        note = (f"best {mine.best * 1e3:.2f} ms beside {other.best * 1e3:.2f}, median {mine.median * 1e3:.2f} beside "
+                f"{other.median * 1e3:.2f}, median over best {mine.median / mine.best:.2f}")  # fmt: skip
+        yield Measurement(f"{name}, {text}", 1, "", mine.best, theirs.name, other.best, note)
+    best = mean([theirs.times[name].best / mine.best for name, mine in ours.times.items()])
+    middle = mean([theirs.times[name].median / mine.median for name, mine in ours.times.items()])
+    yield Measurement(f"geometric mean, {text}", 1, "", 1.0, theirs.name, best, f"of medians {middle:.2f}; load {os.getloadavg()[0]:.1f}")
+
+
+def scaling(one: Runner, two: Runner) -> Iterator[Measurement]:
+    for name, mine in one.times.items():
+        yield Measurement(f"{name}, {two.name}, two threads", 1, "", two.times[name].best, "one", mine.best)
+
+
+def measure() -> Iterator[Measurement]:
+    if missing := lacking():
+        yield Measurement("OpenCL kernels", 1, "", 1.0, note=f"not measured: {missing} is not installed")
+        return
+    peers = [peer for peer in PEERS if peer.found()]
+    for peer in PEERS:
+        if peer not in peers:
+            yield Measurement(f"OpenCL kernels beside {peer.name}", 1, "", 1.0, note=f"not measured: {peer.package} is not installed")
+    with tempfile.TemporaryDirectory(prefix="softgen-bench-") as name:
+        folder, found = Path(name), {}
+        program = build(folder)
+        for threads in THREADS:
+            found[threads] = ours, *others = measured(program, folder, threads, peers)
+            for other in others:
+                yield from table(ours, other, threads)
+    for one, two in zip(found[1], found[2], strict=True):
+        yield from scaling(one, two)

@@ -1,0 +1,190 @@
+/* OpenCL kernels under the clock, from enqueue to finish, on the first device there is. The plain program that `softgen run` and its peers
+ * are measured with: it reads lines and answers each.
+ *
+ *     kernel NAME FILE GLOBAL_X GLOBAL_Y LOCAL_X LOCAL_Y COUNT    a kernel of an OpenCL source file; the next COUNT lines are its arguments:
+ *     buffer FILE | uint NUMBER | float NUMBER
+ *     run NAME COUNT              microseconds of each of COUNT enqueues
+ *     read NAME ARGUMENT FILE     a buffer's content, into a file
+ *
+ *     cc -O2 -o compute compute.c -lOpenCL && ./compute
+ */
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { NAME = 64, PATH = 1024, KERNELS = 64, ARGUMENTS = 16 };
+
+struct job {
+    char name[NAME];
+    cl_kernel kernel;
+    size_t global[2], local[2];
+    cl_mem buffers[ARGUMENTS];
+    size_t sizes[ARGUMENTS];
+};
+
+static cl_context context;
+static cl_command_queue queue;
+static cl_device_id device;
+static struct job jobs[KERNELS];
+static int job_count;
+
+static void fail(const char *what, const char *about, long code)
+{
+    fprintf(stderr, "compute: %s %s: error %ld\n", what, about, code);
+    exit(1);
+}
+
+static void check(cl_int error, const char *what, const char *about)
+{
+    if (error)
+        fail(what, about, error);
+}
+
+static char *content(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        fail("cannot open", path, 0);
+    fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    char *data = malloc(*size + 1);
+    if (!data || fread(data, 1, *size, file) != *size)
+        fail("cannot read", path, 0);
+    data[*size] = 0;
+    fclose(file);
+    return data;
+}
+
+static void start(void)
+{
+    cl_int error;
+    cl_platform_id platform;
+    check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs", "");
+    check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs", "");
+    context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
+    check(error, "clCreateContext", "");
+    queue = clCreateCommandQueue(context, device, 0, &error);
+    check(error, "clCreateCommandQueue", "");
+}
+
+static cl_kernel built(const char *name, const char *path)
+{
+    cl_int error;
+    size_t size;
+    char *source = content(path, &size);
+    cl_program program = clCreateProgramWithSource(context, 1, (const char **)&source, &size, &error);
+    check(error, "clCreateProgramWithSource", path);
+    check(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram", path);
+    cl_kernel kernel = clCreateKernel(program, name, &error);
+    check(error, "clCreateKernel", name);
+    free(source);
+    return kernel;
+}
+
+static void set_buffer(struct job *job, cl_uint index, const char *path)
+{
+    cl_int error;
+    char *data = content(path, &job->sizes[index]);
+    job->buffers[index] = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, job->sizes[index], data, &error);
+    check(error, "clCreateBuffer", path);
+    check(clSetKernelArg(job->kernel, index, sizeof(cl_mem), &job->buffers[index]), "clSetKernelArg", path);
+    free(data);
+}
+
+static void set_argument(struct job *job, cl_uint index)
+{
+    char kind[NAME], value[PATH];
+    if (scanf("%63s %1023s", kind, value) != 2)
+        fail("no argument for", job->name, index);
+    cl_uint number = (cl_uint)strtoul(value, NULL, 0);
+    cl_float real = strtof(value, NULL);
+    if (!strcmp(kind, "buffer"))
+        set_buffer(job, index, value);
+    else
+        check(clSetKernelArg(job->kernel, index, 4, !strcmp(kind, "float") ? (void *)&real : (void *)&number), "clSetKernelArg", job->name);
+}
+
+static void add(void)
+{
+    struct job *job = &jobs[job_count++];
+    char path[PATH];
+    cl_uint count = 0;
+    if (scanf("%63s %1023s %zu %zu %zu %zu %u", job->name, path, &job->global[0], &job->global[1], &job->local[0], &job->local[1], &count) != 7
+        || count > ARGUMENTS || job_count == KERNELS)
+        fail("what kernel?", job->name, count);
+    job->kernel = built(job->name, path);
+    for (cl_uint i = 0; i < count; i++)
+        set_argument(job, i);
+    printf("ready %s\n", job->name);
+}
+
+static struct job *find(void)
+{
+    char name[NAME] = "";
+    if (scanf("%63s", name) == 1)
+        for (int i = 0; i < job_count; i++)
+            if (!strcmp(jobs[i].name, name))
+                return &jobs[i];
+    fail("no kernel", name, 0);
+    return NULL;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e6 + time.tv_nsec * 1e-3;
+}
+
+static void run(struct job *job)
+{
+    int count = 0;
+    if (scanf("%d", &count) != 1)
+        fail("how often?", job->name, 0);
+    for (int i = 0; i < count; i++) {
+        double began = now();
+        check(clEnqueueNDRangeKernel(queue, job->kernel, 2, NULL, job->global, job->local, 0, NULL, NULL), "clEnqueueNDRangeKernel", job->name);
+        check(clFinish(queue), "clFinish", job->name);
+        printf("%.1f ", now() - began);
+    }
+    printf("\n");
+}
+
+static void read_back(struct job *job)
+{
+    unsigned index;
+    char path[PATH];
+    if (scanf("%u %1023s", &index, path) != 2 || index >= ARGUMENTS || !job->buffers[index])
+        fail("no buffer of", job->name, 0);
+    char *data = malloc(job->sizes[index]);
+    FILE *file = fopen(path, "wb");
+    if (!data || !file)
+        fail("cannot write", path, 0);
+    check(clEnqueueReadBuffer(queue, job->buffers[index], CL_TRUE, 0, job->sizes[index], data, 0, NULL, NULL), "clEnqueueReadBuffer", path);
+    fwrite(data, 1, job->sizes[index], file);
+    fclose(file);
+    free(data);
+    printf("read %s\n", job->name);
+}
+
+int main(void)
+{
+    char word[NAME];
+    start();
+    while (scanf("%63s", word) == 1) {
+        if (!strcmp(word, "kernel"))
+            add();
+        else if (!strcmp(word, "run"))
+            run(find());
+        else if (!strcmp(word, "read"))
+            read_back(find());
+        else
+            fail("no such order:", word, 0);
+        fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,175 @@
+"""Cache of compiled objects and of pages that were read: $XDG_CACHE_HOME/softgen/objects, private to the user.
+
+A file is named by its key and holds the SHA-256 of key and data, then the data. It is written under another name and renamed, so a reader
+sees all of it or nothing. An unexpected file (a wrong checksum, another key's data, a pipe, a directory) is a miss and is removed.
+No failure here (a read-only home, a full disk) costs more than a compilation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+LARGEST = 256 << 20         # bytes kept
+LOOKS = 64                  # at the whole folder, which may have very many files, while as much is saved as it may hold
+_SUM = 32
+_KEY = re.compile(r"[\w-][\w.-]{0,199}")            # no key leads out of the folder, nor is taken for a file being written
+T = TypeVar("T")
+
+
+def default_folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(root) if root.startswith("/") else Path(os.path.expanduser("~/.cache"))) / "softgen" / "objects"
+
+
+def checksum(key: str, data: bytes) -> bytes:
+    """SHA-256 of key and data: data that was saved under another key does not match."""
+    found = hashlib.sha256(f"{key}\0".encode())
+    found.update(data)
+    return found.digest()
+
+
+class Kept(NamedTuple):
+    """A file of the cache."""
+
+    used: float     # time of its last use, as time.time() counts
+    size: int
+    path: str
+
+
+class Cache:
+    """Compiled objects by key. `load` and `save` never raise; with folder None, or one that others can write to, nothing is kept."""
+
+    def __init__(self, folder: Path | None, largest: int = LARGEST) -> None:
+        self.folder, self.largest = folder, largest
+
+    def load(self, key: str) -> bytes | None:
+        """The data saved under a key, or None. A file that does not match its checksum is removed."""
+        if self.folder is None or not _KEY.fullmatch(key) or not self.private():
+            return None
+        path = self.folder / key
+        try:
+            raw = self._read(path)
+            if raw is not None and checksum(key, raw[_SUM:]) == raw[:_SUM]:
+                os.utime(path, follow_symlinks=False)   # the least recently used are dropped first
+                return raw[_SUM:]
+        except FileNotFoundError:
+            return None
+        except (OSError, MemoryError):
+            pass
+        self.remove(key)
+        return None
+
+    def _read(self, path: Path) -> bytes | None:
+        """The contents of a plain file; None for anything else. Opening a pipe must not wait for its other end."""
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > self.largest:
+                return None
+            return file.read(self.largest + 1)
+
+    def load_json(self, key: str, parse: Callable[[Any], T]) -> T | None:
+        """What `parse` makes of the JSON saved under a key; None, and the file is removed, where it raises because the JSON is not as
+        expected."""
+        data = self.load(key)
+        if data is None:
+            return None
+        try:
+            return parse(json.loads(data))
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            self.remove(key)
+            return None
+
+    def remove(self, key: str) -> None:
+        """Removes the entry of a key, whatever kind of file it is."""
+        if self.folder is None or not _KEY.fullmatch(key) or not self.private():
+            return
+        path = self.folder / key
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:
+            import shutil
+
+            shutil.rmtree(path, ignore_errors=True)     # a directory
+
+    def save(self, key: str, data: bytes) -> None:
+        """Keeps data under a key, in place of whatever was there."""
+        if self.folder is None or not _KEY.fullmatch(key) or len(data) + _SUM > self.largest:
+            return
+        import random  # not for processes that only read
+        import tempfile
+
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self.private():
+                return
+            handle, name = tempfile.mkstemp(dir=self.folder, prefix=".new-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(checksum(key, data) + data)
+                self._rename(name, key)
+            except OSError:
+                os.unlink(name)
+                raise
+            if random.random() * self.largest < LOOKS * len(data):
+                self._shrink()
+        except OSError:
+            return
+
+    def _rename(self, name: str, key: str) -> None:
+        assert self.folder is not None
+        try:
+            os.replace(name, self.folder / key)
+        except IsADirectoryError:
+            self.remove(key)
+            os.replace(name, self.folder / key)
+
+    def private(self) -> bool:
+        """Whether only this user can write to the folder: objects are code."""
+        try:
+            found = os.lstat(self.folder or "")
+        except OSError:
+            return False
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+    def kept(self) -> list[Kept]:
+        """Every file, the least recently used first."""
+        found = []
+        try:
+            with os.scandir(self.folder or "") as entries:
+                for entry in entries:
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue                        # another process has removed it
+                    found.append(Kept(status.st_mtime, status.st_size, entry.path))
+        except OSError:
+            return []
+        return sorted(found)
+
+    def clear(self) -> int:
+        """Removes every file of a private folder; the result is their number. Programs that run meanwhile compile theirs again."""
+        removed = 0
+        for file in self.kept() if self.private() else ():
+            try:
+                os.unlink(file.path)
+                removed += 1
+            except OSError:
+                pass                                    # gone already, or a directory
+        return removed
+
+    def _shrink(self) -> None:
+        """Drops the least recently used files until the rest fits."""
+        found = self.kept()
+        size = sum(file.size for file in found)
+        for file in found:
+            if size <= self.largest:
+                return
+            Path(file.path).unlink(missing_ok=True)
+            size -= file.size

@@ -1,0 +1,109 @@
+"""Functions in two speeds: bytecode that is ready at once, and compiled code that takes its place when it is ready.
+
+A function is compiled in the background once its bytecode has run often; its address stays the same, and both give the same bits. Where
+nothing must change while a program runs (the engines t0 and t1), functions are compiled when they are made (mode.py).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from softgen.errors import SoftgenError, Unsupported
+from softgen.lanes import jit
+from softgen.lanes.bytecode_program import BytecodeProgram, library
+from softgen.lanes.mode import in_background
+
+HOT = 1_000_000  # operations of bytecode after which compiling a function has paid for itself: a few milliseconds of them
+NUMBER = 8  # bytes
+JOB = (1 << 64) - 1  # no program's number
+
+
+class TieredFunction:
+    """A function by what makes it: `write` makes bytecode, `compile` the code, and `kept` says whether that is in the cache."""
+
+    def __init__(self, name: str, write: Callable[[], BytecodeProgram], compile: Callable[[], jit.LoadedCode],
+                 kept: Callable[[], bool]) -> None:  # fmt: skip
+        self.name, self._compile = name, compile
+        self.code: jit.LoadedCode | None = None
+        self.program: BytecodeProgram | None = None
+        if in_background() and not kept():
+            try:
+                self.program = write()
+            except Unsupported:
+                pass  # the compiler knows more
+        if self.program is None:
+            self.code = compile()
+        else:
+            _worker().watch(self, self.program)
+
+    @property
+    def address(self) -> int:
+        if self.code is not None:
+            return self.code.address(self.name)
+        assert self.program is not None
+        return self.program.address
+
+    def promote(self) -> None:
+        """Compile the function now, unless that was done."""
+        if self.code is None:
+            code = self._compile()
+            assert self.program is not None
+            self.program.become(code.address(self.name))
+            self.code = code
+
+
+class BackgroundCompiler:
+    """The host thread that compiles functions whose bytecode is hot; the interpreter reports their numbers through a pipe."""
+
+    def __init__(self) -> None:
+        self._watched: dict[int, TieredFunction] = {}
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._hot, self._reports = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._reports, False)
+        library().bytecode_report_to(self._reports)
+        self.errors: list[SoftgenError] = []
+        threading.Thread(target=self._run, name="compiling functions", daemon=True).start()
+
+    def watch(self, function: TieredFunction, program: BytecodeProgram) -> None:
+        self._watched[int(program.record.number)] = function
+        program.record.hot = max(1, HOT // max(program.size, 1))
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Do something else when it is its turn."""
+        self._jobs.append(job)
+        with suppress(BlockingIOError):  # whatever fills the pipe wakes the thread, too
+            os.write(self._reports, JOB.to_bytes(NUMBER, "little"))
+
+    def _run(self) -> None:
+        while number := os.read(self._hot, NUMBER):
+            function = self._watched.pop(int.from_bytes(number, "little"), None)
+            try:
+                while self._jobs:
+                    self._jobs.popleft()()
+                if function is not None:
+                    function.promote()
+            except SoftgenError as error:  # it stays bytecode
+                self.errors.append(error)
+
+
+def in_turn(job: Callable[[], None]) -> None:
+    """Do something on the host thread that compiles."""
+    _worker().submit(job)
+
+
+_workers: list[BackgroundCompiler] = []
+_making = threading.Lock()
+
+
+def _worker() -> BackgroundCompiler:
+    with _making:
+        if not _workers:
+            _workers.append(BackgroundCompiler())
+        return _workers[0]
+
+
+os.register_at_fork(after_in_child=_workers.clear)  # threads do not survive it

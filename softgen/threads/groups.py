@@ -1,0 +1,271 @@
+"""Groups of a dispatch on compiled engines, shared among host threads.
+
+The calling thread is worker 0; others run on helpers (helpers.c), without Python. Each takes a chunk of groups after another in C code, and
+returns where Python is needed: then all return, the calling thread answers for each of them, and they go on. Only the calling thread polls
+the time limit and Ctrl-C, for which compiled code returns at intervals. With one host thread groups run in order, and results are
+reproducible.
+
+Workers are kept for the next dispatch of the same kind (GroupCache): programs dispatch a kernel many times, with other arguments, and
+drivers write its binding table to another place each time.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from softgen.errors import SoftgenError
+from softgen.eu.engine_protocol import CompilerEngine
+from softgen.threads import places, scheduler
+from softgen.threads.bindings import BindingCache
+from softgen.threads.dispatch import DispatchContext, Finished, ThreadDispatch, TimedOut, never
+from softgen.threads.payload import TemplatePayload
+from softgen.threads.programs import DispatchProgram
+from softgen.threads.scheduler import GroupShare, ReturnReason, WorkerPart
+from softgen.threads.shared import SharedDispatch
+from softgen.threads.worker import SLICE, Worker, WorkerState
+
+MIN_PARALLEL_TIME = 0.0002  # seconds of work that justify another host thread
+MOST_KEPT = 8  # kinds of dispatches
+EXPLORED = 0.1  # seconds of work at most of a dispatch that is run in another way to see how long it takes
+EXPLORE = 128  # dispatches after which that is done again
+NOTHING = Finished(0, 0)
+
+
+class Staffing:
+    """Whether dispatches of a kind are faster with one worker than with several: host threads that contend for atomics, or for the memory,
+    take longer than one that need not lock. Measured: each way in turn, then the faster one."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.times: dict[bool, float] = {}  # seconds of a dispatch, with one worker or not
+
+    def alone(self, seconds: float) -> bool:
+        """The choice for the next dispatch, of so many seconds of work."""
+        self.runs += 1
+        if len(self.times) < 2:
+            return False in self.times and seconds < EXPLORED
+        better = self.times[True] < self.times[False]
+        return not better if self.runs % EXPLORE == 0 and seconds < EXPLORED else better
+
+    def ran(self, alone: bool, seconds: float) -> None:
+        """What disturbs only adds."""
+        self.times[alone] = min(seconds, 1.2 * self.times.get(alone, math.inf))
+
+
+class GroupRun:
+    """A dispatch, from its first group to its last; afterwards another one of its kind."""
+
+    def __init__(self, shared: SharedDispatch, state: Callable[[int], WorkerState], threads: int) -> None:
+        """`state`: what a worker keeps, by its number; `threads`: workers at most."""
+        self.shared, self.state, self.timed_out = shared, state, never
+        dispatch = shared.dispatch
+        self.most = self.limit = min(threads, dispatch.concurrent_groups, dispatch.groups)
+        self.share = GroupShare(end=dispatch.groups)
+        self.employed: list[Worker] = []  # those that some dispatch needed
+        self.workers: list[Worker] = []  # of this dispatch
+        self.parts = (WorkerPart * 0)()
+        self.failed: tuple[int, SoftgenError] | None = None  # the first group that failed, and why
+        self.done = NOTHING
+        self.reconsidering = False  # workers end their groups, to go on with better code if there is some
+        self.pace = 0.0  # seconds of a group in the last dispatch
+        self.staffing = Staffing()
+        self.header = dispatch.payload.header if isinstance(dispatch.payload, TemplatePayload) else b""
+        self.constant: int | None = None  # offset of the dword in the header that differs between dispatches
+
+    def run(self, timed_out: TimedOut) -> Iterator[Finished]:
+        """All of the work, with counts as it goes on."""
+        self.timed_out = timed_out
+        if timed_out():
+            raise places.timed_out_before(self.shared.dispatch, 0, self.shared.program)
+        spent, first = 0.0, int(self.share.next)
+        work = self.pace * self.share.end
+        self.limit = 1 if self.most > 1 and work > MIN_PARALLEL_TIME and self.staffing.alone(work) else self.most
+        self._staff(work)
+        try:
+            while self._unfinished():
+                began = time.perf_counter()
+                scheduler.run_parts(self.parts)
+                spent += time.perf_counter() - began
+                yield self._finished()
+                self._answer()
+        except BaseException:  # threads may have been left in the middle
+            self._mark_dirty()
+            raise
+        if self.failed is not None:
+            self._mark_dirty()
+            raise self.failed[1]
+        if work > MIN_PARALLEL_TIME:
+            self.staffing.ran(self.limit == 1, spent)
+        pace = spent * len(self.workers) / max(self.share.end - first, 1)
+        self.pace = min(pace, 1.5 * self.pace) if self.pace else pace  # what disturbs only adds; one that is too low is found out
+
+    def renew(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram) -> bool:
+        """For another dispatch of the same kind; False where all has to be made anew."""
+        if not self._same_header(dispatch) or not self.shared.holds(context, program, dispatch):
+            return False
+        constant = self._constant_value()
+        for worker in self.employed:
+            worker.renew(constant)
+        self.workers, self.parts, self.done = [], (WorkerPart * 0)(), NOTHING
+        self.share.next = self.share.halted = 0
+        return True
+
+    def _same_header(self, dispatch: ThreadDispatch) -> bool:
+        """Whether the header differs in one dword at most, always the same, which workers can write as they write counters."""
+        payload, patch = dispatch.payload, dispatch.patch
+        assert isinstance(payload, TemplatePayload) and patch is not None
+        if payload.header == self.header:
+            return True
+        new, old = (struct.unpack(f"<{len(self.header) // 4}I", header) for header in (payload.header, self.header))
+        differ = {4 * number for number, (a, b) in enumerate(zip(new, old, strict=True)) if a != b}
+        self.constant = differ.pop() if self.constant is None else self.constant
+        taken = {slot.offset for slot in payload.slots} | {counter.offset for counter in patch.counters}
+        return not differ - {self.constant} and self.constant not in taken
+
+    def _constant_value(self) -> tuple[int, int] | None:
+        """Offset and value of that dword."""
+        payload = self.shared.dispatch.payload
+        if self.constant is None or not isinstance(payload, TemplatePayload):
+            return None
+        return self.constant, struct.unpack_from("<I", payload.header, self.constant)[0]
+
+    def _staff(self, seconds: float) -> None:
+        """Workers for so many seconds of work; unknown if 0: a worker that is alone asks for help."""
+        wanted = self.limit if seconds > self.limit * MIN_PARALLEL_TIME else 1 + int(seconds / max(MIN_PARALLEL_TIME, 1e-9))
+        wanted = min(wanted, self.limit)
+        for number in range(len(self.employed), wanted):
+            self.employed.append(Worker(self.shared, number, self.state(number), self._poll))
+            self.employed[-1].renew(self._constant_value())
+        new = self.employed[len(self.workers) : max(wanted, len(self.workers))]
+        self.parts = (WorkerPart * (len(self.workers) + len(new)))(*self.parts, *(worker.join(self.share) for worker in new))
+        self.workers += new
+        for worker in self.workers:
+            worker.context.alone = int(len(self.workers) == 1)
+        self.share.workers = len(self.workers)
+        self.share.worthwhile = max(int(MIN_PARALLEL_TIME * 1e9), 1) if len(self.workers) < self.limit else 0
+
+    def _unfinished(self) -> bool:
+        """Whether groups are left; after a failure only those before it matter, since the first one is reported."""
+        if self.failed is None:
+            return self.share.next < self.share.end or any(worker.unfinished for worker in self.workers)
+        return any(worker.unfinished and worker.dispatch.first < self.failed[0] for worker in self.workers)
+
+    def _answer(self) -> None:
+        """Does what workers returned for."""
+        self.share.halted, help_wanted, late = 0, False, False
+        for worker, part in zip(self.workers, self.parts, strict=True):
+            why = None if part.signal else worker.call.record.result
+            if not part.done or why == ReturnReason.DONE:
+                continue
+            help_wanted |= why == ReturnReason.HELP
+            late |= why == ReturnReason.DEADLINE
+            if why not in (ReturnReason.HELP, ReturnReason.DEADLINE):
+                self._answer_one(worker, why)
+        if self.reconsidering and not late:
+            self._choose()
+        if late:
+            self._late()
+        if help_wanted:
+            self._staff(self.limit * MIN_PARALLEL_TIME + 1.0)
+
+    def _answer_one(self, worker: Worker, why: int | None) -> None:
+        try:
+            worker.answer(why)
+        except SoftgenError as error:
+            group = int(worker.dispatch.first)
+            if self.failed is None or group < self.failed[0]:
+                self.failed = group, error
+            self.share.next = self.share.end
+            worker.dispatch.first, worker.dispatch.inside = worker.dispatch.last, 0
+
+    def _late(self) -> None:
+        """The deadline has passed: the time limit is polled, and the engine may have better code by now."""
+        for worker in self.workers:
+            self._poll(worker)
+            worker.dispatch.deadline = time.monotonic_ns() + SLICE
+        if self.share.next < self.share.end:
+            self._staff(self.limit * MIN_PARALLEL_TIME + 1.0)
+        chosen = self.workers[0].chosen
+        if chosen is not None and not self.shared.engine.settled(chosen):
+            self._choose()
+            self.reconsidering = any(worker.dispatch.inside for worker in self.workers)
+            self.share.halted = int(self.reconsidering)  # until all are between groups
+
+    def _choose(self) -> None:
+        """Chooses the code of the next groups, of workers that are between two."""
+        self.reconsidering = False
+        for worker in self.workers:
+            if not worker.dispatch.inside:
+                worker.choose()
+
+    def _poll(self, worker: Worker) -> None:
+        if self.timed_out():
+            raise places.timed_out(worker.place(worker.busy()))
+
+    def _finished(self) -> Finished:
+        """Counts since the last call."""
+        threads = sum(int(worker.dispatch.threads_done) for worker in self.workers)
+        instructions = sum(int(worker.dispatch.instructions) for worker in self.workers)
+        new = Finished(threads - self.done.threads, instructions - self.done.instructions)
+        self.done = Finished(threads, instructions)
+        self.shared.engine.ran(self.shared.program, new.instructions)
+        return new
+
+    def _mark_dirty(self) -> None:
+        for worker in self.workers:
+            worker.state.mark_dirty()
+
+
+class GroupCache:
+    """Group runs by kind of dispatch; those used last come last. One dispatch at a time uses it."""
+
+    def __init__(self, threads: int, bindings: BindingCache) -> None:
+        self.threads, self.bindings = threads, bindings
+        self._kept: dict[tuple[Any, ...], GroupRun] = {}
+        self._free: list[WorkerState] = []
+        self._paces: WeakKeyDictionary[DispatchProgram, float] = WeakKeyDictionary()
+
+    def run(self, context: DispatchContext, dispatch: ThreadDispatch, program: DispatchProgram, engine: CompilerEngine,
+            timed_out: TimedOut) -> Iterator[Finished]:  # fmt: skip
+        kind = _kind(dispatch)
+        run = self._kept.pop(kind, None) if kind else None
+        if run is not None and (run.shared.engine is not engine or not run.renew(context, dispatch, program)):
+            self._release(run)
+            run = None
+        if run is None:
+            shared = SharedDispatch(context, dispatch, program, engine, None if kind else self.bindings)  # a kept one follows its table
+            run = GroupRun(shared, lambda number: self._free.pop() if self._free else WorkerState(), self.threads)
+            run.pace = self._paces.get(program, 0.0)
+        done = False
+        try:
+            yield from run.run(timed_out)
+            done = True
+        finally:
+            self._paces[program] = run.pace
+            if done and kind:
+                self._keep(kind, run)
+            else:
+                self._release(run)
+
+    def _keep(self, kind: tuple[Any, ...], run: GroupRun) -> None:
+        self._kept[kind] = run
+        if len(self._kept) > MOST_KEPT:
+            self._release(self._kept.pop(next(iter(self._kept))))
+
+    def _release(self, run: GroupRun) -> None:
+        self._free += [worker.state for worker in run.employed]
+
+
+def _kind(dispatch: ThreadDispatch) -> tuple[Any, ...]:
+    """All that dispatches of the same kind have in common; nothing where workers cannot be kept."""
+    payload = dispatch.payload
+    if not isinstance(payload, TemplatePayload) or dispatch.patch is None:
+        return ()
+    return (dispatch.kernel, dispatch.control, dispatch.simd, dispatch.threads, dispatch.masks, dispatch.patch, dispatch.samplers,
+            dispatch.scratch, dispatch.local_bytes, dispatch.barrier, dispatch.units, dispatch.unit_states, dispatch.system_routine,
+            payload.common, payload.own, payload.own_first, payload.slots)  # fmt: skip

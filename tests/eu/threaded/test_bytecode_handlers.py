@@ -1,0 +1,71 @@
+"""Handlers as bytecode: the reference's examples, modes and exceptions on them, and their replacement by compiled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from softgen.bits.layout import GENERATIONS
+from softgen.eu.interpreter import Interpreter, RunOutcome
+from softgen.eu.thread.state import ThreadState
+from softgen.eu.threaded import library
+from softgen.eu.threaded.engine import run as run_threaded
+from softgen.eu.threaded.engine import threaded as engine_of
+from softgen.lanes import mode
+from softgen.lanes.bytecode_program import BytecodeProgram
+from softgen.lanes.cache import Cache
+from tests.eu.random_programs.cases import generate
+from tests.eu.random_programs.engines import compare
+from tests.eu.semantics.build import Listing, dst, end, imm, one, reg, thread
+from tests.eu.semantics.test_examples import EXAMPLES, execute
+from tests.eu.semantics.test_exceptions import *  # noqa: F403
+from tests.eu.semantics.test_placed import *  # noqa: F403
+
+Jobs = list[Callable[[], None]]
+pytestmark = pytest.mark.usefixtures("threaded", "jobs")
+
+
+@pytest.fixture
+def jobs(fresh: Cache, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
+    """Handlers are bytecode; what would be compiled in the background is collected."""
+    found: Jobs = []
+    monkeypatch.setattr(mode._Mode, "background", True)
+    monkeypatch.setattr(library, "in_turn", found.append)
+    yield found
+
+
+@pytest.mark.parametrize("gen", GENERATIONS)
+def test_examples(gen: float) -> None:
+    examples = [one for found in EXAMPLES.values() for one in found if gen in one.generations]
+    assert [(example, wrong) for example in examples if (wrong := execute(example, gen))] == []
+    assert len(engine_of(gen).library.programs) > 50
+
+
+def test_random_programs() -> None:
+    for number in range(12):
+        assert compare("reference", run_threaded, generate(9, number)) is None
+
+
+def test_compiled_handlers_take_their_place(jobs: Jobs) -> None:
+    """A program that was linked with bytecode runs compiled handlers, without being linked again."""
+    code = Listing(9, one(9, "add", dst(10), reg(2), imm(5)), one(9, "mul", dst(11), reg(10), reg(2)), end(9))
+
+    def result(runs: Callable[[ThreadState], RunOutcome]) -> bytes:
+        state = thread(9, r2=np.arange(-3, 5, dtype=np.int32))
+        assert runs(state) is RunOutcome.ENDED
+        return bytes(state.grf)
+
+    def threaded_result() -> bytes:
+        return result(lambda state: run_threaded(state, code))
+
+    expected = result(lambda state: Interpreter(state, code).run())
+    assert threaded_result() == expected
+    programs: list[BytecodeProgram] = list(engine_of(9).library.programs.values())
+    before = [program.calls for program in programs]
+    assert any(before) and jobs
+    for job in jobs:
+        job()
+    assert not engine_of(9).library.programs and all(program.record.compiled for program in programs)
+    assert threaded_result() == expected and [program.calls for program in programs] == before

@@ -1,0 +1,126 @@
+"""Functions in two speeds: bytecode at once, compiled code in its place when it is hot, the same address and results all the time."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softgen.errors import SoftgenError, Unsupported
+from softgen.lanes import jit, mode, tiers
+from softgen.lanes.bytecode import BytecodeMachine
+from softgen.lanes.bytecode_program import BytecodeProgram
+from softgen.lanes.cache import Cache
+from softgen.lanes.llvm import LlvmMachine
+from softgen.lanes.llvm_scalar import Parameter
+from softgen.lanes.machine import Machine
+from softgen.lanes.tiers import TieredFunction
+from softgen.lanes.types import u32
+from softgen.lanes.value import Value
+
+PATIENCE = 60.0  # seconds that the compiler may take on a busy machine
+FEW = 20  # calls
+
+
+def program(m: Machine, number: Value) -> Value:
+    return number * 3 + 1
+
+
+def written() -> BytecodeProgram:
+    m = BytecodeMachine()
+    return m.program(0, 0, program(m, m.argument(1, u32)))
+
+
+def compiled() -> jit.LoadedCode:
+    m = LlvmMachine()
+    m.give(m.scalar(program(m, m.argument(u32, "number").lane())))
+    m.frame("f", u32, [Parameter("context"), Parameter("number", u32)])
+    return jit.load(m.module.text(), ("f",), Cache(None))
+
+
+def call(address: int, number: int) -> int:
+    context = np.zeros(8, np.uint64)
+    return int(ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint32)(address)(context.ctypes.data, number))
+
+
+@pytest.fixture
+def background(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(mode._Mode, "background", True)
+    monkeypatch.setattr(tiers, "HOT", FEW * written().size)
+    yield
+
+
+def made(compile: Any = compiled, kept: bool = False) -> TieredFunction:
+    return TieredFunction("f", written, compile, lambda: kept)
+
+
+@pytest.mark.usefixtures("background")
+def test_bytecode_serves_until_it_is_hot_and_code_from_then_on() -> None:
+    compiler: list[str] = []
+
+    def compile() -> jit.LoadedCode:
+        compiler.append(threading.current_thread().name)
+        return compiled()
+
+    function = made(compile)
+    first = function.address
+    assert function.program is not None and first == function.program.address
+    assert [call(first, number) for number in range(FEW - 1)] == [3 * number + 1 for number in range(FEW - 1)] and not compiler
+    call(first, 0)
+    end = time.monotonic() + PATIENCE
+    while function.code is None and time.monotonic() < end:
+        time.sleep(0.01)
+    assert compiler == ["compiling functions"], "another thread compiles"
+    before = function.program.calls
+    assert call(first, 5) == call(function.address, 5) == 16 and function.address != first
+    assert function.program.calls == before, "calls of the first address reach the code"
+
+
+@pytest.mark.usefixtures("background")
+def test_what_is_cached_or_no_bytecode_is_compiled_at_once() -> None:
+    assert made(kept=True).program is None
+
+    def refused() -> BytecodeProgram:
+        raise Unsupported("an operation")
+
+    function = TieredFunction("f", refused, compiled, lambda: False)
+    assert function.program is None and call(function.address, 2) == 7
+
+
+@pytest.mark.usefixtures("background")
+def test_what_cannot_be_compiled_stays_bytecode() -> None:
+    asked = threading.Event()
+
+    def fails() -> jit.LoadedCode:
+        asked.set()
+        raise SoftgenError("no code")
+
+    function = made(fails)
+    for _ in range(2 * FEW):
+        assert call(function.address, 1) == 4
+    assert asked.wait(PATIENCE) and call(function.address, 1) == 4
+    other = made()
+    for _ in range(FEW):
+        call(other.address, 1)
+    end = time.monotonic() + PATIENCE
+    while other.code is None and time.monotonic() < end:
+        time.sleep(0.01)
+    assert other.code is not None, "others are still compiled"
+
+
+def test_without_a_background_functions_are_compiled_when_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mode._Mode, "background", False)
+    function = made()
+    assert function.program is None and call(function.address, 4) == 13
+
+
+def test_promotion_happens_once() -> None:
+    function = made()
+    code = function.code
+    function.promote()
+    assert function.code is code
